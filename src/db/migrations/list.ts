@@ -1,0 +1,5 @@
+import type { Migration } from '../migrate.ts'
+import { initial } from './0001-initial.ts'
+
+/** Every step of the schema, oldest first. A step that was released is never changed; the next one corrects it. */
+export const MIGRATIONS: readonly Migration[] = [initial]

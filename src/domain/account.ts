@@ -1,0 +1,13 @@
+/** A tenant. Every row that belongs to one is keyed by its id; its name is what people and keys use. */
+export interface Account {
+  readonly id: number
+  /** 1 to 64 characters of `a-z`, `0-9`, `.`, `_`, `-`, beginning with a letter or digit. */
+  readonly name: string
+}
+
+const NAME_PATTERN = /^[a-z0-9][a-z0-9._-]{0,63}$/
+
+/** Whether a text can be an account's name. */
+export function isAccountName(text: string): boolean {
+  return NAME_PATTERN.test(text)
+}

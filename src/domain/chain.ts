@@ -1,0 +1,130 @@
+import type { AddressFamily } from './address.ts'
+import type { ChainConfig } from './chains-file.ts'
+import { suggestName } from './nearest.ts'
+
+/** What is known about a chain without any configuration. */
+export interface KnownChain {
+  /** Canonical name: `POLYGON`. */
+  readonly name: string
+  /** CAIP-2: `eip155:137`. */
+  readonly chainId: string
+  readonly family: AddressFamily
+  /** The usual other names, in lower case. */
+  readonly aliases: readonly string[]
+}
+
+/** @see https://chainlist.org for the numbers, https://chainagnostic.org/CAIPs/caip-2 for the form */
+export const knownChains: readonly KnownChain[] = [
+  chain('ETHEREUM', 1, ['mainnet', 'eth', 'ethereum-mainnet', 'homestead']),
+  chain('OPTIMISM', 10, ['op', 'op-mainnet', 'optimism-mainnet']),
+  chain('BSC', 56, ['bnb', 'bnb-chain', 'bnb-smart-chain', 'binance', 'binance-smart-chain']),
+  chain('GNOSIS', 100, ['xdai', 'gnosis-chain']),
+  chain('POLYGON', 137, ['matic', 'polygon-pos', 'polygon-mainnet']),
+  chain('FANTOM', 250, ['ftm']),
+  chain('ZKSYNC', 324, ['zksync-era', 'zksyncera']),
+  chain('MOONBEAM', 1284, []),
+  chain('MANTLE', 5000, []),
+  chain('BASE', 8453, ['base-mainnet']),
+  chain('ARBITRUM', 42161, ['arbitrum-one', 'arb', 'arb1', 'arbitrum-mainnet']),
+  chain('CELO', 42220, []),
+  chain('AVALANCHE', 43114, ['avax', 'avalanche-c-chain']),
+  chain('LINEA', 59144, []),
+  chain('SCROLL', 534352, []),
+  chain('SEPOLIA', 11155111, ['ethereum-sepolia']),
+  { name: 'TRON', chainId: 'tron:0x2b6653dc', family: 'TRON', aliases: ['trx', 'tron-mainnet'] },
+]
+
+function chain(name: string, number: number, aliases: readonly string[]): KnownChain {
+  return { name, chainId: `eip155:${number}`, family: 'EVM', aliases }
+}
+
+const CANONICAL_NAME = /^[A-Z][A-Z0-9_]{0,63}$/
+
+/** The CAIP-2 form of an EIP-155 number. */
+export function caip2Of(eip155Number: number): string {
+  return `eip155:${eip155Number}`
+}
+
+/** Whether an EIP-155 number is one of the built-in table's real chains. */
+export function isRealChainId(eip155Number: number): boolean {
+  return knownChains.some((known) => known.chainId === caip2Of(eip155Number))
+}
+
+/** The canonical form of a chain's name, `arbitrum-one` → `ARBITRUM_ONE`; undefined when it cannot be one. */
+export function canonicalChainName(text: string): string | undefined {
+  const name = text.trim().toUpperCase().replace(/[\s-]/g, '_')
+  return CANONICAL_NAME.test(name) ? name : undefined
+}
+
+/**
+ * What a caller's word for a chain means.
+ * - `chain`: the chain of that name
+ * - `elsewhere`: a real chain, named by its id, whose name is served here under another id (as in a demo); matches nothing
+ * - `unknown`: nobody knows it
+ */
+export type ResolvedChain =
+  | { readonly kind: 'chain'; readonly name: string }
+  | { readonly kind: 'elsewhere'; readonly name: string }
+  | { readonly kind: 'unknown'; readonly suggestion: string }
+
+/** Finds chains by any of their names. */
+export interface ChainDirectory {
+  /** The chains that are served, in the order of the configuration. */
+  readonly configured: readonly ChainConfig[]
+  /** The configuration of a chain by canonical name. */
+  config(name: string): ChainConfig | undefined
+  /** CAIP-2 of a chain by canonical name: the configured id, else the built-in one. */
+  chainIdOf(name: string): string | undefined
+  /** The family of a chain's addresses; EVM where nothing is known. */
+  familyOf(name: string): AddressFamily
+  /**
+   * Reads a name in any case, an alias, an EIP-155 number, or CAIP-2.
+   *
+   * @param alsoKnown - further canonical names, for instance those that an account imported
+   */
+  resolve(text: string, alsoKnown?: ReadonlySet<string>): ResolvedChain
+}
+
+/** Makes the directory of the configured and the built-in chains. */
+export function createChainDirectory(configured: readonly ChainConfig[]): ChainDirectory {
+  const configs = new Map(configured.map((config) => [config.name, config]))
+  const builtIn = new Map(knownChains.map((known) => [known.name, known]))
+  const nameByAlias = new Map(knownChains.flatMap((known) => known.aliases.map((alias) => [alias, known.name])))
+  const nameByConfiguredId = new Map(configured.map((config) => [caip2Of(config.chainId), config.name]))
+  const nameByBuiltInId = new Map(knownChains.map((known) => [known.chainId, known.name]))
+
+  function resolveId(chainId: string): ResolvedChain | undefined {
+    const here = nameByConfiguredId.get(chainId)
+    if (here !== undefined) return { kind: 'chain', name: here }
+    const name = nameByBuiltInId.get(chainId)
+    if (name === undefined) return undefined
+    return { kind: configs.has(name) ? 'elsewhere' : 'chain', name }
+  }
+
+  function resolveName(text: string, alsoKnown: ReadonlySet<string>): ResolvedChain | undefined {
+    const name = canonicalChainName(text)
+    if (name !== undefined && (configs.has(name) || builtIn.has(name) || alsoKnown.has(name)))
+      return { kind: 'chain', name }
+    const aliased = nameByAlias.get(text.trim().toLowerCase().replace(/[\s_]/g, '-'))
+    return aliased === undefined ? undefined : { kind: 'chain', name: aliased }
+  }
+
+  function resolve(text: string, alsoKnown: ReadonlySet<string> = new Set()): ResolvedChain {
+    const chainId = /^[0-9]{1,16}$/.test(text) ? `eip155:${BigInt(text)}` : text.toLowerCase()
+    const resolved = resolveId(chainId) ?? resolveName(text, alsoKnown)
+    if (resolved !== undefined) return resolved
+    const names = new Set([...configs.keys(), ...alsoKnown, ...builtIn.keys(), ...nameByAlias.keys()])
+    return { kind: 'unknown', suggestion: suggestName(text, names) }
+  }
+
+  return {
+    configured,
+    config: (name) => configs.get(name),
+    chainIdOf: (name) => {
+      const config = configs.get(name)
+      return config === undefined ? builtIn.get(name)?.chainId : caip2Of(config.chainId)
+    },
+    familyOf: (name) => (configs.has(name) ? 'EVM' : (builtIn.get(name)?.family ?? 'EVM')),
+    resolve,
+  }
+}

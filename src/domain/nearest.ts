@@ -1,0 +1,43 @@
+/** Suggestions for mistyped names. */
+
+/** The number of single-character insertions, deletions and changes between two texts (Levenshtein). */
+export function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const change = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      current.push(Math.min(change, (previous[j] ?? 0) + 1, (current[j - 1] ?? 0) + 1))
+    }
+    previous = current
+  }
+  return previous[b.length] ?? 0
+}
+
+const LONGEST_NAME = 64
+
+/**
+ * The known name nearest to a mistyped one, case ignored.
+ *
+ * @returns undefined when none is near: more than a third of the longer name, at least 2, would have to change
+ */
+export function nearestName(mistyped: string, known: Iterable<string>): string | undefined {
+  if (mistyped.length > LONGEST_NAME) return undefined
+  const wanted = mistyped.toLowerCase()
+  let best: { name: string; distance: number } | undefined
+  for (const name of known) {
+    const distance = editDistance(wanted, name.toLowerCase())
+    const most = Math.max(2, Math.floor(Math.max(wanted.length, name.length) / 3))
+    if (distance <= most && (best === undefined || distance < best.distance)) best = { name, distance }
+  }
+  return best?.name
+}
+
+/** `did you mean "X"?`, or `use one of: …` where no name is near; at most 12 names. */
+export function suggestName(mistyped: string, known: Iterable<string>): string {
+  const names = [...known]
+  const nearest = nearestName(mistyped, names)
+  if (nearest !== undefined) return `did you mean "${nearest}"?`
+  const shown = names.slice(0, 12).join(', ')
+  return `use one of: ${shown}${names.length > 12 ? ', …' : ''}`
+}

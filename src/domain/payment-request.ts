@@ -1,0 +1,87 @@
+import type { Address } from './address.ts'
+import { addDecimals, compareDecimals, type Decimal, formatDecimal, parseDecimal, subtractDecimals } from './decimal.ts'
+import type { Hex } from './hex.ts'
+
+/** The terms of a request; they never change. */
+export interface PaymentRequest {
+  /** `01` and 64 lower-case digits. */
+  readonly requestId: string
+  /** 16 lower-case digits. */
+  readonly salt: string
+  readonly paymentReference: Hex
+  readonly payee: Address
+  /** What the payee is to receive, in human units of `invoiceCurrency`. */
+  readonly amount: string
+  /** Currency id, or ISO 4217 code. */
+  readonly invoiceCurrency: string
+  /** Currency id. */
+  readonly paymentCurrency: string
+  /** Canonical chain name. */
+  readonly network: string
+  readonly reference?: string
+  readonly refundAddress?: Address
+  readonly createdAt: Date
+}
+
+export const requestStatuses = ['OPEN', 'PARTIALLY_PAID', 'PENDING', 'PAID', 'REFUNDED'] as const
+export type RequestStatus = (typeof requestStatuses)[number]
+
+/** How far a request is paid; decimal strings in units of its invoice currency. */
+export interface RequestBalance {
+  readonly status: RequestStatus
+  /** By final payments. */
+  readonly paidAmount: string
+  /** By payments that are not final. */
+  readonly pendingAmount: string
+  /** Expected less both, never below 0: whoever pays twice because the first is not final yet loses money. */
+  readonly outstandingAmount: string
+  /** Received beyond the amount and not returned. */
+  readonly overpaidAmount: string
+}
+
+/** The sums over everything counted for a request and not reorged out, in units of its invoice currency. */
+export interface CountedSums {
+  readonly final: string
+  readonly pending: string
+  readonly refunded: string
+  /** Whether there are counted payments and every one of them was fully returned. */
+  readonly allReturned: boolean
+}
+
+const ZERO: Decimal = { units: 0n, places: 0 }
+
+function sumToDecimal(text: string): Decimal {
+  const decimal = parseDecimal(text)
+  if (decimal === undefined) throw new RangeError(`not a stored amount: ${text}`)
+  return decimal
+}
+
+function aboveZero(value: Decimal): Decimal {
+  return compareDecimals(value, ZERO) > 0 ? value : ZERO
+}
+
+/**
+ * How far a request is paid. Fees never count, there is no tolerance, and a refund never re-opens a request.
+ *
+ * @param amount - what is expected, a decimal string
+ */
+export function balanceOf(amount: string, sums: CountedSums): RequestBalance {
+  const expected = sumToDecimal(amount)
+  const final = sumToDecimal(sums.final)
+  const counted = addDecimals(final, sumToDecimal(sums.pending))
+  const surplus = subtractDecimals(counted, expected)
+  return {
+    status: statusOf(expected, final, counted, sums.allReturned),
+    paidAmount: formatDecimal(final),
+    pendingAmount: sums.pending,
+    outstandingAmount: formatDecimal(aboveZero(subtractDecimals(expected, counted))),
+    overpaidAmount: formatDecimal(aboveZero(subtractDecimals(surplus, sumToDecimal(sums.refunded)))),
+  }
+}
+
+function statusOf(expected: Decimal, final: Decimal, counted: Decimal, allReturned: boolean): RequestStatus {
+  if (allReturned) return 'REFUNDED'
+  if (compareDecimals(final, expected) >= 0) return 'PAID'
+  if (compareDecimals(counted, expected) >= 0) return 'PENDING'
+  return compareDecimals(counted, ZERO) > 0 ? 'PARTIALLY_PAID' : 'OPEN'
+}

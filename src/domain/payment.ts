@@ -1,0 +1,133 @@
+import type { Address } from './address.ts'
+import type { Hex } from './hex.ts'
+
+/** All statuses by rank: the first has rank 1. Stored and sorted by rank. */
+export const paymentStatuses = ['PENDING', 'PARTIAL', 'CONFIRMED', 'REFUNDED', 'FAILED'] as const
+export type PaymentStatus = (typeof paymentStatuses)[number]
+
+/** All types; stored as 1 + their place. */
+export const paymentTypes = ['DIRECT', 'CONVERSION', 'CROSSCHAIN', 'RECURRING'] as const
+export type PaymentType = (typeof paymentTypes)[number]
+
+export const feeTypes = ['GAS', 'PLATFORM', 'PROTOCOL', 'SWAP', 'CROSSCHAIN'] as const
+export type FeeType = (typeof feeTypes)[number]
+
+export const feeStages = ['SENDING', 'PROXYING', 'RECEIVING', 'REFUNDING', 'OVERALL'] as const
+export type FeeStage = (typeof feeStages)[number]
+
+/**
+ * A payment as it is stored. Amounts are canonical decimal strings in human units; times are Dates, `timestamp` in whole seconds.
+ * What is unknown is absent.
+ */
+export interface Payment {
+  /** UUID in lower case. */
+  readonly id: string
+  readonly status: PaymentStatus
+  readonly type?: PaymentType
+  readonly timestamp: Date
+  readonly updatedAt: Date
+  readonly amount: string
+  /** Currency id. */
+  readonly currency: string
+  readonly amountInUsd?: string
+  /** What it counts for towards its request. */
+  readonly invoiceAmount?: string
+  /** Currency id or ISO 4217 code. */
+  readonly invoiceCurrency?: string
+  /** Canonical chain name of the destination, where the proxy's event is. */
+  readonly network: string
+  /** CAIP-2. */
+  readonly chainId?: string
+  readonly txHash?: Hex
+  readonly blockNumber?: bigint
+  readonly eventIndex?: number
+  readonly sourceNetwork?: string
+  readonly sourceTxHash?: Hex
+  readonly payer?: Address
+  readonly payee?: Address
+  readonly initiator?: Address
+  readonly tokenAddress?: Address
+  /** `01` and 64 digits. */
+  readonly requestId?: string
+  readonly paymentReference?: Hex
+  readonly reference?: string
+  readonly fees: readonly PaymentFee[]
+  readonly exchangeRates: readonly ExchangeRate[]
+  readonly gas?: PaymentGas
+  readonly refunds: readonly PaymentRefund[]
+  readonly refundedAmount: string
+  readonly statusHistory: readonly StatusChange[]
+  /** Frozen once final; of a payment that is not final it is counted at read. */
+  readonly confirmations?: number
+}
+
+// The shapes below are stored as JSON columns: plain strings and numbers only, times as ISO 8601 strings.
+
+export interface PaymentFee {
+  readonly type: FeeType
+  readonly stage: FeeStage
+  readonly provider?: string
+  readonly amount: string
+  readonly currency: string
+  readonly amountInUsd?: string
+  /** Canonical address. */
+  readonly receiverAddress?: string
+  readonly network?: string
+}
+
+export interface ExchangeRate {
+  readonly from: string
+  readonly to: string
+  /** Units of `to` for one of `from`. */
+  readonly rate: string
+  readonly source: string
+  readonly at?: string
+}
+
+export interface PaymentGas {
+  /** Units of gas, a string of digits. */
+  readonly used?: string
+  /** Price of a unit in human units of `currency`. */
+  readonly price?: string
+  readonly amount: string
+  readonly currency: string
+  readonly amountInUsd?: string
+}
+
+export interface PaymentRefund {
+  readonly amount: string
+  readonly currency: string
+  readonly network: string
+  readonly txHash: string
+  readonly eventIndex?: number
+  readonly timestamp?: string
+}
+
+export interface StatusChange {
+  readonly status: PaymentStatus
+  readonly at: string
+}
+
+/** The number that a status is stored and sorted by. */
+export function rankOfStatus(status: PaymentStatus): number {
+  return paymentStatuses.indexOf(status) + 1
+}
+
+/** The status of a stored rank. */
+export function statusOfRank(rank: number): PaymentStatus {
+  const status = paymentStatuses[rank - 1]
+  if (status === undefined) throw new RangeError(`no payment status has the rank ${rank}`)
+  return status
+}
+
+/** The number that a type is stored by. */
+export function codeOfType(type: PaymentType): number {
+  return paymentTypes.indexOf(type) + 1
+}
+
+/** The type of a stored number. */
+export function typeOfCode(code: number): PaymentType {
+  const type = paymentTypes[code - 1]
+  if (type === undefined) throw new RangeError(`no payment type has the number ${code}`)
+  return type
+}
