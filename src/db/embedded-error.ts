@@ -1,0 +1,34 @@
+/**
+ * Why an embedded PostgreSQL could not be started or joined.
+ *
+ * - `UNSUPPORTED_PLATFORM`: no PostgreSQL binaries for this system (macOS, Windows, musl)
+ * - `TOOL_MISSING`: `flock`, `setpriv` or `unshare` is not installed
+ * - `NOT_MAIN_THREAD`: started from a worker thread, at whose end the server would stop
+ * - `FOLDER_HELD`: another process runs a server in the folder
+ * - `OTHER_OWNER`: the folder belongs to another user
+ * - `PASSWORD_LOST`: the database files are there, their password file is not
+ * - `DISK_FULL`: no space left
+ * - `NOT_RUNNING`: asked to join, but no server runs in the folder
+ * - `FAILED`: anything else; the message carries the server's last words
+ */
+export type EmbeddedServerReason =
+  | 'UNSUPPORTED_PLATFORM'
+  | 'TOOL_MISSING'
+  | 'NOT_MAIN_THREAD'
+  | 'FOLDER_HELD'
+  | 'OTHER_OWNER'
+  | 'PASSWORD_LOST'
+  | 'DISK_FULL'
+  | 'NOT_RUNNING'
+  | 'FAILED'
+
+/** A start-up error for the operator: the message says what was wrong and what to do. */
+export class EmbeddedServerError extends Error {
+  override readonly name = 'EmbeddedServerError'
+  readonly reason: EmbeddedServerReason
+
+  constructor(reason: EmbeddedServerReason, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.reason = reason
+  }
+}

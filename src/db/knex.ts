@@ -1,0 +1,116 @@
+import knexModule, { type Knex } from 'knex'
+import { types } from 'pg'
+import { parseTimestamp } from './parse-timestamp.ts'
+import type { DatabaseLogger } from './logger.ts'
+
+/** Where a PostgreSQL is: the settings of an embedded server, or a `postgres://` URL. */
+export type DatabaseConnection =
+  | string
+  | {
+      readonly host: string
+      readonly port: number
+      readonly user: string
+      readonly password: string
+      readonly database: string
+    }
+
+export interface DatabaseOptions {
+  /** connections kept when idle; default 0 */
+  readonly poolMin?: number | undefined
+  /** most connections at once; default 8 */
+  readonly poolMax?: number | undefined
+  /** after which the server ends a statement; default 0, without end */
+  readonly statementTimeoutMs?: number | undefined
+  /** how long to wait for a free connection, and for a new one to be made; default 5,000 */
+  readonly acquireTimeoutMs?: number | undefined
+  /** shown in pg_stat_activity; default `waybill` */
+  readonly applicationName?: string | undefined
+  readonly logger?: DatabaseLogger | undefined
+}
+
+const { builtins } = types
+/** array types, which pg's list of names lacks */
+const TEXT_ARRAY = 1009
+const INT8_ARRAY = 1016
+const TIMESTAMPTZ_ARRAY = 1185
+
+const asText = (text: string) => text
+const parseBigint = (text: string) => BigInt(text)
+
+const parseTextArray = types.getTypeParser(TEXT_ARRAY as number) as (text: string) => NestedTexts
+
+type NestedTexts = (string | null | NestedTexts)[]
+
+function arrayOf(parse: (text: string) => unknown) {
+  const each = (entries: NestedTexts): unknown[] =>
+    entries.map((entry) => (Array.isArray(entry) ? each(entry) : entry === null ? null : parse(entry)))
+  return (text: string) => each(parseTextArray(text))
+}
+
+const PARSERS = new Map<number, (text: string) => unknown>([
+  [builtins.INT8, parseBigint],
+  [INT8_ARRAY, arrayOf(parseBigint)],
+  [builtins.TIMESTAMPTZ, parseTimestamp],
+  [TIMESTAMPTZ_ARRAY, arrayOf(parseTimestamp)],
+  [builtins.NUMERIC, asText],
+  [builtins.DATE, asText],
+  [builtins.TIMESTAMP, asText],
+])
+
+/**
+ * How columns become values, beside pg's own ways (int4 and float8 are numbers, bytea a Buffer, json parsed):
+ *
+ * - int8, and so `count(*)`, is a bigint: counts of base units and block numbers lose nothing
+ * - numeric is a string, with the zeros of its scale
+ * - timestamptz is a Date, in milliseconds: finer digits are cut, so a column that is compared with what was read is timestamptz(3)
+ * - date and timestamp without zone stay text, since a Date would put them in this machine's zone
+ */
+export const TYPE_PARSERS = {
+  getTypeParser(oid: number, format?: string): (text: string) => unknown {
+    const parser = format === 'binary' ? undefined : PARSERS.get(oid)
+    return parser ?? (types.getTypeParser(oid, format as 'text') as (text: string) => unknown)
+  },
+}
+
+/**
+ * Opens a pool on a database; connects at the first query. The pool outlives restarts of the server: connections that broke
+ * are replaced when next asked for. Close it with `destroy()`.
+ */
+export function createDatabase(connection: DatabaseConnection, options: DatabaseOptions = {}): Knex {
+  const acquireTimeoutMs = options.acquireTimeoutMs ?? 5_000
+  const where = typeof connection === 'string' ? { connectionString: connection } : connection
+  return knexModule({
+    client: 'pg',
+    connection: {
+      ...where,
+      application_name: options.applicationName ?? 'waybill',
+      connectionTimeoutMillis: acquireTimeoutMs,
+      keepAlive: true,
+      types: TYPE_PARSERS,
+    },
+    pool: {
+      min: options.poolMin ?? 0,
+      max: options.poolMax ?? 8,
+      acquireTimeoutMillis: acquireTimeoutMs,
+      afterCreate: sessionSetup(options.statementTimeoutMs ?? 0),
+    },
+    log: knexLog(options.logger),
+  })
+}
+
+interface RawConnection {
+  query(text: string, done: (error: Error | null) => void): void
+}
+
+/** Settings go by SET and not with the start of the connection, where poolers such as PgBouncer refuse them. */
+function sessionSetup(statementTimeoutMs: number) {
+  const statement = `set timezone = 'UTC'; set statement_timeout = ${Math.trunc(statementTimeoutMs)}`
+  return (connection: RawConnection, done: (error: Error | null, connection: RawConnection) => void) =>
+    connection.query(statement, (error) => done(error, connection))
+}
+
+function knexLog(logger: DatabaseLogger | undefined): Knex.Logger {
+  // a connection that broke is reported by whoever meets the error; Knex warns of it once more
+  const debug = (message: unknown) => logger?.debug({ knex: message }, 'database pool')
+  return { debug, warn: debug, deprecate: debug, error: (message) => logger?.error({ knex: message }, 'database pool') }
+}

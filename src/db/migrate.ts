@@ -1,0 +1,78 @@
+import type { Knex } from 'knex'
+import { MIGRATIONS } from './migrations/list.ts'
+
+/** One step of the schema. Steps run in the order of the list, each once in a database's life, each in a transaction. */
+export interface Migration {
+  /** unique and final: it is what the database remembers */
+  readonly name: string
+  /** `knex` is the transaction; one statement a call, so that a distributed PostgreSQL takes it as well */
+  up(knex: Knex.Transaction): Promise<void>
+}
+
+/** The database has steps that this version of the program does not know. */
+export class DatabaseTooNewError extends Error {
+  override readonly name = 'DatabaseTooNewError'
+  readonly unknown: readonly string[]
+
+  constructor(unknown: readonly string[]) {
+    super(
+      `The database was migrated by a newer version of this program (it has ${unknown.join(', ')}, unknown here). Start that version, or use another database.`,
+    )
+    this.unknown = unknown
+  }
+}
+
+/** The bytes of "waybillm": any fixed number that no other program is likely to lock. */
+const LOCK_KEY = '8602248640120188013'
+
+/**
+ * Brings the schema up to date. Several processes may do so at once: one works, the others wait for it. A process that dies halfway
+ * leaves whole steps only.
+ *
+ * @returns the names of the steps that this call ran
+ * @throws DatabaseTooNewError when the database is ahead of `migrations`
+ */
+export async function migrate(knex: Knex, migrations: readonly Migration[] = MIGRATIONS): Promise<string[]> {
+  const ran: string[] = []
+  for (;;) {
+    const name = await knex.transaction((trx) => runNext(trx, migrations))
+    if (name === undefined) return ran
+    ran.push(name)
+  }
+}
+
+/** The lock belongs to the transaction, so it is gone with it, however the process ends. */
+async function runNext(trx: Knex.Transaction, migrations: readonly Migration[]): Promise<string | undefined> {
+  // waiting for another process and building an index take as long as they take
+  await trx.raw('set local statement_timeout = 0')
+  await trx.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
+  await trx.raw(
+    'create table if not exists schema_migrations (name text primary key, applied_at timestamptz not null default now())',
+  )
+  const [next] = await pendingMigrations(trx, migrations)
+  if (next === undefined) return undefined
+  await migrations.find(({ name }) => name === next)?.up(trx)
+  await trx('schema_migrations').insert({ name: next })
+  return next
+}
+
+/**
+ * Names the steps that the database still lacks, in order; none when it is ready for use.
+ *
+ * @throws DatabaseTooNewError when the database is ahead of `migrations`
+ */
+export async function pendingMigrations(knex: Knex, migrations: readonly Migration[] = MIGRATIONS): Promise<string[]> {
+  const applied = await appliedMigrations(knex)
+  const known = new Set(migrations.map(({ name }) => name))
+  const unknown = applied.filter((name) => !known.has(name))
+  if (unknown.length > 0) throw new DatabaseTooNewError(unknown)
+  return [...known].filter((name) => !applied.includes(name))
+}
+
+async function appliedMigrations(knex: Knex): Promise<string[]> {
+  const { rows } = await knex.raw<{ rows: { present: boolean }[] }>(
+    `select to_regclass('schema_migrations') is not null as present`,
+  )
+  if (!rows[0]?.present) return []
+  return knex('schema_migrations').orderBy('name').pluck('name')
+}

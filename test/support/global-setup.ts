@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { type EmbeddedServer, startEmbeddedServer } from '../../src/db/embedded-server.ts'
+import { createDatabase } from '../../src/db/knex.ts'
+import { migrate } from '../../src/db/migrate.ts'
+
+/** The migrated database that every test database is a copy of. */
+export const TEMPLATE = 'waybill_template'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** abstract socket on which the run's server is asked for */
+    testServerSocket: string
+  }
+}
+
+/** What is written goes nowhere: a test database need not survive a power cut. */
+const QUICK = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  synchronous_commit: 'off',
+  max_connections: '200',
+  autovacuum: 'off',
+}
+
+/**
+ * One PostgreSQL for the whole run, started when the first test file asks for a database: runs of plain unit tests do not pay
+ * for it. It must be this process that starts it, since the server ends with its starter and test processes come and go.
+ */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'waybill-test-'))
+  let starting: Promise<EmbeddedServer> | undefined
+  const socket = `\0waybill-test-${randomUUID()}`
+  const listener = createServer({ allowHalfOpen: true }, (client) => {
+    client.on('error', () => {})
+    starting ??= startWithTemplate(dataDir)
+    starting.then(
+      () => client.end(JSON.stringify({ dataDir })),
+      (error) => client.end(JSON.stringify({ failure: String(error?.stack ?? error) })),
+    )
+  })
+  listener.listen(socket)
+  await once(listener, 'listening')
+  project.provide('testServerSocket', socket)
+  return async () => {
+    listener.close()
+    const server = await starting?.catch(() => undefined)
+    await server?.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}
+
+async function startWithTemplate(dataDir: string): Promise<EmbeddedServer> {
+  const server = await startEmbeddedServer({ dataDir, settings: QUICK })
+  const main = createDatabase(server.connection(), { poolMax: 1 })
+  await main.raw(`create database ${TEMPLATE}`)
+  await main.destroy()
+  const template = createDatabase(server.connection(TEMPLATE), { poolMax: 1 })
+  await migrate(template)
+  await template.destroy()
+  return server
+}
