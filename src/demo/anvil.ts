@@ -1,0 +1,190 @@
+/**
+ * Runs one anvil process: a real Ethereum node for development, here a private chain of the demo or of a test.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { createRpc, type Rpc } from './rpc.ts'
+
+/** Large, or automatic mining strands transactions whose gas limits do not fit into one block. */
+const BLOCK_GAS_LIMIT = 2_000_000_000
+/** States of old blocks kept in memory. Without a number there is none; without the flag each is written to disk. */
+const KEPT_STATES = 32
+const START_TIMEOUT_MS = 15_000
+const STOP_TIMEOUT_MS = 5_000
+const LOCK_HELD_EXIT_CODE = 75
+const STDERR_TAIL_CHARS = 2_000
+
+export interface AnvilOptions {
+  chainId: number
+  /** The words that the node derives its unlocked accounts from. */
+  mnemonic: string
+  accounts: number
+  /** false: nothing is mined but by `evm_mine`. */
+  automine: boolean
+  /** 0 lets the system choose a free port. */
+  port?: number
+  /** Time of the genesis block; only for a chain that is new, since on a later start it would turn time back. */
+  genesisTimeSec?: number
+  state?: {
+    /** Read at the start, when given. */
+    loadFile?: string
+    /** Written each interval and when the process ends on SIGTERM. Not atomic. */
+    dumpFile: string
+    dumpIntervalSec: number
+    /** Held for the life of the process, so that two never write one state. */
+    lockFile: string
+  }
+}
+
+export interface AnvilExit {
+  code: number | null
+  signal: NodeJS.Signals | null
+  /** true when `stop` asked for it. */
+  expected: boolean
+  stderr: string
+}
+
+export interface Anvil {
+  rpcUrl: string
+  rpc: Rpc
+  pid: number
+  /** Settles when the process has ended, for whatever reason; never rejects. */
+  exited: Promise<AnvilExit>
+  /** Asks the process to write its state and end; resolves when it has. */
+  stop(): Promise<void>
+}
+
+export class AnvilStartError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'AnvilStartError'
+  }
+}
+
+/**
+ * Starts anvil on loopback and resolves when it accepts calls. The process dies with this one, also on SIGKILL, and
+ * writes its state as it does.
+ *
+ * @throws AnvilStartError naming the platform without a binary, the port in use, the state that cannot be read or the
+ *   state that another process holds
+ */
+export async function startAnvil(options: AnvilOptions): Promise<Anvil> {
+  const child = spawnAnvil(options)
+  const output = { stdout: '', stderr: '' }
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    output.stderr = (output.stderr + chunk).slice(-STDERR_TAIL_CHARS)
+  })
+
+  let stopping = false
+  const exited = new Promise<AnvilExit>((resolve) => {
+    child.once('error', (error) => resolve({ code: null, signal: null, expected: false, stderr: error.message }))
+    child.once('close', (code, signal) => resolve({ code, signal, expected: stopping, stderr: output.stderr.trim() }))
+  })
+  const rpcUrl = await waitForListening(child, exited, options)
+  return {
+    rpcUrl,
+    rpc: createRpc(rpcUrl),
+    pid: child.pid as number,
+    exited,
+    async stop() {
+      stopping = true
+      await endProcess(child)
+      await exited
+    },
+  }
+}
+
+function spawnAnvil(options: AnvilOptions): ChildProcess {
+  const args = ['--pdeathsig', 'TERM', '--', anvilBinary(), ...anvilArguments(options)]
+  const locked = options.state && ['-n', '-F', '-E', String(LOCK_HELD_EXIT_CODE), options.state.lockFile, 'setpriv']
+  const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']
+  return locked ? spawn('flock', [...locked, ...args], { stdio }) : spawn('setpriv', args, { stdio })
+}
+
+function anvilBinary(): string {
+  const name = '@foundry-rs/anvil-linux-amd64'
+  try {
+    const binary = join(createRequire(import.meta.url).resolve(`${name}/package.json`), '../bin/anvil')
+    if (existsSync(binary)) return binary
+  } catch {
+    // Told below: npm leaves the package out on other platforms.
+  }
+  throw new AnvilStartError(
+    `there is no chain for the demo on ${process.platform}-${process.arch}: its node comes with the optional package ` +
+      `${name}, which is for Linux on x64. Run there, or set DATABASE_URL and CHAINS_FILE to use chains of your own.`,
+  )
+}
+
+function anvilArguments(options: AnvilOptions): string[] {
+  const args = ['--host', '127.0.0.1', '--port', String(options.port ?? 0)]
+  args.push('--chain-id', String(options.chainId), '--gas-limit', String(BLOCK_GAS_LIMIT))
+  args.push('--slots-in-an-epoch', '1', '--prune-history', String(KEPT_STATES))
+  args.push('--mnemonic', options.mnemonic, '--accounts', String(options.accounts))
+  if (!options.automine) args.push('--no-mining')
+  if (options.genesisTimeSec !== undefined) args.push('--timestamp', String(options.genesisTimeSec))
+  if (options.state) {
+    args.push('--dump-state', options.state.dumpFile, '--state-interval', String(options.state.dumpIntervalSec))
+    if (options.state.loadFile) args.push('--load-state', options.state.loadFile)
+  }
+  return args
+}
+
+async function waitForListening(
+  child: ChildProcess,
+  exited: Promise<AnvilExit>,
+  options: AnvilOptions,
+): Promise<string> {
+  const listening = new Promise<string>((resolve) => {
+    let seen = ''
+    const look = (chunk: string): void => {
+      seen += chunk
+      const address = /Listening on (\S+)/.exec(seen)?.[1]
+      if (address === undefined) return
+      child.stdout?.off('data', look).resume()
+      resolve(`http://${address}`)
+    }
+    child.stdout?.setEncoding('utf8').on('data', look)
+  })
+  const timeout = new AbortController()
+  const late = new Promise<never>((_, reject) => {
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL')
+      reject(new AnvilStartError(`chain ${options.chainId} did not listen within ${START_TIMEOUT_MS} ms`))
+    }, START_TIMEOUT_MS)
+    timeout.signal.addEventListener('abort', () => clearTimeout(timer))
+  })
+  try {
+    return await Promise.race([listening, late, exited.then((exit) => Promise.reject(explainExit(exit, options)))])
+  } finally {
+    timeout.abort()
+  }
+}
+
+function explainExit(exit: AnvilExit, options: AnvilOptions): AnvilStartError {
+  const chain = `chain ${options.chainId} did not start`
+  if (exit.code === LOCK_HELD_EXIT_CODE) {
+    return new AnvilStartError(`${chain}: another process holds ${options.state?.lockFile}. Stop it first.`)
+  }
+  if (/ENOENT/.test(exit.stderr)) {
+    return new AnvilStartError(`${chain}: setpriv and flock are needed (package util-linux): ${exit.stderr}`)
+  }
+  if (/address already in use/i.test(exit.stderr)) {
+    return new AnvilStartError(`${chain}: port ${options.port} is in use. Free it, or choose 0 for any free port.`)
+  }
+  if (options.state?.loadFile && /state|json|EOF/i.test(exit.stderr)) {
+    return new AnvilStartError(`${chain}: its state in ${options.state.loadFile} cannot be read: ${exit.stderr}`)
+  }
+  return new AnvilStartError(`${chain}: anvil ended with ${exit.signal ?? exit.code}: ${exit.stderr}`)
+}
+
+async function endProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return
+  const closed = once(child, 'close')
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+  await closed
+  clearTimeout(timer)
+}
