@@ -8,10 +8,10 @@ import {
   type DescriptorProto,
   type EnumDescriptorProto,
   type FieldDescriptorProto,
-  FieldDescriptorProto_Label as Label,
-  FieldDescriptorProto_Type as Type,
   type FileDescriptorProto,
   FileOptionsSchema,
+  FieldDescriptorProto_Label as Label,
+  FieldDescriptorProto_Type as Type,
 } from '@bufbuild/protobuf/wkt'
 import { predefined } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js'
 
@@ -76,7 +76,7 @@ function printer(file: FileDescriptorProto) {
   }
 
   function typeName(member: FieldDescriptorProto): string {
-    return member.typeName === '' ? Type[member.type]!.toLowerCase() : shortName(member.typeName)
+    return member.typeName === '' ? Type[member.type].toLowerCase() : shortName(member.typeName)
   }
 
   function shortName(qualified: string): string {

@@ -1,0 +1,124 @@
+/** The checks that look at the repository as a whole; run by tools/check.ts. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type CheckResult, root, runCommand } from './run-command.ts'
+
+/**
+ * Compares proto/ with the last committed one on main; where main itself is checked out and proto/ has no uncommitted
+ * change, with the commit before. The base is unpacked from git's own objects, so a shallow clone of one commit
+ * skips and a work tree works.
+ */
+export async function checkBreaking(): Promise<CheckResult> {
+  const base = await findBreakingBase()
+  if (!base.found) return { outcome: 'skipped', output: base.reason }
+  return inTemporaryFolder(async (folder) => {
+    const archive = join(folder, 'base.tar')
+    const unpacked = join(folder, 'base')
+    mkdirSync(unpacked)
+    const steps = [
+      ['git', 'archive', '-o', archive, base.commit, 'buf.yaml', 'proto', 'proto_vendor'],
+      ['tar', '-xf', archive, '-C', unpacked],
+      ['buf', 'breaking', '--against', unpacked],
+    ] as const
+    for (const [file, ...args] of steps) {
+      const result = await runCommand(file, args)
+      if (result.outcome !== 'ok') return { outcome: 'failed', output: `against ${base.commit}\n${result.output}` }
+    }
+    return { outcome: 'ok', output: '' }
+  })
+}
+
+type BreakingBase =
+  | { readonly found: true; readonly commit: string }
+  | { readonly found: false; readonly reason: string }
+
+async function findBreakingBase(): Promise<BreakingBase> {
+  if ((await git('rev-parse', '--git-dir')) === undefined)
+    return { found: false, reason: 'git finds no repository here' }
+  const main = (await findCommit('refs/heads/main')) ?? (await findCommit('refs/remotes/origin/main'))
+  if (main === undefined) return { found: false, reason: 'there is no branch main to compare with' }
+  const head = await findCommit('HEAD')
+  const changes = await git('status', '--porcelain', '--', 'proto')
+  const commit = head === main && changes === '' ? await findCommit(`${main}^`) : main
+  if (commit === undefined) return { found: false, reason: 'the clone holds no commit before this one' }
+  const hasProto = (await git('cat-file', '-e', `${commit}:proto`)) !== undefined
+  return hasProto ? { found: true, commit } : { found: false, reason: `${commit.slice(0, 7)} has no proto/ yet` }
+}
+
+/** Generates from scratch elsewhere and compares with gen/ as it stands in the work tree. */
+export async function checkGenerated(): Promise<CheckResult> {
+  return inTemporaryFolder(async (folder) => {
+    const generated = await runCommand('node', [join(root, 'tools/generate.ts'), folder])
+    if (generated.outcome !== 'ok') return generated
+    const compared = await runCommand('diff', ['-ru', 'gen', join(folder, 'gen')])
+    if (compared.outcome === 'ok') return compared
+    return { outcome: 'failed', output: `gen/ is not what proto/ generates; run npm run generate\n${compared.output}` }
+  })
+}
+
+/** A lock file with download addresses would bind every install to the machine that wrote it. */
+export async function checkLockFile(): Promise<CheckResult> {
+  const addresses = findDownloadAddresses(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  return report(addresses.map((address) => `package-lock.json: ${address}`))
+}
+
+/** @returns one line per package of a package-lock.json that names where it is downloaded from */
+export function findDownloadAddresses(lockFile: string): string[] {
+  const { packages } = JSON.parse(lockFile) as { packages: Record<string, { resolved?: string; version?: string }> }
+  return Object.entries(packages)
+    .filter(([, { resolved, version }]) => [resolved, version].some((value) => value?.includes('://')))
+    .map(([path, { resolved, version }]) => `${path} comes from ${resolved ?? version}`)
+}
+
+/** Files in git name no package registry's host: where packages come from is the installing machine's business. */
+export async function checkRegistryHosts(): Promise<CheckResult> {
+  const listed = await git('ls-files', '--cached', '--others', '--exclude-standard', '-z')
+  if (listed === undefined) return { outcome: 'skipped', output: 'git finds no repository here' }
+  const paths = listed.split('\0').filter((path) => path !== '')
+  return report(paths.flatMap((path) => findRegistryHosts(readText(path)).map((found) => `${path}:${found}`)))
+}
+
+/** @returns `line: text` for each line that names a registry's host or sets one */
+export function findRegistryHosts(text: string): string[] {
+  const host =
+    /\b(?:registry|npm|pkgs?|packages|artifactory|nexus|verdaccio)(?:\.[a-z0-9-]+)+\.(?:com|org|net|io|dev|cloud)\b/i
+  const setting = /^\s*(?:@[\w-]+:)?registry\s*=/
+  return text.split('\n').flatMap((line, index) => {
+    const found = host.exec(line)?.[0] ?? setting.exec(line)?.[0]
+    return found === undefined ? [] : [`${index + 1}: ${found.trim()}`]
+  })
+}
+
+/** A file removed but not yet committed reads as empty. */
+function readText(path: string): string {
+  try {
+    return readFileSync(join(root, path), 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
+    throw error
+  }
+}
+
+function report(findings: readonly string[]): CheckResult {
+  return { outcome: findings.length === 0 ? 'ok' : 'failed', output: findings.join('\n') }
+}
+
+function findCommit(name: string): Promise<string | undefined> {
+  return git('rev-parse', '--verify', '--quiet', `${name}^{commit}`)
+}
+
+/** @returns what git printed, or undefined when it failed */
+async function git(...args: string[]): Promise<string | undefined> {
+  const { outcome, output } = await runCommand('git', args)
+  return outcome === 'ok' ? output.trim() : undefined
+}
+
+async function inTemporaryFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'waybill-check-'))
+  try {
+    return await use(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * Runs every static check, side by side, and prints one line a check; then what the failing ones said. Exit code 1 when
+ * any failed. A check that cannot run here says why and counts as neither.
+ *
+ *   npm run check                    all of them
+ *   npm run check -- types lint      those whose name contains one of the words
+ */
+import { checkBreaking, checkGenerated, checkLockFile, checkRegistryHosts } from './check-repository.ts'
+import { type Check, type CheckResult, runCommand } from './run-command.ts'
+
+const checks: readonly Check[] = [
+  command('format and import order', 'biome', ['check', '--error-on-warnings']),
+  command('lint', 'oxlint', []),
+  command('types', 'tsc', []),
+  command('dead code and dependencies', 'knip', ['--no-progress', '--no-config-hints']),
+  command('proto lint', 'buf', ['lint']),
+  command('proto format', 'buf', ['format', 'proto', '--diff', '--exit-code']),
+  { name: 'proto breaking changes', run: checkBreaking },
+  { name: 'generated code', run: checkGenerated },
+  { name: 'lock file', run: checkLockFile },
+  { name: 'registry hosts', run: checkRegistryHosts },
+]
+
+function command(name: string, file: string, args: readonly string[]): Check {
+  return { name, run: () => runCommand(file, args) }
+}
+
+async function runTimed(check: Check): Promise<CheckResult & { name: string }> {
+  const startedAtMs = performance.now()
+  const result = await check.run()
+  const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
+  const reason = result.outcome === 'skipped' ? `: ${result.output}` : ''
+  console.log(`${result.outcome.padEnd(7)} ${seconds.padStart(5)} s  ${check.name}${reason}`)
+  return { ...result, name: check.name }
+}
+
+const words = process.argv.slice(2)
+const chosen = checks.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)))
+if (chosen.length === 0) {
+  console.error(`no check is named like ${words.join(' or ')}; there are: ${checks.map(({ name }) => name).join(', ')}`)
+  process.exit(2)
+}
+const results = await Promise.all(chosen.map(runTimed))
+const failed = results.filter(({ outcome }) => outcome === 'failed')
+for (const { name, output } of failed) console.log(`\n── ${name}\n${output.trimEnd()}`)
+process.exitCode = failed.length === 0 ? 0 : 1
