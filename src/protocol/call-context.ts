@@ -1,0 +1,35 @@
+import type { DescMethodUnary, DescService, MessageInitShape, MessageShape } from '@bufbuild/protobuf'
+import type { Account } from '../domain/account.ts'
+import type { Logger } from '../domain/logger.ts'
+
+/** What the call core tells a handler about its call, whatever the protocol. */
+export interface CallContext {
+  /** The value of the answer's `x-request-id`. */
+  readonly requestId: string
+  /** For whom the caller acts; absent on methods that are open to all. */
+  readonly account?: Account
+  /** Fires when the caller hangs up or the deadline passes, never after the answer. */
+  readonly signal: AbortSignal
+  /** When the answer must be there, in milliseconds since 1970; absent when the caller named no deadline and none is set. */
+  readonly deadlineAtMs?: number
+  readonly requestHeader: Headers
+  readonly responseHeader: Headers
+  readonly logger: Logger
+}
+
+/** Answers one call of a unary method. */
+export type UnaryHandler<M extends DescMethodUnary> = (
+  request: MessageShape<M['input']>,
+  context: CallContext,
+) => Promise<MessageInitShape<M['output']>>
+
+/** One handler for each unary method of a service, by local name. */
+export type ServiceHandlers<S extends DescService> = {
+  readonly [K in keyof S['method']]: S['method'][K] extends DescMethodUnary ? UnaryHandler<S['method'][K]> : unknown
+}
+
+/** The account of a call to a method that is not open. */
+export function accountOf(context: CallContext): Account {
+  if (context.account === undefined) throw new TypeError('a handler of an open method asked for the account')
+  return context.account
+}
