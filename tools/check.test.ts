@@ -72,9 +72,12 @@ describe('findDownloadAddresses', () => {
 })
 
 describe('findRegistryHosts', () => {
+  /** Put together here, so that this file names no such host itself. */
+  const host = (...labels: string[]) => [...labels, 'example', 'org'].join('.')
+
   it.each([
-    ['a host', `see ${'registry'}.example.org for it`],
-    ['a host behind a scheme', `url = "https://${'npm'}.pkg.example.com/x"`],
+    ['a host', `see ${host('registry')} for it`],
+    ['a host behind a scheme', `url = "https://${host('npm', 'pkg')}/x"`],
     ['a setting of npm', 'registry = https://localhost:4873/'],
     ['a setting of one scope', '@waybill:registry=https://localhost:4873/'],
   ])('finds %s', (_kind, line) => {
