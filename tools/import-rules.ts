@@ -1,0 +1,128 @@
+/**
+ * The rules of who may import whom, as data, and the check of sources against them. A room is the first folder under src/,
+ * or a file that stands there alone. test/import-rules.test.ts holds src/ to them; ARCHITECTURE.md draws them.
+ */
+import { posix } from 'node:path'
+import { type SourceScan, scanSource } from './source-scan.ts'
+
+export type SourceFile = { /** from the project's root, with `/` */ readonly path: string; readonly source: string }
+
+export type Violation = { readonly path: string; readonly line: number; readonly rule: string }
+
+type RoomRule = {
+  /** rooms of which anything may be imported; a room may always import from itself */
+  readonly may: readonly string[]
+  /** rooms of which types alone may be imported */
+  readonly mayTypes?: readonly string[]
+  readonly mayGenerated?: boolean
+}
+
+const bottom = ['domain', 'errors'] as const
+const middle = ['auth', 'requests', 'routing', 'search', 'detection'] as const
+const atEdge: RoomRule = { may: [...bottom, 'db'] }
+
+const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
+  main: 'sees all',
+  app: 'sees all',
+  cli: 'sees all',
+  protocol: { may: [...bottom, 'transcoding'], mayTypes: middle, mayGenerated: true },
+  auth: atEdge,
+  requests: atEdge,
+  routing: atEdge,
+  search: atEdge,
+  detection: atEdge,
+  db: { may: bottom },
+  config: { may: bottom },
+  console: { may: bottom },
+  demo: { may: bottom },
+  observability: { may: ['errors'] },
+  transcoding: { may: [] },
+  domain: { may: [] },
+  errors: { may: [] },
+}
+
+/** Rooms that see all rooms but not the generated code: what they need of it, the protocol room gives. */
+const blindToGenerated = ['main', 'app']
+
+/** @returns every violation, in the order of files and lines */
+export function findViolations(files: readonly SourceFile[]): Violation[] {
+  return files.flatMap((file) => {
+    const scan = scanSource(file.source)
+    const found = [...checkImports(file.path, scan), ...checkExports(file.path, scan), ...checkSql(file.path, scan)]
+    return found.toSorted((left, right) => left.line - right.line)
+  })
+}
+
+function checkImports(path: string, { imports }: SourceScan): Violation[] {
+  const from = roomOf(path)
+  const rule = rooms[from]
+  const named =
+    posix.basename(path) === 'index.ts' ? [{ path, line: 1, rule: 'no index.ts: name a file for its idea' }] : []
+  if (rule === undefined) return [...named, { path, line: 1, rule: `the room ${from} stands in no rule; add it` }]
+  const broken = imports.flatMap(({ specifier, line, typeOnly }) => {
+    const reason = whyForbidden({ path, from, rule, specifier, typeOnly })
+    return reason === undefined ? [] : [{ path, line, rule: reason }]
+  })
+  return [...named, ...broken]
+}
+
+type Import = { path: string; from: string; rule: RoomRule | 'sees all'; specifier: string; typeOnly: boolean }
+
+function whyForbidden({ path, from, rule, specifier, typeOnly }: Import): string | undefined {
+  if (!specifier.startsWith('.')) return undefined
+  const isTest = path.endsWith('.test.ts')
+  const target = posix.join(posix.dirname(path), specifier)
+  if (target.startsWith('gen/')) {
+    const may = rule === 'sees all' ? !blindToGenerated.includes(from) : rule.mayGenerated === true
+    return may || isTest ? undefined : `${from} does not import gen/ (${specifier})`
+  }
+  if (!/\.(?:ts|json)$/.test(specifier)) return `relative imports end in .ts (${specifier})`
+  if (!target.startsWith('src/')) {
+    return isTest ? undefined : `src/ imports nothing from outside but packages and gen/ (${specifier})`
+  }
+  return whyRoomForbidden({ from, to: roomOf(target), rule, specifier, typeOnly })
+}
+
+function whyRoomForbidden({ from, to, rule, specifier, typeOnly }: Omit<Import, 'path'> & { to: string }) {
+  if (from === to || rule === 'sees all' || rule.may.includes(to)) return undefined
+  if (rule.mayTypes?.includes(to)) {
+    return typeOnly ? undefined : `${from} imports only types from ${to} (${specifier})`
+  }
+  return `${from} does not import ${to} (${specifier})`
+}
+
+/** `src/search/cursor.ts` → search, `src/app.ts` → app */
+function roomOf(path: string): string {
+  return path.split('/')[1]!.replace(/(?:\.test)?\.ts$/, '')
+}
+
+function checkExports(path: string, { code }: SourceScan): Violation[] {
+  return [...code.matchAll(/^export\s+default\b|^export\s*\{[^}]*\bas\s+default\b/gm)].map((match) => ({
+    path,
+    line: lineOf(code, match.index),
+    rule: 'no default exports',
+  }))
+}
+
+/** Statements as they begin in SQL; a sentence that begins with such a word lacks what must follow. */
+const sqlStatement =
+  /^\s*(?:select\s[\s\S]*\bfrom\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|with\s+(?:recursive\s+)?\w+\s*(?:\([^)]*\)\s*)?as\s+(?:not\s+)?(?:materialized\s*)?\(|(?:create|alter|drop|truncate)\s+(?:unique\s+)?(?:table|index|view|materialized|extension|database|type|function)\b)/i
+
+function checkSql(path: string, { code, literals }: SourceScan): Violation[] {
+  const name = posix.basename(path)
+  const mayHoldSql =
+    roomOf(path) === 'db' ||
+    name.endsWith('-repository.ts') ||
+    name === 'payment-writer.ts' ||
+    name.endsWith('.test.ts')
+  if (mayHoldSql) return []
+  const rule = 'SQL stands in *-repository.ts, payment-writer.ts and db/ alone'
+  return [
+    ...[...code.matchAll(/\.raw\s*(?:<[^>]*>)?\s*\(/g)].map(({ index }) => ({ path, line: lineOf(code, index), rule })),
+    ...literals.filter(({ text }) => sqlStatement.test(text)).map(({ line }) => ({ path, line, rule })),
+  ]
+}
+
+function lineOf(code: string, index: number): number {
+  return code.slice(0, index).split('\n').length
+}
