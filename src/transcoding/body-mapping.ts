@@ -1,0 +1,58 @@
+import { type DescField, type DescMessage, type Message, mergeFromJson, type Registry } from '@bufbuild/protobuf'
+import { checkField, checkMessage } from './json-check.ts'
+import { type Json, parseJson } from './json-text.ts'
+import { quote, TranscodingError } from './transcoding-error.ts'
+
+export interface BodyMappingOptions {
+  /** Finds the types in google.protobuf.Any and extensions. */
+  readonly registry: Registry | undefined
+  /** The most levels of objects and lists. */
+  readonly maxJsonDepth: number
+}
+
+/** Writes a JSON body into a message. An empty body, of no bytes, leaves it as it is. */
+export type BodyMapper = (message: Message, body: Uint8Array | undefined) => void
+
+/**
+ * Compiles the mapping of the body for one binding: `*` maps it to the whole request, a name to that field, and an empty
+ * name refuses any body, since a filter sent where nobody reads it must not be lost. The mapper throws TranscodingError:
+ * MALFORMED_JSON, INVALID_UTF8, TOO_DEEP, UNKNOWN_JSON_FIELD, DUPLICATE_JSON_FIELD, INVALID_VALUE, ONEOF_CONFLICT,
+ * UNEXPECTED_BODY.
+ *
+ * @param name - a proto name of the request
+ * @throws Error when the request has no such field
+ */
+export function compileBodyMapping(input: DescMessage, name: string, options: BodyMappingOptions): BodyMapper {
+  if (name === '') return refuseBody
+  const { registry, maxJsonDepth } = options
+  const field = name === '*' ? undefined : input.fields.find((each) => each.name === name)
+  if (field === undefined && name !== '*') throw new Error(`body names ${name}, which ${input.typeName} has not`)
+
+  return (message, body) => {
+    if (body === undefined || body.length === 0) return
+    const json = parseJson(body, maxJsonDepth)
+    if (field === undefined) checkMessage(input, json, '', registry)
+    else checkField(field, json, '', registry)
+    merge(input, message, field === undefined ? json : wrap(field, json), options)
+  }
+}
+
+function refuseBody(_message: Message, body: Uint8Array | undefined): void {
+  if (body === undefined || body.length === 0) return
+  throw new TranscodingError('UNEXPECTED_BODY', 'this path takes no body: give the fields as query parameters')
+}
+
+function wrap(field: DescField, json: Json): Json {
+  return Object.fromEntries([[field.jsonName, json]])
+}
+
+/** What the check has let through and protobuf-es refuses all the same is an invalid value too. */
+function merge(input: DescMessage, message: Message, json: Json, { registry, maxJsonDepth }: BodyMappingOptions): void {
+  try {
+    // One level more than the text may have: a body that is a field is wrapped.
+    mergeFromJson(input, message, json, { recursionLimit: maxJsonDepth + 1, ...(registry && { registry }) })
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new TranscodingError('INVALID_VALUE', `the body does not fit: ${quote(why)}`, { cause })
+  }
+}

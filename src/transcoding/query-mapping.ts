@@ -1,0 +1,204 @@
+import type { DescField, DescMessage, Message } from '@bufbuild/protobuf'
+import { findTextReader, readText, type TextReader } from './field-text.ts'
+import { appendToField, fieldsOf, type MessageField, openMessage, otherMember, writeField } from './message-fields.ts'
+import { findNearestName } from './nearest-name.ts'
+import { decodeQueryComponent } from './percent-decoding.ts'
+import { quote, TranscodingError } from './transcoding-error.ts'
+
+export interface QueryMappingOptions {
+  /** Canonical paths (proto names) that the path template binds. */
+  readonly boundInPath: readonly string[]
+  /** The field bound in the body, `*` for all, empty for none. */
+  readonly boundInBody: string
+  /** Does the query write this repeated field's values in one parameter, separated by commas (beside repeating it)? */
+  readonly isCommaSeparated: (field: DescField) => boolean
+  /** The most names that a dotted path may have. */
+  readonly maxDepth: number
+}
+
+/** Writes the parameters of a query string into the fields of a message. */
+export type QueryMapper = (message: Message, rawQuery: string) => void
+
+/** Where a parameter goes. */
+interface Target {
+  /** The messages on the way. */
+  readonly parents: readonly MessageField[]
+  readonly field: DescField
+  readonly reader: TextReader
+  readonly commaSeparated: boolean
+  /** The dotted path in proto names, the same for every spelling. */
+  readonly canonical: string
+}
+
+/** Nested paths of a recursive message have no end, so only so many resolved parameters are kept. */
+const mostCachedTargets = 256
+
+/**
+ * Compiles the mapping of query parameters for one binding (http.proto, "Rules for HTTP mapping", 3: what neither path
+ * nor body binds). A parameter is named by proto or JSON names, `fee_percentage` or `feePercentage`, nested ones with
+ * dots. The mapper throws TranscodingError: UNKNOWN_PARAMETER, INVALID_VALUE, DUPLICATE_PARAMETER, ONEOF_CONFLICT,
+ * PATH_VARIABLE_OVERRIDDEN, BODY_FIELD_OVERRIDDEN, NOT_MAPPABLE, MALFORMED_ESCAPE, INVALID_UTF8, TOO_DEEP.
+ */
+export function compileQueryMapping(input: DescMessage, options: QueryMappingOptions): QueryMapper {
+  const targets = new Map<string, Target>()
+
+  function findTarget(name: string): Target {
+    const cached = targets.get(name)
+    if (cached !== undefined) return cached
+    const target = resolveTarget(input, name, options)
+    if (targets.size < mostCachedTargets) targets.set(name, target)
+    return target
+  }
+
+  return (message, rawQuery) => {
+    if (rawQuery === '') return
+    const given = new Set<string>()
+    for (const pair of rawQuery.split('&')) {
+      if (pair === '') continue
+      const equals = pair.indexOf('=')
+      const name = decodeQueryComponent(equals < 0 ? pair : pair.slice(0, equals))
+      const text = equals < 0 ? '' : decodeQueryComponent(pair.slice(equals + 1))
+      const target = findTarget(name)
+      if (target.field.fieldKind !== 'list') {
+        if (given.has(target.canonical)) throw duplicate(name, text)
+        given.add(target.canonical)
+      }
+      assign(message, target, name, text)
+    }
+  }
+}
+
+function assign(
+  message: Message,
+  { parents, field, reader, commaSeparated }: Target,
+  name: string,
+  text: string,
+): void {
+  let owner = message
+  for (const parent of parents) {
+    refuseOtherMember(owner, parent, name)
+    owner = openMessage(owner, parent)
+  }
+  if (field.fieldKind === 'list') {
+    const elements = commaSeparated ? splitAtCommas(name, text) : [text]
+    for (const element of elements) appendToField(owner, field, readText(reader, name, element))
+    return
+  }
+  refuseOtherMember(owner, field, name)
+  writeField(owner, field, readText(reader, name, text))
+}
+
+function splitAtCommas(name: string, text: string): readonly string[] {
+  const elements = text.split(',')
+  if (!elements.includes('')) return elements
+  const problem = text === '' ? 'is empty' : `${quote(text)} has an empty element`
+  throw new TranscodingError('INVALID_VALUE', `${quote(name)}: ${problem}`, { field: name, value: text })
+}
+
+/** @throws TranscodingError ONEOF_CONFLICT when another member of the field's oneof is set */
+export function refuseOtherMember(owner: Message, field: DescField, name: string): void {
+  const other = otherMember(owner, field)
+  if (other === undefined) return
+  const problem = `${quote(name)} and ${quote(other)} exclude each other: give one of them`
+  throw new TranscodingError('ONEOF_CONFLICT', problem, { field: name })
+}
+
+function duplicate(name: string, text: string): TranscodingError {
+  const problem = `parameter ${quote(name)} is given twice and takes one value`
+  return new TranscodingError('DUPLICATE_PARAMETER', problem, { field: name, value: text })
+}
+
+function resolveTarget(input: DescMessage, name: string, options: QueryMappingOptions): Target {
+  const parts = name.split('.')
+  if (parts.length > options.maxDepth) {
+    const problem = `parameter ${quote(name)} is nested deeper than ${options.maxDepth} names`
+    throw new TranscodingError('TOO_DEEP', problem, { field: name })
+  }
+  const parents: MessageField[] = []
+  let message = input
+  for (const [index, part] of parts.entries()) {
+    const field = fieldsOf(message).get(part)
+    if (field === undefined) throw unknown(message, parts, index, parents, options)
+    if (index < parts.length - 1) {
+      refuseFieldWithoutFields(field, name)
+      parents.push(field)
+      message = field.message
+      continue
+    }
+    const canonical = [...parents, field].map((each) => each.name).join('.')
+    refuseBoundElsewhere(canonical, name, options)
+    const reader = findTextReader(field)
+    if (reader === undefined) throw notMappable(field, name)
+    const commaSeparated = field.fieldKind === 'list' && options.isCommaSeparated(field)
+    return { parents, field, reader, commaSeparated, canonical }
+  }
+  throw unknown(input, parts, 0, parents, options)
+}
+
+function refuseFieldWithoutFields(field: DescField, name: string): asserts field is MessageField {
+  if (field.fieldKind === 'map' || field.fieldKind === 'list') throw notMappable(field, name)
+  if (field.fieldKind === 'message' && findTextReader(field) === undefined && !isJsonLike(field.message)) return
+  const problem = `unknown parameter ${quote(name)}: ${quote(field.name)} has no fields of its own`
+  throw new TranscodingError('UNKNOWN_PARAMETER', problem, { field: name, suggestion: field.jsonName })
+}
+
+/** Messages whose JSON is any value: they have no fields that a query could name. */
+function isJsonLike({ typeName }: DescMessage): boolean {
+  return /^google\.protobuf\.(?:Struct|Value|ListValue|Any)$/.test(typeName)
+}
+
+function refuseBoundElsewhere(canonical: string, name: string, options: QueryMappingOptions): void {
+  if (options.boundInPath.some((bound) => isSameOrWithin(canonical, bound))) {
+    const problem = `parameter ${quote(name)} is bound by the path and cannot be given again`
+    throw new TranscodingError('PATH_VARIABLE_OVERRIDDEN', problem, { field: name })
+  }
+  if (options.boundInBody === '*' || isSameOrWithin(canonical, options.boundInBody)) {
+    const problem = `parameter ${quote(name)} belongs in the body`
+    throw new TranscodingError('BODY_FIELD_OVERRIDDEN', problem, { field: name })
+  }
+}
+
+function isSameOrWithin(canonical: string, bound: string): boolean {
+  return canonical === bound || (bound !== '' && canonical.startsWith(`${bound}.`))
+}
+
+function notMappable(field: DescField, name: string): TranscodingError {
+  const kinds = {
+    map: 'a map',
+    list: 'a list of messages',
+    message: 'a message',
+    scalar: 'a scalar',
+    enum: 'an enum',
+  } as const
+  const problem = `parameter ${quote(name)} is ${kinds[field.fieldKind]}, which a query cannot carry`
+  const nested = field.fieldKind === 'message' ? field.message.fields[0] : undefined
+  const suggestion = nested && findTextReader(nested) ? `${name}.${nested.jsonName}` : undefined
+  return new TranscodingError('NOT_MAPPABLE', problem, { field: name, suggestion })
+}
+
+function unknown(
+  message: DescMessage,
+  parts: readonly string[],
+  index: number,
+  parents: readonly MessageField[],
+  options: QueryMappingOptions,
+): TranscodingError {
+  const name = parts.join('.')
+  const part = parts[index] ?? ''
+  const subscripted = /^([^[\]]+)\[.*\]$/.exec(part)?.[1]
+  const map = subscripted === undefined ? undefined : fieldsOf(message).get(subscripted)
+  if (map?.fieldKind === 'map') return notMappable(map, name)
+
+  const prefix = parents.map((parent) => `${parent.name}.`).join('')
+  const free = [...fieldsOf(message)].filter(([, field]) => isFree(`${prefix}${field.name}`, options))
+  const nearest = findNearestName(
+    part,
+    free.map(([known]) => known),
+  )
+  const suggestion = nearest && [...parts.slice(0, index), nearest, ...parts.slice(index + 1)].join('.')
+  return new TranscodingError('UNKNOWN_PARAMETER', `unknown parameter ${quote(name)}`, { field: name, suggestion })
+}
+
+function isFree(canonical: string, { boundInPath, boundInBody }: QueryMappingOptions): boolean {
+  return !boundInPath.includes(canonical) && boundInBody !== '*' && boundInBody !== canonical
+}

@@ -1,0 +1,218 @@
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  equals,
+  type Message,
+  type Registry,
+} from '@bufbuild/protobuf'
+import { type BodyMapper, compileBodyMapping } from './body-mapping.ts'
+import { findTextReader, readText, type TextReader } from './field-text.ts'
+import { bindingsOf, type HttpBinding, type HttpRule } from './http-rule.ts'
+import { createJsonSerializers, type JsonSerializer, type JsonSerializers } from './json-serializer.ts'
+import { fieldsOf, type MessageField, openMessage, readField, writeField } from './message-fields.ts'
+import { compileQueryMapping, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
+import { createRouter, type PathVariable, type RouteMatch } from './router.ts'
+import { type PathTemplate, parseTemplate } from './template-parser.ts'
+import { quote, TranscodingError } from './transcoding-error.ts'
+
+export interface TranscoderOptions {
+  /**
+   * Reads the google.api.http option of a method; undefined where it has none. The caller supplies it, since the option is
+   * an extension that only generated code knows.
+   */
+  readonly httpRule: (method: DescMethod) => HttpRule | undefined
+  /**
+   * Does the query write this repeated field's values also in one parameter, separated by commas? No field does, by
+   * default; an element between two commas must not be empty.
+   */
+  readonly isCommaSeparated?: ((field: DescField) => boolean) | undefined
+  /** Finds the types in google.protobuf.Any and extensions. */
+  readonly registry?: Registry | undefined
+  /** The most levels of objects and lists in a body, and of names in a parameter. Default 100, as in protobuf's parsers. */
+  readonly maxJsonDepth?: number | undefined
+}
+
+export interface EncodedRequest {
+  /** What the router captured. */
+  readonly variables: readonly PathVariable[]
+  /** The query as it was sent, without the question mark; empty for none. */
+  readonly rawQuery: string
+  /** The JSON body; absent or of no bytes for none. */
+  readonly body?: Uint8Array | undefined
+}
+
+/** One binding of one method: how its requests and answers look over HTTP. */
+export interface Route {
+  readonly method: DescMethod
+  readonly binding: HttpBinding
+  /**
+   * Decodes a request.
+   *
+   * @throws TranscodingError for whatever the caller did wrong
+   */
+  readonly decodeRequest: (request: EncodedRequest) => Message
+  /**
+   * Encodes an answer, or the field of it that `response_body` names, as JSON text. Fields without presence are always
+   * written, zeros and empty lists included.
+   */
+  readonly encodeResponse: (message: Message) => string
+}
+
+export interface Transcoder {
+  /** Every binding, in the order of the services, methods and bindings. */
+  readonly routes: readonly Route[]
+  /**
+   * Finds the route of a request.
+   *
+   * @param rawPath - the path of the request target as it was sent, without the query
+   */
+  readonly match: (httpMethod: string, rawPath: string) => RouteMatch<Route>
+}
+
+/** A google.api.http option that does not fit its method. Thrown at start-up. */
+export class InvalidHttpRuleError extends Error {
+  override readonly name = 'InvalidHttpRuleError'
+
+  constructor(method: DescMethod, problem: string, cause?: unknown) {
+    super(`google.api.http of ${method.parent.typeName}.${method.name}: ${problem}`, { cause })
+  }
+}
+
+const defaultMaxJsonDepth = 100
+
+/**
+ * Compiles the google.api.http options of services into routes. Methods without the option have none.
+ *
+ * @throws InvalidHttpRuleError when a template breaks the grammar or a rule names a field that is not there or not fit
+ * @throws DuplicateRouteError when two bindings match the same requests
+ */
+export function compileRoutes(services: Iterable<DescService>, options: TranscoderOptions): Transcoder {
+  const serializers = createJsonSerializers(options.registry)
+  const entries = [...services]
+    .flatMap((service) => service.methods)
+    .flatMap((method) => compileMethod(method, options, serializers))
+  const router = createRouter(entries)
+  return { routes: entries.map((entry) => entry.route), match: router.match }
+}
+
+function compileMethod(method: DescMethod, options: TranscoderOptions, serializers: JsonSerializers) {
+  const rule = options.httpRule(method)
+  if (rule === undefined) return []
+  try {
+    return bindingsOf(rule).map((binding) => {
+      const template = parseTemplate(binding.path)
+      const route = compileRoute(method, binding, template, options, serializers)
+      return { httpMethod: binding.httpMethod, template, route }
+    })
+  } catch (cause) {
+    throw new InvalidHttpRuleError(method, cause instanceof Error ? cause.message : String(cause), cause)
+  }
+}
+
+function compileRoute(
+  method: DescMethod,
+  binding: HttpBinding,
+  template: PathTemplate,
+  { registry, isCommaSeparated = () => false, maxJsonDepth = defaultMaxJsonDepth }: TranscoderOptions,
+  serializers: JsonSerializers,
+): Route {
+  const mapBody = compileBodyMapping(method.input, binding.body, { registry, maxJsonDepth })
+  const variables = compilePathVariables(method.input, template)
+  const mapQuery = compileQueryMapping(method.input, {
+    boundInPath: [...variables.keys()],
+    boundInBody: binding.body,
+    isCommaSeparated,
+    maxDepth: maxJsonDepth,
+  })
+  return {
+    method,
+    binding,
+    decodeRequest: (request) => decodeRequest(method.input, request, { mapBody, variables, mapQuery }),
+    encodeResponse: compileResponse(method.output, binding.responseBody, serializers),
+  }
+}
+
+interface RequestMappers {
+  readonly mapBody: BodyMapper
+  readonly variables: ReadonlyMap<string, VariableTarget>
+  readonly mapQuery: QueryMapper
+}
+
+/** The body first, so that what the path and the query bind meets what is there already. */
+function decodeRequest(input: DescMessage, request: EncodedRequest, mappers: RequestMappers): Message {
+  const message = create(input)
+  mappers.mapBody(message, request.body)
+  for (const variable of request.variables) {
+    const target = mappers.variables.get(variable.fieldPath)
+    if (target !== undefined) assignVariable(message, target, variable)
+  }
+  mappers.mapQuery(message, request.rawQuery)
+  return message
+}
+
+interface VariableTarget {
+  readonly parents: readonly MessageField[]
+  readonly field: DescField
+  readonly reader: TextReader
+}
+
+function compilePathVariables(input: DescMessage, template: PathTemplate): ReadonlyMap<string, VariableTarget> {
+  return new Map(template.variables.map(({ fieldPath }) => [fieldPath, compileVariable(input, fieldPath)]))
+}
+
+function compileVariable(input: DescMessage, fieldPath: string): VariableTarget {
+  const names = fieldPath.split('.')
+  const last = names.pop() ?? ''
+  const parents: MessageField[] = []
+  let message = input
+  for (const name of names) {
+    const parent = message.fields.find((field) => field.name === name)
+    if (parent?.fieldKind !== 'message' || findTextReader(parent) !== undefined) {
+      throw new Error(`the path variable ${fieldPath} needs a message in ${message.typeName}.${name}`)
+    }
+    parents.push(parent)
+    message = parent.message
+  }
+  const field = message.fields.find((each) => each.name === last)
+  if (field === undefined) throw new Error(`the path variable ${fieldPath} is no field of ${message.typeName}`)
+  const reader = field.fieldKind === 'list' ? undefined : findTextReader(field)
+  if (reader === undefined) throw new Error(`the path variable ${fieldPath} must be a singular scalar or enum`)
+  return { parents, field, reader }
+}
+
+function assignVariable(message: Message, { parents, field, reader }: VariableTarget, variable: PathVariable): void {
+  const { fieldPath, value: text } = variable
+  let owner = message
+  for (const parent of parents) {
+    refuseOtherMember(owner, parent, fieldPath)
+    owner = openMessage(owner, parent)
+  }
+  refuseOtherMember(owner, field, fieldPath)
+  const value = readText(reader, fieldPath, text)
+  const inBody = readField(owner, field)
+  if (inBody !== undefined && !isSame(field, inBody, value)) {
+    const problem = `the body gives ${quote(fieldPath)} another value than the path, ${quote(text)}`
+    throw new TranscodingError('PATH_VARIABLE_OVERRIDDEN', problem, { field: fieldPath, value: text })
+  }
+  writeField(owner, field, value)
+}
+
+function isSame(field: DescField, a: unknown, b: unknown): boolean {
+  if (field.fieldKind === 'message' && typeof a === 'object' && !(a instanceof Uint8Array)) {
+    return equals(field.message, a as Message, b as Message)
+  }
+  if (a instanceof Uint8Array && b instanceof Uint8Array) {
+    return a.length === b.length && a.every((byte, index) => byte === b[index])
+  }
+  return Object.is(a, b)
+}
+
+function compileResponse(output: DescMessage, name: string, serializers: JsonSerializers): JsonSerializer {
+  if (name === '') return serializers.ofMessage(output)
+  const field = fieldsOf(output).get(name)
+  if (field === undefined) throw new Error(`response_body names ${name}, which ${output.typeName} has not`)
+  return serializers.ofField(field)
+}

@@ -1,0 +1,70 @@
+/**
+ * What can be wrong with a request that a route decodes. The set is closed, so that the caller can map every kind to a
+ * reason of its own with an exhaustive switch.
+ */
+export type TranscodingErrorKind =
+  /** A query parameter that no field of the request has. */
+  | 'UNKNOWN_PARAMETER'
+  /** A value that its field does not take, from path, query or body. */
+  | 'INVALID_VALUE'
+  /** A singular field given twice in the query. */
+  | 'DUPLICATE_PARAMETER'
+  /** Two members of one oneof. */
+  | 'ONEOF_CONFLICT'
+  /** A query parameter, or a different value in the body, for a field that the path binds. */
+  | 'PATH_VARIABLE_OVERRIDDEN'
+  /** A query parameter for a field that is bound in the body. */
+  | 'BODY_FIELD_OVERRIDDEN'
+  /** A query parameter for a field that has no form in a query: maps, repeated messages, messages without a path below. */
+  | 'NOT_MAPPABLE'
+  /** A `%` that is not followed by two hexadecimal digits. */
+  | 'MALFORMED_ESCAPE'
+  /** Bytes, escaped or not, that are no UTF-8. */
+  | 'INVALID_UTF8'
+  /** A body that is no JSON. */
+  | 'MALFORMED_JSON'
+  /** A key of a body that no field has. */
+  | 'UNKNOWN_JSON_FIELD'
+  /** A key given twice in one object of a body. */
+  | 'DUPLICATE_JSON_FIELD'
+  /** A body, or a parameter's dotted path, nested deeper than the limit. */
+  | 'TOO_DEEP'
+  /** A body on a route that takes none. */
+  | 'UNEXPECTED_BODY'
+
+export interface TranscodingErrorDetails {
+  /** The parameter, variable or JSON path as the caller wrote it; absent where the whole body or path is meant. */
+  readonly field?: string | undefined
+  /** The offending text, whole. */
+  readonly value?: string | undefined
+  /** The nearest known name or value, where one is near. */
+  readonly suggestion?: string | undefined
+  readonly cause?: unknown
+}
+
+/** A request that cannot be decoded: always the caller's mistake, never the server's. */
+export class TranscodingError extends Error {
+  override readonly name = 'TranscodingError'
+  readonly kind: TranscodingErrorKind
+  readonly field: string | undefined
+  readonly value: string | undefined
+  readonly suggestion: string | undefined
+
+  /** @param problem - what was wrong, without the suggestion, which is added */
+  constructor(kind: TranscodingErrorKind, problem: string, details: TranscodingErrorDetails = {}) {
+    const { field, value, suggestion, cause } = details
+    super(suggestion === undefined ? problem : `${problem}; did you mean ${quote(suggestion)}?`, { cause })
+    this.kind = kind
+    this.field = field
+    this.value = value
+    this.suggestion = suggestion
+  }
+}
+
+/** The longest part of a caller's text that a message repeats, in UTF-16 units. */
+const longestQuote = 100
+
+/** Quotes a caller's text for a message, escaped and cut to 100 characters. */
+export function quote(text: string): string {
+  return JSON.stringify(text.length > longestQuote ? `${text.slice(0, longestQuote)}…` : text)
+}

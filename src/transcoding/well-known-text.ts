@@ -1,0 +1,100 @@
+import { create, type DescMessage, type Message } from '@bufbuild/protobuf'
+import { DurationSchema, FieldMaskSchema, TimestampSchema } from '@bufbuild/protobuf/wkt'
+
+const rfc3339 = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-](\d{2}):(\d{2}))$/
+const durationText = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/
+const fieldMaskPath = /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$/
+
+/** 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the range of a Timestamp. */
+const firstTimestampSec = -62_135_596_800
+const lastTimestampSec = 253_402_300_799
+/** About ±10,000 years: the range of a Duration. */
+const longestDurationSec = 315_576_000_000n
+
+export interface SecondsAndNanos {
+  readonly seconds: bigint
+  readonly nanos: number
+}
+
+/**
+ * Reads an RFC 3339 time with an offset. Days that the calendar lacks are refused: Date.parse takes 30 February for
+ * 2 March, and 24:00 for the next day.
+ *
+ * @returns undefined when the text is no such time or lies outside the years 1 to 9999
+ */
+export function parseTimestampText(text: string): SecondsAndNanos | undefined {
+  const match = rfc3339.exec(text)
+  if (match === null) return undefined
+  const [, date = '', time = '', fraction, , offsetHours = '00', offsetMinutes = '00'] = match
+  if (!isCalendarDay(date) || !(time < '24') || Number(offsetHours) > 23 || Number(offsetMinutes) > 59) return undefined
+
+  const localMs = Date.parse(`${date}T${time}Z`)
+  const sign = match[4]?.startsWith('-') ? -1 : 1
+  const seconds = localMs / 1000 - sign * (Number(offsetHours) * 3600 + Number(offsetMinutes) * 60)
+  // NaN, which minutes and seconds above 59 give, fails both comparisons.
+  if (!(seconds >= firstTimestampSec && seconds <= lastTimestampSec)) return undefined
+  return { seconds: BigInt(seconds), nanos: parseNanos(fraction) }
+}
+
+/**
+ * Reads a duration of seconds, `1.5s`.
+ *
+ * @returns undefined when the text is none or longer than about 10,000 years
+ */
+export function parseDurationText(text: string): SecondsAndNanos | undefined {
+  const match = durationText.exec(text)
+  if (match === null) return undefined
+  const [, minus, whole = '', fraction] = match
+  const seconds = BigInt(whole)
+  const nanos = parseNanos(fraction)
+  if (seconds > longestDurationSec || (seconds === longestDurationSec && nanos > 0)) return undefined
+  return minus === '-' ? { seconds: -seconds, nanos: 0 - nanos } : { seconds, nanos }
+}
+
+/**
+ * Reads the paths of a field mask, separated by commas, in the names of JSON or of proto.
+ *
+ * @returns proto names; undefined when one is no path
+ */
+export function parseFieldMaskText(text: string): string[] | undefined {
+  if (text === '') return []
+  const paths = text.split(',')
+  if (!paths.every((path) => fieldMaskPath.test(path))) return undefined
+  return paths.map((path) => path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
+}
+
+/**
+ * Reads a message that JSON writes as one string, wrappers apart.
+ *
+ * @returns the reader, or undefined when the message has no such form
+ */
+export function findWellKnownReader(message: DescMessage): ((text: string) => Message | undefined) | undefined {
+  switch (message.typeName) {
+    case TimestampSchema.typeName:
+      return (text) => {
+        const time = parseTimestampText(text)
+        return time && create(TimestampSchema, time)
+      }
+    case DurationSchema.typeName:
+      return (text) => {
+        const duration = parseDurationText(text)
+        return duration && create(DurationSchema, duration)
+      }
+    case FieldMaskSchema.typeName:
+      return (text) => {
+        const paths = parseFieldMaskText(text)
+        return paths && create(FieldMaskSchema, { paths })
+      }
+    default:
+      return undefined
+  }
+}
+
+function isCalendarDay(date: string): boolean {
+  const ms = Date.parse(`${date}T00:00:00Z`)
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(date)
+}
+
+function parseNanos(fraction: string | undefined): number {
+  return fraction === undefined ? 0 : Number(fraction.padEnd(9, '0'))
+}
