@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { inTransaction } from './cancellable.ts'
 import { MIGRATIONS } from './migrations/list.ts'
 
 /** One step of the schema. Steps run in the order of the list, each once in a database's life, each in a transaction. */
@@ -35,7 +36,7 @@ const LOCK_KEY = '8602248640120188013'
 export async function migrate(knex: Knex, migrations: readonly Migration[] = MIGRATIONS): Promise<string[]> {
   const ran: string[] = []
   for (;;) {
-    const name = await knex.transaction((trx) => runNext(trx, migrations))
+    const name = await inTransaction(knex, undefined, (trx) => runNext(trx, migrations))
     if (name === undefined) return ran
     ran.push(name)
   }

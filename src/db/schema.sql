@@ -1,0 +1,189 @@
+-- Written by "npm run schema:dump" from a database with all migrations. Do not edit.
+
+create table accounts (
+  id integer not null generated always as identity,
+  name text collate "C" not null,
+  created_at timestamp(3) with time zone not null default now(),
+  constraint accounts_pkey PRIMARY KEY (id),
+  constraint accounts_name_key UNIQUE (name)
+);
+
+create table api_keys (
+  key_hash bytea not null,
+  id uuid not null,
+  account_id integer not null,
+  hint text not null,
+  scopes text[] not null,
+  calls_per_minute integer,
+  created_at timestamp(3) with time zone not null,
+  expires_at timestamp(3) with time zone,
+  revoked_at timestamp(3) with time zone,
+  last_used_at timestamp(3) with time zone,
+  constraint api_keys_pkey PRIMARY KEY (key_hash),
+  constraint api_keys_id_key UNIQUE (id)
+);
+CREATE INDEX api_keys_account ON api_keys USING btree (account_id);
+
+create table chain_blocks (
+  chain_id text collate "C" not null,
+  number bigint not null,
+  hash bytea not null,
+  timestamp timestamp(0) with time zone not null,
+  account_ids integer[] not null default '{}'::integer[],
+  constraint chain_blocks_pkey PRIMARY KEY (chain_id, number)
+);
+
+create table chain_state (
+  chain_id text collate "C" not null,
+  network text collate "C" not null,
+  genesis_hash bytea not null,
+  scanned_block bigint not null,
+  scanned_hash bytea not null,
+  scanned_time timestamp(0) with time zone not null,
+  head_block bigint not null,
+  final_block bigint not null,
+  alarm text,
+  updated_at timestamp(3) with time zone not null,
+  constraint chain_state_pkey PRIMARY KEY (chain_id)
+);
+
+create table idempotency_keys (
+  account_id integer not null,
+  key text collate "C" not null,
+  terms_hash bytea not null,
+  request_id bytea not null,
+  created_at timestamp(3) with time zone not null,
+  constraint idempotency_keys_pkey PRIMARY KEY (account_id, key)
+);
+
+create table leases (
+  name text not null,
+  owner text not null,
+  expires_at timestamp with time zone not null,
+  constraint leases_pkey PRIMARY KEY (name)
+);
+
+create table payments (
+  account_id integer not null,
+  id uuid not null,
+  status smallint not null,
+  type smallint,
+  final boolean not null,
+  imported boolean not null,
+  event_index integer,
+  block_number bigint,
+  confirmations integer,
+  timestamp timestamp(0) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  network text collate "C" not null,
+  source_network text collate "C",
+  chain_id text collate "C",
+  currency text collate "C" not null,
+  currency_symbol text collate "C" not null,
+  invoice_currency text collate "C",
+  amount numeric not null,
+  amount_in_usd numeric,
+  invoice_amount numeric,
+  refunded_amount numeric not null default 0,
+  tx_hash bytea,
+  source_tx_hash bytea,
+  payer bytea,
+  payee bytea,
+  initiator bytea,
+  token_address bytea,
+  request_id bytea,
+  payment_reference bytea,
+  reference text collate "C",
+  fees jsonb not null default '[]'::jsonb,
+  exchange_rates jsonb not null default '[]'::jsonb,
+  gas jsonb,
+  refunds jsonb not null default '[]'::jsonb,
+  status_history jsonb not null default '[]'::jsonb,
+  constraint payments_pkey PRIMARY KEY (account_id, id),
+  constraint payments_account_id_tx_hash_event_index_network_key UNIQUE (account_id, tx_hash, event_index, network)
+);
+CREATE INDEX payments_currency_amount ON payments USING btree (account_id, currency_symbol, amount, id);
+CREATE INDEX payments_invoice_amount ON payments USING btree (account_id, invoice_currency, invoice_amount, id);
+CREATE INDEX payments_merchant_reference ON payments USING btree (account_id, reference);
+CREATE INDEX payments_network ON payments USING btree (account_id, network, "timestamp", id);
+CREATE INDEX payments_not_final ON payments USING btree (account_id, chain_id, block_number) WHERE (NOT final);
+CREATE INDEX payments_payee ON payments USING btree (account_id, payee, "timestamp", id);
+CREATE INDEX payments_payer ON payments USING btree (account_id, payer, "timestamp", id);
+CREATE INDEX payments_payment_reference ON payments USING btree (account_id, payment_reference);
+CREATE INDEX payments_request ON payments USING btree (account_id, request_id);
+CREATE INDEX payments_source_tx ON payments USING btree (account_id, source_tx_hash);
+CREATE INDEX payments_status ON payments USING btree (account_id, status, "timestamp", id);
+CREATE INDEX payments_timestamp ON payments USING btree (account_id, "timestamp", id);
+CREATE INDEX payments_usd ON payments USING btree (account_id, amount_in_usd, id);
+
+create table reference_topics (
+  topic bytea not null,
+  account_id integer not null,
+  constraint reference_topics_pkey PRIMARY KEY (topic, account_id)
+);
+
+create table refunds (
+  account_id integer not null,
+  tx_hash bytea not null,
+  event_index integer not null,
+  network text collate "C" not null,
+  chain_id text collate "C" not null,
+  request_id bytea not null,
+  block_number bigint not null,
+  timestamp timestamp(0) with time zone not null,
+  final boolean not null,
+  amount numeric not null,
+  currency text collate "C" not null,
+  constraint refunds_pkey PRIMARY KEY (account_id, tx_hash, event_index, network)
+);
+CREATE INDEX refunds_not_final ON refunds USING btree (account_id, chain_id, block_number) WHERE (NOT final);
+CREATE INDEX refunds_request ON refunds USING btree (account_id, request_id);
+
+create table requests (
+  account_id integer not null,
+  request_id bytea not null,
+  salt bytea not null,
+  payment_reference bytea not null,
+  topic bytea not null,
+  payee bytea not null,
+  amount numeric not null,
+  invoice_currency text collate "C" not null,
+  payment_currency text collate "C" not null,
+  network text collate "C" not null,
+  reference text collate "C",
+  refund_address bytea,
+  refund_topic bytea,
+  created_at timestamp(3) with time zone not null,
+  constraint requests_pkey PRIMARY KEY (account_id, request_id),
+  constraint requests_account_id_topic_payee_key UNIQUE (account_id, topic, payee)
+);
+CREATE INDEX requests_created ON requests USING btree (account_id, created_at, request_id);
+CREATE INDEX requests_reference ON requests USING btree (account_id, payment_reference);
+CREATE INDEX requests_refund ON requests USING btree (account_id, refund_topic) WHERE (refund_topic IS NOT NULL);
+
+create table schema_migrations (
+  name text not null,
+  applied_at timestamp with time zone not null default now(),
+  constraint schema_migrations_pkey PRIMARY KEY (name)
+);
+
+create table settings (
+  name text not null,
+  value bytea not null,
+  constraint settings_pkey PRIMARY KEY (name)
+);
+
+create table unmatched_events (
+  chain_id text collate "C" not null,
+  tx_hash bytea not null,
+  event_index integer not null,
+  account_id integer not null default 0,
+  reason text not null,
+  topic bytea not null,
+  block_number bigint not null,
+  timestamp timestamp(0) with time zone not null,
+  event jsonb not null,
+  constraint unmatched_events_pkey PRIMARY KEY (chain_id, tx_hash, event_index, account_id)
+);
+CREATE INDEX unmatched_events_block ON unmatched_events USING btree (chain_id, block_number);
+CREATE INDEX unmatched_events_topic ON unmatched_events USING btree (topic);

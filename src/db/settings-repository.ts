@@ -1,0 +1,27 @@
+import { randomBytes } from 'node:crypto'
+import type { Knex } from 'knex'
+
+/** Reads a setting; undefined when nobody has written it. */
+export async function readSetting(knex: Knex, name: string): Promise<Buffer | undefined> {
+  const row = await knex('settings').where({ name }).first<{ value: Buffer } | undefined>('value')
+  return row?.value
+}
+
+/**
+ * Writes a setting unless it is there already; it then never changes.
+ *
+ * @returns the value that stands, the same for every process
+ */
+export async function settleSetting(knex: Knex, name: string, value: Buffer): Promise<Buffer> {
+  const present = await readSetting(knex, name)
+  if (present !== undefined) return present
+  await knex('settings').insert({ name, value }).onConflict('name').ignore()
+  const settled = await readSetting(knex, name)
+  if (settled === undefined) throw new Error(`the setting ${name} was removed while it was being written`)
+  return settled
+}
+
+/** The 32 random bytes kept under a name, made by the first process that asks. */
+export function getOrCreateSecret(knex: Knex, name: string): Promise<Buffer> {
+  return settleSetting(knex, name, randomBytes(32))
+}
