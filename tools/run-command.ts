@@ -11,13 +11,17 @@ export type CheckResult = { readonly outcome: 'ok' | 'failed' | 'skipped'; reado
 export type Check = { readonly name: string; readonly run: () => Promise<CheckResult> }
 
 /**
- * Runs a command in the project's root, without input.
+ * Runs a command in the project's root, without input or colours.
  *
  * @returns ok when it ended with exit code 0; its standard output and error as they came. Output above 16 MB is cut
  */
 export function runCommand(file: string, args: readonly string[]): Promise<CheckResult> {
   return new Promise((done) => {
-    const child = spawn(file, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(file, args, {
+      cwd: root,
+      env: { ...process.env, NO_COLOR: '1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     let output = ''
     const append = (chunk: string) => {
       if (output.length < 1 << 24) output += chunk
