@@ -84,7 +84,7 @@ function unpack({ spec, integrity }: VendoredPackage): string {
   return folder
 }
 
-/** npm 10 and 11 print a list of packed packages, npm 12 an object by name. */
+/** Takes the one package out of what npm prints: a list, or an object by name, depending on its version. */
 function firstPacked(packed: Record<string, { filename: string }>): { filename: string } {
   const first = Object.values(packed)[0]
   if (first === undefined) throw new Error('npm pack printed no package')
