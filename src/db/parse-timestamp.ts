@@ -2,18 +2,20 @@ import { types } from 'pg'
 
 const parseAny = types.getTypeParser(types.builtins.TIMESTAMPTZ) as (text: string) => Date
 
-/** Position of the digits in `2026-11-20 10:35:00.123456+00`. */
+const HYPHEN = 45
 const LENGTH_OF_SECONDS = '2026-11-20 10:35:00'.length
 
 /**
- * Reads a timestamptz as the server prints it in UTC, six times faster than pg's own parser, to which all else goes (other
+ * Reads a timestamptz as the server prints it in UTC, four times as fast as pg's own parser, to which all else goes (other
  * zones, years beyond 9999 or before Christ, infinity).
  *
  * @returns the time to the millisecond; finer digits are cut
  */
 export function parseTimestamp(text: string): Date {
   const end = text.length - 3
-  if (!text.endsWith('+00') || text.charCodeAt(4) !== 45 || end < LENGTH_OF_SECONDS) return parseAny(text)
+  const plain = text.endsWith('+00') && text.charCodeAt(4) === HYPHEN && end >= LENGTH_OF_SECONDS
+  // Date.UTC takes the years up to 99 for those of the last century
+  if (!plain || text.startsWith('00')) return parseAny(text)
   const milliseconds = end > LENGTH_OF_SECONDS ? fraction(text, end) : 0
   return new Date(
     Date.UTC(
