@@ -1,0 +1,245 @@
+import type { Knex } from 'knex'
+import type { Account } from '../domain/account.ts'
+import { addressFromBytes, addressToBytes } from '../domain/address.ts'
+import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
+import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
+import { balanceOf, type PaymentRequest, type RequestBalance, type RequestStatus } from '../domain/payment-request.ts'
+import { inTransaction, runCancellable } from '../db/cancellable.ts'
+
+/** A request and how far it is paid. */
+export interface RequestWithBalance {
+  readonly request: PaymentRequest
+  readonly balance: RequestBalance
+}
+
+/** Where a page of requests begins: behind this one. */
+export interface RequestKey {
+  readonly createdAt: Date
+  readonly requestId: string
+}
+
+/** A page of an account's requests. */
+export interface RequestPage {
+  readonly statuses: readonly RequestStatus[]
+  readonly limit: number
+  /** The next older ones behind the key, or the next newer ones before it; without a key the newest. */
+  readonly from?: { readonly key: RequestKey; readonly direction: 'OLDER' | 'NEWER' }
+}
+
+/** Requests of accounts. Every call is scoped to one. */
+export interface RequestRepository {
+  /** Stores a request with its topics, unless one of that id is stored; returns the one that is stored then. */
+  insert(account: Account, request: PaymentRequest, signal?: AbortSignal): Promise<PaymentRequest>
+  findById(account: Account, requestId: string, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
+  findByReference(account: Account, reference: Hex, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
+  /** At most `limit` + 1 requests, in the direction asked for, so that the caller sees whether there are more. */
+  list(account: Account, page: RequestPage, signal?: AbortSignal): Promise<RequestWithBalance[]>
+  /** Remembers what an idempotency key made, unless it is taken; returns what it stands for then. */
+  claimIdempotencyKey(account: Account, claim: IdempotencyClaim, signal?: AbortSignal): Promise<IdempotencyClaim>
+}
+
+export interface IdempotencyClaim {
+  readonly key: string
+  /** Hash of the terms as sent. */
+  readonly termsHash: Buffer
+  readonly requestId: string
+  readonly createdAt: Date
+}
+
+interface TermsRow {
+  request_id: Buffer
+  salt: Buffer
+  payment_reference: Buffer
+  payee: Buffer
+  amount: string
+  invoice_currency: string
+  payment_currency: string
+  network: string
+  reference: string | null
+  refund_address: Buffer | null
+  created_at: Date
+}
+
+interface Row extends TermsRow {
+  final_sum: string
+  pending_sum: string
+  refunded_sum: string
+  all_returned: boolean
+}
+
+/** FAILED payments count for nothing. */
+const FAILED = 5
+const REFUNDED = 4
+
+/**
+ * What the payments of each request `r` bring, in its invoice currency. A refund is converted at the ratio at which its
+ * request's payments were made.
+ */
+const SUMS = `
+  select coalesce(sum(counted) filter (where final), 0) as final_sum,
+    coalesce(sum(counted) filter (where not final), 0) as pending_sum,
+    coalesce(bool_and(status = ${REFUNDED}), false) as all_returned,
+    coalesce((select sum(f.amount) from refunds f where f.account_id = r.account_id and f.request_id = r.request_id), 0)
+      * coalesce(sum(counted) / nullif(sum(amount), 0), 1) as refunded_sum
+  from (
+    select p.final, p.status, p.amount,
+      coalesce(p.invoice_amount, case when p.currency = r.invoice_currency then p.amount end, 0) as counted
+    from payments p
+    where p.account_id = r.account_id and p.request_id = r.request_id and p.status <> ${FAILED}
+  ) counted_payments`
+
+/** The same rules as `balanceOf`, for the filter of the list; a test holds the two together. */
+const STATUS_OF_SUMS = `
+  case when all_returned then 'REFUNDED'
+    when final_sum >= r.amount then 'PAID'
+    when final_sum + pending_sum >= r.amount then 'PENDING'
+    when final_sum + pending_sum > 0 then 'PARTIALLY_PAID'
+    else 'OPEN' end`
+
+/** Makes the repository on a database. */
+export function createRequestRepository(knex: Knex): RequestRepository {
+  const withSums = (account: Account) =>
+    knex('requests as r')
+      .joinRaw(`cross join lateral (${SUMS}) sums`)
+      .select<Row[]>('r.*', 'sums.*')
+      .where('r.account_id', account.id)
+
+  async function findById(account: Account, requestId: string, signal?: AbortSignal) {
+    const query = withSums(account).where('r.request_id', hexToBytes(requestId))
+    const [row] = await runCancellable(knex, query, signal)
+    return row === undefined ? undefined : fromRow(row)
+  }
+
+  async function findTerms(trx: Knex, account: Account, requestId: string): Promise<PaymentRequest | undefined> {
+    const row = await trx<TermsRow & { account_id: number }>('requests')
+      .where({ account_id: account.id, request_id: hexToBytes(requestId) })
+      .first()
+    return row === undefined ? undefined : requestFromRow(row)
+  }
+
+  return {
+    findById,
+    insert: (account, request, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        const topics = topicsOf(request)
+        // The directory first: whoever sees the request can rely on its topics being found.
+        await trx('reference_topics')
+          .insert(Object.values(topics).map((topic) => ({ topic, account_id: account.id })))
+          .onConflict(['topic', 'account_id'])
+          .ignore()
+        const inserted = await trx('requests')
+          .insert({ account_id: account.id, ...toRow(request), ...topics })
+          .onConflict(['account_id', 'request_id'])
+          .ignore()
+          .returning('request_id')
+        if (inserted.length > 0) return request
+        const stored = await findTerms(trx, account, request.requestId)
+        if (stored === undefined) throw new Error('a request that is in the way of another is gone')
+        return stored
+      }),
+    async findByReference(account, reference, signal) {
+      const query = withSums(account)
+        .where('r.payment_reference', hexToBytes(reference))
+        .orderBy('r.created_at')
+        .limit(1)
+      const [row] = await runCancellable(knex, query, signal)
+      return row === undefined ? undefined : fromRow(row)
+    },
+    async list(account, { statuses, limit, from }, signal) {
+      const query = withSums(account).limit(limit + 1)
+      if (statuses.length > 0) query.whereRaw(`${STATUS_OF_SUMS} = any(?)`, [[...statuses]])
+      const newer = from?.direction === 'NEWER'
+      if (from !== undefined) {
+        query.whereRaw(`(r.created_at, r.request_id) ${newer ? '>' : '<'} (?, ?)`, [
+          from.key.createdAt,
+          hexToBytes(from.key.requestId),
+        ])
+      }
+      const order = newer ? 'asc' : 'desc'
+      query.orderBy([
+        { column: 'r.created_at', order },
+        { column: 'r.request_id', order },
+      ])
+      return (await runCancellable(knex, query, signal)).map(fromRow)
+    },
+    claimIdempotencyKey: (account, claim, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        await trx('idempotency_keys')
+          .insert({
+            account_id: account.id,
+            key: claim.key,
+            terms_hash: claim.termsHash,
+            request_id: hexToBytes(claim.requestId),
+            created_at: claim.createdAt,
+          })
+          .onConflict(['account_id', 'key'])
+          .ignore()
+        const row = await trx('idempotency_keys').where({ account_id: account.id, key: claim.key }).first()
+        return {
+          key: row.key,
+          termsHash: row.terms_hash,
+          requestId: row.request_id.toString('hex'),
+          createdAt: row.created_at,
+        }
+      }),
+  }
+}
+
+function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic?: Buffer } {
+  const topic = hexToBytes(topicOfReference(request.paymentReference))
+  if (request.refundAddress === undefined) return { topic }
+  const refundReference = paymentReferenceOf(request.requestId, request.salt, request.refundAddress)
+  return { topic, refund_topic: hexToBytes(topicOfReference(refundReference)) }
+}
+
+function toRow(request: PaymentRequest): TermsRow {
+  return {
+    request_id: hexToBytes(request.requestId),
+    salt: hexToBytes(request.salt),
+    payment_reference: hexToBytes(request.paymentReference),
+    payee: addressToBytes(request.payee),
+    amount: request.amount,
+    invoice_currency: request.invoiceCurrency,
+    payment_currency: request.paymentCurrency,
+    network: request.network,
+    reference: request.reference ?? null,
+    refund_address: request.refundAddress === undefined ? null : addressToBytes(request.refundAddress),
+    created_at: request.createdAt,
+  }
+}
+
+function fromRow(row: Row): RequestWithBalance {
+  const request = requestFromRow(row)
+  const sums = {
+    final: canonical(row.final_sum),
+    pending: canonical(row.pending_sum),
+    refunded: canonical(row.refunded_sum),
+    allReturned: row.all_returned,
+  }
+  return { request, balance: balanceOf(request.amount, sums) }
+}
+
+function requestFromRow(row: TermsRow): PaymentRequest {
+  return {
+    requestId: row.request_id.toString('hex'),
+    salt: row.salt.toString('hex'),
+    paymentReference: bytesToHex(row.payment_reference),
+    payee: addressFromBytes(row.payee),
+    amount: canonical(row.amount),
+    invoiceCurrency: row.invoice_currency,
+    paymentCurrency: row.payment_currency,
+    network: row.network,
+    createdAt: row.created_at,
+    ...(row.reference !== null && { reference: row.reference }),
+    ...(row.refund_address !== null && { refundAddress: addressFromBytes(row.refund_address) }),
+  }
+}
+
+/** PostgreSQL writes numerics with the zeros of their scale, and quotients with more than 18 places. */
+function canonical(numeric: string): string {
+  const [whole = '0', fraction = ''] = numeric.split('.')
+  const decimal = parseDecimal(`${whole}.${fraction.slice(0, 18).padEnd(1, '0')}`)
+  if (decimal === undefined) throw new RangeError(`not a stored amount: ${numeric}`)
+  return formatDecimal(decimal)
+}

@@ -1,0 +1,163 @@
+import { randomBytes } from 'node:crypto'
+import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
+import type { ChainDirectory } from '../domain/chain.ts'
+import { FIAT_DECIMALS, parseFiatCode, type Token, type TokenDirectory } from '../domain/currency.ts'
+import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { parseRequestId, parseSalt, paymentReferenceOf } from '../domain/payment-reference.ts'
+import type { PaymentRequest } from '../domain/payment-request.ts'
+import { waybillError } from '../errors.ts'
+
+/** The terms as a caller sends them. */
+export interface TermsInput {
+  readonly payee: string
+  readonly amount: string
+  readonly invoiceCurrency: string
+  readonly paymentCurrency: string
+  readonly network: string
+  readonly reference?: string | undefined
+  readonly refundAddress?: string | undefined
+  readonly requestId?: string | undefined
+  readonly salt?: string | undefined
+}
+
+/** Terms that were checked. */
+export interface Terms extends Omit<PaymentRequest, 'createdAt' | 'requestId' | 'salt' | 'paymentReference'> {
+  /** Absent when it is to be drawn. */
+  readonly requestId?: string
+  /** Absent when it is to be drawn, or matches any stored one. */
+  readonly salt?: string
+}
+
+/** What the terms are checked against. */
+export interface KnownCurrencies {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+}
+
+/** The most characters of a merchant's own reference. */
+const LONGEST_REFERENCE = 256
+
+/**
+ * Checks the terms of a request.
+ *
+ * @throws WaybillError with the reason of the first term that is wrong
+ */
+export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
+  const network = parseNetwork(input.network, known)
+  const token = parsePaymentCurrency(input.paymentCurrency, network, known)
+  const invoice = parseInvoiceCurrency(input.invoiceCurrency, token, known)
+  return {
+    network,
+    paymentCurrency: token.id,
+    invoiceCurrency: invoice.currency,
+    amount: parseRequestAmount(input.amount, invoice.decimals),
+    payee: parseChainAddress('payee', input.payee, network, known),
+    ...(input.refundAddress !== undefined && {
+      refundAddress: parseChainAddress('refundAddress', input.refundAddress, network, known),
+    }),
+    ...(input.reference !== undefined && { reference: parseReference(input.reference) }),
+    ...(input.requestId !== undefined && { requestId: parseGivenRequestId(input.requestId) }),
+    ...(input.salt !== undefined && { salt: parseGivenSalt(input.salt) }),
+  }
+}
+
+function parseNetwork(text: string, { chains }: KnownCurrencies): string {
+  const resolved = chains.resolve(text)
+  if (resolved.kind === 'unknown') {
+    throw waybillError('UNKNOWN_NETWORK', { field: 'network', value: text, suggestion: resolved.suggestion })
+  }
+  if (resolved.kind === 'elsewhere' || chains.config(resolved.name) === undefined) {
+    const names = chains.configured.map(({ name }) => name).join(', ')
+    throw waybillError('NETWORK_NOT_CONFIGURED', { field: 'network', value: text, known: names })
+  }
+  return resolved.name
+}
+
+function parsePaymentCurrency(text: string, network: string, { tokens }: KnownCurrencies): Token {
+  const token = tokens.onChain(network, text)
+  if (token !== undefined) return token
+  const ids = tokens.ofChain(network).map(({ id }) => id)
+  throw waybillError('CURRENCY_NOT_ON_NETWORK', {
+    field: 'paymentCurrency',
+    value: text,
+    network,
+    known: ids.join(', '),
+  })
+}
+
+function parseInvoiceCurrency(
+  text: string,
+  token: Token,
+  { tokens }: KnownCurrencies,
+): { currency: string; decimals: number } {
+  if (tokens.onChain(token.chain, text) === token) return { currency: token.id, decimals: token.decimals }
+  const fiat = parseFiatCode(text)
+  if (fiat !== undefined) return { currency: fiat, decimals: FIAT_DECIMALS }
+  if (tokens.byId(text) !== undefined || tokens.bySymbol(text).length > 0) {
+    throw waybillError('CURRENCY_MISMATCH', { invoiceCurrency: text, paymentCurrency: token.id })
+  }
+  throw waybillError('UNKNOWN_CURRENCY', { field: 'invoiceCurrency', value: text, suggestion: tokens.suggest(text) })
+}
+
+function parseRequestAmount(text: string, decimals: number): string {
+  const fail = (detail: string) => waybillError('INVALID_AMOUNT', { field: 'amount', value: text, detail })
+  const amount = parseDecimal(text)
+  if (amount === undefined) throw fail('it is not a plain decimal number of at most 18 places')
+  if (amount.units <= 0n) throw fail('it is not above 0')
+  if (amount.places > decimals) throw fail(`it has more than the ${decimals} places of its currency`)
+  return formatDecimal(amount)
+}
+
+function parseChainAddress(field: string, text: string, network: string, { chains }: KnownCurrencies): Address {
+  const fail = (detail: string) => waybillError('INVALID_ADDRESS', { field, value: text, detail })
+  const parsed = parseAddress(text)
+  if (!parsed.ok) throw fail(parsed.detail)
+  if (addressFamily(parsed.address) !== chains.familyOf(network)) throw fail(`it is not an address of ${network}`)
+  if (isZeroAddress(parsed.address)) throw fail('it is the zero address, which nobody owns')
+  return parsed.address
+}
+
+function parseReference(text: string): string {
+  const fail = (detail: string) => waybillError('INVALID_REFERENCE', { field: 'reference', detail })
+  if (text === '') throw fail('it is empty')
+  if (text.length > LONGEST_REFERENCE) throw fail(`it has more than ${LONGEST_REFERENCE} characters`)
+  if (/\p{Cc}/u.test(text)) throw fail('it has a control character')
+  if (!text.isWellFormed()) throw fail('it is not valid Unicode')
+  return text
+}
+
+function parseGivenRequestId(text: string): string {
+  const requestId = parseRequestId(text)
+  if (requestId === undefined) throw waybillError('INVALID_REQUEST_ID', { field: 'requestId', value: text })
+  return requestId
+}
+
+function parseGivenSalt(text: string): string {
+  const salt = parseSalt(text)
+  if (salt === undefined) throw waybillError('INVALID_SALT', { field: 'salt', value: text })
+  return salt
+}
+
+/** Draws what the terms leave open and computes the payment reference. */
+export function requestOfTerms(terms: Terms, createdAt: Date): PaymentRequest {
+  const requestId = terms.requestId ?? `01${randomBytes(32).toString('hex')}`
+  const salt = terms.salt ?? randomBytes(8).toString('hex')
+  return { ...terms, requestId, salt, createdAt, paymentReference: paymentReferenceOf(requestId, salt, terms.payee) }
+}
+
+const comparedTerms = [
+  'payee',
+  'amount',
+  'invoiceCurrency',
+  'paymentCurrency',
+  'network',
+  'reference',
+  'refundAddress',
+] as const
+
+/** The names of the terms that differ from those of a stored request; an omitted salt matches. */
+export function differingTerms(terms: Terms, stored: PaymentRequest): string[] {
+  const different: string[] = comparedTerms.filter((name) => terms[name] !== stored[name])
+  if (terms.salt !== undefined && terms.salt !== stored.salt) different.push('salt')
+  return different
+}

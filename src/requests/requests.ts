@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto'
+import type { Account } from '../domain/account.ts'
+import type { PaymentRequest } from '../domain/payment-request.ts'
+import { parsePaymentReference } from '../domain/payment-reference.ts'
+import { waybillError } from '../errors.ts'
+import { type ListedRequests, type ListInput, listRequests } from './list-requests.ts'
+import type { RequestRepository, RequestWithBalance } from './request-repository.ts'
+import {
+  differingTerms,
+  type KnownCurrencies,
+  parseTerms,
+  requestOfTerms,
+  type Terms,
+  type TermsInput,
+} from './request-terms.ts'
+
+/** What a caller may add to a new request. */
+export interface CreateOptions {
+  /** Header `idempotency-key`. */
+  readonly idempotencyKey?: string | undefined
+  readonly signal?: AbortSignal
+}
+
+/** Payment requests of accounts. */
+export interface Requests {
+  /**
+   * Stores a request, or returns the stored one of the same id and terms.
+   *
+   * @throws WaybillError for terms that are not valid, REQUEST_TERMS_DIFFER, IDEMPOTENCY_KEY_REUSED, INVALID_IDEMPOTENCY_KEY
+   */
+  create(account: Account, input: TermsInput, options?: CreateOptions): Promise<RequestWithBalance>
+  /** @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND */
+  get(account: Account, paymentReference: string, signal?: AbortSignal): Promise<RequestWithBalance>
+  /** @throws WaybillError INVALID_LIMIT, INVALID_CURSOR, CURSOR_MISMATCH */
+  list(account: Account, input: ListInput, signal?: AbortSignal): Promise<ListedRequests>
+}
+
+/**
+ * Told of every request that a call stored or found stored, so that payments which came before it are attached. Also of those
+ * found: the process may have died between storing one and telling of it.
+ */
+export type RequestStored = (account: Account, request: PaymentRequest) => Promise<void>
+
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/
+
+/** Makes the service of requests. */
+export function createRequests(options: {
+  readonly repository: RequestRepository
+  readonly known: KnownCurrencies
+  readonly cursorSecret: Uint8Array
+  readonly now: () => Date
+  readonly onStored: RequestStored
+}): Requests {
+  const { repository, known, now, onStored } = options
+
+  async function create(account: Account, input: TermsInput, { idempotencyKey, signal }: CreateOptions = {}) {
+    const terms = parseTerms(input, known)
+    const request = requestOfTerms(terms, now())
+    const requestId =
+      idempotencyKey === undefined
+        ? request.requestId
+        : await claimIdempotencyKey(account, { key: idempotencyKey, terms, requestId: request.requestId }, signal)
+    const stored = await repository.insert(account, withRequestId(request, terms, requestId), signal)
+    refuseOtherTerms(terms, stored)
+    await onStored(account, stored)
+    return load(account, stored.requestId, signal)
+  }
+
+  async function claimIdempotencyKey(
+    account: Account,
+    { key, terms, requestId }: { key: string; terms: Terms; requestId: string },
+    signal?: AbortSignal,
+  ): Promise<string> {
+    if (!IDEMPOTENCY_KEY.test(key)) {
+      throw waybillError('INVALID_IDEMPOTENCY_KEY', { detail: 'it is empty, too long, or has other characters' })
+    }
+    const termsHash = hashTerms(terms)
+    const claim = await repository.claimIdempotencyKey(account, { key, termsHash, requestId, createdAt: now() }, signal)
+    if (!claim.termsHash.equals(termsHash)) throw waybillError('IDEMPOTENCY_KEY_REUSED', {})
+    return claim.requestId
+  }
+
+  async function load(account: Account, requestId: string, signal?: AbortSignal): Promise<RequestWithBalance> {
+    const found = await repository.findById(account, requestId, signal)
+    if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: requestId })
+    return found
+  }
+
+  return {
+    create,
+    async get(account, text, signal) {
+      const reference = parsePaymentReference(text)
+      if (reference === undefined) {
+        throw waybillError('INVALID_PAYMENT_REFERENCE', { field: 'paymentReference', value: text })
+      }
+      const found = await repository.findByReference(account, reference, signal)
+      if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: reference })
+      return found
+    },
+    list: (account, input, signal) => listRequests(options, account, input, signal),
+  }
+}
+
+/** The request under the id that an earlier call with the same idempotency key drew. */
+function withRequestId(request: PaymentRequest, terms: Terms, requestId: string): PaymentRequest {
+  return requestId === request.requestId ? request : requestOfTerms({ ...terms, requestId }, request.createdAt)
+}
+
+function refuseOtherTerms(terms: Terms, stored: PaymentRequest): void {
+  const different = differingTerms(terms, stored)
+  if (different.length === 0) return
+  throw waybillError('REQUEST_TERMS_DIFFER', { value: stored.requestId, detail: `${different.join(', ')} differ` })
+}
+
+function hashTerms(terms: Terms): Buffer {
+  const sorted = Object.entries(terms).sort(([a], [b]) => (a < b ? -1 : 1))
+  return createHash('sha256').update(JSON.stringify(sorted)).digest()
+}
