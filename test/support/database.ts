@@ -20,7 +20,7 @@ export interface TestDatabase {
 let joined: Promise<OpenedServer> | undefined
 
 /**
- * Makes a migrated, empty database, a copy of the run's template. About 15 ms; once a test file, in `beforeAll`, is the
+ * Makes a migrated, empty database, a copy of the run's template. About 30 ms; once a test file, in `beforeAll`, is the
  * usual measure. The first call of a run starts PostgreSQL (about a second).
  */
 export async function createTestDatabase(options: DatabaseOptions = {}): Promise<TestDatabase> {

@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { type EmbeddedServer, startEmbeddedServer } from '../../src/db/embedded-server.ts'
 import { createDatabase } from '../../src/db/knex.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { makeTempFolder } from './temp-folder.ts'
 
 /** The migrated database that every test database is a copy of. */
 export const TEMPLATE = 'waybill_template'
@@ -33,7 +32,7 @@ const QUICK = {
  * for it. It must be this process that starts it, since the server ends with its starter and test processes come and go.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'waybill-test-'))
+  const dataDir = await makeTempFolder('test')
   let starting: Promise<EmbeddedServer> | undefined
   const socket = `\0waybill-test-${randomUUID()}`
   const listener = createServer({ allowHalfOpen: true }, (client) => {
