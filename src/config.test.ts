@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigError, configHelp, readConfig } from './config.ts'
+
+function faultsOf(environment: Record<string, string>): readonly string[] {
+  try {
+    readConfig(environment, '/srv')
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults
+    throw error
+  }
+}
+
+describe('readConfig', () => {
+  it('runs the demo on loopback by default', () => {
+    expect(readConfig({}, '/srv')).toEqual({
+      host: '127.0.0.1',
+      port: 8080,
+      dataDir: '/srv/data',
+      logLevel: 'info',
+      corsOrigins: [],
+      database: { kind: 'EMBEDDED' },
+      chains: { kind: 'DEMO' },
+    })
+  })
+
+  it('takes an empty value for an absent one', () => {
+    expect(readConfig({ HOST: '', PORT: '', DATABASE_URL: '', CHAINS_FILE: '' }, '/srv')).toEqual(
+      readConfig({}, '/srv'),
+    )
+  })
+
+  it('reads every variable', () => {
+    const environment = {
+      HOST: '0.0.0.0',
+      PORT: '0',
+      DATA_DIR: 'here',
+      LOG_LEVEL: 'WARN',
+      CORS_ORIGINS: 'https://a.example, http://localhost:3000',
+      DATABASE_URL: 'postgres://u:p@db/waybill',
+      CHAINS_FILE: 'chains.json',
+    }
+    expect(readConfig(environment, '/srv')).toEqual({
+      host: '0.0.0.0',
+      port: 0,
+      dataDir: '/srv/here',
+      logLevel: 'warn',
+      corsOrigins: ['https://a.example', 'http://localhost:3000'],
+      database: { kind: 'URL', url: 'postgres://u:p@db/waybill' },
+      chains: { kind: 'FILE', path: '/srv/chains.json' },
+    })
+    expect(configHelp.map(([name]) => name).toSorted()).toEqual(Object.keys(environment).toSorted())
+  })
+
+  it.each([
+    [{ HOST: '0.0.0.0' }, 'HOST'],
+    [{ HOST: '10.0.0.1' }, 'HOST'],
+    [{ PORT: '65536' }, 'PORT'],
+    [{ PORT: '-1' }, 'PORT'],
+    [{ PORT: '80 ' }, 'PORT'],
+    [{ PORT: '8e3' }, 'PORT'],
+    [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL'],
+    [{ CORS_ORIGINS: 'https://a.example/path' }, 'CORS_ORIGINS'],
+    [{ DATABASE_URL: 'mysql://x', CHAINS_FILE: 'none' }, 'DATABASE_URL'],
+    [{ DATABASE_URL: 'postgres://db/x' }, 'CHAINS_FILE'],
+  ])('refuses %o', (environment, name) => {
+    const faults = faultsOf(environment)
+    expect(faults).toHaveLength(1)
+    expect(faults[0]).toContain(name)
+  })
+
+  it('reports all faults at once, and no password', () => {
+    const faults = faultsOf({ PORT: 'x', LOG_LEVEL: 'y', DATABASE_URL: 'http://u:secret@db' })
+    expect(faults).toHaveLength(4)
+    expect(faults.join()).not.toContain('secret')
+  })
+})

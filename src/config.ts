@@ -1,0 +1,134 @@
+import { resolve } from 'node:path'
+
+/** How a process is run; read once from the environment. */
+export interface Config {
+  readonly host: string
+  /** 0 takes any free port. */
+  readonly port: number
+  /** Absolute. */
+  readonly dataDir: string
+  readonly logLevel: LogLevel
+  /** Origins that browsers may call from; `*` is any. */
+  readonly corsOrigins: readonly string[]
+  readonly database: { readonly kind: 'EMBEDDED' } | { readonly kind: 'URL'; readonly url: string }
+  readonly chains:
+    | { readonly kind: 'DEMO' }
+    | { readonly kind: 'FILE'; readonly path: string }
+    | { readonly kind: 'NONE' }
+}
+
+export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+/** The environment does not make a configuration; `faults` holds everything that is wrong. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly faults: readonly string[]
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('\n'))
+    this.faults = faults
+  }
+}
+
+/** The variables that are read, for help texts. */
+export const configHelp: readonly (readonly [name: string, meaning: string])[] = [
+  ['HOST', 'address to listen on (default 127.0.0.1; the demo listens on loopback alone)'],
+  ['PORT', 'port to listen on (default 8080)'],
+  ['DATA_DIR', 'folder of the embedded database and the demo (default ./data)'],
+  ['LOG_LEVEL', `${logLevels.join(', ')} (default info)`],
+  ['CORS_ORIGINS', 'origins that browsers may call from, separated by commas, or * (default none)'],
+  ['DATABASE_URL', 'postgres:// URL instead of the embedded database; needs CHAINS_FILE'],
+  [
+    'CHAINS_FILE',
+    'JSON file of the chains to serve, or none for search alone; without it and DATABASE_URL the demo runs',
+  ],
+]
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * Reads the configuration.
+ *
+ * @param environment - an empty value counts as absent
+ * @param workingFolder - what DATA_DIR and CHAINS_FILE are relative to
+ * @throws ConfigError with all faults at once
+ */
+export function readConfig(environment: Environment, workingFolder: string): Config {
+  const faults: string[] = []
+  const read = (name: string) => (environment[name] === '' ? undefined : environment[name])
+  const database = readDatabase(read('DATABASE_URL'), faults)
+  const chains = readChains(read('CHAINS_FILE'), database.kind, workingFolder, faults)
+  const config: Config = {
+    host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
+    port: readPort(read('PORT') ?? '8080', faults),
+    dataDir: resolve(workingFolder, read('DATA_DIR') ?? 'data'),
+    logLevel: readLogLevel(read('LOG_LEVEL') ?? 'info', faults),
+    corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
+    database,
+    chains,
+  }
+  if (faults.length > 0) throw new ConfigError(faults)
+  return config
+}
+
+function readDatabase(url: string | undefined, faults: string[]): Config['database'] {
+  if (url === undefined) return { kind: 'EMBEDDED' }
+  const protocol = URL.parse(url)?.protocol
+  // The value may hold a password, so the fault does not quote it.
+  if (protocol !== 'postgres:' && protocol !== 'postgresql:') faults.push('DATABASE_URL is not a postgres:// URL')
+  return { kind: 'URL', url }
+}
+
+function readChains(
+  file: string | undefined,
+  database: Config['database']['kind'],
+  workingFolder: string,
+  faults: string[],
+): Config['chains'] {
+  if (file === 'none') return { kind: 'NONE' }
+  if (file !== undefined) return { kind: 'FILE', path: resolve(workingFolder, file) }
+  if (database === 'URL') {
+    faults.push(
+      'DATABASE_URL is set and CHAINS_FILE is not. Set CHAINS_FILE to a chains file, or to none to run search alone; ' +
+        'or unset DATABASE_URL to run the demo',
+    )
+  }
+  return { kind: 'DEMO' }
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/
+
+function readHost(host: string, chains: Config['chains']['kind'], faults: string[]): string {
+  if (chains === 'DEMO' && !LOOPBACK.test(host)) {
+    faults.push(
+      `HOST is ${host}, but the demo listens on loopback alone. Unset HOST, or set CHAINS_FILE to run for real`,
+    )
+  }
+  return host.replace(/^\[(.*)\]$/, '$1')
+}
+
+function readPort(text: string, faults: string[]): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
+  if (!(port >= 0 && port <= 65_535)) faults.push(`PORT is "${text}", which is no port: use 0 to 65535`)
+  return port
+}
+
+function readLogLevel(text: string, faults: string[]): LogLevel {
+  const level = logLevels.find((each) => each === text.toLowerCase())
+  if (level === undefined) faults.push(`LOG_LEVEL is "${text}": use one of ${logLevels.join(', ')}`)
+  return level ?? 'info'
+}
+
+function readOrigins(text: string, faults: string[]): readonly string[] {
+  const origins = text
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
+  for (const origin of origins) {
+    if (origin !== '*' && URL.parse(origin)?.origin !== origin) {
+      faults.push(`CORS_ORIGINS has "${origin}", which is no origin: use scheme://host:port without a path`)
+    }
+  }
+  return origins
+}

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { parseChainsFile } from './parse-chains-file.ts'
+
+const PROXY = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
+const TOKEN = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
+
+function base() {
+  return {
+    name: 'BASE',
+    chainId: 8453,
+    rpcUrls: ['https://rpc.example/${RPC_KEY}'],
+    native: { symbol: 'ETH', usdFeed: PROXY, heartbeatSeconds: 3600 },
+    tokens: [{ symbol: 'USDC', address: TOKEN, decimals: 6, pegUsd: '1' }],
+    contracts: [{ kind: 'ERC20_FEE_PROXY', version: '0.2.0', address: PROXY, fromBlock: 100 }],
+  }
+}
+
+function parse(chains: unknown) {
+  return parseChainsFile(JSON.stringify({ chains }), { RPC_KEY: 'secret' })
+}
+
+function setAt(target: object, [name = '', ...rest]: readonly string[], value: unknown): void {
+  const entries = target as Record<string, unknown>
+  if (rest.length > 0) setAt(entries[name] as object, rest, value)
+  else entries[name] = value
+}
+
+describe('parseChainsFile', () => {
+  it('fills defaults, expands variables and makes addresses canonical', () => {
+    const parsed = parse([base()])
+    expect(parsed).toEqual({
+      ok: true,
+      chains: [
+        {
+          name: 'BASE',
+          chainId: 8453,
+          rpcUrls: ['https://rpc.example/secret'],
+          multicall: '0xca11bde05977b3631167028862be2a173976ca11',
+          native: { symbol: 'ETH', decimals: 18, usdFeed: PROXY.toLowerCase(), heartbeatSeconds: 3600 },
+          tokens: [{ symbol: 'USDC', address: TOKEN.toLowerCase(), decimals: 6, pegUsd: '1' }],
+          contracts: [{ kind: 'ERC20_FEE_PROXY', version: '0.2.0', address: PROXY.toLowerCase(), fromBlock: 100 }],
+          finality: { useFinalizedTag: true, depth: 64 },
+          blockTimeSeconds: 12,
+        },
+      ],
+    })
+  })
+
+  it.each<[string, path: string, value: unknown, mention: string]>([
+    ['a misspelt key', 'tokenz', [], 'tokenz'],
+    ['a missing name', 'name', undefined, 'name'],
+    ['a lower-case name', 'name', 'base', 'name'],
+    ['a chain id in words', 'chainId', '8453', 'chainId'],
+    ['no RPC URL', 'rpcUrls', [], 'rpcUrls'],
+    ['a URL of another scheme', 'rpcUrls', ['ws://x'], 'rpcUrls[0]'],
+    ['an unset variable', 'rpcUrls', ['https://x/${NOT_SET}'], 'NOT_SET'],
+    ['a short address', 'tokens.0.address', '0x12', 'tokens[0].address'],
+    ['a wrong checksum', 'tokens.0.address', TOKEN.replace('C4', 'c4'), 'tokens[0].address'],
+    ['19 decimals', 'tokens.0.decimals', 19, 'tokens[0].decimals'],
+    ['a feed without heartbeat', 'native.heartbeatSeconds', undefined, 'heartbeatSeconds'],
+    ['an unknown kind of contract', 'contracts.0.kind', 'PROXY', 'contracts[0].kind'],
+    ['a negative fromBlock', 'contracts.0.fromBlock', -1, 'contracts[0].fromBlock'],
+    ['a symbol twice', 'tokens.1', { symbol: 'usdc', address: PROXY, decimals: 6 }, 'USDC'],
+    ['a token twice', 'tokens.1', { symbol: 'DAI', address: TOKEN, decimals: 18 }, 'given twice'],
+    ['a contract twice', 'contracts.1', base().contracts[0], 'given twice'],
+    ['a finality depth of 0', 'finality', { depth: 0 }, 'finality.depth'],
+  ])('refuses %s', (_, path, value, mention) => {
+    const chain = base()
+    setAt(chain, path.split('.'), value)
+    const parsed = parse([chain])
+    const faults = parsed.ok ? '' : parsed.faults.join('\n')
+    expect(faults).toContain(mention)
+    expect(faults).not.toContain('secret')
+  })
+
+  it.each(['', '{', '[]', '{"chains":[]}', 'null'])('refuses the file %s', (text) => {
+    expect(parseChainsFile(text, {}).ok).toBe(false)
+  })
+
+  it('refuses two chains of one name or id, and reports all faults at once', () => {
+    const parsed = parse([base(), { ...base(), rpcUrls: ['ftp://x'] }])
+    expect(parsed.ok ? [] : parsed.faults).toHaveLength(3)
+  })
+})

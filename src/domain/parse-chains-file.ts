@@ -1,0 +1,121 @@
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { type Address, parseAddress } from './address.ts'
+import schema from './chains-file.schema.json' with { type: 'json' }
+import type { ChainConfig } from './chains-file.ts'
+
+/** A chains file that was read, or everything that is wrong with it. */
+export type ParsedChainsFile =
+  | { readonly ok: true; readonly chains: readonly ChainConfig[] }
+  | { readonly ok: false; readonly faults: readonly string[] }
+
+/** A chains file whose shape is right: a {@link ChainConfig} a chain, but for the form of its addresses. */
+interface ShapedFile {
+  chains: ChainConfig[]
+}
+
+const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
+
+/**
+ * Reads the text of a chains file.
+ *
+ * @param environment - values for `${NAME}` in RPC URLs; they may hold secrets, so no fault quotes an expanded URL
+ */
+export function parseChainsFile(
+  text: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): ParsedChainsFile {
+  let json: unknown
+  try {
+    json = JSON.parse(text)
+  } catch (error) {
+    return { ok: false, faults: [`it is not JSON: ${(error as Error).message}`] }
+  }
+  const validate = new Ajv2020({
+    allErrors: true,
+    useDefaults: true,
+    strict: true,
+    allowUnionTypes: true,
+  }).compile<ShapedFile>(schema)
+  if (!validate(json)) return { ok: false, faults: (validate.errors ?? []).map(describeShapeFault) }
+  const faults: string[] = []
+  const chains = json.chains.map((chain, index) => readChain(chain, `chains[${index}]`, environment, faults))
+  faults.push(...findRepeats(chains))
+  return faults.length > 0 ? { ok: false, faults } : { ok: true, chains }
+}
+
+function describeShapeFault({ instancePath, message = 'is wrong', params, keyword }: ErrorObject): string {
+  const where =
+    instancePath
+      .slice(1)
+      .replaceAll(/\/(\d+)/g, '[$1]')
+      .replaceAll('/', '.') || 'the file'
+  const extra = keyword === 'additionalProperties' ? `: "${params.additionalProperty}"` : ''
+  const allowed = keyword === 'enum' ? `: ${(params.allowedValues as string[]).join(', ')}` : ''
+  return `${where} ${message}${extra}${allowed}`
+}
+
+function readChain(
+  chain: ChainConfig,
+  path: string,
+  environment: Readonly<Record<string, string | undefined>>,
+  faults: string[],
+): ChainConfig {
+  const address = (value: Address, field: string): Address => {
+    const parsed = parseAddress(value)
+    if (parsed.ok) return parsed.address
+    faults.push(`${path}.${field}: ${parsed.detail}`)
+    return value
+  }
+  const optionalFeed = (feed: Address | undefined, field: string) =>
+    feed === undefined ? {} : { usdFeed: address(feed, field) }
+  return {
+    ...chain,
+    rpcUrls: chain.rpcUrls.map((url, i) => readUrl(url, `${path}.rpcUrls[${i}]`, environment, faults)),
+    multicall: address(chain.multicall, 'multicall'),
+    native: { ...chain.native, ...optionalFeed(chain.native.usdFeed, 'native.usdFeed') },
+    tokens: chain.tokens.map((token, i) => ({
+      ...token,
+      address: address(token.address, `tokens[${i}].address`),
+      ...optionalFeed(token.usdFeed, `tokens[${i}].usdFeed`),
+    })),
+    contracts: chain.contracts.map((contract, i) => ({
+      ...contract,
+      address: address(contract.address, `contracts[${i}].address`),
+    })),
+  }
+}
+
+function readUrl(
+  template: string,
+  path: string,
+  environment: Readonly<Record<string, string | undefined>>,
+  faults: string[],
+): string {
+  const url = template.replaceAll(VARIABLE, (whole, name: string) => {
+    const value = environment[name]
+    if (value === undefined || value === '') faults.push(`${path}: the environment variable ${name} is not set`)
+    return value ?? whole
+  })
+  const protocol = URL.parse(url)?.protocol
+  if (protocol !== 'http:' && protocol !== 'https:') faults.push(`${path}: "${template}" is not an http or https URL`)
+  return url
+}
+
+function findRepeats(chains: readonly ChainConfig[]): string[] {
+  return [
+    ...repeated(chains.map(({ name }) => `the chain name ${name}`)),
+    ...repeated(chains.map(({ chainId }) => `the chain id ${chainId}`)),
+    ...chains.flatMap(({ name, native, tokens, contracts }) => [
+      ...repeated([native, ...tokens].map(({ symbol }) => `the symbol ${symbol.toUpperCase()} on ${name}`)),
+      ...repeated(tokens.map(({ address }) => `the token ${address} on ${name}`)),
+      ...repeated(contracts.map(({ address }) => `the contract ${address} on ${name}`)),
+    ]),
+  ]
+}
+
+function repeated(names: readonly string[]): string[] {
+  const seen = new Set<string>()
+  const twice = new Set<string>()
+  for (const name of names) (seen.has(name) ? twice : seen).add(name)
+  return [...twice].map((name) => `${name} is given twice`)
+}
