@@ -1,11 +1,11 @@
 import type { Knex } from 'knex'
+import { inTransaction, runCancellable } from '../db/cancellable.ts'
 import type { Account } from '../domain/account.ts'
 import { addressFromBytes, addressToBytes } from '../domain/address.ts'
 import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import { balanceOf, type PaymentRequest, type RequestBalance, type RequestStatus } from '../domain/payment-request.ts'
-import { inTransaction, runCancellable } from '../db/cancellable.ts'
 
 /** A request and how far it is paid. */
 export interface RequestWithBalance {
@@ -147,20 +147,20 @@ export function createRequestRepository(knex: Knex): RequestRepository {
       return row === undefined ? undefined : fromRow(row)
     },
     async list(account, { statuses, limit, from }, signal) {
-      const query = withSums(account).limit(limit + 1)
-      if (statuses.length > 0) query.whereRaw(`${STATUS_OF_SUMS} = any(?)`, [[...statuses]])
       const newer = from?.direction === 'NEWER'
-      if (from !== undefined) {
-        query.whereRaw(`(r.created_at, r.request_id) ${newer ? '>' : '<'} (?, ?)`, [
-          from.key.createdAt,
-          hexToBytes(from.key.requestId),
-        ])
-      }
       const order = newer ? 'asc' : 'desc'
-      query.orderBy([
-        { column: 'r.created_at', order },
-        { column: 'r.request_id', order },
-      ])
+      const query = withSums(account)
+        .modify((rows) => {
+          if (statuses.length > 0) void rows.whereRaw(`${STATUS_OF_SUMS} = any(?)`, [[...statuses]])
+          if (from === undefined) return
+          const key = [from.key.createdAt, hexToBytes(from.key.requestId)]
+          void rows.whereRaw(`(r.created_at, r.request_id) ${newer ? '>' : '<'} (?, ?)`, key)
+        })
+        .orderBy([
+          { column: 'r.created_at', order },
+          { column: 'r.request_id', order },
+        ])
+        .limit(limit + 1)
       return (await runCancellable(knex, query, signal)).map(fromRow)
     },
     claimIdempotencyKey: (account, claim, signal) =>

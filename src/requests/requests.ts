@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Account } from '../domain/account.ts'
-import type { PaymentRequest } from '../domain/payment-request.ts'
 import { parsePaymentReference } from '../domain/payment-reference.ts'
+import type { PaymentRequest } from '../domain/payment-request.ts'
 import { waybillError } from '../errors.ts'
 import { type ListedRequests, type ListInput, listRequests } from './list-requests.ts'
 import type { RequestRepository, RequestWithBalance } from './request-repository.ts'
@@ -113,6 +113,6 @@ function refuseOtherTerms(terms: Terms, stored: PaymentRequest): void {
 }
 
 function hashTerms(terms: Terms): Buffer {
-  const sorted = Object.entries(terms).sort(([a], [b]) => (a < b ? -1 : 1))
+  const sorted = Object.entries(terms).toSorted(([a], [b]) => (a < b ? -1 : 1))
   return createHash('sha256').update(JSON.stringify(sorted)).digest()
 }
