@@ -1,4 +1,11 @@
-import type { DescMethodUnary, DescService, MessageInitShape, MessageShape } from '@bufbuild/protobuf'
+import type {
+  DescMethodBiDiStreaming,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  DescService,
+  MessageInitShape,
+  MessageShape,
+} from '@bufbuild/protobuf'
 import type { Account } from '../domain/account.ts'
 import type { Logger } from '../domain/logger.ts'
 
@@ -23,9 +30,29 @@ export type UnaryHandler<M extends DescMethodUnary> = (
   context: CallContext,
 ) => Promise<MessageInitShape<M['output']>>
 
-/** One handler for each unary method of a service, by local name. */
+/** Answers one call of a method that answers with a stream. */
+export type ServerStreamHandler<M extends DescMethodServerStreaming> = (
+  request: MessageShape<M['input']>,
+  context: CallContext,
+) => AsyncIterable<MessageInitShape<M['output']>>
+
+/** Answers one call of a method that takes a stream and answers with one. */
+export type BiDiStreamHandler<M extends DescMethodBiDiStreaming> = (
+  requests: AsyncIterable<MessageShape<M['input']>>,
+  context: CallContext,
+) => AsyncIterable<MessageInitShape<M['output']>>
+
+type HandlerOf<M> = M extends DescMethodUnary
+  ? UnaryHandler<M>
+  : M extends DescMethodServerStreaming
+    ? ServerStreamHandler<M>
+    : M extends DescMethodBiDiStreaming
+      ? BiDiStreamHandler<M>
+      : never
+
+/** One handler for each method of a service, by local name. */
 export type ServiceHandlers<S extends DescService> = {
-  readonly [K in keyof S['method']]: S['method'][K] extends DescMethodUnary ? UnaryHandler<S['method'][K]> : unknown
+  readonly [K in keyof S['method']]: HandlerOf<S['method'][K]>
 }
 
 /** The account of a call to a method that is not open. */

@@ -1,0 +1,169 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  type Message,
+  type MessageInitShape,
+} from '@bufbuild/protobuf'
+import type { Scope } from '../auth/api-key.ts'
+import type { Logger } from '../domain/logger.ts'
+import { type Call, createCall, type IncomingCall, type Messages } from './call.ts'
+import type { CallContext, ServiceHandlers } from './call-context.ts'
+import { checkRequests } from './check-requests.ts'
+import { type ClassifyFailure, toWaybillError } from './error-mapping.ts'
+import { keepDeadline } from './keep-deadline.ts'
+import { logCalls } from './log-calls.ts'
+import { type Authenticate, requireCaller } from './require-caller.ts'
+import type { Validate } from './validation.ts'
+
+/** What a method answers with: one message, or the messages of a stream. */
+export type Answer = Message | Messages
+
+/** The rest of the way to the handler. */
+export type Next = (call: Call) => Promise<Answer>
+
+/** One concern of every call, written once. Composed once a method, run once a call, under every protocol. */
+export type Interceptor = (method: ServedMethod, next: Next) => Next
+
+/** Which scope each method of a service needs, by local name; `open` for a service that needs no key. */
+export type ServiceAccess<S extends DescService> = 'open' | { readonly [K in keyof S['method']]: Scope }
+
+/** A service and all that is needed to serve it. */
+export interface ServedService {
+  readonly service: DescService
+  readonly methods: readonly ServedMethod[]
+}
+
+/** One method of it. */
+export interface ServedMethod {
+  readonly desc: DescMethod
+  /** `/payments.v1.RoutesService/GetPaymentRoutes` */
+  readonly path: string
+  readonly scope: Scope | 'open'
+  readonly handler: Handler
+}
+
+/** As the handlers of a service look without their types. */
+type Handler = (request: Message | Messages, context: CallContext) => unknown
+
+/** Puts a service beside its handlers, checked by type. */
+export function serveService<S extends DescService>(
+  service: S,
+  handlers: ServiceHandlers<S>,
+  access: ServiceAccess<S>,
+): ServedService {
+  const methods = service.methods.map((desc): ServedMethod => {
+    const localName = desc.localName as keyof S['method']
+    const handler = handlers[localName]
+    if (typeof handler !== 'function') throw new TypeError(`${service.typeName}.${desc.name} has no handler`)
+    return {
+      desc,
+      path: `/${service.typeName}/${desc.name}`,
+      scope: access === 'open' ? 'open' : access[localName],
+      handler: handler.bind(handlers) as Handler,
+    }
+  })
+  return { service, methods }
+}
+
+export interface CallCoreOptions {
+  readonly services: readonly ServedService[]
+  readonly authenticate: Authenticate
+  readonly validate: Validate
+  readonly classify: ClassifyFailure
+  readonly logger: Logger
+  /** How long a unary call may take at most, in milliseconds; also the deadline of callers that name none. */
+  readonly maxCallMs: number
+}
+
+/** A method behind its interceptors. */
+export interface CallableMethod {
+  readonly desc: DescMethod
+  readonly path: string
+  /**
+   * Runs a call of a unary method from beginning to end.
+   *
+   * @throws WaybillError alone; already logged
+   */
+  readonly callUnary: (incoming: IncomingCall) => Promise<Answered>
+  /** As callUnary, for a method that answers with a stream. Iterating the messages throws WaybillError alone, too. */
+  readonly callStream: (incoming: IncomingCall) => Promise<AnsweredStream>
+}
+
+/** A message and what is to stand in the header beside it. */
+export interface Answered {
+  readonly message: Message
+  readonly header: Headers | undefined
+}
+
+export interface AnsweredStream {
+  readonly messages: Messages
+  readonly header: Headers | undefined
+}
+
+/**
+ * Makes the one core under every protocol: each method behind the same interceptors, in the order log, deadline, caller,
+ * request, handler, so that nothing of a request is judged before its caller is known.
+ *
+ * @returns the methods by path
+ */
+export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, CallableMethod> {
+  const { logger, classify, maxCallMs, authenticate, validate } = options
+  const interceptors: readonly Interceptor[] = [
+    logCalls({ logger, toWaybillError: (thrown) => toWaybillError(thrown, classify) }),
+    keepDeadline(maxCallMs),
+    requireCaller(authenticate),
+    checkRequests(validate),
+  ]
+  const methods = options.services.flatMap((served) => served.methods)
+  return new Map(methods.map((method) => [method.path, compose(method, interceptors, logger)]))
+}
+
+function compose(method: ServedMethod, interceptors: readonly Interceptor[], logger: Logger): CallableMethod {
+  const { desc, path } = method
+  const run = interceptors.reduceRight((next, interceptor) => interceptor(method, next), invoke(method))
+  return {
+    desc,
+    path,
+    async callUnary(incoming) {
+      const call = createCall(desc, incoming, logger)
+      const message = (await run(call)) as Message
+      return { message, header: call.givenResponseHeader() }
+    },
+    async callStream(incoming) {
+      const call = createCall(desc, incoming, logger)
+      const messages = (await run(call)) as Messages
+      return { messages, header: call.givenResponseHeader() }
+    },
+  }
+}
+
+/** The innermost step: the handler, whose plain objects become messages. */
+function invoke({ desc, handler }: ServedMethod): Next {
+  const toMessage = (answer: object) => create(desc.output, answer as MessageInitShape<DescMessage>)
+  switch (desc.methodKind) {
+    case 'unary':
+      return async (call) => toMessage(await (handler(requestOf(call), call) as Promise<object>))
+    case 'server_streaming':
+      return async (call) => toMessages(handler(requestOf(call), call) as AsyncIterable<object>, toMessage)
+    case 'bidi_streaming':
+      return async (call) => toMessages(handler(requestsOf(call), call) as AsyncIterable<object>, toMessage)
+    case 'client_streaming':
+      throw new TypeError(`${String(desc)}: methods that take a stream and answer with one message are not served`)
+  }
+}
+
+async function* toMessages(answers: AsyncIterable<object>, toMessage: (answer: object) => Message): Messages {
+  for await (const answer of answers) yield toMessage(answer)
+}
+
+function requestOf({ request }: Call): Message {
+  if (request === undefined) throw new TypeError('a handler was reached before its request was read')
+  return request
+}
+
+function requestsOf({ requests }: Call): Messages {
+  if (requests === undefined) throw new TypeError('a handler was reached before its requests were there')
+  return requests
+}

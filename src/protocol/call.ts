@@ -1,0 +1,124 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { DescMethod, Message } from '@bufbuild/protobuf'
+import type { Account } from '../domain/account.ts'
+import type { Logger } from '../domain/logger.ts'
+import type { WaybillError } from '../errors.ts'
+import type { CallContext } from './call-context.ts'
+
+/** The ways in. */
+export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web'
+
+/** A call as its protocol hands it to the core. Nothing of it has been judged yet, and its body has not been read. */
+export interface IncomingCall {
+  readonly protocol: Protocol
+  readonly requestId: string
+  readonly headers: IncomingHttpHeaders
+  /**
+   * How long the caller will wait, in milliseconds; undefined when it did not say.
+   *
+   * @throws WaybillError when what it said cannot be read
+   */
+  readonly readTimeoutMs: () => number | undefined
+  /** Reads and decodes the request. Called once, after the caller is known; not for methods that take a stream. */
+  readonly readRequest: () => Promise<Message>
+  /** What a method that takes a stream is sent. */
+  readonly requests?: Messages
+  /** Tells once when the caller hangs up before the answer is out. */
+  readonly onHangUp: (listener: () => void) => void
+}
+
+/** A call on its way through the core. */
+export interface Call extends CallContext {
+  readonly incoming: IncomingCall
+  readonly method: DescMethod
+  account?: Account
+  deadlineAtMs?: number
+  /** The decoded request; there once it has been read. */
+  request?: Message
+  /** As `request`, for a method that takes a stream. */
+  requests?: Messages
+  /** What was put into the header of the answer; undefined for nothing. */
+  readonly givenResponseHeader: () => Headers | undefined
+  /** Fires the signal. */
+  readonly abort: (error: WaybillError) => void
+}
+
+/** What a stream carries. */
+export type Messages = AsyncIterable<Message>
+
+/** Makes a call of what came in. Header objects are made when first asked for. */
+export function createCall(method: DescMethod, incoming: IncomingCall, logger: Logger): Call {
+  const controller = new AbortController()
+  let requestHeader: Headers | undefined
+  let responseHeader: Headers | undefined
+  let callLogger: Logger | undefined
+  return {
+    incoming,
+    method,
+    requestId: incoming.requestId,
+    signal: controller.signal,
+    get requestHeader() {
+      requestHeader ??= toHeaders(incoming.headers)
+      return requestHeader
+    },
+    get responseHeader() {
+      responseHeader ??= new Headers()
+      return responseHeader
+    },
+    get logger() {
+      callLogger ??= withFields(logger, { requestId: incoming.requestId })
+      return callLogger
+    },
+    givenResponseHeader: () => responseHeader,
+    abort: (error) => controller.abort(error),
+  }
+}
+
+/** The value of a header that was sent once; null when it was not sent. */
+export function headerOf(headers: IncomingHttpHeaders, name: string): string | null {
+  const value = headers[name]
+  if (value === undefined) return null
+  return typeof value === 'string' ? value : value.join(', ')
+}
+
+function toHeaders(headers: IncomingHttpHeaders): Headers {
+  const result = new Headers()
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith(':') || value === undefined) continue
+    for (const each of typeof value === 'string' ? [value] : value) result.append(name, each)
+  }
+  return result
+}
+
+function withFields(logger: Logger, common: object): Logger {
+  return {
+    debug: (fields, message) => logger.debug({ ...common, ...fields }, message),
+    info: (fields, message) => logger.info({ ...common, ...fields }, message),
+    warn: (fields, message) => logger.warn({ ...common, ...fields }, message),
+    error: (fields, message) => logger.error({ ...common, ...fields }, message),
+  }
+}
+
+/**
+ * Calls back when an answer is complete: at once for a message, for a stream when it has been read to its end, has failed or
+ * has been left.
+ *
+ * @returns the answer to pass on
+ */
+export function whenComplete<T extends Message | Messages>(answer: T, complete: (error?: unknown) => void): T {
+  if (Symbol.asyncIterator in answer) return completing(answer, complete) as unknown as T
+  complete()
+  return answer
+}
+
+async function* completing(messages: Messages, complete: (error?: unknown) => void): Messages {
+  let failure: unknown
+  try {
+    yield* messages
+  } catch (error) {
+    failure = error
+    throw error
+  } finally {
+    complete(failure)
+  }
+}

@@ -1,0 +1,154 @@
+import { create, type DescMessage, type JsonObject, type Message, toBinary, toJson } from '@bufbuild/protobuf'
+import { anyPack } from '@bufbuild/protobuf/wkt'
+import { Code, ConnectError } from '@connectrpc/connect'
+import { codeToString } from '@connectrpc/connect/protocol-connect'
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js'
+import { StatusSchema } from '../../gen/google/rpc/status_pb.js'
+import { kindOf, type Reason, type ReasonKind, WaybillError, waybillError } from '../errors.ts'
+import { httpStatusOf } from '../transcoding/http-status.ts'
+
+/** `domain` of google.rpc.ErrorInfo: whose reasons these are. */
+const DOMAIN = 'waybill'
+
+const TYPE_URL = 'type.googleapis.com/'
+
+/** How a reason looks on the wire: on gRPC and Connect by its code, over HTTP by its status too. */
+export interface WireForm {
+  readonly code: Code
+  readonly httpStatus: number
+}
+
+const codeOfKind: Readonly<Record<ReasonKind, Code>> = {
+  INVALID_INPUT: Code.InvalidArgument,
+  UNAUTHENTICATED: Code.Unauthenticated,
+  FORBIDDEN: Code.PermissionDenied,
+  NOT_FOUND: Code.NotFound,
+  CONFLICT: Code.AlreadyExists,
+  PRECONDITION: Code.FailedPrecondition,
+  LIMITED: Code.ResourceExhausted,
+  UNSUPPORTED: Code.Unimplemented,
+  CANCELLED: Code.Canceled,
+  TIMEOUT: Code.DeadlineExceeded,
+  UNAVAILABLE: Code.Unavailable,
+  INTERNAL: Code.Internal,
+  // A notice that was thrown is a mistake of this program.
+  NOTICE: Code.Internal,
+}
+
+/** What HTTP has a status of its own for. */
+const specialForms: Partial<Record<Reason, WireForm>> = {
+  METHOD_NOT_ALLOWED: { code: Code.Unimplemented, httpStatus: 405 },
+  NOT_ACCEPTABLE: { code: Code.InvalidArgument, httpStatus: 406 },
+  BODY_TOO_LARGE: { code: Code.InvalidArgument, httpStatus: 413 },
+  UNSUPPORTED_CONTENT_TYPE: { code: Code.InvalidArgument, httpStatus: 415 },
+  UNSUPPORTED_CONTENT_ENCODING: { code: Code.InvalidArgument, httpStatus: 415 },
+  HEADERS_TOO_LARGE: { code: Code.InvalidArgument, httpStatus: 431 },
+}
+
+/** The code and the HTTP status of a reason, the statuses as grpc-gateway maps the codes. */
+export function wireFormOf(reason: Reason): WireForm {
+  const special = specialForms[reason]
+  if (special !== undefined) return special
+  const code = codeOfKind[kindOf(reason)]
+  return { code, httpStatus: httpStatusOf(code) }
+}
+
+/** The name of a code in JSON and in logs, `invalid_argument`; `ok` for none. */
+export function codeName(code: Code | undefined): string {
+  return code === undefined ? 'ok' : codeToString(code)
+}
+
+/** Recognises failures of what lies beneath, the database above all; undefined for what it does not know. */
+export type ClassifyFailure = (error: unknown) => 'DATABASE_TIMEOUT' | 'DATABASE_UNAVAILABLE' | undefined
+
+/**
+ * Turns whatever was thrown into an error that may go out. What nobody knows becomes INTERNAL, which says nothing of its
+ * cause; the cause stays on the error for the log.
+ */
+export function toWaybillError(thrown: unknown, classify: ClassifyFailure): WaybillError {
+  if (thrown instanceof WaybillError) return thrown
+  if (thrown instanceof ConnectError) return fromConnectError(thrown)
+  return waybillError(classify(thrown) ?? 'INTERNAL', {}, { cause: thrown })
+}
+
+/** What connect raises by itself, while it reads a stream. */
+function fromConnectError(error: ConnectError): WaybillError {
+  const options = { cause: error }
+  switch (error.code) {
+    case Code.Canceled:
+      return waybillError('CALL_CANCELLED', {}, options)
+    case Code.InvalidArgument:
+    case Code.ResourceExhausted:
+    case Code.Unimplemented:
+      return waybillError('MALFORMED_BODY', { detail: error.rawMessage }, options)
+    default:
+      return waybillError('INTERNAL', {}, options)
+  }
+}
+
+interface Detail {
+  readonly desc: DescMessage
+  readonly message: Message
+}
+
+/** The typed details of an error, the same on every protocol: the reason, the fields that were wrong, when to come back. */
+function detailsOf(error: WaybillError): readonly Detail[] {
+  const { reason, metadata, violations } = error
+  const details: Detail[] = [
+    { desc: ErrorInfoSchema, message: create(ErrorInfoSchema, { reason, domain: DOMAIN, metadata: { ...metadata } }) },
+  ]
+  if (violations.length > 0) {
+    const fieldViolations = violations.map(({ field, reason, description }) => ({ field, reason, description }))
+    details.push({ desc: BadRequestSchema, message: create(BadRequestSchema, { fieldViolations }) })
+  }
+  const retryAfter = retryAfterSeconds(error)
+  if (retryAfter !== undefined) {
+    const retryDelay = { seconds: BigInt(retryAfter) }
+    details.push({ desc: RetryInfoSchema, message: create(RetryInfoSchema, { retryDelay }) })
+  }
+  return details
+}
+
+/** How long the caller is to wait, in whole seconds; undefined where the error says nothing of it. */
+export function retryAfterSeconds({ reason, metadata }: WaybillError): number | undefined {
+  if (reason !== 'RATE_LIMITED') return undefined
+  const seconds = Math.ceil(Number(metadata.retryAfterSeconds))
+  return Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : undefined
+}
+
+/** The body of an error over plain HTTP: google.rpc.Status in JSON, with the code by name. */
+export function httpErrorBody(error: WaybillError): string {
+  const details = detailsOf(error).map(({ desc, message }) => ({
+    '@type': TYPE_URL + desc.typeName,
+    ...(toJson(desc, message, { alwaysEmitImplicit: true }) as JsonObject),
+  }))
+  return JSON.stringify({ code: codeName(wireFormOf(error.reason).code), message: error.message, details })
+}
+
+/** The body of an error in the Connect protocol. */
+export function connectErrorBody(error: WaybillError): string {
+  const details = detailsOf(error).map(({ desc, message }) => ({
+    type: desc.typeName,
+    value: Buffer.from(toBinary(desc, message)).toString('base64').replace(/=+$/, ''),
+    debug: toJson(desc, message, { alwaysEmitImplicit: true }),
+  }))
+  return JSON.stringify({ code: codeName(wireFormOf(error.reason).code), message: error.message, details })
+}
+
+/** The trailers of an error in gRPC and gRPC-Web. */
+export function grpcErrorTrailers(error: WaybillError): Record<string, string> {
+  const { code } = wireFormOf(error.reason)
+  const details = detailsOf(error).map(({ desc, message }) => anyPack(desc, message))
+  const status = toBinary(StatusSchema, create(StatusSchema, { code, message: error.message, details }))
+  return {
+    'grpc-status': String(code),
+    'grpc-message': encodeURIComponent(error.message.toWellFormed()),
+    'grpc-status-details-bin': Buffer.from(status).toString('base64').replace(/=+$/, ''),
+  }
+}
+
+/** The error for connect's own handlers, which serve the streams. */
+export function toConnectError(error: WaybillError): ConnectError {
+  const details = detailsOf(error).map(({ desc, message }) => ({ desc, value: message }))
+  return new ConnectError(error.message, wireFormOf(error.reason).code, undefined, details, error)
+}

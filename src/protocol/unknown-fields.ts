@@ -1,0 +1,81 @@
+import { type DescField, type DescMessage, type Message } from '@bufbuild/protobuf'
+import { unknownEnumValue, unknownField, usableNames } from './request-errors.ts'
+
+type Properties = Readonly<Record<string, unknown>>
+
+/** Refuses what a message carries and its definition does not know. */
+export type UnknownCheck = (message: Message) => void
+
+/** Checks one field, which stands at `path` in the request. */
+type FieldCheck = (properties: Properties, path: string) => void
+
+const checks = new WeakMap<DescMessage, (message: Message, path: string) => void>()
+
+/**
+ * Compiles the check that a decoded request holds no unknown field number and no undefined enum number, at any depth. Binary
+ * decoders keep both silently, and a filter that was sent and not understood would be lost.
+ *
+ * The check throws WaybillError UNKNOWN_FIELD, UNKNOWN_ENUM_VALUE.
+ */
+export function compileUnknownCheck(desc: DescMessage): UnknownCheck {
+  const check = checkOf(desc)
+  return (message) => check(message, '')
+}
+
+function checkOf(desc: DescMessage): (message: Message, path: string) => void {
+  const known = checks.get(desc)
+  if (known !== undefined) return known
+  // Filled on first use: a message may hold itself.
+  let fields: readonly FieldCheck[] | undefined
+  const check = (message: Message, path: string) => {
+    const [unknown] = message.$unknown ?? []
+    if (unknown !== undefined) {
+      const where = path === '' ? String(unknown.no) : `${path}.${unknown.no}`
+      throw unknownField(where, `number ${unknown.no} of ${desc.typeName}`)
+    }
+    fields ??= desc.fields.flatMap((field) => checkOfField(field) ?? [])
+    for (const checkField of fields) checkField(message as unknown as Properties, path)
+  }
+  checks.set(desc, check)
+  return check
+}
+
+function checkOfField(field: DescField): FieldCheck | undefined {
+  const checkValue = checkOfValue(field)
+  if (checkValue === undefined) return undefined
+  const { localName, jsonName, oneof } = field
+  const read = (properties: Properties): unknown => {
+    if (oneof === undefined) return properties[localName]
+    const selected = properties[oneof.localName] as { readonly case?: string; readonly value?: unknown }
+    return selected.case === localName ? selected.value : undefined
+  }
+  return (properties, path) => {
+    const value = read(properties)
+    if (value === undefined) return
+    const where = path === '' ? jsonName : `${path}.${jsonName}`
+    if (field.fieldKind === 'list') {
+      for (const [index, item] of (value as readonly unknown[]).entries()) checkValue(item, `${where}[${index}]`)
+    } else if (field.fieldKind === 'map') {
+      for (const [key, item] of Object.entries(value as Properties)) checkValue(item, `${where}["${key}"]`)
+    } else {
+      checkValue(value, where)
+    }
+  }
+}
+
+function checkOfValue(field: DescField): ((value: unknown, path: string) => void) | undefined {
+  if (field.enum !== undefined) {
+    const desc = field.enum
+    const numbers = new Set(desc.values.map((value) => value.number))
+    return (value, path) => {
+      if (numbers.has(value as number)) return
+      throw unknownEnumValue({ field: path, value: String(value), known: usableNames(desc) })
+    }
+  }
+  if (field.message === undefined) return undefined
+  const { message } = field
+  return (value, path) => {
+    // Wrappers and Structs are stored as bare values.
+    if (typeof value === 'object' && value !== null && '$typeName' in value) checkOf(message)(value as Message, path)
+  }
+}
