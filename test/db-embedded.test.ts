@@ -326,6 +326,17 @@ describe('other identities', () => {
     expect(await exit).toEqual([0, null])
   })
 
+  test('a user without a passwd entry runs one too', async (context) => {
+    skipUnlessNobodyCanRun(context)
+    const unnamed = ['setpriv', '--reuid=12345', '--regid=12345', '--clear-groups']
+    const namespaces = spawnSync('env', [...unnamed, 'unshare', '-U', '--map-user=1', '--map-group=1', 'true'])
+    if (namespaces.status !== 0) context.skip('this system lets no plain user make a user namespace')
+    await chown(folder, 12_345, 12_345)
+    const child = startChild('start', unnamed)
+    const { pid } = await child.report
+    expect(await readFile(`/proc/${pid}/status`, 'utf8')).toMatch(/^Uid:\t12345\t12345/m)
+  })
+
   test('root starts a folder of another user as that user, and leaves it fit for him', async (context) => {
     skipUnlessNobodyCanRun(context)
     await chown(folder, NOBODY, NOBODY)

@@ -64,6 +64,9 @@ const LOCK_WAIT_SEC = 5
 /** How long a fast shutdown may take before the server is told to drop everything, in ms. */
 const FAST_STOP_MS = 30_000
 
+/** What an operator should see; connections that end and statements that fail are their users' matter. */
+const ALARMING = / PANIC: |terminated by signal|could not |No space left/
+
 /** How many of the server's last words go into an error. */
 const LAST_WORDS = 20
 
@@ -76,6 +79,10 @@ const LAST_WORDS = 20
  * @throws EmbeddedServerError with a message for the operator
  */
 export async function startEmbeddedServer(options: StartOptions): Promise<EmbeddedServer> {
+  return (await launchServer(options)).server
+}
+
+async function launchServer(options: StartOptions): Promise<{ server: EmbeddedServer; child: ChildProcess }> {
   options.signal?.throwIfAborted()
   requireMainThread()
   const folder = serverFolder(options.dataDir)
@@ -95,7 +102,7 @@ export async function startEmbeddedServer(options: StartOptions): Promise<Embedd
   const child = launch(command, folder)
   const words = collectWords(child, options.logger)
   await untilReady({ child, folder, words, signal: options.signal })
-  return runningServer(child, folder)
+  return { server: runningServer(child, folder), child }
 }
 
 function requireMainThread(): void {
@@ -153,7 +160,7 @@ function collectWords(child: ChildProcess, logger: DatabaseLogger | undefined): 
   createInterface({ input: child.stderr, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
     words.last.push(line)
     if (words.last.length > LAST_WORDS) words.last.shift()
-    if (/ (FATAL|PANIC): /.test(line)) logger?.warn({ postgres: line }, 'embedded PostgreSQL')
+    if (ALARMING.test(line)) logger?.warn({ postgres: line }, 'embedded PostgreSQL')
     else logger?.debug({ postgres: line }, 'embedded PostgreSQL')
     words.onLine(line)
   })
@@ -291,7 +298,7 @@ export async function openEmbeddedServer(options: StartOptions): Promise<OpenedS
     }
     try {
       // a short wait for the lock is the pause between two attempts
-      return releasable(await startEmbeddedServer({ ...options, lockWaitSec: 0.1 }), options.logger)
+      return releasable(await launchServer({ ...options, lockWaitSec: 0.1 }), options.logger)
     } catch (error) {
       if (!hasReason(error, 'FOLDER_HELD') || Date.now() > deadline) throw error
     }
@@ -303,12 +310,15 @@ function hasReason(error: unknown, reason: EmbeddedServerError['reason']): boole
   return error instanceof EmbeddedServerError && error.reason === reason
 }
 
-function releasable(server: EmbeddedServer, logger: DatabaseLogger | undefined): OpenedServer {
+function releasable(
+  { server, child }: { server: EmbeddedServer; child: ChildProcess },
+  logger: DatabaseLogger | undefined,
+): OpenedServer {
   const release = async () => {
     // a smart shutdown: no new connections, and an end when the last one has gone
-    process.kill(server.pid, 'SIGTERM')
+    child.kill('SIGTERM')
     logger?.debug({ pid: server.pid }, 'the embedded PostgreSQL stops when no other process uses it')
-    const forced = setTimeout(() => void server.stop(), RELEASE_MS)
+    const forced = setTimeout(() => child.kill('SIGINT'), RELEASE_MS)
     await server.exited
     clearTimeout(forced)
   }

@@ -98,15 +98,34 @@ export function createDatabase(connection: DatabaseConnection, options: Database
   })
 }
 
+/** What this file uses of a connection of pg. */
 interface RawConnection {
   query(text: string, done: (error: Error | null) => void): void
+  readonly connection: { on(event: 'errorMessage', listener: (message: ServerMessage) => void): void }
+  /** Knex's mark of a connection that the pool is not to hand out again */
+  __knex__disposed?: unknown
+}
+
+interface ServerMessage {
+  readonly severity?: string
+  readonly code?: string
 }
 
 /** Settings go by SET and not with the start of the connection, where poolers such as PgBouncer refuse them. */
 function sessionSetup(statementTimeoutMs: number) {
   const statement = `set timezone = 'UTC'; set statement_timeout = ${Math.trunc(statementTimeoutMs)}`
-  return (connection: RawConnection, done: (error: Error | null, connection: RawConnection) => void) =>
+  return (connection: RawConnection, done: (error: Error | null, connection: RawConnection) => void) => {
+    // the end of the connection follows the server's last message, but the pool may hand it out in between
+    connection.connection.on('errorMessage', (message) => {
+      if (isLastMessage(message)) connection.__knex__disposed = message
+    })
     connection.query(statement, (error) => done(error, connection))
+  }
+}
+
+/** Severities are in the server's language, so the states of a server that goes are looked at as well. */
+function isLastMessage({ severity, code }: ServerMessage): boolean {
+  return severity === 'FATAL' || severity === 'PANIC' || (code?.startsWith('57P') ?? false)
 }
 
 function knexLog(logger: DatabaseLogger | undefined): Knex.Logger {
