@@ -28,9 +28,9 @@ export interface AnvilOptions {
   port?: number
   /** Time of the genesis block; only for a chain that is new, since on a later start it would turn time back. */
   genesisTimeSec?: number
+  /** A state that `anvil_dumpState` or an earlier process wrote; the chain continues it. */
+  loadFile?: string
   state?: {
-    /** Read at the start, when given. */
-    loadFile?: string
     /** Written each interval and when the process ends on SIGTERM. Not atomic. */
     dumpFile: string
     dumpIntervalSec: number
@@ -58,9 +58,13 @@ export interface Anvil {
 }
 
 export class AnvilStartError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options)
+  /** The state that was to be continued is no state: a fresh chain would start. */
+  readonly stateUnreadable: boolean
+
+  constructor(message: string, { stateUnreadable = false } = {}) {
+    super(message)
     this.name = 'AnvilStartError'
+    this.stateUnreadable = stateUnreadable
   }
 }
 
@@ -127,8 +131,8 @@ function anvilArguments(options: AnvilOptions): string[] {
   if (options.genesisTimeSec !== undefined) args.push('--timestamp', String(options.genesisTimeSec))
   if (options.state) {
     args.push('--dump-state', options.state.dumpFile, '--state-interval', String(options.state.dumpIntervalSec))
-    if (options.state.loadFile) args.push('--load-state', options.state.loadFile)
   }
+  if (options.loadFile) args.push('--load-state', options.loadFile)
   return args
 }
 
@@ -174,8 +178,9 @@ function explainExit(exit: AnvilExit, options: AnvilOptions): AnvilStartError {
   if (/address already in use/i.test(exit.stderr)) {
     return new AnvilStartError(`${chain}: port ${options.port} is in use. Free it, or choose 0 for any free port.`)
   }
-  if (options.state?.loadFile && /state|json|EOF/i.test(exit.stderr)) {
-    return new AnvilStartError(`${chain}: its state in ${options.state.loadFile} cannot be read: ${exit.stderr}`)
+  if (options.loadFile && /load-state|parse json|deserialize/i.test(exit.stderr)) {
+    const message = `${chain}: its state in ${options.loadFile} cannot be read: ${exit.stderr}`
+    return new AnvilStartError(message, { stateUnreadable: true })
   }
   return new AnvilStartError(`${chain}: anvil ended with ${exit.signal ?? exit.code}: ${exit.stderr}`)
 }

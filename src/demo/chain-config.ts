@@ -1,0 +1,51 @@
+/** A demo chain in the words of a chains file. */
+import { type Address, parseAddress } from '../domain/address.ts'
+import type { ChainConfig } from '../domain/chains-file.ts'
+import { type DemoChainSpec, FEED_HEARTBEAT_SEC, USUAL_BLOCK_SEC } from './chain-specs.ts'
+import type { Deployed } from './deployment.ts'
+
+/** Versions under which Request publishes the contracts that stand here. */
+const VERSIONS = { erc20FeeProxy: '0.2.0', ethereumFeeProxy: '0.2.0', erc20Conversion: '0.1.2', ethConversion: '0.2.1' }
+const COIN_DECIMALS = 18
+
+export function describeChain(spec: DemoChainSpec, rpcUrl: string, deployed: Deployed): ChainConfig {
+  const { contracts, native, tokens } = deployed
+  return {
+    name: spec.name,
+    chainId: spec.chainId,
+    rpcUrls: [rpcUrl],
+    multicall: canonical(contracts.multicall3),
+    native: {
+      symbol: native.symbol,
+      decimals: COIN_DECIMALS,
+      usdFeed: canonical(native.feed),
+      heartbeatSeconds: FEED_HEARTBEAT_SEC,
+    },
+    tokens: tokens.map((token) => ({
+      symbol: token.symbol,
+      address: canonical(token.address),
+      decimals: token.decimals,
+      usdFeed: canonical(token.feed),
+      heartbeatSeconds: FEED_HEARTBEAT_SEC,
+      ...(token.behaviour === 'TETHER' ? { approveReset: true } : {}),
+    })),
+    contracts: [
+      { kind: 'ERC20_FEE_PROXY', version: VERSIONS.erc20FeeProxy, address: contracts.erc20FeeProxy },
+      { kind: 'ETHEREUM_FEE_PROXY', version: VERSIONS.ethereumFeeProxy, address: contracts.ethereumFeeProxy },
+      { kind: 'ERC20_CONVERSION_PROXY', version: VERSIONS.erc20Conversion, address: contracts.erc20ConversionProxy },
+      { kind: 'ETH_CONVERSION_PROXY', version: VERSIONS.ethConversion, address: contracts.ethConversionProxy },
+    ].map((contract) => ({
+      ...contract,
+      address: canonical(contract.address),
+      fromBlock: 0,
+    })) as ChainConfig['contracts'],
+    finality: { useFinalizedTag: false, depth: spec.finalityDepth },
+    blockTimeSeconds: USUAL_BLOCK_SEC,
+  }
+}
+
+function canonical(address: string): Address {
+  const parsed = parseAddress(address)
+  if (!parsed.ok) throw new TypeError(`${address} is no address: ${parsed.detail}`)
+  return parsed.address
+}

@@ -1,0 +1,37 @@
+/** `DATA_DIR/demo.json`: what a newcomer or a script needs to try the demo. */
+import { join } from 'node:path'
+import { writeAtomically } from './chain-state.ts'
+import type { DemoChain } from './network.ts'
+import { type DemoRequestTerms, referenceOf } from './requests.ts'
+
+export interface DemoFile {
+  baseUrl: string
+  apiKey: string
+  chains: readonly { name: string; chainId: number; rpcUrl: string }[]
+  wallets: Readonly<Record<string, { address: string; says: string }>>
+  requests: readonly { paymentReference: string; requestId: string; says: string }[]
+}
+
+export function describeDemo(
+  { baseUrl, apiKey }: { baseUrl: string; apiKey: string },
+  chains: readonly DemoChain[],
+  requests: readonly { terms: DemoRequestTerms; says: string }[],
+): DemoFile {
+  const wallets = chains[0]?.people.wallets ?? []
+  return {
+    baseUrl,
+    apiKey,
+    chains: chains.map(({ spec, anvil }) => ({ name: spec.name, chainId: spec.chainId, rpcUrl: anvil.rpcUrl })),
+    wallets: Object.fromEntries(wallets.map(({ name, address, says }) => [name, { address, says }])),
+    requests: requests.map(({ terms, says }) => ({
+      paymentReference: referenceOf(terms),
+      requestId: terms.requestId,
+      says,
+    })),
+  }
+}
+
+/** Writes it whole: who reads while it is replaced sees the old one or the new one. */
+export async function writeDemoFile(dataDir: string, file: DemoFile): Promise<void> {
+  await writeAtomically(join(dataDir, 'demo.json'), `${JSON.stringify(file, null, 2)}\n`)
+}

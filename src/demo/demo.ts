@@ -1,0 +1,203 @@
+/**
+ * The demo as a whole, in the steps that its host takes:
+ *
+ *   const demo = await startDemo({ dataDir, logger, now })   // chains run: demo.configs is what a chains file would say
+ *   …drop the rows of demo.freshChains, start the service and detection on demo.configs…
+ *   await demo.seed(requests)                               // requests stored, then paid; chains move on from here
+ *   await demo.live({ baseUrl, apiKey })                    // demo.json written; the live payer pays
+ *   await demo.stop()
+ */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import type { ChainConfig } from '../domain/chains-file.ts'
+import type { AnvilExit } from './anvil.ts'
+import type { BlockHeader } from './chain-client.ts'
+import { type Clock, createClock } from './clock.ts'
+import { describeDemo, type DemoFile, writeDemoFile } from './demo-file.ts'
+import { planHistory } from './history.ts'
+import { writeHistory } from './history-writer.ts'
+import { createLivePayer, PAYMENT_INTERVAL_MS } from './live-payer.ts'
+import type { DemoLogger } from './logger.ts'
+import { type DemoChain, type DemoNetwork, GENESIS_DAYS_AGO, readGenesis, startNetwork } from './network.ts'
+import { createPendingRequestKeeper, type PendingRequest, type PendingRequestKeeper } from './pending-request.ts'
+import type { PlannedPayment } from './planned-payment.ts'
+import { type DemoRequests, type DemoRequestTerms, referenceOf } from './requests.ts'
+import { inListedOrder, planSeeds, type Seed } from './seeds.ts'
+
+const DAY_SEC = 86_400
+/** History ends, then come the payments of the requests in demo.json, then empty blocks until those are final. */
+const HISTORY_ENDS_SEC_AGO = 7_200
+const SEEDS_PAID_SEC_AGO = 5_400
+const PENDING_CHAIN = 'POLYGON'
+
+export interface Demo {
+  /** What a chains file would say of the demo's chains. */
+  configs: readonly ChainConfig[]
+  /** Names of chains that begin with this start: rows that were made from an earlier chain of that name are of no use. */
+  freshChains: readonly string[]
+  /** Those of them that were there before, and whose state is gone, torn, or of another genesis. */
+  lostChains: readonly string[]
+  /** Settles when a chain ended without being told to. */
+  crashed: Promise<{ chain: string; exit: AnvilExit }>
+  /** Stores the demo's requests, then makes the payments of chains that are fresh; from then on the chains move. */
+  seed(requests: DemoRequests): Promise<void>
+  /** Writes demo.json and begins to pay. @returns what was written */
+  live(options: { baseUrl: string; apiKey: string }): Promise<DemoFile>
+  /** Ends payer, clocks and chains; the chains' state is on disk afterwards. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts the chains of the demo, those of the last run if their state is in `dataDir`.
+ *
+ * @throws AnvilStartError where no node can run here
+ */
+export async function startDemo({
+  dataDir,
+  logger,
+  now,
+}: {
+  dataDir: string
+  logger: DemoLogger
+  now: () => Date
+}): Promise<Demo> {
+  const folder = join(dataDir, 'chains')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const network = await startNetwork({ folder, logger, now })
+  const run = createRun(network, { dataDir, logger, now })
+  const namesOf = (chains: readonly DemoChain[]): string[] => chains.map((chain) => chain.spec.name)
+  return {
+    configs: network.configs,
+    freshChains: namesOf(network.chains.filter((chain) => chain.fresh)),
+    lostChains: namesOf(network.chains.filter((chain) => chain.lost)),
+    crashed: network.crashed,
+    seed: run.seed,
+    live: run.live,
+    stop: run.stop,
+  }
+}
+
+interface RunContext {
+  dataDir: string
+  logger: DemoLogger
+  now: () => Date
+}
+
+function createRun(network: DemoNetwork, context: RunContext): Pick<Demo, 'seed' | 'live' | 'stop'> {
+  const { logger, now } = context
+  const { chains } = network
+  let clocks: readonly Clock[] = []
+  let seeded: Seeded | undefined
+  const stopping = new AbortController()
+  let paying: Promise<void> = Promise.resolve()
+
+  return {
+    async seed(requests) {
+      const plans = await Promise.all(chains.map(planChain))
+      await requests.create(plans.flatMap((plan) => plan.terms))
+      await Promise.all(plans.filter((plan) => plan.chain.fresh).map((plan) => carryOut(plan, now())))
+      const heads = await Promise.all(chains.map((chain) => chain.client.head()))
+      clocks = chains.map((chain, index) =>
+        createClock(chain, { now, logger, startBlock: heads[index] as BlockHeader }),
+      )
+      // Prices are as old as the last run, and nobody could pay by conversion until they have moved.
+      await Promise.all(clocks.map((clock) => clock.mineNow()))
+      const keeper = createKeeper(chains, clocks, { requests, now })
+      await keeper.keep()
+      for (const clock of clocks) clock.start()
+      seeded = { requests, keeper, seeds: inListedOrder(plans.flatMap((plan) => plan.seeds)) }
+    },
+
+    async live(access) {
+      if (!seeded) throw new Error('the demo is seeded before it lives')
+      const { requests, keeper, seeds } = seeded
+      const write = async (pending: PendingRequest): Promise<DemoFile> => {
+        const file = describeDemo(access, chains, [...seeds, pending])
+        await writeDemoFile(context.dataDir, file)
+        return file
+      }
+      let pending = await keeper.keep()
+      const file = await write(pending)
+      const payer = createLivePayer(chains, { requests, now, logger })
+      paying = repeat(stopping.signal, logger, async () => {
+        await payer.payOnce()
+        const newer = await keeper.keep()
+        if (newer === pending) return
+        pending = newer
+        await write(pending)
+        const paymentReference = referenceOf(pending.terms)
+        logger.info({ paymentReference }, 'demo.json names another request as the pending one')
+      })
+      return file
+    },
+
+    async stop() {
+      stopping.abort()
+      await paying
+      await Promise.all(clocks.map((clock) => clock.stop()))
+      await network.stop()
+    },
+  }
+}
+
+interface Seeded {
+  requests: DemoRequests
+  keeper: PendingRequestKeeper
+  seeds: readonly Seed[]
+}
+
+interface ChainPlan {
+  chain: DemoChain
+  seeds: readonly Seed[]
+  terms: readonly DemoRequestTerms[]
+  payments: readonly PlannedPayment[]
+}
+
+/** Times are counted from the chain's genesis, so that a later start plans the same. */
+async function planChain(chain: DemoChain): Promise<ChainPlan> {
+  const { timestampSec: genesisSec } = await readGenesis(chain.client)
+  const madeAtSec = genesisSec + GENESIS_DAYS_AGO * DAY_SEC
+  const history = planHistory(chain.spec, chain.people, {
+    fromSec: genesisSec + DAY_SEC,
+    toSec: madeAtSec - HISTORY_ENDS_SEC_AGO,
+  })
+  const seeds = planSeeds(chain.spec, chain.people, madeAtSec - SEEDS_PAID_SEC_AGO)
+  const all = [...history, ...seeds]
+  return {
+    chain,
+    seeds,
+    terms: all.map((entry) => entry.terms),
+    payments: all.flatMap((entry) => entry.payments),
+  }
+}
+
+/** Makes the payments of a fresh chain and declares it complete; until then a kill means that it begins anew. */
+async function carryOut({ chain, payments }: ChainPlan, now: Date): Promise<void> {
+  await writeHistory(chain, payments, Math.floor(now.getTime() / 1000) - 1)
+  await chain.state.save(chain.client.rpc)
+  await chain.state.complete({ chainId: chain.spec.chainId, genesisHash: (await readGenesis(chain.client)).hash })
+}
+
+function createKeeper(
+  chains: readonly DemoChain[],
+  clocks: readonly Clock[],
+  context: { requests: DemoRequests; now: () => Date },
+): PendingRequestKeeper {
+  const place = chains.findIndex((chain) => chain.spec.name === PENDING_CHAIN)
+  const [chain, clock] = [chains[place], clocks[place]]
+  if (!chain || !clock) throw new Error(`the demo has no chain ${PENDING_CHAIN}`)
+  return createPendingRequestKeeper(chain, { ...context, clock })
+}
+
+/** Takes a step every few seconds until told to stop. One that fails is told of, and the next is taken all the same. */
+async function repeat(signal: AbortSignal, logger: DemoLogger, step: () => Promise<void>): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await setTimeout(PAYMENT_INTERVAL_MS, undefined, { signal })
+      await step()
+    } catch (error) {
+      if (!signal.aborted) logger.warn({ err: error }, 'the live payer could not pay')
+    }
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Somebody who pays: every few seconds a new request of its own on the next chain, so that there is something to watch.
+ */
+import type { Hex } from 'viem'
+import { formatAmount } from '../domain/decimal.ts'
+import { FIAT_DECIMALS, ZERO_ADDRESS } from './contracts.ts'
+import type { DemoLogger } from './logger.ts'
+import type { DemoChain } from './network.ts'
+import {
+  cents,
+  decimalsOf,
+  encodePlannedPayment,
+  fromUsd,
+  type PlannedPayment,
+  roundAmount,
+  usdPrice,
+} from './planned-payment.ts'
+import { createRandom, type Random } from './random.ts'
+import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './requests.ts'
+
+/** Four chains take turns, so each sees a payment every twenty seconds. */
+export const PAYMENT_INTERVAL_MS = 5_000
+const LEAST_CENTS = 500
+const CENTS_SPREAD = 50_000
+
+export interface LivePayer {
+  /** Makes a request and pays it; the chain's clock mines the payment. */
+  payOnce(): Promise<{ terms: DemoRequestTerms; hash: Hex }>
+}
+
+export function createLivePayer(
+  chains: readonly DemoChain[],
+  { requests, now, logger }: { requests: DemoRequests; now: () => Date; logger: DemoLogger },
+): LivePayer {
+  const random = createRandom(now().getTime())
+  let turn = 0
+  return {
+    async payOnce() {
+      const chain = chains[turn % chains.length]
+      if (!chain) throw new RangeError('there is no chain to pay on')
+      turn += 1
+      const { terms, payment } = planLivePayment(chain, { random, now: now() })
+      await requests.create([terms])
+      const call = encodePlannedPayment(chain.spec, chain.deployed, payment)
+      const hash = await chain.client.send(payment.payer, call, { maxPriorityFeePerGas: chain.spec.tipPerGas })
+      logger.debug({ chain: chain.spec.name, hash }, 'the live payer paid')
+      return { terms, hash }
+    },
+  }
+}
+
+function planLivePayment(
+  { spec, people }: DemoChain,
+  { random, now }: { random: Random; now: Date },
+): { terms: DemoRequestTerms; payment: PlannedPayment } {
+  const atSec = Math.floor(now.getTime() / 1000)
+  const symbol = random.next() < 0.2 ? spec.native.symbol : random.pick(spec.tokens).symbol
+  const conversion = random.next() < 0.2
+  const decimals = conversion ? FIAT_DECIMALS : decimalsOf(spec, symbol)
+  const usd = cents(LEAST_CENTS + random.below(CENTS_SPREAD))
+  const converted = fromUsd(spec, symbol, { usd, price: usdPrice(spec, symbol, atSec) })
+  const amount = conversion ? usd : roundAmount(spec, symbol, converted)
+  const terms = draftTerms({
+    name: `live ${spec.name} ${now.getTime()}`,
+    payee: people.livePayee,
+    amount: formatAmount(amount, decimals),
+    ...(conversion ? { invoice: 'USD' as const } : {}),
+    symbol,
+    chain: spec.name,
+    reference: `live-${now.getTime()}`,
+    createdAtSec: atSec,
+  })
+  const withFee = random.next() < 0.5
+  const payment: PlannedPayment = {
+    atSec,
+    payer: people.livePayer,
+    payee: people.livePayee,
+    paymentReference: referenceOf(terms),
+    symbol,
+    amount,
+    feeAmount: withFee ? amount / 200n : 0n,
+    feeAddress: withFee ? people.feeCollector : ZERO_ADDRESS,
+    conversion,
+    exact: true,
+  }
+  return { terms, payment }
+}

@@ -1,0 +1,104 @@
+/**
+ * The request that is covered by a payment which is not final. A payment cannot stay so for ever, and one that is final
+ * cannot be taken back, so from time to time another request takes its place. It lives on the chain whose finality is
+ * slow and is replaced long before that is reached: whoever has read its reference finds it pending for many minutes.
+ */
+import { type Hex, keccak256 } from 'viem'
+import { parseAmount } from '../domain/decimal.ts'
+import { assertSucceeded } from './chain-client.ts'
+import type { Clock } from './clock.ts'
+import { ZERO_ADDRESS } from './contracts.ts'
+import type { DemoChain } from './network.ts'
+import { decimalsOf, encodePlannedPayment } from './planned-payment.ts'
+import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './requests.ts'
+import { toQuantity } from './rpc.ts'
+
+const SYMBOL = 'USDC'
+const AMOUNT = '75'
+/** Replaced when a third of the blocks to finality have come: it stays pending for the other two after that. */
+const RENEW_AT_SHARE = 3
+
+export interface PendingRequest {
+  terms: DemoRequestTerms
+  says: string
+}
+
+export interface PendingRequestKeeper {
+  /** The request that is pending now; made and paid when there is none, or when it should be replaced. */
+  keep(): Promise<PendingRequest>
+}
+
+export function createPendingRequestKeeper(
+  chain: DemoChain,
+  { requests, clock, now }: { requests: DemoRequests; clock: Clock; now: () => Date },
+): PendingRequestKeeper {
+  const { client, spec, deployed, people } = chain
+  const payee = people.payees[0] ?? people.livePayee
+  let current: { pending: PendingRequest; block: bigint } | undefined
+
+  /** Which request it is follows from the payer's nonce, so a start needs to have kept nothing. */
+  const describe = (serial: number): PendingRequest => ({
+    terms: draftTerms({
+      name: `pending ${serial}`,
+      payee,
+      amount: AMOUNT,
+      symbol: SYMBOL,
+      chain: spec.name,
+      reference: `demo-pending-${serial}`,
+      createdAtSec: Math.floor(now().getTime() / 1000),
+    }),
+    says: `Pending: ${AMOUNT} ${SYMBOL} on ${spec.name} are paid and not final yet. Replaced by another request about every five minutes, and stays pending for ten more.`,
+  })
+
+  const readNonce = async (): Promise<number> =>
+    Number(await client.rpc.call<Hex>('eth_getTransactionCount', [people.pendingPayer, 'latest']))
+
+  /** The block of the payment of a request, where it is not far from final. */
+  async function findBlock({ terms }: PendingRequest, headBlock: bigint): Promise<bigint | undefined> {
+    const depth = BigInt(spec.finalityDepth)
+    const fromBlock = toQuantity(headBlock > depth ? headBlock - depth : 0n)
+    const topics = [null, keccak256(referenceOf(terms))]
+    const [log] = await client.rpc.call<{ blockNumber: Hex }[]>('eth_getLogs', [{ fromBlock, topics }])
+    return log && BigInt(log.blockNumber)
+  }
+
+  async function makeAndPay(): Promise<{ pending: PendingRequest; block: bigint }> {
+    const pending = describe(await readNonce())
+    await requests.create([pending.terms])
+    const call = encodePlannedPayment(spec, deployed, {
+      atSec: Math.floor(now().getTime() / 1000),
+      payer: people.pendingPayer,
+      payee,
+      paymentReference: referenceOf(pending.terms),
+      symbol: SYMBOL,
+      amount: parseAmount(AMOUNT, decimalsOf(spec, SYMBOL)) ?? 0n,
+      feeAmount: 0n,
+      feeAddress: ZERO_ADDRESS,
+      conversion: false,
+      exact: true,
+    })
+    const hash = await client.send(people.pendingPayer, call, { maxPriorityFeePerGas: spec.tipPerGas })
+    await clock.mineNow()
+    return { pending, block: (await assertSucceeded(client, hash)).blockNumber }
+  }
+
+  async function findCurrent(headBlock: bigint): Promise<typeof current> {
+    const pending = describe((await readNonce()) - 1)
+    const block = await findBlock(pending, headBlock)
+    if (block === undefined) return undefined
+    await requests.create([pending.terms])
+    return { pending, block }
+  }
+
+  return {
+    async keep() {
+      const { number: headBlock } = await client.head()
+      current ??= await findCurrent(headBlock)
+      const age = current && headBlock - current.block
+      if (current === undefined || age === undefined || age * BigInt(RENEW_AT_SHARE) >= spec.finalityDepth) {
+        current = await makeAndPay()
+      }
+      return current.pending
+    },
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * Prices of the demo as a function of time alone, so that they need no memory: a coin wanders by a few percent around its
+ * price over hours and days, a stablecoin by less than a tenth of a percent.
+ */
+
+const PARTS_PER_MILLION = 1_000_000n
+
+/** Waves that never meet: periods in seconds, and the share of the swing that each has. */
+const WAVES: readonly { periodSec: number; share: number }[] = [
+  { periodSec: 640, share: 0.1 },
+  { periodSec: 7_300, share: 0.2 },
+  { periodSec: 93_000, share: 0.3 },
+  { periodSec: 1_900_000, share: 0.4 },
+]
+
+const COIN_SWING_PPM = 40_000
+const STABLECOIN_SWING_PPM = 800
+
+/**
+ * @param base - the price around which it moves, in USD with 8 decimals
+ * @returns the price at a time, in USD with 8 decimals
+ */
+export function priceAt(
+  symbol: string,
+  base: bigint,
+  { timeSec, stable }: { timeSec: number; stable: boolean },
+): bigint {
+  const phase = symbol.split('').reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7) % 10_000
+  const wave = WAVES.reduce(
+    (sum, { periodSec, share }) =>
+      sum + share * Math.sin((2 * Math.PI * (timeSec + phase * periodSec)) / periodSec + phase),
+    0,
+  )
+  const swingPpm = Math.round(wave * (stable ? STABLECOIN_SWING_PPM : COIN_SWING_PPM))
+  return (base * (PARTS_PER_MILLION + BigInt(swingPpm))) / PARTS_PER_MILLION
+}

@@ -1,0 +1,34 @@
+/**
+ * Numbers that look random and are the same at every start, so that a second start finds the requests of the first.
+ */
+export interface Random {
+  /** In [0, 1). */
+  next(): number
+  /** A whole number in [0, below). */
+  below(limit: number): number
+  pick<T>(list: readonly T[]): T
+  /** Roughly normal, mean 0, deviation 1. */
+  normal(): number
+}
+
+/** Mulberry32: 32 bits of state, good enough for data that only has to look varied. */
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+  const below = (limit: number): number => Math.floor(next() * limit)
+  return {
+    next,
+    below,
+    pick<T>(list: readonly T[]): T {
+      const chosen = list[below(list.length)]
+      if (chosen === undefined) throw new RangeError('nothing to pick from: the list is empty')
+      return chosen
+    },
+    normal: () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next()),
+  }
+}
