@@ -65,7 +65,7 @@ const PARSERS = new Map<number, (text: string) => unknown>([
  * - timestamptz is a Date, in milliseconds: finer digits are cut, so a column that is compared with what was read is timestamptz(3)
  * - date and timestamp without zone stay text, since a Date would put them in this machine's zone
  */
-export const TYPE_PARSERS = {
+const TYPE_PARSERS = {
   getTypeParser(oid: number, format?: string): (text: string) => unknown {
     const parser = format === 'binary' ? undefined : PARSERS.get(oid)
     return parser ?? (types.getTypeParser(oid, format as 'text') as (text: string) => unknown)
