@@ -1,5 +1,5 @@
-import { keccak_256 } from '@noble/hashes/sha3'
 import { sha256 } from '@noble/hashes/sha2'
+import { keccak_256 } from '@noble/hashes/sha3'
 import { createBase58check } from '@scure/base'
 
 /**

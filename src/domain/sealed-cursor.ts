@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
 
 /**
  * Cursors: opaque to callers, authenticated, bound to what they were made for. They are not encrypted, so a payload
@@ -6,6 +7,12 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
  */
 
 const MAC_BYTES = 16
+
+/** Bodies from this size on are deflated: hashes and addresses halve, and a cursor has to fit into a URL. */
+const DEFLATE_FROM_BYTES = 256
+
+/** Stands before a deflated body; no JSON text begins with it. */
+const DEFLATED = 0x01
 
 /** The secret and the place that a cursor is bound to. */
 export interface CursorSeal {
@@ -17,7 +24,8 @@ export interface CursorSeal {
 
 /** Seals a JSON value into a cursor of URL-safe characters. */
 export function sealCursor(seal: CursorSeal, payload: unknown): string {
-  const body = Buffer.from(JSON.stringify(payload), 'utf8')
+  const json = Buffer.from(JSON.stringify(payload), 'utf8')
+  const body = json.length < DEFLATE_FROM_BYTES ? json : Buffer.concat([Buffer.of(DEFLATED), deflateRawSync(json)])
   return Buffer.concat([macOf(seal, body), body]).toString('base64url')
 }
 
@@ -32,7 +40,8 @@ export function openCursor(seal: CursorSeal, cursor: string): unknown {
   if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== cursor) return undefined
   const body = bytes.subarray(MAC_BYTES)
   if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), macOf(seal, body))) return undefined
-  return JSON.parse(body.toString('utf8'))
+  const json = body[0] === DEFLATED ? inflateRawSync(body.subarray(1)) : body
+  return JSON.parse(json.toString('utf8'))
 }
 
 function macOf({ secret, scope }: CursorSeal, body: Uint8Array): Buffer {

@@ -1,0 +1,96 @@
+import type { Address } from './address.ts'
+import type { FeeStage, FeeType } from './payment.ts'
+
+/** What is asked when routes are looked for, as the caller wrote it. */
+export interface RoutesQuestion {
+  readonly paymentReference: string
+  readonly wallet: string
+  readonly amount?: string | undefined
+  readonly feePercentage?: string | undefined
+  readonly feeAddress?: string | undefined
+}
+
+/** How long a payment takes to reach the payee: up to 60 seconds, up to 20 minutes, longer. In the order of ranking. */
+export const routeSpeeds = ['FAST', 'STANDARD', 'SLOW'] as const
+export type RouteSpeed = (typeof routeSpeeds)[number]
+
+export type RouteTag = 'CHEAPEST' | 'FASTEST'
+export type StepKind = 'APPROVE_RESET' | 'APPROVE' | 'SWAP' | 'PAY'
+
+/** One way by which a wallet can pay a request now. Amounts are decimal strings in human units; what is unknown is absent. */
+export interface Route {
+  readonly id: string
+  /** All fees as a fraction of what the payee receives, rounded half-even to 8 places. */
+  readonly fee: number
+  readonly speed: RouteSpeed
+  /** Loss against the market's mid price, likewise a fraction. */
+  readonly priceImpact: number
+  /** Canonical name of the chain on which the wallet pays. */
+  readonly chain: string
+  readonly token: string
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly tokenAddress?: Address
+  readonly sourceAmount: string
+  readonly feeAmount: string
+  /** Currency id. */
+  readonly feeCurrency: string
+  readonly feeInUsd?: string
+  readonly totalCost: number
+  readonly feeBreakdown: readonly RouteFeeLine[]
+  readonly estimatedDurationSeconds: number
+  readonly provider: string
+  readonly tags: readonly RouteTag[]
+  readonly expiresAt: Date
+  readonly warnings: readonly RouteWarning[]
+  readonly atomic: boolean
+  readonly readiness: RouteReadiness
+}
+
+export interface RouteFeeLine {
+  readonly type: FeeType
+  readonly stage: FeeStage
+  readonly provider?: string
+  readonly amount: string
+  /** Currency id. */
+  readonly currency: string
+  /** Absent when a price is unknown; such a line is not counted in the route's fee. */
+  readonly amountInFeeCurrency?: string
+  readonly amountInUsd?: string
+}
+
+export interface RouteWarning {
+  readonly reason: string
+  readonly message: string
+}
+
+export interface RouteReadiness {
+  /** Absent when it cannot be known. */
+  readonly hasEnoughGas?: boolean
+  readonly needsApproval: boolean
+  readonly steps: readonly StepKind[]
+}
+
+/** A candidate that did not become a route; without a token, a whole chain. */
+export interface UnavailableRoute {
+  readonly chain: string
+  readonly token?: string
+  readonly provider?: string
+  readonly reason: string
+  readonly message: string
+  readonly remedy: string
+}
+
+/** The routes of one request and one wallet. */
+export interface RoutesAnswer {
+  /** Best first. */
+  readonly routes: readonly Route[]
+  /** What is paid for, in units of `currency`. */
+  readonly amount: string
+  /** Currency id or ISO 4217 code. */
+  readonly currency: string
+  readonly warnings: readonly RouteWarning[]
+  readonly unavailable: readonly UnavailableRoute[]
+  /** Whether a source failed or was cut off, so that routes may be missing. */
+  readonly degraded: boolean
+}

@@ -1,0 +1,42 @@
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { openCursor, sealCursor } from './sealed-cursor.ts'
+
+const seal = { secret: Buffer.alloc(32, 7), scope: '1/payments' }
+const small = { key: ['2026-03-01T00:00:00.000Z'], id: 'a' }
+const large = { hashes: Array.from({ length: 100 }, () => randomBytes(32).toString('hex')), text: 'é'.repeat(300) }
+
+test.each([
+  ['small', small],
+  ['large', large],
+])('a %s payload comes back as it was sealed', (_, payload) => {
+  expect(openCursor(seal, sealCursor(seal, payload))).toEqual(payload)
+})
+
+test('a large payload takes less than four fifths of its JSON, in characters that a URL takes as they are', () => {
+  const cursor = sealCursor(seal, large)
+  expect(cursor.length).toBeLessThan(JSON.stringify(large).length * 0.8)
+  expect(cursor).toMatch(/^[\w-]+$/)
+})
+
+test.each([
+  ['small', small],
+  ['large', large],
+])('a %s cursor opens no more once a character is changed, cut or added', (_, payload) => {
+  const cursor = sealCursor(seal, payload)
+  const step = Math.ceil(cursor.length / 200)
+  for (let at = 0; at < cursor.length; at += step) {
+    const other = cursor[at] === 'A' ? 'B' : 'A'
+    expect(openCursor(seal, cursor.slice(0, at) + other + cursor.slice(at + 1))).toBeUndefined()
+  }
+  for (const changed of [cursor.slice(0, -1), `${cursor}A`, `${cursor}=`, ` ${cursor}`, '', 'AAAA', 'é']) {
+    expect(openCursor(seal, changed)).toBeUndefined()
+  }
+})
+
+test('a cursor opens under no other secret and no other scope', () => {
+  const cursor = sealCursor(seal, small)
+  expect(openCursor({ ...seal, secret: Buffer.alloc(32, 8) }, cursor)).toBeUndefined()
+  expect(openCursor({ ...seal, scope: '2/payments' }, cursor)).toBeUndefined()
+  expect(openCursor({ ...seal, scope: '1/requests' }, cursor)).toBeUndefined()
+})

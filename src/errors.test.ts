@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest'
+import { explain, explainInOneLine, kindOf, printable, reasons, waybillError } from './errors.ts'
+
+describe('the table of reasons', () => {
+  it.each(Object.entries(reasons))('%s says what was wrong, and what to do', (name, entry) => {
+    expect(name).toMatch(/^[A-Z][A-Z0-9_]{2,62}$/)
+    expect(entry.message).not.toBe('')
+    expect(entry.message).not.toMatch(/[.;]$/)
+    expect(entry.in.length).toBeGreaterThan(0)
+    expect(entry.kind === 'NOTICE').toBe(!(entry.in as readonly string[]).includes('error'))
+    if (name !== 'CALL_CANCELLED') expect(entry.remedy).not.toBe('')
+  })
+})
+
+describe('waybillError', () => {
+  it('says what was wrong with the value, then what to do', () => {
+    const error = waybillError('INVALID_TX_HASH', { field: 'txHash', value: '0x12' })
+    expect(error.message).toBe(
+      'txHash: "0x12" is not a transaction hash; send 64 hexadecimal digits, 0x before them optional',
+    )
+    expect(error.metadata).toEqual({ field: 'txHash', value: '0x12' })
+    expect(error.violations).toEqual([{ field: 'txHash', reason: 'INVALID_TX_HASH', description: error.message }])
+    expect(kindOf(error.reason)).toBe('INVALID_INPUT')
+  })
+
+  it('keeps the cause, and has no violation without a field', () => {
+    const cause = new Error('refused')
+    const error = waybillError('DATABASE_UNAVAILABLE', {}, { cause })
+    expect(error.cause).toBe(cause)
+    expect(error.violations).toEqual([])
+  })
+
+  it('cuts long values and shows no control characters', () => {
+    expect(printable('a\u0000\n\u202eb')).toBe('a���b')
+    const error = waybillError('INVALID_TX_HASH', { field: 'txHash', value: 'x'.repeat(1_000_000) })
+    expect(error.message.length).toBeLessThan(300)
+  })
+
+  it('does not fill in what a value says', () => {
+    expect(explain('UNKNOWN_ACCOUNT', { value: '{field} $& $1' }).message).toBe('there is no account "{field} $& $1"')
+  })
+
+  it('leaves the remedy out where there is none', () => {
+    expect(explainInOneLine('CALL_CANCELLED', {})).toBe('the caller hung up')
+  })
+})
