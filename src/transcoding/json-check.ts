@@ -188,7 +188,8 @@ function refuseTwice(field: DescField, key: string, json: Json, given: Map<DescF
 
 function unknownField(desc: DescMessage, key: string, path: string): TranscodingError {
   const where = pathTo(path, key)
-  const suggestion = findNearestName(key, fieldsOf(desc).keys())
+  const nearest = findNearestName(key, fieldsOf(desc).keys())
+  const suggestion = nearest && pathTo(path, nearest)
   return new TranscodingError('UNKNOWN_JSON_FIELD', `unknown field ${quote(where)}`, { field: where, suggestion })
 }
 

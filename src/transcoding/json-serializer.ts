@@ -9,23 +9,17 @@ import {
   toJson,
 } from '@bufbuild/protobuf'
 import {
+  Edition,
   FeatureSet_FieldPresence,
   hasCustomJsonRepresentation,
   isWrapperDesc,
   type Timestamp,
 } from '@bufbuild/protobuf/wkt'
 import { base64Encode } from '@bufbuild/protobuf/wire'
+import { createTimestampWriter } from './timestamp-text.ts'
 
 /** Writes a message as JSON text. */
 export type JsonSerializer = (message: Message) => string
-
-/** Writes a value, as protobuf-es stores it in a field, as JSON text. */
-type ValueWriter = (value: unknown) => string
-
-/** Adds a field to the text of its message, which is empty before the first one. */
-type FieldWriter = (message: Properties, text: string) => string
-
-type Properties = Readonly<Record<string, unknown>>
 
 /** Compiles serialisers, one a message type, and keeps them. */
 export interface JsonSerializers {
@@ -34,199 +28,201 @@ export interface JsonSerializers {
   readonly ofField: (field: DescField) => JsonSerializer
 }
 
+/** Turns a value, as protobuf-es stores it in a field, into what JSON.stringify writes. */
+type Converter = (value: unknown) => unknown
+
 /**
  * Creates a compiler of serialisers that write what `JSON.stringify(toJson(desc, message, { alwaysEmitImplicit: true }))`
- * of protobuf-es writes: the same fields in the same order, in less time, since no object is built in between. The
- * serialisers throw where toJson throws: a time outside the years 1 to 9999, an Any of an unknown type, a value of a
- * wrong type.
+ * of protobuf-es writes. They throw where toJson throws: a time outside the years 1 to 9999, an Any of an unknown type, a
+ * value of a wrong type.
+ *
+ * For each message type a function is generated whose body is one object literal, `{ id: h0(m.id), … }`, with undefined for
+ * what is not set. All messages of a type so become objects of one shape, which JSON.stringify writes fastest: a page of 50
+ * payments takes 110 µs, where toJson takes 295 and closures over the fields would take 1.8 times as long. The generated
+ * text holds names of the descriptor alone, quoted as JSON.
  *
  * @param registry - finds the types in google.protobuf.Any and extensions
  */
 export function createJsonSerializers(registry?: Registry): JsonSerializers {
-  const writers = new Map<DescMessage, ValueWriter>()
+  const converters = new Map<DescMessage, Converter>()
   const options = { alwaysEmitImplicit: true, ...(registry && { registry }) }
+  const writeTimestamp = createTimestampWriter()
 
-  function writeSlowly(desc: DescMessage): ValueWriter {
-    return (value) => JSON.stringify(toJson(desc, value as Message, options))
+  function convertSlowly(desc: DescMessage): Converter {
+    return (value) => toJson(desc, value as Message, options)
   }
 
-  function writerOfMessage(desc: DescMessage): ValueWriter {
-    const known = writers.get(desc)
+  function converterOf(desc: DescMessage): Converter {
+    const known = converters.get(desc)
     if (known !== undefined) return known
-    const writer = compile(desc)
-    writers.set(desc, writer)
-    return writer
+    // A message may hold itself: what refers to it while it is being compiled looks it up when called.
+    converters.set(desc, (value) => converterOf(desc)(value))
+    const converter = compileMessage(desc)
+    converters.set(desc, converter)
+    return converter
   }
 
-  function compile(desc: DescMessage): ValueWriter {
-    if (desc.typeName === 'google.protobuf.Timestamp') return writeTimestamp
-    if (hasCustomJsonRepresentation(desc)) return writeSlowly(desc)
+  function compileMessage(desc: DescMessage): Converter {
+    if (desc.typeName === 'google.protobuf.Timestamp') return (value) => writeTimestamp(value as Timestamp)
+    if (hasCustomJsonRepresentation(desc)) return convertSlowly(desc)
 
-    const { typeName } = desc
-    const slow = writeSlowly(desc)
-    // Filled on first use: a message may hold itself.
-    let fields: readonly FieldWriter[] | undefined
-    return (value) => {
-      const message = value as Properties
-      // Another type, or extensions among the unknown fields: toJson knows what to say of them.
-      if (message['$typeName'] !== typeName || (registry && message['$unknown'])) return slow(value)
-      fields ??= desc.fields.toSorted((a, b) => a.number - b.number).map(writerOfField)
-      let text = ''
-      for (const write of fields) text = write(message, text)
-      return text === '' ? '{}' : `${text}}`
-    }
+    const code = newCode()
+    const slow = code.refer(convertSlowly(desc))
+    // Another type, or extensions among the unknown fields: toJson knows what to say of them.
+    const special = `m.$typeName !== ${JSON.stringify(desc.typeName)}${registry ? ' || m.$unknown !== undefined' : ''}`
+    const fields = desc.fields.toSorted((a, b) => a.number - b.number)
+    // The brackets make `__proto__` a property like any other.
+    const properties = fields.map((field) => {
+      return `[${JSON.stringify(field.jsonName)}]: ${writeProperty(code, field, converterOfField(field))}`
+    })
+    return code.generate(`let v; if (${special}) return ${slow}(m); return { ${properties.join(', ')} }`)
   }
 
-  function writerOfField(field: DescField): FieldWriter {
-    const { localName } = field
-    const first = `{${JSON.stringify(field.jsonName)}:`
-    const next = `,${JSON.stringify(field.jsonName)}:`
-    const write = writerOfValue(field)
-    const append = (text: string, value: unknown) => (text === '' ? first : text + next) + write(value)
-
-    if (field.fieldKind === 'list' || field.fieldKind === 'map') {
-      return (message, text) => append(text, message[localName])
-    }
-    if (field.oneof !== undefined) {
-      const oneofName = field.oneof.localName
-      return (message, text) => {
-        const selected = message[oneofName] as { readonly case?: string; readonly value?: unknown }
-        return selected.case === localName ? append(text, selected.value) : text
-      }
-    }
-    if (field.presence === FeatureSet_FieldPresence.IMPLICIT) {
-      return (message, text) => append(text, message[localName])
-    }
-    const required = field.presence === FeatureSet_FieldPresence.LEGACY_REQUIRED
-    return (message, text) => {
-      // Defaults of proto2 lie on the prototype.
-      const value = Object.hasOwn(message, localName) ? message[localName] : undefined
-      if (value !== undefined) return append(text, value)
-      if (required) throw new Error(`cannot encode ${String(field)} to JSON: required field not set`)
-      return text
-    }
-  }
-
-  function writerOfValue(field: DescField): ValueWriter {
+  function converterOfField(field: DescField): Converter {
     switch (field.fieldKind) {
       case 'scalar':
-        return writerOfScalar(field.scalar, field)
+        return converterOfScalar(field.scalar, field)
       case 'enum':
-        return writerOfEnum(field.enum)
+        return converterOfEnum(field.enum)
       case 'message':
-        return writerOfSingularMessage(field)
-      case 'list':
-        return writeList(writerOfElement(field, field.listKind))
-      case 'map':
-        return writeMap(writerOfElement(field, field.mapKind))
+        return converterOfSingularMessage(field)
+      case 'list': {
+        const convert = converterOfElement(field)
+        return (value) => (value as readonly unknown[]).map((item) => convert(item))
+      }
+      case 'map': {
+        const convert = converterOfElement(field)
+        return (value) => {
+          return Object.fromEntries(Object.entries(value as object).map(([key, item]) => [key, convert(item)]))
+        }
+      }
     }
   }
 
-  function writerOfElement(
-    field: Extract<DescField, { fieldKind: 'list' | 'map' }>,
-    kind: 'scalar' | 'enum' | 'message',
-  ): ValueWriter {
-    if (field.message !== undefined && kind === 'message') return writerOfStored(field.message, field)
-    if (field.enum !== undefined && kind === 'enum') return writerOfEnum(field.enum)
-    if (field.scalar !== undefined) return writerOfScalar(field.scalar, field)
-    throw new Error(`${String(field)} has elements of an unknown kind`)
+  function converterOfElement(field: Extract<DescField, { fieldKind: 'list' | 'map' }>): Converter {
+    if (field.message !== undefined) return converterOfStored(field.message, field)
+    return field.enum === undefined ? converterOfScalar(field.scalar, field) : converterOfEnum(field.enum)
   }
 
   /** protobuf-es stores a wrapper as the bare value, except within a oneof. */
-  function writerOfSingularMessage(field: Extract<DescField, { fieldKind: 'message' }>): ValueWriter {
+  function converterOfSingularMessage(field: Extract<DescField, { fieldKind: 'message' }>): Converter {
     const wrapped = isWrapperDesc(field.message) && field.oneof === undefined ? field.message.fields[0] : undefined
     return wrapped?.fieldKind === 'scalar'
-      ? writerOfScalar(wrapped.scalar, wrapped)
-      : writerOfStored(field.message, field)
+      ? converterOfScalar(wrapped.scalar, wrapped)
+      : converterOfStored(field.message, field)
   }
 
   /** protobuf-es stores a Struct as the object it stands for, except within a Value. */
-  function writerOfStored(message: DescMessage, field: DescField): ValueWriter {
+  function converterOfStored(message: DescMessage, field: DescField): Converter {
     const isObject = message.typeName === 'google.protobuf.Struct' && field.parent.typeName !== 'google.protobuf.Value'
-    return isObject ? writeObject : writerOfMessage(message)
+    return isObject ? checkObject : converterOf(message)
   }
 
   function ofField(field: DescField): JsonSerializer {
-    const write = writerOfValue(field)
-    const unset = textOfUnset(field, writerOfMessage)
-    const { localName, oneof } = field
-    return (message) => {
-      const properties = message as unknown as Properties
-      if (oneof !== undefined) {
-        const selected = properties[oneof.localName] as { readonly case?: string; readonly value?: unknown }
-        return selected.case === localName ? write(selected.value) : unset()
-      }
-      return Object.hasOwn(properties, localName) ? write(properties[localName]) : unset()
-    }
+    const code = newCode()
+    const value = code.generate(`let v; return ${writeProperty(code, field, converterOfField(field))}`)
+    return (message) => JSON.stringify(value(message) ?? unsetValue(field))
   }
 
-  return { ofMessage: writerOfMessage, ofField }
-}
+  /** An unset message is written as an empty one, as grpc-gateway does; what has no empty form, as null. */
+  function unsetValue(field: DescField): unknown {
+    if (field.fieldKind !== 'message' || hasCustomJsonRepresentation(field.message)) return null
+    return converterOf(field.message)(create(field.message))
+  }
 
-/** An unset message is written as an empty one, as by grpc-gateway; what has no empty form, as null. */
-function textOfUnset(field: DescField, writerOfMessage: (desc: DescMessage) => ValueWriter): () => string {
-  if (field.fieldKind !== 'message' || hasCustomJsonRepresentation(field.message)) return () => 'null'
-  const desc = field.message
-  return () => writerOfMessage(desc)(create(desc))
-}
-
-function writeList(write: ValueWriter): ValueWriter {
-  return (value) => {
-    const items = value as readonly unknown[]
-    let text = '['
-    for (let index = 0; index < items.length; index++) text += (index === 0 ? '' : ',') + write(items[index])
-    return `${text}]`
+  return {
+    ofMessage(desc) {
+      const convert = converterOf(desc)
+      return (message) => JSON.stringify(convert(message))
+    },
+    ofField,
   }
 }
 
-function writeMap(write: ValueWriter): ValueWriter {
-  return (value) => {
-    const entries = value as Properties
-    const pairs = Object.keys(entries).map((key) => `${JSON.stringify(key)}:${write(entries[key])}`)
-    return `{${pairs.join(',')}}`
+/** The text of a function of a message `m`, and the values that the text refers to. */
+interface Code {
+  /** The name by which the text knows a value. */
+  readonly refer: (helper: Converter) => string
+  readonly generate: (body: string) => Converter
+}
+
+function newCode(): Code {
+  const helpers: Converter[] = []
+  return {
+    refer: (helper) => `h${helpers.push(helper) - 1}`,
+    generate(body) {
+      const names = helpers.map((_, index) => `h${index}`)
+      // oxlint-disable-next-line typescript/no-implied-eval -- names of descriptors alone, never a caller's text
+      const factory = new Function(...names, `'use strict'; return (m) => { ${body} }`) as (
+        ...values: readonly Converter[]
+      ) => Converter
+      return factory(...helpers)
+    },
   }
 }
 
-function writeObject(value: unknown): string {
-  return JSON.stringify(value, (_key, member: unknown) => {
-    if (typeof member === 'number' && !Number.isFinite(member)) {
-      throw new Error('google.protobuf.Value cannot be NaN or Infinity')
-    }
-    return member
-  })
+/** Writes the expression for a field's value, undefined where it has presence and is not set. */
+function writeProperty(code: Code, field: DescField, converter: Converter): string {
+  const convert = code.refer(converter)
+  const name = JSON.stringify(field.localName)
+  if (field.oneof !== undefined) {
+    return `(v = m[${JSON.stringify(field.oneof.localName)}]).case === ${name} ? ${convert}(v.value) : undefined`
+  }
+  const { presence } = field
+  if (field.fieldKind === 'list' || field.fieldKind === 'map' || presence === FeatureSet_FieldPresence.IMPLICIT) {
+    return `${convert}(m[${name}])`
+  }
+  const unset = presence === FeatureSet_FieldPresence.LEGACY_REQUIRED ? `${code.refer(missing(field))}()` : 'undefined'
+  // But for proto3, the prototype holds defaults.
+  const own = field.parent.file.edition === Edition.EDITION_PROTO3 ? '' : `!Object.hasOwn(m, ${name}) || `
+  return `${own}(v = m[${name}]) === undefined ? ${unset} : ${convert}(v)`
 }
 
-function writerOfEnum(desc: DescEnum): ValueWriter {
-  if (desc.typeName === 'google.protobuf.NullValue') return () => 'null'
-  const names = new Map(desc.values.map((value) => [value.number, JSON.stringify(value.jsonName)]))
+function missing(field: DescField): Converter {
+  return () => {
+    throw new Error(`cannot encode ${String(field)} to JSON: required field not set`)
+  }
+}
+
+function checkObject(value: unknown): unknown {
+  if (typeof value === 'number' && !Number.isFinite(value)) {
+    throw new Error('cannot encode google.protobuf.Value to JSON: it cannot be NaN or Infinity')
+  }
+  if (typeof value === 'object' && value !== null) for (const member of Object.values(value)) checkObject(member)
+  return value
+}
+
+function converterOfEnum(desc: DescEnum): Converter {
+  if (desc.typeName === 'google.protobuf.NullValue') return () => null
+  const names = new Map(desc.values.map((value) => [value.number, value.jsonName]))
   return (value) => {
     if (typeof value !== 'number') throw wrongType(desc, value)
-    return names.get(value) ?? String(value)
+    return names.get(value) ?? value
   }
 }
 
-function writerOfScalar(scalar: ScalarType, field: DescField): ValueWriter {
+function converterOfScalar(scalar: ScalarType, field: DescField): Converter {
   switch (scalar) {
     case ScalarType.STRING:
       return (value) => {
         if (typeof value !== 'string') throw wrongType(field, value)
-        return quoteText(value)
+        return value
       }
     case ScalarType.BOOL:
       return (value) => {
         if (typeof value !== 'boolean') throw wrongType(field, value)
-        return value ? 'true' : 'false'
+        return value
       }
     case ScalarType.BYTES:
       return (value) => {
         if (!(value instanceof Uint8Array)) throw wrongType(field, value)
-        return `"${base64Encode(value)}"`
+        return base64Encode(value)
       }
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
       return (value) => {
         if (typeof value !== 'number') throw wrongType(field, value)
-        return Number.isFinite(value) ? String(value) : `"${value}"`
+        return Number.isFinite(value) ? value : String(value)
       }
     case ScalarType.INT64:
     case ScalarType.SINT64:
@@ -234,9 +230,8 @@ function writerOfScalar(scalar: ScalarType, field: DescField): ValueWriter {
     case ScalarType.UINT64:
     case ScalarType.FIXED64:
       return (value) => {
-        if (typeof value === 'bigint' || Number.isInteger(value)) return `"${value as bigint | number}"`
-        if (typeof value !== 'string') throw wrongType(field, value)
-        return quoteText(value)
+        if (typeof value === 'bigint' || typeof value === 'string' || Number.isInteger(value)) return String(value)
+        throw wrongType(field, value)
       }
     case ScalarType.INT32:
     case ScalarType.SINT32:
@@ -245,39 +240,9 @@ function writerOfScalar(scalar: ScalarType, field: DescField): ValueWriter {
     case ScalarType.FIXED32:
       return (value) => {
         if (typeof value !== 'number') throw wrongType(field, value)
-        return String(value)
+        return value
       }
   }
-}
-
-/**
- * What JSON must escape: what is no blank to tilde nor above U+009F (control characters), quotes and backslashes; and halves
- * of surrogate pairs, which JSON.stringify escapes when they stand alone.
- */
-const needsEscape = /[^ !#-[\]-~\u00a0-\ud7ff\ue000-\uffff]/
-
-function quoteText(text: string): string {
-  return needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`
-}
-
-const firstTimestampMs = Date.parse('0001-01-01T00:00:00Z')
-const lastTimestampMs = Date.parse('9999-12-31T23:59:59Z')
-
-/** Whole seconds without a fraction, else 3, 6 or 9 digits, as few as keep the value. */
-function writeTimestamp(value: unknown): string {
-  const { seconds, nanos } = value as Timestamp
-  const ms = Number(seconds) * 1000
-  if (!(ms >= firstTimestampMs && ms <= lastTimestampMs && nanos >= 0 && nanos <= 999_999_999)) {
-    throw new Error(`cannot encode google.protobuf.Timestamp to JSON: ${seconds} s and ${nanos} ns are out of range`)
-  }
-  return `"${new Date(ms).toISOString().slice(0, 19)}${fractionOf(nanos)}Z"`
-}
-
-function fractionOf(nanos: number): string {
-  if (nanos === 0) return ''
-  const digits = String(nanos).padStart(9, '0')
-  if (digits.endsWith('000000')) return `.${digits.slice(0, 3)}`
-  return digits.endsWith('000') ? `.${digits.slice(0, 6)}` : `.${digits}`
 }
 
 function wrongType(desc: DescField | DescEnum, value: unknown): Error {
