@@ -1,0 +1,118 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { Pagination_TotalRelation } from '../../gen/payments/v1/pagination_pb.js'
+import { Payment_Status, Payment_Type } from '../../gen/payments/v1/payment_pb.js'
+import {
+  type PaymentSearchService,
+  type SearchPaymentsRequest,
+  SearchPaymentsRequest_IncludeTotal,
+  SearchPaymentsRequest_SortBy,
+  SearchPaymentsRequest_SortOrder,
+  type SearchPaymentsResponseSchema,
+} from '../../gen/payments/v1/payment_search_service_pb.js'
+import type { Account } from '../domain/account.ts'
+import { suggestName } from '../domain/nearest.ts'
+import { type Payment, type PaymentStatus, type PaymentType, paymentStatuses, paymentTypes } from '../domain/payment.ts'
+import { waybillError } from '../errors.ts'
+import type { PaymentPage } from '../search/payment-search.ts'
+import type { IncludeTotal, SearchInput, SortBy, SortOrder } from '../search/search-input.ts'
+import { accountOf, type ServiceHandlers } from './call-context.ts'
+import { paymentToProto } from './payment-to-proto.ts'
+
+/** What the handlers ask of the search room. */
+export interface PaymentSearchCalls {
+  search(account: Account, input: SearchInput, signal: AbortSignal): Promise<PaymentPage>
+  getPayment(account: Account, id: string, signal: AbortSignal): Promise<Payment>
+}
+
+/** Answers the methods of PaymentSearchService. */
+export function createPaymentSearchHandlers(calls: PaymentSearchCalls) {
+  return {
+    async searchPayments(request, context) {
+      return pageToProto(await calls.search(accountOf(context), inputOf(request), context.signal))
+    },
+    async getPayment(request, context) {
+      return paymentToProto(await calls.getPayment(accountOf(context), request.id, context.signal))
+    },
+  } satisfies ServiceHandlers<typeof PaymentSearchService>
+}
+
+/** The numbers of the enums as the words of the search; a number that is no member is refused, never dropped. */
+const statusByNumber = new Map<number, PaymentStatus>(paymentStatuses.map((status) => [Payment_Status[status], status]))
+const typeByNumber = new Map<number, PaymentType>(paymentTypes.map((type) => [Payment_Type[type], type]))
+
+const sortByNumber = new Map<number, SortBy | undefined>([
+  [SearchPaymentsRequest_SortBy.SORT_BY_UNSPECIFIED, undefined],
+  [SearchPaymentsRequest_SortBy.DATE, 'date'],
+  [SearchPaymentsRequest_SortBy.AMOUNT, 'amount'],
+  [SearchPaymentsRequest_SortBy.STATUS, 'status'],
+])
+
+const orderByNumber = new Map<number, SortOrder | undefined>([
+  [SearchPaymentsRequest_SortOrder.SORT_ORDER_UNSPECIFIED, undefined],
+  [SearchPaymentsRequest_SortOrder.ASC, 'asc'],
+  [SearchPaymentsRequest_SortOrder.DESC, 'desc'],
+])
+
+const totalByNumber = new Map<number, IncludeTotal | undefined>([
+  [SearchPaymentsRequest_IncludeTotal.INCLUDE_TOTAL_UNSPECIFIED, undefined],
+  [SearchPaymentsRequest_IncludeTotal.NONE, 'none'],
+  [SearchPaymentsRequest_IncludeTotal.ESTIMATED, 'estimated'],
+  [SearchPaymentsRequest_IncludeTotal.EXACT, 'exact'],
+])
+
+function inputOf(request: SearchPaymentsRequest): SearchInput {
+  return {
+    fromDate: request.fromDate,
+    toDate: request.toDate,
+    minAmount: request.minAmount,
+    maxAmount: request.maxAmount,
+    currency: request.currency,
+    paymentCurrency: request.paymentCurrency,
+    invoiceCurrency: request.invoiceCurrency,
+    status: request.status.map((number): PaymentStatus => wordOf('status', statusByNumber, number)),
+    type: request.type.map((number): PaymentType => wordOf('type', typeByNumber, number)),
+    payer: request.payer,
+    payee: request.payee,
+    walletAddress: request.walletAddress,
+    txHash: request.txHash,
+    requestId: request.requestId,
+    paymentReference: request.paymentReference,
+    reference: request.reference,
+    network: request.network,
+    sortBy: wordOf('sortBy', sortByNumber, request.sortBy),
+    sortOrder: wordOf('sortOrder', orderByNumber, request.sortOrder),
+    limit: request.limit,
+    cursor: request.cursor,
+    includeTotal: wordOf('includeTotal', totalByNumber, request.includeTotal),
+  }
+}
+
+function wordOf<W extends string | undefined>(field: string, words: ReadonlyMap<number, W>, number: number): W {
+  if (words.has(number)) return words.get(number) as W
+  const known = [...words.values()].filter((word) => word !== undefined).map((word) => word.toUpperCase())
+  throw waybillError('UNKNOWN_ENUM_VALUE', { field, value: number, suggestion: suggestName(String(number), known) })
+}
+
+function pageToProto({
+  payments,
+  pagination,
+  asOf,
+}: PaymentPage): MessageInitShape<typeof SearchPaymentsResponseSchema> {
+  const { limit, nextCursor, prevCursor, total } = pagination
+  return {
+    payments: payments.map(paymentToProto),
+    pagination: {
+      limit,
+      hasMore: nextCursor !== undefined,
+      nextCursor,
+      prevCursor,
+      ...(total === undefined ? {} : { total: total.count, totalRelation: Pagination_TotalRelation[total.relation] }),
+    },
+    asOf: asOf.map(({ network, block, time }) => ({
+      network,
+      block,
+      time: time === undefined ? undefined : timestampFromDate(time),
+    })),
+  }
+}

@@ -1,0 +1,97 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { FeeLine_Stage, FeeLine_Type } from '../../gen/payments/v1/fee_line_pb.js'
+import { Payment_Status, Payment_Type, type PaymentSchema } from '../../gen/payments/v1/payment_pb.js'
+import { type Address, formatAddress, parseAddress } from '../domain/address.ts'
+import { knownChains } from '../domain/chain.ts'
+import type { ExchangeRate, Payment, PaymentFee, PaymentGas, PaymentRefund } from '../domain/payment.ts'
+
+type PaymentInit = MessageInitShape<typeof PaymentSchema>
+
+const tronNetworks: ReadonlySet<string> = new Set(
+  knownChains.filter((chain) => chain.family === 'TRON').map((chain) => chain.name),
+)
+
+/** A payment as it goes out: addresses in their family's form, unknown fields absent. */
+export function paymentToProto(payment: Payment): PaymentInit {
+  const { network, txHash, sourceNetwork, sourceTxHash, blockNumber } = payment
+  return {
+    id: payment.id,
+    status: Payment_Status[payment.status],
+    completed: payment.status === 'CONFIRMED',
+    confirmations: payment.confirmations,
+    type: given(payment.type, (type) => Payment_Type[type]),
+    timestamp: timestampFromDate(payment.timestamp),
+    updatedAt: timestampFromDate(payment.updatedAt),
+    amount: payment.amount,
+    currency: payment.currency,
+    amountInUsd: payment.amountInUsd,
+    invoiceAmount: payment.invoiceAmount,
+    invoiceCurrency: payment.invoiceCurrency,
+    network,
+    chainId: payment.chainId,
+    txHash: given(txHash, (hash) => hashOn(network, hash)),
+    blockNumber,
+    eventIndex: payment.eventIndex,
+    sourceNetwork,
+    destinationNetwork: network,
+    sourceTxHash: given(sourceTxHash, (hash) => hashOn(sourceNetwork ?? network, hash)),
+    destinationTxHash: given(txHash, (hash) => hashOn(network, hash)),
+    payer: given(payment.payer, formatAddress),
+    payee: given(payment.payee, formatAddress),
+    initiator: given(payment.initiator, formatAddress),
+    tokenAddress: given(payment.tokenAddress, formatAddress),
+    requestId: payment.requestId,
+    paymentReference: payment.paymentReference,
+    reference: payment.reference,
+    fees: payment.fees.map(feeToProto),
+    exchangeRates: payment.exchangeRates.map(rateToProto),
+    gas: given(payment.gas, gasToProto),
+    refunds: payment.refunds.map(refundToProto),
+    refundedAmount: payment.refundedAmount,
+    statusHistory: payment.statusHistory.map(({ status, at }) => ({ status: Payment_Status[status], at: timeOf(at) })),
+  }
+}
+
+/** Tron writes its hashes without `0x`. */
+function hashOn(network: string, hash: string): string {
+  return tronNetworks.has(network) ? hash.replace(/^0x/, '') : hash
+}
+
+function feeToProto(fee: PaymentFee) {
+  return {
+    type: FeeLine_Type[fee.type],
+    stage: FeeLine_Stage[fee.stage],
+    provider: fee.provider,
+    amount: fee.amount,
+    currency: fee.currency,
+    amountInUsd: fee.amountInUsd,
+    receiverAddress: given(fee.receiverAddress, storedAddress),
+    network: fee.network,
+  }
+}
+
+function storedAddress(text: string): string {
+  const parsed = parseAddress(text)
+  return parsed.ok ? formatAddress(parsed.address satisfies Address) : text
+}
+
+function rateToProto({ from, to, rate, source, at }: ExchangeRate) {
+  return { from, to, rate, source, at: given(at, timeOf) }
+}
+
+function gasToProto({ used, price, amount, currency, amountInUsd }: PaymentGas) {
+  return { used: given(used, BigInt), price, amount, currency, amountInUsd }
+}
+
+function refundToProto({ amount, currency, network, txHash, eventIndex, timestamp }: PaymentRefund) {
+  return { amount, currency, network, txHash: hashOn(network, txHash), eventIndex, timestamp: given(timestamp, timeOf) }
+}
+
+function timeOf(iso: string): Timestamp {
+  return timestampFromDate(new Date(iso))
+}
+
+function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
+  return value === undefined ? undefined : map(value)
+}

@@ -1,0 +1,96 @@
+import type { Knex } from 'knex'
+import { runCancellable } from '../db/cancellable.ts'
+import type { Payment } from '../domain/payment.ts'
+import type { PaymentFilter } from './payment-filter.ts'
+import {
+  countStatement,
+  estimateStatement,
+  type PageQuery,
+  pageStatement,
+  type Statement,
+} from './payment-query-repository.ts'
+import { type PaymentRow, paymentColumns, paymentOfRow } from './payment-row.ts'
+
+/** How far a chain has been looked at. */
+export interface ChainProgress {
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly scannedBlock: bigint
+  readonly scannedTime: Date
+  readonly headBlock: bigint
+}
+
+/** A row and the payment it stands for. */
+export interface ReadPayment {
+  readonly row: PaymentRow
+  readonly payment: Payment
+}
+
+/** Newest blocks by CAIP-2. */
+export type Heads = ReadonlyMap<string, bigint>
+
+/** Reads payments. Every query asks for one account's rows alone. */
+export interface PaymentRepository {
+  /**
+   * The progress of all chains that were ever followed. Ask before the payments: what is then said of a block is true of the
+   * payments that are read after it.
+   */
+  progress(signal?: AbortSignal): Promise<readonly ChainProgress[]>
+  /** The rows that follow a position, nearest first. */
+  page(query: PageQuery, heads: Heads, signal?: AbortSignal): Promise<readonly ReadPayment[]>
+  /** One payment of an account by id. */
+  byId(accountId: number, id: string, heads: Heads, signal?: AbortSignal): Promise<Payment | undefined>
+  /** The number of matches, at most `cap`. */
+  count(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<number>
+  /** The number of matches that the planner expects. */
+  estimate(filter: PaymentFilter, signal?: AbortSignal): Promise<number>
+}
+
+export function createPaymentRepository(knex: Knex): PaymentRepository {
+  const run = async <Row>({ sql, bindings }: Statement, signal: AbortSignal | undefined): Promise<Row[]> => {
+    const query = knex.raw<{ rows: Row[] }>(sql, bindings as Knex.RawBinding[])
+    return (await runCancellable(knex, query, signal)).rows
+  }
+  const read = (row: PaymentRow, heads: Heads): ReadPayment => ({
+    row,
+    payment: paymentOfRow(row, row.chain_id === null ? undefined : heads.get(row.chain_id)),
+  })
+  return {
+    async progress(signal) {
+      const rows = await run<ProgressRow>({ sql: PROGRESS_SQL, bindings: [] }, signal)
+      return rows.map((row) => ({
+        chainId: row.chain_id,
+        scannedBlock: row.scanned_block,
+        scannedTime: row.scanned_time,
+        headBlock: row.head_block,
+      }))
+    },
+    async page(query, heads, signal) {
+      const rows = await run<PaymentRow>(pageStatement(query, paymentColumns), signal)
+      return rows.map((row) => read(row, heads))
+    },
+    async byId(accountId, id, heads, signal) {
+      const [row] = await run<PaymentRow>({ sql: BY_ID_SQL, bindings: [accountId, id] }, signal)
+      return row === undefined ? undefined : read(row, heads).payment
+    },
+    async count(filter, cap, signal) {
+      const [row] = await run<{ count: bigint }>(countStatement(filter, cap), signal)
+      return Number(row?.count ?? 0n)
+    },
+    async estimate(filter, signal) {
+      const [row] = await run<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>(estimateStatement(filter), signal)
+      return row?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0
+    },
+  }
+}
+
+interface ProgressRow {
+  readonly chain_id: string
+  readonly scanned_block: bigint
+  readonly scanned_time: Date
+  readonly head_block: bigint
+}
+
+const PROGRESS_SQL = 'select chain_id, scanned_block, scanned_time, head_block from chain_state'
+
+const BY_ID_SQL = `select ${paymentColumns.join(', ')} from payments where account_id = ? and id = ?`

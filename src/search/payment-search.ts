@@ -1,0 +1,202 @@
+import type { Knex } from 'knex'
+import type { Account } from '../domain/account.ts'
+import { type ChainDirectory, caip2Of } from '../domain/chain.ts'
+import type { TokenDirectory } from '../domain/currency.ts'
+import type { Payment } from '../domain/payment.ts'
+import { parsePaymentId } from '../domain/payment-id.ts'
+import { waybillError } from '../errors.ts'
+import { createAccountNames } from './account-names-repository.ts'
+import { countMatches, type Total } from './count-matches.ts'
+import { parseFilter } from './parse-filter.ts'
+import type { PaymentFilter } from './payment-filter.ts'
+import { amountBasis } from './payment-filter.ts'
+import { type ChainProgress, createPaymentRepository, type Heads, type ReadPayment } from './payment-repository.ts'
+import type { PaymentRow } from './payment-row.ts'
+import {
+  type CarriedSearch,
+  checkCursorMatches,
+  decodeSearchCursor,
+  encodeSearchCursor,
+  type PagePosition,
+  searchSeal,
+} from './search-cursor.ts'
+import { sortKeysOf } from './search-fields.ts'
+import type { SearchInput } from './search-input.ts'
+
+/** The payments a page holds when the caller names no limit, and at most. */
+const DEFAULT_LIMIT = 20
+const LARGEST_LIMIT = 100
+
+/** One page of a search. */
+export interface PaymentPage {
+  readonly payments: readonly Payment[]
+  readonly pagination: {
+    /** After clamping. */
+    readonly limit: number
+    readonly nextCursor?: string
+    /** Absent on the first page. */
+    readonly prevCursor?: string
+    /** Where it was asked for. */
+    readonly total?: Total
+  }
+  /** One for each configured chain, in the order of the configuration. */
+  readonly asOf: readonly ChainAsOf[]
+}
+
+/** How far a chain has been looked at; without a block, not at all. */
+export interface ChainAsOf {
+  readonly network: string
+  readonly block?: bigint
+  readonly time?: Date
+}
+
+/** Finds payments of an account. */
+export interface PaymentSearch {
+  /**
+   * Returns one page of the payments that match all filters.
+   *
+   * @throws WaybillError of kind INVALID_INPUT for what cannot be read; the signal's reason when it fires
+   */
+  search(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage>
+  /** Reads the filters alone, for whatever else works on the same payments. */
+  parseFilter(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentFilter>
+  /**
+   * Returns one payment.
+   *
+   * @throws INVALID_PAYMENT_ID, PAYMENT_NOT_FOUND
+   */
+  get(account: Account, id: string, signal?: AbortSignal): Promise<Payment>
+}
+
+export interface PaymentSearchOptions {
+  readonly knex: Knex
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  /** 32 bytes that all processes on the database share. */
+  readonly cursorSecret: Uint8Array
+}
+
+export function createPaymentSearch({ knex, chains, tokens, cursorSecret }: PaymentSearchOptions): PaymentSearch {
+  const repository = createPaymentRepository(knex)
+
+  const parseGiven = (account: Account, input: SearchInput, signal: AbortSignal | undefined) =>
+    parseFilter(input, { chains, tokens, account: createAccountNames(knex, account.id, signal) })
+
+  async function search(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage> {
+    const seal = searchSeal(cursorSecret, account.id)
+    const limit = parseLimit(input.limit)
+    const given = await parseGiven(account, input, signal)
+    const carried = input.cursor === undefined ? undefined : decodeSearchCursor(seal, input.cursor)
+    if (carried !== undefined) checkCursorMatches(carried, { ...input, filter: given })
+    const asked: AskedSearch = {
+      filter: { ...(carried?.filter ?? given), accountId: account.id },
+      sortBy: carried?.sortBy ?? input.sortBy ?? 'date',
+      sortOrder: carried?.sortOrder ?? input.sortOrder ?? 'desc',
+      limit: limit ?? carried?.limit ?? DEFAULT_LIMIT,
+      position: carried?.position,
+    }
+    const progress = await repository.progress(signal)
+    // One row more than the page holds tells whether there is a page after it.
+    const rows = await repository.page({ ...asked, rows: asked.limit + 1 }, headsOf(progress), signal)
+    const total = await countMatches(repository, asked.filter, input.includeTotal ?? 'none', signal)
+    const page = cutPage(asked, rows)
+    const cursorAt = (position: PagePosition) =>
+      encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? given, position })
+    return {
+      payments: page.rows.map(({ payment }) => payment),
+      pagination: {
+        limit: asked.limit,
+        ...(page.next === undefined ? {} : { nextCursor: cursorAt(page.next) }),
+        ...(page.previous === undefined ? {} : { prevCursor: cursorAt(page.previous) }),
+        ...(total === undefined ? {} : { total }),
+      },
+      asOf: asOfChains(chains, progress),
+    }
+  }
+
+  async function get(account: Account, text: string, signal?: AbortSignal): Promise<Payment> {
+    const id = parsePaymentId(text)
+    if (id === undefined) throw waybillError('INVALID_PAYMENT_ID', { field: 'id', value: text })
+    const heads = headsOf(await repository.progress(signal))
+    const payment = await repository.byId(account.id, id, heads, signal)
+    if (payment === undefined) throw waybillError('PAYMENT_NOT_FOUND', { value: id })
+    return payment
+  }
+
+  return {
+    search,
+    get,
+    parseFilter: async (account, input, signal) => ({
+      ...(await parseGiven(account, input, signal)),
+      accountId: account.id,
+    }),
+  }
+}
+
+interface AskedSearch extends Omit<CarriedSearch, 'filter' | 'position'> {
+  readonly filter: PaymentFilter
+  readonly position: PagePosition | undefined
+}
+
+/** Undefined when nothing was asked for: 0 is what clients without presence send. */
+function parseLimit(limit: number | undefined): number | undefined {
+  if (limit === undefined || limit === 0) return undefined
+  if (!Number.isInteger(limit) || limit < 0) throw waybillError('INVALID_LIMIT', { value: limit })
+  return Math.min(limit, LARGEST_LIMIT)
+}
+
+interface CutPage {
+  /** In the order that was asked for. */
+  readonly rows: readonly ReadPayment[]
+  readonly next: PagePosition | undefined
+  readonly previous: PagePosition | undefined
+}
+
+/** Turns the rows of a walk, one more than the page holds if there are so many, into the page and the positions around it. */
+function cutPage(asked: AskedSearch, walked: readonly ReadPayment[]): CutPage {
+  const { position, limit } = asked
+  const hasMore = walked.length > limit
+  const kept = walked.slice(0, limit)
+  const backward = position?.direction === 'backward'
+  const rows = backward ? kept.toReversed() : kept
+  const first = rows[0]
+  const last = rows.at(-1)
+  if (first === undefined || last === undefined) return emptyPage(position)
+  return {
+    rows,
+    // the page that this one was reached from is there as well
+    next: hasMore || backward ? positionOf(asked, last.row, 'forward') : undefined,
+    previous: (backward ? hasMore : position !== undefined) ? positionOf(asked, first.row, 'backward') : undefined,
+  }
+}
+
+/** Whatever was there is gone: what remains is the way back, beginning with the payment that the cursor stood at. */
+function emptyPage(position: PagePosition | undefined): CutPage {
+  if (position === undefined) return { rows: [], next: undefined, previous: undefined }
+  const back = { ...position, inclusive: !position.inclusive } as const
+  return position.direction === 'forward'
+    ? { rows: [], next: undefined, previous: { ...back, direction: 'backward' } }
+    : { rows: [], next: { ...back, direction: 'forward' }, previous: undefined }
+}
+
+function positionOf(asked: AskedSearch, row: PaymentRow, direction: PagePosition['direction']): PagePosition {
+  const keys = sortKeysOf(asked.sortBy, amountBasis(asked.filter)).map(({ column }) => {
+    const value = row[column as keyof PaymentRow] as Date | string | number | null
+    return value instanceof Date ? value.toISOString() : value
+  })
+  return { keys, id: row.id, inclusive: false, direction }
+}
+
+function headsOf(progress: readonly ChainProgress[]): Heads {
+  return new Map(progress.map(({ chainId, headBlock }) => [chainId, headBlock]))
+}
+
+function asOfChains(chains: ChainDirectory, progress: readonly ChainProgress[]): ChainAsOf[] {
+  const byChain = new Map(progress.map((chain) => [chain.chainId, chain]))
+  return chains.configured.map(({ name, chainId }) => {
+    const chain = byChain.get(caip2Of(chainId))
+    return chain === undefined
+      ? { network: name }
+      : { network: name, block: chain.scannedBlock, time: chain.scannedTime }
+  })
+}

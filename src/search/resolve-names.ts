@@ -1,0 +1,119 @@
+import type { ChainDirectory } from '../domain/chain.ts'
+import { parseFiatCode, symbolOfCurrency, type TokenDirectory } from '../domain/currency.ts'
+import { suggestName } from '../domain/nearest.ts'
+import { waybillError } from '../errors.ts'
+import type { AccountNames } from './account-names-repository.ts'
+import type { CurrencyMatch } from './payment-filter.ts'
+
+/** Where names are looked up: the configuration and the built-in tables first, the account's payments only when those fail. */
+export interface NameSources {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly account: AccountNames
+}
+
+/**
+ * The canonical names that a caller's word for a network stands for.
+ *
+ * @returns one name; none for a real chain whose name is served here under another id
+ * @throws UNKNOWN_NETWORK with the nearest known name
+ */
+export async function resolveNetwork(sources: NameSources, field: string, text: string): Promise<readonly string[]> {
+  const known = sources.chains.resolve(text)
+  if (known.kind !== 'unknown') return known.kind === 'chain' ? [known.name] : []
+  const ofAccount = await sources.account.networks()
+  const asWritten = matchName(text, ofAccount)
+  if (asWritten.length > 0) return asWritten
+  const again = sources.chains.resolve(text, ofAccount)
+  if (again.kind === 'chain') return [again.name]
+  throw waybillError('UNKNOWN_NETWORK', {
+    field,
+    value: text,
+    suggestion: again.kind === 'unknown' ? again.suggestion : known.suggestion,
+  })
+}
+
+/**
+ * What a value of `currency` means: a payment currency by symbol or id, else an invoice currency by ISO 4217 code, else what this
+ * account's payments call one.
+ *
+ * @throws UNKNOWN_CURRENCY with the nearest known name
+ */
+export async function resolveCurrency(
+  sources: NameSources,
+  field: string,
+  text: string,
+): Promise<readonly CurrencyMatch[]> {
+  const known = configuredPayment(sources, text) ?? fiatInvoice(text)
+  if (known !== undefined) return known
+  const ofAccount = (await importedPayment(sources, text)) ?? (await importedInvoice(sources, text))
+  if (ofAccount !== undefined) return ofAccount
+  const names = [...(await sources.account.symbols()), ...(await sources.account.invoiceCurrencies())]
+  throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: sources.tokens.suggest(text, names) })
+}
+
+/** What a value of `paymentCurrency` means: a token or coin by symbol or id. */
+export async function resolvePaymentCurrency(
+  sources: NameSources,
+  field: string,
+  text: string,
+): Promise<readonly CurrencyMatch[]> {
+  const matches = configuredPayment(sources, text) ?? (await importedPayment(sources, text))
+  if (matches !== undefined) return matches
+  const configured = sources.tokens.all.flatMap((token) => [token.symbol, token.id])
+  const names = new Set([...configured, ...(await sources.account.symbols())])
+  throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: suggestName(text, names) })
+}
+
+/** What a value of `invoiceCurrency` means: an ISO 4217 code, else a token by symbol or id. */
+export async function resolveInvoiceCurrency(
+  sources: NameSources,
+  field: string,
+  text: string,
+): Promise<readonly CurrencyMatch[]> {
+  const token = configuredPayment(sources, text)?.map((match): CurrencyMatch => ({ ...match, of: 'invoice' }))
+  const matches = fiatInvoice(text) ?? token ?? (await importedInvoice(sources, text))
+  if (matches !== undefined) return matches
+  const names = await sources.account.invoiceCurrencies()
+  throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: sources.tokens.suggest(text, names) })
+}
+
+function configuredPayment({ tokens }: NameSources, text: string): CurrencyMatch[] | undefined {
+  const symbols = matchName(text, new Set(tokens.bySymbol(text).map((token) => token.symbol)))
+  if (symbols.length > 0) return symbols.map((symbol) => ({ of: 'payment', symbol }))
+  const token = tokens.byId(text)
+  return token === undefined ? undefined : [{ of: 'payment', symbol: token.symbol, id: token.id }]
+}
+
+function fiatInvoice(text: string): CurrencyMatch[] | undefined {
+  const code = parseFiatCode(text)
+  return code === undefined ? undefined : [{ of: 'invoice', symbol: code, id: code }]
+}
+
+async function importedPayment({ account }: NameSources, text: string): Promise<CurrencyMatch[] | undefined> {
+  const known = await account.symbols()
+  const symbols = matchName(text, known)
+  if (symbols.length > 0) return symbols.map((symbol) => ({ of: 'payment', symbol }))
+  const ofThatSymbol = equalButForCase(symbolOfCurrency(text), known)
+  if (!text.includes('-') || ofThatSymbol.length === 0) return undefined
+  const ids = matchName(text, await account.currencyIds(ofThatSymbol))
+  return ids.length === 0 ? undefined : ids.map((id) => ({ of: 'payment', symbol: symbolOfCurrency(id), id }))
+}
+
+async function importedInvoice({ account }: NameSources, text: string): Promise<CurrencyMatch[] | undefined> {
+  const known = await account.invoiceCurrencies()
+  const ids = matchName(text, known)
+  if (ids.length > 0) return ids.map((id) => ({ of: 'invoice', symbol: symbolOfCurrency(id), id }))
+  const symbols = matchName(text, new Set([...known].map(symbolOfCurrency)))
+  return symbols.length === 0 ? undefined : symbols.map((symbol) => ({ of: 'invoice', symbol }))
+}
+
+/** The name that is exactly so, else all that differ in case alone. */
+function matchName(text: string, names: ReadonlySet<string>): string[] {
+  return names.has(text) ? [text] : equalButForCase(text, names)
+}
+
+function equalButForCase(text: string, names: Iterable<string>): string[] {
+  const wanted = text.toLowerCase()
+  return [...names].filter((name) => name.toLowerCase() === wanted)
+}
