@@ -38,8 +38,8 @@ beforeAll(async () => {
     known: { chains: sampleChainDirectory, tokens: sampleTokenDirectory },
     cursorSecret: Buffer.alloc(32, 7),
     now: () => new Date((clock += 1)),
-    onStored: async (_, request) => {
-      stored.push(request.requestId)
+    onStored: async (_, made) => {
+      stored.push(...made.map(({ requestId }) => requestId))
     },
   })
 })
@@ -203,6 +203,31 @@ describe('createPaymentRequest', () => {
 
   it.each(['', 'a b', 'x'.repeat(256), 'ü'])('refuses the idempotency key "%s"', async (idempotencyKey) => {
     expect((await errorOf(requests.create(acme, TERMS, { idempotencyKey }))).reason).toBe('INVALID_IDEMPOTENCY_KEY')
+  })
+})
+
+describe('storeAll', () => {
+  it('stores requests of other times, and leaves those that are stored as they are', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('bulk')
+    const { request: first } = await requests.create(account, TERMS)
+    const { salt, requestId } = first
+    const entries = Array.from({ length: 1_100 }, (_, i) => ({
+      terms:
+        i === 700 ? { ...TERMS, requestId, salt } : { ...TERMS, requestId: `01${String(i).padStart(64, '0')}`, salt },
+      createdAt: new Date(Date.UTC(2025, 0, 1, 0, 0, i)),
+    }))
+    await requests.storeAll(account, entries)
+    await requests.storeAll(account, entries)
+    expect(await database.knex('requests').where({ account_id: account.id }).count()).toEqual([{ count: 1_100n }])
+    expect((await requests.get(account, first.paymentReference)).request).toEqual(first)
+    expect(stored.slice(-1_100)).toContain(requestId)
+  })
+
+  it('stores none when one is not valid', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('bulk-bad')
+    const entries = [TERMS, { ...TERMS, amount: '0' }].map((terms) => ({ terms, createdAt: new Date() }))
+    expect((await errorOf(requests.storeAll(account, entries))).reason).toBe('INVALID_AMOUNT')
+    expect((await requests.list(account, { statuses: [] })).requests).toEqual([])
   })
 })
 

@@ -31,6 +31,8 @@ export interface RequestPage {
 export interface RequestRepository {
   /** Stores a request with its topics, unless one of that id is stored; returns the one that is stored then. */
   insert(account: Account, request: PaymentRequest, signal?: AbortSignal): Promise<PaymentRequest>
+  /** Stores many at once; those whose id is stored are left as they are. */
+  insertMany(account: Account, requests: readonly PaymentRequest[], signal?: AbortSignal): Promise<void>
   findById(account: Account, requestId: string, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
   findByReference(account: Account, reference: Hex, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
   /** At most `limit` + 1 requests, in the direction asked for, so that the caller sees whether there are more. */
@@ -71,6 +73,9 @@ interface Row extends TermsRow {
 /** FAILED payments count for nothing. */
 const FAILED = 5
 const REFUNDED = 4
+
+/** Rows a statement; PostgreSQL takes 65,535 bindings. */
+const INSERT_BATCH = 500
 
 /**
  * What the payments of each request `r` bring, in its invoice currency. A refund is converted at the ratio at which its
@@ -122,21 +127,16 @@ export function createRequestRepository(knex: Knex): RequestRepository {
     findById,
     insert: (account, request, signal) =>
       inTransaction(knex, signal, async (trx) => {
-        const topics = topicsOf(request)
-        // The directory first: whoever sees the request can rely on its topics being found.
-        await trx('reference_topics')
-          .insert(Object.values(topics).map((topic) => ({ topic, account_id: account.id })))
-          .onConflict(['topic', 'account_id'])
-          .ignore()
-        const inserted = await trx('requests')
-          .insert({ account_id: account.id, ...toRow(request), ...topics })
-          .onConflict(['account_id', 'request_id'])
-          .ignore()
-          .returning('request_id')
-        if (inserted.length > 0) return request
+        await insertRequests(trx, account, [request])
         const stored = await findTerms(trx, account, request.requestId)
         if (stored === undefined) throw new Error('a request that is in the way of another is gone')
         return stored
+      }),
+    insertMany: (account, requests, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        for (let i = 0; i < requests.length; i += INSERT_BATCH) {
+          await insertRequests(trx, account, requests.slice(i, i + INSERT_BATCH))
+        }
       }),
     async findByReference(account, reference, signal) {
       const query = withSums(account)
@@ -186,9 +186,20 @@ export function createRequestRepository(knex: Knex): RequestRepository {
   }
 }
 
-function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic?: Buffer } {
+async function insertRequests(trx: Knex, account: Account, requests: readonly PaymentRequest[]): Promise<void> {
+  const rows = requests.map((request) => ({ account_id: account.id, ...toRow(request), ...topicsOf(request) }))
+  // The directory first: whoever sees the request can rely on its topics being found.
+  const topics = rows.flatMap(({ topic, refund_topic }) => (refund_topic === null ? [topic] : [topic, refund_topic]))
+  await trx('reference_topics')
+    .insert(topics.map((topic) => ({ topic, account_id: account.id })))
+    .onConflict(['topic', 'account_id'])
+    .ignore()
+  await trx('requests').insert(rows).onConflict(['account_id', 'request_id']).ignore()
+}
+
+function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic: Buffer | null } {
   const topic = hexToBytes(topicOfReference(request.paymentReference))
-  if (request.refundAddress === undefined) return { topic }
+  if (request.refundAddress === undefined) return { topic, refund_topic: null }
   const refundReference = paymentReferenceOf(request.requestId, request.salt, request.refundAddress)
   return { topic, refund_topic: hexToBytes(topicOfReference(refundReference)) }
 }

@@ -21,6 +21,12 @@ export interface CreateOptions {
   readonly signal?: AbortSignal
 }
 
+/** Terms, and when they were made. */
+export interface DatedTerms {
+  readonly terms: TermsInput
+  readonly createdAt: Date
+}
+
 /** Payment requests of accounts. */
 export interface Requests {
   /**
@@ -29,6 +35,12 @@ export interface Requests {
    * @throws WaybillError for terms that are not valid, REQUEST_TERMS_DIFFER, IDEMPOTENCY_KEY_REUSED, INVALID_IDEMPOTENCY_KEY
    */
   create(account: Account, input: TermsInput, options?: CreateOptions): Promise<RequestWithBalance>
+  /**
+   * Stores many requests that were made elsewhere at known times; those whose id is stored are left as they are.
+   *
+   * @throws WaybillError for the first terms that are not valid; then none is stored
+   */
+  storeAll(account: Account, entries: readonly DatedTerms[], signal?: AbortSignal): Promise<void>
   /** @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND */
   get(account: Account, paymentReference: string, signal?: AbortSignal): Promise<RequestWithBalance>
   /** @throws WaybillError INVALID_LIMIT, INVALID_CURSOR, CURSOR_MISMATCH */
@@ -36,10 +48,10 @@ export interface Requests {
 }
 
 /**
- * Told of every request that a call stored or found stored, so that payments which came before it are attached. Also of those
+ * Told of the requests that a call stored or found stored, so that payments which came before it are attached. Also of those
  * found: the process may have died between storing one and telling of it.
  */
-export type RequestStored = (account: Account, request: PaymentRequest) => Promise<void>
+export type RequestsStored = (account: Account, requests: readonly PaymentRequest[]) => Promise<void>
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/
 
@@ -49,7 +61,7 @@ export function createRequests(options: {
   readonly known: KnownCurrencies
   readonly cursorSecret: Uint8Array
   readonly now: () => Date
-  readonly onStored: RequestStored
+  readonly onStored: RequestsStored
 }): Requests {
   const { repository, known, now, onStored } = options
 
@@ -62,7 +74,7 @@ export function createRequests(options: {
         : await claimIdempotencyKey(account, { key: idempotencyKey, terms, requestId: request.requestId }, signal)
     const stored = await repository.insert(account, withRequestId(request, terms, requestId), signal)
     refuseOtherTerms(terms, stored)
-    await onStored(account, stored)
+    await onStored(account, [stored])
     return load(account, stored.requestId, signal)
   }
 
@@ -86,8 +98,15 @@ export function createRequests(options: {
     return found
   }
 
+  async function storeAll(account: Account, entries: readonly DatedTerms[], signal?: AbortSignal) {
+    const made = entries.map(({ terms, createdAt }) => requestOfTerms(parseTerms(terms, known), createdAt))
+    await repository.insertMany(account, made, signal)
+    await onStored(account, made)
+  }
+
   return {
     create,
+    storeAll,
     async get(account, text, signal) {
       const reference = parsePaymentReference(text)
       if (reference === undefined) {
