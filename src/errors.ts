@@ -462,19 +462,19 @@ export const reasons = {
   NO_CONVERSION_PROVIDER: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'nothing here converts {invoiceCurrency} into {token} on {chain}',
+    message: 'the wallet has {have} {token}, but nothing here converts {invoiceCurrency} into it on {chain}',
     remedy: 'configure a conversion proxy on {chain}, or invoice in {token}',
   },
   NO_SWAP_PROVIDER: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'nothing here swaps {token} into {paymentToken} on {chain}',
+    message: 'the wallet has {have} {token}, but nothing here swaps it into {paymentToken} on {chain}',
     remedy: 'pay with {paymentToken}, or configure a swap provider',
   },
   NO_CROSSCHAIN_PROVIDER: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'nothing here carries {token} from {chain} to {destinationChain}',
+    message: 'the wallet has {have} {token} on {chain}, but nothing here carries it to {destinationChain}',
     remedy: 'pay on {destinationChain}, or configure a cross-chain provider',
   },
   NO_PAYMENT_CONTRACT: {
@@ -482,6 +482,12 @@ export const reasons = {
     in: unavailable,
     message: 'no payment contract for {token} is configured on {chain}',
     remedy: 'configure the fee proxy of {chain}',
+  },
+  CURRENCY_NOT_SUPPORTED: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: 'payments in {currency} cannot be made through this service',
+    remedy: 'configure the token on {chain} in the chains file',
   },
   NO_PRICE: {
     kind: 'NOTICE',

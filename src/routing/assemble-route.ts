@@ -1,0 +1,142 @@
+import { caip2Of } from '../domain/chain.ts'
+import type { Token } from '../domain/currency.ts'
+import { addDecimals, type Decimal, decimalToNumber, formatAmount, formatDecimal } from '../domain/decimal.ts'
+import type { Route, RouteReadiness, RouteSpeed, RouteWarning } from '../domain/route.ts'
+import { type Explanation, explain, explainInOneLine, type Reason, type ReasonParameters } from '../errors.ts'
+import type { Candidate } from './candidates.ts'
+import type { ChainState } from './chain-reader.ts'
+import { breakDownCosts, type CostBreakdown, type CostLine, fractionOf } from './costs.ts'
+import { totalGas } from './gas.ts'
+import type { Price } from './prices.ts'
+import type { Quote } from './providers/provider.ts'
+
+/** A route before it is ranked. */
+export interface UnrankedRoute {
+  readonly route: Omit<Route, 'tags'>
+  readonly isDirect: boolean
+  readonly totalCost: Decimal
+  /** A cost is left out for want of a price. */
+  readonly unpriced: boolean
+}
+
+/** What a route is put together from. */
+export interface QuotedCandidate {
+  readonly id: string
+  readonly provider: string
+  readonly candidate: Candidate
+  readonly quote: Quote
+  /** Of the source chain. */
+  readonly state: ChainState
+  /** The source chain's native coin. */
+  readonly native: Token
+  /** In US dollars, on whatever chain the token is. */
+  readonly priceOf: (token: Token) => Price | undefined
+  readonly expiresAt: Date
+}
+
+const FAST_SECONDS = 60
+const STANDARD_SECONDS = 20 * 60
+
+/** The class of a duration. */
+export function speedOf(durationSeconds: number): RouteSpeed {
+  if (durationSeconds <= FAST_SECONDS) return 'FAST'
+  return durationSeconds <= STANDARD_SECONDS ? 'STANDARD' : 'SLOW'
+}
+
+/**
+ * Turns a quote into a route: judges balance and gas, counts the costs, writes amounts in human units.
+ *
+ * @returns the explanation when the wallet holds less than the contract may pull; missing gas keeps the route
+ */
+export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanation {
+  const { candidate, quote, state } = quoted
+  const { source, destination } = candidate
+  const balance = state.balanceOf(source) ?? 0n
+  if (balance < quote.mostPulled) return explainBalance(source, balance, quote.mostPulled)
+
+  const gas = judgeGas(quoted)
+  const costs = breakDownCosts([gas.line, ...quote.costs], destination, quoted.priceOf)
+  const fee = fractionOf(costs.feeAmount, { units: quote.received, places: destination.decimals })
+  const totalCost = addDecimals(fee, quote.priceImpact)
+  return {
+    isDirect: candidate.kind === 'DIRECT' || candidate.kind === 'CONVERSION',
+    totalCost,
+    unpriced: costs.unpriced !== undefined,
+    route: {
+      id: quoted.id,
+      fee: decimalToNumber(fee),
+      speed: speedOf(quote.durationSeconds),
+      priceImpact: decimalToNumber(quote.priceImpact),
+      chain: source.chain,
+      token: source.symbol,
+      chainId: caip2Of(state.chain.chainId),
+      ...(source.address === undefined ? {} : { tokenAddress: source.address }),
+      sourceAmount: formatAmount(quote.sourceAmount, source.decimals),
+      feeAmount: formatDecimal(costs.feeAmount),
+      feeCurrency: destination.id,
+      ...(costs.feeInUsd === undefined ? {} : { feeInUsd: formatDecimal(costs.feeInUsd) }),
+      totalCost: decimalToNumber(totalCost),
+      feeBreakdown: costs.lines,
+      estimatedDurationSeconds: quote.durationSeconds,
+      provider: quoted.provider,
+      expiresAt: quoted.expiresAt,
+      warnings: [...gas.warnings, ...priceWarnings(costs)],
+      atomic: quote.atomic,
+      readiness: readinessOf(quote, gas.isEnough),
+    },
+  }
+}
+
+function explainBalance(token: Token, have: bigint, need: bigint): Explanation {
+  const inUnits = (amount: bigint) => formatAmount(amount, token.decimals)
+  return explain('INSUFFICIENT_BALANCE', {
+    have: inUnits(have),
+    need: inUnits(need),
+    missing: inUnits(need - have),
+    token: token.symbol,
+    chain: token.chain,
+  })
+}
+
+interface JudgedGas {
+  readonly line: CostLine
+  /** undefined where it cannot be known. */
+  readonly isEnough: boolean | undefined
+  readonly warnings: readonly RouteWarning[]
+}
+
+/** Counts the gas of all steps against what of the native coin the payment itself leaves. */
+function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedGas {
+  const need = totalGas(quote.steps) * state.gasPrice
+  const spent = candidate.source.id === native.id ? quote.mostPulled : 0n
+  const have = (state.balanceOf(native) ?? 0n) - spent
+  const line: CostLine = { type: 'GAS', stage: 'SENDING', token: native, amount: need }
+  if (state.walletHasCode) return { line, isEnough: undefined, warnings: [warn('GAS_MAY_BE_SPONSORED', {})] }
+  if (have >= need) return { line, isEnough: true, warnings: [] }
+  const warning = warn('INSUFFICIENT_GAS', {
+    have: formatAmount(have, native.decimals),
+    need: formatAmount(need, native.decimals),
+    missing: formatAmount(need - have, native.decimals),
+    currency: native.symbol,
+    chain: native.chain,
+  })
+  return { line, isEnough: false, warnings: [warning] }
+}
+
+function priceWarnings({ unpriced }: CostBreakdown): readonly RouteWarning[] {
+  return unpriced === undefined ? [] : [warn('GAS_UNPRICED', { currency: unpriced.symbol })]
+}
+
+function readinessOf(quote: Quote, hasEnoughGas: boolean | undefined): RouteReadiness {
+  const steps = quote.steps.map((step) => step.kind)
+  return {
+    ...(hasEnoughGas === undefined ? {} : { hasEnoughGas }),
+    needsApproval: steps.includes('APPROVE'),
+    steps,
+  }
+}
+
+/** A warning as it goes out. */
+export function warn<R extends Reason>(reason: R, parameters: ReasonParameters<R>): RouteWarning {
+  return { reason, message: explainInOneLine(reason, parameters) }
+}

@@ -1,0 +1,89 @@
+import type { StepKind } from '../domain/route.ts'
+
+/**
+ * How much gas the transactions of a payment use. The numbers were measured on a node with Request's deployed contracts and
+ * plain tokens; the test of quotes holds them against what is really used.
+ *
+ * What an account's storage holds before decides most of it: writing a balance that was 0 costs 17,100 more than changing one, and
+ * setting one to 0 gives 4,800 back.
+ */
+
+/** A transaction to send, with the most gas that it is expected to use. */
+export interface GasStep {
+  readonly kind: StepKind
+  readonly gasLimit: bigint
+}
+
+const NEW_SLOT = 17_100n
+const CLEARED_SLOT = 4_800n
+
+/** Tokens differ: one that takes a fee on transfer used 19 % more than a plain one. */
+function withMarginForTokens(measured: bigint): bigint {
+  return (measured * 6n) / 5n
+}
+
+/** For calldata of other lengths; the native coin moves alike everywhere. */
+function withMarginForCalldata(measured: bigint): bigint {
+  return (measured * 21n) / 20n
+}
+
+const APPROVE_FROM_ZERO = 46_400n
+const APPROVE_OVER = 29_300n
+const APPROVE_RESET = 24_300n
+
+/** The gas of `approve` to a new value. */
+export function approveGas({ fromZero }: { readonly fromZero: boolean }): bigint {
+  return withMarginForTokens(fromZero ? APPROVE_FROM_ZERO : APPROVE_OVER)
+}
+
+/** The gas of `approve` to 0. */
+export function approveResetGas(): bigint {
+  return withMarginForTokens(APPROVE_RESET)
+}
+
+/** What is known of the accounts before a payment. */
+export interface PaymentGasFacts {
+  /** The payee holds nothing of what is paid. */
+  readonly payeeIsNew: boolean
+  /** A fee is paid; `NEW` where its receiver holds nothing of what is paid. */
+  readonly feeReceiver?: 'NEW' | 'KNOWN'
+}
+
+const ERC20_PAYMENT = 50_400n
+const ERC20_FEE = 10_800n
+
+/** The gas of `transferFromWithReferenceAndFee` of the ERC20 fee proxy. */
+export function erc20PaymentGas(
+  facts: PaymentGasFacts & {
+    /** The allowance is used up exactly. */
+    readonly clearsAllowance: boolean
+    /** The payer's balance is used up exactly. */
+    readonly clearsBalance: boolean
+  },
+): bigint {
+  let gas = ERC20_PAYMENT
+  if (facts.payeeIsNew) gas += NEW_SLOT
+  if (facts.feeReceiver !== undefined) gas += ERC20_FEE
+  if (facts.feeReceiver === 'NEW') gas += NEW_SLOT
+  if (facts.clearsAllowance) gas -= CLEARED_SLOT
+  if (facts.clearsBalance) gas -= CLEARED_SLOT
+  return withMarginForTokens(gas)
+}
+
+const NATIVE_PAYMENT = 40_100n
+const NATIVE_FEE = 9_600n
+const NEW_ACCOUNT = 25_000n
+
+/** The gas of `transferExactEthWithReferenceAndFee` of the native fee proxy. */
+export function nativePaymentGas(facts: PaymentGasFacts): bigint {
+  let gas = NATIVE_PAYMENT
+  if (facts.payeeIsNew) gas += NEW_ACCOUNT
+  if (facts.feeReceiver !== undefined) gas += NATIVE_FEE
+  if (facts.feeReceiver === 'NEW') gas += NEW_ACCOUNT
+  return withMarginForCalldata(gas)
+}
+
+/** The gas of all steps. */
+export function totalGas(steps: readonly GasStep[]): bigint {
+  return steps.reduce((sum, step) => sum + step.gasLimit, 0n)
+}

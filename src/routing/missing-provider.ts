@@ -1,0 +1,31 @@
+import { formatAmount } from '../domain/decimal.ts'
+import { type Explanation, explain } from '../errors.ts'
+import type { Candidate } from './candidates.ts'
+import type { ChainState } from './chain-reader.ts'
+import type { Payment } from './payment.ts'
+import type { Plan } from './providers/provider.ts'
+
+/**
+ * What becomes of a candidate that nobody here carries out. Its balance is read all the same, so that the answer tells which of
+ * them would be worth a provider. That there is no provider stands before a lack of balance: without a quote nobody knows
+ * what would be needed, and no balance would make it a route.
+ */
+export function planWithoutProvider(candidate: Candidate, payment: Payment): Plan {
+  return { reads: [], quote: (state) => explainMissingProvider(candidate, payment, state) }
+}
+
+function explainMissingProvider(candidate: Candidate, payment: Payment, state: ChainState): Explanation {
+  const { kind, source, destination } = candidate
+  const have = formatAmount(state.balanceOf(source) ?? 0n, source.decimals)
+  const wallet = { have, token: source.symbol, chain: source.chain }
+  switch (kind) {
+    case 'DIRECT':
+      return explain('NO_PAYMENT_CONTRACT', wallet)
+    case 'CONVERSION':
+      return explain('NO_CONVERSION_PROVIDER', { ...wallet, invoiceCurrency: payment.request.invoiceCurrency })
+    case 'SWAP':
+      return explain('NO_SWAP_PROVIDER', { ...wallet, paymentToken: destination.symbol })
+    case 'CROSSCHAIN':
+      return explain('NO_CROSSCHAIN_PROVIDER', { ...wallet, destinationChain: destination.chain })
+  }
+}

@@ -1,0 +1,118 @@
+import type { Address } from '../domain/address.ts'
+import type { Hex } from '../domain/hex.ts'
+
+/**
+ * Multicall3's `aggregate3((address target, bool allowFailure, bytes callData)[])`, encoded and decoded by hand: a general
+ * ABI coder takes most of the processor time of a call.
+ *
+ * @see https://github.com/mds1/multicall3
+ */
+
+const AGGREGATE3 = '82ad56cb'
+const WORD = 64
+
+/** A call that only reads. */
+export interface ContractRead {
+  readonly to: Address
+  readonly data: Hex
+}
+
+/** 32 bytes of a number, as hexadecimal digits. */
+export function wordOf(value: bigint | number): string {
+  return value.toString(16).padStart(WORD, '0')
+}
+
+/** 32 bytes of an EVM address, as hexadecimal digits. */
+export function wordOfAddress(address: Address): string {
+  return address.slice(2).padStart(WORD, '0')
+}
+
+/** Calldata of `aggregate3` that makes all reads and lets each fail by itself. */
+export function encodeAggregate3(reads: readonly ContractRead[]): Hex {
+  let heads = ''
+  let tails = ''
+  for (const read of reads) {
+    const digits = read.data.slice(2)
+    const padding = '0'.repeat((WORD - (digits.length % WORD)) % WORD)
+    heads += wordOf(reads.length * 32 + tails.length / 2)
+    tails += wordOfAddress(read.to) + wordOf(1) + wordOf(0x60) + wordOf(digits.length / 2) + digits + padding
+  }
+  return `0x${AGGREGATE3}${wordOf(0x20)}${wordOf(reads.length)}${heads}${tails}`
+}
+
+/**
+ * The return data of each read, as hexadecimal digits without `0x`; undefined for one that failed.
+ *
+ * @throws RangeError when the data is not what `aggregate3` returns for that many reads
+ */
+export function decodeAggregate3(data: string, count: number): readonly (string | undefined)[] {
+  if (!/^0x(?:[0-9a-f]{2})*$/i.test(data)) throw new RangeError('no hexadecimal bytes')
+  const digits = data.slice(2)
+  const list = placeAt(digits, 0)
+  if (numberAt(digits, list) !== count) throw new RangeError('another number of results')
+  const elements = list + WORD
+  return Array.from({ length: count }, (_, i) => {
+    const element = elements + placeAt(digits, elements + i * WORD)
+    const bytes = element + placeAt(digits, element + WORD)
+    const start = bytes + WORD
+    const end = start + placeAt(digits, bytes)
+    if (end > digits.length) throw new RangeError('cut off')
+    return numberAt(digits, element) === 0 ? undefined : digits.slice(start, end)
+  })
+}
+
+/** A word as a small number. */
+function numberAt(digits: string, at: number): number {
+  const word = digits.slice(at, at + WORD)
+  if (word.length < WORD) throw new RangeError('cut off')
+  return Number.parseInt(word, 16)
+}
+
+/** A word that counts bytes, given back as a count of digits. */
+function placeAt(digits: string, at: number): number {
+  const place = numberAt(digits, at) * 2
+  if (place > digits.length) throw new RangeError('points outside')
+  return place
+}
+
+/** A word of return data as a number without sign; undefined when the data is shorter. */
+export function uintAt(digits: string, index: number): bigint | undefined {
+  const word = digits.slice(index * WORD, (index + 1) * WORD)
+  return word.length === WORD ? BigInt(`0x${word}`) : undefined
+}
+
+/** A word of return data as a number in two's complement; undefined when the data is shorter. */
+export function intAt(digits: string, index: number): bigint | undefined {
+  const value = uintAt(digits, index)
+  return value === undefined ? undefined : BigInt.asIntN(256, value)
+}
+
+/** `balanceOf(owner)` of a token. */
+export function readTokenBalance(token: Address, owner: Address): ContractRead {
+  return { to: token, data: `0x70a08231${wordOfAddress(owner)}` }
+}
+
+/** `allowance(owner, spender)` of a token. */
+export function readAllowance(token: Address, owner: Address, spender: Address): ContractRead {
+  return { to: token, data: `0xdd62ed3e${wordOfAddress(owner)}${wordOfAddress(spender)}` }
+}
+
+/** Multicall3's `getEthBalance(owner)`: the native coin. */
+export function readNativeBalance(multicall: Address, owner: Address): ContractRead {
+  return { to: multicall, data: `0x4d2301cc${wordOfAddress(owner)}` }
+}
+
+/** Multicall3's `getCurrentBlockTimestamp()`, in seconds since 1970. */
+export function readBlockTimestamp(multicall: Address): ContractRead {
+  return { to: multicall, data: '0x0f28c97d' }
+}
+
+/** A price feed's `latestRoundData()`: round, answer, started at, updated at, answered in round. */
+export function readLatestRound(feed: Address): ContractRead {
+  return { to: feed, data: '0xfeaf968c' }
+}
+
+/** A price feed's `decimals()`. */
+export function readDecimals(feed: Address): ContractRead {
+  return { to: feed, data: '0x313ce567' }
+}

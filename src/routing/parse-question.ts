@@ -1,0 +1,100 @@
+import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
+import { type Decimal, formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import type { Hex } from '../domain/hex.ts'
+import { parsePaymentReference } from '../domain/payment-reference.ts'
+import type { RoutesQuestion } from '../domain/route.ts'
+import { waybillError } from '../errors.ts'
+import type { PlatformFee } from './payment.ts'
+
+/** A question whose every value is well-formed by itself. */
+export interface ParsedQuestion {
+  readonly paymentReference: Hex
+  readonly wallet: Address
+  /** Above 0; whether it fits its currency's decimals is not known yet. */
+  readonly amount?: Decimal
+  readonly platformFee?: PlatformFee
+}
+
+const HUNDRED = 100n
+
+/**
+ * Reads what the caller wrote.
+ *
+ * @throws WaybillError MISSING_FIELD, INVALID_PAYMENT_REFERENCE, INVALID_ADDRESS, INVALID_AMOUNT, INVALID_PERCENTAGE or INCOMPLETE_FEE
+ */
+export function parseQuestion(question: RoutesQuestion): ParsedQuestion {
+  const paymentReference = readReference(question.paymentReference)
+  const wallet = readAddress('wallet', question.wallet)
+  const amount = readAmount(question.amount)
+  const platformFee = readPlatformFee(question)
+  return {
+    paymentReference,
+    wallet,
+    ...(amount === undefined ? {} : { amount }),
+    ...(platformFee === undefined ? {} : { platformFee }),
+  }
+}
+
+function readReference(text: string): Hex {
+  if (text === '') throw waybillError('MISSING_FIELD', { field: 'paymentReference' })
+  const reference = parsePaymentReference(text)
+  if (reference === undefined) {
+    throw waybillError('INVALID_PAYMENT_REFERENCE', { field: 'paymentReference', value: text })
+  }
+  return reference
+}
+
+function readAddress(field: 'wallet' | 'feeAddress', text: string): Address {
+  if (text === '') throw waybillError('MISSING_FIELD', { field })
+  const parsed = parseAddress(text)
+  if (!parsed.ok) throw waybillError('INVALID_ADDRESS', { field, value: text, detail: parsed.detail })
+  return parsed.address
+}
+
+function readAmount(text: string | undefined): Decimal | undefined {
+  if (text === undefined) return undefined
+  const amount = parseDecimal(text)
+  if (amount === undefined) throw invalidAmount(text, 'it is no plain decimal number of at most 18 places')
+  if (amount.units <= 0n) throw invalidAmount(text, 'it is not above 0')
+  return amount
+}
+
+function readPlatformFee({ feePercentage, feeAddress }: RoutesQuestion): PlatformFee | undefined {
+  if (feePercentage === undefined && feeAddress === undefined) return undefined
+  if (feeAddress === undefined) throw waybillError('INCOMPLETE_FEE', { field: 'feePercentage', other: 'feeAddress' })
+  if (feePercentage === undefined) throw waybillError('INCOMPLETE_FEE', { field: 'feeAddress', other: 'feePercentage' })
+  return { percentage: readPercentage(feePercentage), receiver: readFeeAddress(feeAddress) }
+}
+
+function readPercentage(text: string): Decimal {
+  const percentage = parseDecimal(text)
+  const invalid = (detail: string) =>
+    waybillError('INVALID_PERCENTAGE', { field: 'feePercentage', value: text, detail })
+  if (percentage === undefined) throw invalid('it is no plain decimal number of at most 18 places')
+  if (percentage.units < 0n) throw invalid('it is below 0')
+  if (percentage.units > HUNDRED * 10n ** BigInt(percentage.places)) throw invalid('it is above 100')
+  return percentage
+}
+
+function readFeeAddress(text: string): Address {
+  const address = readAddress('feeAddress', text)
+  if (!isZeroAddress(address)) return address
+  throw waybillError('INVALID_ADDRESS', { field: 'feeAddress', value: text, detail: 'nobody owns the zero address' })
+}
+
+/** @throws WaybillError INVALID_AMOUNT when the amount has more places than its currency */
+export function checkAmountPlaces(amount: Decimal, currency: { readonly id: string; readonly decimals: number }): void {
+  if (amount.places <= currency.decimals) return
+  throw invalidAmount(formatDecimal(amount), `${currency.id} has ${currency.decimals} decimals`)
+}
+
+/** @throws WaybillError INVALID_ADDRESS when the fee's receiver cannot be on the request's chain */
+export function checkFeeFamily({ receiver }: PlatformFee, chain: string, family: AddressFamily): void {
+  if (addressFamily(receiver) === family) return
+  const detail = `it is no address of ${chain}, on which the request is paid`
+  throw waybillError('INVALID_ADDRESS', { field: 'feeAddress', value: receiver, detail })
+}
+
+function invalidAmount(value: string, detail: string) {
+  return waybillError('INVALID_AMOUNT', { field: 'amount', value, detail })
+}

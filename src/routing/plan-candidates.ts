@@ -1,0 +1,46 @@
+import type { Explanation } from '../errors.ts'
+import type { Candidate } from './candidates.ts'
+import { planWithoutProvider } from './missing-provider.ts'
+import type { ContractRead } from './multicall.ts'
+import type { Payment } from './payment.ts'
+import type { Plan, Provider } from './providers/provider.ts'
+import { routeId } from './route-id.ts'
+
+/** A candidate with the one who would carry it out. */
+export interface PlannedCandidate {
+  readonly candidate: Candidate
+  /** Absent when nobody could. */
+  readonly provider?: { readonly name: string; readonly routeId: string }
+  /** The explanation when the configuration alone rules it out. */
+  readonly plan: Plan | Explanation
+}
+
+/** Lets every provider plan every candidate of its kind: one entry for each chain, token and provider. */
+export function planCandidates(
+  candidates: readonly Candidate[],
+  payment: Payment,
+  providers: readonly Provider[],
+): PlannedCandidate[] {
+  const byKind = Map.groupBy(providers, (provider) => provider.kind)
+  return candidates.flatMap((candidate): PlannedCandidate[] => {
+    const able = byKind.get(candidate.kind) ?? []
+    if (able.length === 0) return [{ candidate, plan: planWithoutProvider(candidate, payment) }]
+    return able.map((provider, place) => ({
+      candidate,
+      provider: { name: provider.name, routeId: routeId(candidate, provider, place === 0) },
+      plan: provider.plan(candidate, payment),
+    }))
+  })
+}
+
+/** The chains that are to be looked at, with what the plans need to know of each. */
+export function readsByChain(planned: readonly PlannedCandidate[]): ReadonlyMap<string, readonly ContractRead[]> {
+  const reads = new Map<string, ContractRead[]>()
+  for (const { candidate, plan } of planned) {
+    if ('reason' in plan) continue
+    const ofChain = reads.get(candidate.source.chain) ?? []
+    ofChain.push(...plan.reads)
+    reads.set(candidate.source.chain, ofChain)
+  }
+  return reads
+}

@@ -1,0 +1,130 @@
+import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
+import type { ChainDirectory } from '../../domain/chain.ts'
+import type { ChainConfig, PaymentContractKind } from '../../domain/chains-file.ts'
+import type { Token } from '../../domain/currency.ts'
+import { explain } from '../../errors.ts'
+import { type ChainState, readBalance } from '../chain-reader.ts'
+import { erc20PaymentGas, type GasStep, nativePaymentGas, type PaymentGasFacts } from '../gas.ts'
+import { type ContractRead, readAllowance, uintAt } from '../multicall.ts'
+import { type Payment, platformFeeOf } from '../payment.ts'
+import { approvalSteps } from './approval.ts'
+import type { Plan, Provider, Quote } from './provider.ts'
+
+/** Also the name under which a platform fee goes out, since the proxy takes it. */
+const NAME = 'request-network'
+
+const NO_IMPACT = { units: 0n, places: 0 }
+
+/**
+ * Pays a request in its payment currency on its chain, through Request's fee proxy: ERC20 tokens by
+ * `transferFromWithReferenceAndFee`, native coins by `transferExactEthWithReferenceAndFee`.
+ */
+export function createDirectProvider(chains: ChainDirectory): Provider {
+  return {
+    name: NAME,
+    kind: 'DIRECT',
+    plan({ source }, payment) {
+      const chain = chains.config(source.chain)
+      const kind = source.address === undefined ? 'ETHEREUM_FEE_PROXY' : 'ERC20_FEE_PROXY'
+      const proxy = chain === undefined ? undefined : newestContract(chain, kind)
+      if (chain === undefined || proxy === undefined) {
+        return explain('NO_PAYMENT_CONTRACT', { token: source.symbol, chain: source.chain })
+      }
+      return source.address === undefined
+        ? planNative(chain, source, payment)
+        : planErc20(chain, source, readAllowance(source.address, payment.wallet, proxy), payment)
+    },
+  }
+}
+
+/** The address of the highest version of a contract. */
+function newestContract(chain: ChainConfig, kind: PaymentContractKind): Address | undefined {
+  const contracts = chain.contracts.filter((contract) => contract.kind === kind)
+  const byVersion = contracts.toSorted((a, b) => a.version.localeCompare(b.version, 'en', { numeric: true }))
+  return byVersion.at(-1)?.address
+}
+
+function planErc20(chain: ChainConfig, token: Token, allowanceRead: ContractRead, payment: Payment): Plan {
+  const receivers = receiverReads(chain, token, payment)
+  return {
+    reads: [allowanceRead, ...receivers.reads],
+    quote(state) {
+      const charged = chargedFor(payment)
+      const allowance = uintAt(state.answerTo(allowanceRead) ?? '', 0)
+      if (allowance === undefined) return unreadable(token, 'its allowance')
+      const approvals = approvalSteps(token, allowance, charged.total)
+      const pay: GasStep = {
+        kind: 'PAY',
+        gasLimit: erc20PaymentGas({
+          ...receivers.gasFacts(state, charged.fee),
+          clearsAllowance: approvals.length > 0 || allowance === charged.total,
+          clearsBalance: state.balanceOf(token) === charged.total,
+        }),
+      }
+      return quoteOf(chain, token, charged, [...approvals, pay])
+    },
+  }
+}
+
+function planNative(chain: ChainConfig, coin: Token, payment: Payment): Plan {
+  const receivers = receiverReads(chain, coin, payment)
+  return {
+    reads: receivers.reads,
+    quote(state) {
+      const charged = chargedFor(payment)
+      const gasLimit = nativePaymentGas(receivers.gasFacts(state, charged.fee))
+      return quoteOf(chain, coin, charged, [{ kind: 'PAY', gasLimit }])
+    },
+  }
+}
+
+interface Charged {
+  readonly amount: bigint
+  /** undefined where no platform fee was asked for. */
+  readonly fee: bigint | undefined
+  readonly total: bigint
+}
+
+function chargedFor({ amount, platformFee }: Payment): Charged {
+  const fee = platformFee === undefined ? undefined : platformFeeOf(amount, platformFee.percentage)
+  return { amount, fee, total: amount + (fee ?? 0n) }
+}
+
+/** Whoever receives a token for the first time makes the payment dearer. */
+function receiverReads(chain: ChainConfig, token: Token, { request, platformFee }: Payment) {
+  const payee = readBalance(chain, token, request.payee)
+  const feeReceiver = readBalance(chain, token, platformFee?.receiver ?? ZERO_ADDRESS)
+  const holdsNothing = (state: ChainState, read: ContractRead) => uintAt(state.answerTo(read) ?? '', 0) === 0n
+  return {
+    reads: platformFee === undefined ? [payee] : [payee, feeReceiver],
+    gasFacts(state: ChainState, fee: bigint | undefined): PaymentGasFacts {
+      const payeeIsNew = holdsNothing(state, payee)
+      if (fee === undefined || fee === 0n) return { payeeIsNew }
+      const sameReceiver = platformFee?.receiver === request.payee
+      return { payeeIsNew, feeReceiver: !sameReceiver && holdsNothing(state, feeReceiver) ? 'NEW' : 'KNOWN' }
+    },
+  }
+}
+
+function quoteOf(chain: ChainConfig, token: Token, charged: Charged, steps: readonly GasStep[]): Quote {
+  const platform = { type: 'PLATFORM', stage: 'SENDING', provider: NAME, token } as const
+  return {
+    sourceAmount: charged.total,
+    mostPulled: charged.total,
+    received: charged.amount,
+    costs: charged.fee === undefined ? [] : [{ ...platform, amount: charged.fee }],
+    priceImpact: NO_IMPACT,
+    steps,
+    // Each transaction waits for its block, and with the last one the payee has the money. Finality is another matter: it
+    // decides when the payment counts as CONFIRMED.
+    durationSeconds: Math.max(1, Math.ceil(chain.blockTimeSeconds * steps.length)),
+    atomic: true,
+  }
+}
+
+function unreadable(token: Token, what: string) {
+  return explain('CHAIN_INCONSISTENT', {
+    chain: token.chain,
+    detail: `the contract of ${token.symbol} does not tell ${what}`,
+  })
+}

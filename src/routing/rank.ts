@@ -1,0 +1,35 @@
+import { compareDecimals } from '../domain/decimal.ts'
+import { type Route, type RouteTag, routeSpeeds } from '../domain/route.ts'
+import type { UnrankedRoute } from './assemble-route.ts'
+
+/**
+ * Puts routes in order: direct ones first, then those whose every cost is known, then by total cost, speed and id. Tags those
+ * with the lowest total cost, unless it leaves a cost out, and those with the shortest duration.
+ *
+ * @returns a new array
+ */
+export function rankRoutes(routes: readonly UnrankedRoute[]): Route[] {
+  const ranked = routes.toSorted(compareRoutes)
+  const cheapest = ranked.filter((entry) => !entry.unpriced).toSorted(compareCost)[0]
+  const shortest = Math.min(...ranked.map(({ route }) => route.estimatedDurationSeconds))
+  return ranked.map((entry) => {
+    const tags: RouteTag[] = []
+    if (cheapest !== undefined && !entry.unpriced && compareCost(entry, cheapest) === 0) tags.push('CHEAPEST')
+    if (entry.route.estimatedDurationSeconds === shortest) tags.push('FASTEST')
+    return { ...entry.route, tags }
+  })
+}
+
+function compareCost(a: UnrankedRoute, b: UnrankedRoute): number {
+  return compareDecimals(a.totalCost, b.totalCost)
+}
+
+function compareRoutes(a: UnrankedRoute, b: UnrankedRoute): number {
+  return (
+    Number(b.isDirect) - Number(a.isDirect) ||
+    Number(a.unpriced) - Number(b.unpriced) ||
+    compareCost(a, b) ||
+    routeSpeeds.indexOf(a.route.speed) - routeSpeeds.indexOf(b.route.speed) ||
+    (a.route.id < b.route.id ? -1 : a.route.id > b.route.id ? 1 : 0)
+  )
+}

@@ -1,0 +1,38 @@
+import type { ChainDirectory } from '../domain/chain.ts'
+import type { TokenDirectory } from '../domain/currency.ts'
+import type { Logger } from '../domain/logger.ts'
+import { createFindRoutes, type FindRoutes, type LoadRequest } from './find-routes.ts'
+import { createProviders } from './providers/list.ts'
+import { checkRouteIds } from './route-id.ts'
+import { createScanner } from './scan.ts'
+
+export interface RoutingOptions {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly loadRequest: LoadRequest
+  /** Milliseconds since 1970. */
+  readonly clock: () => number
+  readonly logger: Logger
+  /** How chains are reached; the process's own unless told. */
+  readonly fetch?: typeof fetch
+  /** How long a chain may take to answer; 3,000 unless told. */
+  readonly chainTimeoutMs?: number
+}
+
+const CHAIN_TIMEOUT_MS = 3_000
+
+/**
+ * Makes the room that finds routes.
+ *
+ * @throws RangeError when two routes of this configuration would have one id
+ */
+export function createRouting(options: RoutingOptions): { readonly findRoutes: FindRoutes } {
+  const { chains, tokens, loadRequest, clock, logger, chainTimeoutMs = CHAIN_TIMEOUT_MS } = options
+  const providers = createProviders(chains)
+  checkRouteIds(
+    tokens.all,
+    providers.map((provider) => provider.name),
+  )
+  const scanner = createScanner({ chains, tokens, clock, logger, fetch: options.fetch ?? fetch })
+  return { findRoutes: createFindRoutes({ chains, tokens, providers, scanner, loadRequest, clock, chainTimeoutMs }) }
+}

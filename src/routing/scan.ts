@@ -1,0 +1,135 @@
+import type { Address } from '../domain/address.ts'
+import type { ChainDirectory } from '../domain/chain.ts'
+import type { ChainConfig } from '../domain/chains-file.ts'
+import type { TokenDirectory } from '../domain/currency.ts'
+import type { Logger } from '../domain/logger.ts'
+import { type Explanation, explain } from '../errors.ts'
+import { type ChainReader, type ChainState, createChainReader } from './chain-reader.ts'
+import { RpcFailure } from './json-rpc.ts'
+import type { ContractRead } from './multicall.ts'
+
+/** What a look at a chain gave: its state, or why there is none. */
+export type ScanOutcome =
+  | { readonly ok: true; readonly state: ChainState }
+  | { readonly ok: false; readonly failure: Explanation }
+
+export interface ScanOptions {
+  /** When the caller hangs up the scan throws the signal's reason. */
+  readonly signal: AbortSignal
+  /** A chain that has not answered by then is CHAIN_TIMEOUT. */
+  readonly timeoutMs: number
+}
+
+/** Looks at several chains at once. */
+export interface Scanner {
+  /**
+   * Looks at each chain once, one HTTP request a chain. A chain that is down, slow or lying never fails the others.
+   *
+   * @param readsByChain - the chains to look at, by name, each with what is to be read beside balances and prices
+   */
+  scan(
+    wallet: Address,
+    readsByChain: ReadonlyMap<string, readonly ContractRead[]>,
+    options: ScanOptions,
+  ): Promise<ReadonlyMap<string, ScanOutcome>>
+}
+
+export interface ScannerOptions {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly fetch: typeof fetch
+  readonly clock: () => number
+  readonly logger: Logger
+}
+
+/** Makes the scanner of the configured chains. */
+export function createScanner({ chains, tokens, logger, ...io }: ScannerOptions): Scanner {
+  const readers = new Map(
+    chains.configured.map((chain) => [
+      chain.name,
+      chain.rpcUrls.map((url) => createChainReader({ chain, url, tokens: tokens.ofChain(chain.name), ...io })),
+    ]),
+  )
+
+  async function scanChain(name: string, wallet: Address, reads: readonly ContractRead[], deadline: Deadline) {
+    const chain = chains.config(name) as ChainConfig
+    try {
+      const state = await readFromFirst(readers.get(name) ?? [], wallet, reads, deadline.signal)
+      return { ok: true, state } as const
+    } catch (error) {
+      deadline.throwIfCancelled()
+      const failure = explainFailure(chain, error, deadline)
+      logger.warn({ chain: name, reason: failure.reason }, failure.message)
+      return { ok: false, failure } as const
+    }
+  }
+
+  return {
+    async scan(wallet, readsByChain, { signal, timeoutMs }) {
+      const deadline = startDeadline(signal, timeoutMs)
+      try {
+        const scans = [...readsByChain].map(
+          async ([name, reads]) => [name, await scanChain(name, wallet, reads, deadline)] as const,
+        )
+        return new Map(await Promise.all(scans))
+      } finally {
+        deadline.stop()
+      }
+    },
+  }
+}
+
+/** Asks the URLs of a chain in order of preference until one gives a good answer. */
+async function readFromFirst(
+  readers: readonly ChainReader[],
+  wallet: Address,
+  reads: readonly ContractRead[],
+  signal: AbortSignal,
+): Promise<ChainState> {
+  let firstError: unknown
+  for (const reader of readers) {
+    try {
+      return await reader.read(wallet, reads, signal)
+    } catch (error) {
+      if (signal.aborted || !(error instanceof RpcFailure)) throw error
+      firstError ??= error
+    }
+  }
+  throw firstError
+}
+
+interface Deadline {
+  /** Fires when the time is over or the caller hangs up. */
+  readonly signal: AbortSignal
+  readonly timeoutMs: number
+  /** @throws the reason of the caller's signal, once it has fired */
+  throwIfCancelled(): void
+  stop(): void
+}
+
+/** One timer for all chains of a call. */
+function startDeadline(caller: AbortSignal, timeoutMs: number): Deadline {
+  caller.throwIfAborted()
+  const controller = new AbortController()
+  const abort = () => controller.abort()
+  const timer = setTimeout(abort, timeoutMs)
+  caller.addEventListener('abort', abort, { once: true })
+  return {
+    signal: controller.signal,
+    timeoutMs,
+    throwIfCancelled: () => caller.throwIfAborted(),
+    stop() {
+      clearTimeout(timer)
+      caller.removeEventListener('abort', abort)
+    },
+  }
+}
+
+function explainFailure(chain: ChainConfig, error: unknown, deadline: Deadline): Explanation {
+  if (deadline.signal.aborted) {
+    return explain('CHAIN_TIMEOUT', { chain: chain.name, timeoutMs: deadline.timeoutMs })
+  }
+  if (!(error instanceof RpcFailure)) throw error
+  const reason = error.kind === 'UNREACHABLE' ? 'CHAIN_UNREACHABLE' : 'CHAIN_INCONSISTENT'
+  return explain(reason, { chain: chain.name, detail: error.message })
+}

@@ -1,0 +1,187 @@
+/**
+ * What the tests of routes need beside a chain: its configuration, a room over several chains with requests kept in memory,
+ * and a small proxy before a node that counts HTTP requests and misbehaves on demand.
+ */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { keccak256, toBytes } from 'viem'
+import type { Account } from '../../src/domain/account.ts'
+import { type Address, parseAddress } from '../../src/domain/address.ts'
+import { createChainDirectory } from '../../src/domain/chain.ts'
+import type { ChainConfig, TokenConfig } from '../../src/domain/chains-file.ts'
+import { createTokenDirectory } from '../../src/domain/currency.ts'
+import type { Hex } from '../../src/domain/hex.ts'
+import { silentLogger } from '../../src/domain/logger.ts'
+import { balanceOf, type CountedSums, type PaymentRequest } from '../../src/domain/payment-request.ts'
+import type { RoutesAnswer, RoutesQuestion } from '../../src/domain/route.ts'
+import type { FindRoutesOptions } from '../../src/routing/find-routes.ts'
+import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
+import type { TestChain, TestToken } from './chain.ts'
+
+export const ACCOUNT: Account = { id: 1, name: 'shop' }
+
+/** An address that viem takes as well. */
+export type EvmAddress = Address & Hex
+
+/** A canonical address of any text. */
+export function canonical(text: string): EvmAddress {
+  const parsed = parseAddress(text)
+  if (!parsed.ok) throw new TypeError(`${text}: ${parsed.detail}`)
+  return parsed.address as EvmAddress
+}
+
+/** An address that nobody has used, the same for the same seed. */
+export function freshAddress(seed: string): EvmAddress {
+  return canonical(`0x${keccak256(toBytes(seed)).slice(-40)}`)
+}
+
+/** The configuration of a test chain as a chains file would give it. `overrides.tokens` change single tokens by symbol. */
+export function configOf(
+  chain: TestChain,
+  name: string,
+  { tokens = {}, ...overrides }: Partial<Omit<ChainConfig, 'tokens'>> & { tokens?: Record<string, object> } = {},
+): ChainConfig {
+  const contract = (kind: 'ERC20_FEE_PROXY' | 'ETHEREUM_FEE_PROXY', address: string) =>
+    ({ kind, version: '0.2.0', address: canonical(address), fromBlock: 0 }) as const
+  const tokenConfig = (token: TestToken): TokenConfig => ({
+    symbol: token.symbol,
+    address: canonical(token.address),
+    decimals: token.decimals,
+    usdFeed: canonical(token.feed),
+    heartbeatSeconds: 3600,
+    ...(token.behaviour === 'TETHER' ? { approveReset: true } : {}),
+    ...tokens[token.symbol],
+  })
+  return {
+    name,
+    chainId: chain.chainId,
+    rpcUrls: [chain.rpcUrl],
+    multicall: canonical(chain.contracts.multicall3),
+    native: {
+      symbol: chain.native.symbol,
+      decimals: 18,
+      usdFeed: canonical(chain.native.feed),
+      heartbeatSeconds: 3600,
+    },
+    tokens: [chain.tokens.USDC, chain.tokens.USDT, chain.tokens.DAI].map(tokenConfig),
+    contracts: [
+      contract('ERC20_FEE_PROXY', chain.contracts.erc20FeeProxy),
+      contract('ETHEREUM_FEE_PROXY', chain.contracts.ethereumFeeProxy),
+    ],
+    finality: { useFinalizedTag: false, depth: 5 },
+    blockTimeSeconds: 12,
+    ...overrides,
+  }
+}
+
+/** What a stored request says; the rest is filled in. */
+export type TestRequest = Pick<PaymentRequest, 'payee' | 'amount' | 'invoiceCurrency' | 'paymentCurrency' | 'network'>
+
+export interface TestRouting {
+  /** Stores a request with what was counted for it. @returns its payment reference */
+  addRequest(request: TestRequest, counted?: Partial<CountedSums>): Hex
+  find(question: RoutesQuestion, options?: Partial<FindRoutesOptions>): Promise<RoutesAnswer>
+}
+
+/** The room over some chains, with requests kept in memory. */
+export function createTestRouting(
+  configs: readonly ChainConfig[],
+  options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'fetch'>> = {},
+): TestRouting {
+  const requests = new Map<string, { request: PaymentRequest; counted: CountedSums }>()
+  const { findRoutes } = createRouting({
+    chains: createChainDirectory(configs),
+    tokens: createTokenDirectory(configs),
+    clock: Date.now,
+    logger: silentLogger,
+    async loadRequest(account, paymentReference) {
+      const found = account.id === ACCOUNT.id ? requests.get(paymentReference) : undefined
+      return found && { request: found.request, balance: balanceOf(found.request.amount, found.counted) }
+    },
+    ...options,
+  })
+  return {
+    addRequest(request, counted = {}) {
+      const paymentReference: Hex = `0x${(requests.size + 1).toString(16).padStart(16, 'a')}`
+      const terms = { requestId: `01${'0'.repeat(64)}`, salt: '0'.repeat(16), createdAt: new Date(0) }
+      requests.set(paymentReference, {
+        request: { ...terms, ...request, paymentReference },
+        counted: { final: '0', pending: '0', refunded: '0', allReturned: false, ...counted },
+      })
+      return paymentReference
+    },
+    find: (question, more = {}) => findRoutes(ACCOUNT, question, { signal: new AbortController().signal, ...more }),
+  }
+}
+
+/** How the proxy answers; `next` gives the node's own answer to the body. */
+export type ProxyBehaviour = (
+  exchange: { body: string; next: () => Promise<string> },
+  response: ServerResponse,
+) => Promise<void> | void
+
+export interface RpcProxy {
+  readonly url: string
+  /** Bodies of the HTTP requests so far. */
+  readonly bodies: string[]
+  behave(behaviour: ProxyBehaviour): void
+  stop(): Promise<void>
+}
+
+export const passOn: ProxyBehaviour = async ({ next }, response) => {
+  response.setHeader('content-type', 'application/json').end(await next())
+}
+
+/** Changes the results of a batch by method. */
+export function changeResults(change: (method: string, result: unknown) => unknown): ProxyBehaviour {
+  return async ({ body, next }, response) => {
+    const calls = JSON.parse(body) as { id: number; method: string }[]
+    const answers = JSON.parse(await next()) as { id: number; result: unknown }[]
+    const methodOf = new Map(calls.map((call) => [call.id, call.method]))
+    const changed = answers.map((answer) => ({
+      ...answer,
+      result: change(methodOf.get(answer.id) ?? '', answer.result),
+    }))
+    response.end(JSON.stringify(changed))
+  }
+}
+
+/** Stands before a node. */
+export async function startRpcProxy(target: string): Promise<RpcProxy> {
+  const bodies: string[] = []
+  let behaviour = passOn
+  const server = createServer((request, response) => {
+    const answer = async () => {
+      const body = await readBody(request)
+      bodies.push(body)
+      await behaviour({ body, next: () => forward(target, body) }, response)
+    }
+    answer().catch((error: unknown) => response.destroy(error as Error))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/secret-key`,
+    bodies,
+    behave: (changed) => {
+      behaviour = changed
+    },
+    async stop() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  let body = ''
+  for await (const chunk of request.setEncoding('utf8')) body += chunk as string
+  return body
+}
+
+async function forward(target: string, body: string): Promise<string> {
+  const response = await fetch(target, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  return response.text()
+}
