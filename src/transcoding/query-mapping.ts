@@ -57,7 +57,7 @@ export function compileQueryMapping(input: DescMessage, options: QueryMappingOpt
       if (pair === '') continue
       const equals = pair.indexOf('=')
       const name = decodeQueryComponent(equals < 0 ? pair : pair.slice(0, equals))
-      const text = equals < 0 ? '' : decodeQueryComponent(pair.slice(equals + 1))
+      const text = equals < 0 ? '' : decodeQueryComponent(pair.slice(equals + 1), name)
       const target = findTarget(name)
       if (target.field.fieldKind !== 'list') {
         if (given.has(target.canonical)) throw duplicate(name, text)

@@ -1,17 +1,24 @@
 import { join } from 'node:path'
 import {
   create,
+  createRegistry,
+  type DescMessage,
   type DescMethod,
   type DescService,
   fromJson,
   type JsonValue,
   type Message,
   toJson,
+  toJsonString,
 } from '@bufbuild/protobuf'
+import { StringValueSchema } from '@bufbuild/protobuf/wkt'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compileProtos } from '../../test/support/compile-protos.ts'
+import { compileBodyMapping } from './body-mapping.ts'
 import type { HttpRule } from './http-rule.ts'
 import { DuplicateRouteError } from './router.ts'
+import { arbitraryMessage, hasEscapedKey } from './testdata/arbitrary-message.ts'
 import { compileRoutes, InvalidHttpRuleError, type Route, type TranscoderOptions } from './transcoder.ts'
 import type { TranscodingErrorKind } from './transcoding-error.ts'
 
@@ -21,6 +28,12 @@ const library = serviceDesc('library.v1.LibraryService')
 function serviceDesc(typeName: string): DescService {
   const desc = files.getService(typeName)
   if (desc === undefined) throw new Error(`no service ${typeName}`)
+  return desc
+}
+
+function messageDesc(typeName: string): DescMessage {
+  const desc = files.getMessage(typeName)
+  if (desc === undefined) throw new Error(`no message ${typeName}`)
   return desc
 }
 
@@ -205,14 +218,14 @@ describe('bad queries and paths', () => {
     ['GET /v1/genres/novl/books/1', 'INVALID_VALUE', 'genre', 'NOVEL'],
     ['GET /v1/genres/novel/books/x', 'INVALID_VALUE', 'pages', undefined],
     ['GET /v1/read/2021-02-30T00:00:00Z/K', 'INVALID_VALUE', 'read_at', undefined],
-    ['GET /v1/books?feePercentage=%', 'MALFORMED_ESCAPE', undefined, undefined],
-    ['GET /v1/books?feePercentage=%4', 'MALFORMED_ESCAPE', undefined, undefined],
-    ['GET /v1/books?feePercentage=%gg', 'MALFORMED_ESCAPE', undefined, undefined],
+    ['GET /v1/books?feePercentage=%', 'MALFORMED_ESCAPE', 'feePercentage', undefined],
+    ['GET /v1/books?feePercentage=%4', 'MALFORMED_ESCAPE', 'feePercentage', undefined],
+    ['GET /v1/books?feePercentage=%gg', 'MALFORMED_ESCAPE', 'feePercentage', undefined],
     ['GET /v1/books?%zz=1', 'MALFORMED_ESCAPE', undefined, undefined],
-    ['GET /v1/books?feePercentage=%ff', 'INVALID_UTF8', undefined, undefined],
-    ['GET /v1/books?feePercentage=%C0%AF', 'INVALID_UTF8', undefined, undefined],
-    ['GET /v1/books?feePercentage=%ED%A0%80', 'INVALID_UTF8', undefined, undefined],
-    ['GET /v1/books?feePercentage=\u00fc', 'INVALID_UTF8', undefined, undefined],
+    ['GET /v1/books?feePercentage=%ff', 'INVALID_UTF8', 'feePercentage', undefined],
+    ['GET /v1/books?feePercentage=%C0%AF', 'INVALID_UTF8', 'feePercentage', undefined],
+    ['GET /v1/books?feePercentage=%ED%A0%80', 'INVALID_UTF8', 'feePercentage', undefined],
+    ['GET /v1/books?feePercentage=\u00fc', 'INVALID_UTF8', 'feePercentage', undefined],
     [`GET /v1/books?${'author.'.repeat(200)}name=1`, 'TOO_DEEP', `${'author.'.repeat(200)}name`, undefined],
   ])('%s', (target, kind, field, suggestion) => {
     const { decode } = routeFor(target)
@@ -296,6 +309,27 @@ describe('bad bodies', () => {
   ])('%s %s', (target, body, kind, field, suggestion) => {
     const { decode } = routeFor(target)
     expect(() => decode(body)).toThrow(expect.objectContaining({ name: 'TranscodingError', kind, field, suggestion }))
+  })
+})
+
+describe('any message that protobuf-es writes as JSON', () => {
+  const everything = messageDesc('everything.v1.Everything')
+
+  test('is read back from a body as it was', () => {
+    const registry = createRegistry(StringValueSchema)
+    // Zeros included: JSON has no -0, which a field without presence would else show.
+    const options = { registry, alwaysEmitImplicit: true }
+    const mapBody = compileBodyMapping(everything, '*', { registry, maxJsonDepth: 100 })
+    fc.assert(
+      fc.property(arbitraryMessage(everything, { readable: true }), (message) => {
+        const text = toJsonString(everything, message, options)
+        fc.pre(!hasEscapedKey(text.replaceAll('"with \\"quotes\\"":', '')))
+        const read = create(everything)
+        mapBody(read, new TextEncoder().encode(text))
+        expect(toJsonString(everything, read, options)).toBe(text)
+      }),
+      { numRuns: 300 },
+    )
   })
 })
 

@@ -47,7 +47,7 @@ export function parseDurationText(text: string): SecondsAndNanos | undefined {
   const [, minus, whole = '', fraction] = match
   const seconds = BigInt(whole)
   const nanos = parseNanos(fraction)
-  if (seconds > longestDurationSec || (seconds === longestDurationSec && nanos > 0)) return undefined
+  if (seconds > longestDurationSec) return undefined
   return minus === '-' ? { seconds: -seconds, nanos: 0 - nanos } : { seconds, nanos }
 }
 
@@ -56,7 +56,7 @@ export function parseDurationText(text: string): SecondsAndNanos | undefined {
  *
  * @returns proto names; undefined when one is no path
  */
-export function parseFieldMaskText(text: string): string[] | undefined {
+function parseFieldMaskText(text: string): string[] | undefined {
   if (text === '') return []
   const paths = text.split(',')
   if (!paths.every((path) => fieldMaskPath.test(path))) return undefined
