@@ -26,7 +26,11 @@ export interface AnvilOptions {
   automine: boolean
   /** 0 lets the system choose a free port. */
   port?: number
-  /** Time of the genesis block; only for a chain that is new, since on a later start it would turn time back. */
+  /**
+   * Time of the genesis block. A chain that is continued must be given the same again: the node makes a genesis before it
+   * loads a state, would keep both, and answer with either. It also turns the node's time back to then, so the next block
+   * must be given its time.
+   */
   genesisTimeSec?: number
   /** A state that `anvil_dumpState` or an earlier process wrote; the chain continues it. */
   loadFile?: string

@@ -1,14 +1,21 @@
 /** A demo chain in the words of a chains file. */
 import { type Address, parseAddress } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
-import { type DemoChainSpec, FEED_HEARTBEAT_SEC, USUAL_BLOCK_SEC } from './chain-specs.ts'
+import { FEED_HEARTBEAT_SEC, USUAL_BLOCK_SEC } from './chain-specs.ts'
 import type { Deployed } from './deployment.ts'
 
 /** Versions under which Request publishes the contracts that stand here. */
 const VERSIONS = { erc20FeeProxy: '0.2.0', ethereumFeeProxy: '0.2.0', erc20Conversion: '0.1.2', ethConversion: '0.2.1' }
 const COIN_DECIMALS = 18
+/** All of Request's contracts are made in the first block after the genesis. */
+const CREATION_BLOCK = 1
 
-export function describeChain(spec: DemoChainSpec, rpcUrl: string, deployed: Deployed): ChainConfig {
+/** @returns what a chains file would say of it */
+export function describeChain(
+  spec: { name: string; chainId: number; finalityDepth: number },
+  rpcUrl: string,
+  deployed: Deployed,
+): ChainConfig {
   const { contracts, native, tokens } = deployed
   return {
     name: spec.name,
@@ -37,7 +44,7 @@ export function describeChain(spec: DemoChainSpec, rpcUrl: string, deployed: Dep
     ].map((contract) => ({
       ...contract,
       address: canonical(contract.address),
-      fromBlock: 0,
+      fromBlock: CREATION_BLOCK,
     })) as ChainConfig['contracts'],
     finality: { useFinalizedTag: false, depth: spec.finalityDepth },
     blockTimeSeconds: USUAL_BLOCK_SEC,

@@ -25,19 +25,17 @@ export interface DemoChainSpec extends ChainSpec {
 export const FEED_HEARTBEAT_SEC = 3_600
 /** The clock mines an empty block after this time, and a block at once (within a second) when transactions wait. */
 export const IDLE_BLOCK_SEC = 10
-/** What the two come to while the live payer pays. */
-export const USUAL_BLOCK_SEC = 8
+/** What the two come to while the live payer pays: it comes by every twenty seconds, and between lies an empty block. */
+export const USUAL_BLOCK_SEC = 10
 /**
  * A hard kill of everything loses the blocks since the last save, and the clock lets them be no more than this: every
  * chain's finality is deeper, so that a final block is never lost.
  */
 export const MOST_UNSAVED_BLOCKS = 5
-/**
- * Deep enough for that, and final in about 50 seconds.
- */
+/** Deep enough for that, and final in about a minute. */
 const QUICK_FINALITY = MOST_UNSAVED_BLOCKS + 1
 /**
- * As in life, one chain takes long: about 16 minutes. The request that is covered by a pending payment lives there, and
+ * As in life, one chain takes long: about 20 minutes. The request that is covered by a pending payment lives there, and
  * so it stays pending for as long.
  */
 const SLOW_FINALITY = 120

@@ -27,6 +27,7 @@ export interface ChainRecord {
   layoutVersion: number
   chainId: number
   genesisHash: string
+  genesisTimeSec: number
 }
 
 export interface ChainStateFolder {
@@ -47,7 +48,7 @@ export interface ChainStateFolder {
   /** Writes the chain's whole state as it is now. @returns bytes written */
   save(rpc: Rpc): Promise<number>
   /** Declares the chain complete. */
-  complete(chain: { chainId: number; genesisHash: string }): Promise<void>
+  complete(chain: Omit<ChainRecord, 'layoutVersion'>): Promise<void>
 }
 
 /** @param folder - the chain's own; made when it is not there */
@@ -78,8 +79,8 @@ export async function openStateFolder(folder: string): Promise<ChainStateFolder>
       await writeAtomically(stateFile, state)
       return state.length
     },
-    async complete({ chainId, genesisHash }) {
-      const record: ChainRecord = { layoutVersion: LAYOUT_VERSION, chainId, genesisHash }
+    async complete(chain) {
+      const record: ChainRecord = { layoutVersion: LAYOUT_VERSION, ...chain }
       await writeAtomically(recordFile, JSON.stringify(record))
     },
   }

@@ -91,6 +91,12 @@ export function createClock(
     }, TICK_MS)
   }
 
+  // Nothing is to be done for a chain that has ended; whoever watches the network's crashes tells of it.
+  void chain.anvil.exited.then(() => {
+    stopped = true
+    clearTimeout(timer)
+  })
+
   return {
     start: schedule,
     mineNow: () => enqueue(mine),

@@ -176,7 +176,12 @@ async function planChain(chain: DemoChain): Promise<ChainPlan> {
 async function carryOut({ chain, payments }: ChainPlan, now: Date): Promise<void> {
   await writeHistory(chain, payments, Math.floor(now.getTime() / 1000) - 1)
   await chain.state.save(chain.client.rpc)
-  await chain.state.complete({ chainId: chain.spec.chainId, genesisHash: (await readGenesis(chain.client)).hash })
+  const genesis = await readGenesis(chain.client)
+  await chain.state.complete({
+    chainId: chain.spec.chainId,
+    genesisHash: genesis.hash,
+    genesisTimeSec: genesis.timestampSec,
+  })
 }
 
 function createKeeper(

@@ -3,6 +3,7 @@
  */
 import type { Hex } from 'viem'
 import { formatAmount } from '../domain/decimal.ts'
+import { assertSucceeded } from './chain-client.ts'
 import { FIAT_DECIMALS, ZERO_ADDRESS } from './contracts.ts'
 import type { DemoLogger } from './logger.ts'
 import type { DemoChain } from './network.ts'
@@ -33,16 +34,29 @@ export function createLivePayer(
   { requests, now, logger }: { requests: DemoRequests; now: () => Date; logger: DemoLogger },
 ): LivePayer {
   const random = createRandom(now().getTime())
+  const lastPaid = new Map<string, Hex>()
   let turn = 0
+
+  /** A payment that fails leaves no event, and would go unnoticed. */
+  async function checkLast({ client, spec }: DemoChain): Promise<void> {
+    const hash = lastPaid.get(spec.name)
+    if (hash === undefined) return
+    await assertSucceeded(client, hash).catch((error: unknown) => {
+      logger.warn({ chain: spec.name, err: error }, 'a payment of the live payer did not go through')
+    })
+  }
+
   return {
     async payOnce() {
       const chain = chains[turn % chains.length]
       if (!chain) throw new RangeError('there is no chain to pay on')
       turn += 1
+      await checkLast(chain)
       const { terms, payment } = planLivePayment(chain, { random, now: now() })
       await requests.create([terms])
       const call = encodePlannedPayment(chain.spec, chain.deployed, payment)
       const hash = await chain.client.send(payment.payer, call, { maxPriorityFeePerGas: chain.spec.tipPerGas })
+      lastPaid.set(chain.spec.name, hash)
       logger.debug({ chain: chain.spec.name, hash }, 'the live payer paid')
       return { terms, hash }
     },

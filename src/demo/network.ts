@@ -8,7 +8,7 @@ import { type Anvil, type AnvilExit, type AnvilOptions, AnvilStartError, startAn
 import { type ChainClient, createChainClient, deployContracts } from './chain-client.ts'
 import { describeChain } from './chain-config.ts'
 import { DEMO_CHAINS, type DemoChainSpec } from './chain-specs.ts'
-import { type ChainStateFolder, openStateFolder } from './chain-state.ts'
+import { type ChainRecord, type ChainStateFolder, openStateFolder } from './chain-state.ts'
 import { type Deployed, planDeployment } from './deployment.ts'
 import { mintsForPeople, supplyPeople } from './funding.ts'
 import type { DemoLogger } from './logger.ts'
@@ -105,7 +105,7 @@ interface StartContext {
 async function startChain(spec: DemoChainSpec, context: StartContext): Promise<DemoChain> {
   const state = await openStateFolder(join(context.folder, spec.name))
   const record = await state.open()
-  const continued = record && (await continueChain(spec, state, record.genesisHash, context.logger))
+  const continued = record && (await continueChain(spec, state, record, context.logger))
   if (continued) return { ...continued, fresh: false, lost: false }
   await state.clear()
   return { ...(await makeChain(spec, state, context.now())), fresh: true, lost: state.existed }
@@ -116,12 +116,12 @@ type RunningChain = Omit<DemoChain, 'fresh' | 'lost'>
 async function continueChain(
   spec: DemoChainSpec,
   state: ChainStateFolder,
-  genesisHash: string,
+  { genesisHash, genesisTimeSec }: ChainRecord,
   logger: DemoLogger,
 ): Promise<RunningChain | undefined> {
   let anvil: Anvil
   try {
-    anvil = await startAnvil({ ...anvilOptions(spec, state), loadFile: state.stateFile })
+    anvil = await startAnvil({ ...anvilOptions(spec, state), genesisTimeSec, loadFile: state.stateFile })
   } catch (error) {
     if (!(error instanceof AnvilStartError) || !error.stateUnreadable) throw error
     logger.warn({ chain: spec.name, err: error }, 'the state of a demo chain cannot be read: it begins anew')

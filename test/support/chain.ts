@@ -17,9 +17,11 @@
  * itself never mines: a transaction that a test sends past these helpers waits for `mine()` either way.
  * Also: setBaseFee, setFeed (make it stale with updatedAtSec), deployToken (a fake USDC), deployLookAlikeProxy,
  * payInOneTransaction (several payments, one hash), reorg (drop the last blocks, keep some transactions), sendAs (any
- * address), allowance, balanceOf, nativeBalance. `rpcUrl` is what code under test is given.
+ * address), allowance, balanceOf, nativeBalance. Code under test is given `config({ name, finalityDepth })`, the chain as a
+ * chains file describes it, or `rpcUrl`. Addresses here are in EIP-55, in `config()` they are canonical (lower case).
  */
 import { type Address, getAddress, type Hex } from 'viem'
+import { describeChain } from '../../src/demo/chain-config.ts'
 import { startAnvil } from '../../src/demo/anvil.ts'
 import {
   assertSucceeded,
@@ -47,6 +49,7 @@ import {
   planDeployment,
   type TokenBehaviour,
 } from '../../src/demo/deployment.ts'
+import type { ChainConfig } from '../../src/domain/chains-file.ts'
 import { convertFiat, type DemoPayment, encodePayment, spenderOf } from '../../src/demo/payment.ts'
 import { toQuantity } from '../../src/demo/rpc.ts'
 
@@ -85,6 +88,8 @@ export interface TestChain {
   tokens: { USDC: TestToken; USDT: TestToken; DAI: TestToken; TAX: TestToken }
   /** Deploys, mints and owns the feeds; not among `wallets`. */
   deployer: Address
+  /** The chain in the words of a chains file. */
+  config(options?: { name?: string; finalityDepth?: number }): ChainConfig
   /** 19 unlocked accounts with 10,000 coins each and no tokens. */
   wallets: readonly [Address, Address, Address, Address, Address, Address, ...Address[]]
   /** Mines blocks, one unless told. @returns the head's number */
@@ -201,6 +206,8 @@ export async function startTestChain(options: TestChainOptions = {}): Promise<Te
     native: deployed.native,
     tokens: Object.fromEntries(deployed.tokens.map((token) => [token.symbol, token])) as TestChain['tokens'],
     deployer,
+    config: ({ name = 'ETHEREUM', finalityDepth = 3 } = {}) =>
+      describeChain({ name, chainId, finalityDepth }, anvil.rpcUrl, deployed),
     wallets: wallets as unknown as TestChain['wallets'],
     async mine({ blocks = 1, ...block } = {}) {
       for (let mined = 1; mined < blocks; mined++) await client.mine()
