@@ -139,6 +139,18 @@ export const reasons = {
     message: 'the request line and headers are larger than {limit} bytes',
     remedy: 'send fewer or shorter headers or query parameters',
   },
+  MALFORMED_REQUEST: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'what came is no HTTP request: {detail}',
+    remedy: 'speak HTTP/1.1, or HTTP/2 with prior knowledge',
+  },
+  REQUEST_TOO_SLOW: {
+    kind: 'TIMEOUT',
+    in: error,
+    message: 'the request did not arrive within {timeoutMs} ms',
+    remedy: 'send it faster, or a smaller one',
+  },
   UNSUPPORTED_CONTENT_TYPE: {
     kind: 'INVALID_INPUT',
     in: error,

@@ -6,6 +6,7 @@ import {
   type Message,
   type MessageInitShape,
 } from '@bufbuild/protobuf'
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import type { Scope } from '../auth/api-key.ts'
 import type { Logger } from '../domain/logger.ts'
 import { type Call, createCall, type IncomingCall, type Messages } from './call.ts'
@@ -81,6 +82,8 @@ export interface CallCoreOptions {
 export interface CallableMethod {
   readonly desc: DescMethod
   readonly path: string
+  /** Whether it changes nothing, so that it may be called by GET. */
+  readonly readsOnly: boolean
   /**
    * Runs a call of a unary method from beginning to end.
    *
@@ -126,6 +129,7 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[], log
   return {
     desc,
     path,
+    readsOnly: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
     async callUnary(incoming) {
       const call = createCall(desc, incoming, logger)
       const message = (await run(call)) as Message

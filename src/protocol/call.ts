@@ -25,6 +25,8 @@ export interface IncomingCall {
   readonly requests?: Messages
   /** Tells once when the caller hangs up before the answer is out. */
   readonly onHangUp: (listener: () => void) => void
+  /** Fires when the call is to end because the process does. Only for streams: other calls are let finish. */
+  readonly stopping?: AbortSignal
 }
 
 /** A call on its way through the core. */
@@ -81,7 +83,8 @@ export function headerOf(headers: IncomingHttpHeaders, name: string): string | n
   return typeof value === 'string' ? value : value.join(', ')
 }
 
-function toHeaders(headers: IncomingHttpHeaders): Headers {
+/** Without the pseudo-headers of HTTP/2. */
+export function toHeaders(headers: IncomingHttpHeaders): Headers {
   const result = new Headers()
   for (const [name, value] of Object.entries(headers)) {
     if (name.startsWith(':') || value === undefined) continue

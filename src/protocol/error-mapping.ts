@@ -39,6 +39,7 @@ const codeOfKind: Readonly<Record<ReasonKind, Code>> = {
 const specialForms: Partial<Record<Reason, WireForm>> = {
   METHOD_NOT_ALLOWED: { code: Code.Unimplemented, httpStatus: 405 },
   NOT_ACCEPTABLE: { code: Code.InvalidArgument, httpStatus: 406 },
+  REQUEST_TOO_SLOW: { code: Code.DeadlineExceeded, httpStatus: 408 },
   BODY_TOO_LARGE: { code: Code.InvalidArgument, httpStatus: 413 },
   UNSUPPORTED_CONTENT_TYPE: { code: Code.InvalidArgument, httpStatus: 415 },
   UNSUPPORTED_CONTENT_ENCODING: { code: Code.InvalidArgument, httpStatus: 415 },
@@ -74,17 +75,12 @@ export function toWaybillError(thrown: unknown, classify: ClassifyFailure): Wayb
 /** What connect raises by itself, while it reads a stream. */
 function fromConnectError(error: ConnectError): WaybillError {
   const options = { cause: error }
-  switch (error.code) {
-    case Code.Canceled:
-      return waybillError('CALL_CANCELLED', {}, options)
-    case Code.InvalidArgument:
-    case Code.ResourceExhausted:
-    case Code.Unimplemented:
-      return waybillError('MALFORMED_BODY', { detail: error.rawMessage }, options)
-    default:
-      return waybillError('INTERNAL', {}, options)
-  }
+  if (error.code === Code.Canceled) return waybillError('CALL_CANCELLED', {}, options)
+  if (codesOfBadInput.has(error.code)) return waybillError('MALFORMED_BODY', { detail: error.rawMessage }, options)
+  return waybillError('INTERNAL', {}, options)
 }
+
+const codesOfBadInput = new Set([Code.InvalidArgument, Code.ResourceExhausted, Code.Unimplemented])
 
 interface Detail {
   readonly desc: DescMessage

@@ -53,7 +53,11 @@ function watch(call: Call, timeoutMs: number | undefined): Watch {
     reject(error)
     call.abort(error)
   }
-  call.incoming.onHangUp(() => end(waybillError('CALL_CANCELLED', {})))
+  const { onHangUp, stopping } = call.incoming
+  onHangUp(() => end(waybillError('CALL_CANCELLED', {})))
+  const stop = () => end(waybillError('SHUTTING_DOWN', {}))
+  if (stopping?.aborted) stop()
+  else stopping?.addEventListener('abort', stop, { once: true })
   let timer: NodeJS.Timeout | undefined
   if (timeoutMs !== undefined) {
     call.deadlineAtMs = Date.now() + timeoutMs
@@ -63,6 +67,7 @@ function watch(call: Call, timeoutMs: number | undefined): Watch {
   const dispose = () => {
     done = true
     clearTimeout(timer)
+    stopping?.removeEventListener('abort', stop)
   }
   return { ended, dispose }
 }

@@ -9,10 +9,11 @@ export const MAX_JSON_DEPTH = 100
 /**
  * Gives a request that could not be decoded its reason.
  *
- * @param input - the request's message, in which the error's field is looked up, so that fields go by their JSON names
+ * @param input - the request's message, in which the error's field is looked up, so that fields go by their JSON names; none
+ *   where the path already names nothing
  */
-export function fromTranscodingError(error: TranscodingError, input: DescMessage): WaybillError {
-  const found = error.field === undefined ? undefined : findField(input, error.field)
+export function fromTranscodingError(error: TranscodingError, input?: DescMessage): WaybillError {
+  const found = error.field === undefined ? undefined : input && findField(input, error.field)
   const field = found?.jsonPath ?? error.field ?? 'the body'
   const options = { cause: error }
   const suggestion = error.suggestion === undefined ? '' : `did you mean "${error.suggestion}"?`
@@ -90,8 +91,8 @@ function whereOf({ message }: TranscodingError): string {
   return message.includes('body') ? 'the body' : 'the URL'
 }
 
-function suggestParameter(input: DescMessage): string {
-  const names = input.fields.map((field) => field.jsonName)
+function suggestParameter(input: DescMessage | undefined): string {
+  const names = input?.fields.map((field) => field.jsonName) ?? []
   return names.length === 0
     ? 'remove it'
     : `use one of: ${names.slice(0, 12).join(', ')}${names.length > 12 ? ', …' : ''}`

@@ -9,7 +9,7 @@ import type { Route, RoutesAnswer, RoutesQuestion } from '../domain/route.ts'
 import { accountOf, type ServiceHandlers } from './call-context.ts'
 
 /** Finds the routes of a request; the routing room does. */
-type FindRoutes = (
+export type FindRoutes = (
   account: Account,
   question: RoutesQuestion,
   options: { readonly signal: AbortSignal; readonly deadlineAtMs?: number },

@@ -34,7 +34,7 @@ function checkOf(desc: DescMessage): (message: Message, path: string) => void {
       throw unknownField(where, `number ${unknown.no} of ${desc.typeName}`)
     }
     fields ??= desc.fields.flatMap((field) => checkOfField(field) ?? [])
-    for (const checkField of fields) checkField(message as unknown as Properties, path)
+    for (const checkField of fields) checkField(message as object as Properties, path)
   }
   checks.set(desc, check)
   return check

@@ -1,0 +1,242 @@
+import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import { constants, type ServerHttp2Stream } from 'node:http2'
+import type { Readable } from 'node:stream'
+import { waybillError } from '../errors.ts'
+
+/** What is sent in a header. Names are in lower case. */
+export type HeaderFields = Record<string, string>
+
+/** A whole answer. */
+export interface WholeAnswer {
+  readonly status: number
+  readonly headers: HeaderFields
+  readonly body?: Uint8Array | string | undefined
+  readonly trailers?: HeaderFields | undefined
+}
+
+/** An answer that is sent piece by piece. */
+export interface AnswerWriter {
+  /** Resolves when more may be written; rejects when the other side is gone. */
+  readonly write: (chunk: Uint8Array) => Promise<void>
+  readonly end: (trailers?: HeaderFields) => void
+}
+
+/** One HTTP request and its answer, over HTTP/1.1 or HTTP/2 alike. */
+export interface Exchange {
+  readonly httpVersion: '1.1' | '2'
+  readonly method: string
+  /** The request target without the query, as it was sent. */
+  readonly rawPath: string
+  /** The query without its question mark, as it was sent; empty for none. */
+  readonly rawQuery: string
+  readonly headers: IncomingHttpHeaders
+  /** The host that was asked, with its port; empty when none was named. */
+  readonly authority: string
+  /** Whether a body may follow. */
+  readonly hasBody: boolean
+  readonly body: Readable
+  /** Fires at most once: when the other side is gone before the answer is out, also when that was before the listener came. */
+  readonly onHangUp: (listener: () => void) => void
+  /** Sends an answer. Does nothing when the other side is gone or an answer was sent already. */
+  readonly send: (answer: WholeAnswer) => void
+  /** Begins an answer. */
+  readonly begin: (status: number, headers: HeaderFields) => AnswerWriter
+}
+
+/** Splits a request target. Proxies may send it absolute: `http://host/path?query`. */
+export function splitTarget(target: string): { readonly rawPath: string; readonly rawQuery: string } {
+  const local = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
+  const fragment = local.indexOf('#')
+  const whole = fragment < 0 ? local : local.slice(0, fragment)
+  const question = whole.indexOf('?')
+  if (question < 0) return { rawPath: whole === '' ? '/' : whole, rawQuery: '' }
+  return { rawPath: question === 0 ? '/' : whole.slice(0, question), rawQuery: whole.slice(question + 1) }
+}
+
+/**
+ * Reads a whole body.
+ *
+ * @throws WaybillError BODY_TOO_LARGE before more than `maxBytes` were taken, CALL_CANCELLED when the body breaks off
+ */
+export function readBody({ hasBody, headers, body }: Exchange, maxBytes: number): Promise<Uint8Array> {
+  if (!hasBody) return Promise.resolve(new Uint8Array())
+  if (Number(headers['content-length']) > maxBytes) {
+    return Promise.reject(waybillError('BODY_TOO_LARGE', { limit: maxBytes }))
+  }
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
+  const chunks: Uint8Array[] = []
+  let length = 0
+  const onData = (chunk: Uint8Array) => {
+    length += chunk.length
+    if (length <= maxBytes) {
+      chunks.push(chunk)
+      return
+    }
+    body.off('data', onData)
+    body.pause()
+    reject(waybillError('BODY_TOO_LARGE', { limit: maxBytes }))
+  }
+  const breakOff = (cause?: Error) => reject(waybillError('CALL_CANCELLED', {}, cause && { cause }))
+  body.on('data', onData)
+  body.once('end', () => resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)))
+  body.once('error', breakOff)
+  body.once('close', () => breakOff())
+  return promise
+}
+
+/** @param isStopping - whether the connection is to be closed after the answer */
+export function http1Exchange(request: IncomingMessage, response: ServerResponse, isStopping: () => boolean): Exchange {
+  const { headers } = request
+  const hangUp = hangUpSignal()
+  response.once('close', () => {
+    if (!response.writableFinished) hangUp.fire()
+  })
+  request.on('error', () => {})
+  response.on('error', () => {})
+  const prepare = (status: number, fields: HeaderFields, trailers?: HeaderFields) => {
+    if (isStopping()) fields.connection = 'close'
+    if (trailers !== undefined) fields.trailer = Object.keys(trailers).join(', ')
+    response.writeHead(status, fields)
+  }
+  return {
+    httpVersion: '1.1',
+    method: request.method ?? '',
+    ...splitTarget(request.url ?? '/'),
+    headers,
+    authority: headers.host ?? '',
+    hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
+    body: request,
+    onHangUp: hangUp.listen,
+    send({ status, headers, body, trailers }) {
+      if (response.headersSent || response.destroyed) return
+      const fields = { ...headers }
+      // With trailers the body goes out in chunks.
+      if (trailers === undefined) setLength(fields, status, body)
+      prepare(status, fields, trailers)
+      if (trailers !== undefined) {
+        if (body !== undefined && body.length > 0) response.write(body)
+        response.addTrailers(trailers)
+        response.end()
+      } else response.end(body)
+    },
+    begin(status, headers) {
+      prepare(status, { ...headers })
+      response.flushHeaders()
+      return {
+        write: (chunk) => writeTo(response, chunk),
+        end(trailers) {
+          if (trailers !== undefined) response.addTrailers(trailers)
+          response.end()
+        },
+      }
+    },
+  }
+}
+
+export function http2Exchange(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  endsWithHeaders: boolean,
+): Exchange {
+  const method = pseudo(headers, ':method')
+  const hangUp = hangUpSignal()
+  let answered = false
+  stream.once('close', () => {
+    if (!answered || !stream.writableFinished) hangUp.fire()
+  })
+  stream.on('error', () => {})
+  // A body that nobody is going to read any more is refused, or it would hold the stream open.
+  stream.once('finish', () => {
+    if (!stream.readableEnded && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
+  })
+  return {
+    httpVersion: '2',
+    method,
+    ...splitTarget(pseudo(headers, ':path')),
+    headers,
+    authority: pseudo(headers, ':authority') || (headers.host ?? ''),
+    hasBody: !endsWithHeaders,
+    body: stream,
+    onHangUp: hangUp.listen,
+    send({ status, headers, body, trailers }) {
+      if (answered || stream.destroyed || stream.closed) return
+      answered = true
+      const fields: Record<string, string | number> = { ':status': status, ...headers }
+      if (trailers !== undefined) {
+        stream.respond(fields, { waitForTrailers: true })
+        stream.once('wantTrailers', () => stream.sendTrailers(trailers))
+        stream.end(body)
+        return
+      }
+      setLength(fields, status, body)
+      const isBare = method === 'HEAD' || body === undefined || body.length === 0
+      stream.respond(fields, { endStream: isBare })
+      if (!isBare) stream.end(body)
+    },
+    begin(status, headers) {
+      if (stream.destroyed || stream.closed) return goneWriter
+      answered = true
+      let trailers: HeaderFields | undefined
+      stream.respond({ ':status': status, ...headers }, { waitForTrailers: true })
+      stream.once('wantTrailers', () => (trailers === undefined ? stream.close() : stream.sendTrailers(trailers)))
+      return {
+        write: (chunk) => writeTo(stream, chunk),
+        end(last) {
+          trailers = last
+          stream.end()
+        },
+      }
+    },
+  }
+}
+
+function setLength(
+  fields: Record<string, string | number>,
+  status: number,
+  body: Uint8Array | string | undefined,
+): void {
+  if (status === 204 || status === 304) return
+  fields['content-length'] ??= body === undefined ? '0' : String(Buffer.byteLength(body))
+}
+
+const goneWriter: AnswerWriter = {
+  write: () => Promise.reject(waybillError('CALL_CANCELLED', {})),
+  end() {},
+}
+
+function pseudo(headers: IncomingHttpHeaders, name: string): string {
+  const value = headers[name]
+  return typeof value === 'string' ? value : ''
+}
+
+function hangUpSignal() {
+  let fired = false
+  let listeners: (() => void)[] = []
+  return {
+    fire: () => {
+      fired = true
+      for (const listener of listeners) listener()
+      listeners = []
+    },
+    listen: (listener: () => void) => {
+      if (fired) listener()
+      else listeners.push(listener)
+    },
+  }
+}
+
+async function writeTo(stream: ServerResponse | ServerHttp2Stream, chunk: Uint8Array): Promise<void> {
+  if (stream.destroyed) throw waybillError('CALL_CANCELLED', {})
+  if (stream.write(chunk)) return
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const onDrain = () => resolve()
+  const onClose = () => reject(waybillError('CALL_CANCELLED', {}))
+  stream.once('drain', onDrain)
+  stream.once('close', onClose)
+  try {
+    await promise
+  } finally {
+    stream.off('drain', onDrain)
+    stream.off('close', onClose)
+  }
+}

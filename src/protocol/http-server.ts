@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto'
+import type { Logger } from '../domain/logger.ts'
+import { WaybillError, waybillError } from '../errors.ts'
+import { headerOf } from './call.ts'
+import type { CallableMethod } from './call-core.ts'
+import { type CorsPolicy, preflightHeaders } from './cors.ts'
+import { codeName, toWaybillError, wireFormOf } from './error-mapping.ts'
+import type { Exchange, HeaderFields } from './exchange.ts'
+import { type Inbound, sendHttpError } from './http-answer.ts'
+import { logOutcome } from './log-calls.ts'
+import {
+  type ConnectUnaryServer,
+  isConnectGet,
+  readConnectFormat,
+  readConnectGet,
+  readConnectPost,
+} from './serve-connect.ts'
+import { type GrpcUnaryServer, readGrpcForm, sendGrpcError } from './serve-grpc.ts'
+import type { RestServer } from './serve-rest.ts'
+import { isStreamContentType, type StreamServer } from './serve-streams.ts'
+
+/** A method and the servers of its protocols: unary methods have two, streams one. */
+export type RpcEndpoint =
+  | {
+      readonly kind: 'unary'
+      readonly method: CallableMethod
+      readonly grpc: GrpcUnaryServer
+      readonly connect: ConnectUnaryServer
+    }
+  | { readonly kind: 'stream'; readonly method: CallableMethod; readonly stream: StreamServer }
+
+export interface HttpServerOptions {
+  readonly rest: RestServer
+  /** By path. */
+  readonly endpoints: ReadonlyMap<string, RpcEndpoint>
+  readonly logger: Logger
+  /** Whether this process can answer; nothing of the reason goes out. */
+  readonly isReady: () => Promise<boolean>
+  readonly cors: CorsPolicy
+  /** Which hosts may be asked for, by `Host` or `:authority`; all by default. */
+  readonly isHostAllowed: (authority: string) => boolean
+  /** What every answer carries beside the rest. */
+  readonly extraHeaders: HeaderFields
+}
+
+/** Answers every request of the port. Never rejects. */
+export type RequestHandler = (exchange: Exchange) => Promise<void>
+
+export function createRequestHandler(options: HttpServerOptions): RequestHandler {
+  const { rest, endpoints, logger } = options
+
+  async function answer(inbound: Inbound): Promise<void> {
+    const { exchange } = inbound
+    if (!options.isHostAllowed(exchange.authority)) {
+      throw waybillError('HOST_NOT_ALLOWED', { value: exchange.authority })
+    }
+    const endpoint = endpoints.get(exchange.rawPath)
+    if (exchange.method === 'OPTIONS') return sendOptions(inbound, endpoint)
+    if (healthPaths.has(exchange.rawPath)) return sendHealth(inbound, options.isReady)
+    if (endpoint !== undefined) return serveRpc(inbound, endpoint)
+    if (isGrpc(exchange)) throw waybillError('METHOD_NOT_FOUND', { path: exchange.rawPath })
+    return rest.serve(inbound)
+  }
+
+  function sendOptions({ exchange, commonHeaders }: Inbound, endpoint: RpcEndpoint | undefined): void {
+    const allow = methodsOf(exchange.rawPath, endpoint)
+    if (allow.length === 0 && exchange.rawPath !== '*')
+      throw waybillError('ROUTE_NOT_FOUND', { path: exchange.rawPath })
+    const preflight = preflightHeaders(options.cors, exchange.headers, allow)
+    exchange.send({ status: 204, headers: { ...commonHeaders, ...preflight, allow: allow.join(', ') } })
+  }
+
+  function methodsOf(rawPath: string, endpoint: RpcEndpoint | undefined): readonly string[] {
+    if (endpoint !== undefined) return rpcMethods(endpoint)
+    return healthPaths.has(rawPath) ? healthMethods : rest.allowedMethods(rawPath)
+  }
+
+  return async (exchange) => {
+    const startMs = performance.now()
+    const requestId = requestIdOf(exchange)
+    const corsHeaders = options.cors.headersFor(headerOf(exchange.headers, 'origin'))
+    const commonHeaders = {
+      'x-request-id': requestId,
+      'cache-control': 'private',
+      vary: options.cors.vary,
+      ...corsHeaders,
+      ...options.extraHeaders,
+    }
+    const inbound: Inbound = { exchange, requestId, commonHeaders }
+    try {
+      await answer(inbound)
+    } catch (thrown) {
+      // Not a call, or one whose answer could not be written: the core has no line of it.
+      const error = toWaybillError(thrown, () => undefined)
+      const fields = {
+        requestId,
+        httpMethod: exchange.method,
+        path: exchange.rawPath.slice(0, 200),
+        code: codeName(wireFormOf(error.reason).code),
+        reason: error.reason,
+        durationMs: Math.round((performance.now() - startMs) * 100) / 100,
+      }
+      logOutcome(logger, fields, error, 'request')
+      sendError(inbound, error)
+    }
+  }
+}
+
+/** Request ids that callers may choose: what can stand in logs and headers without harm. */
+const saneRequestId = /^[\w.:/+=@-]{1,128}$/
+
+function requestIdOf({ headers }: Exchange): string {
+  const sent = headers['x-request-id']
+  return typeof sent === 'string' && saneRequestId.test(sent) ? sent : randomUUID()
+}
+
+function isGrpc({ headers }: Exchange): boolean {
+  return readGrpcForm(headers['content-type'] ?? '') !== undefined
+}
+
+/** In the form that the caller will understand. */
+function sendError(inbound: Inbound, error: WaybillError): void {
+  const form = readGrpcForm(inbound.exchange.headers['content-type'] ?? '')
+  if (form === undefined) sendHttpError(inbound, error)
+  else sendGrpcError(inbound, form, error)
+}
+
+async function serveRpc(inbound: Inbound, endpoint: RpcEndpoint): Promise<void> {
+  const { exchange } = inbound
+  const contentType = exchange.headers['content-type'] ?? ''
+  if (endpoint.kind === 'unary' && isConnectGet(exchange, endpoint.method)) {
+    return endpoint.connect(inbound, readConnectGet(exchange))
+  }
+  if (exchange.method !== 'POST') {
+    throw waybillError('METHOD_NOT_ALLOWED', {
+      method: exchange.method,
+      path: exchange.rawPath,
+      allow: rpcMethods(endpoint).join(', '),
+    })
+  }
+  if (endpoint.kind === 'stream') {
+    if (!isStreamContentType(contentType)) throw unsupportedContentType(contentType, streamTypes)
+    return endpoint.stream(inbound)
+  }
+  const form = readGrpcForm(contentType)
+  if (form !== undefined) return endpoint.grpc(inbound, form)
+  const format = readConnectFormat(contentType)
+  if (format !== undefined) return endpoint.connect(inbound, readConnectPost(exchange, format))
+  throw unsupportedContentType(contentType, unaryTypes)
+}
+
+const unaryTypes = 'application/json, application/proto, application/grpc or application/grpc-web'
+const streamTypes = 'application/connect+json, application/connect+proto, application/grpc or application/grpc-web'
+
+function unsupportedContentType(value: string, expected: string): WaybillError {
+  return waybillError('UNSUPPORTED_CONTENT_TYPE', { value, expected })
+}
+
+function rpcMethods({ kind, method }: RpcEndpoint): readonly string[] {
+  const readsOnly = kind === 'unary' && method.readsOnly
+  return readsOnly ? ['GET', 'HEAD', 'OPTIONS', 'POST'] : ['OPTIONS', 'POST']
+}
+
+const healthPaths = new Set(['/healthz', '/readyz'])
+const healthMethods = ['GET', 'HEAD', 'OPTIONS']
+
+async function sendHealth({ exchange, commonHeaders }: Inbound, isReady: () => Promise<boolean>): Promise<void> {
+  if (exchange.method !== 'GET' && exchange.method !== 'HEAD') {
+    const { method, rawPath: path } = exchange
+    throw waybillError('METHOD_NOT_ALLOWED', { method, path, allow: healthMethods.join(', ') })
+  }
+  const isGood = exchange.rawPath === '/healthz' || (await isReady())
+  exchange.send({
+    status: isGood ? 200 : 503,
+    headers: { ...commonHeaders, 'cache-control': 'no-store', 'content-type': 'application/json' },
+    body: JSON.stringify({ status: isGood ? 'ok' : 'unavailable' }),
+  })
+}

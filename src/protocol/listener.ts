@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer as createHttpServer, type Server as HttpServer, STATUS_CODES } from 'node:http'
+import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Logger } from '../domain/logger.ts'
+import { type WaybillError, waybillError } from '../errors.ts'
+import { codeName, httpErrorBody, wireFormOf } from './error-mapping.ts'
+import { http1Exchange, http2Exchange } from './exchange.ts'
+import type { RequestHandler } from './http-server.ts'
+
+/** Bounds on what a connection may cost before and around its calls. */
+export interface ConnectionLimits {
+  /** Request line and headers together. */
+  readonly maxHeaderBytes: number
+  /** From the connection to its first bytes, and to the end of the headers. */
+  readonly headersTimeoutMs: number
+  /** From the first byte of an HTTP/1.1 request to its last. Over HTTP/2 the deadline of the call bounds its body. */
+  readonly requestTimeoutMs: number
+  /** Without any byte in either direction, in the middle of a request as well. */
+  readonly idleTimeoutMs: number
+  /** At once on one HTTP/2 connection. */
+  readonly maxStreams: number
+}
+
+export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
+  maxHeaderBytes: 64 * 1024,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 60_000,
+  idleTimeoutMs: 120_000,
+  maxStreams: 256,
+}
+
+export interface ListenerOptions {
+  readonly host: string
+  /** 0 for any that is free. */
+  readonly port: number
+  readonly handle: RequestHandler
+  readonly limits: ConnectionLimits
+  readonly logger: Logger
+  /** Fired by stop, before anything is closed. */
+  readonly stopping: AbortController
+}
+
+export interface Listener {
+  readonly host: string
+  readonly port: number
+  /** `http://127.0.0.1:8080` */
+  readonly url: string
+  /**
+   * Stops: no new connection, no new request; what is in flight gets its answer; what is left after the grace period is cut
+   * off. Resolves when every connection is closed. May be called again.
+   */
+  readonly stop: (options: { readonly graceMs: number }) => Promise<void>
+}
+
+/**
+ * Listens on one plaintext port for HTTP/1.1 and HTTP/2 with prior knowledge. The first four bytes tell which: no HTTP/1.1
+ * request begins with `PRI `.
+ *
+ * @throws Error of node:net when the port cannot be had
+ */
+export async function startListener(options: ListenerOptions): Promise<Listener> {
+  const { limits, stopping } = options
+  const http1 = createHttp1(options)
+  const http2 = createHttp2(options)
+  const sessions = new Set<ServerHttp2Session>()
+  http2.on('session', (session) => {
+    sessions.add(session)
+    session.once('close', () => sessions.delete(session))
+    if (stopping.signal.aborted) session.close()
+  })
+
+  const sockets = new Set<Socket>()
+  /** Connections that have not said yet what they speak. */
+  const undecided = new Set<Socket>()
+  const port = createNetServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    sockets.add(socket)
+    undecided.add(socket)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      undecided.delete(socket)
+    })
+    decideProtocol(socket, limits.headersTimeoutMs, (protocol) => {
+      undecided.delete(socket)
+      const server = protocol === 'http2' ? http2 : http1
+      server.emit('connection', socket)
+    })
+  })
+  port.listen(options.port, options.host)
+  await once(port, 'listening')
+  const address = port.address() as AddressInfo
+
+  async function stop(graceMs: number): Promise<void> {
+    stopping.abort()
+    port.close()
+    for (const socket of undecided) socket.destroy()
+    for (const session of sessions) session.close()
+    http1.closeIdleConnections()
+    const timer = setTimeout(() => destroyAll(sockets), graceMs)
+    await Promise.all([...sockets].map((socket) => new Promise((resolve) => socket.once('close', resolve))))
+    clearTimeout(timer)
+    // Never listened, so this only ends its timers.
+    http1.close(() => {})
+  }
+
+  let stopped: Promise<void> | undefined
+  return {
+    host: address.address,
+    port: address.port,
+    url: `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`,
+    stop({ graceMs }) {
+      stopped ??= stop(graceMs)
+      return stopped
+    },
+  }
+}
+
+function destroyAll(sockets: ReadonlySet<Socket>): void {
+  for (const socket of sockets) socket.destroy()
+}
+
+const HTTP2_START = Buffer.from('PRI ')
+
+/** Waits for as many bytes as tell the protocol, puts them back and calls back; gives up after `timeoutMs`. */
+function decideProtocol(socket: Socket, timeoutMs: number, decided: (protocol: 'http1' | 'http2') => void): void {
+  const timer = setTimeout(() => socket.destroy(), timeoutMs)
+  const giveUp = () => socket.destroy()
+  socket.on('error', giveUp)
+  socket.once('close', () => clearTimeout(timer))
+  let seen = Buffer.alloc(0)
+  const onReadable = () => {
+    const chunk = socket.read() as Buffer | null
+    if (chunk !== null) seen = Buffer.concat([seen, chunk])
+    const protocol = protocolOf(seen)
+    if (protocol === undefined) return
+    clearTimeout(timer)
+    socket.off('readable', onReadable)
+    socket.off('end', giveUp)
+    socket.off('error', giveUp)
+    socket.unshift(seen)
+    decided(protocol)
+  }
+  socket.on('readable', onReadable)
+  socket.on('end', giveUp)
+}
+
+function protocolOf(seen: Buffer): 'http1' | 'http2' | undefined {
+  const start = seen.subarray(0, HTTP2_START.length)
+  if (!HTTP2_START.subarray(0, start.length).equals(start)) return 'http1'
+  return start.length === HTTP2_START.length ? 'http2' : undefined
+}
+
+function createHttp1({ handle, limits, logger, stopping }: ListenerOptions): HttpServer {
+  const server = createHttpServer({
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
+    keepAliveTimeout: limits.idleTimeoutMs,
+    // A host is asked for by what wants one, not by the parser, which would answer in words of its own.
+    requireHostHeader: false,
+  })
+  server.timeout = limits.idleTimeoutMs
+  server.on('request', (request, response) => {
+    response.once('close', () => {
+      if (stopping.signal.aborted) request.socket.end()
+    })
+    void handle(http1Exchange(request, response, () => stopping.signal.aborted))
+  })
+  server.on('clientError', (error, socket) => refuse(error, socket, { limits, logger }))
+  // Its timeouts are enforced from here on; they would never be, since it does not listen itself.
+  server.emit('listening')
+  return server
+}
+
+function createHttp2({ handle, limits }: ListenerOptions): Http2Server {
+  const server = createHttp2Server({
+    settings: { maxConcurrentStreams: limits.maxStreams, maxHeaderListSize: limits.maxHeaderBytes, enablePush: false },
+    unknownProtocolTimeout: limits.headersTimeoutMs,
+  })
+  server.on('stream', (stream, headers, flags) => {
+    void handle(http2Exchange(stream, headers, (flags & END_STREAM) !== 0))
+  })
+  server.on('session', (session) => {
+    session.setTimeout(limits.idleTimeoutMs, () => session.close())
+    session.on('error', () => {})
+  })
+  server.on('sessionError', () => {})
+  return server
+}
+
+/** NGHTTP2_FLAG_END_STREAM */
+const END_STREAM = 0x1
+
+/** Answers what is no request, as far as the socket still takes an answer. */
+function refuse(
+  error: Error & { readonly code?: string },
+  socket: Duplex,
+  { limits, logger }: Pick<ListenerOptions, 'limits' | 'logger'>,
+): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const reason = reasonOf(error, limits)
+  const { code, httpStatus: status } = wireFormOf(reason.reason)
+  const requestId = randomUUID()
+  const body = httpErrorBody(reason)
+  logger.info({ requestId, code: codeName(code), reason: reason.reason, detail: error.code }, 'request')
+  socket.end(
+    [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+      'content-type: application/json',
+      `content-length: ${Buffer.byteLength(body)}`,
+      `x-request-id: ${requestId}`,
+      'cache-control: private',
+      'connection: close',
+      '',
+      body,
+    ].join('\r\n'),
+  )
+}
+
+function reasonOf(
+  error: { readonly code?: string; readonly reason?: unknown },
+  limits: ConnectionLimits,
+): WaybillError {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return waybillError('HEADERS_TOO_LARGE', { limit: limits.maxHeaderBytes })
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return waybillError('REQUEST_TOO_SLOW', { timeoutMs: limits.requestTimeoutMs })
+  }
+  return waybillError('MALFORMED_REQUEST', {
+    detail: typeof error.reason === 'string' ? error.reason : 'it cannot be read',
+  })
+}

@@ -1,0 +1,34 @@
+import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
+import { RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
+import { RoutesService } from '../../gen/payments/v1/routes_service_pb.js'
+import type { Requests } from '../requests/requests.ts'
+import { type ServedService, serveService } from './call-core.ts'
+import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'
+import { createRequestsHandlers } from './requests-handler.ts'
+import { createRoutesHandlers, type FindRoutes } from './routes-handler.ts'
+
+/** What the rooms do for the services of `payments.v1`. */
+export interface PaymentsCalls {
+  readonly findRoutes: FindRoutes
+  readonly payments: PaymentSearchCalls
+  readonly requests: Requests
+}
+
+/** Fields of `payments.v1` that move with every block without the resource having changed. */
+export const VOLATILE_FIELDS = ['confirmations', 'asOf'] as const
+
+/** The services of `payments.v1`, with the scope that each method asks of a key. */
+export function createPaymentsServices({ findRoutes, payments, requests }: PaymentsCalls): readonly ServedService[] {
+  return [
+    serveService(RoutesService, createRoutesHandlers({ findRoutes }), { getPaymentRoutes: 'routes:read' }),
+    serveService(PaymentSearchService, createPaymentSearchHandlers(payments), {
+      searchPayments: 'payments:read',
+      getPayment: 'payments:read',
+    }),
+    serveService(RequestsService, createRequestsHandlers(requests), {
+      createPaymentRequest: 'requests:write',
+      getPaymentRequest: 'requests:read',
+      listPaymentRequests: 'requests:read',
+    }),
+  ]
+}

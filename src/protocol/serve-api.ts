@@ -1,0 +1,118 @@
+import { type DescField, type DescMethod, getOption, hasOption } from '@bufbuild/protobuf'
+import { http } from '../../gen/google/api/annotations_pb.js'
+import { comma_separated } from '../../gen/payments/v1/options_pb.js'
+import type { Logger } from '../domain/logger.ts'
+import { compileRoutes } from '../transcoding/transcoder.ts'
+import { type CallableMethod, createCallCore, type ServedService } from './call-core.ts'
+import { createCorsPolicy } from './cors.ts'
+import type { ClassifyFailure } from './error-mapping.ts'
+import { createHealthService } from './health-service.ts'
+import { createRequestHandler, type RpcEndpoint } from './http-server.ts'
+import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS, type Listener, startListener } from './listener.ts'
+import { createReflectionServices } from './reflection-service.ts'
+import type { Authenticate } from './require-caller.ts'
+import { createConnectUnaryServer } from './serve-connect.ts'
+import { createGrpcUnaryServer } from './serve-grpc.ts'
+import { createRestServer } from './serve-rest.ts'
+import { createStreamServer } from './serve-streams.ts'
+import { createValidate } from './validation.ts'
+
+export interface ApiOptions {
+  readonly host: string
+  /** 0 for any that is free. */
+  readonly port: number
+  readonly services: readonly ServedService[]
+  readonly authenticate: Authenticate
+  readonly logger: Logger
+  /** Whether the process can answer: database reachable and migrated. A rejection counts as no, and is logged. */
+  readonly ready: () => Promise<boolean>
+  /** Recognises failures of the database; what it does not know is INTERNAL. */
+  readonly classify?: ClassifyFailure
+  /** Pages of which origins may call; none by default. */
+  readonly corsOrigins?: readonly string[]
+  /** Hosts that may be asked for; all by default. */
+  readonly isHostAllowed?: (authority: string) => boolean
+  /** What every answer carries in its header. */
+  readonly extraHeaders?: Readonly<Record<string, string>>
+  /** JSON names of fields that move without the resource having changed. */
+  readonly volatileFields?: readonly string[]
+  readonly limits?: Partial<ApiLimits>
+}
+
+export interface ApiLimits extends ConnectionLimits {
+  /** Of a request, compressed or not. */
+  readonly maxBodyBytes: number
+  /** How long a unary call may take; also the deadline of those who name none. */
+  readonly maxCallMs: number
+  /** Answers from this size on are compressed for those who take it. */
+  readonly compressMinBytes: number
+}
+
+const DEFAULT_LIMITS: ApiLimits = {
+  ...DEFAULT_CONNECTION_LIMITS,
+  maxBodyBytes: 4 * 1024 * 1024,
+  maxCallMs: 30_000,
+  compressMinBytes: 16 * 1024,
+}
+
+/**
+ * Serves services on one port by gRPC, gRPC-Web, Connect and plain JSON over HTTP, with health and reflection beside them.
+ *
+ * @throws DuplicateRouteError, InvalidHttpRuleError when the definitions do not fit together; Error when the port is taken
+ */
+export async function serveApi(options: ApiOptions): Promise<Listener> {
+  const { logger } = options
+  const limits = { ...DEFAULT_LIMITS, ...options.limits }
+  const stopping = new AbortController()
+  const isReady = () => askReady(options.ready, stopping.signal, logger)
+
+  const descriptors = options.services.map(({ service }) => service)
+  const health = createHealthService(descriptors, isReady)
+  const services = [...options.services, health, ...createReflectionServices([...descriptors, health.service])]
+  const methods = createCallCore({
+    services,
+    authenticate: options.authenticate,
+    validate: createValidate(),
+    classify: options.classify ?? (() => undefined),
+    logger,
+    maxCallMs: limits.maxCallMs,
+  })
+  const transcoder = compileRoutes(descriptors, { httpRule: httpRuleOf, isCommaSeparated })
+  const rest = createRestServer({ transcoder, methods, ...limits, volatileFields: options.volatileFields ?? [] })
+  const handle = createRequestHandler({
+    rest,
+    endpoints: new Map([...methods.values()].map((method) => [method.path, createEndpoint(method, limits, stopping)])),
+    logger,
+    isReady,
+    cors: createCorsPolicy(options.corsOrigins ?? []),
+    isHostAllowed: options.isHostAllowed ?? (() => true),
+    extraHeaders: { ...options.extraHeaders },
+  })
+  return startListener({ host: options.host, port: options.port, handle, limits, logger, stopping })
+}
+
+function createEndpoint(method: CallableMethod, limits: ApiLimits, { signal: stopping }: AbortController): RpcEndpoint {
+  if (method.desc.methodKind !== 'unary') {
+    return { kind: 'stream', method, stream: createStreamServer(method, { ...limits, stopping }) }
+  }
+  const grpc = createGrpcUnaryServer(method, limits)
+  return { kind: 'unary', method, grpc, connect: createConnectUnaryServer(method, limits) }
+}
+
+async function askReady(ready: () => Promise<boolean>, stopping: AbortSignal, logger: Logger): Promise<boolean> {
+  if (stopping.aborted) return false
+  try {
+    return await ready()
+  } catch (err) {
+    logger.warn({ err }, 'not ready')
+    return false
+  }
+}
+
+function httpRuleOf(method: DescMethod) {
+  return hasOption(method, http) ? getOption(method, http) : undefined
+}
+
+function isCommaSeparated(field: DescField): boolean {
+  return getOption(field, comma_separated)
+}

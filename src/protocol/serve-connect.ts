@@ -1,0 +1,135 @@
+import { toBinary } from '@bufbuild/protobuf'
+import { WaybillError, waybillError } from '../errors.ts'
+import { createJsonSerializers } from '../transcoding/json-serializer.ts'
+import { decodeQueryComponent } from '../transcoding/percent-decoding.ts'
+import type { CallableMethod } from './call-core.ts'
+import { connectErrorBody, wireFormOf } from './error-mapping.ts'
+import { type Exchange, type HeaderFields, readBody } from './exchange.ts'
+import { encodeBody, errorHeaders, type Inbound } from './http-answer.ts'
+import { readConnectTimeout } from './read-timeout.ts'
+import { decodeContent } from './request-body.ts'
+import { compileDecoder, type MessageFormat } from './request-decoder.ts'
+import type { UnaryOptions } from './serve-grpc.ts'
+
+const contentTypePattern = /^application\/(?:(proto)|json\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?)$/i
+
+/** Reads the Content-Type of a unary call of Connect; undefined when it is none. */
+export function readConnectFormat(contentType: string): MessageFormat | undefined {
+  const match = contentTypePattern.exec(contentType)
+  if (match === null) return undefined
+  return match[1] === undefined ? 'json' : 'binary'
+}
+
+/** Serves a unary method to Connect, by POST or, where it has no side effects, by GET. */
+export type ConnectUnaryServer = (inbound: Inbound, asked: ConnectRequest) => Promise<void>
+
+/** How a call was written. */
+export interface ConnectRequest {
+  readonly format: MessageFormat
+  readonly readBytes: (maxBytes: number) => Promise<Uint8Array>
+}
+
+export function createConnectUnaryServer(method: CallableMethod, options: UnaryOptions): ConnectUnaryServer {
+  const { input, output } = method.desc
+  const { maxBodyBytes, compressMinBytes } = options
+  const decode = compileDecoder(input)
+  const toJson = createJsonSerializers().ofMessage(output)
+
+  return async (inbound, { format, readBytes }) => {
+    const { exchange, requestId, commonHeaders } = inbound
+    try {
+      const { message, header } = await method.callUnary({
+        protocol: 'connect',
+        requestId,
+        headers: exchange.headers,
+        readTimeoutMs: () => readConnectTimeout(exchange.headers),
+        readRequest: async () => decode(await readBytes(maxBodyBytes), format),
+        onHangUp: exchange.onHangUp,
+      })
+      const whole = format === 'json' ? toJson(message) : toBinary(output, message)
+      const { body, headers } = await encodeBody(
+        whole,
+        exchange.headers['accept-encoding']?.toString(),
+        compressMinBytes,
+      )
+      const contentType = format === 'json' ? 'application/json' : 'application/proto'
+      const fields: HeaderFields = { ...commonHeaders, ...(header && Object.fromEntries(header)), ...headers }
+      exchange.send({ status: 200, headers: { ...fields, 'content-type': contentType }, body })
+    } catch (error) {
+      if (!(error instanceof WaybillError)) throw error
+      sendConnectError(inbound, error)
+    }
+  }
+}
+
+/** A call by POST: the message is the body. */
+export function readConnectPost(exchange: Exchange, format: MessageFormat): ConnectRequest {
+  const { headers } = exchange
+  return {
+    format,
+    async readBytes(maxBytes) {
+      const version = headers['connect-protocol-version']
+      if (version !== undefined && version !== '1') throw unknownVersion('connect-protocol-version', String(version))
+      return decodeContent(await readBody(exchange, maxBytes), headers['content-encoding'], maxBytes)
+    },
+  }
+}
+
+/** Whether a request is a call by GET: a read, with the message in the query. */
+export function isConnectGet({ method }: Exchange, { readsOnly }: CallableMethod): boolean {
+  return readsOnly && (method === 'GET' || method === 'HEAD')
+}
+
+/** A call by GET. What is wrong with its query shows when it is read, after the caller is known. */
+export function readConnectGet({ rawQuery }: Exchange): ConnectRequest {
+  const encoding = /(?:^|&)encoding=([^&]*)/.exec(rawQuery)?.[1]
+  return {
+    format: encoding === 'proto' ? 'binary' : 'json',
+    async readBytes(maxBytes) {
+      const parameters = readParameters(rawQuery)
+      const version = parameters.get('connect')
+      if (version !== undefined && version !== 'v1') throw unknownVersion('connect', version)
+      if (encoding !== 'proto' && encoding !== 'json') {
+        throw waybillError('INVALID_FIELD', {
+          field: 'encoding',
+          detail: `"${encoding ?? ''}" is neither proto nor json`,
+        })
+      }
+      const message = parameters.get('message') ?? ''
+      const isBase64 = parameters.get('base64') === '1'
+      const bytes = Buffer.from(message, isBase64 ? 'base64url' : 'utf8')
+      return decodeContent(bytes, parameters.get('compression'), maxBytes)
+    },
+  }
+}
+
+const knownParameters = new Set(['connect', 'encoding', 'message', 'base64', 'compression'])
+
+function readParameters(rawQuery: string): ReadonlyMap<string, string> {
+  const parameters = new Map<string, string>()
+  for (const pair of rawQuery.split('&')) {
+    const equals = pair.indexOf('=')
+    const name = decodeQueryComponent(equals < 0 ? pair : pair.slice(0, equals))
+    if (name === '' && equals < 0) continue
+    if (!knownParameters.has(name)) {
+      const suggestion = `use ${[...knownParameters].join(', ')}; the fields stand in message`
+      throw waybillError('UNKNOWN_PARAMETER', { field: name, suggestion })
+    }
+    if (parameters.has(name)) throw waybillError('DUPLICATE_PARAMETER', { field: name })
+    parameters.set(name, decodeQueryComponent(equals < 0 ? '' : pair.slice(equals + 1)))
+  }
+  return parameters
+}
+
+function unknownVersion(field: string, version: string): WaybillError {
+  return waybillError('INVALID_FIELD', { field, detail: `the version "${version}" of the protocol is unknown` })
+}
+
+/** Answers with an error as Connect writes it. */
+export function sendConnectError({ exchange, commonHeaders }: Inbound, error: WaybillError): void {
+  exchange.send({
+    status: wireFormOf(error.reason).httpStatus,
+    headers: { ...commonHeaders, ...errorHeaders(error), 'content-type': 'application/json' },
+    body: connectErrorBody(error),
+  })
+}

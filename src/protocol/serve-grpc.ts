@@ -1,0 +1,117 @@
+import { toBinary } from '@bufbuild/protobuf'
+import { WaybillError } from '../errors.ts'
+import { createJsonSerializers } from '../transcoding/json-serializer.ts'
+import { headerOf } from './call.ts'
+import type { CallableMethod } from './call-core.ts'
+import { ENVELOPE_OVERHEAD, openEnvelope, sealEnvelope, sealTrailers } from './envelope.ts'
+import { grpcErrorTrailers } from './error-mapping.ts'
+import { type HeaderFields, readBody } from './exchange.ts'
+import { encodeBody, type Inbound } from './http-answer.ts'
+import { readGrpcTimeout } from './read-timeout.ts'
+import { compileDecoder, type MessageFormat } from './request-decoder.ts'
+
+/** One of gRPC's ways to write a call, as its Content-Type names it. */
+export interface GrpcForm {
+  readonly protocol: 'grpc' | 'grpc-web'
+  readonly format: MessageFormat
+  /** gRPC-Web in base64, for clients that cannot read bytes as they come. */
+  readonly isText: boolean
+}
+
+const contentTypePattern = /^application\/grpc(-web)?(-text)?(?:\+(proto|json))?\s*(?:;.*)?$/i
+
+/** Reads a Content-Type; undefined when it is none of gRPC's. */
+export function readGrpcForm(contentType: string): GrpcForm | undefined {
+  const match = contentTypePattern.exec(contentType)
+  if (match === null) return undefined
+  const [, web, text, format] = match
+  if (web === undefined && text !== undefined) return undefined
+  return {
+    protocol: web === undefined ? 'grpc' : 'grpc-web',
+    format: format?.toLowerCase() === 'json' ? 'json' : 'binary',
+    isText: text !== undefined,
+  }
+}
+
+export interface UnaryOptions {
+  readonly maxBodyBytes: number
+  readonly compressMinBytes: number
+}
+
+/** Serves a unary method to gRPC and gRPC-Web. */
+export type GrpcUnaryServer = (inbound: Inbound, form: GrpcForm) => Promise<void>
+
+export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOptions): GrpcUnaryServer {
+  const { input, output } = method.desc
+  const { maxBodyBytes, compressMinBytes } = options
+  const decode = compileDecoder(input)
+  const toJson = createJsonSerializers().ofMessage(output)
+
+  async function readRequest({ exchange }: Inbound, { format, isText }: GrpcForm) {
+    const sent = await readBody(
+      exchange,
+      isText ? Math.ceil(maxBodyBytes / 3) * 4 + 8 : maxBodyBytes + ENVELOPE_OVERHEAD,
+    )
+    const body = isText ? Buffer.from(Buffer.from(sent).toString('latin1'), 'base64') : sent
+    const encoding = headerOf(exchange.headers, 'grpc-encoding') ?? undefined
+    return decode(await openEnvelope(body, { encoding, maxBytes: maxBodyBytes }), format)
+  }
+
+  return async (inbound, form) => {
+    const { exchange, requestId } = inbound
+    try {
+      const { message, header } = await method.callUnary({
+        protocol: form.protocol,
+        requestId,
+        headers: exchange.headers,
+        readTimeoutMs: () => readGrpcTimeout(exchange.headers),
+        readRequest: () => readRequest(inbound, form),
+        onHangUp: exchange.onHangUp,
+      })
+      const bytes = form.format === 'json' ? Buffer.from(toJson(message)) : toBinary(output, message)
+      // Every client of grpc-js says that it takes gzip; those that mean it compress as well.
+      const encoded = await encodeBody(
+        bytes,
+        headerOf(exchange.headers, 'grpc-encoding') ?? undefined,
+        compressMinBytes,
+      )
+      const isCompressed = encoded.body !== bytes
+      const envelope = sealEnvelope(encoded.body as Uint8Array, isCompressed)
+      const headers: HeaderFields = { ...(header && Object.fromEntries(header)) }
+      if (isCompressed) headers['grpc-encoding'] = 'gzip'
+      sendGrpc(inbound, form, { headers, envelope, trailers: { 'grpc-status': '0' } })
+    } catch (error) {
+      if (!(error instanceof WaybillError)) throw error
+      sendGrpcError(inbound, form, error)
+    }
+  }
+}
+
+/** Answers with an error and no message. */
+export function sendGrpcError(inbound: Inbound, form: GrpcForm, error: WaybillError): void {
+  sendGrpc(inbound, form, { headers: {}, envelope: undefined, trailers: grpcErrorTrailers(error) })
+}
+
+interface GrpcAnswer {
+  readonly headers: HeaderFields
+  readonly envelope: Uint8Array | undefined
+  readonly trailers: HeaderFields
+}
+
+function sendGrpc(inbound: Inbound, form: GrpcForm, { headers: given, envelope, trailers }: GrpcAnswer): void {
+  const { exchange, commonHeaders } = inbound
+  const headers: HeaderFields = { ...commonHeaders, ...given, 'content-type': contentTypeOf(form) }
+  if (form.protocol === 'grpc') {
+    // Without a message the trailers are the header.
+    if (envelope === undefined) exchange.send({ status: 200, headers: { ...headers, ...trailers } })
+    else exchange.send({ status: 200, headers, body: envelope, trailers })
+    return
+  }
+  const parts = envelope === undefined ? [sealTrailers(trailers)] : [envelope, sealTrailers(trailers)]
+  const body = Buffer.concat(parts)
+  exchange.send({ status: 200, headers, body: form.isText ? body.toString('base64') : body })
+}
+
+function contentTypeOf({ protocol, format, isText }: GrpcForm): string {
+  return `application/${protocol}${isText ? '-text' : ''}+${format === 'json' ? 'json' : 'proto'}`
+}

@@ -1,0 +1,165 @@
+import type { DescMethod, Message } from '@bufbuild/protobuf'
+import { WaybillError, waybillError } from '../errors.ts'
+import type { PathVariable } from '../transcoding/router.ts'
+import type { Route, Transcoder } from '../transcoding/transcoder.ts'
+import type { CallableMethod } from './call-core.ts'
+import { type Exchange, type HeaderFields, readBody } from './exchange.ts'
+import { acceptsJson, encodeBody, type Inbound, matchesEtag, sendHttpError, weakEtagOf } from './http-answer.ts'
+import { decodeContent } from './request-body.ts'
+import { fromTranscodingError } from './request-errors.ts'
+
+export interface RestOptions {
+  readonly transcoder: Transcoder
+  /** The methods by path, as the call core gives them. */
+  readonly methods: ReadonlyMap<string, CallableMethod>
+  readonly maxBodyBytes: number
+  readonly compressMinBytes: number
+  /** JSON names of fields that move without the resource having changed; the entity tag leaves them out. */
+  readonly volatileFields: readonly string[]
+}
+
+/** Serves plain JSON over HTTP by the google.api.http options of the methods. */
+export interface RestServer {
+  /**
+   * Answers a request.
+   *
+   * @throws WaybillError ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED or what was wrong with the path, when it is no call of a method
+   */
+  readonly serve: (inbound: Inbound) => Promise<void>
+  /** The methods that a path takes, sorted; empty for a path that there is not. */
+  readonly allowedMethods: (rawPath: string) => readonly string[]
+}
+
+export function createRestServer(options: RestOptions): RestServer {
+  const { transcoder, methods } = options
+  const stableText = compileStableText(options.volatileFields)
+
+  function allowedMethods(rawPath: string): readonly string[] {
+    // No route has this method, so the answer names those that there are.
+    const match = transcoder.match('OPTIONS', rawPath)
+    return match.kind === 'method_not_allowed' ? withOptions(match.allow) : []
+  }
+
+  return {
+    allowedMethods,
+    async serve(inbound) {
+      const { method: httpMethod, rawPath } = inbound.exchange
+      const match = transcoder.match(httpMethod, rawPath)
+      switch (match.kind) {
+        case 'not_found':
+          throw waybillError('ROUTE_NOT_FOUND', { path: rawPath })
+        case 'method_not_allowed':
+          throw waybillError('METHOD_NOT_ALLOWED', {
+            method: httpMethod,
+            path: rawPath,
+            allow: withOptions(match.allow).join(', '),
+          })
+        case 'malformed':
+          throw fromTranscodingError(match.error)
+        case 'match': {
+          const method = methods.get(pathOf(match.route.method))
+          if (method === undefined) throw new TypeError(`${String(match.route.method)} has a route and no handler`)
+          await serveCall(inbound, method, match.route, match.variables)
+        }
+      }
+    },
+  }
+
+  async function serveCall(
+    inbound: Inbound,
+    method: CallableMethod,
+    route: Route,
+    variables: readonly PathVariable[],
+  ): Promise<void> {
+    const { exchange, requestId } = inbound
+    try {
+      const { message, header } = await method.callUnary({
+        protocol: 'rest',
+        requestId,
+        headers: exchange.headers,
+        readTimeoutMs: noTimeout,
+        readRequest: () => readRequest(exchange, route, variables, options.maxBodyBytes),
+        onHangUp: exchange.onHangUp,
+      })
+      await sendMessage(inbound, { method, route }, message, header)
+    } catch (error) {
+      if (!(error instanceof WaybillError)) throw error
+      sendHttpError(inbound, error)
+    }
+  }
+
+  async function sendMessage(
+    { exchange, commonHeaders }: Inbound,
+    { method, route }: { readonly method: CallableMethod; readonly route: Route },
+    message: Message,
+    given: Headers | undefined,
+  ): Promise<void> {
+    const text = route.encodeResponse(message)
+    const headers: HeaderFields = {
+      ...commonHeaders,
+      ...(given && Object.fromEntries(given)),
+      'content-type': 'application/json',
+    }
+    if (isCacheable(method, exchange.method)) {
+      const etag = weakEtagOf(stableText(text))
+      headers.etag = etag
+      if (matchesEtag(exchange.headers['if-none-match'], etag)) {
+        exchange.send({ status: 304, headers })
+        return
+      }
+    }
+    const acceptEncoding = exchange.headers['accept-encoding']
+    const encoded = await encodeBody(text, acceptEncoding?.toString(), options.compressMinBytes)
+    exchange.send({ status: 200, headers: { ...headers, ...encoded.headers }, body: encoded.body })
+  }
+}
+
+function noTimeout(): undefined {}
+
+function pathOf({ parent, name }: DescMethod): string {
+  return `/${parent.typeName}/${name}`
+}
+
+function withOptions(allow: readonly string[]): readonly string[] {
+  return [...new Set([...allow, 'OPTIONS'])].toSorted()
+}
+
+function isCacheable({ readsOnly }: CallableMethod, httpMethod: string): boolean {
+  return readsOnly && (httpMethod === 'GET' || httpMethod === 'HEAD')
+}
+
+async function readRequest(
+  exchange: Exchange,
+  route: Route,
+  variables: readonly PathVariable[],
+  maxBytes: number,
+): Promise<Message> {
+  const { headers, rawQuery } = exchange
+  const accept = headers.accept
+  if (!acceptsJson(accept)) {
+    throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: 'application/json' })
+  }
+  if (!exchange.hasBody) return route.decodeRequest({ variables, rawQuery })
+  const contentType = headers['content-type']
+  if (route.binding.body !== '' && contentType !== undefined && !isJson(contentType)) {
+    throw waybillError('UNSUPPORTED_CONTENT_TYPE', { value: contentType, expected: 'application/json' })
+  }
+  const sent = await readBody(exchange, maxBytes)
+  const body = await decodeContent(sent, headers['content-encoding'], maxBytes)
+  return route.decodeRequest({ variables, rawQuery, body })
+}
+
+function isJson(contentType: string): boolean {
+  return /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i.test(contentType)
+}
+
+/**
+ * Compiles what takes the volatile fields out of a JSON text. A name within quotes before a colon is a field: quotes within
+ * a value stand behind a backslash.
+ */
+function compileStableText(names: readonly string[]): (text: string) => string {
+  if (names.length === 0) return (text) => text
+  const value = String.raw`(?:"(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|\{[^{}]*\}|[^,"\[\]{}]+)`
+  const fields = new RegExp(`"(?:${names.join('|')})":${value}`, 'g')
+  return (text) => text.replace(fields, '')
+}

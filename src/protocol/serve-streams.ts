@@ -1,0 +1,142 @@
+import { create, type DescMethodStreaming, type Message } from '@bufbuild/protobuf'
+import { createConnectRouter, createContextKey, createContextValues, type Interceptor } from '@connectrpc/connect'
+import type { UniversalServerRequest } from '@connectrpc/connect/protocol'
+import { compressionGzip } from '@connectrpc/connect-node'
+import { WaybillError, waybillError } from '../errors.ts'
+import { headerOf, type IncomingCall, type Messages, type Protocol, toHeaders } from './call.ts'
+import type { CallableMethod } from './call-core.ts'
+import { toConnectError } from './error-mapping.ts'
+import type { HeaderFields } from './exchange.ts'
+import type { Inbound } from './http-answer.ts'
+import { readConnectTimeout, readGrpcTimeout } from './read-timeout.ts'
+import { readGrpcForm } from './serve-grpc.ts'
+
+/** Serves a method that answers with a stream to gRPC, gRPC-Web and Connect. */
+export type StreamServer = (inbound: Inbound) => Promise<void>
+
+export interface StreamOptions {
+  readonly maxBodyBytes: number
+  readonly compressMinBytes: number
+  /** Fires when the listener is to stop: streams end then, since they might last for ever. */
+  readonly stopping: AbortSignal
+}
+
+const inboundKey = createContextKey<Inbound | undefined>(undefined)
+
+/**
+ * Lets connect-node speak the protocols, with the call core as the one interceptor in the place of its handlers. It stands
+ * before anything of the body is read, so what connect finds wrong with the body comes out of the core like everything else.
+ */
+export function createStreamServer(method: CallableMethod, options: StreamOptions): StreamServer {
+  const handler = createHandler(method, options)
+  return async (inbound) => {
+    const { exchange, commonHeaders } = inbound
+    const aborter = new AbortController()
+    exchange.onHangUp(() => aborter.abort())
+    const request: UniversalServerRequest = {
+      httpVersion: exchange.httpVersion,
+      method: exchange.method,
+      // Only the query of a unary call by GET is read from it.
+      url: `http://localhost${method.path}`,
+      header: toHeaders(exchange.headers),
+      body: exchange.body,
+      signal: aborter.signal,
+      contextValues: createContextValues().set(inboundKey, inbound),
+    }
+    const { status, header, body, trailer } = await handler(request)
+    const writer = exchange.begin(status, { ...commonHeaders, ...fieldsOf(header) })
+    try {
+      for await (const chunk of body ?? []) await writer.write(chunk)
+      writer.end(trailer && fieldsOf(trailer))
+    } catch (error) {
+      // The other side is gone; the core has heard of it as well and ends the call.
+      if (!(error instanceof WaybillError)) throw error
+    }
+  }
+}
+
+/** Whether a method that answers with a stream can be called with this Content-Type. */
+export function isStreamContentType(contentType: string): boolean {
+  return (
+    readGrpcForm(contentType)?.isText === false ||
+    /^application\/connect\+(?:proto|json)\s*(?:;.*)?$/i.test(contentType)
+  )
+}
+
+function createHandler(method: CallableMethod, { maxBodyBytes, compressMinBytes, stopping }: StreamOptions) {
+  const desc = method.desc as DescMethodStreaming
+  const callCore: Interceptor = (next) => async (request) => {
+    const inbound = request.contextValues.get(inboundKey)
+    if (inbound === undefined || !request.stream) throw new TypeError('only streams of this server come here')
+    const incoming = incomingCall(inbound, request.message, stopping)
+    const { messages, header } = await method.callStream(incoming).catch(throwConnect)
+    // Connect's own way to the end, past an empty handler, for the header and trailer that it has prepared.
+    const response = await next({ ...request, message: placeholder(desc) })
+    if (!response.stream) throw new TypeError('a stream was answered with one message')
+    for (const [name, value] of header ?? []) response.header.append(name, value)
+    return { ...response, message: throwingConnect(messages) }
+  }
+  const router = createConnectRouter({
+    interceptors: [callCore],
+    acceptCompression: [compressionGzip],
+    compressMinBytes,
+    readMaxBytes: maxBodyBytes,
+    jsonOptions: { alwaysEmitImplicit: true, ignoreUnknownFields: false },
+  })
+  router.rpc(desc, none as never)
+  const [handler] = router.handlers
+  if (handler === undefined) throw new TypeError(`${String(desc)} was not registered`)
+  return handler
+}
+
+function incomingCall({ exchange, requestId }: Inbound, requests: Messages, stopping: AbortSignal): IncomingCall {
+  const { headers } = exchange
+  const protocol = protocolOf(headerOf(headers, 'content-type') ?? '')
+  return {
+    protocol,
+    requestId,
+    headers,
+    readTimeoutMs: () => (protocol === 'connect' ? readConnectTimeout(headers) : readGrpcTimeout(headers)),
+    readRequest: () => readOnly(requests),
+    requests,
+    onHangUp: exchange.onHangUp,
+    stopping,
+  }
+}
+
+function protocolOf(contentType: string): Protocol {
+  return readGrpcForm(contentType)?.protocol ?? 'connect'
+}
+
+/** The one message of a call that takes no stream. */
+async function readOnly(requests: Messages): Promise<Message> {
+  const messages: Message[] = []
+  for await (const message of requests) {
+    if (messages.push(message) > 1) throw waybillError('MALFORMED_BODY', { detail: 'it holds more than one message' })
+  }
+  const [message] = messages
+  if (message === undefined) throw waybillError('MALFORMED_BODY', { detail: 'it holds no message' })
+  return message
+}
+
+function throwConnect(error: unknown): never {
+  throw error instanceof WaybillError ? toConnectError(error) : error
+}
+
+async function* throwingConnect(messages: Messages): Messages {
+  try {
+    yield* messages
+  } catch (error) {
+    throwConnect(error)
+  }
+}
+
+async function* none(): Messages {}
+
+async function* placeholder(desc: DescMethodStreaming): Messages {
+  yield create(desc.input)
+}
+
+function fieldsOf(headers: Headers | undefined): HeaderFields {
+  return headers === undefined ? {} : Object.fromEntries(headers)
+}
