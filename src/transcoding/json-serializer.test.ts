@@ -8,7 +8,7 @@ import {
   type Message,
   toJson,
 } from '@bufbuild/protobuf'
-import { anyPack, AnySchema, StringValueSchema, TimestampSchema } from '@bufbuild/protobuf/wkt'
+import { AnySchema, anyPack, StringValueSchema, TimestampSchema } from '@bufbuild/protobuf/wkt'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compileProtos } from '../../test/support/compile-protos.ts'

@@ -8,6 +8,7 @@ import {
   ScalarType,
   toJson,
 } from '@bufbuild/protobuf'
+import { base64Encode } from '@bufbuild/protobuf/wire'
 import {
   Edition,
   FeatureSet_FieldPresence,
@@ -15,7 +16,6 @@ import {
   isWrapperDesc,
   type Timestamp,
 } from '@bufbuild/protobuf/wkt'
-import { base64Encode } from '@bufbuild/protobuf/wire'
 import { createTimestampWriter } from './timestamp-text.ts'
 
 /** Writes a message as JSON text. */
