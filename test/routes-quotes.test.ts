@@ -10,14 +10,7 @@ import { parseAmount } from '../src/domain/decimal.ts'
 import type { Route } from '../src/domain/route.ts'
 import { erc20PaymentGas, totalGas } from '../src/routing/gas.ts'
 import { startTestChain, type TestChain, type TestToken } from './support/chain.ts'
-import {
-  canonical,
-  configOf,
-  createTestRouting,
-  type EvmAddress,
-  freshAddress,
-  type TestRouting,
-} from './support/routing.ts'
+import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from './support/routing.ts'
 
 const COIN = 10n ** 18n
 
