@@ -1,0 +1,196 @@
+import { createHash } from 'node:crypto'
+import type { Knex } from 'knex'
+import { type Address, addressToBytes, parseAddress } from '../../src/domain/address.ts'
+import { createChainDirectory } from '../../src/domain/chain.ts'
+import type { ChainConfig } from '../../src/domain/chains-file.ts'
+import { createTokenDirectory, symbolOfCurrency } from '../../src/domain/currency.ts'
+import { type Hex, hexToBytes } from '../../src/domain/hex.ts'
+import { codeOfType, type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../../src/domain/payment.ts'
+
+/** Payments made by a seeded generator, with everything that an order or a filter can trip over. */
+
+export function address(text: string): Address {
+  const parsed = parseAddress(text)
+  if (!parsed.ok) throw new Error(`${text}: ${parsed.detail}`)
+  return parsed.address
+}
+
+const evmAddress = (n: number) => address(`0x${n.toString(16).padStart(40, 'a1')}`)
+
+export const PAYEES = [evmAddress(1), evmAddress(2), address('TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t')]
+export const PAYERS = [evmAddress(11), evmAddress(12), evmAddress(1), address('TJRabPrwbZy45sbavfcjinPJC18kjpRTv8')]
+const TOKEN_ADDRESS = evmAddress(99)
+
+const chain = (name: string, chainId: number, symbol: string, tokens: readonly string[]): ChainConfig => ({
+  name,
+  chainId,
+  rpcUrls: ['http://127.0.0.1:1'],
+  multicall: evmAddress(50),
+  native: { symbol, decimals: 18 },
+  tokens: tokens.map((token, at) => ({ symbol: token, address: evmAddress(60 + at), decimals: 6 })),
+  contracts: [],
+  finality: { useFinalizedTag: false, depth: 5 },
+  blockTimeSeconds: 2,
+})
+
+/** POLYGON stands under a private id, as in a demo: its real id names a chain that is not here. */
+const configs = [
+  chain('BASE', 8453, 'ETH', ['USDC', 'DAI']),
+  chain('POLYGON', 31337002, 'POL', ['USDC', 'USDC.e']),
+  chain('ARBITRUM', 42161, 'ETH', ['USDC']),
+]
+export const chains = createChainDirectory(configs)
+export const tokens = createTokenDirectory(configs)
+
+/** Symbol, chain. The last two are known from imports alone. */
+const CURRENCIES = [
+  ['USDC-BASE', 'BASE'],
+  ['USDC-BASE', 'BASE'],
+  ['USDC-POLYGON', 'POLYGON'],
+  ['USDC.e-POLYGON', 'POLYGON'],
+  ['DAI-BASE', 'BASE'],
+  ['ETH-ARBITRUM', 'ARBITRUM'],
+  ['USDT-TRON', 'TRON'],
+  ['Odd-coin-MOON_9', 'MOON_9'],
+] as const
+const INVOICE_CURRENCIES = ['USD', 'EUR', 'POINTS', 'USDC-BASE', 'USDC-OLDNET', 'USDC-x-BASE']
+/** Ties, zero, the smallest and a large one; `10.50` as an import may have written it. */
+const AMOUNTS = ['0', '0.000000000000000001', '1', '1.5', '10', '10.50', '100', '250.75', '99999999999999999999999.5']
+export const REFERENCES = ['INV-1', 'INV-2', 'a,b', 'Ünï ✓', "o'; drop table payments; --", '%', 'INV-1 ']
+export const REQUEST_IDS = [1, 2, 3, 4, 5].map((n) => `01${n.toString(16).padStart(64, '0')}`)
+export const PAYMENT_REFERENCES = [1, 2, 3, 4, 5].map((n): Hex => `0x${n.toString(16).padStart(16, '0')}`)
+export const START = Date.UTC(2026, 2, 1)
+const HOUR = 3_600_000
+
+export const hash = (n: number): Hex => `0x${createHash('sha256').update(`tx ${n}`).digest('hex')}`
+
+/** Numbers from 0 to 1, the same for the same seed. */
+export function seededRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+export interface StoredPayment {
+  readonly accountId: number
+  readonly final: boolean
+  readonly payment: Payment
+}
+
+/** Makes `count` payments of an account. */
+export function generatePayments(accountId: number, count: number, seed: number): StoredPayment[] {
+  const random = seededRandom(seed)
+  const one = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
+  const maybe = <T>(share: number, value: () => T): T | undefined => (random() < share ? value() : undefined)
+  return Array.from({ length: count }, (_, n) => {
+    const [currency, home] = one(CURRENCIES)
+    const hours = Math.floor(random() * 400)
+    // one network that only the oldest quarter has
+    const network = hours < 100 && random() < 0.2 ? 'OLDNET' : home
+    const invoiceCurrency = maybe(0.8, () => one(INVOICE_CURRENCIES))
+    const status = random() < 0.6 ? 'CONFIRMED' : one(paymentStatuses)
+    const type = maybe(0.9, () => one(paymentTypes))
+    // batches of ten share a transaction; some imports know none
+    const txHash = maybe(0.9, () => hash(Math.floor(n / 10) % 60))
+    const chainId = chains.chainIdOf(network)
+    return {
+      accountId,
+      final: status !== 'PENDING',
+      payment: present({
+        id: uuid(random),
+        status,
+        type,
+        timestamp: new Date(START + hours * HOUR),
+        updatedAt: new Date(START + 500 * HOUR + n),
+        amount: one(AMOUNTS),
+        currency,
+        amountInUsd: maybe(0.8, () => one(AMOUNTS)),
+        invoiceAmount: invoiceCurrency === undefined ? undefined : maybe(0.7, () => one(AMOUNTS)),
+        invoiceCurrency,
+        network,
+        chainId,
+        txHash,
+        eventIndex: txHash === undefined ? undefined : n,
+        blockNumber: maybe(0.9, () => BigInt(1000 + hours)),
+        sourceNetwork: maybe(0.3, () => one(['BASE', 'ARBITRUM', 'SOURCEONLY'])),
+        sourceTxHash: maybe(0.2, () => hash(Math.floor(random() * 100))),
+        payer: maybe(0.9, () => one(PAYERS)),
+        payee: maybe(0.95, () => one(PAYEES)),
+        initiator: maybe(0.9, () => one(PAYERS)),
+        tokenAddress: maybe(0.7, () => TOKEN_ADDRESS),
+        requestId: maybe(0.5, () => one(REQUEST_IDS)),
+        paymentReference: maybe(0.5, () => one(PAYMENT_REFERENCES)),
+        reference: maybe(0.5, () => one(REFERENCES)),
+        fees: [{ type: 'PLATFORM', stage: 'SENDING', amount: '0.5', currency, receiverAddress: PAYEES[0] as string }],
+        exchangeRates: [],
+        gas: maybe(0.5, () => ({ used: '21000', amount: '0.001', currency: 'ETH-BASE' })),
+        refunds: [],
+        refundedAmount: '0',
+        statusHistory: [{ status, at: new Date(START + hours * HOUR).toISOString() }],
+        confirmations: status === 'PENDING' ? undefined : maybe(0.9, () => 64),
+      }),
+    }
+  })
+}
+
+function uuid(random: () => number): string {
+  const hex = Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16)).join('')
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+}
+
+type Optional<T> = { [K in keyof T]: T[K] | undefined }
+
+function present(payment: Optional<Payment>): Payment {
+  return Object.fromEntries(Object.entries(payment).filter(([, value]) => value !== undefined)) as unknown as Payment
+}
+
+/** Stores payments, past the writer that detection and import use. */
+export async function insertPayments(knex: Knex, stored: readonly StoredPayment[]): Promise<void> {
+  await knex.batchInsert('payments', stored.map(rowOf), 500)
+}
+
+function rowOf({ accountId, final, payment }: StoredPayment) {
+  const bytes = (hex: string | undefined) => (hex === undefined ? null : hexToBytes(hex))
+  const stored = (at: Address | undefined) => (at === undefined ? null : addressToBytes(at))
+  return {
+    account_id: accountId,
+    id: payment.id,
+    status: rankOfStatus(payment.status),
+    type: payment.type === undefined ? null : codeOfType(payment.type),
+    final,
+    imported: true,
+    event_index: payment.eventIndex ?? null,
+    block_number: payment.blockNumber === undefined ? null : String(payment.blockNumber),
+    confirmations: payment.confirmations ?? null,
+    timestamp: payment.timestamp,
+    updated_at: payment.updatedAt,
+    network: payment.network,
+    source_network: payment.sourceNetwork ?? null,
+    chain_id: payment.chainId ?? null,
+    currency: payment.currency,
+    currency_symbol: symbolOfCurrency(payment.currency),
+    invoice_currency: payment.invoiceCurrency ?? null,
+    amount: payment.amount,
+    amount_in_usd: payment.amountInUsd ?? null,
+    invoice_amount: payment.invoiceAmount ?? null,
+    refunded_amount: payment.refundedAmount,
+    tx_hash: bytes(payment.txHash),
+    source_tx_hash: bytes(payment.sourceTxHash),
+    payer: stored(payment.payer),
+    payee: stored(payment.payee),
+    initiator: stored(payment.initiator),
+    token_address: stored(payment.tokenAddress),
+    request_id: bytes(payment.requestId),
+    payment_reference: bytes(payment.paymentReference),
+    reference: payment.reference ?? null,
+    fees: JSON.stringify(payment.fees),
+    exchange_rates: JSON.stringify(payment.exchangeRates),
+    gas: payment.gas === undefined ? null : JSON.stringify(payment.gas),
+    refunds: JSON.stringify(payment.refunds),
+    status_history: JSON.stringify(payment.statusHistory),
+  }
+}
