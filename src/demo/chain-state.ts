@@ -98,7 +98,11 @@ async function waitForRelease(lockFile: string): Promise<void> {
   try {
     await run('flock', ['-w', String(LOCK_WAIT_SEC), lockFile, 'true'])
   } catch (error) {
-    throw new Error(`another demo is using ${lockFile}: stop it, or choose another DATA_DIR`, { cause: error })
+    const missing = (error as { code?: unknown }).code === 'ENOENT'
+    const message = missing
+      ? 'flock is needed to keep two demos apart: install util-linux'
+      : `another demo is using ${lockFile}: stop it, or choose another DATA_DIR`
+    throw new Error(message, { cause: error })
   }
 }
 

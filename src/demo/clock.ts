@@ -2,9 +2,10 @@
  * The clock of one demo chain. The node mines nothing by itself: left to it, base fees would decay to nothing and a
  * block would come every second, used or not.
  */
+
+import type { Logger } from '../domain/logger.ts'
 import { IDLE_BLOCK_SEC, MOST_UNSAVED_BLOCKS } from './chain-specs.ts'
 import { createFeeds } from './feeds.ts'
-import type { DemoLogger } from './logger.ts'
 import type { DemoChain } from './network.ts'
 import { toQuantity } from './rpc.ts'
 
@@ -32,7 +33,7 @@ export function createClock(
     now,
     logger,
     startBlock,
-  }: { now: () => Date; logger: DemoLogger; startBlock: { number: bigint; timestampSec: number } },
+  }: { now: () => Date; logger: Logger; startBlock: { number: bigint; timestampSec: number } },
 ): Clock {
   const { client, spec, state } = chain
   const feeds = createFeeds(chain)

@@ -14,8 +14,8 @@ import {
 } from 'viem'
 import chainlinkConversionPath from './contracts/ChainlinkConversionPath.json' with { type: 'json' }
 import demoToken from './contracts/DemoToken.json' with { type: 'json' }
-import erc20ConversionProxy from './contracts/Erc20ConversionProxy.json' with { type: 'json' }
 import erc20FeeProxy from './contracts/ERC20FeeProxy.json' with { type: 'json' }
+import erc20ConversionProxy from './contracts/Erc20ConversionProxy.json' with { type: 'json' }
 import ethConversionProxy from './contracts/EthConversionProxy.json' with { type: 'json' }
 import ethereumFeeProxy from './contracts/EthereumFeeProxy.json' with { type: 'json' }
 import feeOnTransferToken from './contracts/FeeOnTransferToken.json' with { type: 'json' }

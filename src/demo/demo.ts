@@ -11,14 +11,14 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { ChainConfig } from '../domain/chains-file.ts'
+import type { Logger } from '../domain/logger.ts'
 import type { AnvilExit } from './anvil.ts'
 import type { BlockHeader } from './chain-client.ts'
 import { type Clock, createClock } from './clock.ts'
-import { describeDemo, type DemoFile, writeDemoFile } from './demo-file.ts'
+import { type DemoFile, describeDemo, writeDemoFile } from './demo-file.ts'
 import { planHistory } from './history.ts'
 import { writeHistory } from './history-writer.ts'
 import { createLivePayer, PAYMENT_INTERVAL_MS } from './live-payer.ts'
-import type { DemoLogger } from './logger.ts'
 import { type DemoChain, type DemoNetwork, GENESIS_DAYS_AGO, readGenesis, startNetwork } from './network.ts'
 import { createPendingRequestKeeper, type PendingRequest, type PendingRequestKeeper } from './pending-request.ts'
 import type { PlannedPayment } from './planned-payment.ts'
@@ -59,7 +59,7 @@ export async function startDemo({
   now,
 }: {
   dataDir: string
-  logger: DemoLogger
+  logger: Logger
   now: () => Date
 }): Promise<Demo> {
   const folder = join(dataDir, 'chains')
@@ -80,7 +80,7 @@ export async function startDemo({
 
 interface RunContext {
   dataDir: string
-  logger: DemoLogger
+  logger: Logger
   now: () => Date
 }
 
@@ -196,7 +196,7 @@ function createKeeper(
 }
 
 /** Takes a step every few seconds until told to stop. One that fails is told of, and the next is taken all the same. */
-async function repeat(signal: AbortSignal, logger: DemoLogger, step: () => Promise<void>): Promise<void> {
+async function repeat(signal: AbortSignal, logger: Logger, step: () => Promise<void>): Promise<void> {
   while (!signal.aborted) {
     try {
       await setTimeout(PAYMENT_INTERVAL_MS, undefined, { signal })

@@ -3,9 +3,9 @@
  */
 import type { Hex } from 'viem'
 import { formatAmount } from '../domain/decimal.ts'
+import type { Logger } from '../domain/logger.ts'
 import { assertSucceeded } from './chain-client.ts'
 import { FIAT_DECIMALS, ZERO_ADDRESS } from './contracts.ts'
-import type { DemoLogger } from './logger.ts'
 import type { DemoChain } from './network.ts'
 import {
   cents,
@@ -31,7 +31,7 @@ export interface LivePayer {
 
 export function createLivePayer(
   chains: readonly DemoChain[],
-  { requests, now, logger }: { requests: DemoRequests; now: () => Date; logger: DemoLogger },
+  { requests, now, logger }: { requests: DemoRequests; now: () => Date; logger: Logger },
 ): LivePayer {
   const random = createRandom(now().getTime())
   const lastPaid = new Map<string, Hex>()

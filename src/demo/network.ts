@@ -4,6 +4,7 @@
 import { join } from 'node:path'
 import { isRealChainId } from '../domain/chain.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
+import type { Logger } from '../domain/logger.ts'
 import { type Anvil, type AnvilExit, type AnvilOptions, AnvilStartError, startAnvil } from './anvil.ts'
 import { type ChainClient, createChainClient, deployContracts } from './chain-client.ts'
 import { describeChain } from './chain-config.ts'
@@ -11,7 +12,6 @@ import { DEMO_CHAINS, type DemoChainSpec } from './chain-specs.ts'
 import { type ChainRecord, type ChainStateFolder, openStateFolder } from './chain-state.ts'
 import { type Deployed, planDeployment } from './deployment.ts'
 import { mintsForPeople, supplyPeople } from './funding.ts'
-import type { DemoLogger } from './logger.ts'
 import { DEMO_ACCOUNTS, DEMO_MNEMONIC, type DemoPeople, readPeople } from './people.ts'
 
 const DAY_SEC = 86_400
@@ -54,7 +54,7 @@ export async function startNetwork({
   specs = DEMO_CHAINS,
 }: {
   folder: string
-  logger: DemoLogger
+  logger: Logger
   now: () => Date
   specs?: readonly DemoChainSpec[]
 }): Promise<DemoNetwork> {
@@ -98,7 +98,7 @@ function firstCrash(chains: readonly DemoChain[]): DemoNetwork['crashed'] {
 
 interface StartContext {
   folder: string
-  logger: DemoLogger
+  logger: Logger
   now: () => Date
 }
 
@@ -117,7 +117,7 @@ async function continueChain(
   spec: DemoChainSpec,
   state: ChainStateFolder,
   { genesisHash, genesisTimeSec }: ChainRecord,
-  logger: DemoLogger,
+  logger: Logger,
 ): Promise<RunningChain | undefined> {
   let anvil: Anvil
   try {

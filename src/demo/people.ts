@@ -2,8 +2,9 @@
  * Who acts on the demo's chains. All are accounts that the nodes derive from words of the demo alone and hold unlocked:
  * the service itself holds no key and signs nothing.
  */
-import { getAddress } from 'viem'
+
 import type { Address } from 'viem'
+import { getAddress } from 'viem'
 import type { DemoChainName } from './chain-specs.ts'
 import type { Rpc } from './rpc.ts'
 

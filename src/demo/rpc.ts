@@ -9,7 +9,7 @@ export interface Rpc {
 }
 
 /** The node understood the call and refused it. `data` is the revert's data where there is any. */
-export class RpcCallError extends Error {
+class RpcCallError extends Error {
   readonly method: string
   readonly code: number
   readonly data: string | undefined

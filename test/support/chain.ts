@@ -21,7 +21,6 @@
  * chains file describes it, or `rpcUrl`. Addresses here are in EIP-55, in `config()` they are canonical (lower case).
  */
 import { type Address, getAddress, type Hex } from 'viem'
-import { describeChain } from '../../src/demo/chain-config.ts'
 import { startAnvil } from '../../src/demo/anvil.ts'
 import {
   assertSucceeded,
@@ -31,6 +30,7 @@ import {
   type Receipt,
   type SendOptions,
 } from '../../src/demo/chain-client.ts'
+import { describeChain } from '../../src/demo/chain-config.ts'
 import {
   type ContractCall,
   encodeAllowance,
@@ -49,9 +49,9 @@ import {
   planDeployment,
   type TokenBehaviour,
 } from '../../src/demo/deployment.ts'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
 import { convertFiat, type DemoPayment, encodePayment, spenderOf } from '../../src/demo/payment.ts'
 import { toQuantity } from '../../src/demo/rpc.ts'
+import type { ChainConfig } from '../../src/domain/chains-file.ts'
 
 const MNEMONIC = 'test test test test test test test test test test test junk'
 const ACCOUNTS = 20
