@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http'
+import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Hex } from '../src/domain/hex.ts'
 import type { RoutesAnswer } from '../src/domain/route.ts'
@@ -15,7 +17,7 @@ import {
 } from './support/routing.ts'
 
 /** Long enough for a loaded machine, short enough to wait for. */
-const TIMEOUT_MS = 400
+const TIMEOUT_MS = 800
 
 const WALLET = freshAddress('wallet')
 let ethereum: TestChain
@@ -109,6 +111,7 @@ describe('requests to the nodes', () => {
 })
 
 const error = (code: number, message: string) => JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } })
+const TOO_MUCH = ' '.repeat(1_100_000)
 const hang: ProxyBehaviour = () => {}
 const word = (value: number | bigint) => value.toString(16).padStart(64, '0')
 
@@ -122,8 +125,15 @@ const faults: [string, ProxyBehaviour, string, string | RegExp][] = [
   ['answers HTML', (_, response) => void response.end('<html>'), 'CHAIN_INCONSISTENT', 'no JSON'],
   ['answers nothing', (_, response) => void response.end(), 'CHAIN_INCONSISTENT', 'no JSON'],
   ['answers a number', (_, response) => void response.end('7'), 'CHAIN_INCONSISTENT', 'something else'],
-  ['answers too much', (_, response) => void response.end(' '.repeat(2_000_000)), 'CHAIN_INCONSISTENT', 'more than'],
-  ['redirects', (_, response) => void response.writeHead(302, { location: '/' }).end(), 'CHAIN_UNREACHABLE', ''],
+  ['answers too much', (_, response) => void response.end(TOO_MUCH), 'CHAIN_INCONSISTENT', 'larger than'],
+  ['answers too much when unpacked', packed, 'CHAIN_INCONSISTENT', 'larger than'],
+  ['goes on and on', chunks, 'CHAIN_INCONSISTENT', 'larger than'],
+  [
+    'redirects',
+    (_, response) => void response.writeHead(307, { location: base.rpcUrl }).end(),
+    'CHAIN_UNREACHABLE',
+    '',
+  ],
   ['answers errors', errorsOnly, 'CHAIN_INCONSISTENT', 'eth_call failed with code -32000'],
   ['answers half', halfAnswer, 'CHAIN_INCONSISTENT', 'no answer to eth_getCode'],
   ['cuts off', cutOff, 'CHAIN_INCONSISTENT', 'no JSON'],
@@ -271,4 +281,15 @@ function errorsOnly({ body }: { body: string }, response: { end(body: string): u
   const calls = JSON.parse(body) as { id: number }[]
   const failure = { code: -32_000, message: 'header not found at http://internal/secret-key' }
   response.end(JSON.stringify(calls.map(({ id }) => ({ jsonrpc: '2.0', id, error: failure }))))
+}
+
+/** Without a length told beforehand. */
+function chunks(_: unknown, response: { write(body: string): unknown; end(body: string): unknown }) {
+  response.write(TOO_MUCH)
+  response.end('more')
+}
+
+function packed(_: unknown, response: ServerResponse) {
+  const body = gzipSync(TOO_MUCH)
+  response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': body.length }).end(body)
 }

@@ -93,7 +93,7 @@ function toFeeLine({ cost, inFeeCurrency, inUsd }: CountedCost): RouteFeeLine {
 }
 
 /** Places of `fee`, `price_impact` and `totalCost`. */
-export const RATIO_PLACES = 8
+const RATIO_PLACES = 8
 
 /**
  * A cost as a fraction of what the payee receives, rounded half-even to 8 places.

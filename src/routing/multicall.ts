@@ -18,12 +18,12 @@ export interface ContractRead {
 }
 
 /** 32 bytes of a number, as hexadecimal digits. */
-export function wordOf(value: bigint | number): string {
+function wordOf(value: bigint | number): string {
   return value.toString(16).padStart(WORD, '0')
 }
 
 /** 32 bytes of an EVM address, as hexadecimal digits. */
-export function wordOfAddress(address: Address): string {
+function wordOfAddress(address: Address): string {
   return address.slice(2).padStart(WORD, '0')
 }
 

@@ -3,7 +3,7 @@ import type { Candidate } from './candidates.ts'
 import type { Provider } from './providers/provider.ts'
 
 /** The id of paying a request in its payment currency on its chain. */
-export const DIRECT_ROUTE_ID = 'REQUEST_NETWORK_PAYMENT'
+const DIRECT_ROUTE_ID = 'REQUEST_NETWORK_PAYMENT'
 
 /** What of a symbol or name can stand in an id: `USDC.e` → `USDCE`. */
 function sanitise(text: string): string {
@@ -27,12 +27,12 @@ export function routeId(candidate: Candidate, provider: Pick<Provider, 'name'>, 
 /**
  * Checks at start that no two routes can share an id, with any token as source and any as destination.
  *
- * @param providerNames - of the providers that carry swaps and cross-chain payments, first those that are first of their kind
+ * @param providerNames - of all providers
  * @throws RangeError naming the two that do
  */
 export function checkRouteIds(tokens: readonly Token[], providerNames: readonly string[]): void {
   const suffixes = ['', ...providerNames.map((name) => `_${sanitise(name.replaceAll('-', '_'))}`)]
-  const owners = new Map([[DIRECT_ROUTE_ID, 'the direct payment']])
+  const owners = new Map(suffixes.map((suffix) => [DIRECT_ROUTE_ID + suffix, `the direct payment${suffix}`]))
   for (const token of tokens) {
     if (sanitise(token.symbol) === '') throw new RangeError(`the symbol "${token.symbol}" has no letter or digit`)
   }

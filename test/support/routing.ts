@@ -19,13 +19,13 @@ import type { FindRoutesOptions } from '../../src/routing/find-routes.ts'
 import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
 import type { TestChain, TestToken } from './chain.ts'
 
-export const ACCOUNT: Account = { id: 1, name: 'shop' }
+const ACCOUNT: Account = { id: 1, name: 'shop' }
 
 /** An address that viem takes as well. */
 export type EvmAddress = Address & Hex
 
 /** A canonical address of any text. */
-export function canonical(text: string): EvmAddress {
+function canonical(text: string): EvmAddress {
   const parsed = parseAddress(text)
   if (!parsed.ok) throw new TypeError(`${text}: ${parsed.detail}`)
   return parsed.address as EvmAddress
