@@ -1,0 +1,218 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Knex } from 'knex'
+import { acquireLease, LeaseLostError, releaseLease, renewLease } from '../db/leases-repository.ts'
+import type { Address } from '../domain/address.ts'
+import { caip2Of } from '../domain/chain.ts'
+import type { ChainConfig } from '../domain/chains-file.ts'
+import type { TokenDirectory } from '../domain/currency.ts'
+import type { Logger } from '../domain/logger.ts'
+import { createBlockFollower, type FollowerState } from './block-follower.ts'
+import { createChainReader } from './chain-reader.ts'
+import type { Findings } from './detected.ts'
+import type { DetectionRepository } from './detection-repository.ts'
+import type { FindingTools } from './find-payments.ts'
+import { CheckpointMovedError, createPaymentWriter } from './payment-writer.ts'
+import { createPriceReader } from './prices.ts'
+import type { ReplayChain } from './replay.ts'
+import type { ReplayQueue } from './replay-queue.ts'
+import { createRpcClient } from './rpc-client.ts'
+import { isTransportFailure } from './rpc-error.ts'
+
+/** Where a chain stands, as far as this process knows. Block numbers are absent until it has looked. */
+export interface ChainStatus {
+  readonly network: string
+  readonly scanned?: number
+  readonly head?: number
+  readonly final?: number
+  /** Why the chain is stopped until an operator repairs it. */
+  readonly alarm?: string
+  /** Whether the last look reached a node; true before the first. */
+  readonly reachable: boolean
+  /** Whether this process is the one that follows the chain. */
+  readonly following: boolean
+}
+
+/** One chain: the lease on it, the loop, and what goes wrong. */
+export interface ChainFollower {
+  readonly network: string
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly replayChain: ReplayChain
+  status(): ChainStatus
+  /** Steps until there is nothing new. @throws what a step throws, and Error when another process follows the chain */
+  scan(): Promise<void>
+  /** Steps and waits until the signal fires; never rejects. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export interface ChainFollowerOptions {
+  readonly knex: Knex
+  readonly config: ChainConfig
+  readonly owner: string
+  readonly tokens: TokenDirectory
+  readonly repository: DetectionRepository
+  readonly replays: ReplayQueue
+  readonly logger: Logger
+  readonly clock: () => Date
+  readonly fetch?: typeof globalThis.fetch
+  readonly leaseTtlMs?: number
+  readonly pollIntervalMs?: number
+  readonly rpcTimeoutMs?: number
+  readonly keepUnknown?: number
+  readonly intermediaries?: ReadonlyMap<string, ReadonlySet<Address>>
+}
+
+const FIRST_BACKOFF_MS = 500
+const LONGEST_BACKOFF_MS = 30_000
+const SWEEP_EVERY_MS = 300_000
+
+/** Makes the follower of one configured chain. */
+export function createChainFollower(options: ChainFollowerOptions): ChainFollower {
+  const { knex, config, owner, repository, replays, logger, clock } = options
+  const { leaseTtlMs = 30_000, keepUnknown = 100_000 } = options
+  const network = config.name
+  const chainId = caip2Of(config.chainId)
+  const lease = { name: `follow:${chainId}`, owner }
+  const pollMs = options.pollIntervalMs ?? Math.min(2_000, Math.max(250, config.blockTimeSeconds * 500))
+  const replayChain = createReplayChain(options, chainId)
+  const { tools, reader, writer } = replayChain
+  const follower = createBlockFollower({ config, lease, tools, reader, repository, writer, logger, onCommitted })
+
+  let isFollowing = false
+  let isReachable = true
+  let isSound = true
+  let lastState: FollowerState | undefined
+  let alarm: string | undefined
+  let sweptAtMs = Number.NEGATIVE_INFINITY
+  let unpruned = keepUnknown
+
+  async function onCommitted(findings: Findings): Promise<void> {
+    await replays.recheck(findings)
+    unpruned += findings.unmatched.length
+    if (unpruned < keepUnknown / 100) return
+    await writer.pruneUnknown(keepUnknown)
+    unpruned = 0
+  }
+
+  async function holdLease(): Promise<boolean> {
+    const held = isFollowing ? await renewLease(knex, lease, leaseTtlMs) : false
+    const acquired = held || (await acquireLease(knex, lease, leaseTtlMs))
+    if (!held) follower.reset()
+    isFollowing = acquired
+    return acquired
+  }
+
+  /** A process may die between storing a request, or an event, and bringing the two together. */
+  async function sweepWhenDue(): Promise<void> {
+    if (clock().getTime() - sweptAtMs < SWEEP_EVERY_MS) return
+    await replays.sweep(chainId)
+    sweptAtMs = clock().getTime()
+  }
+
+  async function step(signal?: AbortSignal): Promise<'MORE' | 'CAUGHT_UP' | 'ALARM' | 'ELSEWHERE'> {
+    if (!(await holdLease())) return 'ELSEWHERE'
+    await sweepWhenDue()
+    const outcome = await follower.step(signal)
+    lastState = follower.state() ?? lastState
+    const stored = outcome === 'ALARM' ? await repository.chain(chainId) : undefined
+    noteAlarm(stored?.alarm)
+    noteReachable(true)
+    isSound = true
+    return outcome
+  }
+
+  function noteAlarm(text: string | undefined): void {
+    if (alarm === text) return
+    if (text === undefined) logger.info({ network }, 'the chain is followed again')
+    else logger.error({ network, alarm: text }, 'the chain is stopped until it is repaired')
+    alarm = text
+  }
+
+  function noteReachable(now: boolean, error?: unknown): void {
+    if (isReachable === now) return
+    isReachable = now
+    if (now) logger.info({ network }, 'the chain answers again')
+    else logger.warn({ network, err: error }, 'the chain does not answer; it is tried again')
+  }
+
+  function noteFailure(error: unknown): void {
+    if (isTransportFailure(error)) return noteReachable(false, error)
+    if (isSound) logger.error({ network, err: error }, 'a look at the chain failed; it is tried again')
+    isSound = false
+  }
+
+  /** @returns how long to wait before the next step, in ms */
+  async function stepSafely(signal: AbortSignal, failures: number): Promise<{ waitMs: number; failed: boolean }> {
+    const before = follower.state()?.scanned
+    try {
+      const outcome = await step(signal)
+      const isMoving = outcome === 'MORE' && follower.state()?.scanned !== before
+      return { waitMs: isMoving ? 0 : pollMs, failed: false }
+    } catch (error) {
+      if (signal.aborted) return { waitMs: 0, failed: false }
+      follower.reset()
+      if (error instanceof LeaseLostError || error instanceof CheckpointMovedError) {
+        isFollowing = false
+        return { waitMs: pollMs, failed: false }
+      }
+      noteFailure(error)
+      return { waitMs: Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** failures), failed: true }
+    }
+  }
+
+  return {
+    network,
+    chainId,
+    replayChain,
+    status() {
+      const state = lastState
+      return {
+        network,
+        ...(state && { scanned: state.scanned.number, head: state.headBlock, final: state.finalBlock }),
+        ...(alarm === undefined ? {} : { alarm }),
+        reachable: isReachable,
+        following: isFollowing,
+      }
+    },
+    async scan() {
+      for (;;) {
+        const outcome = await step()
+        if (outcome === 'ELSEWHERE') throw new Error(`another process follows ${network}`)
+        if (outcome !== 'MORE') return
+      }
+    },
+    async run(signal) {
+      let failures = 0
+      while (!signal.aborted) {
+        const { waitMs, failed } = await stepSafely(signal, failures)
+        failures = failed ? failures + 1 : 0
+        if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => {})
+      }
+      if (isFollowing) await releaseLease(knex, lease).catch(() => {})
+      isFollowing = false
+    },
+  }
+}
+
+function createReplayChain(options: ChainFollowerOptions, chainId: string): ReplayChain {
+  const { knex, config, tokens, repository, clock, fetch = globalThis.fetch, rpcTimeoutMs } = options
+  const client = createRpcClient({
+    urls: config.rpcUrls,
+    chainId: config.chainId,
+    fetch,
+    clock,
+    ...(rpcTimeoutMs === undefined ? {} : { timeoutMs: rpcTimeoutMs }),
+  })
+  const contracts = new Set(config.contracts.map(({ address }) => address))
+  const reader = createChainReader(client, [...contracts])
+  const native = tokens.native(config.name)
+  if (native === undefined) throw new Error(`the chain ${config.name} is not in the directory of tokens`)
+  const followed = { contracts, intermediaries: options.intermediaries?.get(config.name) ?? new Set<Address>() }
+  const tools: FindingTools = {
+    chain: { name: config.name, chainId, native, followed },
+    tokens,
+    repository,
+    prices: createPriceReader(reader),
+  }
+  return { tools, reader, writer: createPaymentWriter({ knex, chain: { chainId, network: config.name }, clock }) }
+}

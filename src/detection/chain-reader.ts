@@ -1,0 +1,169 @@
+import type { Address } from '../domain/address.ts'
+import type { Hex } from '../domain/hex.ts'
+import { followedTopics, type RpcLog } from './decode-events.ts'
+import type { TransactionReceipt } from './read-transaction.ts'
+import type { RpcAnswer, RpcCall, RpcClient } from './rpc-client.ts'
+import { RpcError } from './rpc-error.ts'
+
+/** A block as far as following a chain needs it. */
+export interface BlockHeader {
+  readonly number: number
+  readonly hash: Hex
+  readonly parentHash: Hex
+  readonly timestampSec: number
+}
+
+/** Where a chain stands, all from one node. */
+export interface ChainView {
+  readonly head: BlockHeader
+  /** Absent: the node has no such block, or was not asked. */
+  readonly finalized?: BlockHeader
+  /** The block that now stands at the number that was asked for; absent when the node is not as far. */
+  readonly atTip?: BlockHeader
+}
+
+/** Asks a chain's nodes what detection needs to know. All methods throw RpcError, or the signal's reason. */
+export interface ChainReader {
+  view(tip: number, askFinalized: boolean, signal?: AbortSignal): Promise<ChainView>
+  /** By number, as the chain stands now; undefined where it does not reach. */
+  headers(numbers: readonly number[], signal?: AbortSignal): Promise<(BlockHeader | undefined)[]>
+  /** Logs of followed events in a range, and the range's last block, from the same node. */
+  logsInRange(
+    from: number,
+    to: number,
+    signal?: AbortSignal,
+  ): Promise<{ logs: RpcLog[]; last: BlockHeader | undefined }>
+  /** Logs of followed events block by block; undefined where the node does not know the block. */
+  logsOfBlocks(hashes: readonly Hex[], signal?: AbortSignal): Promise<(RpcLog[] | undefined)[]>
+  receipts(hashes: readonly Hex[], signal?: AbortSignal): Promise<(TransactionReceipt | undefined)[]>
+  /** `eth_call`s, each at a block; an error of one is its answer. */
+  calls(calls: readonly ContractRead[], signal?: AbortSignal): Promise<RpcAnswer[]>
+}
+
+export interface ContractRead {
+  readonly to: Address
+  readonly data: Hex
+  readonly block: number | 'latest'
+}
+
+/** Makes the reader of one chain's events at `addresses`. */
+export function createChainReader(client: RpcClient, addresses: readonly Address[]): ChainReader {
+  const filter = { address: addresses, topics: [followedTopics] }
+  return {
+    async view(tip, askFinalized, signal) {
+      const calls = [blockCall('latest'), blockCall(toQuantity(tip))]
+      if (askFinalized) calls.push(blockCall('finalized'))
+      const [head, atTip, finalized] = await client.batch(calls, signal)
+      const latest = toHeader(resultOf(head))
+      if (latest === undefined) throw new RpcError('UNREACHABLE', 'the node has no latest block')
+      return {
+        head: latest,
+        ...optional('atTip', toHeader(resultOf(atTip))),
+        ...optional('finalized', readTag(finalized)),
+      }
+    },
+    async headers(numbers, signal) {
+      const answers = await client.batch(
+        numbers.map((number) => blockCall(toQuantity(number))),
+        signal,
+      )
+      return answers.map((answer) => toHeader(resultOf(answer)))
+    },
+    async logsInRange(from, to, signal) {
+      const range = { ...filter, fromBlock: toQuantity(from), toBlock: toQuantity(to) }
+      const [logs, last] = await client.batch(
+        [{ method: 'eth_getLogs', params: [range] }, blockCall(toQuantity(to))],
+        signal,
+      )
+      return { logs: toLogs(resultOf(logs)), last: toHeader(resultOf(last)) }
+    },
+    async logsOfBlocks(hashes, signal) {
+      const answers = await client.batch(
+        hashes.map((blockHash) => ({ method: 'eth_getLogs', params: [{ ...filter, blockHash }] })),
+        signal,
+      )
+      return answers.map((answer) => (answer.ok ? toLogs(answer.result) : undefined))
+    },
+    async receipts(hashes, signal) {
+      const answers = await client.batch(
+        hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
+        signal,
+      )
+      return answers.map((answer) => (answer.ok ? toReceipt(answer.result) : undefined))
+    },
+    calls(reads, signal) {
+      return client.batch(
+        reads.map(({ to, data, block }) => ({
+          method: 'eth_call',
+          params: [{ to, data }, block === 'latest' ? block : toQuantity(block)],
+        })),
+        signal,
+      )
+    },
+  }
+}
+
+const toQuantity = (value: number): Hex => `0x${value.toString(16)}`
+
+function blockCall(block: string): RpcCall {
+  return { method: 'eth_getBlockByNumber', params: [block, false] }
+}
+
+function resultOf(answer: RpcAnswer | undefined): unknown {
+  if (answer === undefined) throw new RpcError('UNREACHABLE', 'the node left a call unanswered')
+  if (!answer.ok) throw answer.error
+  return answer.result
+}
+
+/** Nodes without that tag answer null or an error. */
+function readTag(answer: RpcAnswer | undefined): BlockHeader | undefined {
+  return answer?.ok === true ? toHeader(answer.result) : undefined
+}
+
+function optional<K extends string, V>(key: K, value: V | undefined): { [name in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { [name in K]: V })
+}
+
+function toHeader(json: unknown): BlockHeader | undefined {
+  if (json === null) return undefined
+  const block = json as { number?: string; hash?: string; parentHash?: string; timestamp?: string }
+  const { number, hash, parentHash, timestamp } = block
+  if (number === undefined || hash === undefined || parentHash === undefined || timestamp === undefined) {
+    throw new RpcError('UNREACHABLE', 'the node answered with something that is not a block')
+  }
+  return { number: Number(number), hash: hash as Hex, parentHash: parentHash as Hex, timestampSec: Number(timestamp) }
+}
+
+function toLogs(json: unknown): RpcLog[] {
+  if (!Array.isArray(json))
+    throw new RpcError('UNREACHABLE', 'the node answered with something that is not a list of logs')
+  return json as RpcLog[]
+}
+
+interface ReceiptJson {
+  readonly transactionHash: Hex
+  readonly blockHash: Hex
+  readonly blockNumber: string
+  readonly from: string
+  readonly to: string | null
+  readonly gasUsed: string
+  readonly effectiveGasPrice?: string
+  readonly l1Fee?: string | null
+  readonly logs: RpcLog[]
+}
+
+function toReceipt(json: unknown): TransactionReceipt | undefined {
+  if (json === null) return undefined
+  const receipt = json as ReceiptJson
+  return {
+    txHash: receipt.transactionHash,
+    blockHash: receipt.blockHash,
+    blockNumber: Number(receipt.blockNumber),
+    from: receipt.from.toLowerCase() as Address,
+    ...(receipt.to === null ? {} : { to: receipt.to.toLowerCase() as Address }),
+    gasUsed: BigInt(receipt.gasUsed),
+    effectiveGasPrice: BigInt(receipt.effectiveGasPrice ?? 0),
+    ...(typeof receipt.l1Fee === 'string' ? { l1Fee: BigInt(receipt.l1Fee) } : {}),
+    logs: receipt.logs.toSorted((a, b) => Number(a.logIndex) - Number(b.logIndex)),
+  }
+}

@@ -1,0 +1,244 @@
+import type { Knex } from 'knex'
+import { type Address, addressFromBytes } from '../domain/address.ts'
+import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
+import type { MatchableRequest } from './match-event.ts'
+
+/** A followed chain's place, as it is stored. */
+export interface StoredChain {
+  readonly chainId: string
+  readonly network: string
+  readonly genesisHash: Hex
+  readonly scannedBlock: number
+  readonly scannedHash: Hex
+  readonly scannedTime: Date
+  readonly headBlock: number
+  readonly finalBlock: number
+  readonly alarm?: string
+}
+
+/** A block that is not final, or the last that is. */
+export interface StoredBlock {
+  readonly number: number
+  readonly hash: Hex
+}
+
+/** What detection reads. */
+export interface DetectionRepository {
+  /** Which accounts know each topic; topics that nobody knows are absent. */
+  accountsOfTopics(topics: readonly Hex[]): Promise<Map<Hex, number[]>>
+  /** Names of accounts by id. */
+  accountNames(ids: readonly number[]): Promise<Map<number, string>>
+  /** An account's requests that know one of the topics, as their payments' or their refunds'. */
+  requestsOfTopics(accountId: number, topics: readonly Hex[]): Promise<MatchableRequest[]>
+  /** Who paid requests of an account, by request id. */
+  payersOf(accountId: number, requestIds: readonly string[]): Promise<Map<string, Set<Address>>>
+  chain(chainId: string): Promise<StoredChain | undefined>
+  /** The chain's stored blocks, lowest first. */
+  blocks(chainId: string): Promise<StoredBlock[]>
+  /** Transactions in which events with a topic were seen, in the order of their blocks. */
+  transactionsOfTopic(topic: Hex): Promise<SeenTransaction[]>
+  /** Topics that were nobody's when their events were seen, and are somebody's now. */
+  claimedTopics(chainId: string): Promise<Hex[]>
+}
+
+export interface SeenTransaction {
+  readonly chainId: string
+  readonly txHash: Hex
+  readonly blockNumber: number
+}
+
+/** Most topics in one statement. */
+const CHUNK = 2_000
+
+/** Makes the repository on a database. */
+export function createDetectionRepository(knex: Knex): DetectionRepository {
+  async function accountsOfTopics(topics: readonly Hex[]) {
+    const accounts = new Map<Hex, number[]>()
+    for (const chunk of chunksOf(topics)) {
+      const { rows } = await knex.raw<{ rows: { topic: Buffer; account_id: number }[] }>(
+        'select topic, account_id from reference_topics where topic = any(?) order by account_id',
+        [chunk.map(hexToBytes)],
+      )
+      for (const { topic, account_id } of rows) {
+        const key = bytesToHex(topic)
+        accounts.set(key, [...(accounts.get(key) ?? []), account_id])
+      }
+    }
+    return accounts
+  }
+
+  return {
+    accountsOfTopics,
+    async accountNames(ids) {
+      const rows = await knex('accounts')
+        .select<{ id: number; name: string }[]>('id', 'name')
+        .whereIn('id', [...ids])
+      return new Map(rows.map(({ id, name }) => [id, name]))
+    },
+    async requestsOfTopics(accountId, topics) {
+      const requests: MatchableRequest[] = []
+      for (const chunk of chunksOf(topics)) {
+        const bytes = chunk.map(hexToBytes)
+        const { rows } = await knex.raw<{ rows: RequestRow[] }>(
+          `select * from requests where account_id = ? and topic = any(?)
+           union all
+           select * from requests where account_id = ? and refund_topic = any(?) and not (topic = any(?))`,
+          [accountId, bytes, accountId, bytes, bytes],
+        )
+        requests.push(...rows.map(toMatchable))
+      }
+      return requests
+    },
+    async payersOf(accountId, requestIds) {
+      const { rows } = await knex.raw<{ rows: { request_id: Buffer; payer: Buffer }[] }>(
+        `select distinct request_id, payer from payments
+         where account_id = ? and request_id = any(?) and payer is not null`,
+        [accountId, requestIds.map(hexToBytes)],
+      )
+      const payers = new Map<string, Set<Address>>()
+      for (const row of rows) {
+        const requestId = row.request_id.toString('hex')
+        payers.set(requestId, (payers.get(requestId) ?? new Set()).add(addressFromBytes(row.payer)))
+      }
+      return payers
+    },
+    async chain(chainId) {
+      const row = await knex('chain_state').where({ chain_id: chainId }).first<ChainRow | undefined>()
+      return row === undefined ? undefined : toStoredChain(row)
+    },
+    async blocks(chainId) {
+      const rows = await knex('chain_blocks')
+        .select<{ number: bigint; hash: Buffer }[]>('number', 'hash')
+        .where({ chain_id: chainId })
+        .orderBy('number')
+      return rows.map(({ number, hash }) => ({ number: Number(number), hash: bytesToHex(hash) }))
+    },
+    transactionsOfTopic: (topic) => findTransactions(knex, topic, accountsOfTopics),
+    async claimedTopics(chainId) {
+      const rows = await knex('unmatched_events')
+        .distinct<{ topic: Buffer }[]>('topic')
+        .where({ chain_id: chainId, reason: 'UNKNOWN_TOPIC' })
+      return [...(await accountsOfTopics(rows.map(({ topic }) => bytesToHex(topic)))).keys()]
+    },
+  }
+}
+
+/** Those that were not matched, and those that were matched for accounts which knew the topic before. */
+async function findTransactions(
+  knex: Knex,
+  topic: Hex,
+  accountsOfTopics: DetectionRepository['accountsOfTopics'],
+): Promise<SeenTransaction[]> {
+  type Row = { chain_id: string; tx_hash: Buffer; block_number: bigint }
+  const accounts = (await accountsOfTopics([topic])).get(topic) ?? []
+  const found = await knex('unmatched_events')
+    .select<Row[]>('chain_id', 'tx_hash', 'block_number')
+    .where({ topic: hexToBytes(topic) })
+  for (const accountId of accounts) {
+    const known = await knex.raw<{ rows: Row[] }>(
+      `select p.chain_id, p.tx_hash, p.block_number from requests r
+       join payments p on p.account_id = r.account_id and p.request_id = r.request_id
+       where r.account_id = ? and p.account_id = ? and (r.topic = ? or r.refund_topic = ?)
+         and p.chain_id is not null and p.tx_hash is not null and p.block_number is not null
+       union
+       select f.chain_id, f.tx_hash, f.block_number from requests r
+       join refunds f on f.account_id = r.account_id and f.request_id = r.request_id
+       where r.account_id = ? and f.account_id = ? and (r.topic = ? or r.refund_topic = ?)`,
+      [
+        accountId,
+        accountId,
+        hexToBytes(topic),
+        hexToBytes(topic),
+        accountId,
+        accountId,
+        hexToBytes(topic),
+        hexToBytes(topic),
+      ],
+    )
+    found.push(...known.rows)
+  }
+  const transactions = found.map((row) => ({
+    chainId: row.chain_id,
+    txHash: bytesToHex(row.tx_hash),
+    blockNumber: Number(row.block_number),
+  }))
+  const distinct = new Map(
+    transactions.map((transaction) => [`${transaction.chainId} ${transaction.txHash}`, transaction]),
+  )
+  return [...distinct.values()].toSorted((a, b) => a.blockNumber - b.blockNumber)
+}
+
+function chunksOf<T>(list: readonly T[]): T[][] {
+  const chunks: T[][] = []
+  for (let from = 0; from < list.length; from += CHUNK) chunks.push(list.slice(from, from + CHUNK))
+  return chunks
+}
+
+interface ChainRow {
+  readonly chain_id: string
+  readonly network: string
+  readonly genesis_hash: Buffer
+  readonly scanned_block: bigint
+  readonly scanned_hash: Buffer
+  readonly scanned_time: Date
+  readonly head_block: bigint
+  readonly final_block: bigint
+  readonly alarm: string | null
+}
+
+/** A row of `chain_state`. */
+export function toStoredChain(row: ChainRow): StoredChain {
+  return {
+    chainId: row.chain_id,
+    network: row.network,
+    genesisHash: bytesToHex(row.genesis_hash),
+    scannedBlock: Number(row.scanned_block),
+    scannedHash: bytesToHex(row.scanned_hash),
+    scannedTime: row.scanned_time,
+    headBlock: Number(row.head_block),
+    finalBlock: Number(row.final_block),
+    ...(row.alarm === null ? {} : { alarm: row.alarm }),
+  }
+}
+
+interface RequestRow {
+  readonly request_id: Buffer
+  readonly salt: Buffer
+  readonly payment_reference: Buffer
+  readonly topic: Buffer
+  readonly payee: Buffer
+  readonly amount: string
+  readonly invoice_currency: string
+  readonly payment_currency: string
+  readonly network: string
+  readonly reference: string | null
+  readonly refund_address: Buffer | null
+  readonly refund_topic: Buffer | null
+  readonly created_at: Date
+}
+
+function toMatchable(row: RequestRow): MatchableRequest {
+  return {
+    requestId: row.request_id.toString('hex'),
+    salt: row.salt.toString('hex'),
+    paymentReference: bytesToHex(row.payment_reference),
+    topic: bytesToHex(row.topic),
+    payee: addressFromBytes(row.payee),
+    amount: canonicalAmount(row.amount),
+    invoiceCurrency: row.invoice_currency,
+    paymentCurrency: row.payment_currency,
+    network: row.network,
+    createdAt: row.created_at,
+    ...(row.reference === null ? {} : { reference: row.reference }),
+    ...(row.refund_address === null ? {} : { refundAddress: addressFromBytes(row.refund_address) }),
+    ...(row.refund_topic === null ? {} : { refundTopic: bytesToHex(row.refund_topic) }),
+  }
+}
+
+/** PostgreSQL writes a numeric with the zeros of its scale. */
+export function canonicalAmount(numeric: string): string {
+  const decimal = parseDecimal(numeric)
+  if (decimal === undefined) throw new RangeError(`not a stored amount: ${numeric}`)
+  return formatDecimal(decimal)
+}

@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import type { Knex } from 'knex'
+import type { Account } from '../domain/account.ts'
+import type { Address } from '../domain/address.ts'
+import type { ChainDirectory } from '../domain/chain.ts'
+import type { TokenDirectory } from '../domain/currency.ts'
+import type { Hex } from '../domain/hex.ts'
+import type { Logger } from '../domain/logger.ts'
+import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
+import type { PaymentRequest } from '../domain/payment-request.ts'
+import { type ChainFollower, type ChainStatus, createChainFollower } from './chain-follower.ts'
+import { createDetectionRepository } from './detection-repository.ts'
+import { createReplayQueue } from './replay-queue.ts'
+
+/** Follows chains and stores what is paid. */
+export interface Detection {
+  /** Begins to follow all chains; returns at once, whether they answer or not. */
+  start(): void
+  /** Ends following; resolves when nothing is being written any more. */
+  stop(): Promise<void>
+  /** Where each chain stands, in the order of the configuration. */
+  status(): ChainStatus[]
+  /**
+   * Attaches payments that were made before the request was stored. Call it after the request is committed, also of one that was
+   * there already. Resolves when they are attached, or when a chain does not answer soon: it is tried again then.
+   */
+  onRequestStored(account: Account, request: PaymentRequest): Promise<void>
+  /** Looks at one chain, or at all, until there is nothing new. @throws what the look met */
+  scanOnce(network?: string): Promise<void>
+}
+
+export interface DetectionOptions {
+  readonly knex: Knex
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly logger: Logger
+  readonly clock: () => Date
+  readonly fetch?: typeof globalThis.fetch
+  /** Unique to this run of this process: several may share a database, and one of them follows a chain at a time. */
+  readonly owner?: string
+  /** How long a chain stays with a process that no longer says anything; default 30,000. */
+  readonly leaseTtlMs?: number
+  /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
+  readonly pollIntervalMs?: number
+  /** For one exchange with a node; default 10,000. */
+  readonly rpcTimeoutMs?: number
+  /** Events of unknown topics that are kept of a chain; default 100,000. */
+  readonly keepUnknown?: number
+  /** Contracts that pay with what somebody else gave them (swaps, batches, bridges, single request proxies), by chain. */
+  readonly intermediaries?: ReadonlyMap<string, ReadonlySet<Address>>
+}
+
+/** Makes detection for the configured chains. */
+export function createDetection(options: DetectionOptions): Detection {
+  const { knex, chains, logger } = options
+  const owner = options.owner ?? randomUUID()
+  const repository = createDetectionRepository(knex)
+  const replays = createReplayQueue({ repository, logger })
+  const followers = chains.configured.map((config): ChainFollower => {
+    const follower = createChainFollower({ ...options, config, owner, repository, replays })
+    replays.addChain(follower.chainId, follower.replayChain)
+    return follower
+  })
+  let running: { readonly ending: AbortController; readonly done: Promise<unknown> } | undefined
+
+  return {
+    start() {
+      if (running !== undefined) return
+      const ending = new AbortController()
+      const loops = followers.map((follower) => follower.run(ending.signal))
+      running = { ending, done: Promise.all([...loops, replays.run(ending.signal)]) }
+    },
+    async stop() {
+      running?.ending.abort(new Error('detection is stopping'))
+      await running?.done
+      running = undefined
+    },
+    status: () => followers.map((follower) => follower.status()),
+    onRequestStored: (account, request) => replays.add(account.id, topicsOf(request)),
+    async scanOnce(network) {
+      const chosen = followers.filter((follower) => network === undefined || follower.network === network)
+      for (const follower of chosen) await follower.scan()
+    },
+  }
+}
+
+/** The topics under which a request's payments and refunds come. */
+function topicsOf(request: PaymentRequest): Hex[] {
+  const { requestId, salt, paymentReference, refundAddress } = request
+  const refundReference = refundAddress === undefined ? undefined : paymentReferenceOf(requestId, salt, refundAddress)
+  return [paymentReference, ...(refundReference === undefined ? [] : [refundReference])].map(topicOfReference)
+}

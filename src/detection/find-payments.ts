@@ -1,0 +1,247 @@
+import type { Address } from '../domain/address.ts'
+import type { Token, TokenDirectory } from '../domain/currency.ts'
+import type { Hex } from '../domain/hex.ts'
+import { buildPayment, buildRefund } from './build-payment.ts'
+import { decodeFeeProxyLog, type FeeProxyEvent, type RpcLog } from './decode-events.ts'
+import type { Findings, UnmatchedEvent } from './detected.ts'
+import type { DetectionRepository } from './detection-repository.ts'
+import { type Match, type MatchableRequest, matchEvent } from './match-event.ts'
+import type { PriceReader, UsdPrice } from './prices.ts'
+import { type FollowedContracts, readTransaction, type SeenEvent, type TransactionReceipt } from './read-transaction.ts'
+
+/** The chain that events are looked at for. */
+export interface ObservedChain {
+  /** Canonical name. */
+  readonly name: string
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly native: Token
+  readonly followed: FollowedContracts
+}
+
+/** What finding payments needs beside the logs. */
+export interface FindingTools {
+  readonly chain: ObservedChain
+  readonly tokens: TokenDirectory
+  readonly repository: DetectionRepository
+  readonly prices: PriceReader
+}
+
+/** Logs of followed contracts, with what else must be asked of the chain. */
+export interface LoggedEvents {
+  /** In the order of the chain. */
+  readonly logs: readonly RpcLog[]
+  /** Reads receipts of canonical transactions. @throws when one is gone, which ends the work on these logs */
+  receipts(hashes: readonly Hex[]): Promise<TransactionReceipt[]>
+  /** Seconds, of each of these blocks. */
+  blockTimes(numbers: readonly number[]): Promise<ReadonlyMap<number, number>>
+}
+
+/** An event of a known topic, for one account that knows it. */
+interface Judged {
+  readonly accountId: number
+  readonly event: SeenEvent
+  readonly receipt: TransactionReceipt
+  readonly match: Match
+}
+
+/**
+ * Finds out what logs mean to whom: payments and refunds by account, and what is neither, with the reason. Only transactions
+ * of which somebody knows a topic cost a receipt.
+ *
+ * @param onlyAccount - look for this account alone, and leave unknown topics aside
+ */
+export async function findPayments(
+  tools: FindingTools,
+  logged: LoggedEvents,
+  signal?: AbortSignal,
+  onlyAccount?: number,
+): Promise<Findings> {
+  const seen = logged.logs.flatMap(toSeenLog)
+  const topics = [...new Set(seen.map(({ event }) => event.topic))]
+  const directory = await tools.repository.accountsOfTopics(topics)
+  const isKnown = ({ event }: SeenLog) => directory.has(event.topic)
+  const txHashes = [...new Set(seen.filter(isKnown).map(({ txHash }) => txHash))]
+  const receipts = await logged.receipts(txHashes)
+  const judged = await judgeReceipts(tools, receipts, directory, onlyAccount)
+  const unknown = onlyAccount === undefined ? seen.filter((log) => !isKnown(log)) : []
+  const times = await logged.blockTimes([...new Set([...unknown, ...receipts].map(({ blockNumber }) => blockNumber))])
+  const accounts = await buildAll(tools, judged, times, signal)
+  const unmatched = [
+    ...judged.flatMap((entry) => toUnmatched(entry, times)),
+    ...unknown.map((log) => toUnknown(log, times)),
+  ]
+  return { accounts, unmatched, directory }
+}
+
+interface SeenLog {
+  readonly event: FeeProxyEvent
+  readonly txHash: Hex
+  readonly blockNumber: number
+  readonly log: RpcLog
+}
+
+function toSeenLog(log: RpcLog): SeenLog[] {
+  const event = decodeFeeProxyLog(log)
+  return event === undefined
+    ? []
+    : [{ event, txHash: log.transactionHash as Hex, blockNumber: Number(log.blockNumber), log }]
+}
+
+async function judgeReceipts(
+  { chain, tokens, repository }: FindingTools,
+  receipts: readonly TransactionReceipt[],
+  directory: ReadonlyMap<Hex, readonly number[]>,
+  onlyAccount: number | undefined,
+): Promise<Judged[]> {
+  const events = receipts.flatMap((receipt) =>
+    readTransaction(receipt, chain.followed).map((event) => ({ event, receipt })),
+  )
+  const knownBy = ({ topic }: SeenEvent) => directory.get(topic) ?? []
+  const accountIds = onlyAccount === undefined ? new Set(events.flatMap(({ event }) => knownBy(event))) : [onlyAccount]
+  const judged: Judged[] = []
+  for (const accountId of accountIds) {
+    const own = events.filter(({ event }) => knownBy(event).includes(accountId))
+    const book = await openBook(
+      repository,
+      accountId,
+      own.map(({ event }) => event.topic),
+    )
+    for (const { event, receipt } of own) {
+      const match = matchEvent(event, book.requestsOf(event.topic), {
+        chain: chain.name,
+        tokens,
+        hasPaid: book.hasPaid,
+      })
+      if (match.kind === 'PAYMENT' && event.payer !== undefined) book.addPayer(match.request, event.payer)
+      judged.push({ accountId, event, receipt, match })
+    }
+  }
+  return judged
+}
+
+/** An account's requests and who paid them, the payments found meanwhile included. */
+async function openBook(repository: DetectionRepository, accountId: number, topics: readonly Hex[]) {
+  const requests = await repository.requestsOfTopics(accountId, [...new Set(topics)])
+  const byTopic = new Map<Hex, MatchableRequest[]>()
+  for (const request of requests) {
+    for (const topic of new Set([request.topic, request.refundTopic])) {
+      if (topic !== undefined) byTopic.set(topic, [...(byTopic.get(topic) ?? []), request])
+    }
+  }
+  const payers = await repository.payersOf(
+    accountId,
+    requests.map(({ requestId }) => requestId),
+  )
+  return {
+    requestsOf: (topic: Hex) => byTopic.get(topic) ?? [],
+    hasPaid: (request: MatchableRequest, address: Address) => payers.get(request.requestId)?.has(address) ?? false,
+    addPayer(request: MatchableRequest, payer: Address) {
+      payers.set(request.requestId, (payers.get(request.requestId) ?? new Set<Address>()).add(payer))
+    },
+  }
+}
+
+async function buildAll(
+  tools: FindingTools,
+  judged: readonly Judged[],
+  times: ReadonlyMap<number, number>,
+  signal: AbortSignal | undefined,
+): Promise<Findings['accounts']> {
+  const { chain, repository, prices } = tools
+  const counted = judged.filter(({ match }) => match.kind !== 'UNMATCHED')
+  const names = await repository.accountNames([...new Set(counted.map(({ accountId }) => accountId))])
+  const paid = counted.flatMap(({ match, receipt }) => (match.kind === 'PAYMENT' ? [{ match, receipt }] : []))
+  const wishes = paid.flatMap(({ match, receipt }) => {
+    const at = { blockNumber: receipt.blockNumber, timestampSec: timeOf(times, receipt.blockNumber) }
+    return [
+      { ...at, token: match.token },
+      { ...at, token: chain.native },
+    ]
+  })
+  const found = await prices.pricesAt(wishes, signal)
+  const priceOf = new Map<string, UsdPrice | undefined>(
+    wishes.map(({ token, blockNumber }, index) => [`${token.id} ${blockNumber}`, found[index]]),
+  )
+  const accounts: Map<number, NonNullable<ReturnType<Findings['accounts']['get']>>> = new Map()
+  for (const { accountId, event, receipt, match } of counted) {
+    const account = accounts.get(accountId) ?? { payments: [], refunds: [] }
+    accounts.set(accountId, account)
+    const timestamp = new Date(timeOf(times, receipt.blockNumber) * 1_000)
+    if (match.kind === 'REFUND') account.refunds.push(buildRefund(match, event, receipt, timestamp))
+    if (match.kind !== 'PAYMENT') continue
+    const name = names.get(accountId)
+    if (name === undefined) throw new Error(`the account ${accountId} has requests but no name`)
+    const payment = buildPayment({
+      account: name,
+      chainId: chain.chainId,
+      native: chain.native,
+      match,
+      event,
+      receipt,
+      timestamp,
+      tokenPrice: priceOf.get(`${match.token.id} ${receipt.blockNumber}`),
+      nativePrice: priceOf.get(`${chain.native.id} ${receipt.blockNumber}`),
+    })
+    account.payments.push(payment)
+  }
+  return accounts
+}
+
+function timeOf(times: ReadonlyMap<number, number>, blockNumber: number): number {
+  const time = times.get(blockNumber)
+  if (time === undefined) throw new Error(`the time of block ${blockNumber} was not read`)
+  return time
+}
+
+function toUnmatched(
+  { accountId, event, receipt, match }: Judged,
+  times: ReadonlyMap<number, number>,
+): UnmatchedEvent[] {
+  if (match.kind !== 'UNMATCHED') return []
+  return [
+    {
+      accountId,
+      reason: match.reason,
+      topic: event.topic,
+      txHash: receipt.txHash,
+      eventIndex: event.eventIndex,
+      blockNumber: receipt.blockNumber,
+      timestamp: new Date(timeOf(times, receipt.blockNumber) * 1_000),
+      event: describeEvent(event),
+    },
+  ]
+}
+
+/**
+ * An event of a topic that nobody knows. Its index among all events of the transaction would take a receipt; the log's own, unique
+ * as well, stands for it until somebody claims the topic and the transaction is read.
+ */
+function toUnknown({ event, txHash, blockNumber, log }: SeenLog, times: ReadonlyMap<number, number>): UnmatchedEvent {
+  return {
+    accountId: 0,
+    reason: 'UNKNOWN_TOPIC',
+    topic: event.topic,
+    txHash,
+    eventIndex: Number(log.logIndex),
+    blockNumber,
+    timestamp: new Date(timeOf(times, blockNumber) * 1_000),
+    event: describeEvent(event),
+  }
+}
+
+function describeEvent(event: FeeProxyEvent & Partial<SeenEvent>): Record<string, string> {
+  const { emitter, token, to, amount, feeAmount, feeAddress, payer, conversion } = event
+  return {
+    emitter,
+    ...(token === undefined ? {} : { token }),
+    to,
+    amount: amount.toString(),
+    feeAmount: feeAmount.toString(),
+    feeAddress,
+    ...(payer === undefined ? {} : { payer }),
+    ...(conversion === undefined
+      ? {}
+      : { invoiceAmount: conversion.amount.toString(), invoiceCurrency: conversion.currency }),
+  }
+}

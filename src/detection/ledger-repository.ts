@@ -1,0 +1,329 @@
+import type { Knex } from 'knex'
+import { bytesToHex, hexToBytes } from '../domain/hex.ts'
+import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
+import { canonicalAmount } from './detection-repository.ts'
+import type { DetectedPayment, DetectedRefund } from './detected.ts'
+import { eventKeyOf, factsOf, mergeFacts, type PaymentRow, toInsert, type WrittenChain } from './payment-rows.ts'
+import { type LedgerPayment, type LedgerRefund, settle } from './settle.ts'
+
+/** What happens to one account's payments and refunds in one transaction. */
+export interface AccountChange {
+  readonly accountId: number
+  readonly payments: readonly DetectedPayment[]
+  readonly refunds: readonly DetectedRefund[]
+  /** What is up to here becomes final. */
+  readonly finalBlock: number
+  /** Counts the confirmations that freeze. */
+  readonly headBlock: number
+  /** What is above, and not final, was reorged out. */
+  readonly removeAbove?: number
+  readonly now: Date
+}
+
+/** A row of `refunds`, as the database gives it. */
+interface RefundRow {
+  readonly account_id: number
+  readonly tx_hash: Buffer
+  readonly event_index: number
+  readonly network: string
+  readonly chain_id: string
+  readonly request_id: Buffer
+  readonly block_number: bigint
+  readonly timestamp: Date
+  readonly final: boolean
+  readonly amount: string
+  readonly currency: string
+}
+
+interface RequestRow {
+  readonly request_id: Buffer
+  readonly amount: string
+  readonly invoice_currency: string
+}
+
+/** Rows in one statement; a statement has at most 65,535 parameters. */
+const ROWS_A_STATEMENT = 500
+
+/**
+ * Applies a change to an account: payments and refunds are added, made final or taken out, and every request that this touches
+ * is settled anew. The requests are locked, so that changes of one never interleave. Doing it twice changes nothing.
+ *
+ * @param trx - holds the chain's state locked
+ */
+export async function applyAccountChange(
+  trx: Knex.Transaction,
+  chain: WrittenChain,
+  change: AccountChange,
+): Promise<void> {
+  const requestIds = await findTouchedRequests(trx, chain, change)
+  const requests = await lockRequests(trx, change.accountId, requestIds)
+  const droppedRefunds = await removeReorged(trx, chain, change)
+  const stored = await loadPayments(trx, change, requestIds)
+  const storedRefunds = await loadRefunds(trx, change.accountId, requestIds)
+  const payments = finalise(addPayments(stored, chain, change), chain, change)
+  const refunds = finaliseRefunds(addRefunds(storedRefunds, chain, change), chain, change)
+  const settled = settleRequests({ requests, payments, refunds, stored, droppedRefunds, now: change.now })
+  await savePayments(
+    trx,
+    settled.filter((row) => stored.get(row.id) !== row),
+    stored,
+  )
+  await saveRefunds(
+    trx,
+    refunds.filter((row) => !storedRefunds.includes(row)),
+  )
+}
+
+async function findTouchedRequests(trx: Knex, { chainId }: WrittenChain, change: AccountChange): Promise<string[]> {
+  const { accountId, finalBlock, removeAbove } = change
+  const found = new Set([...change.payments, ...change.refunds].map(({ requestId }) => requestId))
+  for (const table of ['payments', 'refunds'] as const) {
+    const rows = await trx(table)
+      .distinct<{ request_id: Buffer }[]>('request_id')
+      .where({ account_id: accountId, chain_id: chainId, final: false })
+      .whereNotNull('request_id')
+      .where((which) => {
+        void which.where('block_number', '<=', finalBlock)
+        if (removeAbove !== undefined) void which.orWhere('block_number', '>', removeAbove)
+      })
+    for (const { request_id } of rows) found.add(request_id.toString('hex'))
+  }
+  return [...found].toSorted()
+}
+
+async function lockRequests(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RequestRow[]> {
+  if (requestIds.length === 0) return []
+  const { rows } = await trx.raw<{ rows: RequestRow[] }>(
+    `select request_id, amount, invoice_currency from requests
+     where account_id = ? and request_id = any(?) order by request_id for update`,
+    [accountId, requestIds.map(hexToBytes)],
+  )
+  return rows
+}
+
+/** @returns the refunds that are gone, of which payments may hold entries */
+async function removeReorged(trx: Knex, { chainId }: WrittenChain, { accountId, removeAbove }: AccountChange) {
+  if (removeAbove === undefined) return []
+  const reorged = { account_id: accountId, chain_id: chainId, final: false }
+  await trx('payments')
+    .where(reorged)
+    .where('block_number', '>', removeAbove)
+    .where((which) => void which.where({ imported: false }).orWhereNotNull('request_id'))
+    .delete()
+  const rows = await trx('refunds')
+    .where(reorged)
+    .where('block_number', '>', removeAbove)
+    .delete<{ tx_hash: Buffer; event_index: number }[]>(['tx_hash', 'event_index'])
+  return rows.map(({ tx_hash, event_index }) => ({ txHash: bytesToHex(tx_hash) as string, eventIndex: event_index }))
+}
+
+/** The requests' payments, and imported ones of the same event or id that may name no request. By id. */
+async function loadPayments(trx: Knex, change: AccountChange, requestIds: readonly string[]) {
+  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
+    `select * from payments where account_id = ?
+     and (request_id = any(?) or (tx_hash = any(?) and event_index is not null) or id = any(?::uuid[]))`,
+    [
+      change.accountId,
+      requestIds.map(hexToBytes),
+      change.payments.map(({ txHash }) => hexToBytes(txHash)),
+      change.payments.map(({ id }) => id),
+    ],
+  )
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+async function loadRefunds(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RefundRow[]> {
+  const { rows } = await trx.raw<{ rows: RefundRow[] }>(
+    'select * from refunds where account_id = ? and request_id = any(?)',
+    [accountId, requestIds.map(hexToBytes)],
+  )
+  return rows
+}
+
+function addPayments(
+  stored: ReadonlyMap<string, PaymentRow>,
+  chain: WrittenChain,
+  { accountId, payments, now }: AccountChange,
+): PaymentRow[] {
+  const rows = new Map(stored)
+  const idOfEvent = new Map([...stored.values()].map((row) => [eventKeyOf(row), row.id]))
+  for (const payment of payments) {
+    const facts = factsOf(payment, chain)
+    const id = idOfEvent.get(eventKeyOf(facts)) ?? payment.id
+    const known = rows.get(id)
+    rows.set(id, known === undefined ? newRow(accountId, id, facts, now) : mergeFacts(revive(known), facts))
+    idOfEvent.set(eventKeyOf(facts), id)
+  }
+  return [...rows.values()]
+}
+
+/** What an import called failed was made after all. */
+function revive(row: PaymentRow): PaymentRow {
+  return row.status === rankOfStatus('FAILED') ? { ...row, status: rankOfStatus('PENDING') } : row
+}
+
+function newRow(accountId: number, id: string, facts: ReturnType<typeof factsOf>, now: Date): PaymentRow {
+  return {
+    account_id: accountId,
+    id,
+    ...facts,
+    status: rankOfStatus('PENDING'),
+    final: false,
+    imported: false,
+    confirmations: null,
+    updated_at: now,
+    refunded_amount: '0',
+    refunds: [],
+    status_history: [],
+  }
+}
+
+function finalise(rows: readonly PaymentRow[], { chainId }: WrittenChain, change: AccountChange): PaymentRow[] {
+  const { finalBlock, headBlock } = change
+  return rows.map((row) => {
+    if (
+      row.final ||
+      row.request_id === null ||
+      row.chain_id !== chainId ||
+      row.block_number === null ||
+      row.block_number > finalBlock
+    )
+      return row
+    return { ...row, final: true, confirmations: Math.max(1, headBlock - Number(row.block_number) + 1) }
+  })
+}
+
+function addRefunds(
+  stored: readonly RefundRow[],
+  chain: WrittenChain,
+  { accountId, refunds }: AccountChange,
+): RefundRow[] {
+  const keyOf = (row: RefundRow) => `${row.tx_hash.toString('hex')} ${row.event_index} ${row.network}`
+  const rows = new Map(stored.map((row) => [keyOf(row), row]))
+  for (const refund of refunds) {
+    const row: RefundRow = {
+      account_id: accountId,
+      tx_hash: hexToBytes(refund.txHash),
+      event_index: refund.eventIndex,
+      network: chain.network,
+      chain_id: chain.chainId,
+      request_id: hexToBytes(refund.requestId),
+      block_number: BigInt(refund.blockNumber),
+      timestamp: refund.timestamp,
+      final: false,
+      amount: refund.amount,
+      currency: refund.currency,
+    }
+    if (!rows.has(keyOf(row))) rows.set(keyOf(row), row)
+  }
+  return [...rows.values()]
+}
+
+function finaliseRefunds(rows: readonly RefundRow[], { chainId }: WrittenChain, change: AccountChange): RefundRow[] {
+  return rows.map((row) => {
+    const isDue = !row.final && row.chain_id === chainId && row.block_number <= change.finalBlock
+    return isDue ? { ...row, final: true } : row
+  })
+}
+
+interface Settling {
+  readonly requests: readonly RequestRow[]
+  readonly payments: readonly PaymentRow[]
+  readonly refunds: readonly RefundRow[]
+  /** As the database has them, by id. */
+  readonly stored: ReadonlyMap<string, PaymentRow>
+  readonly droppedRefunds: readonly { readonly txHash: string; readonly eventIndex: number }[]
+  readonly now: Date
+}
+
+/** @returns all payments; the stored row itself where nothing changed */
+function settleRequests({ requests, payments, refunds, stored, droppedRefunds, now }: Settling): PaymentRow[] {
+  const requestOf = new Map(requests.map((request) => [request.request_id.toString('hex'), request]))
+  const groups = Map.groupBy(payments, (row) => row.request_id?.toString('hex'))
+  const refundsOf = Map.groupBy(refunds, (row) => row.request_id.toString('hex'))
+  return [...groups].flatMap(([requestId, rows]) => {
+    const request = requestId === undefined ? undefined : requestOf.get(requestId)
+    if (request === undefined || requestId === undefined) return rows
+    const states = settle({
+      amount: canonicalAmount(request.amount),
+      payments: rows.map((row) => toLedgerPayment(row, request, !stored.has(row.id))),
+      refunds: (refundsOf.get(requestId) ?? []).map(toLedgerRefund),
+      droppedRefunds,
+      now,
+    })
+    return rows.map((row) => {
+      const state = states.get(row.id)
+      const isSettled = state !== undefined && (state.updatedAt !== row.updated_at || !stored.has(row.id))
+      if (isSettled) {
+        return {
+          ...row,
+          status: rankOfStatus(state.status),
+          refunds: state.refunds,
+          refunded_amount: state.refundedAmount,
+          status_history: state.statusHistory,
+          updated_at: state.updatedAt,
+        }
+      }
+      return stored.get(row.id) === row ? row : { ...row, updated_at: now }
+    })
+  })
+}
+
+function toLedgerPayment(row: PaymentRow, request: RequestRow, isNew: boolean): LedgerPayment {
+  const inInvoiceCurrency = row.currency === request.invoice_currency ? row.amount : '0'
+  return {
+    id: row.id,
+    isNew,
+    imported: row.imported,
+    final: row.final,
+    timestamp: row.timestamp,
+    ...(row.block_number === null ? {} : { blockNumber: row.block_number }),
+    ...(row.tx_hash === null ? {} : { txHash: bytesToHex(row.tx_hash) }),
+    ...(row.event_index === null ? {} : { eventIndex: row.event_index }),
+    amount: canonicalAmount(row.amount),
+    counted: canonicalAmount(row.invoice_amount ?? inInvoiceCurrency),
+    status: statusOfRank(row.status),
+    refunds: row.refunds,
+    refundedAmount: row.refunded_amount,
+    statusHistory: row.status_history,
+    updatedAt: row.updated_at,
+  }
+}
+
+function toLedgerRefund(row: RefundRow): LedgerRefund {
+  return {
+    txHash: bytesToHex(row.tx_hash),
+    eventIndex: row.event_index,
+    network: row.network,
+    timestamp: row.timestamp,
+    blockNumber: row.block_number,
+    final: row.final,
+    amount: canonicalAmount(row.amount),
+    currency: row.currency,
+  }
+}
+
+/** A new row whose event an import has stored meanwhile keeps the import's id. */
+async function savePayments(trx: Knex, rows: readonly PaymentRow[], stored: ReadonlyMap<string, PaymentRow>) {
+  const sets = [
+    { rows: rows.filter(({ id }) => stored.has(id)), key: ['account_id', 'id'] },
+    { rows: rows.filter(({ id }) => !stored.has(id)), key: ['account_id', 'tx_hash', 'event_index', 'network'] },
+  ]
+  for (const set of sets) {
+    const kept = new Set([...set.key, 'id'])
+    for (let from = 0; from < set.rows.length; from += ROWS_A_STATEMENT) {
+      const values = set.rows.slice(from, from + ROWS_A_STATEMENT).map(toInsert)
+      const columns = Object.keys(values[0] ?? {}).filter((column) => !kept.has(column))
+      await trx('payments').insert(values).onConflict(set.key).merge(columns)
+    }
+  }
+}
+
+async function saveRefunds(trx: Knex, rows: readonly RefundRow[]) {
+  for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
+    await trx('refunds')
+      .insert(rows.slice(from, from + ROWS_A_STATEMENT))
+      .onConflict(['account_id', 'tx_hash', 'event_index', 'network'])
+      .merge(['request_id', 'block_number', 'timestamp', 'final', 'amount', 'currency'])
+  }
+}

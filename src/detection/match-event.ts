@@ -1,0 +1,148 @@
+import { keccak_256 } from '@noble/hashes/sha3'
+import type { Address } from '../domain/address.ts'
+import { FIAT_DECIMALS, parseFiatCode, type Token, type TokenDirectory } from '../domain/currency.ts'
+import { bytesToHex, type Hex } from '../domain/hex.ts'
+import type { PaymentRequest } from '../domain/payment-request.ts'
+import type { SeenEvent } from './read-transaction.ts'
+
+/** Why an event is no payment of a request. */
+export const unmatchedReasons = [
+  'UNKNOWN_TOPIC',
+  'WRONG_CHAIN',
+  'WRONG_PAYEE',
+  'WRONG_TOKEN',
+  'NOT_A_CONVERSION',
+  'NOTHING_RECEIVED',
+] as const
+export type UnmatchedReason = (typeof unmatchedReasons)[number]
+
+/** A request as the matcher needs it. */
+export interface MatchableRequest extends PaymentRequest {
+  readonly topic: Hex
+  readonly refundTopic?: Hex
+}
+
+/** A currency of an invoice as conversion events name and count it. */
+export interface InvoiceUnit {
+  readonly address: Address
+  readonly decimals: number
+}
+
+/** What an event is to one account. Amounts in base units. */
+export type Match =
+  | {
+      readonly kind: 'PAYMENT'
+      readonly request: MatchableRequest
+      readonly token: Token
+      readonly amount: bigint
+      /** What it counts for towards the request, in base units of the invoice currency. */
+      readonly invoiceAmount: bigint
+      readonly invoiceDecimals: number
+    }
+  | { readonly kind: 'REFUND'; readonly request: MatchableRequest; readonly token: Token; readonly amount: bigint }
+  | { readonly kind: 'UNMATCHED'; readonly reason: UnmatchedReason }
+
+/** What the matcher is told beside the event. */
+export interface MatchContext {
+  /** Canonical name of the chain on which the event is. */
+  readonly chain: string
+  readonly tokens: TokenDirectory
+  /** Whether an address paid the request before this event. */
+  hasPaid(request: MatchableRequest, address: Address): boolean
+}
+
+/**
+ * Decides what an event means to one account. References are public and the proxies take any token and payee, so a payment
+ * counts only if chain, payee and token are the request's, and of a conversion the invoice currency too.
+ *
+ * @param requests - the account's requests that know the event's topic, as their payments' or their refunds'
+ */
+export function matchEvent(event: SeenEvent, requests: readonly MatchableRequest[], context: MatchContext): Match {
+  const verdicts = requests.flatMap((request) => judgeRequest(event, request, context))
+  const counted = verdicts.find(({ kind }) => kind === 'PAYMENT') ?? verdicts.find(({ kind }) => kind === 'REFUND')
+  return counted ?? { kind: 'UNMATCHED', reason: furthestReason(verdicts) }
+}
+
+function judgeRequest(event: SeenEvent, request: MatchableRequest, context: MatchContext): Match[] {
+  const verdicts: Match[] = []
+  if (request.topic === event.topic) verdicts.push(judgePayment(event, request, context))
+  if (isRefund(event, request, context)) verdicts.push(judgeRefund(event, request, context))
+  else if (request.refundTopic === event.topic) verdicts.push({ kind: 'UNMATCHED', reason: 'WRONG_PAYEE' })
+  return verdicts
+}
+
+/** Reasons stand in the order of the checks, so that the last is that of the request which came closest. */
+function furthestReason(verdicts: readonly Match[]): UnmatchedReason {
+  const places = verdicts.map((verdict) =>
+    verdict.kind === 'UNMATCHED' ? unmatchedReasons.indexOf(verdict.reason) : 0,
+  )
+  return unmatchedReasons[Math.max(0, ...places)] ?? 'UNKNOWN_TOPIC'
+}
+
+function judgePayment(event: SeenEvent, request: MatchableRequest, context: MatchContext): Match {
+  const unmatched = (reason: UnmatchedReason): Match => ({ kind: 'UNMATCHED', reason })
+  if (request.network !== context.chain) return unmatched('WRONG_CHAIN')
+  if (event.to !== request.payee) return unmatched('WRONG_PAYEE')
+  const token = paidToken(event, request, context.tokens)
+  if (token === undefined) return unmatched('WRONG_TOKEN')
+  const amount = event.received
+  const payment = { kind: 'PAYMENT', request, token, amount } as const
+  if (isConversionRequest(request)) {
+    const unit = invoiceUnitOf(request.invoiceCurrency, context.tokens)
+    if (event.conversion === undefined) return unmatched('NOT_A_CONVERSION')
+    if (event.conversion.currency !== unit?.address) return unmatched('WRONG_TOKEN')
+    if (amount === 0n) return unmatched('NOTHING_RECEIVED')
+    return { ...payment, invoiceAmount: event.conversion.amount, invoiceDecimals: unit.decimals }
+  }
+  // A conversion of another currency into the right token is a payment of some other invoice.
+  if (event.conversion !== undefined) return unmatched('WRONG_TOKEN')
+  if (amount === 0n) return unmatched('NOTHING_RECEIVED')
+  return { ...payment, invoiceAmount: amount, invoiceDecimals: token.decimals }
+}
+
+/** Under the reference of the refund address, or under the request's own from the payee back to somebody who paid. */
+function isRefund(event: SeenEvent, request: MatchableRequest, context: MatchContext): boolean {
+  if (request.refundTopic === event.topic && event.to === request.refundAddress) return true
+  return request.topic === event.topic && event.payer === request.payee && context.hasPaid(request, event.to)
+}
+
+function judgeRefund(event: SeenEvent, request: MatchableRequest, { chain, tokens }: MatchContext): Match {
+  if (request.network !== chain) return { kind: 'UNMATCHED', reason: 'WRONG_CHAIN' }
+  const token = paidToken(event, request, tokens)
+  if (token === undefined) return { kind: 'UNMATCHED', reason: 'WRONG_TOKEN' }
+  if (event.received === 0n) return { kind: 'UNMATCHED', reason: 'NOTHING_RECEIVED' }
+  return { kind: 'REFUND', request, token, amount: event.received }
+}
+
+/** The request's payment currency, if it is what the event moved. */
+function paidToken(event: SeenEvent, request: MatchableRequest, tokens: TokenDirectory): Token | undefined {
+  const token = tokens.byId(request.paymentCurrency)
+  return token !== undefined && token.chain === request.network && token.address === event.token ? token : undefined
+}
+
+/** Whether a request is stated in another currency than it is paid in. */
+export function isConversionRequest(request: Pick<PaymentRequest, 'invoiceCurrency' | 'paymentCurrency'>): boolean {
+  return request.invoiceCurrency !== request.paymentCurrency
+}
+
+/** How conversion events name a currency: a token by its address, fiat and native coins by a hash of type and symbol. */
+export function invoiceUnitOf(currency: string, tokens: TokenDirectory): InvoiceUnit | undefined {
+  const token = tokens.byId(currency)
+  if (token !== undefined) {
+    return { address: token.address ?? currencyAddress('eth', token.symbol), decimals: token.decimals }
+  }
+  const code = parseFiatCode(currency)
+  return code === undefined ? undefined : { address: currencyAddress('iso4217', code), decimals: FIAT_DECIMALS }
+}
+
+const currencyAddresses = new Map<string, Address>()
+
+/** The last 20 bytes of keccak256 over type and symbol as JSON. */
+function currencyAddress(type: 'iso4217' | 'eth', symbol: string): Address {
+  const text = JSON.stringify({ type, value: symbol.toLowerCase() })
+  const known = currencyAddresses.get(text)
+  if (known !== undefined) return known
+  const address = bytesToHex(keccak_256(text).subarray(-20)) as string as Address
+  currencyAddresses.set(text, address)
+  return address
+}

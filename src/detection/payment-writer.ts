@@ -1,0 +1,310 @@
+import type { Knex } from 'knex'
+import { inTransaction } from '../db/cancellable.ts'
+import { assertLeaseHeld, type Lease } from '../db/leases-repository.ts'
+import type { Hex } from '../domain/hex.ts'
+import { bytesToHex, hexToBytes } from '../domain/hex.ts'
+import type { BlockHeader } from './chain-reader.ts'
+import type { DetectedPayment, DetectedRefund, Findings, UnmatchedEvent } from './detected.ts'
+import { toStoredChain, type StoredBlock, type StoredChain } from './detection-repository.ts'
+import { applyAccountChange } from './ledger-repository.ts'
+import type { WrittenChain } from './payment-rows.ts'
+
+/** Somebody else has moved the chain's checkpoint, so what was about to be written was decided on an old state. */
+export class CheckpointMovedError extends Error {
+  override readonly name = 'CheckpointMovedError'
+
+  constructor(network: string) {
+    super(`the checkpoint of ${network} is not where this process left it`)
+  }
+}
+
+/** How far a chain was looked at, before and after. */
+export interface Advance {
+  readonly lease: Lease
+  /** Where this process believes the checkpoint to be. */
+  readonly from: StoredBlock
+  /** The blocks looked at, lowest first; may leave out final ones but for the last. Empty: only head and finality moved. */
+  readonly blocks: readonly BlockHeader[]
+  readonly headBlock: number
+  readonly finalBlock: number
+  readonly findings?: Findings
+}
+
+/** Blocks that no longer stand are taken back. */
+export interface Rewind {
+  readonly lease: Lease
+  readonly from: StoredBlock
+  /** The highest block that still stands. */
+  readonly to: StoredBlock
+}
+
+/** Findings for one account in blocks that were looked at before. */
+export interface Attachment {
+  readonly accountId: number
+  readonly findings: Findings
+  /** The block that each transaction was read in. */
+  readonly blockOf: ReadonlyMap<Hex, StoredBlock>
+}
+
+/** Writes what detection finds. Each call is one transaction: all of it is there afterwards, or nothing. */
+export interface PaymentWriter {
+  /** Begins to follow a chain, unless it is followed already. */
+  open(genesisHash: Hex, checkpoint: BlockHeader, headBlock: number): Promise<void>
+  /** @throws CheckpointMovedError, LeaseLostError */
+  advance(advance: Advance, signal?: AbortSignal): Promise<void>
+  /** @throws CheckpointMovedError, LeaseLostError */
+  rewind(rewind: Rewind, signal?: AbortSignal): Promise<void>
+  /** Leaves out what is in blocks that no longer stand or were not looked at yet; these are looked at with the new topic known. */
+  attach(attachment: Attachment, signal?: AbortSignal): Promise<void>
+  /** Stops the chain for everybody until an operator clears it. */
+  raiseAlarm(text: string): Promise<void>
+  /** Keeps the latest events of unknown topics and removes the rest. */
+  pruneUnknown(keep: number): Promise<void>
+}
+
+/** Makes the writer of one chain. */
+export function createPaymentWriter(options: {
+  readonly knex: Knex
+  readonly chain: WrittenChain
+  readonly clock: () => Date
+}): PaymentWriter {
+  const { knex, chain, clock } = options
+  const { chainId } = chain
+
+  /** Everything that touches the chain's rows waits here, so that checkpoint, blocks and payments move together. */
+  async function lockChain(trx: Knex): Promise<StoredChain | undefined> {
+    const row = await trx('chain_state').where({ chain_id: chainId }).forUpdate().first()
+    return row === undefined ? undefined : toStoredChain(row)
+  }
+
+  async function lockAt(trx: Knex.Transaction, lease: Lease, from: StoredBlock): Promise<StoredChain> {
+    await assertLeaseHeld(trx, lease)
+    const stored = await lockChain(trx)
+    if (stored?.scannedBlock !== from.number || stored.scannedHash !== from.hash) {
+      throw new CheckpointMovedError(chain.network)
+    }
+    return stored
+  }
+
+  /** Accounts with payments or refunds in these blocks. */
+  async function accountsInBlocks(trx: Knex, operator: '<=' | '>', number: number): Promise<number[]> {
+    const rows = await trx('chain_blocks')
+      .select<{ account_ids: number[] }[]>('account_ids')
+      .where({ chain_id: chainId })
+      .where('number', operator, number)
+      .whereRaw(`account_ids <> '{}'`)
+    return rows.flatMap(({ account_ids }) => account_ids)
+  }
+
+  async function storeBlocks(trx: Knex, blocks: readonly BlockHeader[], finalBlock: number, findings?: Findings) {
+    const last = blocks.at(-1)
+    const kept = blocks.filter((block) => block.number >= finalBlock || block === last)
+    if (kept.length > 0) {
+      const accounts = accountsByBlock(findings)
+      await trx('chain_blocks').insert(
+        kept.map((block) => ({
+          chain_id: chainId,
+          number: block.number,
+          hash: hexToBytes(block.hash),
+          timestamp: new Date(block.timestampSec * 1_000),
+          account_ids: accounts.get(block.number) ?? [],
+        })),
+      )
+    }
+  }
+
+  /** The last final block stays, as the ground on which the others stand; its payments are final, so it needs no accounts. */
+  async function dropFinalBlocks(trx: Knex, finalBlock: number) {
+    await trx('chain_blocks').where({ chain_id: chainId }).where('number', '<', finalBlock).delete()
+    await trx('chain_blocks')
+      .where({ chain_id: chainId, number: finalBlock })
+      .whereRaw(`account_ids <> '{}'`)
+      .update({ account_ids: [] })
+  }
+
+  async function storeUnmatched(trx: Knex, events: readonly UnmatchedEvent[]) {
+    const rows = events.map((event) => ({
+      chain_id: chainId,
+      tx_hash: hexToBytes(event.txHash),
+      event_index: event.eventIndex,
+      account_id: event.accountId,
+      reason: event.reason,
+      topic: hexToBytes(event.topic),
+      block_number: event.blockNumber,
+      timestamp: event.timestamp,
+      event: JSON.stringify(event.event),
+    }))
+    for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
+      await trx('unmatched_events')
+        .insert(rows.slice(from, from + ROWS_A_STATEMENT))
+        .onConflict(['chain_id', 'tx_hash', 'event_index', 'account_id'])
+        .merge(['reason', 'topic', 'block_number', 'timestamp', 'event'])
+    }
+  }
+
+  return {
+    open: (genesisHash, checkpoint, headBlock) =>
+      knex.transaction(async (trx) => {
+        const opened = await trx('chain_state')
+          .insert({
+            chain_id: chainId,
+            network: chain.network,
+            genesis_hash: hexToBytes(genesisHash),
+            scanned_block: checkpoint.number,
+            scanned_hash: hexToBytes(checkpoint.hash),
+            scanned_time: new Date(checkpoint.timestampSec * 1_000),
+            head_block: headBlock,
+            final_block: 0,
+            alarm: null,
+            updated_at: clock(),
+          })
+          .onConflict('chain_id')
+          .ignore()
+          .returning('chain_id')
+        if (opened.length > 0) await storeBlocks(trx, [checkpoint], 0)
+      }),
+
+    advance: ({ lease, from, blocks, headBlock, finalBlock, findings }, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        const stored = await lockAt(trx, lease, from)
+        const last = blocks.at(-1)
+        const scannedBlock = last?.number ?? stored.scannedBlock
+        const settledBlock = Math.min(finalBlock, scannedBlock)
+        await storeBlocks(trx, blocks, settledBlock, findings)
+        const accountIds = new Set([
+          ...(findings?.accounts.keys() ?? []),
+          ...(await accountsInBlocks(trx, '<=', settledBlock)),
+        ])
+        for (const accountId of [...accountIds].toSorted((a, b) => a - b)) {
+          const found = findings?.accounts.get(accountId) ?? NOTHING
+          const change = { accountId, ...found, finalBlock: settledBlock, headBlock, now: clock() }
+          await applyAccountChange(trx, chain, change)
+        }
+        await storeUnmatched(trx, findings?.unmatched ?? [])
+        await dropFinalBlocks(trx, settledBlock)
+        await trx('chain_state')
+          .where({ chain_id: chainId })
+          .update({
+            ...(last && {
+              scanned_block: last.number,
+              scanned_hash: hexToBytes(last.hash),
+              scanned_time: new Date(last.timestampSec * 1_000),
+            }),
+            head_block: headBlock,
+            final_block: finalBlock,
+            updated_at: clock(),
+          })
+      }),
+
+    rewind: ({ lease, from, to }, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        const stored = await lockAt(trx, lease, from)
+        const accountIds = new Set(await accountsInBlocks(trx, '>', to.number))
+        for (const accountId of [...accountIds].toSorted((a, b) => a - b)) {
+          const { finalBlock, headBlock } = stored
+          const settledBlock = Math.min(finalBlock, to.number)
+          const change = {
+            accountId,
+            ...NOTHING,
+            finalBlock: settledBlock,
+            headBlock,
+            removeAbove: to.number,
+            now: clock(),
+          }
+          await applyAccountChange(trx, chain, change)
+        }
+        await trx('unmatched_events').where({ chain_id: chainId }).where('block_number', '>', to.number).delete()
+        await trx('chain_blocks').where({ chain_id: chainId }).where('number', '>', to.number).delete()
+        const { timestamp } = await trx('chain_blocks')
+          .where({ chain_id: chainId, number: to.number })
+          .first('timestamp')
+        await trx('chain_state')
+          .where({ chain_id: chainId })
+          .update({
+            scanned_block: to.number,
+            scanned_hash: hexToBytes(to.hash),
+            scanned_time: timestamp,
+            updated_at: clock(),
+          })
+      }),
+
+    attach: ({ accountId, findings, blockOf }, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        const stored = await lockChain(trx)
+        if (stored === undefined) return
+        const standing = await findStanding(trx, stored, blockOf)
+        const stands = ({ txHash }: { txHash: Hex }) => standing.has(txHash)
+        const found = findings.accounts.get(accountId) ?? NOTHING
+        const payments = found.payments.filter(stands)
+        const refunds = found.refunds.filter(stands)
+        const unmatched = findings.unmatched.filter(stands)
+        await noteAccount(trx, accountId, [...payments, ...refunds])
+        const { headBlock, finalBlock, scannedBlock } = stored
+        const settledBlock = Math.min(finalBlock, scannedBlock)
+        const change = { accountId, payments, refunds, finalBlock: settledBlock, headBlock, now: clock() }
+        await applyAccountChange(trx, chain, change)
+        await forgetUnmatched(trx, accountId, standing, [...findings.directory.keys()])
+        await storeUnmatched(trx, unmatched)
+      }),
+
+    async raiseAlarm(text) {
+      await knex('chain_state').where({ chain_id: chainId }).update({ alarm: text, updated_at: clock() })
+    },
+
+    async pruneUnknown(keep) {
+      await knex.raw(
+        `delete from unmatched_events where chain_id = ? and account_id = 0 and block_number < (
+           select block_number from unmatched_events where chain_id = ? and account_id = 0
+           order by block_number desc offset ? limit 1)`,
+        [chainId, chainId, keep - 1],
+      )
+    },
+  }
+
+  /** Transactions whose block was looked at and still stands. */
+  async function findStanding(trx: Knex, stored: StoredChain, blockOf: Attachment['blockOf']): Promise<Set<Hex>> {
+    const rows = await trx('chain_blocks')
+      .select<{ number: bigint; hash: Buffer }[]>('number', 'hash')
+      .where({ chain_id: chainId })
+    const hashes = new Map(rows.map(({ number, hash }) => [Number(number), bytesToHex(hash)]))
+    const standing = [...blockOf].filter(([, { number, hash }]) => {
+      if (number > stored.scannedBlock) return false
+      const kept = hashes.get(number)
+      return kept === undefined ? number <= stored.finalBlock : kept === hash
+    })
+    return new Set(standing.map(([txHash]) => txHash))
+  }
+
+  /** So that finality and reorgs of these blocks reach the account. */
+  async function noteAccount(trx: Knex, accountId: number, found: readonly { readonly blockNumber: number }[]) {
+    await trx('chain_blocks')
+      .where({ chain_id: chainId })
+      .whereIn('number', [...new Set(found.map(({ blockNumber }) => blockNumber))])
+      .whereRaw('not (? = any(account_ids))', [accountId])
+      .update({ account_ids: trx.raw('account_ids || ?::integer', [accountId]) })
+  }
+
+  async function forgetUnmatched(trx: Knex, accountId: number, standing: ReadonlySet<Hex>, topics: readonly Hex[]) {
+    await trx.raw(
+      `delete from unmatched_events
+       where chain_id = ? and tx_hash = any(?) and topic = any(?) and account_id = any(?)`,
+      [chainId, [...standing].map(hexToBytes), topics.map(hexToBytes), [0, accountId]],
+    )
+  }
+}
+
+const ROWS_A_STATEMENT = 500
+const NOTHING: { payments: readonly DetectedPayment[]; refunds: readonly DetectedRefund[] } = {
+  payments: [],
+  refunds: [],
+}
+
+function accountsByBlock(findings: Findings | undefined): Map<number, number[]> {
+  const accounts = new Map<number, number[]>()
+  for (const [accountId, { payments, refunds }] of findings?.accounts ?? []) {
+    for (const number of new Set([...payments, ...refunds].map(({ blockNumber }) => blockNumber))) {
+      accounts.set(number, [...(accounts.get(number) ?? []), accountId])
+    }
+  }
+  return accounts
+}

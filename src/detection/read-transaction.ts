@@ -1,0 +1,130 @@
+import { type Address, ZERO_ADDRESS } from '../domain/address.ts'
+import type { Hex } from '../domain/hex.ts'
+import {
+  decodeConversionLog,
+  decodeFeeProxyLog,
+  decodeTransferLog,
+  type FeeProxyEvent,
+  isFeeProxyLog,
+  type RpcLog,
+} from './decode-events.ts'
+import { findNativePayer, findTokenPayer, type PlacedTransfer } from './payer.ts'
+
+/** What a transaction came to. */
+export interface TransactionReceipt {
+  readonly txHash: Hex
+  readonly blockHash: Hex
+  readonly blockNumber: number
+  readonly from: Address
+  /** Absent: it created a contract. */
+  readonly to?: Address
+  readonly gasUsed: bigint
+  /** In wei. */
+  readonly effectiveGasPrice: bigint
+  /** In wei; what some second layers charge for the first. */
+  readonly l1Fee?: bigint
+  readonly logs: readonly RpcLog[]
+}
+
+/** A payment event of a followed contract, with what its transaction tells of it. */
+export interface SeenEvent extends FeeProxyEvent {
+  /** 0-based among all such events of the transaction, whoever emitted them. */
+  readonly eventIndex: number
+  /** What `to` received, in base units of token or coin. */
+  readonly received: bigint
+  readonly payer?: Address
+  /** In the invoice's currency. */
+  readonly conversion?: { readonly amount: bigint; readonly currency: Address; readonly feeAmount: bigint }
+}
+
+/** Which contracts count, and whose money passes through others. */
+export interface FollowedContracts {
+  readonly contracts: ReadonlySet<Address>
+  /** Contracts that pay with what somebody else gave them. */
+  readonly intermediaries: ReadonlySet<Address>
+}
+
+interface Draft {
+  readonly event: FeeProxyEvent
+  readonly eventIndex: number
+  readonly position: number
+  readonly paidBy: PlacedTransfer | undefined
+  conversion: SeenEvent['conversion']
+}
+
+/**
+ * Reads the payment events of a transaction.
+ *
+ * A token's event can say more than the payee got (tokens that keep a part of each transfer), so what counts is the Transfer
+ * behind it: the nearest of that token to the payee before the event that no other event has claimed.
+ */
+export function readTransaction(receipt: TransactionReceipt, followed: FollowedContracts): SeenEvent[] {
+  const transfers: PlacedTransfer[] = []
+  const claimed = new Set<number>()
+  const drafts: Draft[] = []
+  let eventIndex = 0
+  for (const [position, log] of receipt.logs.entries()) {
+    const transfer = decodeTransferLog(log)
+    if (transfer !== undefined) transfers.push({ ...transfer, position })
+    const index = isFeeProxyLog(log) ? eventIndex++ : eventIndex
+    if (!followed.contracts.has(log.address.toLowerCase() as Address)) continue
+    const event = decodeFeeProxyLog(log)
+    if (event !== undefined) {
+      const paidBy = claimTransfers(event, transfers, claimed)
+      drafts.push({ event, eventIndex: index, position, paidBy, conversion: undefined })
+    }
+    addConversion(log, drafts)
+  }
+  const payouts = drafts.flatMap(({ paidBy }) => (paidBy === undefined ? [] : [paidBy.position]))
+  return drafts.map((draft) => finishEvent(draft, { receipt, transfers, payouts, followed }))
+}
+
+/** A conversion proxy reports right after the fee proxy's code that it ran in its own name. */
+function addConversion(log: RpcLog, drafts: readonly Draft[]): void {
+  const conversion = decodeConversionLog(log)
+  if (conversion === undefined) return
+  const { emitter, topic, amount, currency, feeAmount } = conversion
+  const owner = drafts.findLast(({ event }) => event.emitter === emitter && event.topic === topic)
+  if (owner !== undefined && owner.conversion === undefined) owner.conversion = { amount, currency, feeAmount }
+}
+
+/** The proxy moves the amount, then the fee: where both go to one address, the nearer Transfer is the fee's. */
+function claimTransfers(
+  event: FeeProxyEvent,
+  transfers: readonly PlacedTransfer[],
+  claimed: Set<number>,
+): PlacedTransfer | undefined {
+  if (event.token === undefined) return undefined
+  const claim = (to: Address) => {
+    const found = transfers.findLast(
+      (transfer) => transfer.token === event.token && transfer.to === to && !claimed.has(transfer.position),
+    )
+    if (found !== undefined) claimed.add(found.position)
+    return found
+  }
+  if (event.feeAmount > 0n && event.feeAddress !== ZERO_ADDRESS) claim(event.feeAddress)
+  return claim(event.to)
+}
+
+interface TransactionContext {
+  readonly receipt: TransactionReceipt
+  readonly transfers: readonly PlacedTransfer[]
+  readonly payouts: readonly number[]
+  readonly followed: FollowedContracts
+}
+
+function finishEvent(draft: Draft, { receipt, transfers, payouts, followed }: TransactionContext): SeenEvent {
+  const { event, eventIndex, position, paidBy, conversion } = draft
+  const sender = { from: receipt.from, to: receipt.to }
+  const payer =
+    event.token === undefined
+      ? findNativePayer(position, receipt.logs, sender, event.emitter)
+      : paidBy && findTokenPayer(paidBy, transfers, payouts, followed.intermediaries)
+  return {
+    ...event,
+    eventIndex,
+    received: event.token === undefined ? event.amount : (paidBy?.value ?? 0n),
+    ...(payer === undefined ? {} : { payer }),
+    ...(conversion === undefined ? {} : { conversion }),
+  }
+}

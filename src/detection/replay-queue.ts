@@ -1,0 +1,76 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Hex } from '../domain/hex.ts'
+import type { Logger } from '../domain/logger.ts'
+import type { Findings } from './detected.ts'
+import type { DetectionRepository } from './detection-repository.ts'
+import { type ReplayChain, replayTopic } from './replay.ts'
+
+/** Topics that are looked at again for an account, and again when a chain did not answer. */
+export interface ReplayQueue {
+  addChain(chainId: string, chain: ReplayChain): void
+  /** Looks again now; what fails is kept for later and logged, not thrown. */
+  add(accountId: number, topics: readonly Hex[]): Promise<void>
+  /** Looks again for accounts that came to know a topic while events of it were found and stored. */
+  recheck(findings: Findings): Promise<void>
+  /** Looks again at topics of a chain that were unknown when they were seen and are known now. */
+  sweep(chainId: string): Promise<void>
+  /** Tries what is left over until the signal fires. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+const RETRY_EVERY_MS = 2_000
+/** Whoever stores a request waits this long for a chain, and no longer. */
+const ATTEMPT_MS = 3_000
+
+/** Makes an empty queue. */
+export function createReplayQueue(options: {
+  readonly repository: DetectionRepository
+  readonly logger: Logger
+}): ReplayQueue {
+  const { repository, logger } = options
+  const chains = new Map<string, ReplayChain>()
+  const waiting = new Map<string, { readonly accountId: number; readonly topic: Hex }>()
+
+  async function attempt(accountId: number, topic: Hex): Promise<void> {
+    const key = `${accountId} ${topic}`
+    waiting.set(key, { accountId, topic })
+    try {
+      await replayTopic(repository, chains, { accountId, topic }, AbortSignal.timeout(ATTEMPT_MS))
+      waiting.delete(key)
+    } catch (error) {
+      logger.warn({ err: error, topic }, 'earlier payments of a request could not be read; they will be tried again')
+    }
+  }
+
+  async function add(accountId: number, topics: readonly Hex[]): Promise<void> {
+    for (const topic of topics) await attempt(accountId, topic)
+  }
+
+  async function replayForAll(topics: readonly Hex[], known: ReadonlyMap<Hex, readonly number[]>): Promise<void> {
+    const accounts = await repository.accountsOfTopics(topics)
+    for (const [topic, accountIds] of accounts) {
+      for (const accountId of accountIds) {
+        if (!known.get(topic)?.includes(accountId)) await attempt(accountId, topic)
+      }
+    }
+  }
+
+  return {
+    addChain: (chainId, chain) => void chains.set(chainId, chain),
+    add,
+    async recheck({ directory, accounts, unmatched }) {
+      if (accounts.size === 0 && unmatched.length === 0) return
+      const topics = new Set([...directory.keys(), ...unmatched.map(({ topic }) => topic)])
+      await replayForAll([...topics], directory)
+    },
+    async sweep(chainId) {
+      await replayForAll(await repository.claimedTopics(chainId), new Map())
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        await sleep(RETRY_EVERY_MS, undefined, { signal }).catch(() => {})
+        for (const { accountId, topic } of signal.aborted ? [] : [...waiting.values()]) await attempt(accountId, topic)
+      }
+    },
+  }
+}

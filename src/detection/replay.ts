@@ -1,0 +1,79 @@
+import type { Hex } from '../domain/hex.ts'
+import type { ChainReader } from './chain-reader.ts'
+import { decodeFeeProxyLog, type RpcLog } from './decode-events.ts'
+import type { DetectionRepository, SeenTransaction, StoredBlock } from './detection-repository.ts'
+import { type FindingTools, findPayments } from './find-payments.ts'
+import type { PaymentWriter } from './payment-writer.ts'
+import type { TransactionReceipt } from './read-transaction.ts'
+
+/** What looking again needs of a chain. */
+export interface ReplayChain {
+  readonly tools: FindingTools
+  readonly reader: ChainReader
+  readonly writer: PaymentWriter
+}
+
+/**
+ * Looks again at every event of a topic that was seen before the account knew it. Reads the transactions' receipts anew and
+ * takes the same way as a new block; doing it twice changes nothing.
+ *
+ * Together with the follower nothing falls between: a request is stored before events are looked up here, and the follower looks
+ * its topics up once more after it has stored events. Whichever comes second sees the other.
+ *
+ * @param chainOf - by CAIP-2; chains that are not followed are left out
+ * @throws RpcError when a chain with such an event does not answer; then it is to be tried again
+ */
+export async function replayTopic(
+  repository: DetectionRepository,
+  chainOf: ReadonlyMap<string, ReplayChain>,
+  { accountId, topic }: { readonly accountId: number; readonly topic: Hex },
+  signal?: AbortSignal,
+): Promise<void> {
+  const seen = Map.groupBy(await repository.transactionsOfTopic(topic), ({ chainId }) => chainId)
+  for (const [chainId, transactions] of seen) {
+    const chain = chainOf.get(chainId)
+    if (chain !== undefined) await replayOnChain(chain, { accountId, topic, transactions }, signal)
+  }
+}
+
+interface Replayed {
+  readonly accountId: number
+  readonly topic: Hex
+  readonly transactions: readonly SeenTransaction[]
+}
+
+async function replayOnChain(
+  { tools, reader, writer }: ReplayChain,
+  { accountId, topic, transactions }: Replayed,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const answers = await reader.receipts(
+    transactions.map(({ txHash }) => txHash),
+    signal,
+  )
+  const receipts = answers.filter((receipt) => receipt !== undefined)
+  const logs = receipts.flatMap((receipt) => receipt.logs.filter((log) => hasTopic(log, topic, tools)))
+  const findings = await findPayments(
+    tools,
+    { logs, receipts: async () => receipts, blockTimes: (numbers) => readTimes(reader, numbers, signal) },
+    signal,
+    accountId,
+  )
+  await writer.attach({ accountId, findings, blockOf: blocksOf(receipts) }, signal)
+}
+
+function hasTopic(log: RpcLog, topic: Hex, { chain }: FindingTools): boolean {
+  const event = decodeFeeProxyLog(log)
+  return event?.topic === topic && chain.followed.contracts.has(event.emitter)
+}
+
+function blocksOf(receipts: readonly TransactionReceipt[]): Map<Hex, StoredBlock> {
+  return new Map(
+    receipts.map(({ txHash, blockNumber, blockHash }) => [txHash, { number: blockNumber, hash: blockHash }]),
+  )
+}
+
+async function readTimes(reader: ChainReader, numbers: readonly number[], signal: AbortSignal | undefined) {
+  const headers = await reader.headers(numbers, signal)
+  return new Map(headers.flatMap((header) => (header === undefined ? [] : [[header.number, header.timestampSec]])))
+}

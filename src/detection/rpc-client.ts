@@ -1,0 +1,247 @@
+import { classifyErrorAnswer, isTransportFailure, RpcError, type RpcErrorAnswer } from './rpc-error.ts'
+
+/** One call of JSON-RPC. */
+export interface RpcCall {
+  readonly method: string
+  readonly params: readonly unknown[]
+}
+
+/** What one call of a batch came to. Failures of the transport are thrown for the batch as a whole. */
+export type RpcAnswer =
+  | { readonly ok: true; readonly result: unknown }
+  | { readonly ok: false; readonly error: RpcError }
+
+/** Calls the nodes of one chain. */
+export interface RpcClient {
+  /** @throws RpcError; the signal's reason */
+  call(method: string, params: readonly unknown[], signal?: AbortSignal): Promise<unknown>
+  /**
+   * Makes the calls on one and the same node, in order of the answers, not of execution.
+   *
+   * @throws RpcError when no URL answers; the signal's reason
+   */
+  batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]>
+}
+
+export interface RpcClientOptions {
+  /** In order of preference; the next is asked when one fails. */
+  readonly urls: readonly string[]
+  /** EIP-155 number that every URL must answer. */
+  readonly chainId: number
+  readonly fetch: typeof globalThis.fetch
+  readonly clock: () => Date
+  /** For one HTTP exchange; default 10,000. */
+  readonly timeoutMs?: number
+  /** Longest answer that is read; default 64 MiB. */
+  readonly maxAnswerBytes?: number
+  /** Calls in one HTTP exchange; default 100. */
+  readonly maxBatch?: number
+}
+
+interface Endpoint {
+  readonly url: string
+  readonly host: string
+  verified: boolean
+  takesBatches: boolean
+  failures: number
+  /** Not asked before this time while others work, in ms. */
+  restUntilMs: number
+}
+
+const PARALLEL_CALLS = 8
+const FIRST_REST_MS = 1_000
+const LONGEST_REST_MS = 60_000
+
+/** Makes a client for the URLs of one chain. Does nothing until it is called. */
+export function createRpcClient(options: RpcClientOptions): RpcClient {
+  const { clock, maxBatch = 100 } = options
+  const endpoints = options.urls.map(toEndpoint)
+  const exchange = createExchange(options)
+
+  async function batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]> {
+    const failures: RpcError[] = []
+    for (const endpoint of byPreference(endpoints, clock().getTime())) {
+      try {
+        const answers = await callEndpoint(endpoint, calls, signal)
+        endpoint.failures = 0
+        return answers
+      } catch (error) {
+        signal?.throwIfAborted()
+        if (!isTransportFailure(error)) throw error
+        rest(endpoint, clock().getTime())
+        failures.push(error)
+      }
+    }
+    throw failures[0] ?? new RpcError('UNREACHABLE', 'the chain has no RPC URL')
+  }
+
+  async function callEndpoint(
+    endpoint: Endpoint,
+    calls: readonly RpcCall[],
+    signal: AbortSignal | undefined,
+  ): Promise<RpcAnswer[]> {
+    if (!endpoint.verified) await verifyChain(endpoint, signal)
+    const answers: RpcAnswer[] = []
+    for (let from = 0; from < calls.length; from += maxBatch) {
+      answers.push(...(await callTogether(endpoint, calls.slice(from, from + maxBatch), signal)))
+    }
+    return answers
+  }
+
+  async function verifyChain(endpoint: Endpoint, signal: AbortSignal | undefined): Promise<void> {
+    const [answer] = await callOneByOne(endpoint, [{ method: 'eth_chainId', params: [] }], signal)
+    if (!answer?.ok) throw new RpcError('UNREACHABLE', `${endpoint.host} does not tell its chain id`)
+    if (Number(answer.result) !== options.chainId) {
+      const served = Number(answer.result)
+      throw new RpcError('WRONG_CHAIN', `${endpoint.host} serves chain ${served}, not ${options.chainId}`)
+    }
+    endpoint.verified = true
+  }
+
+  async function callTogether(
+    endpoint: Endpoint,
+    calls: readonly RpcCall[],
+    signal: AbortSignal | undefined,
+  ): Promise<RpcAnswer[]> {
+    if (calls.length === 1 || !endpoint.takesBatches) return callOneByOne(endpoint, calls, signal)
+    const body = calls.map((call, id) => ({ jsonrpc: '2.0', id, ...call }))
+    const answered = await exchange(endpoint, body, signal)
+    if (!answered.refused && Array.isArray(answered.json)) return sortAnswers(endpoint, calls, answered.json)
+    // An error for the list as a whole: some nodes take single calls only.
+    const answers = await callOneByOne(endpoint, calls, signal)
+    endpoint.takesBatches = false
+    return answers
+  }
+
+  async function callOneByOne(
+    endpoint: Endpoint,
+    calls: readonly RpcCall[],
+    signal: AbortSignal | undefined,
+  ): Promise<RpcAnswer[]> {
+    const answers: RpcAnswer[] = []
+    for (let from = 0; from < calls.length; from += PARALLEL_CALLS) {
+      const together = calls.slice(from, from + PARALLEL_CALLS).map(async (call) => {
+        const answered = await exchange(endpoint, { jsonrpc: '2.0', id: 0, ...call }, signal)
+        if (answered.refused) throw new RpcError('UNREACHABLE', `${endpoint.host} answered ${answered.status}`)
+        return toAnswer(endpoint, call, answered.json)
+      })
+      answers.push(...(await Promise.all(together)))
+    }
+    return answers
+  }
+
+  async function call(method: string, params: readonly unknown[], signal?: AbortSignal): Promise<unknown> {
+    const [answer] = await batch([{ method, params }], signal)
+    if (answer === undefined) throw new RpcError('UNREACHABLE', `${method} was not answered`)
+    if (!answer.ok) throw answer.error
+    return answer.result
+  }
+
+  return { call, batch }
+}
+
+function toEndpoint(url: string): Endpoint {
+  return { url, host: new URL(url).host, verified: false, takesBatches: true, failures: 0, restUntilMs: 0 }
+}
+
+/** Those that work, then those that failed lately: when all failed, asking is all that is left. */
+function byPreference(endpoints: readonly Endpoint[], nowMs: number): Endpoint[] {
+  const resting = (endpoint: Endpoint) => endpoint.restUntilMs > nowMs
+  return [...endpoints.filter((endpoint) => !resting(endpoint)), ...endpoints.filter(resting)]
+}
+
+function rest(endpoint: Endpoint, nowMs: number): void {
+  endpoint.restUntilMs = nowMs + Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** endpoint.failures)
+  endpoint.failures++
+  // Whatever stands there when it answers again may be another node.
+  endpoint.verified = false
+}
+
+function sortAnswers(endpoint: Endpoint, calls: readonly RpcCall[], list: readonly unknown[]): RpcAnswer[] {
+  const byId = new Map((list as { id?: unknown }[]).map((answer) => [answer?.id, answer]))
+  return calls.map((call, id) => toAnswer(endpoint, call, byId.get(id)))
+}
+
+function toAnswer(endpoint: Endpoint, call: RpcCall, json: unknown): RpcAnswer {
+  if (typeof json !== 'object' || json === null) {
+    throw new RpcError('UNREACHABLE', `${endpoint.host} did not answer ${call.method} with JSON-RPC`)
+  }
+  const { result, error } = json as { result?: unknown; error?: RpcErrorAnswer | null }
+  if (error !== undefined && error !== null) {
+    const kind = classifyErrorAnswer(error)
+    const failure = new RpcError(kind, `${endpoint.host} refused ${call.method}: ${error.message ?? error.code}`)
+    if (kind === 'RATE_LIMITED') throw failure
+    return { ok: false, error: failure }
+  }
+  if (result === undefined)
+    throw new RpcError('UNREACHABLE', `${endpoint.host} left the answer to ${call.method} empty`)
+  return { ok: true, result }
+}
+
+/** A parsed body; `refused` says that the status was one of refusal, in which case the body counts for nothing. */
+type Exchanged =
+  | { readonly refused: false; readonly json: unknown }
+  | { readonly refused: true; readonly status: number }
+
+function createExchange({ fetch, timeoutMs = 10_000, maxAnswerBytes = 64 * 2 ** 20 }: RpcClientOptions) {
+  return async (endpoint: Endpoint, body: unknown, signal: AbortSignal | undefined): Promise<Exchanged> => {
+    signal?.throwIfAborted()
+    const ending = new AbortController()
+    const timer = setTimeout(() => ending.abort(new RpcError('TIMEOUT', `${endpoint.host} is slow`)), timeoutMs)
+    const onAbort = () => ending.abort(signal?.reason)
+    signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      const post = () =>
+        fetch(endpoint.url, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(body),
+          signal: ending.signal,
+        })
+      // A node closes idle connections, and the next call on one finds out. All calls only read, so asking again is safe.
+      const response = await post().catch((error) => (isClosedConnection(error) ? post() : Promise.reject(error)))
+      const text = await readText(response, maxAnswerBytes, endpoint)
+      return readExchange(endpoint, response.status, text)
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (error instanceof RpcError) throw error
+      if (ending.signal.aborted) throw ending.signal.reason
+      throw new RpcError('UNREACHABLE', `${endpoint.host} cannot be reached`, { cause: error })
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+    }
+  }
+}
+
+function isClosedConnection(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined
+  const code = (cause as { code?: unknown } | undefined)?.code
+  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE'
+}
+
+function readExchange(endpoint: Endpoint, status: number, text: string): Exchanged {
+  if (status === 429) throw new RpcError('RATE_LIMITED', `${endpoint.host} wants fewer calls`)
+  if (status === 413) throw new RpcError('TOO_LARGE', `${endpoint.host} finds the request too large`)
+  if (status >= 500) throw new RpcError('UNREACHABLE', `${endpoint.host} answered ${status}`)
+  try {
+    const json: unknown = JSON.parse(text)
+    // Nodes put errors of single calls under 4xx too; those have a body of JSON-RPC.
+    const isAnswer = typeof json === 'object' && json !== null && (Array.isArray(json) || 'jsonrpc' in json)
+    return isAnswer || status < 400 ? { refused: false, json } : { refused: true, status }
+  } catch (error) {
+    if (status >= 400) return { refused: true, status }
+    throw new RpcError('UNREACHABLE', `${endpoint.host} answered with something that is not JSON`, { cause: error })
+  }
+}
+
+async function readText(response: Response, maxBytes: number, endpoint: Endpoint): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength
+    if (bytes > maxBytes) throw new RpcError('TOO_LARGE', `${endpoint.host} answered with more than ${maxBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

@@ -1,0 +1,104 @@
+/**
+ * A small HTTP server before a node, through which a test makes the node slow, wrong or absent, call by call.
+ */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+
+export interface ProxiedCall {
+  readonly method: string
+  readonly params: readonly unknown[]
+}
+
+/** What the caller is answered in place of, or made of, the node's answer; undefined lets it pass. */
+export type Meddle = (call: ProxiedCall, ask: () => Promise<unknown>) => Promise<unknown> | undefined
+
+export interface RpcProxy {
+  readonly url: string
+  /** All calls so far, batches taken apart. */
+  readonly calls: ProxiedCall[]
+  /** HTTP exchanges so far. */
+  exchanges(): number
+  /** Changes what happens to each call; absent: everything passes. */
+  meddle(meddle?: Meddle): void
+  /** Answers this status to everything, or behaves again. */
+  fail(status?: number, body?: string): void
+  /** Answers lists of calls with one error. */
+  refuseBatches(refuse: boolean): void
+  stop(): Promise<void>
+}
+
+interface JsonCall extends ProxiedCall {
+  readonly id: number
+}
+
+/** Starts a proxy on loopback. */
+export async function startRpcProxy(target: string): Promise<RpcProxy> {
+  const calls: ProxiedCall[] = []
+  let exchanges = 0
+  let meddle: Meddle | undefined
+  let failure: { status: number; body: string } | undefined
+  let refusesBatches = false
+
+  async function forward(call: JsonCall): Promise<unknown> {
+    const response = await fetch(target, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(call),
+    })
+    return response.json()
+  }
+
+  async function answer(call: JsonCall): Promise<unknown> {
+    calls.push({ method: call.method, params: call.params })
+    const ask = async () => ((await forward(call)) as { result: unknown }).result
+    const meddled = meddle?.(call, ask)
+    if (meddled === undefined) return forward(call)
+    const result = await meddled
+    const isError = typeof result === 'object' && result !== null && 'rpcError' in result
+    const body = isError ? { error: result.rpcError } : { result }
+    return { jsonrpc: '2.0', id: call.id, ...body }
+  }
+
+  const server = createServer((request, response) => {
+    exchanges++
+    const respond = async () => {
+      const body = (await json(request)) as JsonCall | JsonCall[]
+      if (failure !== undefined) {
+        response.writeHead(failure.status).end(failure.body)
+        return
+      }
+      if (Array.isArray(body) && refusesBatches) {
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'batches are off' } }))
+        return
+      }
+      const answers = Array.isArray(body) ? await Promise.all(body.map(answer)) : await answer(body)
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answers))
+    }
+    respond().catch(() => response.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    calls,
+    exchanges: () => exchanges,
+    meddle: (next) => {
+      meddle = next
+    },
+    fail: (status, body = '') => {
+      failure = status === undefined ? undefined : { status, body }
+    },
+    refuseBatches: (refuse) => {
+      refusesBatches = refuse
+    },
+    async stop() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
