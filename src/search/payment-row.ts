@@ -126,7 +126,7 @@ export function paymentOfRow(row: PaymentRow, headBlock: bigint | undefined): Pa
 }
 
 /** Frozen once final; until then counted up to the head, both blocks included. Unknown on a chain that is not followed. */
-export function confirmationsOf(
+function confirmationsOf(
   row: Pick<PaymentRow, 'final' | 'confirmations' | 'block_number'>,
   headBlock: bigint | undefined,
 ): number | null {

@@ -9,7 +9,7 @@ import { codeOfType, type Payment, paymentStatuses, paymentTypes, rankOfStatus }
 
 /** Payments made by a seeded generator, with everything that an order or a filter can trip over. */
 
-export function address(text: string): Address {
+function address(text: string): Address {
   const parsed = parseAddress(text)
   if (!parsed.ok) throw new Error(`${text}: ${parsed.detail}`)
   return parsed.address
