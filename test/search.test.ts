@@ -164,6 +164,17 @@ test('no filter shows a payment of another account, and its names are unknown to
   }
 })
 
+test("a stranger's currency of a symbol that the account also has is unknown to it", async () => {
+  const [made] = generatePayments(15, 1, 15) as [StoredPayment]
+  await insertPayments(opened.database.knex, [
+    { ...made, payment: { ...made.payment, network: 'HIDDENNET', currency: 'USDT-HIDDENNET' } },
+  ])
+  const input: SearchInput = { currency: ['usdt-hiddennet'] }
+  expect((await search(input, { id: 15, name: 'fifteen' })).payments).toHaveLength(1)
+  expect((await search({ currency: ['usdt'] })).payments).toHaveLength(20)
+  expect(await faultOf(search(input))).toMatchObject({ reason: 'UNKNOWN_CURRENCY' })
+})
+
 test('confirmations are counted up to the head until a payment is final, and asOf tells how far each chain is looked at', async () => {
   const eight = { id: 8, name: 'eight' }
   const [made] = generatePayments(8, 1, 88)

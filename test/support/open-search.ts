@@ -9,7 +9,7 @@ import { chains, generatePayments, insertPayments, type StoredPayment, tokens } 
 /** The account whose payments `openSearch` stores. */
 export const account: Account = { id: 1, name: 'one' }
 
-export const cursorSecret = Buffer.alloc(32, 1)
+const cursorSecret = Buffer.alloc(32, 1)
 
 export interface OpenedSearch {
   readonly database: TestDatabase
