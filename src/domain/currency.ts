@@ -45,11 +45,6 @@ export function parseFiatCode(text: string): string | undefined {
   return fiatCodes.has(code) ? code : undefined
 }
 
-/** All ISO 4217 codes that are understood. */
-export function allFiatCodes(): ReadonlySet<string> {
-  return fiatCodes
-}
-
 /** Finds tokens by id, symbol and address. */
 export interface TokenDirectory {
   readonly all: readonly Token[]

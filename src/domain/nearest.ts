@@ -1,7 +1,7 @@
 /** Suggestions for mistyped names. */
 
 /** The number of single-character insertions, deletions and changes between two texts (Levenshtein). */
-export function editDistance(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i++) {
     const current = [i]
@@ -21,7 +21,7 @@ const LONGEST_NAME = 64
  *
  * @returns undefined when none is near: more than a third of the longer name, at least 2, would have to change
  */
-export function nearestName(mistyped: string, known: Iterable<string>): string | undefined {
+function nearestName(mistyped: string, known: Iterable<string>): string | undefined {
   if (mistyped.length > LONGEST_NAME) return undefined
   const wanted = mistyped.toLowerCase()
   let best: { name: string; distance: number } | undefined
