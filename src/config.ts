@@ -1,16 +1,20 @@
 import { resolve } from 'node:path'
 
-/** How a process is run; read once from the environment. */
-export interface Config {
-  readonly host: string
-  /** 0 takes any free port. */
-  readonly port: number
+/** Where a command finds its data. */
+export interface StoreConfig {
   /** Absolute. */
   readonly dataDir: string
   readonly logLevel: LogLevel
+  readonly database: { readonly kind: 'EMBEDDED' } | { readonly kind: 'URL'; readonly url: string }
+}
+
+/** How the service is run. */
+export interface Config extends StoreConfig {
+  readonly host: string
+  /** 0 takes any free port. */
+  readonly port: number
   /** Origins that browsers may call from; `*` is any. */
   readonly corsOrigins: readonly string[]
-  readonly database: { readonly kind: 'EMBEDDED' } | { readonly kind: 'URL'; readonly url: string }
   readonly chains:
     | { readonly kind: 'DEMO' }
     | { readonly kind: 'FILE'; readonly path: string }
@@ -48,7 +52,7 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Reads the configuration.
+ * Reads the configuration of the service.
  *
  * @param environment - an empty value counts as absent
  * @param workingFolder - what DATA_DIR and CHAINS_FILE are relative to
@@ -56,20 +60,39 @@ type Environment = Readonly<Record<string, string | undefined>>
  */
 export function readConfig(environment: Environment, workingFolder: string): Config {
   const faults: string[] = []
-  const read = (name: string) => (environment[name] === '' ? undefined : environment[name])
-  const database = readDatabase(read('DATABASE_URL'), faults)
-  const chains = readChains(read('CHAINS_FILE'), database.kind, workingFolder, faults)
-  const config: Config = {
+  const read = readerOf(environment)
+  const store = readStore(read, workingFolder, faults)
+  const chains = readChains(read('CHAINS_FILE'), store.database.kind, workingFolder, faults)
+  return orThrow(faults, {
+    ...store,
     host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
     port: readPort(read('PORT') ?? '8080', faults),
-    dataDir: resolve(workingFolder, read('DATA_DIR') ?? 'data'),
-    logLevel: readLogLevel(read('LOG_LEVEL') ?? 'info', faults),
     corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
-    database,
     chains,
-  }
+  })
+}
+
+/** Reads what a command needs that works on the database alone. Parameters and errors as {@link readConfig}. */
+export function readStoreConfig(environment: Environment, workingFolder: string): StoreConfig {
+  const faults: string[] = []
+  return orThrow(faults, readStore(readerOf(environment), workingFolder, faults))
+}
+
+function readerOf(environment: Environment) {
+  return (name: string) => (environment[name] === '' ? undefined : environment[name])
+}
+
+function orThrow<T>(faults: readonly string[], config: T): T {
   if (faults.length > 0) throw new ConfigError(faults)
   return config
+}
+
+function readStore(read: (name: string) => string | undefined, workingFolder: string, faults: string[]): StoreConfig {
+  return {
+    dataDir: resolve(workingFolder, read('DATA_DIR') ?? 'data'),
+    logLevel: readLogLevel(read('LOG_LEVEL') ?? 'info', faults),
+    database: readDatabase(read('DATABASE_URL'), faults),
+  }
 }
 
 function readDatabase(url: string | undefined, faults: string[]): Config['database'] {

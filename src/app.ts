@@ -1,0 +1,118 @@
+import type { Knex } from 'knex'
+import { createApiKeyRepository } from './auth/api-key-repository.ts'
+import { createAuthenticate } from './auth/authenticate.ts'
+import { classifyDatabaseError } from './db/database-error.ts'
+import { pendingMigrations } from './db/migrate.ts'
+import { getOrCreateSecret } from './db/settings-repository.ts'
+import { createDetection, type Detection } from './detection/detection.ts'
+import { createChainDirectory } from './domain/chain.ts'
+import type { ChainConfig } from './domain/chains-file.ts'
+import { createTokenDirectory } from './domain/currency.ts'
+import type { Logger } from './domain/logger.ts'
+import type { Listener } from './protocol/listener.ts'
+import { createPaymentsServices, VOLATILE_FIELDS } from './protocol/payments-services.ts'
+import { type ApiOptions, serveApi } from './protocol/serve-api.ts'
+import { createRequestRepository } from './requests/request-repository.ts'
+import { createRequests, type Requests } from './requests/requests.ts'
+import { createRouting } from './routing/routing.ts'
+import { createPaymentSearch } from './search/payment-search.ts'
+
+/** The composition root: makes every room and gives each what it needs of the others. */
+
+export interface ServiceOptions {
+  /** A migrated database. */
+  readonly knex: Knex
+  /** The chains to serve; none runs search alone. */
+  readonly chains: readonly ChainConfig[]
+  readonly logger: Logger
+  readonly now: () => Date
+  /** The name of an account that the key of the same name reaches; in a demo process alone. */
+  readonly demoAccount?: string
+}
+
+/** A service that is put together. Nothing runs before it is told to. */
+export interface Service {
+  readonly requests: Requests
+  readonly detection: Detection
+  /** Begins to answer. What the options leave out has defaults. */
+  listen(options: ListenOptions): Promise<Listener>
+}
+
+export type ListenOptions = Pick<ApiOptions, 'host' | 'port' | 'corsOrigins' | 'limits'>
+
+const CURSOR_SECRET = 'cursor-secret'
+
+/** Puts the rooms together. */
+export async function composeService(options: ServiceOptions): Promise<Service> {
+  const { knex, logger, now, demoAccount } = options
+  const chains = createChainDirectory(options.chains)
+  const tokens = createTokenDirectory(options.chains)
+  const cursorSecret = await getOrCreateSecret(knex, CURSOR_SECRET)
+  const apiKeys = createApiKeyRepository(knex)
+  const detection = createDetection({ knex, chains, tokens, logger, clock: now })
+  const requestRepository = createRequestRepository(knex)
+  const requests = createRequests({
+    repository: requestRepository,
+    known: { chains, tokens },
+    cursorSecret,
+    now,
+    onStored: async (account, stored) => {
+      for (const request of stored) await detection.onRequestStored(account, request)
+    },
+  })
+  const { findRoutes } = createRouting({
+    chains,
+    tokens,
+    clock: () => now().getTime(),
+    logger,
+    loadRequest: (account, reference, signal) => requestRepository.findByReference(account, reference, signal),
+  })
+  const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })
+  const services = createPaymentsServices({
+    findRoutes,
+    requests,
+    payments: {
+      search: (account, input, signal) => search.search(account, input, signal),
+      getPayment: (account, id, signal) => search.get(account, id, signal),
+    },
+  })
+  const processKey =
+    demoAccount === undefined ? undefined : { key: demoAccount, account: await apiKeys.ensureAccount(demoAccount) }
+  const authenticate = createAuthenticate({ repository: apiKeys, now, ...(processKey !== undefined && { processKey }) })
+
+  return {
+    requests,
+    detection,
+    listen: (listenOptions) =>
+      serveApi({
+        ...listenOptions,
+        services,
+        authenticate,
+        logger,
+        classify: classifyFailure,
+        ready: async () => (await pendingMigrations(knex)).length === 0,
+        volatileFields: VOLATILE_FIELDS,
+        ...(demoAccount !== undefined && demoRestrictions),
+      }),
+  }
+}
+
+/** A page on the web could otherwise reach the demo, whose key is known, through a name that points to loopback. */
+const demoRestrictions = {
+  extraHeaders: { 'x-waybill-demo': 'true' },
+  isHostAllowed: (authority: string) => LOOPBACK_AUTHORITY.test(authority),
+}
+const LOOPBACK_AUTHORITY = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
+
+function classifyFailure(error: unknown) {
+  switch (classifyDatabaseError(error)) {
+    case 'timeout':
+      return 'DATABASE_TIMEOUT'
+    case 'unavailable':
+      return 'DATABASE_UNAVAILABLE'
+    case 'serialization':
+    case 'unique':
+    case 'other':
+      return undefined
+  }
+}

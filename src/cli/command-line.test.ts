@@ -1,0 +1,95 @@
+import { Writable } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { ConfigError } from '../config.ts'
+import type { Command } from './command.ts'
+import { runCommandLine } from './run-command-line.ts'
+
+const greet: Command = {
+  path: ['greet'],
+  summary: 'Greet somebody.',
+  positionals: [{ name: 'NAME', help: 'whom' }],
+  options: [
+    { name: 'tone', value: 'T', help: 'how', required: true },
+    { name: 'loud', help: 'louder' },
+  ],
+  environment: ['LOG_LEVEL'],
+  async run({ positionals, options }, context) {
+    if (options.tone === 'config') throw new ConfigError(['PORT is wrong', 'HOST is wrong'])
+    if (options.tone === 'fail') throw new Error('no voice', { cause: new Error('a cold') })
+    context.stdout.write(JSON.stringify({ positionals, options }))
+    return 0
+  },
+}
+const list: Command = { path: ['keys', 'list'], summary: 'List keys.', environment: [], run: async () => 0 }
+
+function collect() {
+  const chunks: string[] = []
+  const stream = new Writable({
+    write(chunk, _, done) {
+      chunks.push(String(chunk))
+      done()
+    },
+  })
+  return { stream, text: () => chunks.join('') }
+}
+
+async function run(...words: string[]) {
+  const stdout = collect()
+  const stderr = collect()
+  const exitCode = await runCommandLine([greet, list], words, {
+    environment: {},
+    workingFolder: '/',
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    signal: new AbortController().signal,
+  })
+  return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
+}
+
+describe('the command line', () => {
+  it('runs a command with its words', async () => {
+    const { exitCode, stdout } = await run('greet', 'Ada', '--tone', 'kind', '--loud')
+    expect(exitCode).toBe(0)
+    expect(JSON.parse(stdout)).toEqual({ positionals: ['Ada'], options: { tone: 'kind', loud: '' } })
+  })
+
+  it.each([[[]], [['--help']], [['-h']]])('shows all commands for %j', async (words) => {
+    const { exitCode, stdout, stderr } = await run(...words)
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain('keys list')
+    expect(stdout).toContain('DATABASE_URL')
+    expect(stderr).toBe('')
+  })
+
+  it('shows the help of one command, and of a group', async () => {
+    const { exitCode, stdout } = await run('greet', '--help')
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain('Usage: waybill greet NAME --tone T [--loud]')
+    expect(stdout).toContain('LOG_LEVEL')
+    expect((await run('keys', '--help')).stdout).toContain('keys list')
+  })
+
+  it.each<[string[], string]>([
+    [['greet'], '--tone is missing'],
+    [['greet', '--tone', 'kind'], 'NAME is missing'],
+    [['greet', 'Ada', 'Bob', '--tone', 'kind'], '"Bob" is not expected here'],
+    [['greet', 'Ada', '--tone'], '--tone'],
+    [['greet', 'Ada', '--tone', 'a', '--tone', 'b'], '--tone is given twice'],
+    [['greet', 'Ada', '--tune', 'kind'], '--tune'],
+    [['gret'], 'did you mean "greet"'],
+    [['keys'], 'keys list'],
+    [['keys', 'lst'], 'did you mean "keys list"'],
+  ])('answers %j with exit code 2 and says why', async (words, says) => {
+    const { exitCode, stdout, stderr } = await run(...words)
+    expect(exitCode).toBe(2)
+    expect(stderr).toContain(says)
+    expect(stdout).toBe('')
+  })
+
+  it('reports every fault of the configuration with exit code 2, and a failure with its cause and 1', async () => {
+    const wrong = await run('greet', 'Ada', '--tone', 'config')
+    expect([wrong.exitCode, wrong.stderr]).toEqual([2, expect.stringContaining('- PORT is wrong\n- HOST is wrong\n')])
+    const failed = await run('greet', 'Ada', '--tone', 'fail')
+    expect([failed.exitCode, failed.stderr]).toEqual([1, 'waybill greet: no voice: a cold\n'])
+  })
+})

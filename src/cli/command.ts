@@ -1,0 +1,144 @@
+import type { Writable } from 'node:stream'
+import { parseArgs } from 'node:util'
+import { configHelp } from '../config.ts'
+
+/** What a command is given; it reads no globals. */
+export interface CommandContext {
+  readonly environment: Readonly<Record<string, string | undefined>>
+  readonly workingFolder: string
+  /** Results alone. */
+  readonly stdout: Writable
+  /** Prose and progress. */
+  readonly stderr: Writable
+  /** Fires when the process is told to stop. */
+  readonly signal: AbortSignal
+}
+
+/** An option with a value, or a switch without. */
+export interface CommandOption {
+  readonly name: string
+  /** Stands for the value in the help; absent on a switch. */
+  readonly value?: string
+  readonly help: string
+  readonly required?: boolean
+}
+
+/** One command of the command line: `keys create`. */
+export interface Command {
+  readonly path: readonly string[]
+  readonly summary: string
+  readonly positionals?: readonly { readonly name: string; readonly help: string }[]
+  readonly options?: readonly CommandOption[]
+  /** Names of the environment variables that it reads. */
+  readonly environment: readonly string[]
+  /** @returns the exit code: 0 good, 1 failed in part or whole */
+  run(input: CommandInput, context: CommandContext): Promise<number>
+}
+
+export interface CommandInput {
+  readonly positionals: readonly string[]
+  /** Values by option name; a switch that was given is ''. */
+  readonly options: Readonly<Record<string, string | undefined>>
+}
+
+/** The words do not make a command; exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** The words of a command, read after its declaration. */
+export type ParsedWords = { readonly help: true } | ({ readonly help: false } & CommandInput)
+
+/**
+ * Reads the words behind a command.
+ *
+ * @throws UsageError for an unknown or repeated option, a missing one, too many or too few positionals
+ */
+export function parseWords(command: Command, words: readonly string[]): ParsedWords {
+  const declared = command.options ?? []
+  const options = Object.fromEntries(
+    declared.map(({ name, value }) => [name, { type: value === undefined ? 'boolean' : 'string' } as const]),
+  )
+  const { values, positionals, tokens } = readWords(words, { ...options, help: { type: 'boolean', short: 'h' } })
+  if (values.help === true) return { help: true }
+  refuseRepeats(tokens)
+  const missing = declared.find(({ name, required }) => required === true && values[name] === undefined)
+  if (missing !== undefined) throw new UsageError(`--${missing.name} is missing`)
+  const wanted = command.positionals ?? []
+  const absent = wanted[positionals.length]
+  if (absent !== undefined) throw new UsageError(`${absent.name} is missing`)
+  const surplus = positionals[wanted.length]
+  if (surplus !== undefined) throw new UsageError(`"${surplus}" is not expected here`)
+  const given = Object.entries(values).map(([name, value]) => [name, value === true ? '' : (value as string)])
+  return { help: false, positionals, options: Object.fromEntries(given) }
+}
+
+type WordOptions = Record<string, { type: 'boolean' | 'string'; short?: string }>
+
+function readWords(words: readonly string[], options: WordOptions) {
+  try {
+    return parseArgs({ args: [...words], options, allowPositionals: true, strict: true, tokens: true })
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+function refuseRepeats(tokens: readonly { kind: string; name?: string }[]): void {
+  const seen = new Set<string>()
+  for (const { kind, name = '' } of tokens) {
+    if (kind === 'option' && seen.has(name)) throw new UsageError(`--${name} is given twice`)
+    if (kind === 'option') seen.add(name)
+  }
+}
+
+/** The help text of one command. */
+export function helpOf(command: Command): string {
+  const positionals = command.positionals ?? []
+  const options = command.options ?? []
+  const usage = [
+    `waybill ${command.path.join(' ')}`,
+    ...positionals.map(({ name }) => name),
+    ...options.map(({ name, value, required }) => {
+      const text = value === undefined ? `--${name}` : `--${name} ${value}`
+      return required === true ? text : `[${text}]`
+    }),
+  ].join(' ')
+  const variables = configHelp.filter(([name]) => command.environment.includes(name))
+  return [
+    command.summary,
+    `Usage: ${usage}`,
+    table(
+      'Arguments',
+      positionals.map(({ name, help }) => [name, help]),
+    ),
+    table('Options', [
+      ...options.map(
+        ({ name, value, help }) => [value === undefined ? `--${name}` : `--${name} ${value}`, help] as const,
+      ),
+      ['--help', 'show this text'],
+    ]),
+    table('Environment', variables),
+  ]
+    .filter((part) => part !== '')
+    .join('\n\n')
+}
+
+/** The help text of the whole command line. */
+export function helpOfAll(commands: readonly Command[]): string {
+  return [
+    'Waybill: the routes by which a wallet can pay, and search of payments across chains.',
+    'Usage: waybill COMMAND [OPTIONS]',
+    table(
+      'Commands',
+      commands.map(({ path, summary }) => [path.join(' '), summary]),
+    ),
+    table('Environment', configHelp),
+    'waybill COMMAND --help tells more of one. Exit code: 0 good, 1 failed in part or whole, 2 wrong usage.',
+  ].join('\n\n')
+}
+
+function table(title: string, rows: readonly (readonly [name: string, meaning: string])[]): string {
+  if (rows.length === 0) return ''
+  const width = Math.max(...rows.map(([name]) => name.length)) + 2
+  return [`${title}:`, ...rows.map(([name, meaning]) => `  ${name.padEnd(width)}${meaning}`)].join('\n')
+}

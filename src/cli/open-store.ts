@@ -1,0 +1,36 @@
+import type { Knex } from 'knex'
+import type { Config } from '../config.ts'
+import { startEmbeddedServer } from '../db/embedded-server.ts'
+import { createDatabase } from '../db/knex.ts'
+import type { Logger } from '../domain/logger.ts'
+import type { CommandContext } from './command.ts'
+import { stampDataFolder } from './stamp-data-folder.ts'
+
+/** The database of a service. */
+export interface OpenStore {
+  readonly knex: Knex
+  /** Resolves when the database has ended for good, which only an embedded one tells. */
+  readonly failed: Promise<Error>
+}
+
+/** Opens the pool of the service, on the database server of the configuration or on the embedded one. */
+export async function openStore(
+  config: Config,
+  { signal }: CommandContext,
+  stack: AsyncDisposableStack,
+  logger: Logger,
+): Promise<OpenStore> {
+  const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, logger }
+  if (config.database.kind === 'URL') {
+    const knex = stack.adopt(createDatabase(config.database.url, options), (pool) => pool.destroy())
+    return { knex, failed: new Promise<Error>(() => {}) }
+  }
+  await stampDataFolder(config.dataDir, config.chains.kind === 'DEMO' ? 'demo' : 'service')
+  const server = await startEmbeddedServer({ dataDir: config.dataDir, logger, signal })
+  stack.defer(() => server.stop())
+  const knex = stack.adopt(createDatabase(server.connection(), options), (pool) => pool.destroy())
+  return { knex, failed: server.exited.then(() => new Error('the embedded PostgreSQL has ended')) }
+}
+
+/** Beyond the longest deadline of a call: a last resort against statements that nobody waits for. */
+const STATEMENT_TIMEOUT_MS = 60_000

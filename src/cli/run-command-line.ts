@@ -1,0 +1,66 @@
+import { ConfigError } from '../config.ts'
+import { suggestName } from '../domain/nearest.ts'
+import { type Command, type CommandContext, helpOf, helpOfAll, parseWords, UsageError } from './command.ts'
+
+/** Exit codes: 0 good, 1 failed in part or whole, 2 wrong usage or configuration. */
+export const EXIT_GOOD = 0
+export const EXIT_FAILED = 1
+export const EXIT_USAGE = 2
+
+/**
+ * Runs the command that the words name.
+ *
+ * @param words - the command line behind the program's name
+ * @returns the exit code
+ */
+export async function runCommandLine(
+  commands: readonly Command[],
+  words: readonly string[],
+  context: CommandContext,
+): Promise<number> {
+  const command = findCommand(commands, words)
+  if (command === undefined) return explainCommands(commands, words, context)
+  const rest = words.slice(command.path.length)
+  try {
+    const input = parseWords(command, rest)
+    if (!input.help) return await command.run(input, context)
+    context.stdout.write(`${helpOf(command)}\n`)
+    return EXIT_GOOD
+  } catch (error) {
+    if (error instanceof UsageError) {
+      context.stderr.write(`waybill ${command.path.join(' ')}: ${error.message}\n\n${helpOf(command)}\n`)
+      return EXIT_USAGE
+    }
+    if (error instanceof ConfigError) {
+      context.stderr.write(`waybill ${command.path.join(' ')}: the configuration is wrong\n`)
+      for (const fault of error.faults) context.stderr.write(`- ${fault}\n`)
+      return EXIT_USAGE
+    }
+    context.stderr.write(`waybill ${command.path.join(' ')}: ${messageOf(error)}\n`)
+    return EXIT_FAILED
+  }
+}
+
+function findCommand(commands: readonly Command[], words: readonly string[]): Command | undefined {
+  return commands.find(({ path }) => path.every((word, i) => words[i] === word))
+}
+
+function explainCommands(commands: readonly Command[], words: readonly string[], context: CommandContext): number {
+  const asked = words.filter((word) => !word.startsWith('-')).slice(0, 2)
+  const within = commands.filter(({ path }) => path[0] === asked[0])
+  const wantsHelp = words.length === 0 || words.includes('--help') || words.includes('-h')
+  if (wantsHelp && (asked.length === 0 || within.length > 0)) {
+    context.stdout.write(`${helpOfAll(asked.length === 0 ? commands : within)}\n`)
+    return EXIT_GOOD
+  }
+  const known = commands.map(({ path }) => path.join(' '))
+  const wrong = asked.join(' ')
+  context.stderr.write(`waybill: there is no command "${wrong}"; ${suggestName(wrong, known)}\n`)
+  return EXIT_USAGE
+}
+
+/** The causes as well: what went wrong is often said there. */
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`
+}

@@ -1,0 +1,34 @@
+import type { Logger } from '../domain/logger.ts'
+import type { Listener } from '../protocol/listener.ts'
+
+/** How long calls in flight may go on once the process is told to stop. */
+const GRACE_MS = 10_000
+
+/**
+ * Waits until the process is told to stop or something that it cannot do without fails, then stops to listen and lets what is
+ * in flight finish.
+ *
+ * @param options.failures - each resolves with what failed
+ * @returns whether something failed
+ */
+export async function runUntilStopped({
+  listener,
+  signal,
+  logger,
+  failures,
+}: {
+  readonly listener: Listener
+  readonly signal: AbortSignal
+  readonly logger: Logger
+  readonly failures: readonly Promise<Error>[]
+}): Promise<boolean> {
+  const told = new Promise<undefined>((resolve) => {
+    if (signal.aborted) resolve(undefined)
+    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+  })
+  const failure = await Promise.race([told, ...failures])
+  if (failure === undefined) logger.info({}, 'stopping: no new calls; those in flight finish')
+  else logger.error({ err: failure }, 'stopping: something that cannot be done without has failed')
+  await listener.stop({ graceMs: GRACE_MS })
+  return failure !== undefined
+}

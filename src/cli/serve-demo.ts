@@ -1,0 +1,80 @@
+import type { Knex } from 'knex'
+import { composeService, type Service } from '../app.ts'
+import { createApiKeyRepository } from '../auth/api-key-repository.ts'
+import type { Config } from '../config.ts'
+import { forgetChain } from '../db/forget-chain.ts'
+import { migrate } from '../db/migrate.ts'
+import { type Demo, startDemo } from '../demo/demo.ts'
+import type { DemoFile } from '../demo/demo-file.ts'
+import { caip2Of } from '../domain/chain.ts'
+import type { Logger } from '../domain/logger.ts'
+import type { CommandContext } from './command.ts'
+import { openStore } from './open-store.ts'
+import { runUntilStopped } from './run-until-stopped.ts'
+
+/** The account of the demo, and its key. */
+const DEMO = 'demo'
+
+/** Runs the demo: local chains, an embedded database and somebody who pays. */
+export async function serveDemo(config: Config, context: CommandContext, logger: Logger): Promise<boolean> {
+  await using stack = new AsyncDisposableStack()
+  const now = () => new Date()
+  const store = await openStore(config, context, stack, logger)
+  const { knex } = store
+  const demo = await startDemo({ dataDir: config.dataDir, logger, now })
+  stack.defer(() => demo.stop())
+  await migrate(knex)
+  await forgetFreshChains(knex, demo, logger)
+  const service = await composeService({ knex, chains: demo.configs, logger, now, demoAccount: DEMO })
+  await demo.seed(await createDemoRequests(knex, service))
+  // Once to the head, so that the first answer knows all of history.
+  await Promise.all(demo.configs.map(({ name }) => service.detection.scanOnce(name)))
+  service.detection.start()
+  stack.defer(() => service.detection.stop())
+  const listener = await service.listen(config)
+  const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO })
+  context.stdout.write(welcome(file, config))
+  const chainFailed = demo.crashed.then(({ chain }) => new Error(`the demo chain ${chain} has ended`))
+  return await runUntilStopped({ listener, signal: context.signal, logger, failures: [store.failed, chainFailed] })
+}
+
+/** Rows of a chain that has begun anew point to blocks that no longer are. */
+async function forgetFreshChains(knex: Knex, demo: Demo, logger: Logger): Promise<void> {
+  for (const name of demo.freshChains) {
+    const config = demo.configs.find((each) => each.name === name)
+    if (config === undefined) continue
+    const rows = await forgetChain(knex, { name, chainId: caip2Of(config.chainId) })
+    if (rows > 0) logger.warn({ chain: name, rows }, 'the demo chain begins anew: what was stored of it is dropped')
+  }
+}
+
+async function createDemoRequests(knex: Knex, { requests }: Service) {
+  const account = await createApiKeyRepository(knex).ensureAccount(DEMO)
+  return {
+    create: (entries: Parameters<Parameters<Demo['seed']>[0]['create']>[0]) =>
+      requests.storeAll(
+        account,
+        entries.map(({ createdAt, ...terms }) => ({ terms, createdAt })),
+      ),
+  }
+}
+
+function welcome({ baseUrl, apiKey, chains, wallets, requests }: DemoFile, config: Config): string {
+  const open = requests.find(({ says }) => says.startsWith('Open'))
+  const curl = `curl -s -H 'x-api-key: ${apiKey}'`
+  return [
+    `Waybill demo on ${baseUrl}: ${chains.map(({ name }) => name).join(', ')}, local and worth nothing.`,
+    `gRPC, gRPC-Web, Connect and JSON on this one port. The key is "${apiKey}".`,
+    `Wallets and requests to try, and what each is good for: ${config.dataDir}/demo.json`,
+    '',
+    'Routes by which a wallet can pay an open request:',
+    `  ${curl} '${baseUrl}/v1/request/${open?.paymentReference}/routes?wallet=${wallets.direct?.address}'`,
+    'The five largest confirmed payments:',
+    `  ${curl} '${baseUrl}/payments?status=CONFIRMED&sortBy=amount&limit=5'`,
+    'The newest payments in USDC on two chains:',
+    `  ${curl} '${baseUrl}/payments?currency=USDC&network=ethereum,polygon&includeTotal=exact&limit=5'`,
+    '',
+    'Ctrl-C stops it; the next start goes on from here.',
+    '',
+  ].join('\n')
+}

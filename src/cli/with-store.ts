@@ -1,0 +1,34 @@
+import type { Knex } from 'knex'
+import type { StoreConfig } from '../config.ts'
+import { openEmbeddedServer } from '../db/embedded-server.ts'
+import { createDatabase } from '../db/knex.ts'
+import { migrate } from '../db/migrate.ts'
+import type { CommandContext } from './command.ts'
+
+/** The environment variables by which a command finds its database. */
+export const STORE_VARIABLES = ['DATABASE_URL', 'DATA_DIR', 'LOG_LEVEL']
+
+/**
+ * Runs work on the migrated database that the configuration names. The embedded server is joined where it runs, else
+ * started for the while.
+ */
+export async function withStore<T>(
+  config: StoreConfig,
+  { signal }: Pick<CommandContext, 'signal'>,
+  work: (knex: Knex, migrated: readonly string[]) => Promise<T>,
+): Promise<T> {
+  await using stack = new AsyncDisposableStack()
+  const knex = await openPool(config, signal, stack)
+  const migrated = await migrate(knex)
+  return await work(knex, migrated)
+}
+
+async function openPool(config: StoreConfig, signal: AbortSignal, stack: AsyncDisposableStack): Promise<Knex> {
+  const options = { poolMax: 2, applicationName: 'waybill command' }
+  if (config.database.kind === 'URL') {
+    return stack.adopt(createDatabase(config.database.url, options), (pool) => pool.destroy())
+  }
+  const opened = await openEmbeddedServer({ dataDir: config.dataDir, signal })
+  stack.defer(() => opened.release())
+  return stack.adopt(createDatabase(opened.connection(), options), (pool) => pool.destroy())
+}

@@ -1,0 +1,19 @@
+import { commands } from './cli/commands.ts'
+import { runCommandLine } from './cli/run-command-line.ts'
+
+const stopping = new AbortController()
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.on(signal, () => {
+    // A second one means it: the default way, at once.
+    if (stopping.signal.aborted) process.exit(130)
+    stopping.abort(new Error(`stopped by ${signal}`))
+  })
+}
+
+process.exitCode = await runCommandLine(commands, process.argv.slice(2), {
+  environment: process.env,
+  workingFolder: process.cwd(),
+  stdout: process.stdout,
+  stderr: process.stderr,
+  signal: stopping.signal,
+})
