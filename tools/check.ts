@@ -17,6 +17,7 @@ const checks: readonly Check[] = [
   command('proto format', 'buf', ['format', 'proto', '--diff', '--exit-code']),
   { name: 'proto breaking changes', run: checkBreaking },
   { name: 'generated code', run: checkGenerated },
+  command('table of reasons', 'node', ['tools/write-reasons.ts', '--check']),
   { name: 'lock file', run: checkLockFile },
   { name: 'registry hosts', run: checkRegistryHosts },
 ]
