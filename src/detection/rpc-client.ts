@@ -199,7 +199,10 @@ function createExchange({ fetch, timeoutMs = 10_000, maxAnswerBytes = 64 * 2 ** 
           signal: ending.signal,
         })
       // A node closes idle connections, and the next call on one finds out. All calls only read, so asking again is safe.
-      const response = await post().catch((error) => (isClosedConnection(error) ? post() : Promise.reject(error)))
+      const response = await post().catch((error: unknown) => {
+        if (isClosedConnection(error)) return post()
+        throw error
+      })
       const text = await readText(response, maxAnswerBytes, endpoint)
       return readExchange(endpoint, response.status, text)
     } catch (error) {

@@ -1,0 +1,221 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Address } from '../domain/address.ts'
+import type { ChainConfig } from '../domain/chains-file.ts'
+import { createTokenDirectory } from '../domain/currency.ts'
+import type { Hex } from '../domain/hex.ts'
+import { invoiceUnitOf, type MatchableRequest, matchEvent, unmatchedReasons } from './match-event.ts'
+import type { SeenEvent } from './read-transaction.ts'
+
+const address = (digit: string) => `0x${digit.repeat(40)}` as Address
+const topic = (digit: string): Hex => `0x${digit.repeat(64)}`
+
+const USDC = address('c')
+const DAI = address('d')
+const USD = '0x775eb53d00dd0acd3ec1696472105d579b9b386b' as Address
+const EUR = '0x17b4158805772ced11225e77339f90beb5aae968' as Address
+
+const config = (name: string, chainId: number): ChainConfig => ({
+  name,
+  chainId,
+  rpcUrls: ['http://127.0.0.1'],
+  multicall: address('1'),
+  native: { symbol: 'ETH', decimals: 18 },
+  tokens: [
+    { symbol: 'USDC', address: USDC, decimals: 6 },
+    { symbol: 'DAI', address: DAI, decimals: 18 },
+  ],
+  contracts: [],
+  finality: { useFinalizedTag: false, depth: 3 },
+  blockTimeSeconds: 2,
+})
+const tokens = createTokenDirectory([config('BASE', 1), config('POLYGON', 2)])
+
+function request(given: Partial<MatchableRequest> = {}): MatchableRequest {
+  return {
+    requestId: '01'.padEnd(66, '0'),
+    salt: '0'.repeat(16),
+    paymentReference: '0x0011223344556677',
+    payee: address('a'),
+    amount: '100',
+    invoiceCurrency: 'USDC-BASE',
+    paymentCurrency: 'USDC-BASE',
+    network: 'BASE',
+    createdAt: new Date(0),
+    topic: topic('1'),
+    ...given,
+  }
+}
+
+function event(given: Partial<SeenEvent> = {}): SeenEvent {
+  return {
+    emitter: address('e'),
+    topic: topic('1'),
+    token: USDC,
+    to: address('a'),
+    amount: 100n,
+    feeAmount: 0n,
+    feeAddress: address('0'),
+    eventIndex: 0,
+    received: 100n,
+    payer: address('b'),
+    ...given,
+  }
+}
+
+const context = (chain = 'BASE', payers: readonly Address[] = []) => ({
+  chain,
+  tokens,
+  hasPaid: (_: MatchableRequest, who: Address) => payers.includes(who),
+})
+const conversion = { amount: 500n, currency: USD, feeAmount: 0n }
+
+it('knows how conversions name fiat currencies, coins and tokens', () => {
+  expect(invoiceUnitOf('USD', tokens)).toEqual({ address: USD, decimals: 8 })
+  expect(invoiceUnitOf('EUR', tokens)).toEqual({ address: EUR, decimals: 8 })
+  expect(invoiceUnitOf('DAI-BASE', tokens)).toEqual({ address: DAI, decimals: 18 })
+  expect(invoiceUnitOf('ETH-BASE', tokens)?.decimals).toBe(18)
+  expect(invoiceUnitOf('NOPE-BASE', tokens)).toBeUndefined()
+})
+
+describe('payments', () => {
+  it('counts what was received, not what the event says', () => {
+    const match = matchEvent(event({ received: 99n }), [request()], context())
+    expect(match).toMatchObject({ kind: 'PAYMENT', amount: 99n, invoiceAmount: 99n, invoiceDecimals: 6 })
+  })
+
+  it('counts a conversion by its own event', () => {
+    const match = matchEvent(event({ conversion }), [request({ invoiceCurrency: 'USD' })], context())
+    expect(match).toMatchObject({ kind: 'PAYMENT', amount: 100n, invoiceAmount: 500n, invoiceDecimals: 8 })
+  })
+
+  it.each([
+    ['WRONG_CHAIN', event(), request(), 'POLYGON'],
+    ['WRONG_PAYEE', event({ to: address('9') }), request(), 'BASE'],
+    ['WRONG_TOKEN', event({ token: DAI }), request(), 'BASE'],
+    ['WRONG_TOKEN', event({ token: undefined } as never), request(), 'BASE'],
+    ['NOT_A_CONVERSION', event(), request({ invoiceCurrency: 'USD' }), 'BASE'],
+    ['WRONG_TOKEN', event({ conversion }), request({ invoiceCurrency: 'EUR' }), 'BASE'],
+    ['WRONG_TOKEN', event({ conversion }), request(), 'BASE'],
+    ['NOTHING_RECEIVED', event({ received: 0n }), request(), 'BASE'],
+  ] as const)('%s', (reason, seen, wanted, chain) => {
+    expect(matchEvent(seen, [wanted], context(chain))).toEqual({ kind: 'UNMATCHED', reason })
+  })
+
+  it('names the reason of the request that came closest', () => {
+    const requests = [
+      request({ network: 'POLYGON', paymentCurrency: 'USDC-POLYGON' }),
+      request({ invoiceCurrency: 'USD' }),
+    ]
+    expect(matchEvent(event(), requests, context())).toEqual({ kind: 'UNMATCHED', reason: 'NOT_A_CONVERSION' })
+  })
+
+  it('takes the request of the right payee where two share a topic', () => {
+    const other = request({ payee: address('8'), requestId: '02' })
+    expect(matchEvent(event(), [other, request()], context())).toMatchObject({ kind: 'PAYMENT', request: request() })
+  })
+})
+
+describe('refunds', () => {
+  const refundable = request({ refundAddress: address('7'), refundTopic: topic('2') })
+
+  it('come to the refund address under its own reference', () => {
+    const seen = event({ topic: topic('2'), to: address('7') })
+    expect(matchEvent(seen, [refundable], context())).toMatchObject({ kind: 'REFUND', amount: 100n })
+  })
+
+  it.each([
+    ['WRONG_PAYEE', event({ topic: topic('2'), to: address('9') }), 'BASE'],
+    ['WRONG_TOKEN', event({ topic: topic('2'), to: address('7'), token: DAI }), 'BASE'],
+    ['WRONG_CHAIN', event({ topic: topic('2'), to: address('7') }), 'POLYGON'],
+    ['NOTHING_RECEIVED', event({ topic: topic('2'), to: address('7'), received: 0n }), 'BASE'],
+  ] as const)('do not count otherwise: %s', (reason, seen, chain) => {
+    expect(matchEvent(seen, [refundable], context(chain))).toEqual({ kind: 'UNMATCHED', reason })
+  })
+
+  it('come from the payee to somebody who paid before, under the request’s reference', () => {
+    const back = event({ to: address('b'), payer: address('a') })
+    expect(matchEvent(back, [request()], context('BASE', [address('b')])).kind).toBe('REFUND')
+    expect(matchEvent(back, [request()], context('BASE', []))).toEqual({ kind: 'UNMATCHED', reason: 'WRONG_PAYEE' })
+    const byStranger = { ...back, payer: address('6') }
+    expect(matchEvent(byStranger, [request()], context('BASE', [address('b')])).kind).toBe('UNMATCHED')
+  })
+})
+
+/** The rules once more, as a list of everything that must hold, tried for every request. */
+function matchSlowly(
+  seen: SeenEvent,
+  requests: readonly MatchableRequest[],
+  chain: string,
+  payers: readonly Address[],
+) {
+  const isFiat = (wanted: MatchableRequest) => !wanted.invoiceCurrency.includes('-')
+  const hash: Record<string, Address> = { USD, EUR }
+  const moves = (wanted: MatchableRequest) =>
+    wanted.network === chain && wanted.paymentCurrency === `${seen.token === USDC ? 'USDC' : 'DAI'}-${chain}`
+  const invoiceFits = (wanted: MatchableRequest) =>
+    isFiat(wanted) ? seen.conversion?.currency === hash[wanted.invoiceCurrency] : seen.conversion === undefined
+  const pays = (wanted: MatchableRequest) =>
+    wanted.topic === seen.topic &&
+    wanted.payee === seen.to &&
+    moves(wanted) &&
+    invoiceFits(wanted) &&
+    seen.received > 0n
+  const returns = (wanted: MatchableRequest) =>
+    moves(wanted) &&
+    seen.received > 0n &&
+    ((wanted.refundTopic === seen.topic && wanted.refundAddress === seen.to) ||
+      (wanted.topic === seen.topic && seen.payer === wanted.payee && payers.includes(seen.to)))
+  const paid = requests.find(pays)
+  if (paid !== undefined) return { kind: 'PAYMENT', requestId: paid.requestId }
+  const returned = requests.find(returns)
+  return returned === undefined ? { kind: 'UNMATCHED' } : { kind: 'REFUND', requestId: returned.requestId }
+}
+
+const anyAddress = fc.constantFrom(...['a', 'b', '7'].map(address))
+const anyTopic = fc.constantFrom(...['1', '2'].map(topic))
+const anyRequest = fc
+  .record({
+    network: fc.constantFrom('BASE', 'POLYGON'),
+    symbol: fc.constantFrom('USDC', 'DAI'),
+    invoice: fc.constantFrom('USD', 'EUR', undefined),
+    payee: anyAddress,
+    topic: anyTopic,
+    refundTopic: anyTopic,
+    refundAddress: anyAddress,
+  })
+  .map(({ symbol, invoice, network, ...rest }) => {
+    const paymentCurrency = `${symbol}-${network}`
+    return request({ ...rest, network, paymentCurrency, invoiceCurrency: invoice ?? paymentCurrency })
+  })
+const anyEvent = fc.record({
+  topic: anyTopic,
+  to: anyAddress,
+  payer: anyAddress,
+  token: fc.constantFrom(USDC, DAI),
+  received: fc.constantFrom(0n, 5n),
+  currency: fc.constantFrom(USD, EUR, undefined),
+})
+
+describe('against the list of all that must hold', () => {
+  it('decides the same for any event and requests', () => {
+    fc.assert(
+      fc.property(
+        anyEvent,
+        fc.array(anyRequest, { maxLength: 4 }),
+        fc.constantFrom('BASE', 'POLYGON'),
+        fc.subarray(['a', 'b', '7'].map(address)),
+        ({ currency, ...given }, drafts, chain, payers) => {
+          const requests = drafts.map((draft, index) => ({ ...draft, requestId: String(index) }))
+          const seen = event({ ...given, ...(currency && { conversion: { amount: 3n, currency, feeAmount: 0n } }) })
+          const match = matchEvent(seen, requests, context(chain, payers))
+          const found =
+            match.kind === 'UNMATCHED' ? { kind: match.kind } : { kind: match.kind, requestId: match.request.requestId }
+          expect(found).toEqual(matchSlowly(seen, requests, chain, payers))
+          if (match.kind === 'UNMATCHED') expect(unmatchedReasons).toContain(match.reason)
+        },
+      ),
+      { numRuns: 3_000 },
+    )
+  })
+})

@@ -1,0 +1,251 @@
+import fc from 'fast-check'
+import { encodeAbiParameters, type Hex, pad } from 'viem'
+import { describe, expect, it } from 'vitest'
+import { type Address, ZERO_ADDRESS } from '../domain/address.ts'
+import { decodeConversionLog, decodeFeeProxyLog, decodeTransferLog, eventTopics, type RpcLog } from './decode-events.ts'
+import { readTransaction, type TransactionReceipt } from './read-transaction.ts'
+
+const address = (digit: string) => `0x${digit.repeat(40)}` as Address
+const TOPIC: Hex = `0x${'5'.repeat(64)}`
+const PROXY = address('e')
+const CONVERSION_PROXY = address('f')
+const USDC = address('c')
+const PAYER = address('1')
+const PAYEE = address('2')
+const FEE = address('3')
+const SWAP = address('4')
+const POOL = address('5')
+const ENTRY_POINT = '0x0000000071727de22e5e9d8baf0edac6f37da032' as Address
+
+type Draft = Pick<RpcLog, 'address' | 'topics' | 'data'>
+
+const words = (...values: (bigint | string)[]): Hex =>
+  encodeAbiParameters(
+    values.map(() => ({ type: 'uint256' })),
+    values.map((value) => BigInt(value)),
+  )
+const transfer = (from: string, to: string, value: bigint, token: string = USDC): Draft => ({
+  address: token,
+  topics: [eventTopics.transfer, pad(from as Hex), pad(to as Hex)],
+  data: words(value),
+})
+const paid = (to: string, amount: bigint, given: { fee?: bigint; feeTo?: string; emitter?: string } = {}): Draft => ({
+  address: given.emitter ?? PROXY,
+  topics: [eventTopics.erc20Payment, TOPIC],
+  data: words(USDC, to, amount, given.fee ?? 0n, given.feeTo ?? ZERO_ADDRESS),
+})
+const paidNative = (to: string, amount: bigint, emitter: string = PROXY): Draft => ({
+  address: emitter,
+  topics: [eventTopics.nativePayment, TOPIC],
+  data: words(to, amount, 0n, ZERO_ADDRESS),
+})
+const converted = (amount: bigint, emitter: string = CONVERSION_PROXY): Draft => ({
+  address: emitter,
+  topics: [eventTopics.conversion, TOPIC],
+  data: words(amount, address('9'), 0n, 0n),
+})
+
+function receipt(drafts: readonly Draft[], given: Partial<TransactionReceipt> = {}): TransactionReceipt {
+  const logs = drafts.map((draft, index) => ({
+    ...draft,
+    blockNumber: '0x1',
+    blockHash: '0x',
+    transactionHash: '0x',
+    logIndex: `0x${index.toString(16)}`,
+  }))
+  return {
+    txHash: `0x${'a'.repeat(64)}`,
+    blockHash: `0x${'b'.repeat(64)}`,
+    blockNumber: 1,
+    from: PAYER,
+    to: PROXY,
+    gasUsed: 1n,
+    effectiveGasPrice: 1n,
+    logs,
+    ...given,
+  }
+}
+
+const followed = { contracts: new Set([PROXY, CONVERSION_PROXY]), intermediaries: new Set([SWAP]) }
+const read = (drafts: readonly Draft[], given: Partial<TransactionReceipt> = {}) =>
+  readTransaction(receipt(drafts, given), followed)
+
+describe('decoding', () => {
+  it('reads each event, and nothing else', () => {
+    expect(decodeFeeProxyLog(paid(PAYEE, 7n, { fee: 1n, feeTo: FEE }))).toEqual({
+      emitter: PROXY,
+      topic: TOPIC,
+      token: USDC,
+      to: PAYEE,
+      amount: 7n,
+      feeAmount: 1n,
+      feeAddress: FEE,
+    })
+    expect(decodeFeeProxyLog(paidNative(PAYEE, 7n))).not.toHaveProperty('token')
+    expect(decodeConversionLog(converted(5n))).toMatchObject({ amount: 5n, currency: address('9') })
+    expect(decodeTransferLog(transfer(PAYER, PAYEE, 3n))).toEqual({ token: USDC, from: PAYER, to: PAYEE, value: 3n })
+    expect(decodeFeeProxyLog(transfer(PAYER, PAYEE, 3n))).toBeUndefined()
+    expect(decodeTransferLog(paid(PAYEE, 7n))).toBeUndefined()
+  })
+
+  it.each([
+    ['too short', { ...paid(PAYEE, 7n), data: '0x00' }],
+    ['a native payment’s data under the token’s signature', { ...paid(PAYEE, 7n), data: words(1n, 2n, 3n, 4n) }],
+    ['no reference', { ...paid(PAYEE, 7n), topics: [eventTopics.erc20Payment] }],
+  ])('refuses other shapes: %s', (_, log) => {
+    expect(decodeFeeProxyLog(log)).toBeUndefined()
+  })
+
+  it('does not take the transfer of a collectible for one of a token', () => {
+    const log = transfer(PAYER, PAYEE, 3n)
+    expect(decodeTransferLog({ ...log, topics: [...log.topics, pad('0x1')], data: '0x' })).toBeUndefined()
+  })
+})
+
+describe('events of a transaction', () => {
+  it('are numbered among all such events, whoever emitted them', () => {
+    const strange = paid(PAYEE, 1n, { emitter: address('d') })
+    const events = read([strange, transfer(PAYER, PAYEE, 7n), paid(PAYEE, 7n), strange, paidNative(PAYEE, 9n)])
+    expect(events.map(({ eventIndex, amount }) => [eventIndex, amount])).toEqual([
+      [1, 7n],
+      [3, 9n],
+    ])
+  })
+
+  it('take the fee’s transfer apart where it goes to the payee as well', () => {
+    const logs = [transfer(PAYER, PAYEE, 90n), transfer(PAYER, PAYEE, 2n), paid(PAYEE, 90n, { fee: 2n, feeTo: PAYEE })]
+    expect(read(logs)).toMatchObject([{ received: 90n, payer: PAYER }])
+  })
+
+  it('received nothing where no transfer is behind them', () => {
+    const [event] = read([transfer(PAYER, FEE, 7n), paid(PAYEE, 7n)])
+    expect(event).toMatchObject({ received: 0n })
+    expect(event).not.toHaveProperty('payer')
+  })
+
+  it('of a look-alike claim no transfer', () => {
+    const strange = paid(PAYEE, 7n, { emitter: address('d') })
+    expect(read([transfer(PAYER, PAYEE, 7n), strange, paid(PAYEE, 7n)])).toMatchObject([{ received: 7n }])
+  })
+
+  it('take a conversion from the nearest event before it of its emitter and topic', () => {
+    const events = read([
+      transfer(PAYER, PAYEE, 7n),
+      paid(PAYEE, 7n, { emitter: CONVERSION_PROXY }),
+      converted(70n),
+      transfer(PAYER, PAYEE, 8n),
+      paid(PAYEE, 8n),
+      transfer(PAYER, PAYEE, 9n),
+      paid(PAYEE, 9n, { emitter: CONVERSION_PROXY }),
+      converted(90n),
+    ])
+    expect(events.map(({ received, conversion }) => [received, conversion?.amount])).toEqual([
+      [7n, 70n],
+      [8n, undefined],
+      [9n, 90n],
+    ])
+  })
+})
+
+describe('who paid', () => {
+  it('is whoever gave a swap its first token', () => {
+    const logs = [
+      transfer(PAYER, SWAP, 50n, address('d')),
+      transfer(SWAP, POOL, 50n, address('d')),
+      transfer(POOL, SWAP, 7n),
+      transfer(SWAP, PAYEE, 7n),
+      paid(PAYEE, 7n),
+    ]
+    expect(read(logs)).toMatchObject([{ payer: PAYER }])
+  })
+
+  it('is the same for every payment of a batch that took all at once', () => {
+    const other = address('6')
+    const logs = [
+      transfer(PAYER, SWAP, 10n),
+      transfer(SWAP, PAYEE, 4n),
+      paid(PAYEE, 4n),
+      transfer(SWAP, PAYEE, 6n),
+      paid(PAYEE, 6n),
+      transfer(other, SWAP, 5n),
+      transfer(SWAP, PAYEE, 5n),
+      paid(PAYEE, 5n),
+    ]
+    expect(read(logs).map(({ payer }) => payer)).toEqual([PAYER, PAYER, other])
+  })
+
+  it('is not known where the intermediary was funded in another transaction', () => {
+    expect(read([transfer(SWAP, PAYEE, 7n), paid(PAYEE, 7n)])[0]).not.toHaveProperty('payer')
+  })
+
+  it.each<[string, Draft[], Partial<TransactionReceipt>, string]>([
+    ['the sender who called the proxy', [paidNative(PAYEE, 1n)], {}, PAYER],
+    [
+      'the account of a user operation',
+      [
+        paidNative(PAYEE, 1n),
+        { address: ENTRY_POINT, topics: [eventTopics.userOperation, TOPIC, pad(POOL as Hex), TOPIC], data: '0x' },
+      ],
+      { to: ENTRY_POINT },
+      POOL,
+    ],
+    [
+      'not the account in an event of somebody else’s contract',
+      [
+        paidNative(PAYEE, 1n),
+        { address: FEE, topics: [eventTopics.userOperation, TOPIC, pad(POOL as Hex), TOPIC], data: '0x' },
+      ],
+      { to: FEE },
+      PAYER,
+    ],
+    [
+      'the Safe that executed it',
+      [paidNative(PAYEE, 1n), { address: SWAP, topics: [eventTopics.safeExecution], data: '0x' }],
+      { to: SWAP },
+      SWAP,
+    ],
+    ['the sender otherwise', [paidNative(PAYEE, 1n)], { to: FEE }, PAYER],
+  ])('of coins is %s', (_, logs, given, expected) => {
+    expect(read(logs, given)[0]?.payer).toBe(expected)
+  })
+})
+
+const anyPerson = fc.constantFrom(PAYER, PAYEE, FEE, POOL)
+const anyPayment = fc.record({
+  kind: fc.constantFrom('TOKEN', 'COIN', 'STRANGE', 'NOISE'),
+  from: anyPerson,
+  to: anyPerson,
+  amount: fc.bigInt(1n, 50n),
+  kept: fc.bigInt(0n, 1n),
+  fee: fc.bigInt(0n, 3n),
+  feeTo: fc.constantFrom(ZERO_ADDRESS, PAYEE, FEE),
+})
+
+describe('against what was really paid', () => {
+  it('finds index, payer and amount of each payment, whatever stands between', () => {
+    fc.assert(
+      fc.property(fc.array(anyPayment, { maxLength: 12 }), (payments) => {
+        const logs: Draft[] = []
+        const expected: { eventIndex: number; received: bigint; payer: Address }[] = []
+        let events = 0
+        for (const { kind, from, to, amount, kept, fee, feeTo } of payments) {
+          if (kind === 'NOISE') logs.push(transfer(from, to, amount))
+          if (kind === 'STRANGE') logs.push(paid(to, amount, { emitter: address('d') }))
+          if (kind === 'COIN') {
+            logs.push(paidNative(to, amount))
+            expected.push({ eventIndex: events, received: amount, payer: PAYER })
+          }
+          if (kind === 'TOKEN') {
+            logs.push(transfer(from, to, amount - kept))
+            if (fee > 0n && feeTo !== ZERO_ADDRESS) logs.push(transfer(from, feeTo, fee))
+            logs.push(paid(to, amount, { fee, feeTo }))
+            expected.push({ eventIndex: events, received: amount - kept, payer: from })
+          }
+          if (kind !== 'NOISE') events++
+        }
+        expect(read(logs).map(({ eventIndex, received, payer }) => ({ eventIndex, received, payer }))).toEqual(expected)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
