@@ -14,6 +14,12 @@ export interface WholeAnswer {
   readonly trailers?: HeaderFields | undefined
 }
 
+export interface AnswerHead {
+  readonly status: number
+  readonly headers: HeaderFields
+  readonly hasTrailers: boolean
+}
+
 /** An answer that is sent piece by piece. */
 export interface AnswerWriter {
   /** Resolves when more may be written; rejects when the other side is gone. */
@@ -39,8 +45,8 @@ export interface Exchange {
   readonly onHangUp: (listener: () => void) => void
   /** Sends an answer. Does nothing when the other side is gone or an answer was sent already. */
   readonly send: (answer: WholeAnswer) => void
-  /** Begins an answer. */
-  readonly begin: (status: number, headers: HeaderFields) => AnswerWriter
+  /** Begins an answer, which trailers may end only where it was said so. */
+  readonly begin: (head: AnswerHead) => AnswerWriter
 }
 
 /** Splits a request target. Proxies may send it absolute: `http://host/path?query`. */
@@ -119,7 +125,7 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
         response.end()
       } else response.end(body)
     },
-    begin(status, headers) {
+    begin({ status, headers }) {
       prepare(status, { ...headers })
       response.flushHeaders()
       return {
@@ -173,15 +179,15 @@ export function http2Exchange(
       stream.respond(fields, { endStream: isBare })
       if (!isBare) stream.end(body)
     },
-    begin(status, headers) {
+    begin({ status, headers, hasTrailers }) {
       if (stream.destroyed || stream.closed) return goneWriter
       answered = true
-      let trailers: HeaderFields | undefined
-      stream.respond({ ':status': status, ...headers }, { waitForTrailers: true })
-      stream.once('wantTrailers', () => (trailers === undefined ? stream.close() : stream.sendTrailers(trailers)))
+      let trailers: HeaderFields = {}
+      stream.respond({ ':status': status, ...headers }, { waitForTrailers: hasTrailers })
+      stream.once('wantTrailers', () => stream.sendTrailers(trailers))
       return {
         write: (chunk) => writeTo(stream, chunk),
-        end(last) {
+        end(last = {}) {
           trailers = last
           stream.end()
         },

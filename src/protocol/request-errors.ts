@@ -37,7 +37,7 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
     case 'INVALID_UTF8':
       return waybillError('INVALID_UTF8', { field: error.field ?? whereOf(error) }, { ...options, violations: [] })
     case 'UNKNOWN_JSON_FIELD':
-      return unknownField(error.field ?? '', error.message, error)
+      return unknownField(error.field ?? '', [`"${error.field}"`, suggestion].filter(Boolean).join('; '), error)
     case 'TOO_DEEP':
       return waybillError('BODY_TOO_DEEP', { limit: MAX_JSON_DEPTH }, options)
     case 'MALFORMED_JSON':

@@ -44,7 +44,8 @@ export function createStreamServer(method: CallableMethod, options: StreamOption
       contextValues: createContextValues().set(inboundKey, inbound),
     }
     const { status, header, body, trailer } = await handler(request)
-    const writer = exchange.begin(status, { ...commonHeaders, ...fieldsOf(header) })
+    const headers = { ...commonHeaders, ...fieldsOf(header) }
+    const writer = exchange.begin({ status, headers, hasTrailers: trailer !== undefined })
     try {
       for await (const chunk of body ?? []) await writer.write(chunk)
       writer.end(trailer && fieldsOf(trailer))

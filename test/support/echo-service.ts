@@ -1,0 +1,45 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
+import type { CallContext } from '../../src/protocol/call-context.ts'
+import { type ServedService, serveService } from '../../src/protocol/call-core.ts'
+import { compileProtos } from './compile-protos.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+
+/** The messages of the service that the protocol tests serve, as far as they look into them. */
+export interface EchoRequest extends Message {
+  readonly name: string
+  readonly limit?: number
+  readonly colors: number[]
+}
+
+/** Compiles test/protocol-proto against the protos that it imports. */
+export function loadEchoService(): DescService {
+  const folder = mkdtempSync(join(tmpdir(), 'waybill-protocol-'))
+  try {
+    for (const part of ['proto', 'proto_vendor', 'test/protocol-proto']) {
+      cpSync(join(root, part), folder, { recursive: true })
+    }
+    const service = compileProtos(folder).getService('tests.v1.EchoService')
+    if (service === undefined) throw new Error('tests.v1.EchoService is not there')
+    return service
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+export type EchoHandler = (request: EchoRequest, context: CallContext) => unknown
+
+/** Puts the service beside handlers, without the types that only generated code has. */
+export function serveEcho(service: DescService, handlers: Readonly<Record<string, EchoHandler>>): ServedService {
+  const access = Object.fromEntries(service.methods.map((method) => [method.localName, 'payments:read']))
+  return serveService(service, handlers as never, access as never)
+}
+
+export function methodOf(service: DescService, localName: string): DescMethod {
+  const method = service.methods.find((each) => each.localName === localName)
+  if (method === undefined) throw new Error(`${service.typeName} has no method ${localName}`)
+  return method
+}
