@@ -138,9 +138,17 @@ export function grpcErrorTrailers(error: WaybillError): Record<string, string> {
   const status = toBinary(StatusSchema, create(StatusSchema, { code, message: error.message, details }))
   return {
     'grpc-status': String(code),
-    'grpc-message': encodeURIComponent(error.message.toWellFormed()),
+    'grpc-message': encodeGrpcMessage(error.message),
     'grpc-status-details-bin': Buffer.from(status).toString('base64').replace(/=+$/, ''),
   }
+}
+
+/**
+ * Writes a text for `grpc-message`: what is not printable ASCII, and the percent sign, is escaped and nothing else, since
+ * grpc-js leaves other escapes as they are.
+ */
+export function encodeGrpcMessage(message: string): string {
+  return message.toWellFormed().replace(/[^ -$&-~]+/g, encodeURIComponent)
 }
 
 /** The error for connect's own handlers, which serve the streams. */

@@ -5,7 +5,7 @@ import { compressionGzip } from '@connectrpc/connect-node'
 import { WaybillError, waybillError } from '../errors.ts'
 import { headerOf, type IncomingCall, type Messages, type Protocol, toHeaders } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
-import { toConnectError } from './error-mapping.ts'
+import { encodeGrpcMessage, toConnectError } from './error-mapping.ts'
 import type { HeaderFields } from './exchange.ts'
 import type { Inbound } from './http-answer.ts'
 import { readConnectTimeout, readGrpcTimeout } from './read-timeout.ts'
@@ -48,7 +48,7 @@ export function createStreamServer(method: CallableMethod, options: StreamOption
     const writer = exchange.begin({ status, headers, hasTrailers: trailer !== undefined })
     try {
       for await (const chunk of body ?? []) await writer.write(chunk)
-      writer.end(trailer && fieldsOf(trailer))
+      writer.end(trailer && trailersOf(trailer))
     } catch (error) {
       // The other side is gone; the core has heard of it as well and ends the call.
       if (!(error instanceof WaybillError)) throw error
@@ -136,6 +136,13 @@ async function* none(): Messages {}
 
 async function* placeholder(desc: DescMethodStreaming): Messages {
   yield create(desc.input)
+}
+
+/** Connect escapes more of the message than grpc-js reads. */
+function trailersOf(trailer: Headers): HeaderFields {
+  const fields = fieldsOf(trailer)
+  const message = fields['grpc-message']
+  return message === undefined ? fields : { ...fields, 'grpc-message': encodeGrpcMessage(decodeURIComponent(message)) }
 }
 
 function fieldsOf(headers: Headers | undefined): HeaderFields {

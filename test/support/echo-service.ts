@@ -1,9 +1,11 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
+import type { DescService, Message } from '@bufbuild/protobuf'
+import { waybillError } from '../../src/errors.ts'
 import type { CallContext } from '../../src/protocol/call-context.ts'
 import { type ServedService, serveService } from '../../src/protocol/call-core.ts'
+import type { Authenticate } from '../../src/protocol/require-caller.ts'
 import { compileProtos } from './compile-protos.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -38,8 +40,18 @@ export function serveEcho(service: DescService, handlers: Readonly<Record<string
   return serveService(service, handlers as never, access as never)
 }
 
-export function methodOf(service: DescService, localName: string): DescMethod {
-  const method = service.methods.find((each) => each.localName === localName)
-  if (method === undefined) throw new Error(`${service.typeName} has no method ${localName}`)
-  return method
+/** What the log was given, and a logger that gives it. */
+export function recordingLogger() {
+  const lines: { readonly level: string; readonly message: string; readonly fields: Record<string, unknown> }[] = []
+  const write = (level: string) => (fields: object, message: string) => {
+    lines.push({ level, message, fields: { ...fields } })
+  }
+  return { lines, logger: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') } }
+}
+
+/** Knows one key, `good`. */
+export const authenticateGood: Authenticate = async ({ apiKey }) => {
+  if (apiKey === null) throw waybillError('MISSING_API_KEY', {})
+  if (apiKey !== 'good') throw waybillError('INVALID_API_KEY', {})
+  return { account: { id: 1, name: 'acme' } }
 }

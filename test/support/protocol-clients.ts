@@ -1,0 +1,204 @@
+import {
+  create,
+  createRegistry,
+  type DescMessage,
+  type DescMethod,
+  type DescService,
+  fromBinary,
+  type JsonValue,
+  type Message,
+  type MessageInitShape,
+  toBinary,
+  toJson,
+} from '@bufbuild/protobuf'
+import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt'
+import { Code, ConnectError, type Transport } from '@connectrpc/connect'
+import { codeToString } from '@connectrpc/connect/protocol-connect'
+import { createConnectTransport, createGrpcWebTransport, Http2SessionManager } from '@connectrpc/connect-node'
+import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
+import { BadRequestSchema, type ErrorInfo, ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.js'
+import { StatusSchema } from '../../gen/google/rpc/status_pb.js'
+
+export const protocols = ['rest', 'connect-json', 'connect-binary', 'grpc-web', 'grpc'] as const
+export type ClientProtocol = (typeof protocols)[number]
+
+/** What a call came to, whatever its protocol. */
+export type Outcome =
+  | { readonly answer: JsonValue }
+  | {
+      readonly code: string
+      readonly message: string
+      readonly reason: string
+      readonly metadata: Readonly<Record<string, string>>
+      readonly violations: readonly { readonly field: string; readonly reason: string; readonly description: string }[]
+    }
+
+export interface ProtocolClient {
+  readonly protocol: ClientProtocol
+  /** Calls a unary method with a request given as a message, which REST writes as the body of its route. */
+  readonly call: (method: DescMethod, request: object, options?: CallOptions) => Promise<Outcome>
+  readonly close: () => void
+}
+
+export interface CallOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly timeoutMs?: number
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Makes a client of each protocol.
+ *
+ * @param restPaths - the path of each method that is called with `body: "*"`, by local name
+ */
+export function createProtocolClients(
+  url: string,
+  restPaths: Readonly<Record<string, string>>,
+): readonly ProtocolClient[] {
+  const sessions: Http2SessionManager[] = []
+  const h2 = () => {
+    const sessionManager = new Http2SessionManager(url)
+    sessions.push(sessionManager)
+    return { httpVersion: '2', baseUrl: url, sessionManager } as const
+  }
+  const jsonOptions = { alwaysEmitImplicit: true }
+  const transports: readonly [ClientProtocol, Transport][] = [
+    ['connect-json', createConnectTransport({ httpVersion: '1.1', baseUrl: url, jsonOptions })],
+    ['connect-binary', createConnectTransport({ ...h2(), useBinaryFormat: true })],
+    ['grpc-web', createGrpcWebTransport({ httpVersion: '1.1', baseUrl: url })],
+  ]
+  const close = () => {
+    for (const session of sessions) session.abort()
+  }
+  return [
+    restClient(url, restPaths),
+    ...transports.map(([protocol, transport]) => transportClient(protocol, transport, close)),
+    grpcClient(url),
+  ]
+}
+
+function restClient(url: string, paths: Readonly<Record<string, string>>): ProtocolClient {
+  return {
+    protocol: 'rest',
+    async call(method, request, { headers = {}, signal } = {}) {
+      const path = paths[method.localName]
+      if (path === undefined) throw new Error(`${method.name} has no path`)
+      const body = JSON.stringify(toJson(method.input, create(method.input, request as MessageInitShape<DescMessage>)))
+      const answer = await fetch(url + path, {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'application/json', ...headers },
+        ...(signal && { signal }),
+      })
+      return readRestAnswer(answer)
+    },
+    close() {},
+  }
+}
+
+/** Reads an answer of plain HTTP. */
+export async function readRestAnswer(answer: Response): Promise<Outcome> {
+  const json = (await answer.json()) as Record<string, JsonValue>
+  if (answer.ok) return { answer: json }
+  const details = json.details as unknown as Record<string, JsonValue>[]
+  const detail = (name: string) => details.find((each) => each['@type'] === `type.googleapis.com/google.rpc.${name}`)
+  const info = detail('ErrorInfo') as unknown as ErrorInfo
+  return {
+    code: String(json.code),
+    message: String(json.message),
+    reason: info.reason,
+    metadata: info.metadata,
+    violations: (detail('BadRequest')?.fieldViolations ?? []) as never,
+  }
+}
+
+function transportClient(protocol: ClientProtocol, transport: Transport, close: () => void): ProtocolClient {
+  return {
+    protocol,
+    async call(method, request, { headers, timeoutMs, signal } = {}) {
+      try {
+        const response = await transport.unary(method as never, signal, timeoutMs, headers, request as never)
+        return { answer: answerOf(method, response.message as Message) }
+      } catch (error) {
+        return fromConnectError(ConnectError.from(error))
+      }
+    },
+    close,
+  }
+}
+
+/** Reads an error as connect's clients throw it. */
+export function fromConnectError(error: ConnectError): Outcome {
+  const [info] = error.findDetails(ErrorInfoSchema)
+  const [bad] = error.findDetails(BadRequestSchema)
+  return outcomeOf(error.code, error.rawMessage, info, bad?.fieldViolations)
+}
+
+function grpcClient(url: string): ProtocolClient {
+  const client = new Client(new URL(url).host, credentials.createInsecure())
+  return {
+    protocol: 'grpc',
+    call(method, request, { headers = {}, timeoutMs, signal } = {}) {
+      const { promise, resolve } = Promise.withResolvers<Outcome>()
+      const metadata = new Metadata()
+      for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
+      const call = client.makeUnaryRequest(
+        `/${method.parent.typeName}/${method.name}`,
+        (message: Message) => Buffer.from(toBinary(method.input, message)),
+        (bytes: Buffer) => fromBinary(method.output, bytes),
+        create(method.input, request as MessageInitShape<DescMessage>),
+        metadata,
+        timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
+        (error, message) => {
+          if (error !== null) resolve(fromServiceError(error))
+          else if (message !== undefined) resolve({ answer: answerOf(method, message) })
+        },
+      )
+      signal?.addEventListener('abort', () => call.cancel())
+      return promise
+    },
+    close: () => client.close(),
+  }
+}
+
+const detailRegistry = createRegistry(ErrorInfoSchema, BadRequestSchema)
+
+function fromServiceError(error: ServiceError): Outcome {
+  const [bytes] = error.metadata.get('grpc-status-details-bin')
+  const details: readonly Any[] = bytes === undefined ? [] : fromBinary(StatusSchema, bytes as Buffer).details
+  const unpacked = details.map((detail) => anyUnpack(detail, detailRegistry))
+  const info = unpacked.find((each) => each?.$typeName === 'google.rpc.ErrorInfo') as ErrorInfo | undefined
+  const bad = unpacked.find((each) => each?.$typeName === 'google.rpc.BadRequest') as
+    | { fieldViolations: [] }
+    | undefined
+  return outcomeOf(error.code as number, error.details, info, bad?.fieldViolations)
+}
+
+function outcomeOf(
+  code: Code,
+  message: string,
+  info: ErrorInfo | undefined,
+  violations: readonly object[] = [],
+): Outcome {
+  return {
+    code: codeToString(code),
+    message,
+    reason: info?.reason ?? '',
+    metadata: { ...info?.metadata },
+    violations: violations.map((each) => {
+      const { field, reason, description } = each as { field: string; reason: string; description: string }
+      return { field, description, reason }
+    }),
+  }
+}
+
+function answerOf(method: DescMethod, message: Message): JsonValue {
+  return toJson(method.output, message, { alwaysEmitImplicit: true })
+}
+
+/** A service's method by local name. */
+export function findMethod(service: DescService, localName: string): DescMethod {
+  const method = service.methods.find((each) => each.localName === localName)
+  if (method === undefined) throw new Error(`${service.typeName} has no method ${localName}`)
+  return method
+}
