@@ -56,9 +56,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     known: { chains, tokens },
     cursorSecret,
     now,
-    onStored: async (account, stored) => {
-      for (const request of stored) await detection.onRequestStored(account, request)
-    },
+    onStored: detection.onRequestsStored,
   })
   const { findRoutes } = createRouting({
     chains,

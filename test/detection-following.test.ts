@@ -466,8 +466,8 @@ describe('requests that are stored after they were paid', () => {
     const before = (await unmatchedOf(knex, 0)).length
     for (const request of [early, late]) {
       await storeRequest(knex, account, request)
-      await detection.onRequestStored(account, request)
-      await detection.onRequestStored(account, request)
+      await detection.onRequestsStored(account, [request])
+      await detection.onRequestsStored(account, [request])
     }
     expect(await statuses(early)).toEqual(['CONFIRMED'])
     expect(await statuses(late)).toEqual(['PENDING'])
@@ -483,7 +483,7 @@ describe('requests that are stored after they were paid', () => {
     await chain.mine()
     await scan()
     await storeRequest(knex, account, request)
-    await detection.onRequestStored(account, request)
+    await detection.onRequestsStored(account, [request])
     expect(await statuses(request)).toEqual(['PENDING'])
     await chain.reorg(1)
     await chain.mine()
@@ -498,7 +498,7 @@ describe('requests that are stored after they were paid', () => {
     await scan()
     const second = await addAccount(knex, 'second')
     await storeRequest(knex, second, request)
-    await detection.onRequestStored(second, request)
+    await detection.onRequestsStored(second, [request])
     expect(await paymentsOf(knex, second, request)).toMatchObject([{ status: 'PENDING', amount: '100' }])
     expect(await statuses(request)).toEqual(['PENDING'])
   })
@@ -545,7 +545,7 @@ describe('requests that are stored after they were paid', () => {
     detection = detect(knex, [followed()], { owner: 'second' })
     proxy.fail(503)
     await storeRequest(knex, account, request)
-    await detection.onRequestStored(account, request)
+    await detection.onRequestsStored(account, [request])
     expect(await statuses(request)).toEqual([])
     proxy.fail()
     await knex('leases').delete()

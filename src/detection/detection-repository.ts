@@ -36,8 +36,8 @@ export interface DetectionRepository {
   chain(chainId: string): Promise<StoredChain | undefined>
   /** The chain's stored blocks, lowest first. */
   blocks(chainId: string): Promise<StoredBlock[]>
-  /** Transactions in which events with a topic were seen, in the order of their blocks. */
-  transactionsOfTopic(topic: Hex): Promise<SeenTransaction[]>
+  /** Transactions in which events with one of the topics were seen, in the order of their blocks. */
+  transactionsOfTopics(topics: readonly Hex[]): Promise<SeenTransaction[]>
   /** Topics that were nobody's when their events were seen, and are somebody's now. */
   claimedTopics(chainId: string): Promise<Hex[]>
 }
@@ -114,7 +114,7 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
         .orderBy('number')
       return rows.map(({ number, hash }) => ({ number: Number(number), hash: bytesToHex(hash) }))
     },
-    transactionsOfTopic: (topic) => findTransactions(knex, topic, accountsOfTopics),
+    transactionsOfTopics: (topics) => findTransactions(knex, topics, accountsOfTopics),
     async claimedTopics(chainId) {
       const rows = await knex('unmatched_events')
         .distinct<{ topic: Buffer }[]>('topic')
@@ -127,34 +127,30 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
 /** Those that were not matched, and those that were matched for accounts which knew the topic before. */
 async function findTransactions(
   knex: Knex,
-  topic: Hex,
+  topics: readonly Hex[],
   accountsOfTopics: DetectionRepository['accountsOfTopics'],
 ): Promise<SeenTransaction[]> {
   type Row = { chain_id: string; tx_hash: Buffer; block_number: bigint }
-  const accounts = (await accountsOfTopics([topic])).get(topic) ?? []
-  const found = await knex('unmatched_events')
-    .select<Row[]>('chain_id', 'tx_hash', 'block_number')
-    .where({ topic: hexToBytes(topic) })
-  for (const accountId of accounts) {
+  const directory = await accountsOfTopics(topics)
+  const unmatched = await knex.raw<{ rows: Row[] }>(
+    'select chain_id, tx_hash, block_number from unmatched_events where topic = any(?)',
+    [topics.map(hexToBytes)],
+  )
+  const found = [...unmatched.rows]
+  for (const account of new Set([...directory.values()].flat())) {
+    const bytes = topics.filter((topic) => directory.get(topic)?.includes(account)).map(hexToBytes)
     const known = await knex.raw<{ rows: Row[] }>(
       `select p.chain_id, p.tx_hash, p.block_number from requests r
        join payments p on p.account_id = r.account_id and p.request_id = r.request_id
-       where r.account_id = ? and p.account_id = ? and (r.topic = ? or r.refund_topic = ?)
+       where r.account_id = :account and p.account_id = :account
+         and (r.topic = any(:bytes) or r.refund_topic = any(:bytes))
          and p.chain_id is not null and p.tx_hash is not null and p.block_number is not null
        union
        select f.chain_id, f.tx_hash, f.block_number from requests r
        join refunds f on f.account_id = r.account_id and f.request_id = r.request_id
-       where r.account_id = ? and f.account_id = ? and (r.topic = ? or r.refund_topic = ?)`,
-      [
-        accountId,
-        accountId,
-        hexToBytes(topic),
-        hexToBytes(topic),
-        accountId,
-        accountId,
-        hexToBytes(topic),
-        hexToBytes(topic),
-      ],
+       where r.account_id = :account and f.account_id = :account
+         and (r.topic = any(:bytes) or r.refund_topic = any(:bytes))`,
+      { account, bytes },
     )
     found.push(...known.rows)
   }

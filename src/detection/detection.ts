@@ -21,10 +21,10 @@ export interface Detection {
   /** Where each chain stands, in the order of the configuration. */
   status(): ChainStatus[]
   /**
-   * Attaches payments that were made before the request was stored. Call it after the request is committed, also of one that was
+   * Attaches payments that were made before requests were stored. Call it after the requests are committed, also of those that were
    * there already. Resolves when they are attached, or when a chain does not answer soon: it is tried again then.
    */
-  onRequestStored(account: Account, request: PaymentRequest): Promise<void>
+  onRequestsStored(account: Account, requests: readonly PaymentRequest[]): Promise<void>
   /** Looks at one chain, or at all, until there is nothing new. @throws what the look met */
   scanOnce(network?: string): Promise<void>
 }
@@ -76,7 +76,7 @@ export function createDetection(options: DetectionOptions): Detection {
       running = undefined
     },
     status: () => followers.map((follower) => follower.status()),
-    onRequestStored: (account, request) => replays.add(account.id, topicsOf(request)),
+    onRequestsStored: (account, requests) => replays.add(account.id, requests.flatMap(topicsOf)),
     async scanOnce(network) {
       const chosen = followers.filter((follower) => network === undefined || follower.network === network)
       for (const follower of chosen) await follower.scan()

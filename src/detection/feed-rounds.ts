@@ -1,6 +1,6 @@
 import type { Address } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
-import type { ChainReader } from './chain-reader.ts'
+import type { CallReader } from './gather-calls.ts'
 import type { RpcAnswer } from './rpc-client.ts'
 
 /** An answer of a Chainlink-shaped feed. */
@@ -41,7 +41,7 @@ export function readRound(answer: RpcAnswer | undefined): FeedRound | undefined 
  * over the rounds that the feed remembers, phase by phase backwards.
  */
 export async function findRoundAt(
-  reader: ChainReader,
+  reader: CallReader,
   feed: Address,
   timestampSec: number,
   signal?: AbortSignal,
@@ -62,7 +62,7 @@ export async function findRoundAt(
 
 type RoundAt = (roundId: bigint) => Promise<FeedRound | undefined>
 
-async function getRound(reader: ChainReader, feed: Address, roundId: bigint, signal: AbortSignal | undefined) {
+async function getRound(reader: CallReader, feed: Address, roundId: bigint, signal: AbortSignal | undefined) {
   const data: Hex = `${GET_ROUND as Hex}${roundId.toString(16).padStart(64, '0')}`
   const [answer] = await reader.calls([{ to: feed, data, block: 'latest' }], signal)
   return readRound(answer)

@@ -3,6 +3,8 @@ import type { Token } from '../domain/currency.ts'
 import { type Decimal, parseDecimal } from '../domain/decimal.ts'
 import type { ChainReader } from './chain-reader.ts'
 import { DECIMALS, type FeedRound, findRoundAt, latestRoundCall, readRound } from './feed-rounds.ts'
+import { gatherCalls } from './gather-calls.ts'
+import type { RpcAnswer } from './rpc-client.ts'
 
 /** What a unit of a currency was worth in US dollars. */
 export interface UsdPrice {
@@ -49,12 +51,14 @@ export function createPriceReader(reader: ChainReader): PriceReader {
     const distinct = [...new Map(wishes.map((wish) => [keyOf(wish), wish])).values()]
     const calls = distinct.map(({ feed, blockNumber }) => latestRoundCall(feed, blockNumber))
     const answers = calls.length === 0 ? [] : await reader.calls(calls, signal)
-    for (const [index, wish] of distinct.entries()) {
-      const answer = answers[index]
+    // All searches go in step, so that each step of all of them is one exchange with the node.
+    const gathered = gatherCalls(reader, signal)
+    const search = async (wish: FeedWish, answer: RpcAnswer | undefined) => {
       const isStateGone = answer?.ok === false && answer.error.kind !== 'REVERTED'
-      const round = isStateGone ? await findRoundAt(reader, wish.feed, wish.timestampSec, signal) : readRound(answer)
+      const round = isStateGone ? await findRoundAt(gathered, wish.feed, wish.timestampSec) : readRound(answer)
       rounds.set(keyOf(wish), round)
     }
+    await Promise.all(distinct.map((wish, index) => search(wish, answers[index])))
     return rounds
   }
 

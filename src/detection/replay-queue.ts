@@ -3,7 +3,7 @@ import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { Findings } from './detected.ts'
 import type { DetectionRepository } from './detection-repository.ts'
-import { type ReplayChain, replayTopic } from './replay.ts'
+import { type ReplayChain, replayTopics } from './replay.ts'
 
 /** Topics that are looked at again for an account, and again when a chain did not answer. */
 export interface ReplayQueue {
@@ -21,6 +21,10 @@ export interface ReplayQueue {
 const RETRY_EVERY_MS = 2_000
 /** Whoever stores a request waits this long for a chain, and no longer. */
 const ATTEMPT_MS = 3_000
+/** Requests that are stored together are looked at together, so many at a time. */
+const TOPICS_AN_ATTEMPT = 500
+
+const keyOf = (accountId: number, topic: Hex) => `${accountId} ${topic}`
 
 /** Makes an empty queue. */
 export function createReplayQueue(options: {
@@ -31,26 +35,27 @@ export function createReplayQueue(options: {
   const chains = new Map<string, ReplayChain>()
   const waiting = new Map<string, { readonly accountId: number; readonly topic: Hex }>()
 
-  async function attempt(accountId: number, topic: Hex): Promise<void> {
-    const key = `${accountId} ${topic}`
-    waiting.set(key, { accountId, topic })
+  async function attempt(accountId: number, topics: readonly Hex[]): Promise<void> {
+    for (const topic of topics) waiting.set(keyOf(accountId, topic), { accountId, topic })
     try {
-      await replayTopic(repository, chains, { accountId, topic }, AbortSignal.timeout(ATTEMPT_MS))
-      waiting.delete(key)
+      await replayTopics(repository, chains, { accountId, topics }, AbortSignal.timeout(ATTEMPT_MS))
+      for (const topic of topics) waiting.delete(keyOf(accountId, topic))
     } catch (error) {
-      logger.warn({ err: error, topic }, 'earlier payments of a request could not be read; they will be tried again')
+      logger.warn({ err: error, topics }, 'earlier payments of requests could not be read; they will be tried again')
     }
   }
 
   async function add(accountId: number, topics: readonly Hex[]): Promise<void> {
-    for (const topic of topics) await attempt(accountId, topic)
+    for (let from = 0; from < topics.length; from += TOPICS_AN_ATTEMPT) {
+      await attempt(accountId, topics.slice(from, from + TOPICS_AN_ATTEMPT))
+    }
   }
 
   async function replayForAll(topics: readonly Hex[], known: ReadonlyMap<Hex, readonly number[]>): Promise<void> {
     const accounts = await repository.accountsOfTopics(topics)
     for (const [topic, accountIds] of accounts) {
       for (const accountId of accountIds) {
-        if (!known.get(topic)?.includes(accountId)) await attempt(accountId, topic)
+        if (!known.get(topic)?.includes(accountId)) await attempt(accountId, [topic])
       }
     }
   }
@@ -69,7 +74,8 @@ export function createReplayQueue(options: {
     async run(signal) {
       while (!signal.aborted) {
         await sleep(RETRY_EVERY_MS, undefined, { signal }).catch(() => {})
-        for (const { accountId, topic } of signal.aborted ? [] : [...waiting.values()]) await attempt(accountId, topic)
+        for (const { accountId, topic } of signal.aborted ? [] : [...waiting.values()])
+          await attempt(accountId, [topic])
       }
     },
   }

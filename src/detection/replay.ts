@@ -14,7 +14,7 @@ export interface ReplayChain {
 }
 
 /**
- * Looks again at every event of a topic that was seen before the account knew it. Reads the transactions' receipts anew and
+ * Looks again at every event of topics that was seen before the account knew them. Reads the transactions' receipts anew and
  * takes the same way as a new block; doing it twice changes nothing.
  *
  * Together with the follower nothing falls between: a request is stored before events are looked up here, and the follower looks
@@ -23,28 +23,28 @@ export interface ReplayChain {
  * @param chainOf - by CAIP-2; chains that are not followed are left out
  * @throws RpcError when a chain with such an event does not answer; then it is to be tried again
  */
-export async function replayTopic(
+export async function replayTopics(
   repository: DetectionRepository,
   chainOf: ReadonlyMap<string, ReplayChain>,
-  { accountId, topic }: { readonly accountId: number; readonly topic: Hex },
+  { accountId, topics }: { readonly accountId: number; readonly topics: readonly Hex[] },
   signal?: AbortSignal,
 ): Promise<void> {
-  const seen = Map.groupBy(await repository.transactionsOfTopic(topic), ({ chainId }) => chainId)
+  const seen = Map.groupBy(await repository.transactionsOfTopics(topics), ({ chainId }) => chainId)
   for (const [chainId, transactions] of seen) {
     const chain = chainOf.get(chainId)
-    if (chain !== undefined) await replayOnChain(chain, { accountId, topic, transactions }, signal)
+    if (chain !== undefined) await replayOnChain(chain, { accountId, topics: new Set(topics), transactions }, signal)
   }
 }
 
 interface Replayed {
   readonly accountId: number
-  readonly topic: Hex
+  readonly topics: ReadonlySet<Hex>
   readonly transactions: readonly SeenTransaction[]
 }
 
 async function replayOnChain(
   { tools, reader, writer }: ReplayChain,
-  { accountId, topic, transactions }: Replayed,
+  { accountId, topics, transactions }: Replayed,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const answers = await reader.receipts(
@@ -52,7 +52,7 @@ async function replayOnChain(
     signal,
   )
   const receipts = answers.filter((receipt) => receipt !== undefined)
-  const logs = receipts.flatMap((receipt) => receipt.logs.filter((log) => hasTopic(log, topic, tools)))
+  const logs = receipts.flatMap((receipt) => receipt.logs.filter((log) => hasTopic(log, topics, tools)))
   const findings = await findPayments(
     tools,
     { logs, receipts: async () => receipts, blockTimes: (numbers) => readTimes(reader, numbers, signal) },
@@ -62,9 +62,9 @@ async function replayOnChain(
   await writer.attach({ accountId, findings, blockOf: blocksOf(receipts) }, signal)
 }
 
-function hasTopic(log: RpcLog, topic: Hex, { chain }: FindingTools): boolean {
+function hasTopic(log: RpcLog, topics: ReadonlySet<Hex>, { chain }: FindingTools): boolean {
   const event = decodeFeeProxyLog(log)
-  return event?.topic === topic && chain.followed.contracts.has(event.emitter)
+  return event !== undefined && topics.has(event.topic) && chain.followed.contracts.has(event.emitter)
 }
 
 function blocksOf(receipts: readonly TransactionReceipt[]): Map<Hex, StoredBlock> {
