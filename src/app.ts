@@ -56,7 +56,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     known: { chains, tokens },
     cursorSecret,
     now,
-    onStored: detection.onRequestsStored,
+    onStored: (account, stored) => detection.onRequestsStored(account, stored),
   })
   const { findRoutes } = createRouting({
     chains,

@@ -126,6 +126,6 @@ describe('a demo chain that is moved by hand', () => {
     const { chain: name, exit } = await network.crashed
     expect(name).toBe('POLYGON')
     expect(exit).toMatchObject({ signal: 'SIGKILL', expected: false } satisfies { signal: string; expected: boolean })
-    await expect(chain.client.rpc.call<Hex>('eth_blockNumber')).rejects.toThrow('fetch failed')
+    await expect(chain.client.rpc.call<Hex>('eth_blockNumber')).rejects.toThrow('ECONNREFUSED')
   })
 })

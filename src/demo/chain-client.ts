@@ -65,11 +65,10 @@ export function createChainClient(rpc: Rpc): ChainClient {
       return rpc.call<Hex>('eth_sendTransaction', [toTransaction(from, call, options)])
     },
     async mine({ timestampSec, baseFeePerGas } = {}) {
-      if (timestampSec !== undefined) await rpc.call('evm_setNextBlockTimestamp', [timestampSec])
       if (baseFeePerGas !== undefined) {
         await rpc.call('anvil_setNextBlockBaseFeePerGas', [toQuantity(baseFeePerGas)])
       }
-      await rpc.call('evm_mine')
+      await rpc.call('evm_mine', timestampSec === undefined ? [] : [toQuantity(timestampSec)])
       return BigInt(await rpc.call<Hex>('eth_blockNumber'))
     },
     async receipt(hash) {

@@ -1,10 +1,13 @@
 /**
- * The smallest JSON-RPC client that the demo's chains need: one call or one ordered list of calls over HTTP.
+ * The smallest JSON-RPC client that the demo's chains need: a call at a time over HTTP. Plain node:http takes half the processor
+ * time of `fetch`, and a first start makes some five thousand calls.
  */
+import { request } from 'node:http'
+import { text } from 'node:stream/consumers'
 
 export interface Rpc {
   url: string
-  /** @throws RpcCallError when the node answers with an error; a network failure is thrown as `fetch` gives it */
+  /** @throws RpcCallError when the node answers with an error; a network failure is thrown as node:http gives it */
   call<T = unknown>(method: string, params?: readonly unknown[]): Promise<T>
 }
 
@@ -33,16 +36,23 @@ export function createRpc(url: string): Rpc {
   return {
     url,
     async call<T>(method: string, params: readonly unknown[] = []): Promise<T> {
-      const response = await fetch(url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params }),
-      })
-      const answer = (await response.json()) as RpcAnswer
+      const body = await post(url, JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params }))
+      const answer = JSON.parse(body) as RpcAnswer
       if (answer.error) throw new RpcCallError(method, answer.error)
       return answer.result as T
     },
   }
+}
+
+function post(url: string, body: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+    const call = request(url, { method: 'POST', headers }, (response) => {
+      text(response).then(resolve, reject)
+    })
+    call.once('error', reject)
+    call.end(body)
+  })
 }
 
 /** A quantity as JSON-RPC writes it. */
