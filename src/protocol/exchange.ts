@@ -41,6 +41,8 @@ export interface Exchange {
   /** Whether a body may follow. */
   readonly hasBody: boolean
   readonly body: Readable
+  /** Whether a body that has ended was cut off. */
+  readonly isCutOff: () => boolean
   /** Fires at most once: when the other side is gone before the answer is out, also when that was before the listener came. */
   readonly onHangUp: (listener: () => void) => void
   /** Sends an answer. Does nothing when the other side is gone or an answer was sent already. */
@@ -64,7 +66,7 @@ export function splitTarget(target: string): { readonly rawPath: string; readonl
  *
  * @throws WaybillError BODY_TOO_LARGE before more than `maxBytes` were taken, CALL_CANCELLED when the body breaks off
  */
-export function readBody({ hasBody, headers, body }: Exchange, maxBytes: number): Promise<Uint8Array> {
+export function readBody({ hasBody, headers, body, isCutOff }: Exchange, maxBytes: number): Promise<Uint8Array> {
   if (!hasBody) return Promise.resolve(new Uint8Array())
   if (Number(headers['content-length']) > maxBytes) {
     return Promise.reject(waybillError('BODY_TOO_LARGE', { limit: maxBytes }))
@@ -84,7 +86,10 @@ export function readBody({ hasBody, headers, body }: Exchange, maxBytes: number)
   }
   const breakOff = (cause?: Error) => reject(waybillError('CALL_CANCELLED', {}, cause && { cause }))
   body.on('data', onData)
-  body.once('end', () => resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)))
+  body.once('end', () => {
+    if (isCutOff()) breakOff()
+    else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
+  })
   body.once('error', breakOff)
   body.once('close', () => breakOff())
   return promise
@@ -112,6 +117,7 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
     authority: headers.host ?? '',
     hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
     body: request,
+    isCutOff: () => !request.complete,
     onHangUp: hangUp.listen,
     send({ status, headers, body, trailers }) {
       if (response.headersSent || response.destroyed) return
@@ -163,6 +169,8 @@ export function http2Exchange(
     authority: pseudo(headers, ':authority') || (headers.host ?? ''),
     hasBody: !endsWithHeaders,
     body: stream,
+    // A reset ends the stream that is read like a proper end does.
+    isCutOff: () => stream.aborted || (stream.rstCode ?? 0) !== 0,
     onHangUp: hangUp.listen,
     send({ status, headers, body, trailers }) {
       if (answered || stream.destroyed || stream.closed) return

@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer as createHttpServer, type Server as HttpServer, STATUS_CODES } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -163,13 +168,22 @@ function createHttp1({ handle, limits, logger, stopping }: ListenerOptions): Htt
     requireHostHeader: false,
   })
   server.timeout = limits.idleTimeoutMs
+  const inFlight = new WeakMap<Duplex, Set<ServerResponse>>()
   server.on('request', (request, response) => {
+    const responses = inFlight.get(request.socket) ?? new Set()
+    inFlight.set(request.socket, responses.add(response))
     response.once('close', () => {
+      responses.delete(response)
       if (stopping.signal.aborted) request.socket.end()
     })
     void handle(http1Exchange(request, response, () => stopping.signal.aborted))
   })
-  server.on('clientError', (error, socket) => refuse(error, socket, { limits, logger }))
+  server.on('clientError', (error: ClientError, socket) => {
+    const [response, ...others] = inFlight.get(socket) ?? []
+    const isMidway = response?.headersSent === true || others.length > 0
+    if (!socket.writable || isMidway || goneCodes.has(error.code)) socket.destroy()
+    else refuse(error, socket, { limits, logger })
+  })
   // Its timeouts are enforced from here on; they would never be, since it does not listen itself.
   server.emit('listening')
   return server
@@ -194,16 +208,20 @@ function createHttp2({ handle, limits }: ListenerOptions): Http2Server {
 /** NGHTTP2_FLAG_END_STREAM */
 const END_STREAM = 0x1
 
-/** Answers what is no request, as far as the socket still takes an answer. */
+interface ClientError extends Error {
+  readonly code?: string
+  readonly reason?: unknown
+}
+
+/** Nobody is there any more: reset, or closed in the middle of a request. */
+const goneCodes = new Set<string | undefined>(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'])
+
+/** Answers what is no request. */
 function refuse(
-  error: Error & { readonly code?: string },
+  error: ClientError,
   socket: Duplex,
   { limits, logger }: Pick<ListenerOptions, 'limits' | 'logger'>,
 ): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy()
-    return
-  }
   const reason = reasonOf(error, limits)
   const { code, httpStatus: status } = wireFormOf(reason.reason)
   const requestId = randomUUID()
