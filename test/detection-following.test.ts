@@ -294,6 +294,11 @@ describe('reorgs', () => {
     await scan()
     expect(errors).toHaveLength(2)
     expect((await knex('chain_state').first()).alarm).toMatch(/was final/)
+    await detection.restartFrom('BASE', 2)
+    await scan()
+    expect(detection.status()[0]?.alarm).toBeUndefined()
+    expect(await statuses(request)).toEqual([])
+    expect((await balanceOf(knex, account, request)).status).toBe('OPEN')
   })
 
   it('does not believe an empty list of logs for a block that was replaced meanwhile', async () => {
@@ -393,6 +398,22 @@ describe('restarts and failures', () => {
     await expect(scan()).rejects.toThrow(/another process/)
   })
 
+  it('writes nothing once another process has taken the chain over', async () => {
+    await scan()
+    const request = await storeRequest(knex, account, newRequest())
+    await send(request, 100)
+    await chain.mine()
+    proxy.meddle(({ method }) => {
+      if (method !== 'eth_getLogs') return undefined
+      return knex('leases')
+        .update({ owner: 'somebody else' })
+        .then(() => chain.client.rpc.call('eth_getLogs', [{}]))
+        .then(() => [])
+    })
+    await expect(scan()).rejects.toThrow(/no longer holds the lease/)
+    expect((await knex('chain_state').first()).scanned_block).toBe((await chain.client.head()).number - 1n)
+  })
+
   it('keeps following through an outage, says so once, and leaves other chains alone', async () => {
     const other = await startTestChain({ chainId: 31_422 })
     const said: string[] = []
@@ -489,6 +510,20 @@ describe('requests that are stored after they were paid', () => {
     await chain.mine()
     await scan()
     expect(await statuses(request)).toEqual([])
+  })
+
+  it('does not attach a payment to a block that was replaced since it was looked at', async () => {
+    const request = newRequest()
+    const hash = await send(request, 100)
+    await send(newRequest(), 1)
+    await chain.mine()
+    await scan()
+    await chain.reorg(1, [{ hash }])
+    await storeRequest(knex, account, request)
+    await detection.onRequestsStored(account, [request])
+    expect(await statuses(request)).toEqual([])
+    await scan()
+    expect(await statuses(request)).toEqual(['PENDING'])
   })
 
   it('attaches payments to a second account that stores the same request later', async () => {

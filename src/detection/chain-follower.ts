@@ -41,6 +41,8 @@ export interface ChainFollower {
   status(): ChainStatus
   /** Steps until there is nothing new. @throws what a step throws, and Error when another process follows the chain */
   scan(): Promise<void>
+  /** Forgets what was found above a block and begins anew there. @throws RpcError, and Error when another process follows the chain */
+  restartFrom(block: number): Promise<void>
   /** Steps and waits until the signal fires; never rejects. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -64,6 +66,7 @@ export interface ChainFollowerOptions {
 
 const FIRST_BACKOFF_MS = 500
 const LONGEST_BACKOFF_MS = 30_000
+const WATCH_EVERY_MS = 2_000
 const SWEEP_EVERY_MS = 300_000
 
 /** Makes the follower of one configured chain. */
@@ -109,8 +112,20 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
     sweptAtMs = clock().getTime()
   }
 
+  /** What another process that follows the chain has written. */
+  async function watch(): Promise<void> {
+    const stored = await repository.chain(chainId)
+    noteAlarm(stored?.alarm)
+    if (stored === undefined) return
+    const { scannedBlock, scannedHash, headBlock, finalBlock } = stored
+    lastState = { scanned: { number: scannedBlock, hash: scannedHash }, blocks: [], headBlock, finalBlock }
+  }
+
   async function step(signal?: AbortSignal): Promise<'MORE' | 'CAUGHT_UP' | 'ALARM' | 'ELSEWHERE'> {
-    if (!(await holdLease())) return 'ELSEWHERE'
+    if (!(await holdLease())) {
+      await watch()
+      return 'ELSEWHERE'
+    }
     await sweepWhenDue()
     const outcome = await follower.step(signal)
     lastState = follower.state() ?? lastState
@@ -146,6 +161,7 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
     const before = follower.state()?.scanned
     try {
       const outcome = await step(signal)
+      if (outcome === 'ELSEWHERE') return { waitMs: Math.max(pollMs, WATCH_EVERY_MS), failed: false }
       const isMoving = outcome === 'MORE' && follower.state()?.scanned !== before
       return { waitMs: isMoving ? 0 : pollMs, failed: false }
     } catch (error) {
@@ -180,6 +196,13 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
         if (outcome === 'ELSEWHERE') throw new Error(`another process follows ${network}`)
         if (outcome !== 'MORE') return
       }
+    },
+    async restartFrom(block) {
+      if (!(await holdLease())) throw new Error(`another process follows ${network}`)
+      const [header] = await reader.headers([block])
+      if (header === undefined) throw new RangeError(`${network} has no block ${block}`)
+      await writer.restart(lease, header)
+      follower.reset()
     },
     async run(signal) {
       let failures = 0

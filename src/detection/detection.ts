@@ -25,6 +25,13 @@ export interface Detection {
    * there already. Resolves when they are attached, or when a chain does not answer soon: it is tried again then.
    */
   onRequestsStored(account: Account, requests: readonly PaymentRequest[]): Promise<void>
+  /**
+   * Forgets what was detected on a chain above a block, final or not, and looks at it anew from there: the repair of a chain that was
+   * stopped by a reorg beneath finality, which this clears.
+   *
+   * @throws RangeError for a chain or block that is not there; Error when another process follows the chain
+   */
+  restartFrom(network: string, block: number): Promise<void>
   /** Looks at one chain, or at all, until there is nothing new. @throws what the look met */
   scanOnce(network?: string): Promise<void>
 }
@@ -77,6 +84,11 @@ export function createDetection(options: DetectionOptions): Detection {
     },
     status: () => followers.map((follower) => follower.status()),
     onRequestsStored: (account, requests) => replays.add(account.id, requests.flatMap(topicsOf)),
+    async restartFrom(network, block) {
+      const follower = followers.find((each) => each.network === network)
+      if (follower === undefined) throw new RangeError(`${network} is not followed`)
+      await follower.restartFrom(block)
+    },
     async scanOnce(network) {
       const chosen = followers.filter((follower) => network === undefined || follower.network === network)
       for (const follower of chosen) await follower.scan()

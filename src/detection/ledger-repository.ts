@@ -17,6 +17,8 @@ export interface AccountChange {
   readonly headBlock: number
   /** What is above, and not final, was reorged out. */
   readonly removeAbove?: number
+  /** What is above goes even where it is final; imports stay. */
+  readonly removeFinal?: boolean
   readonly now: Date
 }
 
@@ -80,15 +82,20 @@ async function findTouchedRequests(trx: Knex, { chainId }: WrittenChain, change:
   for (const table of ['payments', 'refunds'] as const) {
     const rows = await trx(table)
       .distinct<{ request_id: Buffer }[]>('request_id')
-      .where({ account_id: accountId, chain_id: chainId, final: false })
+      .where({ account_id: accountId, chain_id: chainId })
       .whereNotNull('request_id')
       .where((which) => {
-        void which.where('block_number', '<=', finalBlock)
-        if (removeAbove !== undefined) void which.orWhere('block_number', '>', removeAbove)
+        void which.where((due) => void due.where({ final: false }).where('block_number', '<=', finalBlock))
+        if (removeAbove !== undefined) void which.orWhere((gone) => void isAbove(gone, change, removeAbove))
       })
     for (const { request_id } of rows) found.add(request_id.toString('hex'))
   }
   return [...found].toSorted()
+}
+
+function isAbove(query: Knex.QueryBuilder, { removeFinal }: AccountChange, block: number): Knex.QueryBuilder {
+  const above = query.where('block_number', '>', block)
+  return removeFinal === true ? above : above.where({ final: false })
 }
 
 async function lockRequests(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RequestRow[]> {
@@ -102,18 +109,23 @@ async function lockRequests(trx: Knex, accountId: number, requestIds: readonly s
 }
 
 /** @returns the refunds that are gone, of which payments may hold entries */
-async function removeReorged(trx: Knex, { chainId }: WrittenChain, { accountId, removeAbove }: AccountChange) {
+async function removeReorged(trx: Knex, { chainId }: WrittenChain, change: AccountChange) {
+  const { accountId, removeAbove, removeFinal } = change
   if (removeAbove === undefined) return []
-  const reorged = { account_id: accountId, chain_id: chainId, final: false }
-  await trx('payments')
-    .where(reorged)
-    .where('block_number', '>', removeAbove)
-    .where((which) => void which.where({ imported: false }).orWhereNotNull('request_id'))
+  const ofChain = { account_id: accountId, chain_id: chainId }
+  await isAbove(trx('payments').where(ofChain), change, removeAbove)
+    .where((which) => {
+      void which.where({ imported: false })
+      if (removeFinal !== true) void which.orWhereNotNull('request_id')
+    })
     .delete()
-  const rows = await trx('refunds')
-    .where(reorged)
-    .where('block_number', '>', removeAbove)
-    .delete<{ tx_hash: Buffer; event_index: number }[]>(['tx_hash', 'event_index'])
+  const rows: { tx_hash: Buffer; event_index: number }[] = await isAbove(
+    trx('refunds').where(ofChain),
+    change,
+    removeAbove,
+  )
+    .delete()
+    .returning(['tx_hash', 'event_index'])
   return rows.map(({ tx_hash, event_index }) => ({ txHash: bytesToHex(tx_hash) as string, eventIndex: event_index }))
 }
 

@@ -56,6 +56,12 @@ export interface PaymentWriter {
   rewind(rewind: Rewind, signal?: AbortSignal): Promise<void>
   /** Leaves out what is in blocks that no longer stand or were not looked at yet; these are looked at with the new topic known. */
   attach(attachment: Attachment, signal?: AbortSignal): Promise<void>
+  /**
+   * Takes back all that was detected above a block, final or not, and clears the alarm, so that the chain is looked at anew from there.
+   *
+   * @throws LeaseLostError
+   */
+  restart(lease: Lease, from: BlockHeader): Promise<void>
   /** Stops the chain for everybody until an operator clears it. */
   raiseAlarm(text: string): Promise<void>
   /** Keeps the latest events of unknown topics and removes the rest. */
@@ -245,6 +251,36 @@ export function createPaymentWriter(options: {
         await applyAccountChange(trx, chain, change)
         await forgetUnmatched(trx, accountId, standing, [...findings.directory.keys()])
         await storeUnmatched(trx, unmatched)
+      }),
+
+    restart: (lease, from) =>
+      knex.transaction(async (trx) => {
+        await assertLeaseHeld(trx, lease)
+        const stored = await lockChain(trx)
+        if (stored === undefined) return
+        const { number } = from
+        const { rows } = await trx.raw<{ rows: { account_id: number }[] }>(
+          `select account_id from payments where chain_id = ? and block_number > ?
+           union select account_id from refunds where chain_id = ? and block_number > ? order by account_id`,
+          [chainId, number, chainId, number],
+        )
+        for (const { account_id: accountId } of rows) {
+          const removal = { removeAbove: number, removeFinal: true, finalBlock: 0, headBlock: stored.headBlock }
+          await applyAccountChange(trx, chain, { accountId, ...NOTHING, ...removal, now: clock() })
+        }
+        await trx('unmatched_events').where({ chain_id: chainId }).where('block_number', '>', number).delete()
+        await trx('chain_blocks').where({ chain_id: chainId }).delete()
+        await storeBlocks(trx, [from], 0)
+        await trx('chain_state')
+          .where({ chain_id: chainId })
+          .update({
+            scanned_block: number,
+            scanned_hash: hexToBytes(from.hash),
+            scanned_time: new Date(from.timestampSec * 1_000),
+            final_block: Math.min(stored.finalBlock, number),
+            alarm: null,
+            updated_at: clock(),
+          })
       }),
 
     async raiseAlarm(text) {

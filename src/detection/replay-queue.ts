@@ -20,9 +20,15 @@ export interface ReplayQueue {
 
 const RETRY_EVERY_MS = 2_000
 /** Whoever stores a request waits this long for a chain, and no longer. */
-const ATTEMPT_MS = 3_000
+const FIRST_ATTEMPT_MS = 3_000
+const LATER_ATTEMPT_MS = 60_000
 /** Requests that are stored together are looked at together, so many at a time. */
 const TOPICS_AN_ATTEMPT = 500
+
+interface Waiting {
+  readonly accountId: number
+  readonly topic: Hex
+}
 
 const keyOf = (accountId: number, topic: Hex) => `${accountId} ${topic}`
 
@@ -33,31 +39,42 @@ export function createReplayQueue(options: {
 }): ReplayQueue {
   const { repository, logger } = options
   const chains = new Map<string, ReplayChain>()
-  const waiting = new Map<string, { readonly accountId: number; readonly topic: Hex }>()
+  const waiting = new Map<string, Waiting>()
 
-  async function attempt(accountId: number, topics: readonly Hex[]): Promise<void> {
+  async function attempt(accountId: number, topics: readonly Hex[], signal?: AbortSignal): Promise<void> {
+    const isLater = topics.every((topic) => waiting.has(keyOf(accountId, topic)))
     for (const topic of topics) waiting.set(keyOf(accountId, topic), { accountId, topic })
+    const limit = AbortSignal.timeout(isLater ? LATER_ATTEMPT_MS : FIRST_ATTEMPT_MS)
     try {
-      await replayTopics(repository, chains, { accountId, topics }, AbortSignal.timeout(ATTEMPT_MS))
+      const ending = signal === undefined ? limit : AbortSignal.any([limit, signal])
+      await replayTopics(repository, chains, { accountId, topics }, ending)
       for (const topic of topics) waiting.delete(keyOf(accountId, topic))
     } catch (error) {
+      if (isLater || signal?.aborted) return
       logger.warn({ err: error, topics }, 'earlier payments of requests could not be read; they will be tried again')
     }
   }
 
-  async function add(accountId: number, topics: readonly Hex[]): Promise<void> {
+  async function add(accountId: number, topics: readonly Hex[], signal?: AbortSignal): Promise<void> {
     for (let from = 0; from < topics.length; from += TOPICS_AN_ATTEMPT) {
-      await attempt(accountId, topics.slice(from, from + TOPICS_AN_ATTEMPT))
+      await attempt(accountId, topics.slice(from, from + TOPICS_AN_ATTEMPT), signal)
+    }
+  }
+
+  async function addAll(pairs: readonly Waiting[], signal?: AbortSignal): Promise<void> {
+    for (const [accountId, own] of Map.groupBy(pairs, (pair) => pair.accountId)) {
+      await add(
+        accountId,
+        own.map(({ topic }) => topic),
+        signal,
+      )
     }
   }
 
   async function replayForAll(topics: readonly Hex[], known: ReadonlyMap<Hex, readonly number[]>): Promise<void> {
     const accounts = await repository.accountsOfTopics(topics)
-    for (const [topic, accountIds] of accounts) {
-      for (const accountId of accountIds) {
-        if (!known.get(topic)?.includes(accountId)) await attempt(accountId, [topic])
-      }
-    }
+    const pairs = [...accounts].flatMap(([topic, ids]) => ids.map((accountId) => ({ accountId, topic })))
+    await addAll(pairs.filter(({ accountId, topic }) => !known.get(topic)?.includes(accountId)))
   }
 
   return {
@@ -74,8 +91,7 @@ export function createReplayQueue(options: {
     async run(signal) {
       while (!signal.aborted) {
         await sleep(RETRY_EVERY_MS, undefined, { signal }).catch(() => {})
-        for (const { accountId, topic } of signal.aborted ? [] : [...waiting.values()])
-          await attempt(accountId, [topic])
+        await addAll([...waiting.values()], signal)
       }
     },
   }

@@ -13,6 +13,9 @@ export interface ReplayChain {
   readonly writer: PaymentWriter
 }
 
+/** Anybody can pay under one reference as often as they like. */
+const TRANSACTIONS_AT_ONCE = 500
+
 /**
  * Looks again at every event of topics that was seen before the account knew them. Reads the transactions' receipts anew and
  * takes the same way as a new block; doing it twice changes nothing.
@@ -32,7 +35,11 @@ export async function replayTopics(
   const seen = Map.groupBy(await repository.transactionsOfTopics(topics), ({ chainId }) => chainId)
   for (const [chainId, transactions] of seen) {
     const chain = chainOf.get(chainId)
-    if (chain !== undefined) await replayOnChain(chain, { accountId, topics: new Set(topics), transactions }, signal)
+    if (chain === undefined) continue
+    for (let from = 0; from < transactions.length; from += TRANSACTIONS_AT_ONCE) {
+      const some = transactions.slice(from, from + TRANSACTIONS_AT_ONCE)
+      await replayOnChain(chain, { accountId, topics: new Set(topics), transactions: some }, signal)
+    }
   }
 }
 
