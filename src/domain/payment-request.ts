@@ -43,6 +43,7 @@ export interface RequestBalance {
 export interface CountedSums {
   readonly final: string
   readonly pending: string
+  /** What went back of the surplus; what was laid on payments is no part of it. */
   readonly refunded: string
   /** Whether there are counted payments and every one of them was fully returned. */
   readonly allReturned: boolean
