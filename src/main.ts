@@ -10,6 +10,9 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   })
 }
 
+// Whoever reads the output may stop reading; that ends no service, and there is nobody left to tell.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+
 process.exitCode = await runCommandLine(commands, process.argv.slice(2), {
   environment: process.env,
   workingFolder: process.cwd(),

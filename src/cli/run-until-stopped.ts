@@ -9,7 +9,7 @@ const GRACE_MS = 10_000
  * in flight finish.
  *
  * @param options.failures - each resolves with what failed
- * @returns whether something failed
+ * @throws the failure, once all has stopped
  */
 export async function runUntilStopped({
   listener,
@@ -21,14 +21,14 @@ export async function runUntilStopped({
   readonly signal: AbortSignal
   readonly logger: Logger
   readonly failures: readonly Promise<Error>[]
-}): Promise<boolean> {
+}): Promise<void> {
   const told = new Promise<undefined>((resolve) => {
     if (signal.aborted) resolve(undefined)
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
   })
   const failure = await Promise.race([told, ...failures])
   if (failure === undefined) logger.info({}, 'stopping: no new calls; those in flight finish')
-  else logger.error({ err: failure }, 'stopping: something that cannot be done without has failed')
+  else logger.error({ reason: failure.message }, 'stopping: something that cannot be done without has failed')
   await listener.stop({ graceMs: GRACE_MS })
-  return failure !== undefined
+  if (failure !== undefined) throw failure
 }

@@ -1,15 +1,11 @@
 import { readFile } from 'node:fs/promises'
-import { composeService } from '../app.ts'
 import { type Config, ConfigError, configHelp, readConfig } from '../config.ts'
-import { migrate } from '../db/migrate.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
-import type { Logger } from '../domain/logger.ts'
 import { parseChainsFile } from '../domain/parse-chains-file.ts'
 import { createLogger } from '../observability/logger.ts'
 import type { Command, CommandContext } from './command.ts'
-import { openStore } from './open-store.ts'
-import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
-import { runUntilStopped } from './run-until-stopped.ts'
+import { EXIT_GOOD } from './run-command-line.ts'
+import { serveChains } from './serve-chains.ts'
 import { serveDemo } from './serve-demo.ts'
 
 /** `serve`: runs until it is told to stop. */
@@ -21,8 +17,14 @@ export const serveCommand: Command = {
     const config = readConfig(context.environment, context.workingFolder)
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     const chains = await readChains(config, context)
-    const failed = await (chains === undefined ? serveDemo : serveChains(chains))(config, context, logger)
-    return failed ? EXIT_FAILED : EXIT_GOOD
+    try {
+      if (chains === undefined) await serveDemo(config, context, logger)
+      else await serveChains(chains, config, context, logger)
+    } catch (error) {
+      // Told to stop before it had started; whatever that broke off is no failure.
+      if (!context.signal.aborted) throw error
+    }
+    return EXIT_GOOD
   },
 }
 
@@ -40,19 +42,4 @@ async function readChains(
   const parsed = parseChainsFile(text, environment)
   if (!parsed.ok) throw new ConfigError(parsed.faults.map((fault) => `CHAINS_FILE ${path}: ${fault}`))
   return parsed.chains
-}
-
-function serveChains(chains: readonly ChainConfig[]) {
-  return async (config: Config, context: CommandContext, logger: Logger): Promise<boolean> => {
-    await using stack = new AsyncDisposableStack()
-    const store = await openStore(config, context, stack, logger)
-    const { knex } = store
-    await migrate(knex)
-    const service = await composeService({ knex, chains, logger, now: () => new Date() })
-    service.detection.start()
-    stack.defer(() => service.detection.stop())
-    const listener = await service.listen(config)
-    context.stdout.write(`Waybill serves ${chains.length} chains on ${listener.url}\n`)
-    return await runUntilStopped({ listener, signal: context.signal, logger, failures: [store.failed] })
-  }
 }

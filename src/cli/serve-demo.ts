@@ -1,41 +1,58 @@
 import type { Knex } from 'knex'
-import { composeService, type Service } from '../app.ts'
+import type { Service } from '../app.ts'
 import { createApiKeyRepository } from '../auth/api-key-repository.ts'
 import type { Config } from '../config.ts'
 import { forgetChain } from '../db/forget-chain.ts'
-import { migrate } from '../db/migrate.ts'
-import { type Demo, startDemo } from '../demo/demo.ts'
+import type { Demo } from '../demo/demo.ts'
 import type { DemoFile } from '../demo/demo-file.ts'
 import { caip2Of } from '../domain/chain.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { CommandContext } from './command.ts'
 import { openStore } from './open-store.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
+import { stampDataFolder } from './stamp-data-folder.ts'
 
 /** The account of the demo, and its key. */
 const DEMO = 'demo'
 
 /** Runs the demo: local chains, an embedded database and somebody who pays. */
-export async function serveDemo(config: Config, context: CommandContext, logger: Logger): Promise<boolean> {
-  await using stack = new AsyncDisposableStack()
+export async function serveDemo(config: Config, context: CommandContext, logger: Logger): Promise<void> {
+  const { signal, stdout } = context
   const now = () => new Date()
-  const store = await openStore(config, context, stack, logger)
+  await using stack = new AsyncDisposableStack()
+  await stampDataFolder(config.dataDir, 'demo')
+  // At the same time: a newcomer waits for the sum of what follows one another.
+  const [opened, started, loaded] = await Promise.allSettled([
+    openStore(config, context, stack, logger),
+    import('../demo/demo.ts').then(({ startDemo }) => startDemo({ dataDir: config.dataDir, logger, now })),
+    import('../app.ts'),
+  ])
+  if (started.status === 'fulfilled') stack.defer(() => started.value.stop())
+  const store = valueOf(opened)
+  const demo = valueOf(started)
+  const { composeService } = valueOf(loaded)
   const { knex } = store
-  const demo = await startDemo({ dataDir: config.dataDir, logger, now })
-  stack.defer(() => demo.stop())
-  await migrate(knex)
+  signal.throwIfAborted()
   await forgetFreshChains(knex, demo, logger)
   const service = await composeService({ knex, chains: demo.configs, logger, now, demoAccount: DEMO })
   await demo.seed(await createDemoRequests(knex, service))
+  signal.throwIfAborted()
   // Once to the head, so that the first answer knows all of history.
   await Promise.all(demo.configs.map(({ name }) => service.detection.scanOnce(name)))
   service.detection.start()
   stack.defer(() => service.detection.stop())
   const listener = await service.listen(config)
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO })
-  context.stdout.write(welcome(file, config))
-  const chainFailed = demo.crashed.then(({ chain }) => new Error(`the demo chain ${chain} has ended`))
-  return await runUntilStopped({ listener, signal: context.signal, logger, failures: [store.failed, chainFailed] })
+  stdout.write(welcome(file, config))
+  const chainFailed = demo.crashed.then(
+    ({ chain, exit }) => new Error(`the node of the demo chain ${chain} has ended (${exit.signal ?? exit.code})`),
+  )
+  await runUntilStopped({ listener, signal, logger, failures: [store.failed, chainFailed] })
+}
+
+function valueOf<T>(settled: PromiseSettledResult<T>): T {
+  if (settled.status === 'rejected') throw settled.reason
+  return settled.value
 }
 
 /** Rows of a chain that has begun anew point to blocks that no longer are. */

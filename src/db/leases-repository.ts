@@ -53,6 +53,14 @@ export async function releaseLease(knex: Knex, lease: Lease): Promise<void> {
 }
 
 /**
+ * Takes all leases from whoever held them. For a database that no other service can use: a process that was killed would keep what
+ * it held until that ran out.
+ */
+export async function dropLeases(knex: Knex): Promise<void> {
+  await knex('leases').delete()
+}
+
+/**
  * Fences a transaction: from here to its end nobody else can take the lease, even when it runs out meanwhile.
  *
  * @throws LeaseLostError

@@ -109,7 +109,9 @@ function spawnAnvil(options: AnvilOptions): ChildProcess {
   const args = ['--pdeathsig', 'TERM', '--', anvilBinary(), ...anvilArguments(options)]
   const locked = options.state && ['-n', '-F', '-E', String(LOCK_HELD_EXIT_CODE), options.state.lockFile, 'setpriv']
   const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']
-  return locked ? spawn('flock', [...locked, ...args], { stdio }) : spawn('setpriv', args, { stdio })
+  // A session of its own keeps Ctrl-C in a terminal from ending the node before its users are done.
+  const asChild = { stdio, detached: true }
+  return locked ? spawn('flock', [...locked, ...args], asChild) : spawn('setpriv', args, asChild)
 }
 
 function anvilBinary(): string {
