@@ -1,10 +1,10 @@
 import type { Knex } from 'knex'
 import { keccak256 } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { encodeErc20Payment } from '../src/demo/contracts.ts'
 import type { Detection } from '../src/detection/detection.ts'
 import type { Account } from '../src/domain/account.ts'
 import type { Address } from '../src/domain/address.ts'
-import { encodeErc20Payment } from '../src/demo/contracts.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import {

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
-import { canonicalAmount } from './detection-repository.ts'
 import type { DetectedPayment, DetectedRefund } from './detected.ts'
+import { canonicalAmount } from './detection-repository.ts'
 import { eventKeyOf, factsOf, mergeFacts, type PaymentRow, toInsert, type WrittenChain } from './payment-rows.ts'
 import { type LedgerPayment, type LedgerRefund, settle } from './settle.ts'
 

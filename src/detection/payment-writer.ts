@@ -5,7 +5,7 @@ import type { Hex } from '../domain/hex.ts'
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import type { BlockHeader } from './chain-reader.ts'
 import type { DetectedPayment, DetectedRefund, Findings, UnmatchedEvent } from './detected.ts'
-import { toStoredChain, type StoredBlock, type StoredChain } from './detection-repository.ts'
+import { type StoredBlock, type StoredChain, toStoredChain } from './detection-repository.ts'
 import { applyAccountChange } from './ledger-repository.ts'
 import type { WrittenChain } from './payment-rows.ts'
 
