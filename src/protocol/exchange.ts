@@ -71,6 +71,9 @@ export function readBody({ hasBody, headers, body, isCutOff }: Exchange, maxByte
   if (Number(headers['content-length']) > maxBytes) {
     return Promise.reject(waybillError('BODY_TOO_LARGE', { limit: maxBytes }))
   }
+  // A body without bytes ends by itself, also while nobody listens.
+  if (body.readableEnded && !isCutOff()) return Promise.resolve(new Uint8Array())
+  if (body.destroyed) return Promise.reject(waybillError('CALL_CANCELLED', {}))
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
   const chunks: Uint8Array[] = []
   let length = 0

@@ -178,7 +178,11 @@ function createHttp1({ handle, limits, logger, stopping }: ListenerOptions): Htt
     })
     void handle(http1Exchange(request, response, () => stopping.signal.aborted))
   })
+  const refused = new WeakSet<Duplex>()
   server.on('clientError', (error: ClientError, socket) => {
+    // The parser fails anew at every piece of what still comes.
+    if (refused.has(socket)) return
+    refused.add(socket)
     const [response, ...others] = inFlight.get(socket) ?? []
     const isMidway = response?.headersSent === true || others.length > 0
     if (!socket.writable || isMidway || goneCodes.has(error.code)) socket.destroy()
@@ -216,6 +220,9 @@ interface ClientError extends Error {
 /** Nobody is there any more: reset, or closed in the middle of a request. */
 const goneCodes = new Set<string | undefined>(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'])
 
+/** How long a refused connection is read on, so that the answer is not lost in a reset, in ms. */
+const LINGER_MS = 2000
+
 /** Answers what is no request. */
 function refuse(
   error: ClientError,
@@ -239,6 +246,8 @@ function refuse(
       body,
     ].join('\r\n'),
   )
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
 }
 
 function reasonOf(
