@@ -44,6 +44,11 @@ export function appendToField(message: Message, field: DescField, value: unknown
   list.push(value)
 }
 
+/** How many elements a list holds so far. */
+export function lengthOfList(message: Message, field: DescField): number {
+  return (propertiesOf(message)[field.localName] as unknown[]).length
+}
+
 /** The message in a field, made when it is not there. Only for fields that hold messages as such (no wrappers). */
 export function openMessage(message: Message, field: MessageField): Message {
   const present = readField(message, field)

@@ -146,8 +146,14 @@ test.each([
   'fieldMask=a,,b',
   'fieldMask=a-b',
 ])('%s is an invalid value', (query) => {
-  const field = query.slice(0, query.indexOf('='))
+  const name = query.slice(0, query.indexOf('='))
+  // Of a list, which of its elements.
+  const field = name === 'colors' || name === 'doubles' ? `${name}[0]` : name
   expect(() => decode(query)).toThrow(expect.objectContaining({ kind: 'INVALID_VALUE', field }))
+})
+
+test('an element of a list is counted over all its parameters', () => {
+  expect(() => decode('colors=RED&colors=BLUEISH')).toThrow(expect.objectContaining({ field: 'colors[1]' }))
 })
 
 test.each([

@@ -1,6 +1,14 @@
 import type { DescField, DescMessage, Message } from '@bufbuild/protobuf'
 import { findTextReader, readText, type TextReader } from './field-text.ts'
-import { appendToField, fieldsOf, type MessageField, openMessage, otherMember, writeField } from './message-fields.ts'
+import {
+  appendToField,
+  fieldsOf,
+  lengthOfList,
+  type MessageField,
+  openMessage,
+  otherMember,
+  writeField,
+} from './message-fields.ts'
 import { findNearestName } from './nearest-name.ts'
 import { decodeQueryComponent } from './percent-decoding.ts'
 import { quote, TranscodingError } from './transcoding-error.ts'
@@ -81,7 +89,9 @@ function assign(
   }
   if (field.fieldKind === 'list') {
     const elements = commaSeparated ? splitAtCommas(name, text) : [text]
-    for (const element of elements) appendToField(owner, field, readText(reader, name, element))
+    for (const element of elements) {
+      appendToField(owner, field, readText(reader, `${name}[${lengthOfList(owner, field)}]`, element))
+    }
     return
   }
   refuseOtherMember(owner, field, name)
