@@ -43,7 +43,6 @@ async function createRequest(terms: Partial<Terms> = {}): Promise<RequestJson> {
 
 /** Sees what is on chain; with `final`, after so many blocks that all of it is final. */
 async function look({ final = false } = {}): Promise<void> {
-  service.passTime(1_000)
   if (final) await chain.mine({ blocks: FINALITY })
   await service.scan()
 }

@@ -161,7 +161,6 @@ describe.each(lives)('a request, from the quote to finality: $currency, fee $per
   })
 
   it('is CONFIRMED when it is final, and stays as it is from then on', async () => {
-    service.passTime(1_000)
     await chain.mine({ blocks: FINALITY - 1 })
     await service.scan()
     const final = await onlyPayment(request)
