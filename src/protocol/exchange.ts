@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Readable } from 'node:stream'
 import { waybillError } from '../errors.ts'
@@ -155,15 +155,30 @@ export function http2Exchange(
 ): Exchange {
   const method = pseudo(headers, ':method')
   const hangUp = hangUpSignal()
-  let answered = false
+  let begun = false
+  let completed = false
+  // A reset ends the writable side too, so that it cannot tell.
   stream.once('close', () => {
-    if (!answered || !stream.writableFinished) hangUp.fire()
+    if (!completed) hangUp.fire()
   })
   stream.on('error', () => {})
   // A body that nobody is going to read any more is refused, or it would hold the stream open.
-  stream.once('finish', () => {
+  const refuseRest = () => {
     if (!stream.readableEnded && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
-  })
+  }
+  /** Begins the answer; what ends it is there when it is asked for. */
+  const respond = (fields: OutgoingHttpHeaders, trailers: (() => HeaderFields) | undefined, endStream: boolean) => {
+    begun = true
+    if (trailers === undefined) stream.once('finish', refuseRest)
+    else {
+      stream.once('wantTrailers', () => {
+        stream.sendTrailers(trailers())
+        // Not before they are written: a reset overtakes them.
+        setImmediate(refuseRest)
+      })
+    }
+    stream.respond(fields, { waitForTrailers: trailers !== undefined, endStream })
+  }
   return {
     httpVersion: '2',
     method,
@@ -176,29 +191,22 @@ export function http2Exchange(
     isCutOff: () => stream.aborted || (stream.rstCode ?? 0) !== 0,
     onHangUp: hangUp.listen,
     send({ status, headers, body, trailers }) {
-      if (answered || stream.destroyed || stream.closed) return
-      answered = true
+      if (begun || stream.destroyed || stream.closed) return
+      completed = true
       const fields: Record<string, string | number> = { ':status': status, ...headers }
-      if (trailers !== undefined) {
-        stream.respond(fields, { waitForTrailers: true })
-        stream.once('wantTrailers', () => stream.sendTrailers(trailers))
-        stream.end(body)
-        return
-      }
-      setLength(fields, status, body)
-      const isBare = method === 'HEAD' || body === undefined || body.length === 0
-      stream.respond(fields, { endStream: isBare })
+      if (trailers === undefined) setLength(fields, status, body)
+      const isBare = trailers === undefined && (method === 'HEAD' || body === undefined || body.length === 0)
+      respond(fields, trailers && (() => trailers), isBare)
       if (!isBare) stream.end(body)
     },
     begin({ status, headers, hasTrailers }) {
-      if (stream.destroyed || stream.closed) return goneWriter
-      answered = true
+      if (begun || stream.destroyed || stream.closed) return goneWriter
       let trailers: HeaderFields = {}
-      stream.respond({ ':status': status, ...headers }, { waitForTrailers: hasTrailers })
-      stream.once('wantTrailers', () => stream.sendTrailers(trailers))
+      respond({ ':status': status, ...headers }, hasTrailers ? () => trailers : undefined, false)
       return {
         write: (chunk) => writeTo(stream, chunk),
         end(last = {}) {
+          completed = true
           trailers = last
           stream.end()
         },

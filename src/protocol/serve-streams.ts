@@ -39,7 +39,8 @@ export function createStreamServer(method: CallableMethod, options: StreamOption
       // Only the query of a unary call by GET is read from it.
       url: `http://localhost${method.path}`,
       header: toHeaders(exchange.headers),
-      body: exchange.body,
+      // Left unread, it must not take the answer with it.
+      body: exchange.body.iterator({ destroyOnReturn: false }),
       signal: aborter.signal,
       contextValues: createContextValues().set(inboundKey, inbound),
     }
