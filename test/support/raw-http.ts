@@ -1,0 +1,51 @@
+import { connect } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+
+/** An answer of HTTP/1.1 as it came. */
+export interface RawAnswer {
+  readonly status: number
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** Sends bytes to a port and reads the one answer; nothing in between puts a target or a header right. */
+export async function sendBytes(port: number, bytes: Uint8Array | string): Promise<RawAnswer> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  // A server that refuses a long body may close before all of it was written.
+  socket.on('error', () => {})
+  socket.write(bytes)
+  const answer = await buffer(socket)
+  socket.destroy()
+  return parseAnswer(answer.toString('utf8'))
+}
+
+/** A request to be sent byte for byte. */
+export interface RawRequest {
+  readonly method?: string
+  /** As it is to stand in the request line, one character a byte. */
+  readonly target: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Uint8Array | string
+}
+
+/** Sends one request over a connection of its own. */
+export function sendRequest(port: number, { method = 'GET', target, headers = {}, body }: RawRequest) {
+  const bytes = body === undefined ? undefined : Buffer.from(body)
+  const fields = { host: `127.0.0.1:${port}`, connection: 'close', ...headers }
+  const length = bytes === undefined ? {} : { 'content-length': String(bytes.length) }
+  const lines = Object.entries({ ...fields, ...length }).map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1')
+  return sendBytes(port, bytes === undefined ? head : Buffer.concat([head, bytes]))
+}
+
+function parseAnswer(text: string): RawAnswer {
+  const end = text.indexOf('\r\n\r\n')
+  if (end < 0) throw new Error(`no answer, but ${JSON.stringify(text.slice(0, 200))}`)
+  const [statusLine = '', ...lines] = text.slice(0, end).split('\r\n')
+  const headers = lines.map((line) => {
+    const colon = line.indexOf(':')
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const
+  })
+  return { status: Number(statusLine.split(' ')[1]), headers: Object.fromEntries(headers), body: text.slice(end + 4) }
+}

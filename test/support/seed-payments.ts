@@ -1,0 +1,231 @@
+import { create } from '@bufbuild/protobuf'
+import { createClient } from '@connectrpc/connect'
+import { createGrpcTransport } from '@connectrpc/connect-node'
+import type { Address, Hex } from 'viem'
+import { CreatePaymentRequestRequestSchema, RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
+import type { PaymentRequest } from '../../gen/payments/v1/payment_request_pb.js'
+import { createApiKeyRepository } from '../../src/auth/api-key-repository.ts'
+import type { Payment } from '../../src/domain/payment.ts'
+import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
+import { canonical } from './detection.ts'
+import { insertPayments } from './search-payments.ts'
+import { NOW, type TestService } from './service.ts'
+
+const USD = 10n ** 8n
+const COIN = 10n ** 18n
+
+export const TRON_PAYER = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
+const TRON_PAYEE = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'
+
+const terms = {
+  open: { amount: '150', reference: 'INV-1' },
+  paid: { amount: '20', reference: 'INV-2' },
+  partial: { amount: '100' },
+  overpaid: { amount: '10' },
+  refunded: { amount: '8' },
+  pending: { amount: '30' },
+  fiat: { amount: '25', invoiceCurrency: 'USD' },
+  native: { amount: '0.5', invoiceCurrency: 'ETH', paymentCurrency: 'ETH' },
+} as const
+
+type RequestName = keyof typeof terms
+
+/** What cases name by `${open.paymentReference}` and the like. */
+export type Values = Readonly<Record<string, string>>
+
+/**
+ * Fills a service: requests of `shop` made by RPC in every status, paid on the chain and found there, one request of `other`, and
+ * payments that a chain cannot give, as an import would bring them.
+ */
+export async function seedPayments(running: TestService): Promise<Values> {
+  const { chain, service, database } = running
+  const [payer, payee, platform, refundee, funded, empty] = chain.wallets
+  const { USDC } = chain.tokens
+  const requests = await createRequests(running, { payee, refundee })
+  const { paid, partial, overpaid, refunded, pending, fiat, native } = requests
+  const pay = async (amount: bigint, request: PaymentRequest, fee: { feeAmount?: bigint; feeAddress?: Address } = {}) =>
+    chain.pay(payer, {
+      kind: 'ERC20',
+      token: USDC.address,
+      to: payee,
+      amount,
+      paymentReference: request.paymentReference as Hex,
+      ...fee,
+    })
+
+  await chain.fund(USDC, payer, 1_000_000000n)
+  await chain.fund(USDC, payee, 1_000_000000n)
+  await chain.fund(USDC, funded, 1_000_000000n)
+  const first = await pay(20_000000n, paid)
+  await pay(40_000000n, partial)
+  await pay(15_000000n, overpaid, { feeAmount: 50000n, feeAddress: platform })
+  await pay(8_000000n, refunded)
+  const refundReference = paymentReferenceOf(refunded.requestId, refunded.salt, canonical(refundee))
+  await chain.pay(payee, {
+    kind: 'ERC20',
+    token: USDC.address,
+    to: refundee,
+    amount: 8_000000n,
+    paymentReference: refundReference,
+  })
+  await chain.pay(payer, {
+    kind: 'ERC20_CONVERSION',
+    token: USDC.address,
+    to: payee,
+    amount: 25n * USD,
+    paymentReference: fiat.paymentReference as Hex,
+  })
+  await chain.pay(payer, {
+    kind: 'NATIVE',
+    to: payee,
+    amount: COIN / 2n,
+    paymentReference: native.paymentReference as Hex,
+  })
+  await chain.mine({ blocks: 4 })
+  await pay(30_000000n, pending)
+  await service.detection.scanOnce()
+
+  const accounts = createApiKeyRepository(database.knex)
+  const shop = await accounts.ensureAccount('shop')
+  const other = await accounts.ensureAccount('other')
+  await insertPayments(database.knex, [
+    ...imported.map((payment) => ({ accountId: shop.id, final: true, payment })),
+    // Two, so that one is behind a cursor.
+    { accountId: other.id, final: true, payment: { ...bare, id: FOREIGN_ID } },
+    { accountId: other.id, final: true, payment: { ...bare, id: SECOND_FOREIGN_ID, amountInUsd: '1' } },
+  ])
+  return {
+    payer,
+    payee,
+    platform,
+    refundee,
+    'wallet.funded': funded,
+    'wallet.empty': empty,
+    'wallet.funded.lower': funded.toLowerCase(),
+    'wallet.payer.lower': payer.toLowerCase(),
+    usdc: USDC.address,
+    'paid.txHash': first.transactionHash,
+    'paid.paymentId': await idOfPayment(running, paid),
+    'native.paymentId': await idOfPayment(running, native),
+    'fiat.paymentId': await idOfPayment(running, fiat),
+    'pending.paymentId': await idOfPayment(running, pending),
+    'refunded.paymentId': await idOfPayment(running, refunded),
+    'foreign.paymentId': FOREIGN_ID,
+    'tron.paymentId': TRON_ID,
+    'crosschain.paymentId': CROSSCHAIN_ID,
+    'bare.paymentId': bare.id,
+    'foreign.paymentReference': requests.foreign.paymentReference,
+    ...namesOf(requests),
+    'open.paymentReference.bare': requests.open.paymentReference.slice(2).toUpperCase(),
+  }
+}
+
+async function createRequests({ url, keys }: TestService, { payee, refundee }: { payee: Address; refundee: Address }) {
+  const client = createClient(RequestsService, createGrpcTransport({ baseUrl: url }))
+  const made: [string, PaymentRequest][] = []
+  const store = async (name: string, { number, key }: { number: number; key: string }) => {
+    const given = {
+      invoiceCurrency: 'USDC',
+      paymentCurrency: 'USDC',
+      ...(terms[name as RequestName] ?? { amount: '1' }),
+    }
+    const request = create(CreatePaymentRequestRequestSchema, {
+      ...given,
+      network: 'ETHEREUM',
+      payee,
+      requestId: `01${number.toString(16).padStart(64, '0')}`,
+      salt: number.toString(16).padStart(16, '0'),
+      ...(name === 'refunded' && { refundAddress: refundee }),
+    })
+    made.push([name, await client.createPaymentRequest(request, { headers: { 'x-api-key': key } })])
+  }
+  for (const [at, name] of Object.keys(terms).entries()) await store(name, { number: at + 1, key: keys.shop })
+  await store('foreign', { number: 0xf0, key: keys.other })
+  return Object.fromEntries(made) as Record<RequestName | 'foreign', PaymentRequest>
+}
+
+function namesOf(requests: Record<string, PaymentRequest>): Values {
+  const entries = Object.entries(requests).flatMap(([name, { requestId, salt, paymentReference }]) => [
+    [`${name}.requestId`, requestId],
+    [`${name}.salt`, salt],
+    [`${name}.paymentReference`, paymentReference],
+  ])
+  return Object.fromEntries(entries)
+}
+
+async function idOfPayment({ database }: TestService, { requestId }: PaymentRequest): Promise<string> {
+  const ids = await database
+    .knex('payments')
+    .where({ request_id: Buffer.from(requestId, 'hex') })
+    .pluck<string[]>('id')
+  if (ids[0] === undefined) throw new Error(`nothing was found for ${requestId}`)
+  return ids[0]
+}
+
+const TRON_ID = '7e000000-0000-4000-8000-000000000001'
+const CROSSCHAIN_ID = '7e000000-0000-4000-8000-000000000002'
+const FOREIGN_ID = '7e000000-0000-4000-8000-0000000000ff'
+const SECOND_FOREIGN_ID = '7e000000-0000-4000-8000-0000000000fe'
+
+/** As little as a payment can have. */
+const bare: Payment = {
+  id: '7e000000-0000-4000-8000-000000000003',
+  status: 'FAILED',
+  timestamp: new Date(NOW.getTime() - 3_000_000),
+  updatedAt: new Date(NOW.getTime() - 2_000_000),
+  amount: '0',
+  currency: 'POINTS-OLDNET',
+  network: 'OLDNET',
+  fees: [],
+  exchangeRates: [],
+  refunds: [],
+  refundedAmount: '0',
+  statusHistory: [],
+}
+
+const imported: readonly Payment[] = [
+  bare,
+  {
+    ...bare,
+    id: TRON_ID,
+    status: 'CONFIRMED',
+    type: 'DIRECT',
+    amount: '12.5',
+    currency: 'USDT-TRON',
+    network: 'TRON',
+    chainId: 'tron:0x2b6653dc',
+    txHash: `0x${'1a'.repeat(32)}`,
+    eventIndex: 0,
+    blockNumber: 0n,
+    confirmations: 0,
+    payer: canonical(TRON_PAYER),
+    payee: canonical(TRON_PAYEE),
+    reference: 'a,b "ü" ✓',
+    fees: [
+      {
+        type: 'PLATFORM',
+        stage: 'SENDING',
+        amount: '0',
+        currency: 'USDT-TRON',
+        receiverAddress: canonical(TRON_PAYEE),
+      },
+    ],
+    gas: { amount: '0', currency: 'TRX-TRON' },
+    statusHistory: [{ status: 'CONFIRMED', at: NOW.toISOString() }],
+  },
+  {
+    ...bare,
+    id: CROSSCHAIN_ID,
+    status: 'PENDING',
+    type: 'CROSSCHAIN',
+    amount: '99999999999999999999999.000000000000000001',
+    currency: 'USDC-BASE',
+    network: 'BASE',
+    chainId: 'eip155:8453',
+    txHash: `0x${'2b'.repeat(32)}`,
+    eventIndex: 3,
+    blockNumber: 18_446_744_073_709_551n,
+    invoiceCurrency: 'EUR',
+    exchangeRates: [{ from: 'EUR', to: 'USDC-BASE', rate: '1.08', source: 'import' }],
+  },
+]

@@ -1,0 +1,93 @@
+import { createApiKeyRepository } from '../../src/auth/api-key-repository.ts'
+import type { Scope } from '../../src/auth/api-key.ts'
+import { issueApiKey } from '../../src/auth/manage-keys.ts'
+import { composeService, type ListenOptions, type Service } from '../../src/app.ts'
+import type { Listener } from '../../src/protocol/listener.ts'
+import { startTestChain, type TestChain } from './chain.ts'
+import { createTestDatabase, type TestDatabase } from './database.ts'
+import { type LogRecorder, recordLogs } from './logs.ts'
+
+/** The whole service on a database and a chain of its own, listening, with keys of several kinds. */
+export interface TestService {
+  readonly url: string
+  readonly port: number
+  readonly service: Service
+  readonly database: TestDatabase
+  readonly chain: TestChain
+  readonly logs: LogRecorder
+  readonly keys: TestKeys
+  /** Listens once more, with other limits. Stopped with the rest. */
+  listen(limits: NonNullable<ListenOptions['limits']>): Promise<Listener>
+  stop(): Promise<void>
+}
+
+/** `shop`, `other` and `nobody`, who has nothing, are accounts whose keys have every scope but the platform's. */
+export type TestKeys = Readonly<
+  Record<'shop' | 'other' | 'nobody' | 'writeOnly' | 'platform' | 'platformReader', string>
+>
+
+const EVERY_SCOPE = ['routes:read', 'payments:read', 'requests:read', 'requests:write'] as const
+
+const keyTerms: Readonly<Record<keyof TestKeys, { account: string; scopes: readonly Scope[] }>> = {
+  shop: { account: 'shop', scopes: EVERY_SCOPE },
+  other: { account: 'other', scopes: EVERY_SCOPE },
+  nobody: { account: 'nobody', scopes: EVERY_SCOPE },
+  writeOnly: { account: 'shop', scopes: ['requests:write'] },
+  platform: { account: 'platform', scopes: [...EVERY_SCOPE, 'accounts:any'] },
+  platformReader: { account: 'platform', scopes: ['accounts:any', 'payments:read'] },
+}
+
+/** The clock of every test service stands still here, so that the same call has the same answer. */
+export const NOW = new Date('2026-03-01T12:00:00.000Z')
+
+/**
+ * Starts it. The chain is called ETHEREUM, with finality three blocks deep; its blocks begin at {@link NOW}.
+ *
+ * Detection does not run by itself: a test calls `service.detection.scanOnce()` after it has paid.
+ */
+export async function startTestService(): Promise<TestService> {
+  const [database, chain] = await Promise.all([
+    createTestDatabase(),
+    startTestChain({ genesisTimeSec: NOW.getTime() / 1000, baseFeePerGas: 8_000_000_000n }),
+  ])
+  const logs = recordLogs()
+  const { knex } = database
+  const service = await composeService({
+    knex,
+    chains: [chain.config({ name: 'ETHEREUM', finalityDepth: 3 })],
+    logger: logs,
+    now: () => NOW,
+  })
+  const keys = await issueKeys(knex)
+  const listeners: Listener[] = []
+  const listen = async (limits: NonNullable<ListenOptions['limits']>) => {
+    const listener = await service.listen({ host: '127.0.0.1', port: 0, limits })
+    listeners.push(listener)
+    return listener
+  }
+  const { url, port } = await listen({})
+  return {
+    url,
+    port,
+    service,
+    database,
+    chain,
+    logs,
+    keys,
+    listen,
+    async stop() {
+      await Promise.all(listeners.map((listener) => listener.stop({ graceMs: 0 })))
+      await Promise.all([chain.stop(), database.drop()])
+    },
+  }
+}
+
+async function issueKeys(knex: TestDatabase['knex']): Promise<TestKeys> {
+  const repository = createApiKeyRepository(knex)
+  const issued: [string, string][] = []
+  for (const [name, terms] of Object.entries(keyTerms)) {
+    const { key } = await issueApiKey(repository, { ...terms, now: NOW })
+    issued.push([name, key])
+  }
+  return Object.fromEntries(issued) as TestKeys
+}
