@@ -64,10 +64,9 @@ async function look(blocks = 1): Promise<void> {
 }
 
 /** What a client knows before it stores the request: the terms, and the reference that follows from them. */
-function drawRequest() {
+function drawRequest({ payee = freshPayee() } = {}) {
   const requestId = `01${randomBytes(32).toString('hex')}`
   const salt = randomBytes(8).toString('hex')
-  const payee = freshPayee()
   const digest = keccak256(toBytes((requestId + salt + payee).toLowerCase()))
   return {
     terms: { requestId, salt, payee, amount: '100' },
@@ -156,6 +155,28 @@ describe('a payment that came before its request', () => {
     expect(await shop.paymentsOf(request)).toHaveLength(1)
     await look(FINALITY)
     expect((await shop.request(request.paymentReference)).status).toBe('PAID')
+  })
+
+  it('is attached with the refund that followed it', async () => {
+    const drawn = drawRequest({ payee: friend })
+    await send(drawn, 100)
+    await chain.mine()
+    await send({ ...drawn, payee: payer }, 100, friend)
+    await look(FINALITY + 1)
+    const request = await shop.createRequest(drawn.terms)
+    expect(await shop.paymentsOf(request)).toMatchObject([{ status: 'REFUNDED', refundedAmount: '100' }])
+    expect(request).toMatchObject({ status: 'REFUNDED', outstandingAmount: '0' })
+  })
+
+  it('is attached, and once, when both are seen at the same time', async () => {
+    for (let round = 0; round < 25; round++) {
+      const drawn = drawRequest()
+      await send(drawn, 100)
+      await chain.mine()
+      const [request] = await Promise.all([shop.createRequest(drawn.terms), service.scan()])
+      expect((await shop.paymentsOf(request)).map(({ amount }) => amount)).toEqual(['100'])
+      expect((await shop.request(request.paymentReference)).status).toBe('PENDING')
+    }
   })
 
   it('goes when a reorg takes it, like any other', async () => {
