@@ -58,7 +58,7 @@ async function callAll(request: object, headers: Readonly<Record<string, string>
   const outcomes: [string, Outcome][] = []
   for (const client of clients) outcomes.push([client.protocol, await client.call(store, request, { headers })])
   const [[, first] = []] = outcomes
-  for (const [protocol, outcome] of outcomes) expect(outcome, protocol).toEqual(first)
+  expect(Object.fromEntries(outcomes)).toEqual(Object.fromEntries(outcomes.map(([protocol]) => [protocol, first])))
   if (first === undefined) throw new Error('nobody called')
   return first
 }

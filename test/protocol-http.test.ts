@@ -93,7 +93,7 @@ describe('what is wrong with a path', () => {
     ],
   ])('%s', async (_name, path, headers, status, code, reason) => {
     lines.length = 0
-    const answer = await get(path, headers as Record<string, string>)
+    const answer = await get(path, headers)
     expect(answer.status).toBe(status)
     expect(answer.headers.get('content-type')).toBe('application/json')
     expect(answer.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
@@ -153,7 +153,7 @@ describe('what is wrong with a body', () => {
     ['another charset', '{}', { 'content-type': 'application/json; charset=latin1' }, 415, 'UNSUPPORTED_CONTENT_TYPE'],
   ])('%s has the same reason over REST and Connect', async (_name, body, headers, status, reason) => {
     for (const path of restAndConnect) {
-      const answer = await post(path, body, headers as Record<string, string>)
+      const answer = await post(path, body, headers)
       const outcome = (await answer.json()) as { code: string; details: Record<string, Record<string, unknown>>[] }
       expect({ path, status: answer.status, code: outcome.code }).toEqual({ path, status, code: 'invalid_argument' })
       const [info] = outcome.details
@@ -273,8 +273,7 @@ describe('what is wrong with a frame of gRPC', () => {
 })
 
 describe('a call of Connect by GET', () => {
-  const base64 = (name: string) =>
-    Buffer.from(toBinary(echo.input, create(echo.input, { name } as never))).toString('base64url')
+  const base64 = (name: string) => Buffer.from(toBinary(echo.input, create(echo.input, { name }))).toString('base64url')
 
   it.each([
     ['JSON', () => `encoding=json&message=${encodeURIComponent('{"name":"get"}')}`],

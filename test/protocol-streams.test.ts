@@ -114,7 +114,7 @@ describe.each(streamProtocols)('a stream over %s', (protocol) => {
     ['with a wrong request', { colors: [99] }, key, 'UNKNOWN_ENUM_VALUE'],
     ['with a request that breaks a rule', {}, key, 'MISSING_FIELD'],
   ])('%s fails with its reason', async (_name, request, headers, reason) => {
-    const error = await readCount(protocol, request, { headers: headers as Record<string, string> }).catch(
+    const error = await readCount(protocol, request, { headers: headers }).catch(
       (thrown: unknown) => thrown as ConnectError,
     )
     expect(fromConnectError(error as ConnectError)).toMatchObject({ reason })

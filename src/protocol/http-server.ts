@@ -14,6 +14,7 @@ import {
   readConnectFormat,
   readConnectGet,
   readConnectPost,
+  sendConnectError,
 } from './serve-connect.ts'
 import { type GrpcUnaryServer, readGrpcForm, sendGrpcError } from './serve-grpc.ts'
 import type { RestServer } from './serve-rest.ts'
@@ -75,6 +76,16 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
     return healthPaths.has(rawPath) ? healthMethods : rest.allowedMethods(rawPath)
   }
 
+  /** In the form that the caller will understand. */
+  function sendError(inbound: Inbound, error: WaybillError): void {
+    const { headers, rawPath } = inbound.exchange
+    const contentType = headers['content-type'] ?? ''
+    const form = readGrpcForm(contentType)
+    if (form !== undefined) sendGrpcError(inbound, form, error)
+    else if (endpoints.has(rawPath) && readConnectFormat(contentType) !== undefined) sendConnectError(inbound, error)
+    else sendHttpError(inbound, error)
+  }
+
   return async (exchange) => {
     const startMs = performance.now()
     const requestId = requestIdOf(exchange)
@@ -116,13 +127,6 @@ function requestIdOf({ headers }: Exchange): string {
 
 function isGrpc({ headers }: Exchange): boolean {
   return readGrpcForm(headers['content-type'] ?? '') !== undefined
-}
-
-/** In the form that the caller will understand. */
-function sendError(inbound: Inbound, error: WaybillError): void {
-  const form = readGrpcForm(inbound.exchange.headers['content-type'] ?? '')
-  if (form === undefined) sendHttpError(inbound, error)
-  else sendGrpcError(inbound, form, error)
 }
 
 async function serveRpc(inbound: Inbound, endpoint: RpcEndpoint): Promise<void> {

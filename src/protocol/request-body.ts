@@ -26,8 +26,7 @@ export async function decodeContent(
   }
 }
 
-/** @throws WaybillError UNSUPPORTED_CONTENT_ENCODING */
-export function refuseUnknownEncoding(encoding: string | undefined): void {
+function refuseUnknownEncoding(encoding: string | undefined): void {
   if (encoding === undefined || /^(?:identity|gzip|)$/i.test(encoding)) return
   throw waybillError('UNSUPPORTED_CONTENT_ENCODING', { value: encoding, expected: 'gzip or identity' })
 }

@@ -98,14 +98,14 @@ function restClient(url: string, paths: Readonly<Record<string, string>>): Proto
 
 /** Reads an answer of plain HTTP. */
 export async function readRestAnswer(answer: Response): Promise<Outcome> {
-  const json = (await answer.json()) as Record<string, JsonValue>
-  if (answer.ok) return { answer: json }
-  const details = json.details as unknown as Record<string, JsonValue>[]
-  const detail = (name: string) => details.find((each) => each['@type'] === `type.googleapis.com/google.rpc.${name}`)
+  const json = (await answer.json()) as { code: string; message: string; details: Record<string, JsonValue>[] }
+  if (answer.ok) return { answer: json as unknown as JsonValue }
+  const detail = (name: string) =>
+    json.details.find((each) => each['@type'] === `type.googleapis.com/google.rpc.${name}`)
   const info = detail('ErrorInfo') as unknown as ErrorInfo
   return {
-    code: String(json.code),
-    message: String(json.message),
+    code: json.code,
+    message: json.message,
     reason: info.reason,
     metadata: info.metadata,
     violations: (detail('BadRequest')?.fieldViolations ?? []) as never,
@@ -118,7 +118,7 @@ function transportClient(protocol: ClientProtocol, transport: Transport, close: 
     async call(method, request, { headers, timeoutMs, signal } = {}) {
       try {
         const response = await transport.unary(method as never, signal, timeoutMs, headers, request as never)
-        return { answer: answerOf(method, response.message as Message) }
+        return { answer: answerOf(method, response.message) }
       } catch (error) {
         return fromConnectError(ConnectError.from(error))
       }
