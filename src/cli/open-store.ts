@@ -5,6 +5,7 @@ import { createDatabase } from '../db/knex.ts'
 import { dropLeases } from '../db/leases-repository.ts'
 import { migrate } from '../db/migrate.ts'
 import type { Logger } from '../domain/logger.ts'
+import { checkDatabase } from './check-database.ts'
 import type { CommandContext } from './command.ts'
 
 /** The database of a service. */
@@ -31,6 +32,7 @@ export async function openStore(
   const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, logger }
   if (config.database.kind === 'URL') {
     const knex = stack.adopt(createDatabase(config.database.url, options), (pool) => pool.destroy())
+    await checkDatabase(knex, config.database.url)
     await migrate(knex)
     return { knex, failed: new Promise<Error>(() => {}) }
   }

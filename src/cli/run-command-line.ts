@@ -62,5 +62,7 @@ function explainCommands(commands: readonly Command[], words: readonly string[],
 /** The causes as well: what went wrong is often said there. */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
+  // Of a name with several addresses: what went wrong at each.
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join('; ')
   return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`
 }

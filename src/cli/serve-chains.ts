@@ -2,6 +2,7 @@ import type { Config } from '../config.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { CommandContext } from './command.ts'
+import { listen } from './listen.ts'
 import { openStore } from './open-store.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
 import { stampDataFolder } from './stamp-data-folder.ts'
@@ -23,7 +24,7 @@ export async function serveChains(
   const service = await composeService({ knex, chains, logger, now: () => new Date() })
   service.detection.start()
   stack.defer(() => service.detection.stop())
-  const listener = await service.listen(config)
+  const listener = await listen(service, config)
   const names = chains.length === 0 ? 'no chains, search alone' : chains.map(({ name }) => name).join(', ')
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)
   await runUntilStopped({ listener, signal: context.signal, logger, failures: [failed] })

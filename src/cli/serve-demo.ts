@@ -8,6 +8,7 @@ import type { DemoFile } from '../demo/demo-file.ts'
 import { caip2Of } from '../domain/chain.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { CommandContext } from './command.ts'
+import { listen } from './listen.ts'
 import { openStore } from './open-store.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
 import { stampDataFolder } from './stamp-data-folder.ts'
@@ -41,7 +42,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   await Promise.all(demo.configs.map(({ name }) => service.detection.scanOnce(name)))
   service.detection.start()
   stack.defer(() => service.detection.stop())
-  const listener = await service.listen(config)
+  const listener = await listen(service, config)
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO })
   stdout.write(welcome(file, config))
   const chainFailed = demo.crashed.then(

@@ -3,6 +3,7 @@ import type { StoreConfig } from '../config.ts'
 import { openEmbeddedServer } from '../db/embedded-server.ts'
 import { createDatabase } from '../db/knex.ts'
 import { migrate } from '../db/migrate.ts'
+import { checkDatabase } from './check-database.ts'
 import type { CommandContext } from './command.ts'
 
 /** The environment variables by which a command finds its database. */
@@ -26,7 +27,10 @@ export async function withStore<T>(
 async function openPool(config: StoreConfig, signal: AbortSignal, stack: AsyncDisposableStack): Promise<Knex> {
   const options = { poolMax: 2, applicationName: 'waybill command' }
   if (config.database.kind === 'URL') {
-    return stack.adopt(createDatabase(config.database.url, options), (pool) => pool.destroy())
+    const { url } = config.database
+    const knex = stack.adopt(createDatabase(url, options), (pool) => pool.destroy())
+    await checkDatabase(knex, url)
+    return knex
   }
   const opened = await openEmbeddedServer({ dataDir: config.dataDir, signal })
   stack.defer(() => opened.release())

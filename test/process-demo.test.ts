@@ -1,0 +1,319 @@
+import { readFile, rm } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { DemoFile } from '../src/demo/demo-file.ts'
+import {
+  type Descendant,
+  descendantsOf,
+  type Ended,
+  isAlive,
+  runWaybill,
+  startWaybill,
+  type WaybillProcess,
+} from './support/process.ts'
+import { makeTempFolder } from './support/temp-folder.ts'
+
+/** One data folder through the life of a demo: each describe begins with a start and ends with an end. */
+let folder: string
+let dataDir: string
+let demo: WaybillProcess
+let url: string
+
+const environment = () => ({ DATA_DIR: dataDir, PORT: '0' })
+
+beforeAll(async () => {
+  folder = await makeTempFolder('process')
+  dataDir = join(folder, 'data')
+})
+afterAll(async () => {
+  demo?.kill('SIGKILL')
+  await demo?.ended
+  await allGone(started)
+  await rm(folder, { recursive: true, force: true })
+})
+
+let started: Descendant[] = []
+
+async function startDemo(): Promise<void> {
+  demo = startWaybill(['serve'], environment())
+  url = (await demo.says(/Waybill demo on (http:\S+):/))[1] ?? ''
+  await demo.says(/Ctrl-C/)
+  started = descendantsOf(demo.pid)
+}
+
+function allGone(processes: readonly Descendant[]): Promise<void> {
+  return vi.waitFor(() => expect(processes.filter(isAlive)).toEqual([]), { timeout: 10_000, interval: 20 })
+}
+
+async function get(path: string, headers: Record<string, string> = { 'x-api-key': 'demo' }) {
+  const response = await fetch(url + path, { headers })
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Answer }
+}
+
+/** What these tests look at of any answer. */
+interface Answer {
+  readonly routes: { id: string; readiness: { hasEnoughGas: boolean }; warnings: { reason: string }[] }[]
+  readonly unavailable: { reason: string }[]
+  readonly warnings: { reason: string }[]
+  readonly payments: {
+    id: string
+    timestamp: string
+    txHash: string
+    eventIndex: number
+    network: string
+    status: string
+    amount: string
+  }[]
+  readonly pagination: { nextCursor?: string; total?: number }
+  readonly status: string
+  readonly paidAmount: string
+  readonly details: { reason: string }[]
+  readonly requests: unknown[]
+}
+
+async function demoFile(): Promise<DemoFile> {
+  return JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')) as DemoFile
+}
+
+/** Payments that no live payer makes or changes, oldest first, each page once. */
+async function settledPayments(untilTime: string) {
+  const found: Answer['payments'] = []
+  let cursor: string | undefined
+  do {
+    const query = `status=CONFIRMED&toDate=${untilTime}&sortOrder=asc&limit=100`
+    const { body } = await get(`/payments?${cursor === undefined ? query : `cursor=${cursor}`}`)
+    found.push(...body.payments.map((payment) => ({ ...payment, confirmations: undefined })))
+    cursor = body.pagination.nextCursor
+  } while (cursor !== undefined)
+  return found
+}
+
+let history: Answer['payments']
+let historyEnds: string
+
+describe('a first start', () => {
+  /** A second demo and another use of the same folder. They wait for a predecessor that is just ending, so they begin early. */
+  let rivals: Promise<Ended>[]
+
+  beforeAll(async () => {
+    await startDemo()
+    rivals = [runWaybill(['serve'], environment()), runWaybill(['serve'], { ...environment(), CHAINS_FILE: 'none' })]
+  })
+
+  it('prints three curl lines that work', async () => {
+    const lines = demo
+      .stdout()
+      .split('\n')
+      .filter((line) => line.startsWith('  curl '))
+    expect(lines).toHaveLength(3)
+    const answers = []
+    for (const line of lines) {
+      const [, name = '', value = '', target = ''] = /^ {2}curl -s -H '([^:]+): ([^']+)' '([^']+)'$/.exec(line) ?? []
+      const response = await fetch(target, { headers: { [name]: value } })
+      expect([line, response.status]).toEqual([line, 200])
+      answers.push((await response.json()) as Answer)
+    }
+    expect(answers[0]?.routes[0]?.id).toBe('REQUEST_NETWORK_PAYMENT')
+    expect(answers[1]?.payments).toHaveLength(5)
+    expect(answers[2]?.payments).toHaveLength(5)
+    expect(answers[2]?.pagination.total).toBeGreaterThan(5)
+  })
+
+  it('writes demo.json', async () => {
+    const file = await demoFile()
+    expect(file).toMatchObject({ baseUrl: url, apiKey: 'demo' })
+    expect(file.chains).toHaveLength(4)
+    for (const { rpcUrl, chainId } of file.chains) {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
+      const response = await fetch(rpcUrl, { method: 'POST', body, headers: { 'content-type': 'application/json' } })
+      expect(Number(((await response.json()) as { result: string }).result)).toBe(chainId)
+    }
+    expect(Object.keys(file.wallets).length).toBeGreaterThanOrEqual(5)
+  })
+
+  it('has requests in the state that demo.json says', async () => {
+    const { requests } = await demoFile()
+    const states: Record<string, string> = {
+      Open: 'OPEN',
+      'Part-paid': 'PARTIALLY_PAID',
+      Paid: 'PAID',
+      'Over-paid': 'PAID',
+      Pending: 'PENDING',
+    }
+    const kinds = new Set<string>()
+    for (const { paymentReference, says } of requests) {
+      const kind = /^[\w-]+/.exec(says)?.[0] ?? ''
+      kinds.add(kind)
+      const { body } = await get(`/v1/request/${paymentReference}`)
+      expect([says, body.status]).toEqual([says, states[kind]])
+    }
+    expect([...kinds].toSorted()).toEqual(Object.keys(states).toSorted())
+  })
+
+  it('has wallets that can do what demo.json says', async () => {
+    const { wallets, requests } = await demoFile()
+    const open = requests.find(({ says }) => says === 'Open: 150 USDC on ETHEREUM.')
+    const outcomes: Record<string, unknown> = {}
+    for (const [name, { address }] of Object.entries(wallets)) {
+      const { body } = await get(`/v1/request/${open?.paymentReference}/routes?wallet=${address}`)
+      outcomes[name] = body.routes.map(({ id, readiness }) => [id, readiness.hasEnoughGas])
+      expect(body.unavailable.every(({ reason }) => reason !== '')).toBe(true)
+    }
+    expect(outcomes).toMatchObject({
+      direct: [['REQUEST_NETWORK_PAYMENT', true]],
+      noGas: [['REQUEST_NETWORK_PAYMENT', false]],
+      empty: [],
+    })
+  })
+
+  it('marks every answer as one of a demo', async () => {
+    for (const path of ['/payments?limit=1', '/payments?colour=red', '/nowhere', '/healthz']) {
+      const response = await fetch(url + path, { headers: { 'x-api-key': 'demo' } })
+      expect([path, response.headers.get('x-waybill-demo')]).toEqual([path, 'true'])
+      await response.body?.cancel()
+    }
+  })
+
+  it.each([['evil.example'], ['evil.example:8080'], ['127.0.0.1.evil.example']])(
+    'refuses to be called %s',
+    async (host) => {
+      const answer = await withHost(host)
+      expect(answer.statusCode).toBe(403)
+      expect(await text(answer)).toContain('HOST_NOT_ALLOWED')
+    },
+  )
+
+  it('never stores its own key', async () => {
+    const { code, stdout } = await runWaybill(['keys', 'list'], environment())
+    expect([code, stdout]).toEqual([0, ''])
+  })
+
+  it('is joined by keys commands; a revoked key is refused within five seconds', async () => {
+    const create = ['keys', 'create', '--account', 'shop', '--scopes', 'payments:read,requests:read']
+    const created = await runWaybill(create, environment())
+    expect(created.code).toBe(0)
+    expect(created.stdout).toMatch(/^wb_[0-9A-Za-z]{40}\n$/)
+    const key = { 'x-api-key': created.stdout.trim() }
+    expect((await get('/payments', key)).body.payments).toEqual([])
+
+    const listed = await runWaybill(['keys', 'list'], environment())
+    const [id = '', account, hint] = listed.stdout.split('\t')
+    expect([account, listed.stdout.trim().split('\n').length]).toEqual(['shop', 1])
+    expect(created.stdout).toMatch(new RegExp(`^${hint?.slice(0, -1)}`))
+    expect(listed.stdout).not.toContain(created.stdout.trim())
+
+    expect(await runWaybill(['keys', 'revoke', id], environment())).toMatchObject({ code: 0, stdout: '' })
+    await vi.waitFor(async () => expect((await get('/payments', key)).status).toBe(401), {
+      timeout: 5_000,
+      interval: 50,
+    })
+    expect((await runWaybill(['keys', 'revoke', id], environment())).code).toBe(1)
+    expect((await runWaybill(['keys', 'list', '--account', 'shop'], environment())).stdout).toMatch(/\trevoked 20/)
+  })
+
+  it('keeps a folder of its own: a second start and another use are refused', async () => {
+    const [second, other] = await Promise.all(rivals)
+    expect(second).toMatchObject({ code: 1, stdout: '' })
+    expect(second?.stderr).toMatch(/The process with pid \d+ runs the database in .*, and a folder has one server only/)
+    expect(other).toMatchObject({ code: 2, stdout: '' })
+    expect(other?.stderr).toContain(`- DATA_DIR is ${dataDir}, which holds the data of a demo.`)
+  })
+
+  it('finishes a slow call when it is told to stop, and takes all its processes along', async () => {
+    historyEnds = new Date(Date.now() - 3_600_000).toISOString()
+    history = await settledPayments(historyEnds)
+    expect(history.length).toBeGreaterThan(300)
+    expect(started.map(({ name }) => name)).toEqual(expect.arrayContaining(['anvil', 'postgres']))
+
+    const slow = await beginCall()
+    demo.kill('SIGTERM')
+    await demo.says(/stopping: no new calls/, 'stderr')
+    await vi.waitFor(() => expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed'))
+    const answer = await slow.finish('{"payee":"x"}')
+    expect([answer.statusCode, await text(answer)]).toEqual([400, expect.stringContaining('invalid_argument')])
+    expect(await demo.ended).toMatchObject({ code: 0, signal: null })
+    await allGone(started)
+  })
+})
+
+describe('a second start on the same folder', () => {
+  beforeAll(startDemo)
+
+  it('goes on with the same payments, none lost or doubled', async () => {
+    expect(await settledPayments(historyEnds)).toEqual(history)
+  })
+
+  it('loses its processes with it when it is killed', async () => {
+    expect(started.length).toBeGreaterThan(4)
+    demo.kill('SIGKILL')
+    expect(await demo.ended).toMatchObject({ signal: 'SIGKILL' })
+    await allGone(started)
+  })
+})
+
+describe('a start after a kill, with the state of one chain gone', () => {
+  beforeAll(async () => {
+    await rm(join(dataDir, 'chains', 'POLYGON'), { recursive: true })
+    await startDemo()
+  })
+
+  it('begins that chain anew and says so; the others keep their payments', async () => {
+    expect(demo.stderr()).toMatch(/"chain":"POLYGON","rows":\d+,"msg":"the demo chain begins anew/)
+    const payments = await settledPayments(historyEnds)
+    const elsewhere = (each: { network: string }) => each.network !== 'POLYGON'
+    expect(payments.filter(elsewhere)).toEqual(history.filter(elsewhere))
+    const [anew, before] = [payments, history].map((all) => all.filter((each) => !elsewhere(each)))
+    expect(anew?.length).toBe(before?.length)
+    // A native payment may have its hash again, and so its id, but not its time.
+    const keyOf = ({ id, timestamp }: Answer['payments'][number]) => `${id} ${timestamp}`
+    const gone = new Set(before?.map(keyOf))
+    expect(anew?.map(keyOf).filter((key) => gone.has(key))).toEqual([])
+  })
+
+  it('ends with 1 and a sentence when the database is lost', async () => {
+    const postmaster = started.find(({ name }) => name === 'postgres')
+    process.kill(postmaster?.pid ?? 0, 'SIGKILL')
+    const { code, stderr } = await demo.ended
+    expect(code).toBe(1)
+    expect(stderr).toContain('waybill serve: the embedded PostgreSQL has ended (SIGKILL)\n')
+    await allGone(started)
+  })
+})
+
+describe('a start after the database was lost', () => {
+  beforeAll(startDemo)
+
+  it('ends with 1 and names the chain when a node is lost', async () => {
+    const node = started.find(({ name }) => name === 'anvil')
+    process.kill(node?.pid ?? 0, 'SIGKILL')
+    const { code, stderr } = await demo.ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/waybill serve: the node of the demo chain [A-Z]+ has ended \(SIGKILL\)\n/)
+    await allGone(started)
+  })
+})
+
+async function withHost(host: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  request(`${url}/payments`, { headers: { host, 'x-api-key': 'demo' } }, resolve)
+    .once('error', reject)
+    .end()
+  return promise
+}
+
+/** A call whose headers the service has and whose body it waits for. */
+async function beginCall() {
+  const headers = { 'x-api-key': 'demo', 'content-type': 'application/json', expect: '100-continue' }
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const call = request(`${url}/v1/request`, { method: 'POST', headers }, resolve).once('error', reject)
+  call.flushHeaders()
+  await new Promise((proceed) => call.once('continue', proceed))
+  return {
+    finish(body: string) {
+      call.end(body)
+      return promise
+    },
+  }
+}

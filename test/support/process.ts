@@ -1,0 +1,123 @@
+/**
+ * The service as its users meet it: a process of its own, started as `npm start` starts it.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface WaybillProcess {
+  readonly pid: number
+  stdout(): string
+  stderr(): string
+  /** Resolves with the first match in what was said so far or will be. @throws Error when the process ends without it */
+  says(pattern: RegExp, stream?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
+  kill(signal: NodeJS.Signals): void
+  readonly ended: Promise<Ended>
+}
+
+/** @param environment - beside PATH; nothing else is handed down */
+export function startWaybill(
+  words: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): WaybillProcess {
+  const child = spawn(`${ROOT}/tools/with-node`, ['node', `${ROOT}/src/main.ts`, ...words], {
+    env: { PATH: process.env.PATH ?? '', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const said = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      said[name] += text
+    })
+  }
+  const ended = once(child, 'close').then(([code, signal]): Ended => ({ code, signal, ...said }))
+  return {
+    pid: child.pid ?? 0,
+    stdout: () => said.stdout,
+    stderr: () => said.stderr,
+    says: (pattern, stream = 'stdout') =>
+      untilSaid(child, () => pattern.exec(said[stream]), { pattern, ended, stream }),
+    kill: (signal) => void child.kill(signal),
+    ended,
+  }
+}
+
+/** Runs a command to its end. */
+export function runWaybill(
+  words: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<Ended> {
+  return startWaybill(words, environment).ended
+}
+
+function untilSaid(
+  child: ChildProcess,
+  look: () => RegExpExecArray | null,
+  { pattern, ended, stream }: { pattern: RegExp; ended: Promise<Ended>; stream: 'stdout' | 'stderr' },
+): Promise<RegExpExecArray> {
+  return new Promise((resolve, reject) => {
+    const check = () => {
+      const found = look()
+      if (found === null) return
+      child[stream]?.off('data', check)
+      resolve(found)
+    }
+    child[stream]?.on('data', check)
+    check()
+    void ended.then(({ code, signal, stdout, stderr }) => {
+      reject(new Error(`ended with ${signal ?? code} and never said ${pattern}:\n${stdout}\n${stderr}`))
+    })
+  })
+}
+
+export interface Descendant {
+  readonly pid: number
+  /** As the kernel has it, cut after 15 characters. */
+  readonly name: string
+}
+
+/** All processes beneath one. */
+export function descendantsOf(pid: number): Descendant[] {
+  const children = Map.groupBy(readProcesses(), (each) => each.parent)
+  const found: Descendant[] = []
+  const queue = [pid]
+  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+    for (const child of children.get(next) ?? []) {
+      found.push({ pid: child.pid, name: child.name })
+      queue.push(child.pid)
+    }
+  }
+  return found
+}
+
+/** Whether a process runs; one that has ended and waits to be collected does not. */
+export function isAlive({ pid, name }: Descendant): boolean {
+  const now = readProcess(pid)
+  return now !== undefined && now.name === name && now.state !== 'Z'
+}
+
+function readProcesses() {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => readProcess(Number(name)) ?? [])
+}
+
+function readProcess(pid: number) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const [, name = '', state = '', parent = ''] = /\((.*)\) (\S) (\d+)/s.exec(stat) ?? []
+    return { pid, name, state, parent: Number(parent) }
+  } catch {
+    return undefined
+  }
+}
