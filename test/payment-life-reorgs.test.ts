@@ -157,16 +157,24 @@ describe('a payment that came before its request', () => {
     expect((await shop.request(request.paymentReference)).status).toBe('PAID')
   })
 
-  it('is attached with the refund that followed it', async () => {
-    const drawn = drawRequest({ payee: friend })
-    await send(drawn, 100)
-    await chain.mine()
-    await send({ ...drawn, payee: payer }, 100, friend)
-    await look(FINALITY + 1)
-    const request = await shop.createRequest(drawn.terms)
-    expect(await shop.paymentsOf(request)).toMatchObject([{ status: 'REFUNDED', refundedAmount: '100' }])
-    expect(request).toMatchObject({ status: 'REFUNDED', outstandingAmount: '0' })
-  })
+  it.each(['in a later block', 'in the same block'])(
+    'is attached with the refund that followed it %s',
+    async (where) => {
+      const other = await service.caller('other')
+      for (let round = 0; round < 6; round++) {
+        const drawn = drawRequest({ payee: friend })
+        await send(drawn, 100)
+        if (where === 'in a later block') await chain.mine()
+        await send({ ...drawn, payee: payer }, 100, friend)
+        await look(FINALITY + 1)
+        const request = await shop.createRequest(drawn.terms)
+        expect(await shop.paymentsOf(request)).toMatchObject([{ status: 'REFUNDED', refundedAmount: '100' }])
+        expect(request).toMatchObject({ status: 'REFUNDED', outstandingAmount: '0' })
+        // For an account that comes later still the way leads over what the first one has.
+        expect(await other.createRequest(drawn.terms)).toMatchObject({ status: 'REFUNDED' })
+      }
+    },
+  )
 
   it('is attached, and once, when both are seen at the same time', async () => {
     for (let round = 0; round < 25; round++) {

@@ -58,7 +58,7 @@ async function replayOnChain(
     transactions.map(({ txHash }) => txHash),
     signal,
   )
-  const receipts = answers.filter((receipt) => receipt !== undefined)
+  const receipts = inChainOrder(answers.filter((receipt) => receipt !== undefined))
   const logs = receipts.flatMap((receipt) => receipt.logs.filter((log) => hasTopic(log, topics, tools)))
   const findings = await findPayments(
     tools,
@@ -67,6 +67,12 @@ async function replayOnChain(
     accountId,
   )
   await writer.attach({ accountId, findings, blockOf: blocksOf(receipts) }, signal)
+}
+
+/** A refund is one only after its payment, and both may be in one block; logs are numbered throughout it. */
+function inChainOrder(receipts: readonly TransactionReceipt[]): TransactionReceipt[] {
+  const placeOf = ({ logs }: TransactionReceipt) => Number(logs[0]?.logIndex ?? 0)
+  return receipts.toSorted((a, b) => a.blockNumber - b.blockNumber || placeOf(a) - placeOf(b))
 }
 
 function hasTopic(log: RpcLog, topics: ReadonlySet<Hex>, { chain }: FindingTools): boolean {

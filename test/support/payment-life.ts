@@ -117,7 +117,7 @@ export interface LifeService {
   readonly knex: Knex
   readonly detection: Detection
   readonly baseUrl: string
-  /** Turns the service's clock on; else it goes with the machine's. */
+  /** Turns the service's clock on. Deadlines of calls go by the machine's, so ask for no routes after that. */
   passTime(ms: number): void
   /** Looks at all chains, or one, until there is nothing new. */
   scan(network?: string): Promise<void>
