@@ -31,8 +31,8 @@ export interface DetectionRepository {
   accountNames(ids: readonly number[]): Promise<Map<number, string>>
   /** An account's requests that know one of the topics, as their payments' or their refunds'. */
   requestsOfTopics(accountId: number, topics: readonly Hex[]): Promise<MatchableRequest[]>
-  /** Who paid requests of an account, by request id. */
-  payersOf(accountId: number, requestIds: readonly string[]): Promise<Map<string, Set<Address>>>
+  /** Who paid requests of an account and when first, by request id. */
+  payersOf(accountId: number, requestIds: readonly string[]): Promise<Map<string, Map<Address, FirstPayment>>>
   chain(chainId: string): Promise<StoredChain | undefined>
   /** The chain's stored blocks, lowest first. */
   blocks(chainId: string): Promise<StoredBlock[]>
@@ -40,6 +40,13 @@ export interface DetectionRepository {
   transactionsOfTopics(topics: readonly Hex[]): Promise<SeenTransaction[]>
   /** Topics that were nobody's when their events were seen, and are somebody's now. */
   claimedTopics(chainId: string): Promise<Hex[]>
+}
+
+/** Where somebody's first payment stands. Payments are ordered by time first, since an import may name no block. */
+export interface FirstPayment {
+  readonly timestampSec: number
+  /** 0 where it is not known. */
+  readonly blockNumber: number
 }
 
 export interface SeenTransaction {
@@ -91,15 +98,17 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
       return requests
     },
     async payersOf(accountId, requestIds) {
-      const { rows } = await knex.raw<{ rows: { request_id: Buffer; payer: Buffer }[] }>(
-        `select distinct request_id, payer from payments
-         where account_id = ? and request_id = any(?) and payer is not null`,
+      const { rows } = await knex.raw<{ rows: PayerRow[] }>(
+        `select distinct on (request_id, payer) request_id, payer, timestamp, coalesce(block_number, 0) as block_number
+         from payments where account_id = ? and request_id = any(?) and payer is not null
+         order by request_id, payer, timestamp, coalesce(block_number, 0)`,
         [accountId, requestIds.map(hexToBytes)],
       )
-      const payers = new Map<string, Set<Address>>()
+      const payers = new Map<string, Map<Address, FirstPayment>>()
       for (const row of rows) {
         const requestId = row.request_id.toString('hex')
-        payers.set(requestId, (payers.get(requestId) ?? new Set()).add(addressFromBytes(row.payer)))
+        const first = { timestampSec: row.timestamp.getTime() / 1_000, blockNumber: Number(row.block_number) }
+        payers.set(requestId, (payers.get(requestId) ?? new Map()).set(addressFromBytes(row.payer), first))
       }
       return payers
     },
@@ -169,6 +178,13 @@ function chunksOf<T>(list: readonly T[]): T[][] {
   const chunks: T[][] = []
   for (let from = 0; from < list.length; from += CHUNK) chunks.push(list.slice(from, from + CHUNK))
   return chunks
+}
+
+interface PayerRow {
+  readonly request_id: Buffer
+  readonly payer: Buffer
+  readonly timestamp: Date
+  readonly block_number: bigint
 }
 
 interface ChainRow {

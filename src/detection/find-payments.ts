@@ -4,7 +4,7 @@ import type { Hex } from '../domain/hex.ts'
 import { buildPayment, buildRefund } from './build-payment.ts'
 import { decodeFeeProxyLog, type FeeProxyEvent, type RpcLog } from './decode-events.ts'
 import type { Findings, UnmatchedEvent } from './detected.ts'
-import type { DetectionRepository } from './detection-repository.ts'
+import type { DetectionRepository, FirstPayment } from './detection-repository.ts'
 import { type Match, type MatchableRequest, matchEvent } from './match-event.ts'
 import type { PriceReader, UsdPrice } from './prices.ts'
 import { type FollowedContracts, readTransaction, type SeenEvent, type TransactionReceipt } from './read-transaction.ts'
@@ -63,9 +63,9 @@ export async function findPayments(
   const isKnown = ({ event }: SeenLog) => directory.has(event.topic)
   const txHashes = [...new Set(seen.filter(isKnown).map(({ txHash }) => txHash))]
   const receipts = await logged.receipts(txHashes)
-  const judged = await judgeReceipts(tools, receipts, directory, onlyAccount)
   const unknown = onlyAccount === undefined ? seen.filter((log) => !isKnown(log)) : []
   const times = await logged.blockTimes([...new Set([...unknown, ...receipts].map(({ blockNumber }) => blockNumber))])
+  const judged = await judgeReceipts(tools, { receipts, times, directory, onlyAccount })
   const accounts = await buildAll(tools, judged, times, signal)
   const unmatched = [
     ...judged.flatMap((entry) => toUnmatched(entry, times)),
@@ -88,11 +88,17 @@ function toSeenLog(log: RpcLog): SeenLog[] {
     : [{ event, txHash: log.transactionHash as Hex, blockNumber: Number(log.blockNumber), log }]
 }
 
+interface Judging {
+  /** In the order of the chain. */
+  readonly receipts: readonly TransactionReceipt[]
+  readonly times: ReadonlyMap<number, number>
+  readonly directory: ReadonlyMap<Hex, readonly number[]>
+  readonly onlyAccount: number | undefined
+}
+
 async function judgeReceipts(
   { chain, tokens, repository }: FindingTools,
-  receipts: readonly TransactionReceipt[],
-  directory: ReadonlyMap<Hex, readonly number[]>,
-  onlyAccount: number | undefined,
+  { receipts, times, directory, onlyAccount }: Judging,
 ): Promise<Judged[]> {
   const events = receipts.flatMap((receipt) =>
     readTransaction(receipt, chain.followed).map((event) => ({ event, receipt })),
@@ -108,10 +114,11 @@ async function judgeReceipts(
       own.map(({ event }) => event.topic),
     )
     for (const { event, receipt } of own) {
+      const at = { timestampSec: timeOf(times, receipt.blockNumber), blockNumber: receipt.blockNumber }
       const match = matchEvent(event, book.requestsOf(event.topic), {
         chain: chain.name,
         tokens,
-        hasPaid: book.hasPaid,
+        hasPaid: (request, address) => book.hasPaidBefore(at, request, address),
       })
       if (match.kind === 'PAYMENT' && event.payer !== undefined) book.addPayer(match.request, event.payer)
       judged.push({ accountId, event, receipt, match })
@@ -120,7 +127,10 @@ async function judgeReceipts(
   return judged
 }
 
-/** An account's requests and who paid them, the payments found meanwhile included. */
+/**
+ * An account's requests and who paid them, the payments found meanwhile included. Payments of one block are found together and in
+ * their order, so of the stored ones those of earlier blocks count.
+ */
 async function openBook(repository: DetectionRepository, accountId: number, topics: readonly Hex[]) {
   const requests = await repository.requestsOfTopics(accountId, [...new Set(topics)])
   const byTopic = new Map<Hex, MatchableRequest[]>()
@@ -133,13 +143,21 @@ async function openBook(repository: DetectionRepository, accountId: number, topi
     accountId,
     requests.map(({ requestId }) => requestId),
   )
+  const found = new Map<string, Set<Address>>()
   return {
     requestsOf: (topic: Hex) => byTopic.get(topic) ?? [],
-    hasPaid: (request: MatchableRequest, address: Address) => payers.get(request.requestId)?.has(address) ?? false,
-    addPayer(request: MatchableRequest, payer: Address) {
-      payers.set(request.requestId, (payers.get(request.requestId) ?? new Set<Address>()).add(payer))
+    hasPaidBefore(at: FirstPayment, { requestId }: MatchableRequest, address: Address): boolean {
+      const first = payers.get(requestId)?.get(address)
+      return found.get(requestId)?.has(address) === true || (first !== undefined && isEarlier(first, at))
+    },
+    addPayer({ requestId }: MatchableRequest, payer: Address) {
+      found.set(requestId, (found.get(requestId) ?? new Set<Address>()).add(payer))
     },
   }
+}
+
+function isEarlier(a: FirstPayment, b: FirstPayment): boolean {
+  return a.timestampSec < b.timestampSec || (a.timestampSec === b.timestampSec && a.blockNumber < b.blockNumber)
 }
 
 async function buildAll(

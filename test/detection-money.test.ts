@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto'
+import type { Knex } from 'knex'
+import { type Hex, keccak256 } from 'viem'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Detection } from '../src/detection/detection.ts'
+import type { Account } from '../src/domain/account.ts'
+import { type Address, addressToBytes } from '../src/domain/address.ts'
+import { hexToBytes } from '../src/domain/hex.ts'
+import type { PaymentRequest } from '../src/domain/payment-request.ts'
+import { startTestChain, type TestChain } from './support/chain.ts'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import {
+  addAccount,
+  canonical,
+  configOf,
+  detect,
+  makeRequest,
+  paymentsOf,
+  storeRequest,
+  unmatchedOf,
+} from './support/detection.ts'
+
+/** What an import has brought, and what is stored twice, beside what is seen on chain. */
+
+let database: TestDatabase
+let knex: Knex
+let chain: TestChain
+let detection: Detection
+
+beforeAll(async () => {
+  ;[database, chain] = await Promise.all([createTestDatabase(), startTestChain({ chainId: 31_421, automine: false })])
+  knex = database.knex
+  detection = detect(knex, [configOf(chain, 'BASE')])
+  const { USDC } = chain.tokens
+  for (const wallet of chain.wallets.slice(0, 2)) {
+    await chain.fund(USDC, wallet, 10n ** 15n)
+    await chain.approve(wallet, USDC, chain.contracts.erc20FeeProxy, 10n ** 15n)
+  }
+  await chain.mine()
+})
+afterAll(async () => {
+  await chain?.stop()
+  await database?.drop()
+})
+
+let accounts = 0
+const newAccount = () => addAccount(knex, `shop ${accounts++}`)
+
+function freshAddress(seed: string): Address {
+  return canonical(`0x${keccak256(new TextEncoder().encode(seed)).slice(-40)}`)
+}
+
+/** Pays whole dollars in USDC under a request's reference; the transaction waits for a block. */
+async function send(request: PaymentRequest, from: Hex, to: Address, dollars: number): Promise<Hex> {
+  const paid = await chain.pay(from, {
+    kind: 'ERC20',
+    token: chain.tokens.USDC.address,
+    to: to as Hex,
+    amount: BigInt(dollars) * 1_000_000n,
+    paymentReference: request.paymentReference,
+  })
+  return paid.transactionHash
+}
+
+async function look(blocks = 1): Promise<void> {
+  await chain.mine({ blocks })
+  await detection.scanOnce()
+}
+
+/** Stores a payment as an import does. */
+async function importPayment(account: Account, request: PaymentRequest, terms: Record<string, unknown>) {
+  const row = {
+    account_id: account.id,
+    id: randomUUID(),
+    status: 3,
+    final: true,
+    imported: true,
+    timestamp: new Date(),
+    updated_at: new Date(),
+    network: 'BASE',
+    chain_id: 'eip155:31421',
+    currency: 'USDC-BASE',
+    currency_symbol: 'USDC',
+    amount: '100',
+    payee: addressToBytes(request.payee),
+    request_id: hexToBytes(request.requestId),
+    status_history: JSON.stringify([{ status: 'CONFIRMED', at: new Date().toISOString() }]),
+    ...terms,
+  }
+  await knex('payments').insert(row)
+  return row.id
+}
+
+describe('money that the payee sends under a request’s reference', () => {
+  it.each([
+    ['a refund to somebody who paid before', -3_600_000, ['REFUNDED'], []],
+    ['no refund to somebody who pays only later', 3_600_000, ['CONFIRMED'], ['WRONG_PAYEE']],
+  ])('is %s', async (_, laterMs, statuses, reasons) => {
+    const account = await newAccount()
+    const [payee, payer] = chain.wallets
+    const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
+    await importPayment(account, request, {
+      payer: addressToBytes(canonical(payer)),
+      timestamp: new Date(Date.now() + laterMs),
+    })
+    await send(request, payee, canonical(payer), 100)
+    await look()
+    await look(5)
+    expect((await paymentsOf(knex, account, request)).map(({ status }) => status)).toEqual(statuses)
+    expect(await unmatchedOf(knex, account.id)).toEqual(reasons)
+  })
+})
