@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
-import { type Hex, keccak256 } from 'viem'
+import type { Hex } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Detection } from '../src/detection/detection.ts'
 import type { Account } from '../src/domain/account.ts'
@@ -45,10 +45,6 @@ afterAll(async () => {
 
 let accounts = 0
 const newAccount = () => addAccount(knex, `shop ${accounts++}`)
-
-function freshAddress(seed: string): Address {
-  return canonical(`0x${keccak256(new TextEncoder().encode(seed)).slice(-40)}`)
-}
 
 /** Pays whole dollars in USDC under a request's reference; the transaction waits for a block. */
 async function send(request: PaymentRequest, from: Hex, to: Address, dollars: number): Promise<Hex> {

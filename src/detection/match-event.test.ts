@@ -133,6 +133,14 @@ describe('refunds', () => {
     expect(matchEvent(seen, [refundable], context(chain))).toEqual({ kind: 'UNMATCHED', reason })
   })
 
+  it('are not what comes to a payee who is the refund address as well', () => {
+    const own = request({ invoiceCurrency: 'USD', refundAddress: address('a'), refundTopic: topic('1') })
+    expect(matchEvent(event(), [own], context())).toEqual({ kind: 'UNMATCHED', reason: 'NOT_A_CONVERSION' })
+    expect(matchEvent(event({ conversion }), [own], context()).kind).toBe('PAYMENT')
+    const elsewhere = event({ to: address('9') })
+    expect(matchEvent(elsewhere, [own], context())).toEqual({ kind: 'UNMATCHED', reason: 'WRONG_PAYEE' })
+  })
+
   it('come from the payee to somebody who paid before, under the request’s reference', () => {
     const back = event({ to: address('b'), payer: address('a') })
     expect(matchEvent(back, [request()], context('BASE', [address('b')])).kind).toBe('REFUND')
@@ -164,7 +172,7 @@ function matchSlowly(
   const returns = (wanted: MatchableRequest) =>
     moves(wanted) &&
     seen.received > 0n &&
-    ((wanted.refundTopic === seen.topic && wanted.refundAddress === seen.to) ||
+    ((wanted.refundTopic === seen.topic && wanted.topic !== seen.topic && wanted.refundAddress === seen.to) ||
       (wanted.topic === seen.topic && seen.payer === wanted.payee && payers.includes(seen.to)))
   const paid = requests.find(pays)
   if (paid !== undefined) return { kind: 'PAYMENT', requestId: paid.requestId }

@@ -67,7 +67,8 @@ function judgeRequest(event: SeenEvent, request: MatchableRequest, context: Matc
   const verdicts: Match[] = []
   if (request.topic === event.topic) verdicts.push(judgePayment(event, request, context))
   if (isRefund(event, request, context)) verdicts.push(judgeRefund(event, request, context))
-  else if (request.refundTopic === event.topic) verdicts.push({ kind: 'UNMATCHED', reason: 'WRONG_PAYEE' })
+  else if (request.refundTopic === event.topic && request.topic !== event.topic)
+    verdicts.push({ kind: 'UNMATCHED', reason: 'WRONG_PAYEE' })
   return verdicts
 }
 
@@ -100,9 +101,13 @@ function judgePayment(event: SeenEvent, request: MatchableRequest, context: Matc
   return { ...payment, invoiceAmount: amount, invoiceDecimals: token.decimals }
 }
 
-/** Under the reference of the refund address, or under the request's own from the payee back to somebody who paid. */
+/**
+ * Under the reference of the refund address, or under the request's own from the payee back to somebody who paid. Where both are
+ * one reference, because the payee was named as the refund address, what comes to it is no refund.
+ */
 function isRefund(event: SeenEvent, request: MatchableRequest, context: MatchContext): boolean {
-  if (request.refundTopic === event.topic && event.to === request.refundAddress) return true
+  const hasOwnReference = request.refundTopic !== request.topic
+  if (hasOwnReference && request.refundTopic === event.topic && event.to === request.refundAddress) return true
   return request.topic === event.topic && event.payer === request.payee && context.hasPaid(request, event.to)
 }
 

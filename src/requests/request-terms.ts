@@ -46,14 +46,15 @@ export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
   const network = parseNetwork(input.network, known)
   const token = parsePaymentCurrency(input.paymentCurrency, network, known)
   const invoice = parseInvoiceCurrency(input.invoiceCurrency, token, known)
+  const payee = parseChainAddress('payee', input.payee, network, known)
   return {
     network,
     paymentCurrency: token.id,
     invoiceCurrency: invoice.currency,
     amount: parseRequestAmount(input.amount, invoice.decimals),
-    payee: parseChainAddress('payee', input.payee, network, known),
+    payee,
     ...(input.refundAddress !== undefined && {
-      refundAddress: parseChainAddress('refundAddress', input.refundAddress, network, known),
+      refundAddress: parseRefundAddress(input.refundAddress, payee, network, known),
     }),
     ...(input.reference !== undefined && { reference: parseReference(input.reference) }),
     ...(input.requestId !== undefined && { requestId: parseGivenRequestId(input.requestId) }),
@@ -115,6 +116,13 @@ function parseChainAddress(field: string, text: string, network: string, { chain
   if (addressFamily(parsed.address) !== chains.familyOf(network)) throw fail(`it is not an address of ${network}`)
   if (isZeroAddress(parsed.address)) throw fail('it is the zero address, which nobody owns')
   return parsed.address
+}
+
+/** The payee's own would have the payment reference itself, so that payments could not be told from refunds. */
+function parseRefundAddress(text: string, payee: Address, network: string, known: KnownCurrencies): Address {
+  const address = parseChainAddress('refundAddress', text, network, known)
+  if (address !== payee) return address
+  throw waybillError('INVALID_ADDRESS', { field: 'refundAddress', value: text, detail: 'it is the payee itself' })
 }
 
 function parseReference(text: string): string {
