@@ -116,12 +116,20 @@ describe('refunds', () => {
     ['everything', 100, [60, 40], [100], ['REFUNDED', 'REFUNDED'], ['60', '40']],
     ['more than everything', 100, [60, 40], [500], ['REFUNDED', 'REFUNDED'], ['60', '40']],
     ['of a request that is not covered', 100, [60], [60], ['REFUNDED'], ['60']],
+    ['beyond a payment that was all surplus', 100, [100, 50], [50, 1], ['CONFIRMED', 'CONFIRMED'], ['1', '0']],
+    ['everything, surplus included', 100, [100, 50], [50, 100], ['REFUNDED', 'REFUNDED'], ['100', '0']],
   ])('%s', (_, amount, paid, returned, statuses, amounts) => {
     const payments = paid.map((each, index) => payment(index + 1, each))
     const refunds = returned.map((each, index) => refund(index + 10, each))
     const states = settle({ amount: String(amount), payments, refunds, now: NOW })
     expect(statusesOf(states)).toEqual(statuses)
     expect(returnedOf(states)).toEqual(amounts)
+  })
+
+  it('leave a payment of nothing but surplus REFUNDED when more is paid after all went back', () => {
+    const payments = [payment(1, 100), payment(2, 50), payment(20, 10)]
+    const states = settle({ amount: '100', payments, refunds: [refund(10, 150)], now: NOW })
+    expect(statusesOf(states)).toEqual(['REFUNDED', 'REFUNDED', 'CONFIRMED'])
   })
 
   it('stay where they were laid when more is paid afterwards', () => {
@@ -167,25 +175,30 @@ describe('refunds', () => {
 function settleByCoins(amount: number, steps: readonly Step[]) {
   type Coin = { readonly payment: number; readonly surplus: boolean; returned: 'NO' | 'SURPLUS' | 'LAID' }
   const coins: Coin[] = []
+  const returned = new Set<number>()
   let made = 0
   for (const step of steps) {
     for (let unit = 0; unit < step.amount; unit++) {
       if (step.kind === 'PAY') coins.push({ payment: made, surplus: coins.length >= amount, returned: 'NO' })
       else {
-        const open = coins.toReversed().filter(({ returned }) => returned === 'NO')
+        const open = coins.toReversed().filter((coin) => coin.returned === 'NO')
         const coin = open.find(({ surplus }) => surplus) ?? open[0]
         if (coin !== undefined) coin.returned = coin.surplus ? 'SURPLUS' : 'LAID'
       }
     }
     if (step.kind === 'PAY') made++
+    const isAllBack = coins.every((coin) => coin.returned !== 'NO') && coins.some((coin) => coin.returned === 'LAID')
+    for (let index = 0; index < made; index++) {
+      const own = coins.filter((coin) => coin.payment === index)
+      const isBack = own.every((coin) => coin.returned !== 'NO') && own.some((coin) => coin.returned === 'LAID')
+      if (isBack || isAllBack) returned.add(index)
+    }
   }
-  const isBeyond = coins.some(({ returned }) => returned === 'LAID')
   const isCovered = coins.length >= amount
   return Array.from({ length: made }, (_, index) => {
     const own = coins.filter((coin) => coin.payment === index)
-    const isReturned = isBeyond && own.every(({ returned }) => returned !== 'NO')
-    const status: PaymentStatus = isReturned ? 'REFUNDED' : isCovered ? 'CONFIRMED' : 'PARTIAL'
-    return { status, refunded: String(own.filter(({ returned }) => returned === 'LAID').length) }
+    const status: PaymentStatus = returned.has(index) ? 'REFUNDED' : isCovered ? 'CONFIRMED' : 'PARTIAL'
+    return { status, refunded: String(own.filter((coin) => coin.returned === 'LAID').length) }
   })
 }
 

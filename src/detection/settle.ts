@@ -61,7 +61,8 @@ export interface Ledger {
  *
  * - A payment is PENDING until final. When final payments cover the request, all of them are CONFIRMED at once; else PARTIAL.
  * - A refund first consumes what was paid beyond the amount, which changes no status. What is beyond is laid on the payments made
- *   before it, newest first; one of which everything went back is REFUNDED. Only final refunds change a status.
+ *   before it, newest first. One with such an entry of which everything went back is REFUNDED; once everything that was paid has
+ *   gone back, all are, those that brought nothing but surplus included. Only final refunds change a status.
  * - What an import says of failed or refunded payments stands; failed ones count for nothing.
  *
  * @returns the state of each payment, by id; equal to the given one (`updatedAt` included) where nothing changed
@@ -123,6 +124,8 @@ interface Share {
   /** Needed to cover the request, and not returned yet. */
   room: bigint
   readonly refunds: PaymentRefund[]
+  /** Whether a refund of this ledger stands among `refunds`. */
+  isLaidOn: boolean
   isReturned: boolean
 }
 
@@ -135,7 +138,6 @@ function layRefunds(
   const expected = units(ledger.amount)
   const shares: Share[] = []
   let counted = 0n
-  let isBeyondSurplus = false
   const entries = [
     ...payments.map((payment) => ({ ...orderOf(payment, 0), payment, refund: undefined })),
     ...refunds.map((refund) => ({ ...orderOf(refund, 1), payment: undefined, refund })),
@@ -145,10 +147,10 @@ function layRefunds(
       shares.push(openShare(ledger, payment, expected, counted))
       counted += countedUnits(payment)
     } else {
-      isBeyondSurplus = layRefund(refund, shares) || isBeyondSurplus
+      layRefund(refund, shares)
+      markReturned(shares)
     }
   }
-  for (const share of shares) share.isReturned = isBeyondSurplus && share.surplus === 0n && share.room === 0n
   return new Map(shares.map((share) => [share.payment.id, share]))
 }
 
@@ -159,7 +161,8 @@ function openShare(ledger: Ledger, payment: LedgerPayment, expected: bigint, cou
   const surplus = worth === 0n ? 0n : (amount * surplusWorth) / worth
   const kept = importedRefunds(ledger, payment)
   const returned = sum(kept.map((refund) => units(refund.amount)))
-  return { payment, surplus, room: aboveZero(amount - surplus - returned), refunds: kept, isReturned: false }
+  const room = aboveZero(amount - surplus - returned)
+  return { payment, surplus, room, refunds: kept, isLaidOn: false, isReturned: false }
 }
 
 /** What an import said was returned, without what is known from the chain and laid anew. */
@@ -171,24 +174,30 @@ function importedRefunds({ refunds, droppedRefunds = [] }: Ledger, payment: Ledg
   )
 }
 
-/** @returns whether anything was left beyond the surplus, and so was laid on payments */
-function layRefund(refund: LedgerRefund, shares: readonly Share[]): boolean {
+function layRefund(refund: LedgerRefund, shares: readonly Share[]): void {
   let left = units(refund.amount)
   for (const share of shares.toReversed()) {
     const taken = smaller(left, share.surplus)
     share.surplus -= taken
     left -= taken
   }
-  let isLaid = false
   for (const share of shares.toReversed()) {
     const taken = smaller(left, share.room)
     if (taken === 0n) continue
     share.room -= taken
     left -= taken
-    isLaid = true
+    share.isLaidOn = true
     share.refunds.push(toEntry(refund, taken))
   }
-  return isLaid
+}
+
+/** What is returned stays so, whatever is paid later. */
+function markReturned(shares: readonly Share[]): void {
+  const isEmpty = ({ surplus, room }: Share) => surplus === 0n && room === 0n
+  const isAllReturned = shares.every(isEmpty) && shares.some(({ isLaidOn }) => isLaidOn)
+  for (const share of shares) {
+    if (isAllReturned || (share.isLaidOn && isEmpty(share))) share.isReturned = true
+  }
 }
 
 function toEntry(refund: LedgerRefund, taken: bigint): PaymentRefund {
