@@ -295,7 +295,7 @@ describe('a call of Connect by GET', () => {
     ['with a parameter given twice', 'encoding=json&message=%7B%7D&message=%7B%7D', 'DUPLICATE_PARAMETER'],
     ['with another version', 'connect=v9&encoding=json&message=%7B%7D', 'INVALID_FIELD'],
     ['with an unknown compression', 'encoding=json&compression=br&message=%7B%7D', 'UNSUPPORTED_CONTENT_ENCODING'],
-    ['without a message', 'encoding=json', 'MALFORMED_BODY'],
+    ['without a message', 'encoding=json', 'MISSING_FIELD'],
   ])('%s is refused', async (_name, query, reason) => {
     const answer = await get(`${echoPath}?${query}`)
     const { details } = (await answer.json()) as { details: { debug: { reason: string } }[] }

@@ -76,9 +76,16 @@ export function invalidLimit(value: string): WaybillError {
 
 function invalidValue(error: TranscodingError, desc: DescField | undefined, field: string): WaybillError {
   const value = error.value ?? ''
-  if (desc?.enum !== undefined) return unknownEnumValue({ field, value, known: usableNames(desc.enum) }, error)
+  if (desc?.enum !== undefined && !isWholeList(desc, field)) {
+    return unknownEnumValue({ field, value, known: usableNames(desc.enum) }, error)
+  }
   if (desc?.jsonName === 'limit' && field === 'limit') return invalidLimit(value)
   return waybillError('INVALID_FIELD', { field, detail: problemOf(error) }, { cause: error })
+}
+
+/** Whether a path names a list itself: then its form was wrong, not one of its values. */
+function isWholeList({ fieldKind }: DescField, path: string): boolean {
+  return fieldKind === 'list' && !path.endsWith(']')
 }
 
 /** The message without the field's name before it. */

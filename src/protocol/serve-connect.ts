@@ -95,12 +95,24 @@ export function readConnectGet({ rawQuery }: Exchange): ConnectRequest {
           detail: `"${encoding ?? ''}" is neither proto nor json`,
         })
       }
-      const message = parameters.get('message') ?? ''
-      const isBase64 = parameters.get('base64') === '1'
-      const bytes = Buffer.from(message, isBase64 ? 'base64url' : 'utf8')
-      return decodeContent(bytes, parameters.get('compression'), maxBytes)
+      const message = parameters.get('message')
+      if (message === undefined) throw waybillError('MISSING_FIELD', { field: 'message' })
+      return decodeContent(bytesOf(message, parameters.get('base64')), parameters.get('compression'), maxBytes)
     },
   }
+}
+
+/** Node skips what is not base64, and a message that is lost would be a search without filters. */
+const base64Pattern = /^[\w+/-]*={0,2}$/
+
+function bytesOf(message: string, base64: string | undefined): Uint8Array {
+  if (base64 === undefined || base64 === '0') return Buffer.from(message, 'utf8')
+  if (base64 !== '1') throw waybillError('INVALID_FIELD', { field: 'base64', detail: `"${base64}" is neither 0 nor 1` })
+  // A group of four may lack its padding, but not consist of a single character.
+  if (!base64Pattern.test(message) || message.replace(/=+$/, '').length % 4 === 1) {
+    throw waybillError('INVALID_FIELD', { field: 'message', detail: 'it is not base64' })
+  }
+  return Buffer.from(message, 'base64url')
 }
 
 const knownParameters = new Set(['connect', 'encoding', 'message', 'base64', 'compression'])

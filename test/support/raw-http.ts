@@ -1,5 +1,4 @@
 import { connect } from 'node:net'
-import { buffer } from 'node:stream/consumers'
 
 /** An answer of HTTP/1.1 as it came. */
 export interface RawAnswer {
@@ -12,11 +11,15 @@ export interface RawAnswer {
 /** Sends bytes to a port and reads the one answer; nothing in between puts a target or a header right. */
 export async function sendBytes(port: number, bytes: Uint8Array | string): Promise<RawAnswer> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-  // A server that refuses a long body may close before all of it was written.
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk) => chunks.push(chunk))
+  // A server that refuses a long body closes before all of it was written; what it said is what counts.
   socket.on('error', () => {})
+  socket.on('end', () => socket.destroy())
+  const closed = new Promise((resolve) => socket.once('close', resolve))
   socket.write(bytes)
-  const answer = await buffer(socket)
-  socket.destroy()
+  await closed
+  const answer = Buffer.concat(chunks)
   return parseAnswer(answer.toString('utf8'))
 }
 
