@@ -5,6 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { CallContext } from '../src/protocol/call-context.ts'
 import type { Listener } from '../src/protocol/listener.ts'
 import { serveApi } from '../src/protocol/serve-api.ts'
 import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from './support/echo-service.ts'
@@ -23,7 +24,9 @@ let isReady: () => Promise<boolean> = async () => true
 let confirmations = 1
 
 beforeAll(async () => {
-  const handler = async ({ name }: { readonly name: string }) => {
+  const handler = async ({ name }: { readonly name: string }, { responseHeader }: CallContext) => {
+    if (name === 'header') responseHeader.set('x-from-handler', 'yes')
+    if (name === 'unencodable') return { name, at: { seconds: -99_999_999_999_999n, nanos: 0 } }
     if (name === 'large') return { name, filler: 'z'.repeat(20_000), confirmations }
     return { name, confirmations }
   }
@@ -360,6 +363,19 @@ describe('what HTTP clients expect', () => {
     const { headers } = await get('/v1/echo/a')
     expect(headers.get('cache-control')).toBe('private')
     expect(headers.get('vary')).toContain('x-api-key')
+  })
+
+  it('a handler may put something into the header of the answer', async () => {
+    expect((await get('/v1/echo/header')).headers.get('x-from-handler')).toBe('yes')
+    const answer = await post(storePath, '{"name":"header"}', { 'content-type': 'application/json' })
+    expect(answer.headers.get('x-from-handler')).toBe('yes')
+  })
+
+  it('an answer that cannot be encoded is INTERNAL, and is logged with its cause', async () => {
+    lines.length = 0
+    const answer = await get('/v1/echo/unencodable')
+    expect([answer.status, await readRestAnswer(answer)]).toMatchObject([500, { reason: 'INTERNAL' }])
+    expect(lines.at(-1)).toMatchObject({ level: 'error', fields: { reason: 'INTERNAL', err: expect.any(Error) } })
   })
 
   it('HEAD is GET without the body, over HTTP/1.1 and HTTP/2', async () => {

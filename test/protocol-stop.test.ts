@@ -78,13 +78,15 @@ describe('stop', () => {
     await once(http1, 'data')
     const http2 = connectHttp2(listener.url)
     await once(http2, 'remoteSettings')
-    const closed = [silent, http1, http2].map((each) => {
+    const connections = [silent, http1, http2]
+    const closed = connections.map((each) => {
       each.on('error', () => {})
       return once(each, 'close')
     })
     for (const socket of [silent, http1]) socket.resume()
     await listener.stop({ graceMs: 60_000 })
     await Promise.all(closed)
+    expect(connections.map((each) => each.destroyed)).toEqual([true, true, true])
   })
 
   it('tells HTTP/1.1 clients that the connection closes after the answer', async () => {

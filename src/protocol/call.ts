@@ -48,9 +48,9 @@ export interface Call extends CallContext {
 /** What a stream carries. */
 export type Messages = AsyncIterable<Message>
 
-/** Makes a call of what came in. Header objects are made when first asked for. */
+/** Makes a call of what came in. Signal, headers and logger are made when first asked for: most calls need few of them. */
 export function createCall(method: DescMethod, incoming: IncomingCall, logger: Logger): Call {
-  const controller = new AbortController()
+  let controller: AbortController | undefined
   let requestHeader: Headers | undefined
   let responseHeader: Headers | undefined
   let callLogger: Logger | undefined
@@ -58,7 +58,10 @@ export function createCall(method: DescMethod, incoming: IncomingCall, logger: L
     incoming,
     method,
     requestId: incoming.requestId,
-    signal: controller.signal,
+    get signal() {
+      controller ??= new AbortController()
+      return controller.signal
+    },
     get requestHeader() {
       requestHeader ??= toHeaders(incoming.headers)
       return requestHeader
@@ -72,7 +75,10 @@ export function createCall(method: DescMethod, incoming: IncomingCall, logger: L
       return callLogger
     },
     givenResponseHeader: () => responseHeader,
-    abort: (error) => controller.abort(error),
+    abort: (error) => {
+      controller ??= new AbortController()
+      controller.abort(error)
+    },
   }
 }
 

@@ -49,6 +49,8 @@ export interface Exchange {
   readonly send: (answer: WholeAnswer) => void
   /** Begins an answer, which trailers may end only where it was said so. */
   readonly begin: (head: AnswerHead) => AnswerWriter
+  /** Breaks off an answer that is not complete, so that the other side sees that it is not. */
+  readonly abandon: () => void
 }
 
 /** Splits a request target. Proxies may send it absolute: `http://host/path?query`. */
@@ -77,24 +79,35 @@ export function readBody({ hasBody, headers, body, isCutOff }: Exchange, maxByte
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
   const chunks: Uint8Array[] = []
   let length = 0
+  const leave = () => {
+    body.off('data', onData)
+    body.off('end', onEnd)
+    body.off('error', onBroken)
+    body.off('close', onBroken)
+  }
   const onData = (chunk: Uint8Array) => {
     length += chunk.length
     if (length <= maxBytes) {
       chunks.push(chunk)
       return
     }
-    body.off('data', onData)
+    leave()
     body.pause()
     reject(waybillError('BODY_TOO_LARGE', { limit: maxBytes }))
   }
-  const breakOff = (cause?: Error) => reject(waybillError('CALL_CANCELLED', {}, cause && { cause }))
+  const onBroken = (cause?: Error) => {
+    leave()
+    reject(waybillError('CALL_CANCELLED', {}, { cause }))
+  }
+  const onEnd = () => {
+    if (isCutOff()) return onBroken()
+    leave()
+    resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
+  }
   body.on('data', onData)
-  body.once('end', () => {
-    if (isCutOff()) breakOff()
-    else resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
-  })
-  body.once('error', breakOff)
-  body.once('close', () => breakOff())
+  body.on('end', onEnd)
+  body.on('error', onBroken)
+  body.on('close', onBroken)
   return promise
 }
 
@@ -145,6 +158,9 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
         },
       }
     },
+    abandon() {
+      if (!response.writableEnded) response.destroy()
+    },
   }
 }
 
@@ -168,6 +184,7 @@ export function http2Exchange(
   }
   /** Begins the answer; what ends it is there when it is asked for. */
   const respond = (fields: OutgoingHttpHeaders, trailers: (() => HeaderFields) | undefined, endStream: boolean) => {
+    stream.respond(fields, { waitForTrailers: trailers !== undefined, endStream })
     begun = true
     if (trailers === undefined) stream.once('finish', refuseRest)
     else {
@@ -177,7 +194,6 @@ export function http2Exchange(
         setImmediate(refuseRest)
       })
     }
-    stream.respond(fields, { waitForTrailers: trailers !== undefined, endStream })
   }
   return {
     httpVersion: '2',
@@ -192,11 +208,11 @@ export function http2Exchange(
     onHangUp: hangUp.listen,
     send({ status, headers, body, trailers }) {
       if (begun || stream.destroyed || stream.closed) return
-      completed = true
       const fields: Record<string, string | number> = { ':status': status, ...headers }
       if (trailers === undefined) setLength(fields, status, body)
       const isBare = trailers === undefined && (method === 'HEAD' || body === undefined || body.length === 0)
       respond(fields, trailers && (() => trailers), isBare)
+      completed = true
       if (!isBare) stream.end(body)
     },
     begin({ status, headers, hasTrailers }) {
@@ -211,6 +227,9 @@ export function http2Exchange(
           stream.end()
         },
       }
+    },
+    abandon() {
+      if (!completed && !stream.closed) stream.close(constants.NGHTTP2_INTERNAL_ERROR)
     },
   }
 }

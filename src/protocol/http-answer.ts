@@ -10,6 +10,8 @@ export interface Inbound {
   readonly exchange: Exchange
   readonly requestId: string
   readonly commonHeaders: HeaderFields
+  /** As commonHeaders, for gRPC, whose answers no cache keeps and no page reads. */
+  readonly grpcHeaders: HeaderFields
 }
 
 const compress = promisify(gzip)

@@ -86,18 +86,27 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
     else sendHttpError(inbound, error)
   }
 
+  /** Nothing may come out of here any more; what was begun and cannot be ended is broken off. */
+  function answerLast(inbound: Inbound, error: WaybillError): void {
+    try {
+      sendError(inbound, error)
+    } catch (err) {
+      logger.error({ requestId: inbound.requestId, err }, 'no answer could be sent')
+    }
+    inbound.exchange.abandon()
+  }
+
   return async (exchange) => {
     const startMs = performance.now()
     const requestId = requestIdOf(exchange)
-    const corsHeaders = options.cors.headersFor(headerOf(exchange.headers, 'origin'))
+    const grpcHeaders = { 'x-request-id': requestId, ...options.extraHeaders }
     const commonHeaders = {
-      'x-request-id': requestId,
+      ...grpcHeaders,
       'cache-control': 'private',
       vary: options.cors.vary,
-      ...corsHeaders,
-      ...options.extraHeaders,
+      ...options.cors.headersFor(headerOf(exchange.headers, 'origin')),
     }
-    const inbound: Inbound = { exchange, requestId, commonHeaders }
+    const inbound: Inbound = { exchange, requestId, commonHeaders, grpcHeaders }
     try {
       await answer(inbound)
     } catch (thrown) {
@@ -112,7 +121,7 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
         durationMs: Math.round((performance.now() - startMs) * 100) / 100,
       }
       logOutcome(logger, fields, error, 'request')
-      sendError(inbound, error)
+      answerLast(inbound, error)
     }
   }
 }

@@ -14,6 +14,7 @@ export function keepDeadline(maxCallMs: number): Interceptor {
     const limitMs = desc.methodKind === 'unary' ? maxCallMs : undefined
     return async (call) => {
       const timeoutMs = shorter(call.incoming.readTimeoutMs(), limitMs)
+      if (timeoutMs !== undefined && timeoutMs <= 0) throw waybillError('DEADLINE_EXCEEDED', { timeoutMs: 0 })
       const { ended, dispose } = watch(call, timeoutMs)
       try {
         const answer = await Promise.race([next(call), ended])

@@ -99,8 +99,9 @@ interface GrpcAnswer {
 }
 
 function sendGrpc(inbound: Inbound, form: GrpcForm, { headers: given, envelope, trailers }: GrpcAnswer): void {
-  const { exchange, commonHeaders } = inbound
-  const headers: HeaderFields = { ...commonHeaders, ...given, 'content-type': contentTypeOf(form) }
+  const { exchange } = inbound
+  const common = form.protocol === 'grpc' ? inbound.grpcHeaders : inbound.commonHeaders
+  const headers: HeaderFields = { ...common, ...given, 'content-type': contentTypeOf(form) }
   if (form.protocol === 'grpc') {
     // Without a message the trailers are the header.
     if (envelope === undefined) exchange.send({ status: 200, headers: { ...headers, ...trailers } })
