@@ -31,7 +31,8 @@ export declare type FeeLine = Message<"payments.v1.FeeLine"> & {
   stage: FeeLine_Stage;
 
   /**
-   * Who takes it, by the name used in a route's `provider`. Absent for gas, which no provider takes. Example: `"request-network"`.
+   * Who takes it, by the name used in a route's `provider`. Absent for gas, which no provider takes, and on payments whose chain does
+   * not tell. Example: `"request-network"`.
    *
    * @generated from field: optional string provider = 3;
    */

@@ -9,7 +9,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file payments/v1/options.proto.
  */
 export const file_payments_v1_options = /*@__PURE__*/
-  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MTpICg9jb21tYV9zZXBhcmF0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGPGMAyABKAhSDmNvbW1hU2VwYXJhdGVkYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MTpICg9jb21tYV9zZXBhcmF0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGPGMAyABKAhSDmNvbW1hU2VwYXJhdGVkQjcKE3dheWJpbGwucGF5bWVudHMudjFQAVoed2F5YmlsbC9wYXltZW50cy92MTtwYXltZW50c3YxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * In a query string of the JSON API, one value of this repeated field may hold several, separated by commas:

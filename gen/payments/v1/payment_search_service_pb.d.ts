@@ -149,7 +149,8 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
   paymentReference: string[];
 
   /**
-   * The merchant's own reference, exactly as stored. Never split at commas.
+   * The merchant's own reference, exactly as stored. Never split at commas. All of them together take at most 24,576 bytes, so that a
+   * cursor that carries them fits into a URL.
    *
    * @generated from field: repeated string reference = 16;
    */
@@ -178,7 +179,7 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
   sortOrder: SearchPaymentsRequest_SortOrder;
 
   /**
-   * The most payments on the page. Default and 0: 20. Above 100 it is 100.
+   * The most payments on the page, from 0 to 2147483647. Default and 0: 20. Above 100 it is 100.
    *
    * @generated from field: optional int32 limit = 20;
    */
