@@ -240,7 +240,7 @@ export const reasons = {
     kind: 'INVALID_INPUT',
     in: error,
     message: 'limit {value} is not a page size',
-    remedy: 'send a whole number from 0 to 100',
+    remedy: 'send a whole number from 0 to 2147483647; above 100 it counts as 100',
   },
   INVALID_REFERENCE: {
     kind: 'INVALID_INPUT',
@@ -474,20 +474,21 @@ export const reasons = {
   NO_CONVERSION_PROVIDER: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'the wallet has {have} {token}, but nothing here converts {invoiceCurrency} into it on {chain}',
-    remedy: 'configure a conversion proxy on {chain}, or invoice in {token}',
+    message:
+      'the wallet has {have} {token} on {chain}, but nothing here converts {invoiceCurrency} into {paymentToken} on {destinationChain}',
+    remedy: 'ask the payee for a request in {paymentToken}, or pay by a conversion made elsewhere',
   },
   NO_SWAP_PROVIDER: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'the wallet has {have} {token}, but nothing here swaps it into {paymentToken} on {chain}',
-    remedy: 'pay with {paymentToken}, or configure a swap provider',
+    message: 'the wallet has {have} {token}, but nothing here swaps it into {paymentToken} on {destinationChain}',
+    remedy: 'swap it elsewhere and pay with {paymentToken} on {destinationChain}',
   },
   NO_CROSSCHAIN_PROVIDER: {
     kind: 'NOTICE',
     in: unavailable,
     message: 'the wallet has {have} {token} on {chain}, but nothing here carries it to {destinationChain}',
-    remedy: 'pay on {destinationChain}, or configure a cross-chain provider',
+    remedy: 'carry it there elsewhere and pay with {paymentToken} on {destinationChain}',
   },
   NO_PAYMENT_CONTRACT: {
     kind: 'NOTICE',
@@ -557,14 +558,22 @@ export interface Explanation {
 
 const LONGEST_VALUE = 120
 
-/** Cuts a value that came from outside to what a message can show: no control characters, at most 120 characters. */
-export function printable(value: string | number): string {
+/** Cuts a value that came from outside to what a message can show: no control characters, and not long. */
+export function printable(value: string | number, longest = LONGEST_VALUE): string {
   const text = String(value).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}]/gu, '\uFFFD')
-  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text
+  return text.length > longest ? `${text.slice(0, longest)}…` : text
+}
+
+/** Parameters that hold our own words, not a caller's: lists of names, which are of use only when whole. */
+const ownWords: ReadonlySet<string> = new Set(['suggestion', 'known', 'expected', 'allow'])
+const LONGEST_OWN_WORDS = 2_000
+
+function shown(name: string, value: string | number): string {
+  return ownWords.has(name) ? printable(value, LONGEST_OWN_WORDS) : printable(value)
 }
 
 function fill(template: string, parameters: Readonly<Record<string, string | number>>): string {
-  return template.replace(/\{(\w+)\}/g, (_, name: string) => printable(parameters[name] ?? ''))
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => shown(name, parameters[name] ?? ''))
 }
 
 /**
@@ -636,7 +645,7 @@ export function waybillError<R extends Reason>(
 ): WaybillError {
   const metadata: Record<string, string> = {}
   for (const [name, value] of Object.entries(parameters as Record<string, string | number>)) {
-    metadata[name] = printable(value)
+    metadata[name] = shown(name, value)
   }
   return new WaybillError(reason, explainInOneLine(reason, parameters), metadata, options)
 }

@@ -113,7 +113,7 @@ describe('an answer', () => {
       token: 'USDT',
       reason: 'NO_SWAP_PROVIDER',
       message: 'the wallet has 77.5 USDT, but nothing here swaps it into USDC on ETHEREUM',
-      remedy: 'pay with USDC, or configure a swap provider',
+      remedy: 'swap it elsewhere and pay with USDC on ETHEREUM',
     })
     expect(entryOf(answer, 'BASE', 'DAI')?.message).toBe(
       'the wallet has 3 DAI on BASE, but nothing here carries it to ETHEREUM',
@@ -268,9 +268,9 @@ describe('a request in a fiat currency', () => {
     expect([answer.amount, answer.currency, answer.routes]).toEqual(['99.12345678', 'EUR', []])
     expect(entryOf(answer, 'ETHEREUM', 'USDC')).toMatchObject({
       reason: 'NO_CONVERSION_PROVIDER',
-      message: 'the wallet has 1000 USDC, but nothing here converts EUR into it on ETHEREUM',
+      message: 'the wallet has 1000 USDC on ETHEREUM, but nothing here converts EUR into USDC on ETHEREUM',
     })
-    expect(answer.unavailable.length).toBe(8)
+    expect(answer.unavailable.map(({ reason }) => reason)).toEqual(Array(8).fill('NO_CONVERSION_PROVIDER'))
   })
 })
 

@@ -16,28 +16,42 @@ function editDistance(a: string, b: string): number {
 
 const LONGEST_NAME = 64
 
+/** The most names that a list shows. */
+const MOST_NAMES = 40
+
 /**
- * The known name nearest to a mistyped one, case ignored.
+ * The known name nearest to a mistyped one, case ignored: one that begins with it or holds it (`from` → `fromDate`), else the one
+ * with the fewest characters to change.
  *
- * @returns undefined when none is near: more than a third of the longer name, at least 2, would have to change
+ * @returns undefined when none is near: more than a third of the longer name would have to change
  */
-function nearestName(mistyped: string, known: Iterable<string>): string | undefined {
+function nearestName(mistyped: string, known: readonly string[]): string | undefined {
   if (mistyped.length > LONGEST_NAME) return undefined
   const wanted = mistyped.toLowerCase()
+  return holderOf(wanted, known) ?? fewestChanges(wanted, known)
+}
+
+function holderOf(wanted: string, known: readonly string[]): string | undefined {
+  const begins = (name: string) => wanted.length >= 2 && name.toLowerCase().startsWith(wanted)
+  const holds = (name: string) => wanted.length >= 4 && name.toLowerCase().includes(wanted)
+  return known.find(begins) ?? known.find(holds)
+}
+
+function fewestChanges(wanted: string, known: readonly string[]): string | undefined {
   let best: { name: string; distance: number } | undefined
   for (const name of known) {
     const distance = editDistance(wanted, name.toLowerCase())
-    const most = Math.max(2, Math.floor(Math.max(wanted.length, name.length) / 3))
+    const most = Math.max(1, Math.floor(Math.max(wanted.length, name.length) / 3))
     if (distance <= most && (best === undefined || distance < best.distance)) best = { name, distance }
   }
   return best?.name
 }
 
-/** `did you mean "X"?`, or `use one of: …` where no name is near; at most 12 names. */
+/** `did you mean "X"?`, or `use one of: …` where no name is near; at most 40 names. */
 export function suggestName(mistyped: string, known: Iterable<string>): string {
   const names = [...known]
   const nearest = nearestName(mistyped, names)
   if (nearest !== undefined) return `did you mean "${nearest}"?`
-  const shown = names.slice(0, 12).join(', ')
-  return `use one of: ${shown}${names.length > 12 ? ', …' : ''}`
+  const shown = names.slice(0, MOST_NAMES).join(', ')
+  return `use one of: ${shown}${names.length > MOST_NAMES ? ', …' : ''}`
 }

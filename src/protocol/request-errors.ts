@@ -19,7 +19,11 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
   const suggestion = error.suggestion === undefined ? '' : `did you mean "${error.suggestion}"?`
   switch (error.kind) {
     case 'UNKNOWN_PARAMETER':
-      return waybillError('UNKNOWN_PARAMETER', { field, suggestion: suggestion || suggestParameter(input) }, options)
+      return waybillError(
+        'UNKNOWN_PARAMETER',
+        { field, suggestion: suggestion || suggestParameter(field, input) },
+        options,
+      )
     case 'NOT_MAPPABLE':
       return waybillError('UNKNOWN_PARAMETER', { field, suggestion: suggestion || problemOf(error) }, options)
     case 'BODY_FIELD_OVERRIDDEN':
@@ -98,11 +102,9 @@ function whereOf({ message }: TranscodingError): string {
   return message.includes('body') ? 'the body' : 'the URL'
 }
 
-function suggestParameter(input: DescMessage | undefined): string {
-  const names = input?.fields.map((field) => field.jsonName) ?? []
-  return names.length === 0
-    ? 'remove it'
-    : `use one of: ${names.slice(0, 12).join(', ')}${names.length > 12 ? ', …' : ''}`
+function suggestParameter(field: string, input: DescMessage | undefined): string {
+  const names = input?.fields.map(({ jsonName }) => jsonName) ?? []
+  return names.length === 0 ? 'remove it' : suggestName(field, names)
 }
 
 /** Follows a path such as `items[2].unit_price`, by proto or JSON names. */

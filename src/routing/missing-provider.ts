@@ -1,6 +1,6 @@
 import { formatAmount } from '../domain/decimal.ts'
 import { type Explanation, explain } from '../errors.ts'
-import type { Candidate } from './candidates.ts'
+import { type Candidate, isFiatRequest } from './candidates.ts'
 import type { ChainState } from './chain-reader.ts'
 import type { Payment } from './payment.ts'
 import type { Plan } from './providers/provider.ts'
@@ -16,16 +16,21 @@ export function planWithoutProvider(candidate: Candidate, payment: Payment): Pla
 
 function explainMissingProvider(candidate: Candidate, payment: Payment, state: ChainState): Explanation {
   const { kind, source, destination } = candidate
+  const { request } = payment
   const have = formatAmount(state.balanceOf(source) ?? 0n, source.decimals)
   const wallet = { have, token: source.symbol, chain: source.chain }
+  const target = { paymentToken: destination.symbol, destinationChain: destination.chain }
+  // Whatever the wallet pays with, the last step would be a conversion.
+  if (isFiatRequest(request)) {
+    return explain('NO_CONVERSION_PROVIDER', { ...wallet, ...target, invoiceCurrency: request.invoiceCurrency })
+  }
   switch (kind) {
     case 'DIRECT':
-      return explain('NO_PAYMENT_CONTRACT', wallet)
     case 'CONVERSION':
-      return explain('NO_CONVERSION_PROVIDER', { ...wallet, invoiceCurrency: payment.request.invoiceCurrency })
+      return explain('NO_PAYMENT_CONTRACT', wallet)
     case 'SWAP':
-      return explain('NO_SWAP_PROVIDER', { ...wallet, paymentToken: destination.symbol })
+      return explain('NO_SWAP_PROVIDER', { ...wallet, ...target })
     case 'CROSSCHAIN':
-      return explain('NO_CROSSCHAIN_PROVIDER', { ...wallet, destinationChain: destination.chain })
+      return explain('NO_CROSSCHAIN_PROVIDER', { ...wallet, ...target })
   }
 }
