@@ -14,8 +14,11 @@ export interface PaymentsCalls {
   readonly requests: Requests
 }
 
-/** Fields of `payments.v1` that move with every block without the resource having changed. */
-export const VOLATILE_FIELDS = ['confirmations', 'asOf'] as const
+/**
+ * Fields of `payments.v1` that move with every block without the resource having changed. Not `asOf`: an answer that is empty
+ * until a block says more when that block has been looked at.
+ */
+export const VOLATILE_FIELDS = ['confirmations'] as const
 
 /** The services of `payments.v1`, with the scope that each method asks of a key. */
 export function createPaymentsServices({ findRoutes, payments, requests }: PaymentsCalls): readonly ServedService[] {
