@@ -107,6 +107,22 @@ describe('createPaymentRequest', () => {
     expect(await database.knex('reference_topics').where({ topic }).pluck('account_id')).toEqual([acme.id])
   })
 
+  it('leaves topics of what it stores alone, to be looked for once', async () => {
+    const topicsOf = (table: string) => database.knex(table).where({ account_id: account.id }).pluck('topic')
+    const account = await createApiKeyRepository(database.knex).ensureAccount('topics')
+    const { request } = await requests.create(account, { ...TERMS, refundAddress: formatAddress(addressOf(70)) })
+    const known = await topicsOf('reference_topics')
+    expect(known).toHaveLength(2)
+    expect(await topicsOf('pending_replays')).toEqual(known)
+    await database.knex('pending_replays').where({ account_id: account.id }).delete()
+    const again = { ...TERMS, requestId: request.requestId }
+    await requests.create(account, { ...again, refundAddress: formatAddress(addressOf(70)) })
+    expect((await errorOf(requests.create(account, again))).reason).toBe('REQUEST_TERMS_DIFFER')
+    await requests.storeAll(account, [{ terms: again, createdAt: new Date() }])
+    expect(await topicsOf('reference_topics')).toEqual(known)
+    expect(await topicsOf('pending_replays')).toEqual([])
+  })
+
   it('computes the reference that other software computes for the same terms', async () => {
     const requestId = '01e273ecc29d4b526df3a0f1f05ffc59372af8752c2b678096e49ac270416a7cdb'
     const salt = 'ea3bc7caf64110ca'

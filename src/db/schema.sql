@@ -116,6 +116,12 @@ CREATE INDEX payments_status ON payments USING btree (account_id, status, "times
 CREATE INDEX payments_timestamp ON payments USING btree (account_id, "timestamp", id);
 CREATE INDEX payments_usd ON payments USING btree (account_id, amount_in_usd, id);
 
+create table pending_replays (
+  topic bytea not null,
+  account_id integer not null,
+  constraint pending_replays_pkey PRIMARY KEY (topic, account_id)
+);
+
 create table reference_topics (
   topic bytea not null,
   account_id integer not null,

@@ -196,15 +196,23 @@ export function createRequestRepository(knex: Knex): RequestRepository {
   }
 }
 
+/**
+ * Only what is new gets topics: of a request that is stored already the terms may bring another salt, whose topics nobody uses. What
+ * was paid under them earlier is still to be attached, which the same transaction notes.
+ */
 async function insertRequests(trx: Knex, account: Account, requests: readonly PaymentRequest[]): Promise<void> {
   const rows = requests.map((request) => ({ account_id: account.id, ...toRow(request), ...topicsOf(request) }))
-  // The directory first: whoever sees the request can rely on its topics being found.
-  const topics = rows.flatMap(({ topic, refund_topic }) => (refund_topic === null ? [topic] : [topic, refund_topic]))
-  await trx('reference_topics')
-    .insert(topics.map((topic) => ({ topic, account_id: account.id })))
-    .onConflict(['topic', 'account_id'])
+  const stored: Pick<(typeof rows)[number], 'topic' | 'refund_topic'>[] = await trx('requests')
+    .insert(rows)
+    .onConflict(['account_id', 'request_id'])
     .ignore()
-  await trx('requests').insert(rows).onConflict(['account_id', 'request_id']).ignore()
+    .returning(['topic', 'refund_topic'])
+  const topics = stored.flatMap(({ topic, refund_topic }) => (refund_topic === null ? [topic] : [topic, refund_topic]))
+  if (topics.length === 0) return
+  const known = topics.map((topic) => ({ topic, account_id: account.id }))
+  for (const directory of ['reference_topics', 'pending_replays']) {
+    await trx(directory).insert(known).onConflict(['topic', 'account_id']).ignore()
+  }
 }
 
 function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic: Buffer | null } {

@@ -41,6 +41,11 @@ const statements = [
     account_id integer not null,
     primary key (topic, account_id)
   )`,
+  `create table pending_replays (
+    topic bytea not null,
+    account_id integer not null,
+    primary key (topic, account_id)
+  )`,
   `create table chain_state (
     chain_id text collate "C" primary key,
     network text collate "C" not null,
