@@ -1,11 +1,11 @@
 import type { Knex } from 'knex'
 import type { Config } from '../config.ts'
+import { checkDatabase } from '../db/check-database.ts'
 import { startEmbeddedServer } from '../db/embedded-server.ts'
 import { createDatabase } from '../db/knex.ts'
 import { dropLeases } from '../db/leases-repository.ts'
 import { migrate } from '../db/migrate.ts'
 import type { Logger } from '../domain/logger.ts'
-import { checkDatabase } from './check-database.ts'
 import type { CommandContext } from './command.ts'
 
 /** The database of a service. */

@@ -1,0 +1,151 @@
+import type { Knex } from 'knex'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { forgetChain } from '../src/db/forget-chain.ts'
+import { dropLeases } from '../src/db/leases-repository.ts'
+import type { Account } from '../src/domain/account.ts'
+import { paymentReferenceOf } from '../src/domain/payment-reference.ts'
+import type { PaymentRequest } from '../src/domain/payment-request.ts'
+import { startTestChain, type TestChain } from './support/chain.ts'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from './support/detection.ts'
+
+/** Every table that holds something of a chain. */
+const TABLES = [
+  'payments',
+  'refunds',
+  'requests',
+  'reference_topics',
+  'unmatched_events',
+  'chain_blocks',
+  'chain_state',
+] as const
+
+type Rows = Record<(typeof TABLES)[number], { id?: string; network?: string; chain_id?: string; imported?: boolean }[]>
+
+const forgotten = { name: 'POLYGON', chainId: 'eip155:31432' }
+
+let chains: { BASE: TestChain; POLYGON: TestChain }
+let database: TestDatabase
+let knex: Knex
+let account: Account
+let polygonRequest: PaymentRequest
+let before: Rows
+
+beforeAll(async () => {
+  const [base, polygon] = await Promise.all([
+    startTestChain({ chainId: 31_431 }),
+    startTestChain({ chainId: 31_432, addressSeed: 1 }),
+  ])
+  chains = { BASE: base, POLYGON: polygon }
+  database = await createTestDatabase()
+  knex = database.knex
+  account = await addAccount(knex, 'shop')
+  for (const network of ['BASE', 'POLYGON'] as const) {
+    const request = await payAndRefund(network)
+    if (network === 'POLYGON') polygonRequest = request
+    await payNobody(network)
+  }
+  await detect(knex, [configOf(base, 'BASE'), configOf(polygon, 'POLYGON')]).scanOnce()
+  await importPayment()
+  before = await readAll()
+})
+afterAll(async () => {
+  await Promise.all([chains?.BASE.stop(), chains?.POLYGON.stop(), database?.drop()])
+})
+
+/** A request that is paid and returned in part. */
+async function payAndRefund(network: 'BASE' | 'POLYGON'): Promise<PaymentRequest> {
+  const chain = chains[network]
+  const [payer, payee, refunds] = chain.wallets
+  const terms = { payee: canonical(payee), refundAddress: canonical(refunds), network }
+  const request = await storeRequest(knex, account, makeRequest(terms))
+  await chain.fund(chain.tokens.USDC, payer, 100_000000n)
+  await pay(chain, payer, payee, request.paymentReference)
+  await pay(chain, payee, refunds, paymentReferenceOf(request.requestId, request.salt, canonical(refunds)))
+  return request
+}
+
+/** A payment under a reference that nobody knows. */
+async function payNobody(network: 'BASE' | 'POLYGON'): Promise<void> {
+  const chain = chains[network]
+  const [, , , payer, payee] = chain.wallets
+  await chain.fund(chain.tokens.USDC, payer, 100_000000n)
+  await pay(chain, payer, payee, '0x00000000000000ff')
+}
+
+function pay(chain: TestChain, payer: `0x${string}`, to: `0x${string}`, paymentReference: `0x${string}`) {
+  const token = chain.tokens.USDC.address
+  return chain.pay(payer, { kind: 'ERC20', token, to, amount: 40_000000n, paymentReference })
+}
+
+/** A payment that came from elsewhere: no chain of this place can bring it back. */
+async function importPayment(): Promise<void> {
+  await knex('payments').insert({
+    account_id: account.id,
+    id: crypto.randomUUID(),
+    imported: true,
+    final: true,
+    status: 3,
+    timestamp: new Date(),
+    updated_at: new Date(),
+    network: 'POLYGON',
+    currency: 'USDC-POLYGON',
+    currency_symbol: 'USDC',
+    amount: '5',
+  })
+}
+
+async function readAll(): Promise<Rows> {
+  const tables = TABLES.map(async (table) => [table, await knex(table)])
+  return Object.fromEntries(await Promise.all(tables))
+}
+
+describe('forgetting a chain', () => {
+  let rows: number
+  let after: Rows
+
+  beforeAll(async () => {
+    rows = await forgetChain(knex, forgotten)
+    after = await readAll()
+  })
+
+  it('drops what was detected there, and its requests', () => {
+    // A payment, its refund, their request.
+    expect(rows).toBe(3)
+    const counts = (all: Rows) => TABLES.map((table) => [table, all[table].length])
+    expect(counts(before)).toEqual([
+      ['payments', 3],
+      ['refunds', 2],
+      ['requests', 2],
+      ['reference_topics', 4],
+      ['unmatched_events', 2],
+      ['chain_blocks', before.chain_blocks.length],
+      ['chain_state', 2],
+    ])
+    expect(counts(after)).toEqual([
+      ['payments', 2],
+      ['refunds', 1],
+      ['requests', 1],
+      ['reference_topics', 2],
+      ['unmatched_events', 1],
+      ['chain_blocks', before.chain_blocks.filter((row) => row.chain_id !== forgotten.chainId).length],
+      ['chain_state', 1],
+    ])
+  })
+
+  it('leaves other chains and imported payments as they were', () => {
+    const others = (row: Rows['payments'][number]) =>
+      row.imported === true || (row.network !== forgotten.name && row.chain_id !== forgotten.chainId)
+    const whole = TABLES.filter((table) => table !== 'reference_topics')
+    expect(whole.map((table) => after[table])).toEqual(whole.map((table) => before[table].filter(others)))
+  })
+
+  it('is made good by storing the request and looking again', async () => {
+    await storeRequest(knex, account, polygonRequest)
+    await dropLeases(knex)
+    await detect(knex, [configOf(chains.POLYGON, 'POLYGON')]).scanOnce()
+    const detected = before.payments.find((row) => row.network === 'POLYGON' && row.imported === false)
+    expect((await paymentsOf(knex, account, polygonRequest)).map(({ id }) => id)).toEqual([detected?.id])
+    expect(await knex('refunds')).toHaveLength(before.refunds.length)
+  })
+})
