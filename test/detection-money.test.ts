@@ -106,3 +106,52 @@ describe('money that the payee sends under a request’s reference', () => {
     expect(await unmatchedOf(knex, account.id)).toEqual(reasons)
   })
 })
+
+describe('an import that is seen on chain', () => {
+  const stateOf = async (account: Account, request: PaymentRequest) =>
+    (await paymentsOf(knex, account, request)).map(({ id, status, final, block_number }) => [
+      id,
+      status,
+      final,
+      block_number === null ? undefined : Number(block_number),
+    ])
+
+  async function payAndImport(terms: Record<string, unknown> = {}) {
+    const account = await newAccount()
+    const [payer, payee] = chain.wallets
+    const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
+    const txHash = await send(request, payer, canonical(payee), 100)
+    const id = await importPayment(account, request, { tx_hash: hexToBytes(txHash), event_index: 0, ...terms })
+    return { account, request, txHash, id }
+  }
+
+  it('is final by its block, whatever it said, and keeps its id through a reorg', async () => {
+    const { account, request, txHash, id } = await payAndImport()
+    expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, undefined]])
+    await look()
+    const block = Number((await chain.receipt(txHash))?.blockNumber)
+    expect(await stateOf(account, request)).toEqual([[id, 'PENDING', false, block]])
+    await chain.reorg(1)
+    await look()
+    expect(await stateOf(account, request)).toEqual([[id, 'PENDING', false, undefined]])
+  })
+
+  it('is the same payment when the reorg mines it again', async () => {
+    const { account, request, txHash, id } = await payAndImport({ status: 1, final: false })
+    await look()
+    await chain.reorg(1, [{ hash: txHash, offset: 0 }])
+    await look(5)
+    const block = Number((await chain.receipt(txHash))?.blockNumber)
+    expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, block]])
+  })
+
+  it('is PENDING after a restart from below it, until it is seen again', async () => {
+    const { account, request, txHash, id } = await payAndImport()
+    await look(5)
+    const block = Number((await chain.receipt(txHash))?.blockNumber)
+    await detection.restartFrom('BASE', block - 1)
+    expect(await stateOf(account, request)).toEqual([[id, 'PENDING', false, undefined]])
+    await look()
+    expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, block]])
+  })
+})

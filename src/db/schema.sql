@@ -70,6 +70,7 @@ create table payments (
   type smallint,
   final boolean not null,
   imported boolean not null,
+  detected boolean not null default false,
   event_index integer,
   block_number bigint,
   confirmations integer,

@@ -17,7 +17,7 @@ export interface AccountChange {
   readonly headBlock: number
   /** What is above, and not final, was reorged out. */
   readonly removeAbove?: number
-  /** What is above goes even where it is final; imports stay. */
+  /** What is above goes even where it is final. */
   readonly removeFinal?: boolean
   readonly now: Date
 }
@@ -108,17 +108,24 @@ async function lockRequests(trx: Knex, accountId: number, requestIds: readonly s
   return rows
 }
 
-/** @returns the refunds that are gone, of which payments may hold entries */
+/**
+ * Takes out what stands in blocks that are gone. An import keeps its row and id: it was told of before it was seen, and is PENDING
+ * until it is seen again.
+ *
+ * @returns the refunds that are gone, of which payments may hold entries
+ */
 async function removeReorged(trx: Knex, { chainId }: WrittenChain, change: AccountChange) {
-  const { accountId, removeAbove, removeFinal } = change
+  const { accountId, removeAbove, now } = change
   if (removeAbove === undefined) return []
   const ofChain = { account_id: accountId, chain_id: chainId }
-  await isAbove(trx('payments').where(ofChain), change, removeAbove)
-    .where((which) => {
-      void which.where({ imported: false })
-      if (removeFinal !== true) void which.orWhereNotNull('request_id')
-    })
-    .delete()
+  await isAbove(trx('payments').where({ ...ofChain, imported: false }), change, removeAbove).delete()
+  await isAbove(trx('payments').where({ ...ofChain, imported: true, detected: true }), change, removeAbove).update({
+    detected: false,
+    final: false,
+    block_number: null,
+    confirmations: null,
+    updated_at: now,
+  })
   const rows: { tx_hash: Buffer; event_index: number }[] = await isAbove(
     trx('refunds').where(ofChain),
     change,
@@ -163,15 +170,16 @@ function addPayments(
     const facts = factsOf(payment, chain)
     const id = idOfEvent.get(eventKeyOf(facts)) ?? payment.id
     const known = rows.get(id)
-    rows.set(id, known === undefined ? newRow(accountId, id, facts, now) : mergeFacts(revive(known), facts))
+    rows.set(id, known === undefined ? newRow(accountId, id, facts, now) : mergeFacts(settleByChain(known), facts))
     idOfEvent.set(eventKeyOf(facts), id)
   }
   return [...rows.values()]
 }
 
-/** What an import called failed was made after all. */
-function revive(row: PaymentRow): PaymentRow {
-  return row.status === rankOfStatus('FAILED') ? { ...row, status: rankOfStatus('PENDING') } : row
+/** Once an import is seen on chain, its block decides whether it is final; and what it called failed was made after all. */
+function settleByChain(row: PaymentRow): PaymentRow {
+  const revived = row.status === rankOfStatus('FAILED') ? { ...row, status: rankOfStatus('PENDING') } : row
+  return row.detected ? revived : { ...revived, detected: true, final: false, confirmations: null }
 }
 
 function newRow(accountId: number, id: string, facts: ReturnType<typeof factsOf>, now: Date): PaymentRow {
@@ -182,6 +190,7 @@ function newRow(accountId: number, id: string, facts: ReturnType<typeof factsOf>
     status: rankOfStatus('PENDING'),
     final: false,
     imported: false,
+    detected: true,
     confirmations: null,
     updated_at: now,
     refunded_amount: '0',

@@ -19,6 +19,8 @@ export interface PaymentRow {
   readonly type: number | null
   readonly final: boolean
   readonly imported: boolean
+  /** Whether it was seen on chain, in `block_number`; an import may say of itself what it likes. */
+  readonly detected: boolean
   readonly event_index: number | null
   readonly block_number: bigint | null
   readonly confirmations: number | null
@@ -66,6 +68,7 @@ export type PaymentFacts = Omit<
   | 'status'
   | 'final'
   | 'imported'
+  | 'detected'
   | 'confirmations'
   | 'updated_at'
   | 'refunded_amount'

@@ -162,7 +162,8 @@ function openShare(ledger: Ledger, payment: LedgerPayment, expected: bigint, cou
   const kept = importedRefunds(ledger, payment)
   const returned = sum(kept.map((refund) => units(refund.amount)))
   const room = aboveZero(amount - surplus - returned)
-  return { payment, surplus, room, refunds: kept, isLaidOn: false, isReturned: false }
+  const isReturned = kept.length > 0 && returned >= amount
+  return { payment, surplus, room, refunds: kept, isLaidOn: false, isReturned }
 }
 
 /** What an import said was returned, without what is known from the chain and laid anew. */

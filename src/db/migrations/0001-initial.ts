@@ -55,8 +55,18 @@ const statements = [
     scanned_time timestamptz(0) not null,
     head_block bigint not null,
     final_block bigint not null,
+    has_finalized_tag boolean not null default false,
     alarm text,
     updated_at timestamptz(3) not null
+  )`,
+  // filled_block to fill_until: what is still to be read of a contract that was added when the chain was past its first block
+  `create table chain_contracts (
+    chain_id text collate "C" not null,
+    address bytea not null,
+    from_block bigint not null,
+    filled_block bigint not null,
+    fill_until bigint not null,
+    primary key (chain_id, address)
   )`,
   `create table chain_blocks (
     chain_id text collate "C" not null,
@@ -117,6 +127,7 @@ const statements = [
     type smallint,
     final boolean not null,
     imported boolean not null,
+    detected boolean not null default false,
     event_index integer,
     block_number bigint,
     confirmations integer,
