@@ -3,9 +3,11 @@ import type { Knex } from 'knex'
 import type { Hex } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Detection } from '../src/detection/detection.ts'
+import { createDetectionRepository } from '../src/detection/detection-repository.ts'
 import type { Account } from '../src/domain/account.ts'
 import { type Address, addressToBytes } from '../src/domain/address.ts'
 import { hexToBytes } from '../src/domain/hex.ts'
+import { paymentReferenceOf, topicOfReference } from '../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
@@ -104,6 +106,27 @@ describe('money that the payee sends under a request’s reference', () => {
     await look(5)
     expect((await paymentsOf(knex, account, request)).map(({ status }) => status)).toEqual(statuses)
     expect(await unmatchedOf(knex, account.id)).toEqual(reasons)
+  })
+})
+
+describe('what is to be looked at again when a request is stored', () => {
+  it('is what others have seen of its topics, and nothing that was read for the account already', async () => {
+    const [payer, payee, refundAddress] = chain.wallets
+    const terms = makeRequest({ payee: canonical(payee), network: 'BASE', refundAddress: canonical(refundAddress) })
+    const refundReference = paymentReferenceOf(terms.requestId, terms.salt, canonical(refundAddress))
+    const account = await newAccount()
+    await storeRequest(knex, account, terms)
+    const hashes = [
+      await send(terms, payer, canonical(payee), 100),
+      await send(terms, payer, canonical(refundAddress), 7),
+      await send({ ...terms, paymentReference: refundReference }, payee, canonical(refundAddress), 100),
+    ]
+    await look()
+    const { transactionsOfTopics } = createDetectionRepository(knex)
+    const topics = [terms.paymentReference, refundReference].map(topicOfReference)
+    const seenBy = async ({ id }: Account) => (await transactionsOfTopics(id, topics)).map(({ txHash }) => txHash)
+    expect(await seenBy(account)).toEqual([])
+    expect((await seenBy(await newAccount())).toSorted()).toEqual(hashes.toSorted())
   })
 })
 

@@ -36,8 +36,11 @@ export interface DetectionRepository {
   chain(chainId: string): Promise<StoredChain | undefined>
   /** The chain's stored blocks, lowest first. */
   blocks(chainId: string): Promise<StoredBlock[]>
-  /** Transactions in which events with one of the topics were seen, in the order of their blocks. */
-  transactionsOfTopics(topics: readonly Hex[]): Promise<SeenTransaction[]>
+  /**
+   * Transactions in which events with one of the topics were seen and may be new to the account, in the order of their blocks:
+   * without those that were read for it already.
+   */
+  transactionsOfTopics(accountId: number, topics: readonly Hex[]): Promise<SeenTransaction[]>
   /** Topics that were nobody's when their events were seen, and are somebody's now. */
   claimedTopics(chainId: string): Promise<Hex[]>
 }
@@ -123,7 +126,8 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
         .orderBy('number')
       return rows.map(({ number, hash }) => ({ number: Number(number), hash: bytesToHex(hash) }))
     },
-    transactionsOfTopics: (topics) => findTransactions(knex, topics, accountsOfTopics),
+    transactionsOfTopics: async (accountId, topics) =>
+      findTransactions(knex, { accountId, topics, directory: await accountsOfTopics(topics) }),
     async claimedTopics(chainId) {
       const rows = await knex('unmatched_events')
         .distinct<{ topic: Buffer }[]>('topic')
@@ -133,17 +137,25 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
   }
 }
 
-/** Those that were not matched, and those that were matched for accounts which knew the topic before. */
+interface WantedTopics {
+  readonly accountId: number
+  readonly topics: readonly Hex[]
+  /** Which accounts know each. */
+  readonly directory: ReadonlyMap<Hex, readonly number[]>
+}
+
+/**
+ * Those that were not matched, and those that were matched for accounts which knew the topic before. What the account imported
+ * may not have been seen for it yet; everything else of its own has.
+ */
 async function findTransactions(
   knex: Knex,
-  topics: readonly Hex[],
-  accountsOfTopics: DetectionRepository['accountsOfTopics'],
+  { accountId, topics, directory }: WantedTopics,
 ): Promise<SeenTransaction[]> {
   type Row = { chain_id: string; tx_hash: Buffer; block_number: bigint }
-  const directory = await accountsOfTopics(topics)
   const unmatched = await knex.raw<{ rows: Row[] }>(
-    'select chain_id, tx_hash, block_number from unmatched_events where topic = any(?)',
-    [topics.map(hexToBytes)],
+    'select chain_id, tx_hash, block_number from unmatched_events where topic = any(?) and account_id <> ?',
+    [topics.map(hexToBytes), accountId],
   )
   const found = [...unmatched.rows]
   for (const account of new Set([...directory.values()].flat())) {
@@ -154,12 +166,13 @@ async function findTransactions(
        where r.account_id = :account and p.account_id = :account
          and (r.topic = any(:bytes) or r.refund_topic = any(:bytes))
          and p.chain_id is not null and p.tx_hash is not null and p.block_number is not null
+         and (p.account_id <> :asking or not p.detected)
        union
        select f.chain_id, f.tx_hash, f.block_number from requests r
        join refunds f on f.account_id = r.account_id and f.request_id = r.request_id
-       where r.account_id = :account and f.account_id = :account
+       where r.account_id = :account and f.account_id = :account and f.account_id <> :asking
          and (r.topic = any(:bytes) or r.refund_topic = any(:bytes))`,
-      { account, bytes },
+      { account, asking: accountId, bytes },
     )
     found.push(...known.rows)
   }

@@ -32,7 +32,7 @@ export async function replayTopics(
   { accountId, topics }: { readonly accountId: number; readonly topics: readonly Hex[] },
   signal?: AbortSignal,
 ): Promise<void> {
-  const seen = Map.groupBy(await repository.transactionsOfTopics(topics), ({ chainId }) => chainId)
+  const seen = Map.groupBy(await repository.transactionsOfTopics(accountId, topics), ({ chainId }) => chainId)
   for (const [chainId, transactions] of seen) {
     const chain = chainOf.get(chainId)
     if (chain === undefined) continue
