@@ -117,6 +117,11 @@ describe('findViolations', () => {
     ['protocol importing gen', 'src/protocol/handlers/a.ts', "import { X } from '../../../gen/payments/v1/x_pb.js'"],
     ['a test importing gen', 'src/transcoding/a.test.ts', "import { X } from '../../gen/payments/v1/x_pb.js'"],
     [
+      'test data importing a test helper',
+      'src/transcoding/testdata/a.ts',
+      "import { x } from '../../../test/support/x.ts'",
+    ],
+    [
       'app importing everything',
       'src/app.ts',
       "import { x } from './search/x.ts'\nimport { y } from './protocol/y.ts'",

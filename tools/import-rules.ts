@@ -70,7 +70,7 @@ type Import = { path: string; from: string; rule: RoomRule | 'sees all'; specifi
 
 function whyForbidden({ path, from, rule, specifier, typeOnly }: Import): string | undefined {
   if (!specifier.startsWith('.')) return undefined
-  const isTest = path.endsWith('.test.ts')
+  const isTest = path.endsWith('.test.ts') || path.includes('/testdata/')
   const target = posix.join(posix.dirname(path), specifier)
   if (target.startsWith('gen/')) {
     const may = rule === 'sees all' ? !blindToGenerated.includes(from) : rule.mayGenerated === true

@@ -5,7 +5,7 @@ import { type Command, type CommandContext, helpOf, helpOfAll, parseWords, Usage
 /** Exit codes: 0 good, 1 failed in part or whole, 2 wrong usage or configuration. */
 export const EXIT_GOOD = 0
 export const EXIT_FAILED = 1
-export const EXIT_USAGE = 2
+const EXIT_USAGE = 2
 
 /**
  * Runs the command that the words name.
