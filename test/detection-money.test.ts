@@ -13,6 +13,7 @@ import { startTestChain, type TestChain } from './support/chain.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import {
   addAccount,
+  balanceOf,
   canonical,
   configOf,
   detect,
@@ -109,6 +110,30 @@ describe('money that the payee sends under a request’s reference', () => {
   })
 })
 
+describe('what was paid too much', () => {
+  it('is less by refunds that came after it, not by what went out before', async () => {
+    const [payer, payee, refundAddress] = chain.wallets
+    const terms = makeRequest({ payee: canonical(payee), network: 'BASE', refundAddress: canonical(refundAddress) })
+    const reference = paymentReferenceOf(terms.requestId, terms.salt, canonical(refundAddress))
+    const account = await newAccount()
+    await storeRequest(knex, account, terms)
+    const giveBack = (dollars: number) =>
+      send({ ...terms, paymentReference: reference }, payee, canonical(refundAddress), dollars)
+    const overpaid = async () => (await balanceOf(knex, account, terms)).overpaidAmount
+    await giveBack(30)
+    await look()
+    await send(terms, payer, canonical(payee), 150)
+    await look()
+    expect(await overpaid()).toBe('50')
+    await giveBack(20)
+    await look()
+    expect(await overpaid()).toBe('30')
+    await chain.reorg(1)
+    await look()
+    expect(await overpaid()).toBe('50')
+  })
+})
+
 describe('what is to be looked at again when a request is stored', () => {
   it('is what others have seen of its topics, and nothing that was read for the account already', async () => {
     const [payer, payee, refundAddress] = chain.wallets
@@ -122,9 +147,10 @@ describe('what is to be looked at again when a request is stored', () => {
       await send({ ...terms, paymentReference: refundReference }, payee, canonical(refundAddress), 100),
     ]
     await look()
-    const { transactionsOfTopics } = createDetectionRepository(knex)
+    const repository = createDetectionRepository(knex)
     const topics = [terms.paymentReference, refundReference].map(topicOfReference)
-    const seenBy = async ({ id }: Account) => (await transactionsOfTopics(id, topics)).map(({ txHash }) => txHash)
+    const seenBy = async ({ id }: Account) =>
+      (await repository.transactionsOfTopics(id, topics)).map(({ txHash }) => txHash)
     expect(await seenBy(account)).toEqual([])
     expect((await seenBy(await newAccount())).toSorted()).toEqual(hashes.toSorted())
   })

@@ -295,6 +295,19 @@ describe('getPaymentRequest', () => {
     })
   })
 
+  it('binds the account to the requests and to their payments, so that one shard answers', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    const seen: { sql: string; bindings: readonly unknown[] }[] = []
+    const note = (query: (typeof seen)[number]) => void (query.sql.includes('final_sum') && seen.push(query))
+    database.knex.on('query', note)
+    await requests.get(acme, request.paymentReference)
+    database.knex.off('query', note)
+    const reference = hexToBytes(request.paymentReference)
+    expect(seen.map(({ bindings }) => bindings)).toEqual([[acme.id, acme.id, reference, 1]])
+    expect(seen[0]?.sql).toContain('p.account_id = $1 and p.request_id = r.request_id')
+    expect(seen[0]?.sql).not.toMatch(/account_id = r\.account_id/)
+  })
+
   it('is REFUNDED when all counted payments were fully returned', async () => {
     const { request } = await requests.create(acme, TERMS)
     await insertPayment(acme, request.requestId, { amount: '150.5', final: true, status: 4 })

@@ -33,6 +33,15 @@ create table chain_blocks (
   constraint chain_blocks_pkey PRIMARY KEY (chain_id, number)
 );
 
+create table chain_contracts (
+  chain_id text collate "C" not null,
+  address bytea not null,
+  from_block bigint not null,
+  filled_block bigint not null,
+  fill_until bigint not null,
+  constraint chain_contracts_pkey PRIMARY KEY (chain_id, address)
+);
+
 create table chain_state (
   chain_id text collate "C" not null,
   network text collate "C" not null,
@@ -42,6 +51,7 @@ create table chain_state (
   scanned_time timestamp(0) with time zone not null,
   head_block bigint not null,
   final_block bigint not null,
+  has_finalized_tag boolean not null default false,
   alarm text,
   updated_at timestamp(3) with time zone not null,
   constraint chain_state_pkey PRIMARY KEY (chain_id)
@@ -160,6 +170,7 @@ create table requests (
   reference text collate "C",
   refund_address bytea,
   refund_topic bytea,
+  surplus_returned numeric not null default 0,
   created_at timestamp(3) with time zone not null,
   constraint requests_pkey PRIMARY KEY (account_id, request_id),
   constraint requests_account_id_topic_payee_key UNIQUE (account_id, topic, payee)

@@ -4,7 +4,15 @@ import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
 import type { DetectedPayment, DetectedRefund } from './detected.ts'
 import { canonicalAmount } from './detection-repository.ts'
 import { eventKeyOf, factsOf, mergeFacts, type PaymentRow, toInsert, type WrittenChain } from './payment-rows.ts'
-import { type LedgerPayment, type LedgerRefund, settle } from './settle.ts'
+import { addRefunds, finaliseRefunds, loadRefunds, type RefundRow, saveRefunds } from './refund-repository.ts'
+import {
+  type Ledger,
+  type LedgerPayment,
+  type LedgerRefund,
+  returnedSurplus,
+  type SettledState,
+  settle,
+} from './settle.ts'
 
 /** What happens to one account's payments and refunds in one transaction. */
 export interface AccountChange {
@@ -22,25 +30,11 @@ export interface AccountChange {
   readonly now: Date
 }
 
-/** A row of `refunds`, as the database gives it. */
-interface RefundRow {
-  readonly account_id: number
-  readonly tx_hash: Buffer
-  readonly event_index: number
-  readonly network: string
-  readonly chain_id: string
-  readonly request_id: Buffer
-  readonly block_number: bigint
-  readonly timestamp: Date
-  readonly final: boolean
-  readonly amount: string
-  readonly currency: string
-}
-
 interface RequestRow {
   readonly request_id: Buffer
   readonly amount: string
   readonly invoice_currency: string
+  readonly surplus_returned: string
 }
 
 /** Rows in one statement; a statement has at most 65,535 parameters. */
@@ -63,8 +57,15 @@ export async function applyAccountChange(
   const stored = await loadPayments(trx, change, requestIds)
   const storedRefunds = await loadRefunds(trx, change.accountId, requestIds)
   const payments = finalise(addPayments(stored, chain, change), chain, change)
-  const refunds = finaliseRefunds(addRefunds(storedRefunds, chain, change), chain, change)
-  const settled = settleRequests({ requests, payments, refunds, stored, droppedRefunds, now: change.now })
+  const refunds = finaliseRefunds(addRefunds(storedRefunds, chain, change), chain, change.finalBlock)
+  const { settled, surpluses } = settleRequests({
+    requests,
+    payments,
+    refunds,
+    stored,
+    droppedRefunds,
+    now: change.now,
+  })
   await savePayments(
     trx,
     settled.filter((row) => stored.get(row.id) !== row),
@@ -74,6 +75,7 @@ export async function applyAccountChange(
     trx,
     refunds.filter((row) => !storedRefunds.includes(row)),
   )
+  await saveSurpluses(trx, change.accountId, surpluses)
 }
 
 async function findTouchedRequests(trx: Knex, { chainId }: WrittenChain, change: AccountChange): Promise<string[]> {
@@ -101,7 +103,7 @@ function isAbove(query: Knex.QueryBuilder, { removeFinal }: AccountChange, block
 async function lockRequests(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RequestRow[]> {
   if (requestIds.length === 0) return []
   const { rows } = await trx.raw<{ rows: RequestRow[] }>(
-    `select request_id, amount, invoice_currency from requests
+    `select request_id, amount, invoice_currency, surplus_returned from requests
      where account_id = ? and request_id = any(?) order by request_id for update`,
     [accountId, requestIds.map(hexToBytes)],
   )
@@ -149,14 +151,6 @@ async function loadPayments(trx: Knex, change: AccountChange, requestIds: readon
     ],
   )
   return new Map(rows.map((row) => [row.id, row]))
-}
-
-async function loadRefunds(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RefundRow[]> {
-  const { rows } = await trx.raw<{ rows: RefundRow[] }>(
-    'select * from refunds where account_id = ? and request_id = any(?)',
-    [accountId, requestIds.map(hexToBytes)],
-  )
-  return rows
 }
 
 function addPayments(
@@ -214,39 +208,6 @@ function finalise(rows: readonly PaymentRow[], { chainId }: WrittenChain, change
   })
 }
 
-function addRefunds(
-  stored: readonly RefundRow[],
-  chain: WrittenChain,
-  { accountId, refunds }: AccountChange,
-): RefundRow[] {
-  const keyOf = (row: RefundRow) => `${row.tx_hash.toString('hex')} ${row.event_index} ${row.network}`
-  const rows = new Map(stored.map((row) => [keyOf(row), row]))
-  for (const refund of refunds) {
-    const row: RefundRow = {
-      account_id: accountId,
-      tx_hash: hexToBytes(refund.txHash),
-      event_index: refund.eventIndex,
-      network: chain.network,
-      chain_id: chain.chainId,
-      request_id: hexToBytes(refund.requestId),
-      block_number: BigInt(refund.blockNumber),
-      timestamp: refund.timestamp,
-      final: false,
-      amount: refund.amount,
-      currency: refund.currency,
-    }
-    if (!rows.has(keyOf(row))) rows.set(keyOf(row), row)
-  }
-  return [...rows.values()]
-}
-
-function finaliseRefunds(rows: readonly RefundRow[], { chainId }: WrittenChain, change: AccountChange): RefundRow[] {
-  return rows.map((row) => {
-    const isDue = !row.final && row.chain_id === chainId && row.block_number <= change.finalBlock
-    return isDue ? { ...row, final: true } : row
-  })
-}
-
 interface Settling {
   readonly requests: readonly RequestRow[]
   readonly payments: readonly PaymentRow[]
@@ -257,37 +218,55 @@ interface Settling {
   readonly now: Date
 }
 
-/** @returns all payments; the stored row itself where nothing changed */
-function settleRequests({ requests, payments, refunds, stored, droppedRefunds, now }: Settling): PaymentRow[] {
+/** What was returned of the surplus of a request, where it has changed. */
+interface ReturnedSurplus {
+  readonly requestId: Buffer
+  readonly surplusReturned: string
+}
+
+/** @returns all payments, the stored row itself where nothing changed */
+function settleRequests({ requests, payments, refunds, stored, droppedRefunds, now }: Settling) {
   const requestOf = new Map(requests.map((request) => [request.request_id.toString('hex'), request]))
-  const groups = Map.groupBy(payments, (row) => row.request_id?.toString('hex'))
+  const groups = Map.groupBy(payments, (row) => row.request_id?.toString('hex') ?? '')
   const refundsOf = Map.groupBy(refunds, (row) => row.request_id.toString('hex'))
-  return [...groups].flatMap(([requestId, rows]) => {
-    const request = requestId === undefined ? undefined : requestOf.get(requestId)
-    if (request === undefined || requestId === undefined) return rows
-    const states = settle({
+  const ofNoRequest = [...groups].flatMap(([requestId, rows]) => (requestOf.has(requestId) ? [] : rows))
+  const surpluses: ReturnedSurplus[] = []
+  const ofRequests = [...requestOf].flatMap(([requestId, request]) => {
+    const rows = groups.get(requestId) ?? []
+    const ledger: Ledger = {
       amount: canonicalAmount(request.amount),
       payments: rows.map((row) => toLedgerPayment(row, request, !stored.has(row.id))),
       refunds: (refundsOf.get(requestId) ?? []).map(toLedgerRefund),
       droppedRefunds,
       now,
-    })
-    return rows.map((row) => {
-      const state = states.get(row.id)
-      const isSettled = state !== undefined && (state.updatedAt !== row.updated_at || !stored.has(row.id))
-      if (isSettled) {
-        return {
-          ...row,
-          status: rankOfStatus(state.status),
-          refunds: state.refunds,
-          refunded_amount: state.refundedAmount,
-          status_history: state.statusHistory,
-          updated_at: state.updatedAt,
-        }
-      }
-      return stored.get(row.id) === row ? row : { ...row, updated_at: now }
-    })
+    }
+    const surplusReturned = returnedSurplus(ledger)
+    if (surplusReturned !== canonicalAmount(request.surplus_returned)) {
+      surpluses.push({ requestId: request.request_id, surplusReturned })
+    }
+    const states = settle(ledger)
+    return rows.map((row) => applyState(row, states.get(row.id), stored, now))
   })
+  return { settled: [...ofNoRequest, ...ofRequests], surpluses }
+}
+
+function applyState(
+  row: PaymentRow,
+  state: SettledState | undefined,
+  stored: ReadonlyMap<string, PaymentRow>,
+  now: Date,
+): PaymentRow {
+  if (state !== undefined && (state.updatedAt !== row.updated_at || !stored.has(row.id))) {
+    return {
+      ...row,
+      status: rankOfStatus(state.status),
+      refunds: state.refunds,
+      refunded_amount: state.refundedAmount,
+      status_history: state.statusHistory,
+      updated_at: state.updatedAt,
+    }
+  }
+  return stored.get(row.id) === row ? row : { ...row, updated_at: now }
 }
 
 function toLedgerPayment(row: PaymentRow, request: RequestRow, isNew: boolean): LedgerPayment {
@@ -340,11 +319,10 @@ async function savePayments(trx: Knex, rows: readonly PaymentRow[], stored: Read
   }
 }
 
-async function saveRefunds(trx: Knex, rows: readonly RefundRow[]) {
-  for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
-    await trx('refunds')
-      .insert(rows.slice(from, from + ROWS_A_STATEMENT))
-      .onConflict(['account_id', 'tx_hash', 'event_index', 'network'])
-      .merge(['request_id', 'block_number', 'timestamp', 'final', 'amount', 'currency'])
+async function saveSurpluses(trx: Knex, accountId: number, surpluses: readonly ReturnedSurplus[]) {
+  for (const { requestId, surplusReturned } of surpluses) {
+    await trx('requests')
+      .where({ account_id: accountId, request_id: requestId })
+      .update({ surplus_returned: surplusReturned })
   }
 }

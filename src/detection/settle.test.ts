@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PaymentStatus } from '../domain/payment.ts'
-import { type LedgerPayment, type LedgerRefund, settle } from './settle.ts'
+import { type LedgerPayment, type LedgerRefund, returnedSurplus, settle } from './settle.ts'
 
 const NOW = new Date('2026-03-01T12:00:00.000Z')
 
@@ -168,6 +168,9 @@ describe('refunds', () => {
     expect(statusesOf(states)).toEqual(['CONFIRMED'])
     const all = settle({ amount: '8', payments, refunds: [refund(2, 1), refund(3, 4)], now: NOW })
     expect(statusesOf(all)).toEqual(['REFUNDED'])
+    const surplus = (returned: string) =>
+      returnedSurplus({ amount: '8', payments, refunds: [refund(2, returned)], now: NOW })
+    expect(['0.25', '1', '4'].map(surplus)).toEqual(['0.5', '2', '2'])
   })
 })
 
@@ -195,11 +198,13 @@ function settleByCoins(amount: number, steps: readonly Step[]) {
     }
   }
   const isCovered = coins.length >= amount
-  return Array.from({ length: made }, (_, index) => {
+  const surplus = String(coins.filter((coin) => coin.returned === 'SURPLUS').length)
+  const payments = Array.from({ length: made }, (_, index) => {
     const own = coins.filter((coin) => coin.payment === index)
     const status: PaymentStatus = returned.has(index) ? 'REFUNDED' : isCovered ? 'CONFIRMED' : 'PARTIAL'
     return { status, refunded: String(own.filter((coin) => coin.returned === 'LAID').length) }
   })
+  return { payments, surplus }
 }
 
 const anyStep: fc.Arbitrary<Step> = fc.record({
@@ -213,9 +218,10 @@ describe('against moving every coin by itself', () => {
       fc.property(fc.integer({ min: 1, max: 30 }), fc.array(anyStep, { maxLength: 10 }), (amount, steps) => {
         const payments = steps.flatMap((step, at) => (step.kind === 'PAY' ? [payment(at + 1, step.amount)] : []))
         const refunds = steps.flatMap((step, at) => (step.kind === 'REFUND' ? [refund(at + 1, step.amount)] : []))
-        const states = [...settle({ amount: String(amount), payments, refunds, now: NOW }).values()]
+        const ledger = { amount: String(amount), payments, refunds, now: NOW }
+        const states = [...settle(ledger).values()]
         const found = states.map(({ status, refundedAmount }) => ({ status, refunded: refundedAmount }))
-        expect(found).toEqual(settleByCoins(amount, steps))
+        expect({ payments: found, surplus: returnedSurplus(ledger) }).toEqual(settleByCoins(amount, steps))
       }),
       { numRuns: 1_000 },
     )

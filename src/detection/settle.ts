@@ -116,10 +116,31 @@ function changeState(payment: LedgerPayment, { status, refunds, now }: Change): 
   }
 }
 
-/** How much of a payment went back. All in base units of 18 places of the payment currency. */
+/**
+ * How much of what was paid beyond the request's amount has gone back, final or not: what refunds took and laid on no payment.
+ *
+ * @returns a decimal string in the invoice currency, each payment's surplus at the rate at which it was made
+ */
+export function returnedSurplus(ledger: Ledger): string {
+  const counting = ledger.payments.filter((payment) => payment.status !== 'FAILED')
+  const shares = [...layRefunds(ledger, counting, ledger.refunds).values()]
+  return formatAmount(sum(shares.map(surplusWorthReturned)), PLACES)
+}
+
+/** What is gone altogether is worth what it was counted for, without what its rate loses in rounding. */
+function surplusWorthReturned({ payment, paidSurplus, surplusWorth, surplus }: Share): bigint {
+  if (surplus === 0n) return surplusWorth
+  return ((paidSurplus - surplus) * countedUnits(payment)) / units(payment.amount)
+}
+
+/** How much of a payment went back. All in base units of 18 places of the payment currency unless told. */
 interface Share {
   readonly payment: LedgerPayment
-  /** Paid beyond the request's amount and not returned yet. */
+  /** Paid beyond the request's amount. */
+  readonly paidSurplus: bigint
+  /** What `paidSurplus` counts for in the invoice currency. */
+  readonly surplusWorth: bigint
+  /** Of `paidSurplus`, what is not returned yet. */
   surplus: bigint
   /** Needed to cover the request, and not returned yet. */
   room: bigint
@@ -163,7 +184,7 @@ function openShare(ledger: Ledger, payment: LedgerPayment, expected: bigint, cou
   const returned = sum(kept.map((refund) => units(refund.amount)))
   const room = aboveZero(amount - surplus - returned)
   const isReturned = kept.length > 0 && returned >= amount
-  return { payment, surplus, room, refunds: kept, isLaidOn: false, isReturned }
+  return { payment, paidSurplus: surplus, surplusWorth, surplus, room, refunds: kept, isLaidOn: false, isReturned }
 }
 
 /** What an import said was returned, without what is known from the chain and laid anew. */

@@ -66,7 +66,8 @@ interface TermsRow {
 interface Row extends TermsRow {
   final_sum: string
   pending_sum: string
-  refunded_sum: string
+  /** Of the surplus; settling writes it, and what is laid on payments is no part of it. */
+  surplus_returned: string
   all_returned: boolean
 }
 
@@ -78,31 +79,19 @@ const REFUNDED = 4
 const INSERT_BATCH = 500
 
 /**
- * What the payments of each request `r` bring, in its invoice currency. Of refunds only what is not laid on payments has
- * consumed what was paid beyond the amount; it is converted at the ratio at which that was paid, since payments of one request may
- * be made at different rates. Payments stand in the order in which they are settled.
+ * What the payments of each request `r` bring, in its invoice currency. The account is bound here too, so that a distributed
+ * PostgreSQL reads one shard.
  */
 const SUMS = `
   select coalesce(sum(counted) filter (where final), 0) as final_sum,
     coalesce(sum(counted) filter (where not final), 0) as pending_sum,
-    coalesce(bool_and(status = ${REFUNDED}), false) as all_returned,
-    coalesce(
-      greatest(0, (select sum(f.amount) from refunds f where f.account_id = r.account_id and f.request_id = r.request_id)
-        - sum(refunded_amount))
-      * sum(surplus) / nullif(sum(trunc(amount * surplus / nullif(counted, 0), 18)), 0), 0) as refunded_sum
+    coalesce(bool_and(status = ${REFUNDED}), false) as all_returned
   from (
-    select *, greatest(0, up_to - r.amount) - greatest(0, up_to - counted - r.amount) as surplus
-    from (
-      select *, sum(counted) over (
-        order by timestamp, coalesce(block_number, 0), coalesce(tx_hash, ''), coalesce(event_index, 0), id) as up_to
-      from (
-        select p.id, p.timestamp, p.block_number, p.tx_hash, p.event_index, p.final, p.status, p.amount, p.refunded_amount,
-          coalesce(p.invoice_amount, case when p.currency = r.invoice_currency then p.amount end, 0) as counted
-        from payments p
-        where p.account_id = r.account_id and p.request_id = r.request_id and p.status <> ${FAILED}
-      ) counted_payments
-    ) running
-  ) beyond`
+    select p.final, p.status,
+      coalesce(p.invoice_amount, case when p.currency = r.invoice_currency then p.amount end, 0) as counted
+    from payments p
+    where p.account_id = ? and p.request_id = r.request_id and p.status <> ${FAILED}
+  ) counted_payments`
 
 /** The same rules as `balanceOf`, for the filter of the list; a test holds the two together. */
 const STATUS_OF_SUMS = `
@@ -116,7 +105,7 @@ const STATUS_OF_SUMS = `
 export function createRequestRepository(knex: Knex): RequestRepository {
   const withSums = (account: Account) =>
     knex('requests as r')
-      .joinRaw(`cross join lateral (${SUMS}) sums`)
+      .joinRaw(`cross join lateral (${SUMS}) sums`, [account.id])
       .select<Row[]>('r.*', 'sums.*')
       .where('r.account_id', account.id)
 
@@ -243,7 +232,7 @@ function fromRow(row: Row): RequestWithBalance {
   const sums = {
     final: canonical(row.final_sum),
     pending: canonical(row.pending_sum),
-    refunded: canonical(row.refunded_sum),
+    refunded: canonical(row.surplus_returned),
     allReturned: row.all_returned,
   }
   return { request, balance: balanceOf(request.amount, sums) }

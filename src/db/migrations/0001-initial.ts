@@ -105,6 +105,7 @@ const statements = [
     reference text collate "C",
     refund_address bytea,
     refund_topic bytea,
+    surplus_returned numeric not null default 0,
     created_at timestamptz(3) not null,
     primary key (account_id, request_id),
     unique (account_id, topic, payee)
