@@ -66,12 +66,17 @@ export function splitTarget(target: string): { readonly rawPath: string; readonl
 /**
  * Reads a whole body.
  *
+ * @param statedLimit - the limit that callers are told of, where what is read holds more than their message
  * @throws WaybillError BODY_TOO_LARGE before more than `maxBytes` were taken, CALL_CANCELLED when the body breaks off
  */
-export function readBody({ hasBody, headers, body, isCutOff }: Exchange, maxBytes: number): Promise<Uint8Array> {
+export function readBody(
+  { hasBody, headers, body, isCutOff }: Exchange,
+  maxBytes: number,
+  statedLimit = maxBytes,
+): Promise<Uint8Array> {
   if (!hasBody) return Promise.resolve(new Uint8Array())
   if (Number(headers['content-length']) > maxBytes) {
-    return Promise.reject(waybillError('BODY_TOO_LARGE', { limit: maxBytes }))
+    return Promise.reject(waybillError('BODY_TOO_LARGE', { limit: statedLimit }))
   }
   // A body without bytes ends by itself, also while nobody listens.
   if (body.readableEnded && !isCutOff()) return Promise.resolve(new Uint8Array())
@@ -93,7 +98,7 @@ export function readBody({ hasBody, headers, body, isCutOff }: Exchange, maxByte
     }
     leave()
     body.pause()
-    reject(waybillError('BODY_TOO_LARGE', { limit: maxBytes }))
+    reject(waybillError('BODY_TOO_LARGE', { limit: statedLimit }))
   }
   const onBroken = (cause?: Error) => {
     leave()

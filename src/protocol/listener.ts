@@ -178,6 +178,12 @@ function createHttp1({ handle, limits, logger, stopping }: ListenerOptions): Htt
     })
     void handle(http1Exchange(request, response, () => stopping.signal.aborted))
   })
+  // Node would refuse what it does not know to expect without a body; it may be ignored (RFC 9110, 10.1.1).
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => {}).resume()
+    refuse(Object.assign(new Error('CONNECT'), { reason: 'CONNECT is for proxies' }), socket, { limits, logger })
+  })
   const refused = new WeakSet<Duplex>()
   server.on('clientError', (error: ClientError, socket) => {
     // The parser fails anew at every piece of what still comes.

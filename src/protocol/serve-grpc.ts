@@ -1,5 +1,5 @@
 import { toBinary } from '@bufbuild/protobuf'
-import { WaybillError } from '../errors.ts'
+import { WaybillError, waybillError } from '../errors.ts'
 import { createJsonSerializers } from '../transcoding/json-serializer.ts'
 import { headerOf } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
@@ -48,11 +48,9 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
   const toJson = createJsonSerializers().ofMessage(output)
 
   async function readRequest({ exchange }: Inbound, { format, isText }: GrpcForm) {
-    const sent = await readBody(
-      exchange,
-      isText ? Math.ceil(maxBodyBytes / 3) * 4 + 8 : maxBodyBytes + ENVELOPE_OVERHEAD,
-    )
-    const body = isText ? Buffer.from(Buffer.from(sent).toString('latin1'), 'base64') : sent
+    const mostSent = isText ? Math.ceil(maxBodyBytes / 3) * 4 + 8 : maxBodyBytes + ENVELOPE_OVERHEAD
+    const sent = await readBody(exchange, mostSent, maxBodyBytes)
+    const body = isText ? decodeBase64(sent) : sent
     const encoding = headerOf(exchange.headers, 'grpc-encoding') ?? undefined
     return decode(await openEnvelope(body, { encoding, maxBytes: maxBodyBytes }), format)
   }
@@ -85,6 +83,20 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
       sendGrpcError(inbound, form, error)
     }
   }
+}
+
+/**
+ * Decodes base64 that may come in pieces, each with its padding. Node skips what is not base64, and a message that is lost
+ * would be a search without filters.
+ */
+function decodeBase64(sent: Uint8Array): Uint8Array {
+  const pieces =
+    Buffer.from(sent)
+      .toString('latin1')
+      .match(/[^=]+=*|=+/g) ?? []
+  const isGood = pieces.every((piece) => piece.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(piece))
+  if (!isGood) throw waybillError('MALFORMED_BODY', { detail: 'it is not base64' })
+  return Buffer.concat(pieces.map((piece) => Buffer.from(piece, 'base64')))
 }
 
 /** Answers with an error and no message. */
