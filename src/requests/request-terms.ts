@@ -128,7 +128,7 @@ function parseRefundAddress(text: string, payee: Address, network: string, known
 function parseReference(text: string): string {
   const fail = (detail: string) => waybillError('INVALID_REFERENCE', { field: 'reference', detail })
   if (text === '') throw fail('it is empty')
-  if (text.length > LONGEST_REFERENCE) throw fail(`it has more than ${LONGEST_REFERENCE} characters`)
+  if (Array.from(text).length > LONGEST_REFERENCE) throw fail(`it has more than ${LONGEST_REFERENCE} characters`)
   if (/\p{Cc}/u.test(text)) throw fail('it has a control character')
   if (!text.isWellFormed()) throw fail('it is not valid Unicode')
   return text
