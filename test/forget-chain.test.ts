@@ -9,18 +9,7 @@ import { startTestChain, type TestChain } from './support/chain.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from './support/detection.ts'
 
-/** Every table that holds something of a chain. */
-const TABLES = [
-  'payments',
-  'refunds',
-  'requests',
-  'reference_topics',
-  'unmatched_events',
-  'chain_blocks',
-  'chain_state',
-] as const
-
-type Rows = Record<(typeof TABLES)[number], { id?: string; network?: string; chain_id?: string; imported?: boolean }[]>
+type Rows = Record<string, { id?: string; network?: string; chain_id?: string; imported?: boolean }[]>
 
 const forgotten = { name: 'POLYGON', chainId: 'eip155:31432' }
 
@@ -95,9 +84,15 @@ async function importPayment(): Promise<void> {
   })
 }
 
+/** Every table that holds something of a chain, those included that come after this test. */
 async function readAll(): Promise<Rows> {
-  const tables = TABLES.map(async (table) => [table, await knex(table)])
-  return Object.fromEntries(await Promise.all(tables))
+  const named: string[] = await knex('information_schema.columns')
+    .distinct()
+    .where({ table_schema: 'public' })
+    .whereIn('column_name', ['network', 'chain_id'])
+    .pluck('table_name')
+  const tables = [...named, 'reference_topics'].map(async (table) => [table, await knex(table)])
+  return Object.fromEntries(await Promise.all(tables)) as Rows
 }
 
 describe('forgetting a chain', () => {
@@ -112,40 +107,28 @@ describe('forgetting a chain', () => {
   it('drops what was detected there, and its requests', () => {
     // A payment, its refund, their request.
     expect(rows).toBe(3)
-    const counts = (all: Rows) => TABLES.map((table) => [table, all[table].length])
-    expect(counts(before)).toEqual([
-      ['payments', 3],
-      ['refunds', 2],
-      ['requests', 2],
-      ['reference_topics', 4],
-      ['unmatched_events', 2],
-      ['chain_blocks', before.chain_blocks.length],
-      ['chain_state', 2],
-    ])
-    expect(counts(after)).toEqual([
-      ['payments', 2],
-      ['refunds', 1],
-      ['requests', 1],
-      ['reference_topics', 2],
-      ['unmatched_events', 1],
-      ['chain_blocks', before.chain_blocks.filter((row) => row.chain_id !== forgotten.chainId).length],
-      ['chain_state', 1],
-    ])
+    const counted = ['payments', 'refunds', 'requests', 'reference_topics', 'unmatched_events', 'chain_state']
+    const counts = (all: Rows) => counted.map((table) => all[table]?.length)
+    expect(counts(before)).toEqual([3, 2, 2, 4, 2, 2])
+    expect(counts(after)).toEqual([2, 1, 1, 2, 1, 1])
   })
 
   it('leaves other chains and imported payments as they were', () => {
-    const others = (row: Rows['payments'][number]) =>
+    const kept = (row: Rows[string][number]) =>
       row.imported === true || (row.network !== forgotten.name && row.chain_id !== forgotten.chainId)
-    const whole = TABLES.filter((table) => table !== 'reference_topics')
-    expect(whole.map((table) => after[table])).toEqual(whole.map((table) => before[table].filter(others)))
+    const whole = Object.keys(before).filter((table) => table !== 'reference_topics')
+    expect(whole).toContain('chain_blocks')
+    expect(whole.map((table) => [table, after[table]])).toEqual(
+      whole.map((table) => [table, before[table]?.filter(kept)]),
+    )
   })
 
   it('is made good by storing the request and looking again', async () => {
     await storeRequest(knex, account, polygonRequest)
     await dropLeases(knex)
     await detect(knex, [configOf(chains.POLYGON, 'POLYGON')]).scanOnce()
-    const detected = before.payments.find((row) => row.network === 'POLYGON' && row.imported === false)
+    const detected = before.payments?.find((row) => row.network === 'POLYGON' && row.imported === false)
     expect((await paymentsOf(knex, account, polygonRequest)).map(({ id }) => id)).toEqual([detected?.id])
-    expect(await knex('refunds')).toHaveLength(before.refunds.length)
+    expect(await knex('refunds')).toHaveLength(2)
   })
 })
