@@ -60,6 +60,9 @@ export interface Listener {
   readonly stop: (options: { readonly graceMs: number }) => Promise<void>
 }
 
+/** How long a connection may be silent before the kernel asks whether the other side is still there. */
+const KEEP_ALIVE_DELAY_MS = 30_000
+
 /**
  * Listens on one plaintext port for HTTP/1.1 and HTTP/2 with prior knowledge. The first four bytes tell which: no HTTP/1.1
  * request begins with `PRI `.
@@ -80,7 +83,10 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   const sockets = new Set<Socket>()
   /** Connections that have not said yet what they speak. */
   const undecided = new Set<Socket>()
-  const port = createNetServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+  // Half open, since HTTP/1.1 clients may close their side behind their last request. Kept alive, so that peers that vanish
+  // without a word are noticed.
+  const netOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }
+  const port = createNetServer(netOptions, (socket) => {
     sockets.add(socket)
     undecided.add(socket)
     socket.once('close', () => {
@@ -89,6 +95,8 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     })
     decideProtocol(socket, limits.headersTimeoutMs, (protocol) => {
       undecided.delete(socket)
+      // Over HTTP/2 nobody closes one side alone: the client is gone, and the session would go on without it.
+      if (protocol === 'http2') socket.allowHalfOpen = false
       const server = protocol === 'http2' ? http2 : http1
       server.emit('connection', socket)
     })
