@@ -169,6 +169,17 @@ function emptyPlacesOf(json: JsonValue, path = '$'): string[] {
   return Object.entries(json).flatMap(([name, value]) => emptyPlacesOf(value, `${path}.${name}`))
 }
 
+it('an answer that is compressed is the same over every protocol', async () => {
+  const asked = { method: 'SearchPayments', request: { includeTotal: 'EXACT' } }
+  const plain = await ask(ways.named('REST'), asked)
+  const { url } = await running.listen({ compressMinBytes: 1 })
+  const { headers } = await fetch(`${url}/payments`, { headers: { 'x-api-key': running.keys.shop } })
+  expect(headers.get('content-encoding')).toBe('gzip')
+  const compressing = openWays(url)
+  for (const way of compressing.all) checkSame(way, await ask(way, asked), plain)
+  compressing.close()
+})
+
 /** A valid call of each method. */
 const calls: readonly (readonly [method: string, request: JsonObject])[] = [
   ['GetPaymentRoutes', { paymentReference: '${open.paymentReference}', wallet: '${wallet.funded}' }],
