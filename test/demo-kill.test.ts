@@ -33,7 +33,10 @@ describe('the death of the process that runs the demo', () => {
     host = await startHost(dataDir)
   })
   afterAll(async () => {
+    const nodes = await childrenOf(host.child)
     await kill(host.child)
+    // They write their states as they end.
+    await waitUntilGone(nodes)
     await rm(dataDir, { recursive: true, force: true })
   })
 
