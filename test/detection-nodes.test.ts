@@ -204,4 +204,19 @@ describe('prices of a node that has dropped old state', () => {
     const wei = (paid.gasUsed ?? 0n) * (paid.effectiveGasPrice ?? 0n)
     expect(stored.gas.amount).toBe(`1.${wei.toString().padStart(18, '0').replace(/0+$/, '')}`)
   })
+
+  it('says nothing of gas whose price the node does not tell', async () => {
+    const wanted = makeRequest({ payee: canonical(chain.wallets[4]), network: 'BASE', paymentCurrency: 'ETH-BASE' })
+    const request = await storeRequest(knex, account, wanted)
+    const payment = { kind: 'NATIVE', to: chain.wallets[4], amount: 10n ** 18n } as const
+    await chain.pay(chain.wallets[1], { ...payment, paymentReference: request.paymentReference })
+    second.meddle(({ method }, ask) =>
+      method === 'eth_getTransactionReceipt'
+        ? ask().then((receipt) => ({ ...(receipt as object), effectiveGasPrice: undefined }))
+        : undefined,
+    )
+    await knex('leases').delete()
+    await detect(knex, [configOf(chain, 'BASE', { rpcUrls: [second.url] })]).scanOnce()
+    expect(await paymentsOf(knex, account, request)).toMatchObject([{ amount: '1', gas: null }])
+  })
 })

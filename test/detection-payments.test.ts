@@ -170,9 +170,13 @@ describe('payments of every kind', () => {
     await chain.fund(chain.tokens.TAX, chain.wallets[0], 1_000n * COIN)
     const payment = { kind: 'ERC20', token: chain.tokens.TAX.address, amount: 100n * COIN } as const
     const to = wanted.payee as `0x${string}`
-    await chain.pay(chain.wallets[0], { ...payment, to, paymentReference: wanted.paymentReference })
+    const { paymentReference } = wanted
+    const fee = { feeAmount: 5n * COIN, feeAddress: freshAddress('taxed fee') as `0x${string}` }
+    await chain.pay(chain.wallets[0], { ...payment, ...fee, to, paymentReference })
     await detection.scanOnce()
-    expect(await paymentsOf(knex, account, wanted)).toMatchObject([{ amount: '99', invoice_amount: '99' }])
+    expect(await paymentsOf(knex, account, wanted)).toMatchObject([
+      { amount: '99', invoice_amount: '99', fees: [{ amount: '4.95', receiverAddress: fee.feeAddress }] },
+    ])
     expect((await balanceOf(knex, account, wanted)).outstandingAmount).toBe('1')
   })
 

@@ -1,4 +1,3 @@
-import { ZERO_ADDRESS } from '../domain/address.ts'
 import type { Token } from '../domain/currency.ts'
 import {
   type Decimal,
@@ -42,6 +41,7 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
   const rates = conversionRates(parts)
   const usd = usdWorth(parts)
   const amountInUsd = usd.worth(amount)
+  const gas = gasOf(parts)
   return {
     ...sighting,
     id: paymentIdOf({ account, chainId, txHash: receipt.txHash, eventIndex: event.eventIndex }),
@@ -61,7 +61,7 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
     ...(request.reference === undefined ? {} : { reference: request.reference }),
     fees: platformFees(parts, usd),
     exchangeRates: [...rates, ...usd.rates, ...nativeRates(parts)],
-    gas: gasOf(parts),
+    ...(gas === undefined ? {} : { gas }),
   }
 }
 
@@ -135,16 +135,16 @@ function usdRate(token: Token, price: UsdPrice): ExchangeRate {
 }
 
 /** The coin's price, which the gas was counted by, unless the payment's own rate is the same. */
-function nativeRates({ native, nativePrice, match, event }: PaymentParts): ExchangeRate[] {
-  if (nativePrice === undefined) return []
+function nativeRates({ native, nativePrice, match, event, receipt }: PaymentParts): ExchangeRate[] {
+  if (nativePrice === undefined || receipt.effectiveGasPrice === undefined) return []
   const isListed = match.token.id === native.id && !(event.conversion && match.request.invoiceCurrency === 'USD')
   return isListed ? [] : [usdRate(native, nativePrice)]
 }
 
-/** A line only where somebody received it: with no address an event's fee was charged to nobody. */
+/** A line only where somebody received it, of what they received: some tokens keep a part of each transfer. */
 function platformFees({ match, event }: PaymentParts, usd: UsdWorth): PaymentFee[] {
-  if (event.feeAddress === ZERO_ADDRESS || event.feeAmount === 0n) return []
-  const fee = { units: event.feeAmount, places: match.token.decimals }
+  if (event.feeReceived === 0n) return []
+  const fee = { units: event.feeReceived, places: match.token.decimals }
   const amountInUsd = usd.worth(fee)
   return [
     {
@@ -159,8 +159,9 @@ function platformFees({ match, event }: PaymentParts, usd: UsdWorth): PaymentFee
   ]
 }
 
-/** What the transaction cost its sender, first-layer fee included. */
-function gasOf({ receipt, native, nativePrice }: PaymentParts): PaymentGas {
+/** What the transaction cost its sender, first-layer fee included; unknown where the node tells no price. */
+function gasOf({ receipt, native, nativePrice }: PaymentParts): PaymentGas | undefined {
+  if (receipt.effectiveGasPrice === undefined) return undefined
   const wei = receipt.gasUsed * receipt.effectiveGasPrice + (receipt.l1Fee ?? 0n)
   const amount = { units: wei, places: native.decimals }
   const inUsd = nativePrice && formatDecimal(multiplyDecimals(amount, nativePrice.usd, MAX_DECIMAL_PLACES))

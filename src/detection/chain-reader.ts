@@ -162,7 +162,7 @@ function toReceipt(json: unknown): TransactionReceipt | undefined {
     from: receipt.from.toLowerCase() as Address,
     ...(receipt.to === null ? {} : { to: receipt.to.toLowerCase() as Address }),
     gasUsed: BigInt(receipt.gasUsed),
-    effectiveGasPrice: BigInt(receipt.effectiveGasPrice ?? 0),
+    ...(receipt.effectiveGasPrice ? { effectiveGasPrice: BigInt(receipt.effectiveGasPrice) } : {}),
     ...(typeof receipt.l1Fee === 'string' ? { l1Fee: BigInt(receipt.l1Fee) } : {}),
     logs: receipt.logs.toSorted((a, b) => Number(a.logIndex) - Number(b.logIndex)),
   }

@@ -30,7 +30,7 @@ export interface DetectedPayment extends Sighting {
   readonly reference?: string
   readonly fees: readonly PaymentFee[]
   readonly exchangeRates: readonly ExchangeRate[]
-  readonly gas: PaymentGas
+  readonly gas?: PaymentGas
 }
 
 /** A refund as the chain tells it. */

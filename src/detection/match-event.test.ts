@@ -58,6 +58,7 @@ function event(given: Partial<SeenEvent> = {}): SeenEvent {
     feeAddress: address('0'),
     eventIndex: 0,
     received: 100n,
+    feeReceived: 0n,
     payer: address('b'),
     ...given,
   }

@@ -104,7 +104,7 @@ export function factsOf(payment: DetectedPayment, chain: WrittenChain): PaymentF
     reference: payment.reference ?? null,
     fees: payment.fees,
     exchange_rates: payment.exchangeRates,
-    gas: payment.gas,
+    gas: payment.gas ?? null,
   }
 }
 

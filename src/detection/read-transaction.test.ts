@@ -117,6 +117,16 @@ describe('events of a transaction', () => {
     expect(read(logs)).toMatchObject([{ received: 90n, payer: PAYER }])
   })
 
+  it('tell the fee that its address received, which may be less than they say, or nothing', () => {
+    const taxed = [transfer(PAYER, PAYEE, 89n), transfer(PAYER, FEE, 4n), paid(PAYEE, 90n, { fee: 5n, feeTo: FEE })]
+    expect(read(taxed)).toMatchObject([{ received: 89n, feeAmount: 5n, feeReceived: 4n }])
+    const unpaid = [transfer(PAYER, PAYEE, 90n), paid(PAYEE, 90n, { fee: 5n, feeTo: FEE })]
+    expect(read(unpaid)).toMatchObject([{ feeReceived: 0n }])
+    const toNobody = paid(PAYEE, 90n, { fee: 5n, feeTo: address('0') })
+    expect(read([transfer(PAYER, PAYEE, 90n), toNobody])).toMatchObject([{ feeReceived: 0n }])
+    expect(read([paidNative(PAYEE, 9n)])).toMatchObject([{ feeReceived: 0n }])
+  })
+
   it('received nothing where no transfer is behind them', () => {
     const [event] = read([transfer(PAYER, FEE, 7n), paid(PAYEE, 7n)])
     expect(event).toMatchObject({ received: 0n })

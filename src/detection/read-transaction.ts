@@ -19,8 +19,8 @@ export interface TransactionReceipt {
   /** Absent: it created a contract. */
   readonly to?: Address
   readonly gasUsed: bigint
-  /** In wei. */
-  readonly effectiveGasPrice: bigint
+  /** In wei. Absent: the node does not tell. */
+  readonly effectiveGasPrice?: bigint
   /** In wei; what some second layers charge for the first. */
   readonly l1Fee?: bigint
   readonly logs: readonly RpcLog[]
@@ -32,6 +32,8 @@ export interface SeenEvent extends FeeProxyEvent {
   readonly eventIndex: number
   /** What `to` received, in base units of token or coin. */
   readonly received: bigint
+  /** What `feeAddress` received, likewise. 0 where the fee was charged to nobody. */
+  readonly feeReceived: bigint
   readonly payer?: Address
   /** In the invoice's currency. */
   readonly conversion?: { readonly amount: bigint; readonly currency: Address; readonly feeAmount: bigint }
@@ -44,11 +46,17 @@ export interface FollowedContracts {
   readonly intermediaries: ReadonlySet<Address>
 }
 
+/** The Transfers behind an event of a token. */
+interface Claim {
+  readonly paidBy?: PlacedTransfer | undefined
+  readonly feePaidBy?: PlacedTransfer | undefined
+}
+
 interface Draft {
   readonly event: FeeProxyEvent
   readonly eventIndex: number
   readonly position: number
-  readonly paidBy: PlacedTransfer | undefined
+  readonly claim: Claim
   conversion: SeenEvent['conversion']
 }
 
@@ -70,12 +78,12 @@ export function readTransaction(receipt: TransactionReceipt, followed: FollowedC
     if (!followed.contracts.has(log.address.toLowerCase() as Address)) continue
     const event = decodeFeeProxyLog(log)
     if (event !== undefined) {
-      const paidBy = claimTransfers(event, transfers, claimed)
-      drafts.push({ event, eventIndex: index, position, paidBy, conversion: undefined })
+      const claim = claimTransfers(event, transfers, claimed)
+      drafts.push({ event, eventIndex: index, position, claim, conversion: undefined })
     }
     addConversion(log, drafts)
   }
-  const payouts = drafts.flatMap(({ paidBy }) => (paidBy === undefined ? [] : [paidBy.position]))
+  const payouts = drafts.flatMap(({ claim }) => (claim.paidBy === undefined ? [] : [claim.paidBy.position]))
   return drafts.map((draft) => finishEvent(draft, { receipt, transfers, payouts, followed }))
 }
 
@@ -89,12 +97,8 @@ function addConversion(log: RpcLog, drafts: readonly Draft[]): void {
 }
 
 /** The proxy moves the amount, then the fee: where both go to one address, the nearer Transfer is the fee's. */
-function claimTransfers(
-  event: FeeProxyEvent,
-  transfers: readonly PlacedTransfer[],
-  claimed: Set<number>,
-): PlacedTransfer | undefined {
-  if (event.token === undefined) return undefined
+function claimTransfers(event: FeeProxyEvent, transfers: readonly PlacedTransfer[], claimed: Set<number>): Claim {
+  if (event.token === undefined) return {}
   const claim = (to: Address) => {
     const found = transfers.findLast(
       (transfer) => transfer.token === event.token && transfer.to === to && !claimed.has(transfer.position),
@@ -102,9 +106,16 @@ function claimTransfers(
     if (found !== undefined) claimed.add(found.position)
     return found
   }
-  if (event.feeAmount > 0n && event.feeAddress !== ZERO_ADDRESS) claim(event.feeAddress)
-  return claim(event.to)
+  const feePaidBy = chargesFee(event) ? claim(event.feeAddress) : undefined
+  return { paidBy: claim(event.to), feePaidBy }
 }
+
+/** With no address, an event's fee was charged to nobody. */
+function chargesFee({ feeAmount, feeAddress }: FeeProxyEvent): boolean {
+  return feeAmount > 0n && feeAddress !== ZERO_ADDRESS
+}
+
+const nativeFee = (event: FeeProxyEvent) => (chargesFee(event) ? event.feeAmount : 0n)
 
 interface TransactionContext {
   readonly receipt: TransactionReceipt
@@ -114,7 +125,8 @@ interface TransactionContext {
 }
 
 function finishEvent(draft: Draft, { receipt, transfers, payouts, followed }: TransactionContext): SeenEvent {
-  const { event, eventIndex, position, paidBy, conversion } = draft
+  const { event, eventIndex, position, conversion } = draft
+  const { paidBy, feePaidBy } = draft.claim
   const sender = { from: receipt.from, to: receipt.to }
   const payer =
     event.token === undefined
@@ -124,6 +136,7 @@ function finishEvent(draft: Draft, { receipt, transfers, payouts, followed }: Tr
     ...event,
     eventIndex,
     received: event.token === undefined ? event.amount : (paidBy?.value ?? 0n),
+    feeReceived: event.token === undefined ? nativeFee(event) : (feePaidBy?.value ?? 0n),
     ...(payer === undefined ? {} : { payer }),
     ...(conversion === undefined ? {} : { conversion }),
   }
