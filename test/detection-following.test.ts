@@ -137,7 +137,9 @@ describe('finality', () => {
   })
 
   it('goes by the node’s finalized block where it has one, and never takes finality back', async () => {
-    detection = detect(knex, [followed({ finality: { useFinalizedTag: true, depth: 3 } })])
+    let nowMs = 0
+    const config = followed({ finality: { useFinalizedTag: true, depth: 3 } })
+    detection = detect(knex, [config], { clock: () => new Date(nowMs) })
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)
     const number = await chain.mine()
@@ -161,6 +163,9 @@ describe('finality', () => {
     expect(detection.status()[0]?.final).toBe(Number(number))
     pin(null)
     await chain.mine()
+    await scan()
+    expect(detection.status()[0]?.final).toBe(Number(number))
+    nowMs += 600_000
     await scan()
     expect(detection.status()[0]?.final).toBe(Number(number) + 8)
   })
@@ -284,13 +289,17 @@ describe('reorgs', () => {
     expect(await statuses(request)).toEqual(['CONFIRMED'])
     const errors: string[] = []
     const logger: Logger = { debug() {}, info() {}, warn() {}, error: (_, message) => void errors.push(message) }
-    detection = detect(knex, [followed()], { logger, owner: 'second' })
+    let nowMs = 0
+    detection = detect(knex, [followed()], { logger, owner: 'second', clock: () => new Date(nowMs) })
     await knex('leases').delete()
     await chain.reorg(6)
     await scan()
     expect(detection.status()[0]?.alarm).toMatch(/was final with hash/)
-    expect(errors).toHaveLength(2)
+    expect(errors).toHaveLength(1)
     expect(await statuses(request)).toEqual(['CONFIRMED'])
+    await scan()
+    expect(errors).toHaveLength(1)
+    nowMs += 60_000
     await scan()
     expect(errors).toHaveLength(2)
     expect((await knex('chain_state').first()).alarm).toMatch(/was final/)
@@ -588,14 +597,24 @@ describe('requests that are stored after they were paid', () => {
     await until(() => statuses(request), ['PENDING'])
   })
 
-  it('keeps the latest events of unknown topics only', async () => {
+  it('keeps the latest events of unknown topics and as many of accounts, and all that are not final', async () => {
     detection = detect(knex, [followed()], { keepUnknown: 2 })
+    const request = await storeRequest(knex, account, newRequest())
     for (let made = 0; made < 4; made++) {
       await send(newRequest(), 1)
+      await send(request, 1, { to: payer })
       await chain.mine()
     }
     await scan()
+    expect(await unmatchedOf(knex, 0)).toHaveLength(3)
+    expect(await unmatchedOf(knex, account.id)).toHaveLength(3)
+    await chain.mine({ blocks: 3 })
+    await send(newRequest(), 1)
+    await send(request, 1, { to: payer })
+    await chain.mine()
+    await scan()
     expect(await unmatchedOf(knex, 0)).toEqual(['UNKNOWN_TOPIC', 'UNKNOWN_TOPIC'])
+    expect(await unmatchedOf(knex, account.id)).toEqual(['WRONG_PAYEE', 'WRONG_PAYEE'])
   })
 })
 

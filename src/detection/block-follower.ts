@@ -1,18 +1,24 @@
 import type { Lease } from '../db/leases-repository.ts'
-import type { ChainConfig, FinalityConfig } from '../domain/chains-file.ts'
+import type { ChainConfig } from '../domain/chains-file.ts'
 import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
-import type { BlockHeader, ChainReader, ChainView } from './chain-reader.ts'
-import type { RpcLog } from './decode-events.ts'
+import type { ChainContractsRepository, ContractGap } from './chain-contracts-repository.ts'
+import type { BlockHeader, BlockRange, ChainReader, ChainView } from './chain-reader.ts'
 import type { Findings } from './detected.ts'
 import type { DetectionRepository, StoredBlock } from './detection-repository.ts'
-import { type FindingTools, findPayments } from './find-payments.ts'
+import { createFinality } from './finality.ts'
+import type { FindingTools } from './find-payments.ts'
 import type { PaymentWriter } from './payment-writer.ts'
-import type { TransactionReceipt } from './read-transaction.ts'
+import { ChainMovedError, createEventReader, inChainOrder } from './read-events.ts'
 import { RpcError } from './rpc-error.ts'
 
-/** What a step came to: there is more to do at once, or nothing before the next block. */
-export type StepOutcome = 'MORE' | 'CAUGHT_UP' | 'ALARM'
+/**
+ * What a step came to: it moved and there is more to do at once, there is nothing before the next block, or the chain is stopped.
+ * Or it came to nothing: `AGAIN` is to be tried anew, `WAIT` hangs on the node.
+ */
+export type StepOutcome =
+  | { readonly kind: 'MORE' | 'CAUGHT_UP' | 'ALARM' }
+  | { readonly kind: 'AGAIN' | 'WAIT'; readonly reason: string }
 
 /** Where a follower is. */
 export interface FollowerState {
@@ -43,8 +49,10 @@ export interface BlockFollowerOptions {
   readonly tools: FindingTools
   readonly reader: ChainReader
   readonly repository: DetectionRepository
+  readonly contracts: ChainContractsRepository
   readonly writer: PaymentWriter
   readonly logger: Logger
+  readonly clock: () => Date
   /** Told after each commit what was found, and who knew which topics at that time. */
   readonly onCommitted: (findings: Findings) => Promise<void>
 }
@@ -52,19 +60,25 @@ export interface BlockFollowerOptions {
 const BLOCKS_A_STEP = 50
 const FIRST_RANGE = 2_000
 const LARGEST_RANGE = 100_000
-/** Logs in one step of a back-fill from which on the range no longer grows. */
+/** Logs in one step of a back-fill from which on the range no longer grows, and so many that it is asked for anew, smaller. */
 const MANY_LOGS = 4_000
+const MOST_LOGS = 20_000
+/** A step of a back-fill that takes longer makes the next one smaller. */
+const LONG_STEP_MS = 10_000
 
-/** A block or transaction that was there a moment ago is gone: the chain moved while it was read. */
-class ChainMovedError extends Error {
-  override readonly name = 'ChainMovedError'
-}
+const MORE: StepOutcome = { kind: 'MORE' }
+const CAUGHT_UP: StepOutcome = { kind: 'CAUGHT_UP' }
+const ALARM: StepOutcome = { kind: 'ALARM' }
 
 /** Makes the follower of one chain: ranges of final blocks first, then block by block by hash. */
 export function createBlockFollower(options: BlockFollowerOptions): BlockFollower {
-  const { config, lease, tools, reader, repository, writer, logger, onCommitted } = options
-  const { finality, name: network } = config
+  const { config, lease, tools, reader, repository, contracts, writer, logger, clock, onCommitted } = options
+  const { name: network } = config
+  const { useFinalizedTag } = config.finality
+  const finality = createFinality({ network, config: config.finality, logger, clock })
+  const events = createEventReader({ tools, reader, logger })
   let state: FollowerState | undefined
+  let gaps: readonly ContractGap[] = []
   let range = FIRST_RANGE
 
   async function load(signal: AbortSignal | undefined): Promise<FollowerState | 'ALARM'> {
@@ -75,6 +89,8 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
       return load(signal)
     }
     await checkGenesis(stored.genesisHash, signal)
+    finality.recall(stored.hasFinalizedTag)
+    gaps = await contracts.declare(config.contracts, stored.scannedBlock)
     const blocks = await repository.blocks(stored.chainId)
     const scanned = { number: stored.scannedBlock, hash: stored.scannedHash }
     const { headBlock, finalBlock } = stored
@@ -92,8 +108,9 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
   /** The checkpoint begins right before the first block that can have an event, on ground that no reorg takes away. */
   async function open(signal: AbortSignal | undefined): Promise<void> {
     const first = Math.min(...config.contracts.map(({ fromBlock }) => fromBlock))
-    const view = await reader.view(0, finality.useFinalizedTag, signal)
-    const before = Math.max(0, Math.min(first - 1, finalNumber(view, finality)))
+    const view = await reader.view(0, useFinalizedTag, signal)
+    const byDepth = Math.max(0, view.head.number - config.finality.depth)
+    const before = Math.max(0, Math.min(first - 1, finality.finalBlock(view, byDepth)))
     const [genesis, checkpoint] = await reader.headers([0, before], signal)
     if (genesis === undefined || checkpoint === undefined) {
       throw new RpcError('UNREACHABLE', `the node of ${network} does not have block ${before}`)
@@ -103,53 +120,102 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
 
   async function step(signal?: AbortSignal): Promise<StepOutcome> {
     const loaded = state ?? (await load(signal))
-    if (loaded === 'ALARM') return 'ALARM'
+    if (loaded === 'ALARM') return ALARM
     state = loaded
-    const view = await reader.view(loaded.scanned.number, finality.useFinalizedTag, signal)
-    const fork = findFork(loaded, view)
-    if (fork) return rewind(loaded, signal)
+    const view = await reader.view(loaded.scanned.number, useFinalizedTag, signal)
+    if (findFork(loaded, view)) return rewind(loaded, signal)
     try {
-      const finalBlock = Math.max(loaded.finalBlock, finalNumber(view, finality))
+      const finalBlock = Math.max(loaded.finalBlock, finality.finalBlock(view, loaded.finalBlock))
       const at = { ...loaded, headBlock: Math.max(view.head.number, loaded.scanned.number), finalBlock }
-      if (at.headBlock === at.scanned.number) return await stay(loaded, at, signal)
+      if (at.headBlock === at.scanned.number) return await stay(loaded, at, view, signal)
       if (at.scanned.number < finalBlock) return await backfill(at, signal)
-      return await follow(at, signal)
+      const followed = await follow(at, signal)
+      return followed.kind === 'CAUGHT_UP' ? await fillGap(at, signal) : followed
     } catch (error) {
       if (!(error instanceof ChainMovedError)) throw error
       logger.debug({ network, reason: error.message }, 'the chain moved while it was read')
-      return 'MORE'
+      return { kind: 'AGAIN', reason: error.message }
     }
   }
 
   /** No new block: finality alone may have moved. */
-  async function stay(before: FollowerState, at: FollowerState, signal: AbortSignal | undefined): Promise<StepOutcome> {
+  async function stay(
+    before: FollowerState,
+    at: FollowerState,
+    { head }: ChainView,
+    signal: AbortSignal | undefined,
+  ): Promise<StepOutcome> {
     if (before.finalBlock !== at.finalBlock || before.headBlock !== at.headBlock)
       await advance(at, [], undefined, signal)
-    return 'CAUGHT_UP'
+    if (head.number < at.scanned.number) {
+      return { kind: 'WAIT', reason: `the node is at block ${head.number}, and ${at.scanned.number} was looked at` }
+    }
+    return fillGap(at, signal)
   }
 
   async function backfill(at: FollowerState, signal: AbortSignal | undefined): Promise<StepOutcome> {
     const from = at.scanned.number + 1
     const to = Math.min(at.finalBlock, from + range - 1)
-    const read = await readRange(from, to, signal)
-    if (read === undefined) return 'MORE'
-    if (read.last === undefined) return 'CAUGHT_UP'
-    const logs = inChainOrder(read.logs)
-    const findings = await find(logs, [read.last], (block) => block >= from && block <= to, signal)
-    await advance(at, [read.last], findings, signal)
-    if (logs.length < MANY_LOGS) range = Math.min(range * 2, LARGEST_RANGE)
-    return 'MORE'
+    return readFinal({ from, to }, signal, (last, findings) => advance(at, [last], findings, signal))
   }
 
-  /** @returns undefined when the range was too much for the node, and is smaller now */
-  async function readRange(from: number, to: number, signal: AbortSignal | undefined) {
+  /** A contract that was added later: its events in blocks that were looked at before. What follows the chain goes first. */
+  async function fillGap(at: FollowerState, signal: AbortSignal | undefined): Promise<StepOutcome> {
+    const gap = gaps.find(({ filledBlock }) => filledBlock < at.finalBlock)
+    if (gap === undefined) return CAUGHT_UP
+    const { address, fillUntil } = gap
+    const from = gap.filledBlock + 1
+    const to = Math.min(at.finalBlock, fillUntil, from + range - 1)
+    const write = async (last: BlockHeader, findings: Findings) => {
+      await writer.fill({ lease, address, filledBlock: last.number, findings }, signal)
+      const rest = last.number < fillUntil ? [{ ...gap, filledBlock: last.number }] : []
+      gaps = [...gaps.filter((each) => each !== gap), ...rest]
+      if (rest.length === 0) logger.info({ network, address }, 'an added contract was read up to now')
+      await onCommitted(findings)
+    }
     try {
-      return await reader.logsInRange(from, to, signal)
+      return await readFinal({ from, to, addresses: [address] }, signal, write)
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error
+      return { kind: 'WAIT', reason: `the added contract ${address} cannot be read: ${error.message}` }
+    }
+  }
+
+  /** Reads a range of final blocks and writes what it finds; the next range is larger or smaller, as this one went. */
+  async function readFinal(
+    blocks: BlockRange,
+    signal: AbortSignal | undefined,
+    write: (last: BlockHeader, findings: Findings) => Promise<void>,
+  ): Promise<StepOutcome> {
+    const { from, to } = blocks
+    const startedAtMs = performance.now()
+    const read = await readRange(blocks, signal)
+    if (read === undefined) return { kind: 'AGAIN', reason: `blocks ${from} to ${to} are too many at once` }
+    const { last } = read
+    if (last === undefined) return { kind: 'WAIT', reason: `block ${to} is final, and the node does not have it` }
+    const logs = inChainOrder(read.logs)
+    const stands = (block: number) => block >= from && block <= to
+    await write(last, await events.read({ logs, blocks: [last], areFinal: true, stands }, signal))
+    const isLong = performance.now() - startedAtMs > LONG_STEP_MS
+    if (isLong) range = Math.max(1, Math.floor(range / 2))
+    else if (logs.length < MANY_LOGS) range = Math.min(range * 2, LARGEST_RANGE)
+    return MORE
+  }
+
+  /** @returns undefined when the range was too much for the node or for one step, and is smaller now */
+  async function readRange(blocks: BlockRange, signal: AbortSignal | undefined) {
+    const { from, to } = blocks
+    const reduce = () => {
+      range = Math.max(1, Math.floor((to - from + 1) / 2))
+      return undefined
+    }
+    try {
+      const read = await reader.logsInRange(blocks, signal)
+      return read.logs.length > MOST_LOGS && from < to ? reduce() : read
     } catch (error) {
       const isTooMuch = error instanceof RpcError && (error.kind === 'TOO_LARGE' || error.kind === 'TIMEOUT')
       if (!isTooMuch || from === to) throw error
-      range = Math.max(1, Math.floor((to - from + 1) / 2))
-      return undefined
+      return reduce()
     }
   }
 
@@ -161,33 +227,22 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
       linked.map(({ hash }) => hash),
       signal,
     )
-    const missing = lists.indexOf(undefined)
-    const blocks = missing < 0 ? linked : linked.slice(0, missing)
+    const refused = lists.findIndex((list) => list instanceof RpcError)
+    const blocks = refused < 0 ? linked : linked.slice(0, refused)
     const tip = blocks.at(-1)
-    if (tip === undefined) throw new ChainMovedError('the next block does not stand on the last one')
+    if (tip === undefined) {
+      const refusal = lists.find((list) => list instanceof RpcError)
+      throw new ChainMovedError(refusal?.message ?? `block ${numbers[0]} does not stand on the one before`)
+    }
     // A node may answer an orphaned hash with an empty list. What stands now stood while it was asked, and so did all below.
     const [standing] = await reader.headers([tip.number], signal)
     if (standing?.hash !== tip.hash) throw new ChainMovedError(`block ${tip.number} was replaced while it was read`)
     const hashes = new Set(blocks.map(({ hash }) => hash))
-    const logs = inChainOrder(lists.slice(0, blocks.length).flatMap((list) => list ?? []))
-    const numbersRead = new Set(blocks.map(({ number }) => number))
-    const findings = await find(logs, blocks, (number, hash) => numbersRead.has(number) && hashes.has(hash), signal)
+    const logs = inChainOrder(lists.slice(0, blocks.length).flatMap((list) => (list instanceof RpcError ? [] : list)))
+    const stands = (_: number, hash: Hex) => hashes.has(hash)
+    const findings = await events.read({ logs, blocks, areFinal: false, stands }, signal)
     await advance(at, blocks, findings, signal)
-    return tip.number === at.headBlock ? 'CAUGHT_UP' : 'MORE'
-  }
-
-  function find(
-    logs: readonly RpcLog[],
-    blocks: readonly BlockHeader[],
-    stands: (block: number, hash: Hex) => boolean,
-    signal: AbortSignal | undefined,
-  ): Promise<Findings> {
-    const logged = {
-      logs,
-      receipts: async (hashes: readonly Hex[]) => readReceipts(reader, hashes, stands, signal),
-      blockTimes: (numbers: readonly number[]) => readBlockTimes(reader, { numbers, blocks, logs }, signal),
-    }
-    return findPayments(tools, logged, signal)
+    return tip.number === at.headBlock ? CAUGHT_UP : MORE
   }
 
   async function advance(
@@ -197,7 +252,8 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     signal: AbortSignal | undefined,
   ): Promise<void> {
     const { headBlock, finalBlock } = at
-    const write = { lease, from: at.scanned, blocks, headBlock, finalBlock }
+    const hasFinalizedTag = finality.hasTag()
+    const write = { lease, from: at.scanned, blocks, headBlock, finalBlock, hasFinalizedTag }
     await writer.advance(findings === undefined ? write : { ...write, findings }, signal)
     const scanned = blocks.at(-1) ?? at.scanned
     const ground = Math.min(finalBlock, scanned.number)
@@ -218,26 +274,23 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
       return standing?.hash === hash
     })
     if (to === undefined) return stop(at, headers[0])
-    // Between two looks the block came back.
-    if (to.number === at.scanned.number) return 'MORE'
+    if (to.number === at.scanned.number) return { kind: 'AGAIN', reason: `block ${to.number} was away and came back` }
     await writer.rewind({ lease, from: at.scanned, to }, signal)
     logger.info({ network, from: at.scanned.number, to: to.number }, 'the chain reorganised: blocks were taken back')
     state = { ...at, scanned: to, blocks: at.blocks.filter(({ number }) => number <= to.number) }
-    return 'MORE'
+    return MORE
   }
 
   async function stop(at: FollowerState, standing: BlockHeader | undefined): Promise<StepOutcome> {
     const [ground] = at.blocks
     // The node merely lacks the block: it is behind, or catching up.
-    if (standing === undefined || ground === undefined) return 'CAUGHT_UP'
+    if (standing === undefined || ground === undefined) {
+      return { kind: 'WAIT', reason: `the node does not have block ${ground?.number}, which was looked at` }
+    }
     const text = `block ${ground.number} was final with hash ${ground.hash}, and is now ${standing.hash}`
     await writer.raiseAlarm(text)
-    logger.error(
-      { network, block: ground.number, alarm: text },
-      'the chain reorganised beneath finality: it is stopped',
-    )
     state = undefined
-    return 'ALARM'
+    return ALARM
   }
 
   return {
@@ -256,12 +309,6 @@ function findFork({ scanned, blocks }: FollowerState, { atTip, head }: ChainView
   return known !== undefined && known.hash !== head.hash
 }
 
-/** The node's finalized block where it tells one, else by depth. */
-function finalNumber({ head, finalized }: ChainView, { depth, useFinalizedTag }: FinalityConfig): number {
-  const number = useFinalizedTag && finalized !== undefined ? finalized.number : head.number - depth
-  return Math.max(0, Math.min(number, head.number))
-}
-
 /** The headers that form a chain on `ground`, up to the first that is missing or stands elsewhere. */
 function linkedTo(ground: StoredBlock, headers: readonly (BlockHeader | undefined)[]): BlockHeader[] {
   const linked: BlockHeader[] = []
@@ -272,48 +319,4 @@ function linkedTo(ground: StoredBlock, headers: readonly (BlockHeader | undefine
     parent = header.hash
   }
   return linked
-}
-
-function inChainOrder(logs: readonly RpcLog[]): RpcLog[] {
-  return logs.toSorted(
-    (a, b) => Number(a.blockNumber) - Number(b.blockNumber) || Number(a.logIndex) - Number(b.logIndex),
-  )
-}
-
-async function readReceipts(
-  reader: ChainReader,
-  hashes: readonly Hex[],
-  stands: (block: number, hash: Hex) => boolean,
-  signal: AbortSignal | undefined,
-): Promise<TransactionReceipt[]> {
-  const receipts = hashes.length === 0 ? [] : await reader.receipts(hashes, signal)
-  return receipts.map((receipt, index) => {
-    if (receipt === undefined || !stands(receipt.blockNumber, receipt.blockHash)) {
-      throw new ChainMovedError(`transaction ${hashes[index]} is no longer where its log was`)
-    }
-    return receipt
-  })
-}
-
-interface TimesWanted {
-  readonly numbers: readonly number[]
-  readonly blocks: readonly BlockHeader[]
-  readonly logs: readonly RpcLog[]
-}
-
-/** From headers and logs that were read already, the rest from the chain. */
-async function readBlockTimes(
-  reader: ChainReader,
-  { numbers, blocks, logs }: TimesWanted,
-  signal: AbortSignal | undefined,
-): Promise<Map<number, number>> {
-  const times = new Map<number, number>()
-  for (const { blockNumber, blockTimestamp } of logs) {
-    if (blockTimestamp !== undefined) times.set(Number(blockNumber), Number(blockTimestamp))
-  }
-  for (const { number, timestampSec } of blocks) times.set(number, timestampSec)
-  const unread = numbers.filter((number) => !times.has(number))
-  const headers = unread.length === 0 ? [] : await reader.headers(unread, signal)
-  for (const header of headers) if (header !== undefined) times.set(header.number, header.timestampSec)
-  return times
 }

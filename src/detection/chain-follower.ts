@@ -6,28 +6,26 @@ import { caip2Of } from '../domain/chain.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import type { Logger } from '../domain/logger.ts'
-import { createBlockFollower, type FollowerState } from './block-follower.ts'
+import { createBlockFollower, type FollowerState, type StepOutcome } from './block-follower.ts'
+import { createChainContractsRepository } from './chain-contracts-repository.ts'
+import { createChainHealth, type HealthStatus } from './chain-health.ts'
 import { createChainReader } from './chain-reader.ts'
 import type { Findings } from './detected.ts'
 import type { DetectionRepository } from './detection-repository.ts'
 import type { FindingTools } from './find-payments.ts'
+import { keepLease } from './keep-lease.ts'
 import { CheckpointMovedError, createPaymentWriter } from './payment-writer.ts'
 import { createPriceReader } from './prices.ts'
 import type { ReplayChain } from './replay.ts'
 import type { ReplayQueue } from './replay-queue.ts'
 import { createRpcClient } from './rpc-client.ts'
-import { isTransportFailure } from './rpc-error.ts'
 
 /** Where a chain stands, as far as this process knows. Block numbers are absent until it has looked. */
-export interface ChainStatus {
+export interface ChainStatus extends HealthStatus {
   readonly network: string
   readonly scanned?: number
   readonly head?: number
   readonly final?: number
-  /** Why the chain is stopped until an operator repairs it. */
-  readonly alarm?: string
-  /** Whether the last look reached a node; true before the first. */
-  readonly reachable: boolean
   /** Whether this process is the one that follows the chain. */
   readonly following: boolean
 }
@@ -68,6 +66,9 @@ const FIRST_BACKOFF_MS = 500
 const LONGEST_BACKOFF_MS = 30_000
 const WATCH_EVERY_MS = 2_000
 const SWEEP_EVERY_MS = 300_000
+const LONG_STEP_MS = 60_000
+/** Looks that come to nothing at one place, after which who waits for a scan is told. */
+const LOOKS_IN_VAIN = 50
 
 /** Makes the follower of one configured chain. */
 export function createChainFollower(options: ChainFollowerOptions): ChainFollower {
@@ -79,13 +80,13 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
   const pollMs = options.pollIntervalMs ?? Math.min(2_000, Math.max(250, config.blockTimeSeconds * 500))
   const replayChain = createReplayChain(options, chainId)
   const { tools, reader, writer } = replayChain
-  const follower = createBlockFollower({ config, lease, tools, reader, repository, writer, logger, onCommitted })
+  const contracts = createChainContractsRepository(knex, chainId)
+  const health = createChainHealth({ network, logger, clock })
+  const parts = { config, lease, tools, reader, repository, contracts, writer, logger, clock, onCommitted }
+  const follower = createBlockFollower(parts)
 
   let isFollowing = false
-  let isReachable = true
-  let isSound = true
   let lastState: FollowerState | undefined
-  let alarm: string | undefined
   let sweptAtMs = Number.NEGATIVE_INFINITY
   let unpruned = keepUnknown
 
@@ -93,7 +94,7 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
     await replays.recheck(findings)
     unpruned += findings.unmatched.length
     if (unpruned < keepUnknown / 100) return
-    await writer.pruneUnknown(keepUnknown)
+    await writer.pruneUnmatched(keepUnknown)
     unpruned = 0
   }
 
@@ -115,63 +116,55 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
   /** What another process that follows the chain has written. */
   async function watch(): Promise<void> {
     const stored = await repository.chain(chainId)
-    noteAlarm(stored?.alarm)
+    health.alarmed(stored?.alarm)
     if (stored === undefined) return
     const { scannedBlock, scannedHash, headBlock, finalBlock } = stored
     lastState = { scanned: { number: scannedBlock, hash: scannedHash }, blocks: [], headBlock, finalBlock }
   }
 
-  async function step(signal?: AbortSignal): Promise<'MORE' | 'CAUGHT_UP' | 'ALARM' | 'ELSEWHERE'> {
+  async function step(signal?: AbortSignal): Promise<StepOutcome | { readonly kind: 'ELSEWHERE' }> {
     if (!(await holdLease())) {
       await watch()
-      return 'ELSEWHERE'
+      health.moved()
+      return { kind: 'ELSEWHERE' }
     }
     await sweepWhenDue()
-    const outcome = await follower.step(signal)
+    const held = { knex, lease, ttlMs: leaseTtlMs }
+    const outcome = await keepLease(held, (ending) => follower.step(ending), { signal, onRenewal: noteLength })
     lastState = follower.state() ?? lastState
-    const stored = outcome === 'ALARM' ? await repository.chain(chainId) : undefined
-    noteAlarm(stored?.alarm)
-    noteReachable(true)
-    isSound = true
+    await noteOutcome(outcome)
     return outcome
   }
 
-  function noteAlarm(text: string | undefined): void {
-    if (alarm === text) return
-    if (text === undefined) logger.info({ network }, 'the chain is followed again')
-    else logger.error({ network, alarm: text }, 'the chain is stopped until it is repaired')
-    alarm = text
+  function noteLength(elapsedMs: number): void {
+    if (elapsedMs >= LONG_STEP_MS) health.waits(`one look has been going on for ${Math.round(elapsedMs / 1_000)} s`)
   }
 
-  function noteReachable(now: boolean, error?: unknown): void {
-    if (isReachable === now) return
-    isReachable = now
-    if (now) logger.info({ network }, 'the chain answers again')
-    else logger.warn({ network, err: error }, 'the chain does not answer; it is tried again')
+  async function noteOutcome(outcome: StepOutcome): Promise<void> {
+    const stored = outcome.kind === 'ALARM' ? await repository.chain(chainId) : undefined
+    health.alarmed(stored?.alarm)
+    if (outcome.kind === 'AGAIN' || outcome.kind === 'WAIT') health.waits(outcome.reason)
+    else health.moved()
   }
 
   function noteFailure(error: unknown): void {
-    if (isTransportFailure(error)) return noteReachable(false, error)
-    if (isSound) logger.error({ network, err: error }, 'a look at the chain failed; it is tried again')
-    isSound = false
+    if (!(error instanceof LeaseLostError || error instanceof CheckpointMovedError)) return health.failed(error)
+    logger.warn({ network, err: error }, 'the chain was taken over while it was looked at')
+    isFollowing = false
+    health.waits(error.message)
   }
 
   /** @returns how long to wait before the next step, in ms */
   async function stepSafely(signal: AbortSignal, failures: number): Promise<{ waitMs: number; failed: boolean }> {
-    const before = follower.state()?.scanned
     try {
-      const outcome = await step(signal)
-      if (outcome === 'ELSEWHERE') return { waitMs: Math.max(pollMs, WATCH_EVERY_MS), failed: false }
-      const isMoving = outcome === 'MORE' && follower.state()?.scanned !== before
-      return { waitMs: isMoving ? 0 : pollMs, failed: false }
+      const { kind } = await step(signal)
+      if (kind === 'ELSEWHERE') return { waitMs: Math.max(pollMs, WATCH_EVERY_MS), failed: false }
+      return { waitMs: kind === 'MORE' ? 0 : pollMs, failed: false }
     } catch (error) {
       if (signal.aborted) return { waitMs: 0, failed: false }
       follower.reset()
-      if (error instanceof LeaseLostError || error instanceof CheckpointMovedError) {
-        isFollowing = false
-        return { waitMs: pollMs, failed: false }
-      }
       noteFailure(error)
+      if (!isFollowing) return { waitMs: pollMs, failed: false }
       return { waitMs: Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** failures), failed: true }
     }
   }
@@ -185,16 +178,17 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
       return {
         network,
         ...(state && { scanned: state.scanned.number, head: state.headBlock, final: state.finalBlock }),
-        ...(alarm === undefined ? {} : { alarm }),
-        reachable: isReachable,
+        ...health.status(),
         following: isFollowing,
       }
     },
     async scan() {
-      for (;;) {
+      for (let inVain = 0; ; ) {
         const outcome = await step()
-        if (outcome === 'ELSEWHERE') throw new Error(`another process follows ${network}`)
-        if (outcome !== 'MORE') return
+        if (outcome.kind === 'ELSEWHERE') throw new Error(`another process follows ${network}`)
+        if (outcome.kind !== 'MORE' && outcome.kind !== 'AGAIN') return
+        inVain = outcome.kind === 'AGAIN' ? inVain + 1 : 0
+        if (outcome.kind === 'AGAIN' && inVain > LOOKS_IN_VAIN) throw new Error(`${network}: ${outcome.reason}`)
       }
     },
     async restartFrom(block) {

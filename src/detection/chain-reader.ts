@@ -16,8 +16,8 @@ export interface BlockHeader {
 /** Where a chain stands, all from one node. */
 export interface ChainView {
   readonly head: BlockHeader
-  /** Absent: the node has no such block, or was not asked. */
-  readonly finalized?: BlockHeader
+  /** NONE: the node has no such block. UNTOLD: it failed to say. Absent: it was not asked. */
+  readonly finalized?: BlockHeader | 'NONE' | 'UNTOLD'
   /** The block that now stands at the number that was asked for; absent when the node is not as far. */
   readonly atTip?: BlockHeader
 }
@@ -28,16 +28,21 @@ export interface ChainReader {
   /** By number, as the chain stands now; undefined where it does not reach. */
   headers(numbers: readonly number[], signal?: AbortSignal): Promise<(BlockHeader | undefined)[]>
   /** Logs of followed events in a range, and the range's last block, from the same node. */
-  logsInRange(
-    from: number,
-    to: number,
-    signal?: AbortSignal,
-  ): Promise<{ logs: RpcLog[]; last: BlockHeader | undefined }>
-  /** Logs of followed events block by block; undefined where the node does not know the block. */
-  logsOfBlocks(hashes: readonly Hex[], signal?: AbortSignal): Promise<(RpcLog[] | undefined)[]>
-  receipts(hashes: readonly Hex[], signal?: AbortSignal): Promise<(TransactionReceipt | undefined)[]>
+  logsInRange(range: BlockRange, signal?: AbortSignal): Promise<{ logs: RpcLog[]; last: BlockHeader | undefined }>
+  /** Logs of followed events block by block; what the node answered instead where it refused, or does not know the block. */
+  logsOfBlocks(hashes: readonly Hex[], signal?: AbortSignal): Promise<(RpcLog[] | RpcError)[]>
+  /** What the node answered instead where it refused; undefined where it does not know the transaction. */
+  receipts(hashes: readonly Hex[], signal?: AbortSignal): Promise<(TransactionReceipt | RpcError | undefined)[]>
   /** `eth_call`s, each at a block; an error of one is its answer. */
   calls(calls: readonly ContractRead[], signal?: AbortSignal): Promise<RpcAnswer[]>
+}
+
+/** Blocks `from` to `to`, both included. */
+export interface BlockRange {
+  readonly from: number
+  readonly to: number
+  /** Only logs of these contracts; all that are followed unless told. */
+  readonly addresses?: readonly Address[]
 }
 
 export interface ContractRead {
@@ -59,7 +64,7 @@ export function createChainReader(client: RpcClient, addresses: readonly Address
       return {
         head: latest,
         ...optional('atTip', toHeader(resultOf(atTip))),
-        ...optional('finalized', readTag(finalized)),
+        ...optional('finalized', finalized && readTag(finalized)),
       }
     },
     async headers(numbers, signal) {
@@ -69,8 +74,9 @@ export function createChainReader(client: RpcClient, addresses: readonly Address
       )
       return answers.map((answer) => toHeader(resultOf(answer)))
     },
-    async logsInRange(from, to, signal) {
-      const range = { ...filter, fromBlock: toQuantity(from), toBlock: toQuantity(to) }
+    async logsInRange({ from, to, addresses: only }, signal) {
+      const chosen = only === undefined ? filter : { ...filter, address: only }
+      const range = { ...chosen, fromBlock: toQuantity(from), toBlock: toQuantity(to) }
       const [logs, last] = await client.batch(
         [{ method: 'eth_getLogs', params: [range] }, blockCall(toQuantity(to))],
         signal,
@@ -82,14 +88,14 @@ export function createChainReader(client: RpcClient, addresses: readonly Address
         hashes.map((blockHash) => ({ method: 'eth_getLogs', params: [{ ...filter, blockHash }] })),
         signal,
       )
-      return answers.map((answer) => (answer.ok ? toLogs(answer.result) : undefined))
+      return answers.map((answer) => (answer.ok ? toLogs(answer.result) : answer.error))
     },
     async receipts(hashes, signal) {
       const answers = await client.batch(
         hashes.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] })),
         signal,
       )
-      return answers.map((answer) => (answer.ok ? toReceipt(answer.result) : undefined))
+      return answers.map((answer) => (answer.ok ? toReceipt(answer.result) : answer.error))
     },
     calls(reads, signal) {
       return client.batch(
@@ -115,9 +121,13 @@ function resultOf(answer: RpcAnswer | undefined): unknown {
   return answer.result
 }
 
-/** Nodes without that tag answer null or an error. */
-function readTag(answer: RpcAnswer | undefined): BlockHeader | undefined {
-  return answer?.ok === true ? toHeader(answer.result) : undefined
+const NO_SUCH_TAG =
+  /invalid|unsupported|not (supported|found|available)|unknown (block|tag)|does not exist|cannot unmarshal/i
+
+/** Nodes without that tag answer null, or an error that says so; any other error says nothing of the tag. */
+function readTag(answer: RpcAnswer): BlockHeader | 'NONE' | 'UNTOLD' {
+  if (answer.ok) return toHeader(answer.result) ?? 'NONE'
+  return answer.error.kind === 'REFUSED' && NO_SUCH_TAG.test(answer.error.message) ? 'NONE' : 'UNTOLD'
 }
 
 function optional<K extends string, V>(key: K, value: V | undefined): { [name in K]?: V } {

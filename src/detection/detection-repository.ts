@@ -14,6 +14,8 @@ export interface StoredChain {
   readonly scannedTime: Date
   readonly headBlock: number
   readonly finalBlock: number
+  /** Whether the chain has ever told its finalized block. */
+  readonly hasFinalizedTag: boolean
   readonly alarm?: string
 }
 
@@ -209,6 +211,7 @@ interface ChainRow {
   readonly scanned_time: Date
   readonly head_block: bigint
   readonly final_block: bigint
+  readonly has_finalized_tag: boolean
   readonly alarm: string | null
 }
 
@@ -223,6 +226,7 @@ export function toStoredChain(row: ChainRow): StoredChain {
     scannedTime: row.scanned_time,
     headBlock: Number(row.head_block),
     finalBlock: Number(row.final_block),
+    hasFinalizedTag: row.has_finalized_tag,
     ...(row.alarm === null ? {} : { alarm: row.alarm }),
   }
 }

@@ -18,7 +18,7 @@ export interface Detection {
   start(): void
   /** Ends following; resolves when nothing is being written any more. */
   stop(): Promise<void>
-  /** Where each chain stands, in the order of the configuration. */
+  /** Where each chain with contracts stands, in the order of the configuration. */
   status(): ChainStatus[]
   /**
    * Attaches payments that were made before requests were stored. Call it after the requests are committed, also of those that were
@@ -63,7 +63,9 @@ export function createDetection(options: DetectionOptions): Detection {
   const owner = options.owner ?? randomUUID()
   const repository = createDetectionRepository(knex)
   const replays = createReplayQueue({ repository, logger })
-  const followers = chains.configured.map((config): ChainFollower => {
+  // To nodes, logs of no address are logs of every address.
+  const followed = chains.configured.filter(({ contracts }) => contracts.length > 0)
+  const followers = followed.map((config): ChainFollower => {
     const follower = createChainFollower({ ...options, config, owner, repository, replays })
     replays.addChain(follower.chainId, follower.replayChain)
     return follower

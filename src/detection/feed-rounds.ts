@@ -18,6 +18,9 @@ const GET_ROUND = '0x9a6fc8f5'
 export const DECIMALS: Hex = '0x313ce567'
 
 const PHASE_BITS = 64n
+const ROUND_ID_BITS = 80n
+/** A phase is a change of the feed's own contract, once in some years. */
+const PHASES_SEARCHED = 20n
 const ROUND_MASK = (1n << PHASE_BITS) - 1n
 
 /** The call that reads a feed's latest round. */
@@ -32,7 +35,7 @@ export function readRound(answer: RpcAnswer | undefined): FeedRound | undefined 
   if (data.length !== 2 + 5 * 64) return undefined
   const word = (index: number) => BigInt(`0x${data.slice(2 + index * 64, 2 + (index + 1) * 64)}`)
   const updatedAtSec = Number(word(3))
-  if (updatedAtSec === 0) return undefined
+  if (updatedAtSec === 0 || word(0) >> ROUND_ID_BITS !== 0n) return undefined
   return { roundId: word(0), answer: BigInt.asIntN(256, word(1)), updatedAtSec }
 }
 
@@ -50,10 +53,10 @@ export async function findRoundAt(
   const latest = readRound(latestAnswer)
   if (latest === undefined || latest.updatedAtSec <= timestampSec) return latest
   const at = (roundId: bigint) => getRound(reader, feed, roundId, signal)
-  for (let phase = latest.roundId >> PHASE_BITS; phase >= 0n; phase--) {
+  const latestPhase = latest.roundId >> PHASE_BITS
+  for (let phase = latestPhase; phase >= 0n && phase > latestPhase - PHASES_SEARCHED; phase--) {
     const first = phase << PHASE_BITS
-    const isLatestPhase = phase === latest.roundId >> PHASE_BITS
-    const last = isLatestPhase ? latest.roundId & ROUND_MASK : await lastRoundOf(first, at)
+    const last = phase === latestPhase ? latest.roundId & ROUND_MASK : await lastRoundOf(first, at)
     const found = await searchPhase(first, last, timestampSec, at)
     if (found !== undefined) return found
   }

@@ -31,7 +31,11 @@ export interface FindingTools {
 export interface LoggedEvents {
   /** In the order of the chain. */
   readonly logs: readonly RpcLog[]
-  /** Reads receipts of canonical transactions. @throws when one is gone, which ends the work on these logs */
+  /**
+   * Reads receipts of canonical transactions; leaves out what is too large.
+   *
+   * @throws when one is gone, which ends the work on these logs
+   */
   receipts(hashes: readonly Hex[]): Promise<TransactionReceipt[]>
   /** Seconds, of each of these blocks. */
   blockTimes(numbers: readonly number[]): Promise<ReadonlyMap<number, number>>
@@ -57,19 +61,25 @@ export async function findPayments(
   signal?: AbortSignal,
   onlyAccount?: number,
 ): Promise<Findings> {
-  const seen = logged.logs.flatMap(toSeenLog)
+  const { contracts } = tools.chain.followed
+  const seen = logged.logs.flatMap(toSeenLog).filter(({ event }) => contracts.has(event.emitter))
   const topics = [...new Set(seen.map(({ event }) => event.topic))]
   const directory = await tools.repository.accountsOfTopics(topics)
   const isKnown = ({ event }: SeenLog) => directory.has(event.topic)
   const txHashes = [...new Set(seen.filter(isKnown).map(({ txHash }) => txHash))]
   const receipts = await logged.receipts(txHashes)
+  const read = new Set(receipts.map(({ txHash }) => txHash))
+  const unread = seen.filter((log) => isKnown(log) && !read.has(log.txHash))
   const unknown = onlyAccount === undefined ? seen.filter((log) => !isKnown(log)) : []
-  const times = await logged.blockTimes([...new Set([...unknown, ...receipts].map(({ blockNumber }) => blockNumber))])
+  const times = await logged.blockTimes([
+    ...new Set([...unknown, ...unread, ...receipts].map(({ blockNumber }) => blockNumber)),
+  ])
   const judged = await judgeReceipts(tools, { receipts, times, directory, onlyAccount })
   const accounts = await buildAll(tools, judged, times, signal)
   const unmatched = [
     ...judged.flatMap((entry) => toUnmatched(entry, times)),
-    ...unknown.map((log) => toUnknown(log, times)),
+    ...unknown.map((log) => toUnread(log, 'UNKNOWN_TOPIC', times)),
+    ...unread.map((log) => toUnread(log, 'RECEIPT_TOO_LARGE', times)),
   ]
   return { accounts, unmatched, directory }
 }
@@ -232,13 +242,17 @@ function toUnmatched(
 }
 
 /**
- * An event of a topic that nobody knows. Its index among all events of the transaction would take a receipt; the log's own, unique
- * as well, stands for it until somebody claims the topic and the transaction is read.
+ * An event whose transaction is not read: of a topic that nobody knows, or because it is too large. Its index among all events of
+ * the transaction would take a receipt; the log's own, unique as well, stands for it until the transaction is read.
  */
-function toUnknown({ event, txHash, blockNumber, log }: SeenLog, times: ReadonlyMap<number, number>): UnmatchedEvent {
+function toUnread(
+  { event, txHash, blockNumber, log }: SeenLog,
+  reason: 'UNKNOWN_TOPIC' | 'RECEIPT_TOO_LARGE',
+  times: ReadonlyMap<number, number>,
+): UnmatchedEvent {
   return {
     accountId: 0,
-    reason: 'UNKNOWN_TOPIC',
+    reason,
     topic: event.topic,
     txHash,
     eventIndex: Number(log.logIndex),

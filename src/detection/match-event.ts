@@ -8,6 +8,7 @@ import type { SeenEvent } from './read-transaction.ts'
 /** Why an event is no payment of a request. */
 export const unmatchedReasons = [
   'UNKNOWN_TOPIC',
+  'RECEIPT_TOO_LARGE',
   'WRONG_CHAIN',
   'WRONG_PAYEE',
   'WRONG_TOKEN',

@@ -1,13 +1,15 @@
 import type { Knex } from 'knex'
 import { inTransaction } from '../db/cancellable.ts'
 import { assertLeaseHeld, type Lease } from '../db/leases-repository.ts'
+import { type Address, addressToBytes } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import type { BlockHeader } from './chain-reader.ts'
-import type { DetectedPayment, DetectedRefund, Findings, UnmatchedEvent } from './detected.ts'
+import type { DetectedPayment, DetectedRefund, Findings } from './detected.ts'
 import { type StoredBlock, type StoredChain, toStoredChain } from './detection-repository.ts'
 import { applyAccountChange } from './ledger-repository.ts'
 import type { WrittenChain } from './payment-rows.ts'
+import { forgetUnmatched, pruneUnmatched, storeUnmatched } from './unmatched-repository.ts'
 
 /** Somebody else has moved the chain's checkpoint, so what was about to be written was decided on an old state. */
 export class CheckpointMovedError extends Error {
@@ -27,7 +29,18 @@ export interface Advance {
   readonly blocks: readonly BlockHeader[]
   readonly headBlock: number
   readonly finalBlock: number
+  /** Whether the chain has ever told its finalized block. */
+  readonly hasFinalizedTag: boolean
   readonly findings?: Findings
+}
+
+/** Final blocks of a contract that was added after they were looked at. */
+export interface Fill {
+  readonly lease: Lease
+  readonly address: Address
+  /** The last block that was read. */
+  readonly filledBlock: number
+  readonly findings: Findings
 }
 
 /** Blocks that no longer stand are taken back. */
@@ -56,16 +69,18 @@ export interface PaymentWriter {
   rewind(rewind: Rewind, signal?: AbortSignal): Promise<void>
   /** Leaves out what is in blocks that no longer stand or were not looked at yet; these are looked at with the new topic known. */
   attach(attachment: Attachment, signal?: AbortSignal): Promise<void>
+  /** Adds what an added contract's events in final blocks meant. @throws LeaseLostError */
+  fill(fill: Fill, signal?: AbortSignal): Promise<void>
   /**
    * Takes back all that was detected above a block, final or not, and clears the alarm, so that the chain is looked at anew from there.
    *
-   * @throws LeaseLostError
+   * @throws LeaseLostError; RangeError for a block that was not looked at, or is another now than it was then
    */
   restart(lease: Lease, from: BlockHeader): Promise<void>
   /** Stops the chain for everybody until an operator clears it. */
   raiseAlarm(text: string): Promise<void>
-  /** Keeps the latest events of unknown topics and removes the rest. */
-  pruneUnknown(keep: number): Promise<void>
+  /** Keeps so many of the latest events of unknown topics, and so many that are unmatched for accounts, and removes the rest. */
+  pruneUnmatched(keep: number): Promise<void>
 }
 
 /** Makes the writer of one chain. */
@@ -128,24 +143,19 @@ export function createPaymentWriter(options: {
       .update({ account_ids: [] })
   }
 
-  async function storeUnmatched(trx: Knex, events: readonly UnmatchedEvent[]) {
-    const rows = events.map((event) => ({
-      chain_id: chainId,
-      tx_hash: hexToBytes(event.txHash),
-      event_index: event.eventIndex,
-      account_id: event.accountId,
-      reason: event.reason,
-      topic: hexToBytes(event.topic),
-      block_number: event.blockNumber,
-      timestamp: event.timestamp,
-      event: JSON.stringify(event.event),
-    }))
-    for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
-      await trx('unmatched_events')
-        .insert(rows.slice(from, from + ROWS_A_STATEMENT))
-        .onConflict(['chain_id', 'tx_hash', 'event_index', 'account_id'])
-        .merge(['reason', 'topic', 'block_number', 'timestamp', 'event'])
+  /** Brings to accounts what was found for them, and settles also the others that are given. */
+  async function applyToAccounts(
+    trx: Knex.Transaction,
+    findings: Findings | undefined,
+    others: readonly number[],
+    blocks: { readonly finalBlock: number; readonly headBlock: number },
+  ) {
+    const accountIds = new Set([...(findings?.accounts.keys() ?? []), ...others])
+    for (const accountId of [...accountIds].toSorted((a, b) => a - b)) {
+      const found = findings?.accounts.get(accountId) ?? NOTHING
+      await applyAccountChange(trx, chain, { accountId, ...found, ...blocks, now: clock() })
     }
+    await storeUnmatched(trx, chainId, findings?.unmatched ?? [])
   }
 
   return {
@@ -170,23 +180,15 @@ export function createPaymentWriter(options: {
         if (opened.length > 0) await storeBlocks(trx, [checkpoint], 0)
       }),
 
-    advance: ({ lease, from, blocks, headBlock, finalBlock, findings }, signal) =>
+    advance: ({ lease, from, blocks, headBlock, finalBlock, hasFinalizedTag, findings }, signal) =>
       inTransaction(knex, signal, async (trx) => {
         const stored = await lockAt(trx, lease, from)
         const last = blocks.at(-1)
         const scannedBlock = last?.number ?? stored.scannedBlock
         const settledBlock = Math.min(finalBlock, scannedBlock)
         await storeBlocks(trx, blocks, settledBlock, findings)
-        const accountIds = new Set([
-          ...(findings?.accounts.keys() ?? []),
-          ...(await accountsInBlocks(trx, '<=', settledBlock)),
-        ])
-        for (const accountId of [...accountIds].toSorted((a, b) => a - b)) {
-          const found = findings?.accounts.get(accountId) ?? NOTHING
-          const change = { accountId, ...found, finalBlock: settledBlock, headBlock, now: clock() }
-          await applyAccountChange(trx, chain, change)
-        }
-        await storeUnmatched(trx, findings?.unmatched ?? [])
+        const settled = await accountsInBlocks(trx, '<=', settledBlock)
+        await applyToAccounts(trx, findings, settled, { finalBlock: settledBlock, headBlock })
         await dropFinalBlocks(trx, settledBlock)
         await trx('chain_state')
           .where({ chain_id: chainId })
@@ -198,8 +200,21 @@ export function createPaymentWriter(options: {
             }),
             head_block: headBlock,
             final_block: finalBlock,
+            has_finalized_tag: hasFinalizedTag,
             updated_at: clock(),
           })
+      }),
+
+    fill: ({ lease, address, filledBlock, findings }, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        await assertLeaseHeld(trx, lease)
+        const stored = await lockChain(trx)
+        if (stored === undefined) return
+        const { finalBlock, scannedBlock, headBlock } = stored
+        await applyToAccounts(trx, findings, [], { finalBlock: Math.min(finalBlock, scannedBlock), headBlock })
+        await trx('chain_contracts')
+          .where({ chain_id: chainId, address: addressToBytes(address) })
+          .update({ filled_block: filledBlock })
       }),
 
     rewind: ({ lease, from, to }, signal) =>
@@ -249,8 +264,8 @@ export function createPaymentWriter(options: {
         const settledBlock = Math.min(finalBlock, scannedBlock)
         const change = { accountId, payments, refunds, finalBlock: settledBlock, headBlock, now: clock() }
         await applyAccountChange(trx, chain, change)
-        await forgetUnmatched(trx, accountId, standing, [...findings.directory.keys()])
-        await storeUnmatched(trx, unmatched)
+        await forgetUnmatched(trx, chainId, { accountId, txHashes: standing, topics: findings.directory.keys() })
+        await storeUnmatched(trx, chainId, unmatched)
       }),
 
     restart: (lease, from) =>
@@ -259,6 +274,7 @@ export function createPaymentWriter(options: {
         const stored = await lockChain(trx)
         if (stored === undefined) return
         const { number } = from
+        const ground = await restartGround(trx, from)
         const { rows } = await trx.raw<{ rows: { account_id: number }[] }>(
           `select account_id from payments where chain_id = ? and block_number > ?
            union select account_id from refunds where chain_id = ? and block_number > ? order by account_id`,
@@ -269,8 +285,15 @@ export function createPaymentWriter(options: {
           await applyAccountChange(trx, chain, { accountId, ...NOTHING, ...removal, now: clock() })
         }
         await trx('unmatched_events').where({ chain_id: chainId }).where('block_number', '>', number).delete()
-        await trx('chain_blocks').where({ chain_id: chainId }).delete()
-        await storeBlocks(trx, [from], 0)
+        // Payments in blocks below that are not final wait for these.
+        await trx('chain_blocks').where({ chain_id: chainId }).where('number', '>', number).delete()
+        if (ground === 'FINAL') await storeBlocks(trx, [from], 0)
+        await trx('chain_contracts')
+          .where({ chain_id: chainId })
+          .update({
+            filled_block: trx.raw('least(filled_block, ?::bigint)', [number]),
+            fill_until: trx.raw('least(fill_until, ?::bigint)', [number]),
+          })
         await trx('chain_state')
           .where({ chain_id: chainId })
           .update({
@@ -287,14 +310,25 @@ export function createPaymentWriter(options: {
       await knex('chain_state').where({ chain_id: chainId }).update({ alarm: text, updated_at: clock() })
     },
 
-    async pruneUnknown(keep) {
-      await knex.raw(
-        `delete from unmatched_events where chain_id = ? and account_id = 0 and block_number < (
-           select block_number from unmatched_events where chain_id = ? and account_id = 0
-           order by block_number desc offset ? limit 1)`,
-        [chainId, chainId, keep - 1],
-      )
-    },
+    pruneUnmatched: (keep) => pruneUnmatched(knex, chainId, keep),
+  }
+
+  /**
+   * Whether a block to begin anew from is final, below all that is kept, or one of those that are kept.
+   *
+   * @throws RangeError for one that was not looked at, or is another now: what was found below it would not be true
+   */
+  async function restartGround(trx: Knex, { number, hash }: BlockHeader): Promise<'FINAL' | 'KEPT'> {
+    const rows = await trx('chain_blocks')
+      .select<{ number: bigint; hash: Buffer }[]>('number', 'hash')
+      .where({ chain_id: chainId })
+      .orderBy('number')
+    const kept = rows.find((row) => Number(row.number) === number)
+    if (kept !== undefined && bytesToHex(kept.hash) === hash) return 'KEPT'
+    const [lowest] = rows
+    if (kept === undefined && (lowest === undefined || number < Number(lowest.number))) return 'FINAL'
+    const why = kept === undefined ? 'was not looked at yet' : 'is another now than the one that was looked at'
+    throw new RangeError(`block ${number} of ${chain.network} ${why}: choose a lower one`)
   }
 
   /** Transactions whose block was looked at and still stands. */
@@ -319,17 +353,8 @@ export function createPaymentWriter(options: {
       .whereRaw('not (? = any(account_ids))', [accountId])
       .update({ account_ids: trx.raw('account_ids || ?::integer', [accountId]) })
   }
-
-  async function forgetUnmatched(trx: Knex, accountId: number, standing: ReadonlySet<Hex>, topics: readonly Hex[]) {
-    await trx.raw(
-      `delete from unmatched_events
-       where chain_id = ? and tx_hash = any(?) and topic = any(?) and account_id = any(?)`,
-      [chainId, [...standing].map(hexToBytes), topics.map(hexToBytes), [0, accountId]],
-    )
-  }
 }
 
-const ROWS_A_STATEMENT = 500
 const NOTHING: { payments: readonly DetectedPayment[]; refunds: readonly DetectedRefund[] } = {
   payments: [],
   refunds: [],

@@ -27,6 +27,9 @@ export interface PriceReader {
   pricesAt(wishes: readonly PriceWish[], signal?: AbortSignal): Promise<(UsdPrice | undefined)[]>
 }
 
+/** Feeds have 8 or 18. One that says more than this is broken, and its numbers only grow. */
+const MOST_DECIMALS = 36
+
 interface FeedWish extends PriceWish {
   readonly feed: Address
 }
@@ -42,7 +45,8 @@ export function createPriceReader(reader: ChainReader): PriceReader {
     const answers = await reader.calls(calls, signal)
     for (const [index, feed] of unknown.entries()) {
       const answer = answers[index]
-      if (answer?.ok === true && String(answer.result).length === 66) decimalsOfFeed.set(feed, Number(answer.result))
+      const decimals = answer?.ok === true && String(answer.result).length === 66 ? Number(answer.result) : undefined
+      if (decimals !== undefined && decimals <= MOST_DECIMALS) decimalsOfFeed.set(feed, decimals)
     }
   }
 
@@ -81,11 +85,12 @@ export function createPriceReader(reader: ChainReader): PriceReader {
 
 const keyOf = ({ feed, blockNumber }: FeedWish) => `${feed} ${blockNumber}`
 
-/** A feed counts while it is fresh and above 0. */
+/** A feed counts while it is fresh and above 0, and not from after the block, which nothing on that chain can be. */
 function feedPrice(wish: PriceWish, round: FeedRound | undefined, decimals: number | undefined): UsdPrice | undefined {
   if (round === undefined || decimals === undefined || round.answer <= 0n) return undefined
   const ageSec = wish.timestampSec - round.updatedAtSec
   const { heartbeatSeconds } = wish.token
+  if (ageSec < 0) return undefined
   if (heartbeatSeconds !== undefined && ageSec > heartbeatSeconds) return undefined
   return { usd: { units: round.answer, places: decimals }, source: 'feed', at: new Date(round.updatedAtSec * 1_000) }
 }

@@ -5,6 +5,7 @@ import type { DetectionRepository, SeenTransaction, StoredBlock } from './detect
 import { type FindingTools, findPayments } from './find-payments.ts'
 import type { PaymentWriter } from './payment-writer.ts'
 import type { TransactionReceipt } from './read-transaction.ts'
+import { RpcError } from './rpc-error.ts'
 
 /** What looking again needs of a chain. */
 export interface ReplayChain {
@@ -58,7 +59,7 @@ async function replayOnChain(
     transactions.map(({ txHash }) => txHash),
     signal,
   )
-  const receipts = inChainOrder(answers.filter((receipt) => receipt !== undefined))
+  const receipts = inChainOrder(answers.flatMap(toReceipts))
   const logs = receipts.flatMap((receipt) => receipt.logs.filter((log) => hasTopic(log, topics, tools)))
   const findings = await findPayments(
     tools,
@@ -67,6 +68,12 @@ async function replayOnChain(
     accountId,
   )
   await writer.attach({ accountId, findings, blockOf: blocksOf(receipts) }, signal)
+}
+
+/** A transaction that is gone, or is too large to be read, is left out; the event of the latter stays unmatched. */
+function toReceipts(answer: TransactionReceipt | RpcError | undefined): TransactionReceipt[] {
+  if (answer instanceof RpcError && answer.kind !== 'TOO_LARGE') throw answer
+  return answer === undefined || answer instanceof RpcError ? [] : [answer]
 }
 
 /** A refund is one only after its payment, and both may be in one block; logs are numbered throughout it. */

@@ -105,12 +105,43 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   ): Promise<RpcAnswer[]> {
     if (calls.length === 1 || !endpoint.takesBatches) return callOneByOne(endpoint, calls, signal)
     const body = calls.map((call, id) => ({ jsonrpc: '2.0', id, ...call }))
-    const answered = await exchange(endpoint, body, signal)
-    if (!answered.refused && Array.isArray(answered.json)) return sortAnswers(endpoint, calls, answered.json)
+    const answered = await unlessTooLarge(exchange(endpoint, body, signal))
+    if (answered instanceof RpcError) return callInHalves(endpoint, calls, signal)
+    if (!answered.refused && Array.isArray(answered.json)) {
+      return repeatTooLarge(endpoint, calls, sortAnswers(endpoint, calls, answered.json), signal)
+    }
     // An error for the list as a whole: some nodes take single calls only.
     const answers = await callOneByOne(endpoint, calls, signal)
     endpoint.takesBatches = false
     return answers
+  }
+
+  async function callInHalves(
+    endpoint: Endpoint,
+    calls: readonly RpcCall[],
+    signal: AbortSignal | undefined,
+  ): Promise<RpcAnswer[]> {
+    const middle = Math.ceil(calls.length / 2)
+    const first = await callTogether(endpoint, calls.slice(0, middle), signal)
+    return [...first, ...(await callTogether(endpoint, calls.slice(middle), signal))]
+  }
+
+  /** Some nodes answer a list as far as it fits, and refuse what is left of it. */
+  async function repeatTooLarge(
+    endpoint: Endpoint,
+    calls: readonly RpcCall[],
+    answers: readonly RpcAnswer[],
+    signal: AbortSignal | undefined,
+  ): Promise<RpcAnswer[]> {
+    const isTooLarge = (_: unknown, index: number) => {
+      const answer = answers[index]
+      return answer?.ok === false && answer.error.kind === 'TOO_LARGE'
+    }
+    const left = calls.filter(isTooLarge)
+    if (left.length === 0) return [...answers]
+    const together = left.length < calls.length ? callTogether : callInHalves
+    const repeated = await together(endpoint, left, signal)
+    return answers.map((answer, index) => (isTooLarge(answer, index) ? (repeated.shift() ?? answer) : answer))
   }
 
   async function callOneByOne(
@@ -121,7 +152,8 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     const answers: RpcAnswer[] = []
     for (let from = 0; from < calls.length; from += PARALLEL_CALLS) {
       const together = calls.slice(from, from + PARALLEL_CALLS).map(async (call) => {
-        const answered = await exchange(endpoint, { jsonrpc: '2.0', id: 0, ...call }, signal)
+        const answered = await unlessTooLarge(exchange(endpoint, { jsonrpc: '2.0', id: 0, ...call }, signal))
+        if (answered instanceof RpcError) return { ok: false, error: answered } as const
         if (answered.refused) throw new RpcError('UNREACHABLE', `${endpoint.host} answered ${answered.status}`)
         return toAnswer(endpoint, call, answered.json)
       })
@@ -214,6 +246,16 @@ function createExchange({ fetch, timeoutMs = 10_000, maxAnswerBytes = 64 * 2 ** 
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
     }
+  }
+}
+
+/** What is too large concerns these calls alone: fewer of them may fit. */
+async function unlessTooLarge(exchanging: Promise<Exchanged>): Promise<Exchanged | RpcError> {
+  try {
+    return await exchanging
+  } catch (error) {
+    if (error instanceof RpcError && error.kind === 'TOO_LARGE') return error
+    throw error
   }
 }
 

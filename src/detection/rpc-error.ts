@@ -37,7 +37,7 @@ export interface RpcErrorAnswer {
 }
 
 const TOO_LARGE =
-  /block range|range (is )?too (large|wide|big)|too many (logs|results|blocks)|more than [\d,]+ (results|logs|blocks)|response (size|is too big)|max(imum)? (block )?range|exceeds? (the )?(range|limit of|max)|limited to (a )?[\d,]+|query timeout|returned more than|blocks? distance/i
+  /block range|range (is )?too (large|wide|big)|too many (logs|results|blocks)|more than [\d,]+ (results|logs|blocks)|response (size|(is )?too (big|large))|max(imum)? (block )?range|exceeds? (the )?(range|limit of|max)|limited to (a )?[\d,]+|query timeout|returned more than|blocks? distance/i
 const RATE_LIMITED = /rate.?limit|too many requests|request limit|exceeded.*(quota|capacity|compute units)|throttl/i
 const REVERTED = /revert/i
 

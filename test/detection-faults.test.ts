@@ -1,0 +1,424 @@
+/**
+ * Nothing keeps a chain from moving in silence: nodes that lack, refuse or overdo something, and work that takes long.
+ */
+import type { Knex } from 'knex'
+import { keccak256 } from 'viem'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createDatabase } from '../src/db/knex.ts'
+import { createChainReader } from '../src/detection/chain-reader.ts'
+import type { Detection, DetectionOptions } from '../src/detection/detection.ts'
+import { createPriceReader } from '../src/detection/prices.ts'
+import { readBlockTimes } from '../src/detection/read-events.ts'
+import { createRpcClient } from '../src/detection/rpc-client.ts'
+import type { Account } from '../src/domain/account.ts'
+import type { PaymentRequest } from '../src/domain/payment-request.ts'
+import { startTestChain, type TestChain } from './support/chain.ts'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import {
+  addAccount,
+  canonical,
+  configOf,
+  detect,
+  makeRequest,
+  paymentsOf,
+  storeRequest,
+  unmatchedOf,
+} from './support/detection.ts'
+import { recordLogs } from './support/logs.ts'
+import { type Meddle, type RpcProxy, startRpcProxy } from './support/rpc-proxy.ts'
+
+let chain: TestChain
+let proxy: RpcProxy
+let database: TestDatabase
+let knex: Knex
+let detection: Detection
+let account: Account
+let logs: ReturnType<typeof recordLogs>
+
+beforeAll(async () => {
+  chain = await startTestChain({ chainId: 31_451, automine: false })
+  proxy = await startRpcProxy(chain.rpcUrl)
+})
+afterAll(async () => {
+  await proxy?.stop()
+  await chain?.stop()
+})
+beforeEach(async () => {
+  database = await createTestDatabase()
+  knex = database.knex
+  account = await addAccount(knex, 'shop')
+  logs = recordLogs()
+  detection = begin()
+})
+afterEach(async () => {
+  proxy.meddle()
+  await detection.stop()
+  await database.drop()
+})
+
+const config = (options = {}) => configOf(chain, 'BASE', { rpcUrls: [proxy.url], ...options })
+const scan = () => detection.scanOnce()
+const status = () => detection.status()[0]
+
+let runs = 0
+function begin(options: Partial<DetectionOptions> = {}, chainOptions = {}): Detection {
+  return detect(knex, [config(chainOptions)], { logger: logs, owner: `run ${runs++}`, ...options })
+}
+
+/** A clock that runs fast: some seconds at every look. */
+function fastClock(): () => Date {
+  let nowMs = Date.UTC(2026, 0, 1)
+  return () => {
+    nowMs += 3_000
+    return new Date(nowMs)
+  }
+}
+
+let seeds = 0
+function newRequest(terms: Partial<PaymentRequest> = {}): PaymentRequest {
+  const payee = canonical(`0x${keccak256(new TextEncoder().encode(`faults ${seeds++}`)).slice(-40)}`)
+  return makeRequest({ payee, network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1', ...terms })
+}
+
+async function send(request: PaymentRequest, options: { proxy?: `0x${string}` } = {}) {
+  const payment = {
+    kind: 'NATIVE',
+    to: request.payee as `0x${string}`,
+    amount: 10n ** 18n,
+    paymentReference: request.paymentReference,
+    ...options,
+  } as const
+  return (await chain.pay(chain.wallets[0], payment)).transactionHash
+}
+
+/** A stored request with a payment in the newest block. */
+async function paid(): Promise<PaymentRequest> {
+  const request = await storeRequest(knex, account, newRequest())
+  await send(request)
+  await chain.mine()
+  return request
+}
+
+const statuses = async (request: PaymentRequest) =>
+  (await paymentsOf(knex, account, request)).map((payment) => payment.status)
+const refuse = (message: string, code = -32000) => Promise.resolve({ rpcError: { code, message } })
+
+describe('work that takes longer than the lease', () => {
+  it('keeps the lease, and is written', async () => {
+    const request = await paid()
+    await chain.mine({ blocks: 4 })
+    detection = begin({ leaseTtlMs: 300 })
+    const second = createDatabase(database.connection, { poolMax: 1 })
+    let asked: Date | undefined
+    // The node answers when the lease as it was first taken has run out.
+    proxy.meddle(({ method }, ask) => {
+      if (method !== 'eth_getLogs' || asked !== undefined) return undefined
+      const outlasted = async () => {
+        const { rows } = await second.raw('select expires_at, clock_timestamp() as now from leases')
+        asked ??= rows[0].expires_at
+        return rows[0].now > (asked as Date)
+      }
+      return expect.poll(outlasted, { interval: 20, timeout: 5_000 }).toBe(true).then(ask)
+    })
+    await scan()
+    await second.destroy()
+    expect(asked).toBeDefined()
+    expect(await statuses(request)).toEqual(['CONFIRMED'])
+  })
+})
+
+describe('a node that lacks or refuses something', () => {
+  it.each<[string, Meddle]>([
+    ['has no receipt', ({ method }) => (method === 'eth_getTransactionReceipt' ? Promise.resolve(null) : undefined)],
+    [
+      'refuses a receipt',
+      ({ method }) => (method === 'eth_getTransactionReceipt' ? refuse('receipts are off') : undefined),
+    ],
+    [
+      'refuses the logs of a block',
+      ({ method, params }) => {
+        const [filter] = params as [{ blockHash?: string }]
+        return method === 'eth_getLogs' && filter.blockHash !== undefined ? refuse('logs are off') : undefined
+      },
+    ],
+    [
+      'is behind what was looked at',
+      ({ method, params }, ask) => {
+        if (method !== 'eth_getBlockByNumber') return undefined
+        if (params[0] === 'latest') return chain.client.rpc.call('eth_getBlockByNumber', ['0x1', false])
+        return Number(params[0]) > 1 ? Promise.resolve(null) : ask()
+      },
+    ],
+  ])('is told in the status and every minute in the log: one that %s', async (_, meddle) => {
+    await scan()
+    const request = await paid()
+    detection = begin({ clock: fastClock(), pollIntervalMs: 5 })
+    await knex('leases').delete()
+    proxy.meddle(meddle)
+    detection.start()
+    const said = () => logs.records.filter(({ level }) => level === 'warn' || level === 'error').length
+    await expect.poll(said, { interval: 20, timeout: 5_000 }).toBeGreaterThanOrEqual(3)
+    expect(status()).toMatchObject({
+      reachable: true,
+      failing: {
+        since: expect.any(Date),
+        reason: expect.stringMatching(/receipt|logs are off|the node is at block 1/),
+      },
+    })
+    expect(await statuses(request)).toEqual([])
+    proxy.meddle()
+    await expect.poll(() => statuses(request), { interval: 20, timeout: 5_000 }).toEqual(['PENDING'])
+    await expect.poll(() => status()?.failing, { interval: 20 }).toBeUndefined()
+    expect(logs.records.at(-1)?.message).toBe('the chain moves on again')
+  })
+
+  it.each([
+    ['has no receipt', () => Promise.resolve(null), /has no receipt/],
+    ['refuses a receipt', () => refuse('receipts are off'), /receipts are off/],
+  ])('fails a back-fill at once: one that %s', async (_, answer, message) => {
+    const request = await paid()
+    await chain.mine({ blocks: 4 })
+    proxy.meddle(({ method }) => (method === 'eth_getTransactionReceipt' ? answer() : undefined))
+    await expect(scan()).rejects.toThrow(message)
+    proxy.meddle()
+    await scan()
+    expect(await statuses(request)).toEqual(['CONFIRMED'])
+  })
+
+  it('is told for as long as the database refuses what was found', async () => {
+    await scan()
+    await paid()
+    await knex.raw('alter table chain_state add constraint stop check (scanned_block < 0) not valid')
+    detection = begin({ clock: fastClock(), pollIntervalMs: 5 })
+    await knex('leases').delete()
+    detection.start()
+    await expect.poll(() => status()?.failing?.reason, { interval: 20, timeout: 5_000 }).toMatch(/stop/)
+    expect(status()?.reachable).toBe(true)
+  })
+})
+
+describe('receipts that are too large', () => {
+  const maxAnswerBytes = 40_000
+  const client = () =>
+    createRpcClient({ urls: [proxy.url], chainId: 31_451, fetch, clock: () => new Date(), maxAnswerBytes })
+
+  async function payManyTimes(count: number) {
+    const sent: `0x${string}`[] = []
+    for (let index = 0; index < count; index++) sent.push(await send(newRequest()))
+    await chain.mine()
+    return sent
+  }
+
+  it('are read in as many exchanges as it takes', async () => {
+    const hashes = await payManyTimes(30)
+    const before = proxy.exchanges()
+    const reader = createChainReader(client(), [])
+    const receipts = await reader.receipts(hashes)
+    expect(receipts.map((receipt) => (receipt as { txHash: string }).txHash)).toEqual(hashes)
+    expect(proxy.exchanges() - before).toBeGreaterThan(2)
+  })
+
+  it('are read alone where a node answers a list as far as it fits', async () => {
+    const hashes = await payManyTimes(5)
+    let answered = 0
+    proxy.meddle(({ method }) => {
+      if (method !== 'eth_getTransactionReceipt') return undefined
+      answered++
+      return answered > 2 && answered <= hashes.length ? refuse('response too large', -32003) : undefined
+    })
+    const receipts = await createChainReader(client(), []).receipts(hashes)
+    expect(receipts.map((receipt) => (receipt as { txHash: string }).txHash)).toEqual(hashes)
+  })
+
+  it('leave their payments unmatched with a reason, in the log too, and the chain goes on', async () => {
+    const large = await storeRequest(knex, account, newRequest())
+    const hash = await send(large)
+    const other = await paid()
+    await chain.mine({ blocks: 4 })
+    const isLarge: Meddle = ({ method, params }) =>
+      method === 'eth_getTransactionReceipt' && params[0] === hash ? refuse('response too large', -32003) : undefined
+    proxy.meddle(isLarge)
+    await scan()
+    expect(await statuses(other)).toEqual(['CONFIRMED'])
+    expect(await unmatchedOf(knex, 0)).toContain('RECEIPT_TOO_LARGE')
+    expect(logs.records.filter(({ level }) => level === 'error')).toMatchObject([{ fields: { txHash: hash } }])
+    expect(await statuses(large)).toEqual([])
+    proxy.meddle()
+    await detection.onRequestsStored(account, [large])
+    expect(await statuses(large)).toEqual(['CONFIRMED'])
+    expect(await unmatchedOf(knex, 0)).not.toContain('RECEIPT_TOO_LARGE')
+  })
+})
+
+describe('a contract that is added later', () => {
+  it('is read from its first block on, while the chain goes on', async () => {
+    const added = canonical(await chain.deployErc20FeeProxy())
+    const { number } = await chain.client.head()
+    await chain.fund(chain.tokens.USDC, chain.wallets[1], 1_000_000_000n)
+    await chain.approve(chain.wallets[1], chain.tokens.USDC, added as `0x${string}`, 2n ** 255n)
+    const payThrough = async (request: PaymentRequest) => {
+      await chain.pay(chain.wallets[1], {
+        kind: 'ERC20',
+        token: chain.tokens.USDC.address,
+        to: request.payee as `0x${string}`,
+        amount: 1_000_000n,
+        paymentReference: request.paymentReference,
+        proxy: added as `0x${string}`,
+      })
+      await chain.mine()
+    }
+    const inUsdc = () =>
+      storeRequest(knex, account, newRequest({ paymentCurrency: 'USDC-BASE', invoiceCurrency: 'USDC-BASE' }))
+    const [old, recent, later] = [await inUsdc(), await inUsdc(), await inUsdc()]
+    await payThrough(old)
+    await chain.mine({ blocks: 4 })
+    await payThrough(recent)
+    await scan()
+    expect([await statuses(old), await statuses(recent)]).toEqual([[], []])
+    const contract = { kind: 'ERC20_FEE_PROXY', version: '0.1.0', address: added, fromBlock: Number(number) }
+    detection = begin({}, { contracts: [...config().contracts, contract] })
+    await knex('leases').delete()
+    await payThrough(later)
+    await scan()
+    expect([await statuses(old), await statuses(later)]).toEqual([['CONFIRMED'], ['PENDING']])
+    await chain.mine({ blocks: 4 })
+    await scan()
+    expect([await statuses(old), await statuses(recent), await statuses(later)]).toEqual([
+      ['CONFIRMED'],
+      ['CONFIRMED'],
+      ['CONFIRMED'],
+    ])
+    proxy.calls.length = 0
+    detection = begin({}, { contracts: [...config().contracts, contract] })
+    await knex('leases').delete()
+    await scan()
+    expect(proxy.calls.filter(({ method }) => method === 'eth_getLogs')).toEqual([])
+  })
+})
+
+describe('finality', () => {
+  it.each([
+    ['an error', () => refuse('internal error', -32603)],
+    ['nothing', () => Promise.resolve(null)],
+  ])(
+    'does not go by depth because the finalized block is answered with %s for once, after a restart either',
+    async (_, answer) => {
+      const finality = { finality: { useFinalizedTag: true, depth: 3 } }
+      const pinned = await chain.client.head()
+      const tag = (give: () => Promise<unknown>) =>
+        proxy.meddle(({ params }) => (params[0] === 'finalized' ? give() : undefined))
+      tag(() => chain.client.rpc.call('eth_getBlockByNumber', [`0x${pinned.number.toString(16)}`, false]))
+      detection = begin({}, finality)
+      const request = await paid()
+      await chain.mine({ blocks: 10 })
+      await scan()
+      tag(answer)
+      await chain.mine()
+      await scan()
+      expect(await statuses(request)).toEqual(['PENDING'])
+      detection = begin({}, finality)
+      await knex('leases').delete()
+      await chain.mine()
+      await scan()
+      expect(await statuses(request)).toEqual(['PENDING'])
+      expect(status()?.final).toBe(Number(pinned.number))
+    },
+  )
+})
+
+describe('block times', () => {
+  it.each([null, '0x0', undefined])('come from the header where a log says %s', async (blockTimestamp) => {
+    const log = { blockNumber: '0x5', blockTimestamp } as unknown as Parameters<
+      typeof readBlockTimes
+    >[1]['logs'][number]
+    const reader = createChainReader(
+      createRpcClient({ urls: [proxy.url], chainId: 31_451, fetch, clock: () => new Date() }),
+      [],
+    )
+    const [header] = await reader.headers([5])
+    const times = await readBlockTimes(reader, { numbers: [5], blocks: [], logs: [log] })
+    expect(times.get(5)).toBe(header?.timestampSec)
+    expect(times.get(5)).toBeGreaterThan(0)
+  })
+})
+
+describe('beginning anew', () => {
+  it('above the last final block keeps what is below on its way to finality', async () => {
+    const request = await paid()
+    await chain.mine()
+    await scan()
+    expect(await statuses(request)).toEqual(['PENDING'])
+    const { number } = await chain.client.head()
+    await detection.restartFrom('BASE', Number(number))
+    await chain.mine({ blocks: 4 })
+    await scan()
+    expect(await statuses(request)).toEqual(['CONFIRMED'])
+  })
+
+  it('is refused from a block that was not looked at, or is another now', async () => {
+    await paid()
+    await scan()
+    const head = Number((await chain.client.head()).number)
+    await chain.mine()
+    await expect(detection.restartFrom('BASE', head + 1)).rejects.toThrow(/was not looked at yet/)
+    await chain.reorg(2)
+    await expect(detection.restartFrom('BASE', head)).rejects.toThrow(/is another now/)
+  })
+})
+
+describe('a feed that misbehaves', () => {
+  const reader = () =>
+    createPriceReader(
+      createChainReader(createRpcClient({ urls: [proxy.url], chainId: 31_451, fetch, clock: () => new Date() }), []),
+    )
+  const token = () =>
+    ({ ...config().native, id: 'ETH-BASE', chain: 'BASE' }) as unknown as Parameters<
+      ReturnType<typeof reader>['pricesAt']
+    >[0][number]['token']
+  const word = (value: bigint) => value.toString(16).padStart(64, '0')
+  const round = (roundId: bigint, updatedAt: bigint) => `0x${[roundId, 5n, 0n, updatedAt, roundId].map(word).join('')}`
+
+  it.each([
+    ['was written after the block', (at: number) => round(1n, BigInt(at) + 1n), 8n],
+    ['was written in the far future', () => round(1n, 2n ** 200n), 8n],
+    ['has too many decimals', (at: number) => round(1n, BigInt(at)), 255n],
+    ['has a number of decimals that is none', (at: number) => round(1n, BigInt(at)), 2n ** 255n],
+  ])('gives no price: one that %s', async (_, answer, decimals) => {
+    const head = await chain.client.head()
+    proxy.meddle(({ method, params }) => {
+      if (method !== 'eth_call') return undefined
+      const [{ data }] = params as [{ data: string }]
+      return Promise.resolve(data === '0x313ce567' ? `0x${word(decimals)}` : answer(head.timestampSec))
+    })
+    const wish = { token: token(), blockNumber: Number(head.number), timestampSec: head.timestampSec }
+    expect(await reader().pricesAt([wish])).toEqual([undefined])
+  })
+
+  it('is not searched for ever: one with a great many phases', async () => {
+    const head = await chain.client.head()
+    proxy.meddle(({ method, params }) => {
+      if (method !== 'eth_call') return undefined
+      const [{ data }, block] = params as [{ data: string }, string]
+      if (block !== 'latest') return refuse('missing trie node')
+      if (data === '0x313ce567') return Promise.resolve(`0x${word(8n)}`)
+      if (data === '0xfeaf968c') return Promise.resolve(round(2n ** 79n + 1n, BigInt(head.timestampSec) + 60n))
+      return refuse('execution reverted', 3)
+    })
+    proxy.calls.length = 0
+    const wish = { token: token(), blockNumber: Number(head.number), timestampSec: head.timestampSec }
+    expect(await reader().pricesAt([wish])).toEqual([undefined])
+    expect(proxy.calls.length).toBeLessThan(100)
+  })
+})
+
+describe('a chain without contracts', () => {
+  it('is not followed', async () => {
+    detection = begin({}, { contracts: [] })
+    proxy.calls.length = 0
+    await scan()
+    detection.start()
+    await detection.stop()
+    expect(detection.status()).toEqual([])
+    expect(proxy.calls).toEqual([])
+  })
+})
