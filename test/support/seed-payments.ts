@@ -2,8 +2,8 @@ import { create } from '@bufbuild/protobuf'
 import { createClient } from '@connectrpc/connect'
 import { createGrpcTransport } from '@connectrpc/connect-node'
 import type { Address, Hex } from 'viem'
-import { CreatePaymentRequestRequestSchema, RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
 import type { PaymentRequest } from '../../gen/payments/v1/payment_request_pb.js'
+import { CreatePaymentRequestRequestSchema, RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
 import { createApiKeyRepository } from '../../src/auth/api-key-repository.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
@@ -14,7 +14,7 @@ import { NOW, type TestService } from './service.ts'
 const USD = 10n ** 8n
 const COIN = 10n ** 18n
 
-export const TRON_PAYER = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
+const TRON_PAYER = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
 const TRON_PAYEE = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'
 
 const terms = {
