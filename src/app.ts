@@ -49,7 +49,8 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   const tokens = createTokenDirectory(options.chains)
   const cursorSecret = await getOrCreateSecret(knex, CURSOR_SECRET)
   const apiKeys = createApiKeyRepository(knex)
-  const detection = createDetection({ knex, chains, tokens, logger, clock: now })
+  const intermediaries = new Map(options.chains.map((chain) => [chain.name, new Set(chain.intermediaries)]))
+  const detection = createDetection({ knex, chains, tokens, logger, clock: now, intermediaries })
   const requestRepository = createRequestRepository(knex)
   const requests = createRequests({
     repository: requestRepository,

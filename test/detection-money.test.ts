@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
-import type { Hex } from 'viem'
+import { encodeFunctionData, type Hex, parseAbi } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { composeService } from '../src/app.ts'
+import { encodeApprove, encodeBatch, encodeErc20Payment } from '../src/demo/contracts.ts'
 import type { Detection } from '../src/detection/detection.ts'
 import { createDetectionRepository } from '../src/detection/detection-repository.ts'
 import type { Account } from '../src/domain/account.ts'
 import { type Address, addressToBytes } from '../src/domain/address.ts'
 import { hexToBytes } from '../src/domain/hex.ts'
+import { silentLogger } from '../src/domain/logger.ts'
 import { paymentReferenceOf, topicOfReference } from '../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
@@ -22,6 +25,8 @@ import {
   storeRequest,
   unmatchedOf,
 } from './support/detection.ts'
+
+const TRANSFER_FROM = parseAbi(['function transferFrom(address from, address to, uint256 value)'])
 
 /** What an import has brought, and what is stored twice, beside what is seen on chain. */
 
@@ -107,6 +112,36 @@ describe('money that the payee sends under a request’s reference', () => {
     await look(5)
     expect((await paymentsOf(knex, account, request)).map(({ status }) => status)).toEqual(statuses)
     expect(await unmatchedOf(knex, account.id)).toEqual(reasons)
+  })
+})
+
+describe('a payment through a contract', () => {
+  it.each([true, false])('is its funder’s where the chains file lists it (%s)', async (isListed) => {
+    const { USDC } = chain.tokens
+    const { paymentBatch, erc20FeeProxy } = chain.contracts
+    const own = await createTestDatabase()
+    const account = await addAccount(own.knex, 'batched')
+    const [payer, payee] = chain.wallets
+    const request = await storeRequest(own.knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
+    const data = encodeFunctionData({ abi: TRANSFER_FROM, args: [payer, paymentBatch, 5n] })
+    await chain.approve(payer, USDC, paymentBatch, 5n)
+    await chain.mine()
+    const { paymentReference } = request
+    const batch = encodeBatch(paymentBatch, [
+      { to: USDC.address, data },
+      encodeApprove(USDC.address, erc20FeeProxy, 5n),
+      encodeErc20Payment(erc20FeeProxy, USDC.address, { to: payee, amount: 5n, paymentReference }),
+    ])
+    await chain.send(payer, batch)
+    await chain.mine()
+    const config = configOf(chain, 'BASE', isListed ? { intermediaries: [canonical(paymentBatch)] } : {})
+    const options = { knex: own.knex, chains: [config], logger: silentLogger, now: () => new Date() }
+    await (await composeService(options)).detection.scanOnce()
+    const expected = canonical(isListed ? payer : paymentBatch)
+    expect(await paymentsOf(own.knex, account, request)).toMatchObject([
+      { payer: expected, initiator: canonical(payer) },
+    ])
+    await own.drop()
   })
 })
 

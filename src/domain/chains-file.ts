@@ -16,6 +16,8 @@ export interface ChainConfig {
   readonly native: NativeCoinConfig
   readonly tokens: readonly TokenConfig[]
   readonly contracts: readonly PaymentContractConfig[]
+  /** Contracts that pay with what somebody else gave them; who gave it is the payer. */
+  readonly intermediaries?: readonly Address[]
   readonly finality: FinalityConfig
   /** The usual time between blocks, in seconds; decides the estimated duration of a payment. */
   readonly blockTimeSeconds: number

@@ -46,6 +46,11 @@ describe('parseChainsFile', () => {
     })
   })
 
+  it('makes the addresses of intermediaries canonical', () => {
+    const parsed = parse([{ ...base(), intermediaries: [TOKEN] }])
+    expect(parsed).toMatchObject({ ok: true, chains: [{ intermediaries: [TOKEN.toLowerCase()] }] })
+  })
+
   it.each<[string, path: string, value: unknown, mention: string]>([
     ['a misspelt key', 'tokenz', [], 'tokenz'],
     ['a missing name', 'name', undefined, 'name'],
@@ -60,6 +65,7 @@ describe('parseChainsFile', () => {
     ['a feed without heartbeat', 'native.heartbeatSeconds', undefined, 'heartbeatSeconds'],
     ['an unknown kind of contract', 'contracts.0.kind', 'PROXY', 'contracts[0].kind'],
     ['a negative fromBlock', 'contracts.0.fromBlock', -1, 'contracts[0].fromBlock'],
+    ['a wrong checksum of an intermediary', 'intermediaries', [TOKEN.replace('C4', 'c4')], 'intermediaries[0]'],
     ['a symbol twice', 'tokens.1', { symbol: 'usdc', address: PROXY, decimals: 6 }, 'USDC'],
     ['a token twice', 'tokens.1', { symbol: 'DAI', address: TOKEN, decimals: 18 }, 'given twice'],
     ['a contract twice', 'contracts.1', base().contracts[0], 'given twice'],

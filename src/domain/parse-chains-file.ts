@@ -82,6 +82,9 @@ function readChain(
       ...contract,
       address: address(contract.address, `contracts[${i}].address`),
     })),
+    ...(chain.intermediaries && {
+      intermediaries: chain.intermediaries.map((each, i) => address(each, `intermediaries[${i}]`)),
+    }),
   }
 }
 
