@@ -148,7 +148,7 @@ describe('a server', () => {
     const server = await start()
     await expect(start({ lockWaitSec: 0 })).rejects.toMatchObject({
       reason: 'FOLDER_HELD',
-      message: expect.stringContaining(`The process with pid ${server.pid} runs the database in ${dataDir}/pg`),
+      message: expect.stringContaining(`The process with pid ${process.pid} runs the database in ${dataDir}/pg`),
     })
     expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }])
   })

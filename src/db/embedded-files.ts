@@ -165,9 +165,15 @@ export async function dataOwner(folder: ServerFolder): Promise<{ uid: number; gi
   }
 }
 
-/** The pid in the server's own pid file; undefined when no server has written one. */
-export async function serverPid(folder: ServerFolder): Promise<number | undefined> {
+/**
+ * The pid of the process that runs the server of a folder: its starter, since to end the server alone would leave that one without.
+ * The server's own where the starter is gone; undefined when no server has written one.
+ */
+export async function holderPid(folder: ServerFolder): Promise<number | undefined> {
   const text = await readFile(join(folder.data, 'postmaster.pid'), 'utf8').catch(() => '')
   const pid = Number.parseInt(text, 10)
-  return Number.isNaN(pid) ? undefined : pid
+  if (Number.isNaN(pid)) return undefined
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  const parent = Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1] ?? 0)
+  return parent > 1 ? parent : pid
 }

@@ -10,19 +10,19 @@ import { EmbeddedServerError } from './embedded-error.ts'
 import {
   dataOwner,
   findBinaries,
+  holderPid,
   prepareFolder,
   type ServerBinaries,
   type ServerFolder,
   serverFolder,
-  serverPid,
 } from './embedded-files.ts'
 import {
   chooseWay,
   findTools,
   identityCommand,
-  LOCK_HELD,
   type LaunchTools,
   type LaunchWay,
+  LOCK_HELD,
   launchCommand,
   parsePasswd,
   unprivileged,
@@ -206,7 +206,7 @@ async function untilReady({ child, folder, words, signal }: Starting): Promise<v
 async function explainExit(code: number | null, folder: ServerFolder, last: string[]): Promise<EmbeddedServerError> {
   const said = last.join('\n')
   if (code === LOCK_HELD) {
-    const pid = await serverPid(folder)
+    const pid = await holderPid(folder)
     const holder = pid === undefined ? 'Another process' : `The process with pid ${pid}`
     const message = `${holder} runs the database in ${folder.root}, and a folder has one server only. Stop it or choose another DATA_DIR.`
     return new EmbeddedServerError('FOLDER_HELD', message)
