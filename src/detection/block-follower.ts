@@ -167,7 +167,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     const from = gap.filledBlock + 1
     const to = Math.min(at.finalBlock, fillUntil, from + range - 1)
     const write = async (last: BlockHeader, findings: Findings) => {
-      await writer.fill({ lease, address, filledBlock: last.number, findings }, signal)
+      await writer.addContractEvents({ lease, address, filledBlock: last.number, findings }, signal)
       const rest = last.number < fillUntil ? [{ ...gap, filledBlock: last.number }] : []
       gaps = [...gaps.filter((each) => each !== gap), ...rest]
       if (rest.length === 0) logger.info({ network, address }, 'an added contract was read up to now')

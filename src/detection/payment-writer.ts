@@ -3,7 +3,15 @@ import { inTransaction } from '../db/cancellable.ts'
 import { assertLeaseHeld, type Lease } from '../db/leases-repository.ts'
 import { type Address, addressToBytes } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
-import { bytesToHex, hexToBytes } from '../domain/hex.ts'
+import { hexToBytes } from '../domain/hex.ts'
+import {
+  accountsInBlocks,
+  dropFinalBlocks,
+  findRestartGround,
+  findStanding,
+  noteAccount,
+  storeBlocks,
+} from './chain-blocks-repository.ts'
 import type { BlockHeader } from './chain-reader.ts'
 import type { DetectedPayment, DetectedRefund, Findings } from './detected.ts'
 import { type StoredBlock, type StoredChain, toStoredChain } from './detection-repository.ts'
@@ -35,7 +43,7 @@ export interface Advance {
 }
 
 /** Final blocks of a contract that was added after they were looked at. */
-export interface Fill {
+export interface ContractEvents {
   readonly lease: Lease
   readonly address: Address
   /** The last block that was read. */
@@ -70,7 +78,7 @@ export interface PaymentWriter {
   /** Leaves out what is in blocks that no longer stand or were not looked at yet; these are looked at with the new topic known. */
   attach(attachment: Attachment, signal?: AbortSignal): Promise<void>
   /** Adds what an added contract's events in final blocks meant. @throws LeaseLostError */
-  fill(fill: Fill, signal?: AbortSignal): Promise<void>
+  addContractEvents(added: ContractEvents, signal?: AbortSignal): Promise<void>
   /**
    * Takes back all that was detected above a block, final or not, and clears the alarm, so that the chain is looked at anew from there.
    *
@@ -107,42 +115,6 @@ export function createPaymentWriter(options: {
     return stored
   }
 
-  /** Accounts with payments or refunds in these blocks. */
-  async function accountsInBlocks(trx: Knex, operator: '<=' | '>', number: number): Promise<number[]> {
-    const rows = await trx('chain_blocks')
-      .select<{ account_ids: number[] }[]>('account_ids')
-      .where({ chain_id: chainId })
-      .where('number', operator, number)
-      .whereRaw(`account_ids <> '{}'`)
-    return rows.flatMap(({ account_ids }) => account_ids)
-  }
-
-  async function storeBlocks(trx: Knex, blocks: readonly BlockHeader[], finalBlock: number, findings?: Findings) {
-    const last = blocks.at(-1)
-    const kept = blocks.filter((block) => block.number >= finalBlock || block === last)
-    if (kept.length > 0) {
-      const accounts = accountsByBlock(findings)
-      await trx('chain_blocks').insert(
-        kept.map((block) => ({
-          chain_id: chainId,
-          number: block.number,
-          hash: hexToBytes(block.hash),
-          timestamp: new Date(block.timestampSec * 1_000),
-          account_ids: accounts.get(block.number) ?? [],
-        })),
-      )
-    }
-  }
-
-  /** The last final block stays, as the ground on which the others stand; its payments are final, so it needs no accounts. */
-  async function dropFinalBlocks(trx: Knex, finalBlock: number) {
-    await trx('chain_blocks').where({ chain_id: chainId }).where('number', '<', finalBlock).delete()
-    await trx('chain_blocks')
-      .where({ chain_id: chainId, number: finalBlock })
-      .whereRaw(`account_ids <> '{}'`)
-      .update({ account_ids: [] })
-  }
-
   /** Brings to accounts what was found for them, and settles also the others that are given. */
   async function applyToAccounts(
     trx: Knex.Transaction,
@@ -177,7 +149,7 @@ export function createPaymentWriter(options: {
           .onConflict('chain_id')
           .ignore()
           .returning('chain_id')
-        if (opened.length > 0) await storeBlocks(trx, [checkpoint], 0)
+        if (opened.length > 0) await storeBlocks(trx, chainId, { blocks: [checkpoint], finalBlock: 0 })
       }),
 
     advance: ({ lease, from, blocks, headBlock, finalBlock, hasFinalizedTag, findings }, signal) =>
@@ -186,10 +158,10 @@ export function createPaymentWriter(options: {
         const last = blocks.at(-1)
         const scannedBlock = last?.number ?? stored.scannedBlock
         const settledBlock = Math.min(finalBlock, scannedBlock)
-        await storeBlocks(trx, blocks, settledBlock, findings)
-        const settled = await accountsInBlocks(trx, '<=', settledBlock)
+        await storeBlocks(trx, chainId, { blocks, finalBlock: settledBlock, findings })
+        const settled = await accountsInBlocks(trx, chainId, '<=', settledBlock)
         await applyToAccounts(trx, findings, settled, { finalBlock: settledBlock, headBlock })
-        await dropFinalBlocks(trx, settledBlock)
+        await dropFinalBlocks(trx, chainId, settledBlock)
         await trx('chain_state')
           .where({ chain_id: chainId })
           .update({
@@ -205,7 +177,7 @@ export function createPaymentWriter(options: {
           })
       }),
 
-    fill: ({ lease, address, filledBlock, findings }, signal) =>
+    addContractEvents: ({ lease, address, filledBlock, findings }, signal) =>
       inTransaction(knex, signal, async (trx) => {
         await assertLeaseHeld(trx, lease)
         const stored = await lockChain(trx)
@@ -220,7 +192,7 @@ export function createPaymentWriter(options: {
     rewind: ({ lease, from, to }, signal) =>
       inTransaction(knex, signal, async (trx) => {
         const stored = await lockAt(trx, lease, from)
-        const accountIds = new Set(await accountsInBlocks(trx, '>', to.number))
+        const accountIds = new Set(await accountsInBlocks(trx, chainId, '>', to.number))
         for (const accountId of [...accountIds].toSorted((a, b) => a - b)) {
           const { finalBlock, headBlock } = stored
           const settledBlock = Math.min(finalBlock, to.number)
@@ -259,7 +231,7 @@ export function createPaymentWriter(options: {
         const payments = found.payments.filter(stands)
         const refunds = found.refunds.filter(stands)
         const unmatched = findings.unmatched.filter(stands)
-        await noteAccount(trx, accountId, [...payments, ...refunds])
+        await noteAccount(trx, chainId, accountId, [...payments, ...refunds])
         const { headBlock, finalBlock, scannedBlock } = stored
         const settledBlock = Math.min(finalBlock, scannedBlock)
         const change = { accountId, payments, refunds, finalBlock: settledBlock, headBlock, now: clock() }
@@ -274,7 +246,7 @@ export function createPaymentWriter(options: {
         const stored = await lockChain(trx)
         if (stored === undefined) return
         const { number } = from
-        const ground = await restartGround(trx, from)
+        const ground = await findRestartGround(trx, chain, from)
         const { rows } = await trx.raw<{ rows: { account_id: number }[] }>(
           `select account_id from payments where chain_id = ? and block_number > ?
            union select account_id from refunds where chain_id = ? and block_number > ? order by account_id`,
@@ -287,7 +259,7 @@ export function createPaymentWriter(options: {
         await trx('unmatched_events').where({ chain_id: chainId }).where('block_number', '>', number).delete()
         // Payments in blocks below that are not final wait for these.
         await trx('chain_blocks').where({ chain_id: chainId }).where('number', '>', number).delete()
-        if (ground === 'FINAL') await storeBlocks(trx, [from], 0)
+        if (ground === 'FINAL') await storeBlocks(trx, chainId, { blocks: [from], finalBlock: 0 })
         await trx('chain_contracts')
           .where({ chain_id: chainId })
           .update({
@@ -312,60 +284,9 @@ export function createPaymentWriter(options: {
 
     pruneUnmatched: (keep) => pruneUnmatched(knex, chainId, keep),
   }
-
-  /**
-   * Whether a block to begin anew from is final, below all that is kept, or one of those that are kept.
-   *
-   * @throws RangeError for one that was not looked at, or is another now: what was found below it would not be true
-   */
-  async function restartGround(trx: Knex, { number, hash }: BlockHeader): Promise<'FINAL' | 'KEPT'> {
-    const rows = await trx('chain_blocks')
-      .select<{ number: bigint; hash: Buffer }[]>('number', 'hash')
-      .where({ chain_id: chainId })
-      .orderBy('number')
-    const kept = rows.find((row) => Number(row.number) === number)
-    if (kept !== undefined && bytesToHex(kept.hash) === hash) return 'KEPT'
-    const [lowest] = rows
-    if (kept === undefined && (lowest === undefined || number < Number(lowest.number))) return 'FINAL'
-    const why = kept === undefined ? 'was not looked at yet' : 'is another now than the one that was looked at'
-    throw new RangeError(`block ${number} of ${chain.network} ${why}: choose a lower one`)
-  }
-
-  /** Transactions whose block was looked at and still stands. */
-  async function findStanding(trx: Knex, stored: StoredChain, blockOf: Attachment['blockOf']): Promise<Set<Hex>> {
-    const rows = await trx('chain_blocks')
-      .select<{ number: bigint; hash: Buffer }[]>('number', 'hash')
-      .where({ chain_id: chainId })
-    const hashes = new Map(rows.map(({ number, hash }) => [Number(number), bytesToHex(hash)]))
-    const standing = [...blockOf].filter(([, { number, hash }]) => {
-      if (number > stored.scannedBlock) return false
-      const kept = hashes.get(number)
-      return kept === undefined ? number <= stored.finalBlock : kept === hash
-    })
-    return new Set(standing.map(([txHash]) => txHash))
-  }
-
-  /** So that finality and reorgs of these blocks reach the account. */
-  async function noteAccount(trx: Knex, accountId: number, found: readonly { readonly blockNumber: number }[]) {
-    await trx('chain_blocks')
-      .where({ chain_id: chainId })
-      .whereIn('number', [...new Set(found.map(({ blockNumber }) => blockNumber))])
-      .whereRaw('not (? = any(account_ids))', [accountId])
-      .update({ account_ids: trx.raw('account_ids || ?::integer', [accountId]) })
-  }
 }
 
 const NOTHING: { payments: readonly DetectedPayment[]; refunds: readonly DetectedRefund[] } = {
   payments: [],
   refunds: [],
-}
-
-function accountsByBlock(findings: Findings | undefined): Map<number, number[]> {
-  const accounts = new Map<number, number[]>()
-  for (const [accountId, { payments, refunds }] of findings?.accounts ?? []) {
-    for (const number of new Set([...payments, ...refunds].map(({ blockNumber }) => blockNumber))) {
-      accounts.set(number, [...(accounts.get(number) ?? []), accountId])
-    }
-  }
-  return accounts
 }

@@ -39,11 +39,23 @@ describe('parseChainsFile', () => {
           native: { symbol: 'ETH', decimals: 18, usdFeed: PROXY.toLowerCase(), heartbeatSeconds: 3600 },
           tokens: [{ symbol: 'USDC', address: TOKEN.toLowerCase(), decimals: 6, pegUsd: '1' }],
           contracts: [{ kind: 'ERC20_FEE_PROXY', version: '0.2.0', address: PROXY.toLowerCase(), fromBlock: 100 }],
-          finality: { useFinalizedTag: true, depth: 64 },
+          finality: { useFinalizedTag: true, depth: 30 },
           blockTimeSeconds: 12,
         },
       ],
     })
+  })
+
+  it.each([
+    [1, 65],
+    [137, 200],
+    [42_161, 240],
+    [56, 30],
+  ])('makes blocks of chain %i final by a depth of %i, unless it is given', (chainId, depth) => {
+    const finality = { useFinalizedTag: true, depth }
+    expect(parse([{ ...base(), chainId }])).toMatchObject({ ok: true, chains: [{ finality }] })
+    const given = parse([{ ...base(), chainId, finality: { depth: 7 } }])
+    expect(given).toMatchObject({ ok: true, chains: [{ finality: { ...finality, depth: 7 } }] })
   })
 
   it('makes the addresses of intermediaries canonical', () => {

@@ -1,17 +1,29 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { type Address, parseAddress } from './address.ts'
 import schema from './chains-file.schema.json' with { type: 'json' }
-import type { ChainConfig } from './chains-file.ts'
+import type { ChainConfig, FinalityConfig } from './chains-file.ts'
 
 /** A chains file that was read, or everything that is wrong with it. */
 export type ParsedChainsFile =
   | { readonly ok: true; readonly chains: readonly ChainConfig[] }
   | { readonly ok: false; readonly faults: readonly string[] }
 
-/** A chains file whose shape is right: a {@link ChainConfig} a chain, but for the form of its addresses. */
-interface ShapedFile {
-  chains: ChainConfig[]
+/** A chain whose shape is right: a {@link ChainConfig}, but for the form of its addresses and what its id decides. */
+interface ShapedChain extends Omit<ChainConfig, 'finality'> {
+  readonly finality: Omit<FinalityConfig, 'depth'> & Partial<FinalityConfig>
 }
+
+interface ShapedFile {
+  chains: ShapedChain[]
+}
+
+/** By EIP-155 number, as deep as reorgs of these chains have gone and more; Ethereum's is two epochs and a block. */
+const FINALITY_DEPTHS = new Map([
+  [1, 65],
+  [137, 200],
+  [42_161, 240],
+])
+const USUAL_FINALITY_DEPTH = 30
 
 const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
@@ -55,7 +67,7 @@ function describeShapeFault({ instancePath, message = 'is wrong', params, keywor
 }
 
 function readChain(
-  chain: ChainConfig,
+  chain: ShapedChain,
   path: string,
   environment: Readonly<Record<string, string | undefined>>,
   faults: string[],
@@ -71,6 +83,7 @@ function readChain(
   return {
     ...chain,
     rpcUrls: chain.rpcUrls.map((url, i) => readUrl(url, `${path}.rpcUrls[${i}]`, environment, faults)),
+    finality: { depth: FINALITY_DEPTHS.get(chain.chainId) ?? USUAL_FINALITY_DEPTH, ...chain.finality },
     multicall: address(chain.multicall, 'multicall'),
     native: { ...chain.native, ...optionalFeed(chain.native.usdFeed, 'native.usdFeed') },
     tokens: chain.tokens.map((token, i) => ({
