@@ -411,6 +411,52 @@ describe('a feed that misbehaves', () => {
   })
 })
 
+describe('looking again', () => {
+  it('attaches what other chains have while one does not answer', async () => {
+    const other = await startTestChain({ chainId: 31_452 })
+    const configs = [config(), configOf(other, 'POLYGON')]
+    detection = detect(knex, configs, { logger: logs, owner: 'both' })
+    const here = newRequest()
+    await send(here)
+    await chain.mine()
+    const there = newRequest({ network: 'POLYGON', paymentCurrency: 'ETH-POLYGON', invoiceCurrency: 'ETH-POLYGON' })
+    const to = there.payee as `0x${string}`
+    const { paymentReference } = there
+    for (let block = 0; block < 30; block++) await other.mine()
+    await other.pay(other.wallets[0], { kind: 'NATIVE', to, amount: 10n ** 18n, paymentReference })
+    await scan()
+    for (const request of [here, there]) await storeRequest(knex, account, request)
+    proxy.fail(503)
+    await detection.onRequestsStored(account, [here, there])
+    await other.stop()
+    proxy.fail()
+    expect(await statuses(there)).toEqual(['PENDING'])
+    expect(await statuses(here)).toEqual([])
+  })
+
+  it('holds up neither what is new on the chain nor the end', async () => {
+    const late = newRequest()
+    const hash = await send(late)
+    await chain.mine()
+    await scan()
+    await storeRequest(knex, account, late)
+    const held = Promise.withResolvers<unknown>()
+    proxy.meddle(({ method, params }) =>
+      method === 'eth_getTransactionReceipt' && params[0] === hash ? held.promise : undefined,
+    )
+    detection = begin({ pollIntervalMs: 10 })
+    await knex('leases').delete()
+    const fresh = await paid()
+    detection.start()
+    await expect.poll(() => statuses(fresh), { interval: 20, timeout: 2_000 }).toEqual(['PENDING'])
+    const asked = () => proxy.calls.some(({ method, params }) => method.endsWith('Receipt') && params[0] === hash)
+    await expect.poll(asked, { interval: 20 }).toBe(true)
+    await detection.stop()
+    expect(await statuses(late)).toEqual([])
+    held.resolve(null)
+  })
+})
+
 describe('a chain without contracts', () => {
   it('is not followed', async () => {
     detection = begin({}, { contracts: [] })

@@ -94,6 +94,7 @@ export function createDetection(options: DetectionOptions): Detection {
     async scanOnce(network) {
       const chosen = followers.filter((follower) => network === undefined || follower.network === network)
       for (const follower of chosen) await follower.scan()
+      await replays.drain()
     },
   }
 }

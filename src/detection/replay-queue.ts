@@ -10,15 +10,18 @@ export interface ReplayQueue {
   addChain(chainId: string, chain: ReplayChain): void
   /** Looks again now; what fails is kept for later and logged, not thrown. */
   add(accountId: number, topics: readonly Hex[]): Promise<void>
-  /** Looks again for accounts that came to know a topic while events of it were found and stored. */
+  /** Has `run` look again for accounts that came to know a topic while events of it were found and stored. */
   recheck(findings: Findings): Promise<void>
-  /** Looks again at topics of a chain that were unknown when they were seen and are known now. */
+  /** Has `run` look again at topics of a chain that were unknown when they were seen and are known now. */
   sweep(chainId: string): Promise<void>
+  /** Tries what is left over, once. */
+  drain(signal?: AbortSignal): Promise<void>
   /** Tries what is left over until the signal fires. */
   run(signal: AbortSignal): Promise<void>
 }
 
 const RETRY_EVERY_MS = 2_000
+const SAY_AGAIN_MS = 60_000
 /** Whoever stores a request waits this long for a chain, and no longer. */
 const FIRST_ATTEMPT_MS = 3_000
 const LATER_ATTEMPT_MS = 60_000
@@ -40,6 +43,8 @@ export function createReplayQueue(options: {
   const { repository, logger } = options
   const chains = new Map<string, ReplayChain>()
   const waiting = new Map<string, Waiting>()
+  let woken = Promise.withResolvers<void>()
+  let saidAtMs = Number.NEGATIVE_INFINITY
 
   async function attempt(accountId: number, topics: readonly Hex[], signal?: AbortSignal): Promise<void> {
     const isLater = topics.every((topic) => waiting.has(keyOf(accountId, topic)))
@@ -50,7 +55,8 @@ export function createReplayQueue(options: {
       await replayTopics(repository, chains, { accountId, topics }, ending)
       for (const topic of topics) waiting.delete(keyOf(accountId, topic))
     } catch (error) {
-      if (isLater || signal?.aborted) return
+      if (signal?.aborted || performance.now() - saidAtMs < SAY_AGAIN_MS) return
+      saidAtMs = performance.now()
       logger.warn({ err: error, topics }, 'earlier payments of requests could not be read; they will be tried again')
     }
   }
@@ -71,10 +77,17 @@ export function createReplayQueue(options: {
     }
   }
 
-  async function replayForAll(topics: readonly Hex[], known: ReadonlyMap<Hex, readonly number[]>): Promise<void> {
+  /** The follower of a chain must not wait for other chains, nor for receipts: it only says what is to be looked at. */
+  async function enqueue(topics: readonly Hex[], known: ReadonlyMap<Hex, readonly number[]>): Promise<void> {
     const accounts = await repository.accountsOfTopics(topics)
     const pairs = [...accounts].flatMap(([topic, ids]) => ids.map((accountId) => ({ accountId, topic })))
-    await addAll(pairs.filter(({ accountId, topic }) => !known.get(topic)?.includes(accountId)))
+    const fresh = pairs.filter(({ accountId, topic }) => !known.get(topic)?.includes(accountId))
+    for (const pair of fresh) waiting.set(keyOf(pair.accountId, pair.topic), pair)
+    if (fresh.length > 0) woken.resolve()
+  }
+
+  async function drain(signal?: AbortSignal): Promise<void> {
+    await addAll([...waiting.values()], signal)
   }
 
   return {
@@ -83,15 +96,21 @@ export function createReplayQueue(options: {
     async recheck({ directory, accounts, unmatched }) {
       if (accounts.size === 0 && unmatched.length === 0) return
       const topics = new Set([...directory.keys(), ...unmatched.map(({ topic }) => topic)])
-      await replayForAll([...topics], directory)
+      await enqueue([...topics], directory)
     },
     async sweep(chainId) {
-      await replayForAll(await repository.claimedTopics(chainId), new Map())
+      await enqueue(await repository.claimedTopics(chainId), new Map())
     },
+    drain,
     async run(signal) {
       while (!signal.aborted) {
-        await sleep(RETRY_EVERY_MS, undefined, { signal }).catch(() => {})
-        await addAll([...waiting.values()], signal)
+        const pause = new AbortController()
+        const due = sleep(RETRY_EVERY_MS, undefined, { signal: AbortSignal.any([signal, pause.signal]) })
+        await Promise.race([due, woken.promise]).catch(() => {})
+        pause.abort()
+        await due.catch(() => {})
+        woken = Promise.withResolvers()
+        await drain(signal)
       }
     },
   }

@@ -25,7 +25,8 @@ const TRANSACTIONS_AT_ONCE = 500
  * its topics up once more after it has stored events. Whichever comes second sees the other.
  *
  * @param chainOf - by CAIP-2; chains that are not followed are left out
- * @throws RpcError when a chain with such an event does not answer; then it is to be tried again
+ * @throws what a chain with such an event met, after the others were done; then it is to be tried again, and what is attached by
+ *   then is not read again
  */
 export async function replayTopics(
   repository: DetectionRepository,
@@ -34,14 +35,19 @@ export async function replayTopics(
   signal?: AbortSignal,
 ): Promise<void> {
   const seen = Map.groupBy(await repository.transactionsOfTopics(accountId, topics), ({ chainId }) => chainId)
-  for (const [chainId, transactions] of seen) {
-    const chain = chainOf.get(chainId)
-    if (chain === undefined) continue
-    for (let from = 0; from < transactions.length; from += TRANSACTIONS_AT_ONCE) {
-      const some = transactions.slice(from, from + TRANSACTIONS_AT_ONCE)
-      await replayOnChain(chain, { accountId, topics: new Set(topics), transactions: some }, signal)
-    }
-  }
+  // All at a time: a chain that does not answer must not use up the time of the others.
+  const results = await Promise.allSettled(
+    [...seen].map(async ([chainId, transactions]) => {
+      const chain = chainOf.get(chainId)
+      if (chain === undefined) return
+      for (let from = 0; from < transactions.length; from += TRANSACTIONS_AT_ONCE) {
+        const some = transactions.slice(from, from + TRANSACTIONS_AT_ONCE)
+        await replayOnChain(chain, { accountId, topics: new Set(topics), transactions: some }, signal)
+      }
+    }),
+  )
+  const failed = results.find((result) => result.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
 }
 
 interface Replayed {
