@@ -6,6 +6,7 @@ import { composeService } from '../src/app.ts'
 import { encodeApprove, encodeBatch, encodeErc20Payment } from '../src/demo/contracts.ts'
 import type { Detection } from '../src/detection/detection.ts'
 import { createDetectionRepository } from '../src/detection/detection-repository.ts'
+import { createPendingReplays } from '../src/detection/pending-replays-repository.ts'
 import type { Account } from '../src/domain/account.ts'
 import { type Address, addressToBytes } from '../src/domain/address.ts'
 import { hexToBytes } from '../src/domain/hex.ts'
@@ -170,6 +171,34 @@ describe('what was paid too much', () => {
 })
 
 describe('what is to be looked at again when a request is stored', () => {
+  it.each(['nobody', 'another account'])('outlives the process: topics known to %s', async (who) => {
+    const [payer, payee] = chain.wallets
+    const terms = makeRequest({ payee: canonical(payee), network: 'BASE' })
+    if (who !== 'nobody') await storeRequest(knex, await newAccount(), terms)
+    await send(terms, payer, canonical(payee), 100)
+    await look()
+    const account = await newAccount()
+    const request = await storeRequest(knex, account, terms)
+    await look()
+    expect(await paymentsOf(knex, account, request)).toMatchObject([{ amount: '100', status: 'PENDING' }])
+    expect(await knex('pending_replays')).toEqual([])
+  })
+
+  it('is noted anew while it is looked at, and so stays', async () => {
+    const account = await newAccount()
+    const [, payee] = chain.wallets
+    const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
+    const topic = topicOfReference(request.paymentReference)
+    const pending = createPendingReplays(knex)
+    const first = await pending.ofAccount(account.id, [topic])
+    await pending.add([{ accountId: account.id, topic }])
+    await pending.done(first)
+    const second = await pending.next(first[0]?.note ?? 0n, 10)
+    expect(second).toMatchObject([{ accountId: account.id, topic }])
+    await pending.done(second)
+    expect(await pending.next(0n, 10)).toEqual([])
+  })
+
   it('is what others have seen of its topics, and nothing that was read for the account already', async () => {
     const [payer, payee, refundAddress] = chain.wallets
     const terms = makeRequest({ payee: canonical(payee), network: 'BASE', refundAddress: canonical(refundAddress) })

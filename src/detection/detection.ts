@@ -10,6 +10,7 @@ import { paymentReferenceOf, topicOfReference } from '../domain/payment-referenc
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { type ChainFollower, type ChainStatus, createChainFollower } from './chain-follower.ts'
 import { createDetectionRepository } from './detection-repository.ts'
+import { createPendingReplays } from './pending-replays-repository.ts'
 import { createReplayQueue } from './replay-queue.ts'
 
 /** Follows chains and stores what is paid. */
@@ -62,7 +63,7 @@ export function createDetection(options: DetectionOptions): Detection {
   const { knex, chains, logger } = options
   const owner = options.owner ?? randomUUID()
   const repository = createDetectionRepository(knex)
-  const replays = createReplayQueue({ repository, logger })
+  const replays = createReplayQueue({ repository, pending: createPendingReplays(knex), logger })
   // To nodes, logs of no address are logs of every address.
   const followed = chains.configured.filter(({ contracts }) => contracts.length > 0)
   const followers = followed.map((config): ChainFollower => {

@@ -3,12 +3,13 @@ import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { Findings } from './detected.ts'
 import type { DetectionRepository } from './detection-repository.ts'
+import type { KnownTopic, PendingReplay, PendingReplays } from './pending-replays-repository.ts'
 import { type ReplayChain, replayTopics } from './replay.ts'
 
-/** Topics that are looked at again for an account, and again when a chain did not answer. */
+/** Topics that are looked at again for an account, and again when a chain did not answer. What is left is in the database. */
 export interface ReplayQueue {
   addChain(chainId: string, chain: ReplayChain): void
-  /** Looks again now; what fails is kept for later and logged, not thrown. */
+  /** Looks again now at those of the topics that are pending; what fails is kept for later and logged, not thrown. */
   add(accountId: number, topics: readonly Hex[]): Promise<void>
   /** Has `run` look again for accounts that came to know a topic while events of it were found and stored. */
   recheck(findings: Findings): Promise<void>
@@ -27,53 +28,55 @@ const FIRST_ATTEMPT_MS = 3_000
 const LATER_ATTEMPT_MS = 60_000
 /** Requests that are stored together are looked at together, so many at a time. */
 const TOPICS_AN_ATTEMPT = 500
+const REPLAYS_A_PAGE = 2_000
 
-interface Waiting {
-  readonly accountId: number
-  readonly topic: Hex
+const keyOf = ({ accountId, topic }: KnownTopic) => `${accountId} ${topic}`
+
+interface Attempt {
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal | undefined
 }
 
-const keyOf = (accountId: number, topic: Hex) => `${accountId} ${topic}`
-
-/** Makes an empty queue. */
+/** Makes the queue of what is pending. */
 export function createReplayQueue(options: {
   readonly repository: DetectionRepository
+  readonly pending: PendingReplays
   readonly logger: Logger
 }): ReplayQueue {
-  const { repository, logger } = options
+  const { repository, pending, logger } = options
   const chains = new Map<string, ReplayChain>()
-  const waiting = new Map<string, Waiting>()
+  /** What is being looked at. */
+  const busy = new Set<string>()
   let woken = Promise.withResolvers<void>()
   let saidAtMs = Number.NEGATIVE_INFINITY
 
-  async function attempt(accountId: number, topics: readonly Hex[], signal?: AbortSignal): Promise<void> {
-    const isLater = topics.every((topic) => waiting.has(keyOf(accountId, topic)))
-    for (const topic of topics) waiting.set(keyOf(accountId, topic), { accountId, topic })
-    const limit = AbortSignal.timeout(isLater ? LATER_ATTEMPT_MS : FIRST_ATTEMPT_MS)
+  function warn(error: unknown, topics?: readonly Hex[]): void {
+    if (performance.now() - saidAtMs < SAY_AGAIN_MS) return
+    saidAtMs = performance.now()
+    logger.warn({ err: error, topics }, 'earlier payments of requests could not be read; they will be tried again')
+  }
+
+  async function attempt(accountId: number, replays: readonly PendingReplay[], { timeoutMs, signal }: Attempt) {
+    const topics = replays.map(({ topic }) => topic)
+    const limit = AbortSignal.timeout(timeoutMs)
+    for (const replay of replays) busy.add(keyOf(replay))
     try {
       const ending = signal === undefined ? limit : AbortSignal.any([limit, signal])
       await replayTopics(repository, chains, { accountId, topics }, ending)
-      for (const topic of topics) waiting.delete(keyOf(accountId, topic))
+      await pending.done(replays)
     } catch (error) {
-      if (signal?.aborted || performance.now() - saidAtMs < SAY_AGAIN_MS) return
-      saidAtMs = performance.now()
-      logger.warn({ err: error, topics }, 'earlier payments of requests could not be read; they will be tried again')
+      if (!signal?.aborted) warn(error, topics)
+    } finally {
+      for (const replay of replays) busy.delete(keyOf(replay))
     }
   }
 
-  async function add(accountId: number, topics: readonly Hex[], signal?: AbortSignal): Promise<void> {
-    for (let from = 0; from < topics.length; from += TOPICS_AN_ATTEMPT) {
-      await attempt(accountId, topics.slice(from, from + TOPICS_AN_ATTEMPT), signal)
-    }
-  }
-
-  async function addAll(pairs: readonly Waiting[], signal?: AbortSignal): Promise<void> {
-    for (const [accountId, own] of Map.groupBy(pairs, (pair) => pair.accountId)) {
-      await add(
-        accountId,
-        own.map(({ topic }) => topic),
-        signal,
-      )
+  async function attemptAll(replays: readonly PendingReplay[], how: Attempt): Promise<void> {
+    for (const [accountId, own] of Map.groupBy(replays, (replay) => replay.accountId)) {
+      for (let from = 0; from < own.length; from += TOPICS_AN_ATTEMPT) {
+        if (how.signal?.aborted) return
+        await attempt(accountId, own.slice(from, from + TOPICS_AN_ATTEMPT), how)
+      }
     }
   }
 
@@ -82,17 +85,30 @@ export function createReplayQueue(options: {
     const accounts = await repository.accountsOfTopics(topics)
     const pairs = [...accounts].flatMap(([topic, ids]) => ids.map((accountId) => ({ accountId, topic })))
     const fresh = pairs.filter(({ accountId, topic }) => !known.get(topic)?.includes(accountId))
-    for (const pair of fresh) waiting.set(keyOf(pair.accountId, pair.topic), pair)
+    await pending.add(fresh)
     if (fresh.length > 0) woken.resolve()
   }
 
   async function drain(signal?: AbortSignal): Promise<void> {
-    await addAll([...waiting.values()], signal)
+    for (let behind = 0n; !signal?.aborted; ) {
+      const some = await pending.next(behind, REPLAYS_A_PAGE)
+      const last = some.at(-1)
+      if (last === undefined) return
+      behind = last.note
+      const idle = some.filter((replay) => !busy.has(keyOf(replay)))
+      await attemptAll(idle, { timeoutMs: LATER_ATTEMPT_MS, signal })
+    }
   }
 
   return {
     addChain: (chainId, chain) => void chains.set(chainId, chain),
-    add,
+    async add(accountId, topics) {
+      try {
+        await attemptAll(await pending.ofAccount(accountId, topics), { timeoutMs: FIRST_ATTEMPT_MS })
+      } catch (error) {
+        warn(error)
+      }
+    },
     async recheck({ directory, accounts, unmatched }) {
       if (accounts.size === 0 && unmatched.length === 0) return
       const topics = new Set([...directory.keys(), ...unmatched.map(({ topic }) => topic)])
@@ -110,7 +126,7 @@ export function createReplayQueue(options: {
         pause.abort()
         await due.catch(() => {})
         woken = Promise.withResolvers()
-        await drain(signal)
+        await drain(signal).catch((error: unknown) => signal.aborted || warn(error))
       }
     },
   }

@@ -197,11 +197,12 @@ async function insertRequests(trx: Knex, account: Account, requests: readonly Pa
     .ignore()
     .returning(['topic', 'refund_topic'])
   const topics = stored.flatMap(({ topic, refund_topic }) => (refund_topic === null ? [topic] : [topic, refund_topic]))
-  if (topics.length === 0) return
-  const known = topics.map((topic) => ({ topic, account_id: account.id }))
-  for (const directory of ['reference_topics', 'pending_replays']) {
-    await trx(directory).insert(known).onConflict(['topic', 'account_id']).ignore()
-  }
+  const distinct = new Map(topics.map((topic) => [topic.toString('hex'), { topic, account_id: account.id }]))
+  if (distinct.size === 0) return
+  const known = [...distinct.values()]
+  await trx('reference_topics').insert(known).onConflict(['topic', 'account_id']).ignore()
+  const note = trx.raw('excluded.note')
+  await trx('pending_replays').insert(known).onConflict(['topic', 'account_id']).merge({ note })
 }
 
 function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic: Buffer | null } {
