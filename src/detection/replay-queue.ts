@@ -90,7 +90,8 @@ export function createReplayQueue(options: {
   }
 
   async function drain(signal?: AbortSignal): Promise<void> {
-    for (let behind = 0n; !signal?.aborted; ) {
+    for (let behind = 0n; ; ) {
+      if (signal?.aborted) return
       const some = await pending.next(behind, REPLAYS_A_PAGE)
       const last = some.at(-1)
       if (last === undefined) return
