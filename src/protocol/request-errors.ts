@@ -73,7 +73,7 @@ export function usableNames(desc: { readonly values: readonly { readonly number:
 
 /** INVALID_LIMIT, with the field as its violation. */
 export function invalidLimit(value: string): WaybillError {
-  const { message } = waybillError('INVALID_LIMIT', { value })
+  const { message } = waybillError('INVALID_LIMIT', { value: value === '' ? '(empty)' : value })
   const violation: FieldViolation = { field: 'limit', reason: 'INVALID_LIMIT', description: message }
   return new WaybillError('INVALID_LIMIT', message, { field: 'limit', value }, { violations: [violation] })
 }
@@ -81,7 +81,10 @@ export function invalidLimit(value: string): WaybillError {
 function invalidValue(error: TranscodingError, desc: DescField | undefined, field: string): WaybillError {
   const value = error.value ?? ''
   if (desc?.enum !== undefined && !isWholeList(desc, field)) {
-    return unknownEnumValue({ field, value, known: usableNames(desc.enum) }, error)
+    if (value === '' && desc.fieldKind === 'list') {
+      return waybillError('INVALID_FIELD', { field, detail: 'it is empty' }, { cause: error })
+    }
+    return unknownEnumValue({ field, value: value === '' ? '""' : value, known: usableNames(desc.enum) }, error)
   }
   if (desc?.jsonName === 'limit' && field === 'limit') return invalidLimit(value)
   return waybillError('INVALID_FIELD', { field, detail: problemOf(error) }, { cause: error })

@@ -88,9 +88,11 @@ function assign(
     owner = openMessage(owner, parent)
   }
   if (field.fieldKind === 'list') {
-    const elements = commaSeparated ? splitAtCommas(name, text) : [text]
+    const elements = commaSeparated ? text.split(',') : [text]
     for (const element of elements) {
-      appendToField(owner, field, readText(reader, `${name}[${lengthOfList(owner, field)}]`, element))
+      const place = `${name}[${lengthOfList(owner, field)}]`
+      if (commaSeparated && element === '') throw emptyElement(elements.length === 1 ? name : place)
+      appendToField(owner, field, readText(reader, place, element))
     }
     return
   }
@@ -98,11 +100,8 @@ function assign(
   writeField(owner, field, readText(reader, name, text))
 }
 
-function splitAtCommas(name: string, text: string): readonly string[] {
-  const elements = text.split(',')
-  if (!elements.includes('')) return elements
-  const problem = text === '' ? 'is empty' : `${quote(text)} has an empty element`
-  throw new TranscodingError('INVALID_VALUE', `${quote(name)}: ${problem}`, { field: name, value: text })
+function emptyElement(place: string): TranscodingError {
+  return new TranscodingError('INVALID_VALUE', `${quote(place)}: it is empty`, { field: place, value: '' })
 }
 
 /** @throws TranscodingError ONEOF_CONFLICT when another member of the field's oneof is set */
@@ -146,7 +145,8 @@ function resolveTarget(input: DescMessage, name: string, options: QueryMappingOp
 }
 
 function refuseFieldWithoutFields(field: DescField, name: string): asserts field is MessageField {
-  if (field.fieldKind === 'map' || field.fieldKind === 'list') throw notMappable(field, name)
+  const isListOfMessages = field.fieldKind === 'list' && field.listKind === 'message'
+  if (field.fieldKind === 'map' || isListOfMessages) throw notMappable(field, name)
   if (field.fieldKind === 'message' && findTextReader(field) === undefined && !isJsonLike(field.message)) return
   const problem = `unknown parameter ${quote(name)}: ${quote(field.name)} has no fields of its own`
   throw new TranscodingError('UNKNOWN_PARAMETER', problem, { field: name, suggestion: field.jsonName })

@@ -14,6 +14,7 @@ import { bindingsOf, type HttpBinding, type HttpRule } from './http-rule.ts'
 import { createJsonSerializers, type JsonSerializer, type JsonSerializers } from './json-serializer.ts'
 import { fieldsOf, type MessageField, openMessage, readField, writeField } from './message-fields.ts'
 import { compileQueryMapping, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
+import { findNearestPath } from './nearest-path.ts'
 import { createRouter, type PathVariable, type RouteMatch } from './router.ts'
 import { type PathTemplate, parseTemplate } from './template-parser.ts'
 import { quote, TranscodingError } from './transcoding-error.ts'
@@ -70,6 +71,8 @@ export interface Transcoder {
    * @param rawPath - the path of the request target as it was sent, without the query
    */
   readonly match: (httpMethod: string, rawPath: string) => RouteMatch<Route>
+  /** The path that was most likely meant by one that no route has; undefined when none is near. */
+  readonly findNearestPath: (rawPath: string) => string | undefined
 }
 
 /** A google.api.http option that does not fit its method. Thrown at start-up. */
@@ -95,7 +98,12 @@ export function compileRoutes(services: Iterable<DescService>, options: Transcod
     .flatMap((service) => service.methods)
     .flatMap((method) => compileMethod(method, options, serializers))
   const router = createRouter(entries)
-  return { routes: entries.map((entry) => entry.route), match: router.match }
+  const templates = entries.map((entry) => entry.template)
+  return {
+    routes: entries.map((entry) => entry.route),
+    match: router.match,
+    findNearestPath: (rawPath) => findNearestPath(rawPath, templates),
+  }
 }
 
 function compileMethod(method: DescMethod, options: TranscoderOptions, serializers: JsonSerializers) {

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest'
+import { findNearestPath, trimSlashes } from './nearest-path.ts'
+import { parseTemplate } from './template-parser.ts'
+
+const templates = [
+  '/payments',
+  '/v1/payments',
+  '/v1/payments/{id}',
+  '/v1/request/{reference}/routes',
+  '/v1/files/**',
+].map(parseTemplate)
+
+test.each([
+  ['/payments/', '/payments'],
+  ['//payments', '/payments'],
+  ['/payment', '/payments'],
+  ['/PAYMENTS', '/payments'],
+  ['/payments%20', '/payments'],
+  ['/v2/payments', '/v1/payments'],
+  ['/v1//payments', '/v1/payments'],
+  ['/v1/payment/7', '/v1/payments/7'],
+  ['/request/0x0123456789abcdef/routes', '/v1/request/0x0123456789abcdef/routes'],
+  ['/v1/request/0123456789abcdef/route', '/v1/request/0123456789abcdef/routes'],
+  ['/v1/request/0123456789abcdef/routes/', '/v1/request/0123456789abcdef/routes'],
+  ['/v1/request/0123456789abcdef/routes/x', '/v1/request/0123456789abcdef/routes'],
+  ['/', undefined],
+  ['/nothing', undefined],
+  ['/a/b/c/d/e/f', undefined],
+  ['/__proto__', undefined],
+  [`/${'x'.repeat(100_000)}`, undefined],
+  ['/x'.repeat(100_000), undefined],
+])('%.40s means %s', (path, expected) => {
+  expect(findNearestPath(path, templates)).toBe(expected)
+})
+
+test('slashes that stand doubled or last are trimmed', () => {
+  expect(['//a///b//', '/', '', '/a'].map(trimSlashes)).toEqual(['/a/b', '/', '/', '/a'])
+})
