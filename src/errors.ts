@@ -356,7 +356,7 @@ export const reasons = {
     kind: 'NOT_FOUND',
     in: error,
     message: 'there is nothing at {path}',
-    remedy: 'see the README for the paths',
+    remedy: '{suggestion}',
   },
   METHOD_NOT_ALLOWED: {
     kind: 'UNSUPPORTED',
@@ -369,6 +369,12 @@ export const reasons = {
     in: error,
     message: 'there is no method {path}',
     remedy: 'ask the reflection service for the methods there are',
+  },
+  UNKNOWN_SERVICE: {
+    kind: 'NOT_FOUND',
+    in: error,
+    message: 'there is no service "{value}" here',
+    remedy: 'ask the reflection service for the services there are',
   },
   REQUEST_NOT_FOUND: {
     kind: 'NOT_FOUND',
@@ -400,6 +406,12 @@ export const reasons = {
     in: error,
     message: 'the answer did not come within {timeoutMs} ms',
     remedy: 'allow more time, or narrow the question',
+  },
+  STREAM_EXPIRED: {
+    kind: 'UNAVAILABLE',
+    in: error,
+    message: 'a stream lasts {limitMs} ms at most',
+    remedy: 'call again',
   },
   DATABASE_TIMEOUT: {
     kind: 'TIMEOUT',

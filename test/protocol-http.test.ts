@@ -112,6 +112,38 @@ describe('what is wrong with a path', () => {
   })
 })
 
+describe('a path that there is not', () => {
+  it.each([
+    ['a slash at its end', '/v1/echo/a/', 'did you mean /v1/echo/a?'],
+    ['a segment mistyped', '/v1/ecko/a', 'did you mean /v1/echo/a?'],
+    ['a segment missing', '/echo/a', 'did you mean /v1/echo/a?'],
+    ['a slash behind what is no route', '/healthz/', 'did you mean /healthz?'],
+    ['an RPC in another case', '/tests.v1.EchoService/echo', 'did you mean /tests.v1.EchoService/Echo?'],
+    ['nothing near', '/nowhere-at-all', 'use one of: /v1/echo/{name}, /v1/echo, /v1/wait/{name}'],
+  ])('with %s is told of the nearest', async (_name, path, suggestion) => {
+    for (const method of ['GET', 'OPTIONS']) {
+      const answer = await fetch(listener.url + path, { method })
+      expect(await readRestAnswer(answer)).toMatchObject({
+        reason: 'ROUTE_NOT_FOUND',
+        message: `there is nothing at ${path}; ${suggestion}`,
+      })
+    }
+  })
+
+  it.each([
+    ['an unknown method', '/tests.v1.EchoService/Nope', 'application/json'],
+    ['an unknown method, in binary', '/tests.v1.EchoService/Nope', 'application/proto'],
+    ['an unknown service', '/no.such.v1.Service/Nope', 'application/json'],
+  ])('and that is an RPC of Connect, %s, has the error of Connect', async (_name, path, contentType) => {
+    const answer = await post(path, '{}', { 'content-type': contentType })
+    expect(answer.status).toBe(404)
+    expect(await answer.json()).toMatchObject({
+      code: 'unimplemented',
+      details: [{ type: 'google.rpc.ErrorInfo', debug: { reason: 'METHOD_NOT_FOUND', metadata: { path } } }],
+    })
+  })
+})
+
 describe('a wrong method', () => {
   it.each([
     ['DELETE', '/v1/echo/a', 'GET, HEAD, OPTIONS'],
@@ -230,7 +262,6 @@ describe('what is wrong with a frame of gRPC', () => {
     ['two messages', Buffer.concat([frame(0, 3, message), frame(0, 3, message)]), {}, '3'],
     ['unknown flags', frame(4, 3, message), {}, '3'],
     ['compressed without saying how', frame(1, 3, message), {}, '3'],
-    ['compressed in an unknown way', frame(1, 3, message), { 'grpc-encoding': 'snappy' }, '3'],
     ['a length beyond the limit', frame(0, 0xffffffff, message), {}, '3'],
     ['no timeout', frame(0, 3, message), { 'grpc-timeout': 'soon' }, '3'],
   ])('%s', async (_name, body, headers, status) => {
@@ -238,6 +269,11 @@ describe('what is wrong with a frame of gRPC', () => {
     expect(answer).toMatchObject({ ':status': 200, 'grpc-status': status, 'x-waybill-demo': 'true' })
     expect(answer).toHaveProperty('grpc-status-details-bin')
     expect(answer).toHaveProperty('x-request-id')
+  })
+
+  it('compressed in an unknown way is answered with the ways that are known', async () => {
+    const answer = await callGrpc(frame(1, 3, message), { 'grpc-encoding': 'snappy' })
+    expect(answer).toMatchObject({ 'grpc-status': '12', 'grpc-accept-encoding': 'identity,gzip' })
   })
 
   it('an unknown method', async () => {
@@ -415,6 +451,12 @@ describe('what HTTP clients expect', () => {
     const answer = await fetch(`${listener.url}/v1/echo/a`, { method: 'OPTIONS' })
     expect([answer.status, answer.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS'])
     expect((await fetch(`${listener.url}/nowhere`, { method: 'OPTIONS' })).status).toBe(404)
+  })
+
+  it('OPTIONS * lists the methods of all paths', async () => {
+    const { head } = await sendBytes('OPTIONS * HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n')
+    expect(head).toMatch(/^http\/1\.1 204 /)
+    expect(head).toContain('allow: get, head, options, post')
   })
 
   it.each([

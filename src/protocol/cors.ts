@@ -12,6 +12,11 @@ export interface CorsPolicy {
 /** What answers depend on, for caches. */
 const VARY = 'x-api-key, x-account, accept-encoding'
 
+/** What every answer that depends on its caller tells caches. */
+export function privateHeaders({ vary }: CorsPolicy): HeaderFields {
+  return { 'cache-control': 'private', vary }
+}
+
 /** What pages may read of an answer, gRPC-Web's trailers included. */
 const EXPOSED_HEADERS =
   'x-request-id, x-waybill-demo, etag, retry-after, grpc-status, grpc-message, grpc-status-details-bin, content-encoding'

@@ -9,6 +9,7 @@ describe('wireFormOf', () => {
     ['MISSING_API_KEY', Code.Unauthenticated, 401],
     ['MISSING_SCOPE', Code.PermissionDenied, 403],
     ['ROUTE_NOT_FOUND', Code.NotFound, 404],
+    ['METHOD_NOT_FOUND', Code.Unimplemented, 404],
     ['METHOD_NOT_ALLOWED', Code.Unimplemented, 405],
     ['NOT_ACCEPTABLE', Code.InvalidArgument, 406],
     ['REQUEST_TOO_SLOW', Code.DeadlineExceeded, 408],
@@ -19,7 +20,6 @@ describe('wireFormOf', () => {
     ['HEADERS_TOO_LARGE', Code.InvalidArgument, 431],
     ['CALL_CANCELLED', Code.Canceled, 499],
     ['INTERNAL', Code.Internal, 500],
-    ['METHOD_NOT_FOUND', Code.Unimplemented, 501],
     ['DATABASE_UNAVAILABLE', Code.Unavailable, 503],
     ['DATABASE_TIMEOUT', Code.DeadlineExceeded, 504],
   ] as const)('%s is %s and %s', (reason, code, httpStatus) => {

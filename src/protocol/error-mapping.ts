@@ -38,6 +38,7 @@ const codeOfKind: Readonly<Record<ReasonKind, Code>> = {
 /** What HTTP has a status of its own for. */
 const specialForms: Partial<Record<Reason, WireForm>> = {
   METHOD_NOT_ALLOWED: { code: Code.Unimplemented, httpStatus: 405 },
+  METHOD_NOT_FOUND: { code: Code.Unimplemented, httpStatus: 404 },
   NOT_ACCEPTABLE: { code: Code.InvalidArgument, httpStatus: 406 },
   REQUEST_TOO_SLOW: { code: Code.DeadlineExceeded, httpStatus: 408 },
   BODY_TOO_LARGE: { code: Code.InvalidArgument, httpStatus: 413 },
@@ -131,9 +132,15 @@ export function connectErrorBody(error: WaybillError): string {
   return JSON.stringify({ code: codeName(wireFormOf(error.reason).code), message: error.message, details })
 }
 
+/**
+ * The codes that gRPC has for reasons whose code over HTTP is another: a compression that is not known is UNIMPLEMENTED there
+ * (gRPC, "Compression", "Test cases").
+ */
+const grpcCodes: Partial<Record<Reason, Code>> = { UNSUPPORTED_CONTENT_ENCODING: Code.Unimplemented }
+
 /** The trailers of an error in gRPC and gRPC-Web. */
 export function grpcErrorTrailers(error: WaybillError): Record<string, string> {
-  const { code } = wireFormOf(error.reason)
+  const code = grpcCodes[error.reason] ?? wireFormOf(error.reason).code
   const details = detailsOf(error).map(({ desc, message }) => anyPack(desc, message))
   const status = toBinary(StatusSchema, create(StatusSchema, { code, message: error.message, details }))
   return {

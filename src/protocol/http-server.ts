@@ -3,7 +3,7 @@ import type { Logger } from '../domain/logger.ts'
 import { WaybillError, waybillError } from '../errors.ts'
 import { headerOf } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
-import { type CorsPolicy, preflightHeaders } from './cors.ts'
+import { type CorsPolicy, preflightHeaders, privateHeaders } from './cors.ts'
 import { codeName, toWaybillError, wireFormOf } from './error-mapping.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
 import { type Inbound, sendHttpError } from './http-answer.ts'
@@ -40,6 +40,8 @@ export interface HttpServerOptions {
   readonly cors: CorsPolicy
   /** Which hosts may be asked for, by `Host` or `:authority`; all by default. */
   readonly isHostAllowed: (authority: string) => boolean
+  /** Request line and headers together. HTTP/1.1 keeps to it by itself. */
+  readonly maxHeaderBytes: number
   /** What every answer carries beside the rest. */
   readonly extraHeaders: HeaderFields
 }
@@ -49,41 +51,53 @@ export type RequestHandler = (exchange: Exchange) => Promise<void>
 
 export function createRequestHandler(options: HttpServerOptions): RequestHandler {
   const { rest, endpoints, logger } = options
+  const servicePaths = new Set([...endpoints.values()].map(({ method }) => `/${method.desc.parent.typeName}`))
 
   async function answer(inbound: Inbound): Promise<void> {
     const { exchange } = inbound
+    refuseLargeHeaders(exchange, options.maxHeaderBytes)
     if (!options.isHostAllowed(exchange.authority)) {
       throw waybillError('HOST_NOT_ALLOWED', { value: exchange.authority })
     }
+    if (exchange.method === 'CONNECT') throw methodNotAllowed(exchange, rest.httpMethods)
     const endpoint = endpoints.get(exchange.rawPath)
     if (exchange.method === 'OPTIONS') return sendOptions(inbound, endpoint)
     if (healthPaths.has(exchange.rawPath)) return sendHealth(inbound, options.isReady)
     if (endpoint !== undefined) return serveRpc(inbound, endpoint)
-    if (isGrpc(exchange)) throw waybillError('METHOD_NOT_FOUND', { path: exchange.rawPath })
+    if (isGrpc(exchange) || isConnectCall(exchange)) throw waybillError('METHOD_NOT_FOUND', { path: exchange.rawPath })
     return rest.serve(inbound)
   }
 
   function sendOptions({ exchange, commonHeaders }: Inbound, endpoint: RpcEndpoint | undefined): void {
     const allow = methodsOf(exchange.rawPath, endpoint)
-    if (allow.length === 0 && exchange.rawPath !== '*')
-      throw waybillError('ROUTE_NOT_FOUND', { path: exchange.rawPath })
+    if (allow.length === 0) throw rest.notFound(exchange.rawPath)
     const preflight = preflightHeaders(options.cors, exchange.headers, allow)
     exchange.send({ status: 204, headers: { ...commonHeaders, ...preflight, allow: allow.join(', ') } })
   }
 
   function methodsOf(rawPath: string, endpoint: RpcEndpoint | undefined): readonly string[] {
+    if (rawPath === '*') return rest.httpMethods
     if (endpoint !== undefined) return rpcMethods(endpoint)
     return healthPaths.has(rawPath) ? healthMethods : rest.allowedMethods(rawPath)
   }
 
   /** In the form that the caller will understand. */
   function sendError(inbound: Inbound, error: WaybillError): void {
-    const { headers, rawPath } = inbound.exchange
-    const contentType = headers['content-type'] ?? ''
-    const form = readGrpcForm(contentType)
+    const { exchange } = inbound
+    const form = readGrpcForm(exchange.headers['content-type'] ?? '')
     if (form !== undefined) sendGrpcError(inbound, form, error)
-    else if (endpoints.has(rawPath) && readConnectFormat(contentType) !== undefined) sendConnectError(inbound, error)
+    else if (isConnectCall(exchange)) sendConnectError(inbound, error)
     else sendHttpError(inbound, error)
+  }
+
+  /** Whether a call of Connect is meant, be it of a method that there is or not. */
+  function isConnectCall({ headers, rawPath }: Exchange): boolean {
+    if (readConnectFormat(headers['content-type'] ?? '') === undefined) return false
+    return endpoints.has(rawPath) || (isRpcPath(rawPath) && rest.allowedMethods(rawPath).length === 0)
+  }
+
+  function isRpcPath(rawPath: string): boolean {
+    return rpcPathPattern.test(rawPath) || servicePaths.has(rawPath.slice(0, rawPath.lastIndexOf('/')))
   }
 
   /** Nothing may come out of here any more; what was begun and cannot be ended is broken off. */
@@ -102,8 +116,7 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
     const grpcHeaders = { 'x-request-id': requestId, ...options.extraHeaders }
     const commonHeaders = {
       ...grpcHeaders,
-      'cache-control': 'private',
-      vary: options.cors.vary,
+      ...privateHeaders(options.cors),
       ...options.cors.headersFor(headerOf(exchange.headers, 'origin')),
     }
     const inbound: Inbound = { exchange, requestId, commonHeaders, grpcHeaders }
@@ -126,6 +139,21 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
   }
 }
 
+function methodNotAllowed({ method, rawPath, authority }: Exchange, allow: readonly string[]): WaybillError {
+  const path = method === 'CONNECT' ? authority : rawPath
+  return waybillError('METHOD_NOT_ALLOWED', { method, path, allow: allow.join(', ') })
+}
+
+function refuseLargeHeaders({ httpVersion, headers }: Exchange, limit: number): void {
+  if (httpVersion === '1.1') return
+  let bytes = 0
+  for (const name in headers) bytes += name.length + (headers[name]?.length ?? 0)
+  if (bytes > limit) throw waybillError('HEADERS_TOO_LARGE', { limit })
+}
+
+/** A path as clients of RPC write it: a service with its package, and a method. */
+const rpcPathPattern = /^\/(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\/[A-Za-z_]\w*$/
+
 /** Request ids that callers may choose: what can stand in logs and headers without harm. */
 const saneRequestId = /^[\w.:/+=@-]{1,128}$/
 
@@ -145,11 +173,7 @@ async function serveRpc(inbound: Inbound, endpoint: RpcEndpoint): Promise<void> 
     return endpoint.connect(inbound, readConnectGet(exchange))
   }
   if (exchange.method !== 'POST') {
-    throw waybillError('METHOD_NOT_ALLOWED', {
-      method: exchange.method,
-      path: exchange.rawPath,
-      allow: rpcMethods(endpoint).join(', '),
-    })
+    throw methodNotAllowed(exchange, rpcMethods(endpoint))
   }
   if (endpoint.kind === 'stream') {
     if (!isStreamContentType(contentType)) throw unsupportedContentType(contentType, streamTypes)
@@ -174,13 +198,12 @@ function rpcMethods({ kind, method }: RpcEndpoint): readonly string[] {
   return readsOnly ? ['GET', 'HEAD', 'OPTIONS', 'POST'] : ['OPTIONS', 'POST']
 }
 
-const healthPaths = new Set(['/healthz', '/readyz'])
+export const healthPaths: ReadonlySet<string> = new Set(['/healthz', '/readyz'])
 const healthMethods = ['GET', 'HEAD', 'OPTIONS']
 
 async function sendHealth({ exchange, commonHeaders }: Inbound, isReady: () => Promise<boolean>): Promise<void> {
   if (exchange.method !== 'GET' && exchange.method !== 'HEAD') {
-    const { method, rawPath: path } = exchange
-    throw waybillError('METHOD_NOT_ALLOWED', { method, path, allow: healthMethods.join(', ') })
+    throw methodNotAllowed(exchange, healthMethods)
   }
   const isGood = exchange.rawPath === '/healthz' || (await isReady())
   exchange.send({

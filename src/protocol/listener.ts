@@ -12,7 +12,8 @@ import type { Duplex } from 'node:stream'
 import type { Logger } from '../domain/logger.ts'
 import { type WaybillError, waybillError } from '../errors.ts'
 import { codeName, httpErrorBody, wireFormOf } from './error-mapping.ts'
-import { http1Exchange, http2Exchange } from './exchange.ts'
+import { type HeaderFields, http1Exchange, http2Exchange } from './exchange.ts'
+import { errorHeaders } from './http-answer.ts'
 import type { RequestHandler } from './http-server.ts'
 
 /** Bounds on what a connection may cost before and around its calls. */
@@ -42,6 +43,10 @@ export interface ListenerOptions {
   /** 0 for any that is free. */
   readonly port: number
   readonly handle: RequestHandler
+  /** What the answers to that carry which is no request. */
+  readonly commonHeaders: HeaderFields
+  /** The methods that are of use here; sorted. */
+  readonly httpMethods: readonly string[]
   readonly limits: ConnectionLimits
   readonly logger: Logger
   /** Fired by stop, before anything is closed. */
@@ -165,7 +170,8 @@ function protocolOf(seen: Buffer): 'http1' | 'http2' | undefined {
   return start.length === HTTP2_START.length ? 'http2' : undefined
 }
 
-function createHttp1({ handle, limits, logger, stopping }: ListenerOptions): HttpServer {
+function createHttp1(options: ListenerOptions): HttpServer {
+  const { handle, limits, stopping } = options
   const server = createHttpServer({
     maxHeaderSize: limits.maxHeaderBytes,
     headersTimeout: limits.headersTimeoutMs,
@@ -188,9 +194,10 @@ function createHttp1({ handle, limits, logger, stopping }: ListenerOptions): Htt
   })
   // Node would refuse what it does not know to expect without a body; it may be ignored (RFC 9110, 10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('connect', (_request, socket) => {
+  server.on('connect', ({ url = '' }, socket) => {
     socket.on('error', () => {}).resume()
-    refuse(Object.assign(new Error('CONNECT'), { reason: 'CONNECT is for proxies' }), socket, { limits, logger })
+    const allow = options.httpMethods.join(', ')
+    refuse(waybillError('METHOD_NOT_ALLOWED', { method: 'CONNECT', path: url, allow }), socket, options)
   })
   const refused = new WeakSet<Duplex>()
   server.on('clientError', (error: ClientError, socket) => {
@@ -200,7 +207,7 @@ function createHttp1({ handle, limits, logger, stopping }: ListenerOptions): Htt
     const [response, ...others] = inFlight.get(socket) ?? []
     const isMidway = response?.headersSent === true || others.length > 0
     if (!socket.writable || isMidway || goneCodes.has(error.code)) socket.destroy()
-    else refuse(error, socket, { limits, logger })
+    else refuse(reasonOf(error, limits), socket, options)
   })
   // Its timeouts are enforced from here on; they would never be, since it does not listen itself.
   server.emit('listening')
@@ -209,7 +216,13 @@ function createHttp1({ handle, limits, logger, stopping }: ListenerOptions): Htt
 
 function createHttp2({ handle, limits }: ListenerOptions): Http2Server {
   const server = createHttp2Server({
-    settings: { maxConcurrentStreams: limits.maxStreams, maxHeaderListSize: limits.maxHeaderBytes, enablePush: false },
+    // Beyond these nghttp2 resets the stream without a word, so what is too large for us comes through, to be answered.
+    settings: {
+      maxConcurrentStreams: limits.maxStreams,
+      maxHeaderListSize: HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes,
+      enablePush: false,
+    },
+    maxHeaderListPairs: Math.ceil((HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes) / HTTP2_FIELD_OVERHEAD),
     unknownProtocolTimeout: limits.headersTimeoutMs,
   })
   server.on('stream', (stream, headers, flags) => {
@@ -222,6 +235,12 @@ function createHttp2({ handle, limits }: ListenerOptions): Http2Server {
   server.on('sessionError', () => {})
   return server
 }
+
+/** How many times the limit HTTP/2 lets through. */
+const HTTP2_HEADER_ALLOWANCE = 2
+
+/** What a header counts beside its name and value (RFC 9113, 6.5.2), in bytes. */
+const HTTP2_FIELD_OVERHEAD = 32
 
 /** NGHTTP2_FLAG_END_STREAM */
 const END_STREAM = 0x1
@@ -239,35 +258,29 @@ const LINGER_MS = 2000
 
 /** Answers what is no request. */
 function refuse(
-  error: ClientError,
+  error: WaybillError,
   socket: Duplex,
-  { limits, logger }: Pick<ListenerOptions, 'limits' | 'logger'>,
+  { commonHeaders, logger }: Pick<ListenerOptions, 'commonHeaders' | 'logger'>,
 ): void {
-  const reason = reasonOf(error, limits)
-  const { code, httpStatus: status } = wireFormOf(reason.reason)
+  const { code, httpStatus: status } = wireFormOf(error.reason)
   const requestId = randomUUID()
-  const body = httpErrorBody(reason)
-  logger.info({ requestId, code: codeName(code), reason: reason.reason, detail: error.code }, 'request')
-  socket.end(
-    [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-      'content-type: application/json',
-      `content-length: ${Buffer.byteLength(body)}`,
-      `x-request-id: ${requestId}`,
-      'cache-control: private',
-      'connection: close',
-      '',
-      body,
-    ].join('\r\n'),
-  )
+  const body = httpErrorBody(error)
+  logger.info({ requestId, code: codeName(code), reason: error.reason }, 'request')
+  const headers = {
+    ...commonHeaders,
+    ...errorHeaders(error),
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'))
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('close', () => clearTimeout(timer))
 }
 
-function reasonOf(
-  error: { readonly code?: string; readonly reason?: unknown },
-  limits: ConnectionLimits,
-): WaybillError {
+function reasonOf(error: ClientError, limits: ConnectionLimits): WaybillError {
   if (error.code === 'HPE_HEADER_OVERFLOW') return waybillError('HEADERS_TOO_LARGE', { limit: limits.maxHeaderBytes })
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return waybillError('REQUEST_TOO_SLOW', { timeoutMs: limits.requestTimeoutMs })

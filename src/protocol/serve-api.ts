@@ -4,10 +4,10 @@ import { comma_separated } from '../../gen/payments/v1/options_pb.js'
 import type { Logger } from '../domain/logger.ts'
 import { compileRoutes } from '../transcoding/transcoder.ts'
 import { type CallableMethod, createCallCore, type ServedService } from './call-core.ts'
-import { createCorsPolicy } from './cors.ts'
+import { createCorsPolicy, privateHeaders } from './cors.ts'
 import type { ClassifyFailure } from './error-mapping.ts'
 import { createHealthService } from './health-service.ts'
-import { createRequestHandler, type RpcEndpoint } from './http-server.ts'
+import { createRequestHandler, healthPaths, type RpcEndpoint } from './http-server.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS, type Listener, startListener } from './listener.ts'
 import { createReflectionServices } from './reflection-service.ts'
 import type { Authenticate } from './require-caller.ts'
@@ -44,6 +44,8 @@ export interface ApiLimits extends ConnectionLimits {
   readonly maxBodyBytes: number
   /** How long a unary call may take; also the deadline of those who name none. */
   readonly maxCallMs: number
+  /** How long a stream may last, whatever its caller asks for. */
+  readonly maxStreamMs: number
   /** Answers from this size on are compressed for those who take it. */
   readonly compressMinBytes: number
 }
@@ -52,6 +54,7 @@ const DEFAULT_LIMITS: ApiLimits = {
   ...DEFAULT_CONNECTION_LIMITS,
   maxBodyBytes: 4 * 1024 * 1024,
   maxCallMs: 30_000,
+  maxStreamMs: 60 * 60 * 1000,
   compressMinBytes: 16 * 1024,
 }
 
@@ -75,20 +78,38 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     validate: createValidate(),
     classify: options.classify ?? (() => undefined),
     logger,
-    maxCallMs: limits.maxCallMs,
+    ...limits,
   })
   const transcoder = compileRoutes(descriptors, { httpRule: httpRuleOf, isCommaSeparated })
-  const rest = createRestServer({ transcoder, methods, ...limits, volatileFields: options.volatileFields ?? [] })
+  const rest = createRestServer({
+    transcoder,
+    methods,
+    ...limits,
+    volatileFields: options.volatileFields ?? [],
+    otherPaths: [...healthPaths, ...methods.keys()],
+  })
+  const cors = createCorsPolicy(options.corsOrigins ?? [])
+  const extraHeaders = { ...options.extraHeaders }
   const handle = createRequestHandler({
     rest,
+    ...limits,
     endpoints: new Map([...methods.values()].map((method) => [method.path, createEndpoint(method, limits, stopping)])),
     logger,
     isReady,
-    cors: createCorsPolicy(options.corsOrigins ?? []),
+    cors,
     isHostAllowed: options.isHostAllowed ?? (() => true),
-    extraHeaders: { ...options.extraHeaders },
+    extraHeaders,
   })
-  return startListener({ host: options.host, port: options.port, handle, limits, logger, stopping })
+  return startListener({
+    host: options.host,
+    port: options.port,
+    handle,
+    commonHeaders: { ...extraHeaders, ...privateHeaders(cors) },
+    httpMethods: rest.httpMethods,
+    limits,
+    logger,
+    stopping,
+  })
 }
 
 function createEndpoint(method: CallableMethod, limits: ApiLimits, { signal: stopping }: AbortController): RpcEndpoint {

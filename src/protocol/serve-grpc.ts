@@ -101,7 +101,9 @@ function decodeBase64(sent: Uint8Array): Uint8Array {
 
 /** Answers with an error and no message. */
 export function sendGrpcError(inbound: Inbound, form: GrpcForm, error: WaybillError): void {
-  sendGrpc(inbound, form, { headers: {}, envelope: undefined, trailers: grpcErrorTrailers(error) })
+  const isEncoding = error.reason === 'UNSUPPORTED_CONTENT_ENCODING'
+  const headers: HeaderFields = isEncoding ? { 'grpc-accept-encoding': 'identity,gzip' } : {}
+  sendGrpc(inbound, form, { headers, envelope: undefined, trailers: grpcErrorTrailers(error) })
 }
 
 interface GrpcAnswer {

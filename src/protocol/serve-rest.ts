@@ -1,5 +1,7 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../errors.ts'
+import { findNearestName } from '../transcoding/nearest-name.ts'
+import { trimSlashes } from '../transcoding/nearest-path.ts'
 import type { PathVariable } from '../transcoding/router.ts'
 import type { Route, Transcoder } from '../transcoding/transcoder.ts'
 import type { CallableMethod } from './call-core.ts'
@@ -16,6 +18,8 @@ export interface RestOptions {
   readonly compressMinBytes: number
   /** JSON names of fields that move without the resource having changed; the entity tag leaves them out. */
   readonly volatileFields: readonly string[]
+  /** What there is beside the routes, to be suggested for a path that is near it. */
+  readonly otherPaths: readonly string[]
 }
 
 /** Serves plain JSON over HTTP by the google.api.http options of the methods. */
@@ -28,10 +32,16 @@ export interface RestServer {
   readonly serve: (inbound: Inbound) => Promise<void>
   /** The methods that a path takes, sorted; empty for a path that there is not. */
   readonly allowedMethods: (rawPath: string) => readonly string[]
+  /** The methods of all routes, and those that other paths take; sorted. */
+  readonly httpMethods: readonly string[]
+  /** ROUTE_NOT_FOUND with the nearest path that there is. */
+  readonly notFound: (rawPath: string) => WaybillError
 }
 
 export function createRestServer(options: RestOptions): RestServer {
-  const { transcoder, methods } = options
+  const { transcoder, methods, otherPaths } = options
+  const routePaths = [...new Set(transcoder.routes.map(({ binding }) => binding.path))]
+  const routeMethods = transcoder.routes.map(({ binding }) => binding.httpMethod).filter((method) => method !== '*')
   const stableText = compileStableText(options.volatileFields)
 
   function allowedMethods(rawPath: string): readonly string[] {
@@ -40,14 +50,22 @@ export function createRestServer(options: RestOptions): RestServer {
     return match.kind === 'method_not_allowed' ? withOptions(match.allow) : []
   }
 
+  function notFound(rawPath: string): WaybillError {
+    const nearest = transcoder.findNearestPath(rawPath) ?? findNearestName(trimSlashes(rawPath), otherPaths)
+    const suggestion = nearest === undefined ? `use one of: ${routePaths.join(', ')}` : `did you mean ${nearest}?`
+    return waybillError('ROUTE_NOT_FOUND', { path: rawPath, suggestion })
+  }
+
   return {
     allowedMethods,
+    httpMethods: withOptions([...routeMethods, 'GET', 'HEAD', 'POST']),
+    notFound,
     async serve(inbound) {
       const { method: httpMethod, rawPath } = inbound.exchange
       const match = transcoder.match(httpMethod, rawPath)
       switch (match.kind) {
         case 'not_found':
-          throw waybillError('ROUTE_NOT_FOUND', { path: rawPath })
+          throw notFound(rawPath)
         case 'method_not_allowed':
           throw waybillError('METHOD_NOT_ALLOWED', {
             method: httpMethod,
