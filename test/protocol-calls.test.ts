@@ -175,6 +175,16 @@ it.each([
   expect(outcome).toMatchObject({ code: 'deadline_exceeded', reason: 'DEADLINE_EXCEEDED' })
 })
 
+it('a timeout below a millisecond is told as it was sent', async () => {
+  handle = () => new Promise(() => {})
+  const options = { headers: { ...key, 'grpc-timeout': '250u' } }
+  const outcome = await clientOf('grpc-web').call(store, { name: 'a' }, options)
+  expect(outcome).toMatchObject({
+    reason: expect.stringMatching(/^(DEADLINE_EXCEEDED|REQUEST_TOO_SLOW)$/),
+    message: expect.stringContaining('within 0.25 ms'),
+  })
+})
+
 describe('a hang-up before the handler', () => {
   it('within a body over HTTP/1.1 ends the call', async () => {
     const line = nextLine()
@@ -206,9 +216,24 @@ describe('a hang-up before the handler', () => {
     const stream = session.request({ ':method': 'POST', ':path': '/v1/echo', ...key })
     stream.write('{"na')
     const [headers] = (await once(stream, 'response')) as [Record<string, unknown>]
-    expect(headers[':status']).toBe(504)
+    expect(headers[':status']).toBe(408)
     stream.resume()
     await once(stream, 'close')
+    session.destroy()
+    expect(lines).toMatchObject([{ fields: { reason: 'REQUEST_TOO_SLOW' } }])
+  })
+
+  it.each([
+    ['tests.v1.EchoService/Store', 'a call'],
+    ['tests.v1.EchoService/Count', 'a stream'],
+  ])('a body that is missing when the time of gRPC is up is what was too slow: %s', async (path) => {
+    const line = nextLine()
+    const session = connectHttp2(listener.url)
+    const fields = { ':method': 'POST', 'content-type': 'application/grpc', 'grpc-timeout': '200m', ...key }
+    const stream = session.request({ ':path': `/${path}`, ...fields })
+    stream.on('error', () => {})
+    stream.write(Buffer.from([0, 0, 0]))
+    expect(await line).toMatchObject({ code: 'deadline_exceeded', reason: 'REQUEST_TOO_SLOW' })
     session.destroy()
   })
 })

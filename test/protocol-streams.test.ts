@@ -33,10 +33,13 @@ const key = { 'x-api-key': 'good' }
 let listener: Listener
 let lines: ReturnType<typeof recordingLogger>['lines']
 let isReady = true
+let looks = 0
 let handle: (request: EchoRequest, context: CallContext) => AsyncIterable<object>
 let sessions: Http2SessionManager[]
 
-beforeEach(async () => {
+beforeEach(() => start(60_000))
+
+async function start(maxStreamMs: number): Promise<void> {
   const recording = recordingLogger()
   lines = recording.lines
   isReady = true
@@ -55,9 +58,13 @@ beforeEach(async () => {
     ],
     authenticate: authenticateGood,
     logger: recording.logger,
-    ready: async () => isReady,
+    ready: async () => {
+      looks += 1
+      return isReady
+    },
+    limits: { maxStreamMs },
   })
-})
+}
 
 afterEach(async () => {
   for (const session of sessions) session.abort()
@@ -158,6 +165,36 @@ describe.each(streamProtocols)('a stream over %s', (protocol) => {
   })
 })
 
+describe('a stream that nobody ends', () => {
+  beforeEach(async () => {
+    await listener.stop({ graceMs: 0 })
+    await start(300)
+    handle = async function* ({ name }) {
+      yield { name }
+      await new Promise(() => {})
+    }
+  })
+
+  it.each(streamProtocols)('over %s ends at the limit of all streams', async (protocol) => {
+    const error = await readCount(protocol, { name: 'a' }).catch((thrown: unknown) => thrown as ConnectError)
+    expect(fromConnectError(error as ConnectError)).toMatchObject({
+      code: 'unavailable',
+      reason: 'STREAM_EXPIRED',
+      message: 'a stream lasts 300 ms at most; call again',
+    })
+  })
+
+  it('ends sooner where its caller says so, and no later', async () => {
+    const reasonAfter = async (timeout: string) => {
+      const headers = { ...key, 'grpc-timeout': timeout }
+      const error = await readCount('grpc', { name: 'a' }, { headers }).catch((thrown: unknown) => thrown)
+      return fromConnectError(error as ConnectError)
+    }
+    expect(await reasonAfter('100m')).toMatchObject({ reason: 'DEADLINE_EXCEEDED' })
+    expect(await reasonAfter('9H')).toMatchObject({ reason: 'STREAM_EXPIRED' })
+  })
+})
+
 it('grpc-js reads the message of a failed stream as it was written', async () => {
   handle = async function* () {
     yield* []
@@ -185,7 +222,11 @@ describe('grpc.health.v1', () => {
   it.each(['', 'tests.v1.EchoService', 'grpc.health.v1.Health'])('checks "%s" without a key', async (name) => {
     const client = createClient(Health, transports().grpc)
     if (name === 'grpc.health.v1.Health') {
-      await expect(client.check({ service: name })).rejects.toMatchObject({ code: 5 })
+      await expect(client.check({ service: name })).rejects.toMatchObject({
+        code: 5,
+        rawMessage:
+          'there is no service "grpc.health.v1.Health" here; ask the reflection service for the services there are',
+      })
       return
     }
     expect(await client.check({ service: name })).toMatchObject({ status: Status.SERVING })
@@ -212,6 +253,17 @@ describe('grpc.health.v1', () => {
       break
     }
   })
+})
+
+it('all who watch share one look at the state', async () => {
+  const client = createClient(Health, transports().grpc)
+  const watches = Array.from({ length: 8 }, () => client.watch({ service: '' })[Symbol.asyncIterator]())
+  const read = async () => (await Promise.all(watches.map((watch) => watch.next()))).map(({ value }) => value?.status)
+  expect(new Set(await read())).toEqual(new Set([Status.SERVING]))
+  looks = 0
+  isReady = false
+  expect(new Set(await read())).toEqual(new Set([Status.NOT_SERVING]))
+  expect(looks).toBeLessThanOrEqual(2)
 })
 
 describe('server reflection', () => {

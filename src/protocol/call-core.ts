@@ -76,6 +76,8 @@ export interface CallCoreOptions {
   readonly logger: Logger
   /** How long a unary call may take at most, in milliseconds; also the deadline of callers that name none. */
   readonly maxCallMs: number
+  /** The same of a stream. */
+  readonly maxStreamMs: number
 }
 
 /** A method behind its interceptors. */
@@ -112,10 +114,10 @@ export interface AnsweredStream {
  * @returns the methods by path
  */
 export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, CallableMethod> {
-  const { logger, classify, maxCallMs, authenticate, validate } = options
+  const { logger, classify, authenticate, validate } = options
   const interceptors: readonly Interceptor[] = [
     logCalls({ logger, toWaybillError: (thrown) => toWaybillError(thrown, classify) }),
-    keepDeadline(maxCallMs),
+    keepDeadline(options),
     requireCaller(authenticate),
     checkRequests(validate),
   ]

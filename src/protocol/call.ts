@@ -35,6 +35,8 @@ export interface Call extends CallContext {
   readonly method: DescMethod
   account?: Account
   deadlineAtMs?: number
+  /** Whether the request is being read: then a deadline that passes is the caller's own doing. */
+  isReading?: boolean
   /** The decoded request; there once it has been read. */
   request?: Message
   /** As `request`, for a method that takes a stream. */

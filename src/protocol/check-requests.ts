@@ -28,11 +28,14 @@ export function checkRequests(validate: Validate): Interceptor {
   }
 }
 
-async function read({ incoming }: Call, { input }: DescMethod): Promise<Message> {
+async function read(call: Call, { input }: DescMethod): Promise<Message> {
+  call.isReading = true
   try {
-    return await incoming.readRequest()
+    return await call.incoming.readRequest()
   } catch (error) {
     throw error instanceof TranscodingError ? fromTranscodingError(error, input) : error
+  } finally {
+    call.isReading = false
   }
 }
 

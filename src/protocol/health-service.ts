@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DescService } from '@bufbuild/protobuf'
 import {
@@ -11,6 +12,11 @@ import { type ServedService, serveService } from './call-core.ts'
 /** How often a watched state is looked at, in milliseconds. */
 const WATCH_EVERY_MS = 1000
 
+/** The services that there are stay the same, so who watches another is told no more. */
+async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
+}
+
 /**
  * Makes grpc.health.v1: every service is as ready as the process, which the empty name stands for. Open to all.
  *
@@ -21,13 +27,27 @@ export function createHealthService(services: readonly DescService[], isReady: (
   const names = new Set(['', ...services.map((service) => service.typeName)])
   const statusOf = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING)
 
+  let nextLook: Promise<Status> | undefined
+  /** The state in a while: one look for all who watch. */
+  function lookAgain(): Promise<Status> {
+    nextLook ??= delay(WATCH_EVERY_MS, undefined, { ref: false }).then(() => {
+      nextLook = undefined
+      return statusOf()
+    })
+    return nextLook
+  }
+
   async function* watch({ service }: HealthCheckRequest, signal: AbortSignal) {
-    let last: Status | undefined
-    for (;;) {
-      const status = names.has(service) ? await statusOf() : Status.SERVICE_UNKNOWN
+    if (!names.has(service)) {
+      yield { status: Status.SERVICE_UNKNOWN }
+      return untilAborted(signal)
+    }
+    let last = await statusOf()
+    yield { status: last }
+    while (!signal.aborted) {
+      const status = await lookAgain()
       if (status !== last) yield { status }
       last = status
-      await delay(WATCH_EVERY_MS, undefined, { signal })
     }
   }
 
@@ -35,7 +55,7 @@ export function createHealthService(services: readonly DescService[], isReady: (
     Health,
     {
       async check({ service }) {
-        if (!names.has(service)) throw waybillError('ROUTE_NOT_FOUND', { path: service })
+        if (!names.has(service)) throw waybillError('UNKNOWN_SERVICE', { value: service })
         return { status: await statusOf() }
       },
       watch: (request, { signal }) => watch(request, signal),

@@ -7,15 +7,29 @@ import type { Interceptor } from './call-core.ts'
  * fails at once, whether the work listens or not. After the answer the signal stays silent.
  *
  * @param maxCallMs - the longest that a unary call may take. It also bounds what callers ask for, and stands for those who ask
- *   for nothing; streams last as long as their callers want
+ *   for nothing
+ * @param maxStreamMs - the same of a stream, whose caller may have forgotten it
  */
-export function keepDeadline(maxCallMs: number): Interceptor {
+export function keepDeadline({
+  maxCallMs,
+  maxStreamMs,
+}: {
+  readonly maxCallMs: number
+  readonly maxStreamMs: number
+}): Interceptor {
   return ({ desc }, next) => {
-    const limitMs = desc.methodKind === 'unary' ? maxCallMs : undefined
+    const isStream = desc.methodKind !== 'unary'
+    const limitMs = isStream ? maxStreamMs : maxCallMs
     return async (call) => {
-      const timeoutMs = shorter(call.incoming.readTimeoutMs(), limitMs)
-      if (timeoutMs !== undefined && timeoutMs <= 0) throw waybillError('DEADLINE_EXCEEDED', { timeoutMs: 0 })
-      const { ended, dispose } = watch(call, timeoutMs)
+      const askedMs = call.incoming.readTimeoutMs()
+      if (askedMs !== undefined && askedMs <= 0) throw waybillError('DEADLINE_EXCEEDED', { timeoutMs: 0 })
+      const isOurs = askedMs === undefined || askedMs > limitMs
+      const timeoutMs = isOurs ? limitMs : askedMs
+      const { ended, dispose } = watch(call, timeoutMs, () => {
+        if (call.isReading === true) return waybillError('REQUEST_TOO_SLOW', { timeoutMs: shownMs(timeoutMs) })
+        if (isStream && isOurs) return waybillError('STREAM_EXPIRED', { limitMs })
+        return waybillError('DEADLINE_EXCEEDED', { timeoutMs: shownMs(timeoutMs) })
+      })
       try {
         const answer = await Promise.race([next(call), ended])
         if (Symbol.asyncIterator in answer) return whenComplete(untilEnded(answer, ended), dispose)
@@ -29,9 +43,9 @@ export function keepDeadline(maxCallMs: number): Interceptor {
   }
 }
 
-function shorter(askedMs: number | undefined, limitMs: number | undefined): number | undefined {
-  if (askedMs === undefined) return limitMs
-  return limitMs === undefined ? askedMs : Math.min(askedMs, limitMs)
+/** Whole milliseconds, but for what is shorter than one. */
+function shownMs(timeoutMs: number): number {
+  return timeoutMs < 1 ? timeoutMs : Math.round(timeoutMs)
 }
 
 /** The longest delay of a timer, about 25 days, in ms. */
@@ -43,7 +57,7 @@ interface Watch {
   readonly dispose: () => void
 }
 
-function watch(call: Call, timeoutMs: number | undefined): Watch {
+function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): Watch {
   const { promise: ended, reject } = Promise.withResolvers<never>()
   // Nobody may be waiting any more.
   ended.catch(() => {})
@@ -59,12 +73,8 @@ function watch(call: Call, timeoutMs: number | undefined): Watch {
   const stop = () => end(waybillError('SHUTTING_DOWN', {}))
   if (stopping?.aborted) stop()
   else stopping?.addEventListener('abort', stop, { once: true })
-  let timer: NodeJS.Timeout | undefined
-  if (timeoutMs !== undefined) {
-    call.deadlineAtMs = Date.now() + timeoutMs
-    const expire = () => end(waybillError('DEADLINE_EXCEEDED', { timeoutMs: Math.round(timeoutMs) }))
-    timer = setTimeout(expire, Math.min(timeoutMs, LONGEST_TIMER_MS))
-  }
+  call.deadlineAtMs = Date.now() + timeoutMs
+  const timer = setTimeout(() => end(whyExpired()), Math.min(timeoutMs, LONGEST_TIMER_MS))
   const dispose = () => {
     done = true
     clearTimeout(timer)
