@@ -127,6 +127,32 @@ describe('work that takes longer than the lease', () => {
   })
 })
 
+describe('a step of a back-fill that takes long', () => {
+  it('makes the next one smaller', async () => {
+    const first = Number((await chain.client.head()).number) + 1
+    await chain.mine({ blocks: 40 })
+    const contracts = config().contracts.map((contract) => ({ ...contract, fromBlock: first }))
+    const ranges: number[] = []
+    proxy.meddle(({ method, params }) => {
+      if (method !== 'eth_getLogs') return undefined
+      const [{ fromBlock, toBlock }] = params as [{ fromBlock?: string; toBlock?: string }]
+      if (fromBlock === undefined) return undefined
+      const blocks = Number(toBlock) - Number(fromBlock) + 1
+      if (blocks > 20) return refuse('block range is too wide')
+      ranges.push(blocks)
+      return undefined
+    })
+    let nowMs = 0
+    const clock = () => {
+      nowMs += 11_000
+      return new Date(nowMs)
+    }
+    detection = begin({ clock }, { contracts })
+    await scan()
+    expect(ranges.slice(0, 4)).toEqual([18, 9, 4, 2])
+  })
+})
+
 describe('a node that lacks or refuses something', () => {
   it.each<[string, Meddle]>([
     ['has no receipt', ({ method }) => (method === 'eth_getTransactionReceipt' ? Promise.resolve(null) : undefined)],
@@ -244,7 +270,9 @@ describe('receipts that are too large', () => {
     expect(logs.records.filter(({ level }) => level === 'error')).toMatchObject([{ fields: { txHash: hash } }])
     expect(await statuses(large)).toEqual([])
     proxy.meddle()
-    await detection.onRequestsStored(account, [large])
+    detection = begin()
+    await knex('leases').delete()
+    await scan()
     expect(await statuses(large)).toEqual(['CONFIRMED'])
     expect(await unmatchedOf(knex, 0)).not.toContain('RECEIPT_TOO_LARGE')
   })
@@ -422,7 +450,8 @@ describe('looking again', () => {
     const there = newRequest({ network: 'POLYGON', paymentCurrency: 'ETH-POLYGON', invoiceCurrency: 'ETH-POLYGON' })
     const to = there.payee as `0x${string}`
     const { paymentReference } = there
-    for (let block = 0; block < 30; block++) await other.mine()
+    // Transactions are looked at in the order of their blocks, and the chain that fails comes first.
+    await other.client.rpc.call('anvil_mine', [`0x${(await chain.client.head()).number.toString(16)}`])
     await other.pay(other.wallets[0], { kind: 'NATIVE', to, amount: 10n ** 18n, paymentReference })
     await scan()
     for (const request of [here, there]) await storeRequest(knex, account, request)

@@ -188,7 +188,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     write: (last: BlockHeader, findings: Findings) => Promise<void>,
   ): Promise<StepOutcome> {
     const { from, to } = blocks
-    const startedAtMs = performance.now()
+    const startedAtMs = clock().getTime()
     const read = await readRange(blocks, signal)
     if (read === undefined) return { kind: 'AGAIN', reason: `blocks ${from} to ${to} are too many at once` }
     const { last } = read
@@ -196,7 +196,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     const logs = inChainOrder(read.logs)
     const stands = (block: number) => block >= from && block <= to
     await write(last, await events.read({ logs, blocks: [last], areFinal: true, stands }, signal))
-    const isLong = performance.now() - startedAtMs > LONG_STEP_MS
+    const isLong = clock().getTime() - startedAtMs > LONG_STEP_MS
     if (isLong) range = Math.max(1, Math.floor(range / 2))
     else if (logs.length < MANY_LOGS) range = Math.min(range * 2, LARGEST_RANGE)
     return MORE

@@ -43,7 +43,7 @@ export interface DetectionRepository {
    * without those that were read for it already.
    */
   transactionsOfTopics(accountId: number, topics: readonly Hex[]): Promise<SeenTransaction[]>
-  /** Topics that were nobody's when their events were seen, and are somebody's now. */
+  /** Topics of events whose transactions were not read, because they were nobody's or too large, and that are somebody's now. */
   claimedTopics(chainId: string): Promise<Hex[]>
 }
 
@@ -133,7 +133,8 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
     async claimedTopics(chainId) {
       const rows = await knex('unmatched_events')
         .distinct<{ topic: Buffer }[]>('topic')
-        .where({ chain_id: chainId, reason: 'UNKNOWN_TOPIC' })
+        .where({ chain_id: chainId })
+        .whereIn('reason', ['UNKNOWN_TOPIC', 'RECEIPT_TOO_LARGE'])
       return [...(await accountsOfTopics(rows.map(({ topic }) => bytesToHex(topic)))).keys()]
     },
   }
