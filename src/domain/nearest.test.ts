@@ -13,6 +13,8 @@ it.each([
   ['STATUS', 'status'],
   ['netwrok', 'network'],
   ['lmit', 'limit'],
+  ['netowrk', 'network'],
+  ['paeyr', 'payer'],
 ])('takes %s for %s', (mistyped, name) => {
   expect(suggestName(mistyped, parameters)).toBe(`did you mean "${name}"?`)
 })
