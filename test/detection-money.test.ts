@@ -184,6 +184,27 @@ describe('what is to be looked at again when a request is stored', () => {
     expect(await knex('pending_replays')).toEqual([])
   })
 
+  it('is read from the chain once, however often the request is stored', async () => {
+    const [payer, payee] = chain.wallets
+    const terms = makeRequest({ payee: canonical(payee), network: 'BASE' })
+    await send(terms, payer, canonical(payee), 100)
+    await look()
+    const account = await newAccount()
+    const request = await storeRequest(knex, account, terms)
+    let exchanges = 0
+    const counting: typeof fetch = (...call) => {
+      exchanges++
+      return fetch(...call)
+    }
+    const second = detect(knex, [configOf(chain, 'BASE')], { fetch: counting })
+    await second.onRequestsStored(account, [request])
+    expect(await paymentsOf(knex, account, request)).toMatchObject([{ amount: '100' }])
+    const once = exchanges
+    expect(once).toBeGreaterThan(0)
+    await second.onRequestsStored(account, [await storeRequest(knex, account, terms)])
+    expect(exchanges).toBe(once)
+  })
+
   it('is noted anew while it is looked at, and so stays', async () => {
     const account = await newAccount()
     const [, payee] = chain.wallets
