@@ -5,11 +5,7 @@ import type { Knex } from 'knex'
 import { keccak256 } from 'viem'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createDatabase } from '../src/db/knex.ts'
-import { createChainReader } from '../src/detection/chain-reader.ts'
 import type { Detection, DetectionOptions } from '../src/detection/detection.ts'
-import { createPriceReader } from '../src/detection/prices.ts'
-import { readBlockTimes } from '../src/detection/read-events.ts'
-import { createRpcClient } from '../src/detection/rpc-client.ts'
 import type { Account } from '../src/domain/account.ts'
 import type { PaymentRequest } from '../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
@@ -224,38 +220,6 @@ describe('a node that lacks or refuses something', () => {
 })
 
 describe('receipts that are too large', () => {
-  const maxAnswerBytes = 40_000
-  const client = () =>
-    createRpcClient({ urls: [proxy.url], chainId: 31_451, fetch, clock: () => new Date(), maxAnswerBytes })
-
-  async function payManyTimes(count: number) {
-    const sent: `0x${string}`[] = []
-    for (let index = 0; index < count; index++) sent.push(await send(newRequest()))
-    await chain.mine()
-    return sent
-  }
-
-  it('are read in as many exchanges as it takes', async () => {
-    const hashes = await payManyTimes(30)
-    const before = proxy.exchanges()
-    const reader = createChainReader(client(), [])
-    const receipts = await reader.receipts(hashes)
-    expect(receipts.map((receipt) => (receipt as { txHash: string }).txHash)).toEqual(hashes)
-    expect(proxy.exchanges() - before).toBeGreaterThan(2)
-  })
-
-  it('are read alone where a node answers a list as far as it fits', async () => {
-    const hashes = await payManyTimes(5)
-    let answered = 0
-    proxy.meddle(({ method }) => {
-      if (method !== 'eth_getTransactionReceipt') return undefined
-      answered++
-      return answered > 2 && answered <= hashes.length ? refuse('response too large', -32003) : undefined
-    })
-    const receipts = await createChainReader(client(), []).receipts(hashes)
-    expect(receipts.map((receipt) => (receipt as { txHash: string }).txHash)).toEqual(hashes)
-  })
-
   it('leave their payments unmatched with a reason, in the log too, and the chain goes on', async () => {
     const large = await storeRequest(knex, account, newRequest())
     const hash = await send(large)
@@ -324,6 +288,28 @@ describe('a contract that is added later', () => {
   })
 })
 
+describe('a node that answers more than it was asked for', () => {
+  it('adds no events of contracts that are not followed', async () => {
+    const proxyAddress = await chain.deployLookAlikeProxy()
+    const payment = { kind: 'ERC20', token: chain.tokens.USDC.address, to: chain.wallets[2], amount: 1n } as const
+    await chain.pay(chain.wallets[1], { ...payment, paymentReference: '0x1122334455667788', proxy: proxyAddress })
+    const block = await chain.mine({ blocks: 1 })
+    await chain.mine({ blocks: 4 })
+    const contracts = config().contracts.map((contract) => ({ ...contract, fromBlock: Number(block) }))
+    let asked = 0
+    proxy.meddle(({ method, params }) => {
+      if (method !== 'eth_getLogs') return undefined
+      asked++
+      const [{ address: _, ...rest }] = params as [{ address: unknown }]
+      return chain.client.rpc.call('eth_getLogs', [rest])
+    })
+    detection = begin({}, { contracts })
+    await scan()
+    expect(asked).toBeGreaterThan(0)
+    expect(await unmatchedOf(knex, 0)).toEqual([])
+  })
+})
+
 describe('finality', () => {
   it.each([
     ['an error', () => refuse('internal error', -32603)],
@@ -354,22 +340,6 @@ describe('finality', () => {
   )
 })
 
-describe('block times', () => {
-  it.each([null, '0x0', undefined])('come from the header where a log says %s', async (blockTimestamp) => {
-    const log = { blockNumber: '0x5', blockTimestamp } as unknown as Parameters<
-      typeof readBlockTimes
-    >[1]['logs'][number]
-    const reader = createChainReader(
-      createRpcClient({ urls: [proxy.url], chainId: 31_451, fetch, clock: () => new Date() }),
-      [],
-    )
-    const [header] = await reader.headers([5])
-    const times = await readBlockTimes(reader, { numbers: [5], blocks: [], logs: [log] })
-    expect(times.get(5)).toBe(header?.timestampSec)
-    expect(times.get(5)).toBeGreaterThan(0)
-  })
-})
-
 describe('beginning anew', () => {
   it('above the last final block keeps what is below on its way to finality', async () => {
     const request = await paid()
@@ -391,51 +361,6 @@ describe('beginning anew', () => {
     await expect(detection.restartFrom('BASE', head + 1)).rejects.toThrow(/was not looked at yet/)
     await chain.reorg(2)
     await expect(detection.restartFrom('BASE', head)).rejects.toThrow(/is another now/)
-  })
-})
-
-describe('a feed that misbehaves', () => {
-  const reader = () =>
-    createPriceReader(
-      createChainReader(createRpcClient({ urls: [proxy.url], chainId: 31_451, fetch, clock: () => new Date() }), []),
-    )
-  const token = () =>
-    ({ ...config().native, id: 'ETH-BASE', chain: 'BASE' }) as unknown as Parameters<
-      ReturnType<typeof reader>['pricesAt']
-    >[0][number]['token']
-  const word = (value: bigint) => value.toString(16).padStart(64, '0')
-  const round = (roundId: bigint, updatedAt: bigint) => `0x${[roundId, 5n, 0n, updatedAt, roundId].map(word).join('')}`
-
-  it.each([
-    ['was written after the block', (at: number) => round(1n, BigInt(at) + 1n), 8n],
-    ['was written in the far future', () => round(1n, 2n ** 200n), 8n],
-    ['has too many decimals', (at: number) => round(1n, BigInt(at)), 255n],
-    ['has a number of decimals that is none', (at: number) => round(1n, BigInt(at)), 2n ** 255n],
-  ])('gives no price: one that %s', async (_, answer, decimals) => {
-    const head = await chain.client.head()
-    proxy.meddle(({ method, params }) => {
-      if (method !== 'eth_call') return undefined
-      const [{ data }] = params as [{ data: string }]
-      return Promise.resolve(data === '0x313ce567' ? `0x${word(decimals)}` : answer(head.timestampSec))
-    })
-    const wish = { token: token(), blockNumber: Number(head.number), timestampSec: head.timestampSec }
-    expect(await reader().pricesAt([wish])).toEqual([undefined])
-  })
-
-  it('is not searched for ever: one with a great many phases', async () => {
-    const head = await chain.client.head()
-    proxy.meddle(({ method, params }) => {
-      if (method !== 'eth_call') return undefined
-      const [{ data }, block] = params as [{ data: string }, string]
-      if (block !== 'latest') return refuse('missing trie node')
-      if (data === '0x313ce567') return Promise.resolve(`0x${word(8n)}`)
-      if (data === '0xfeaf968c') return Promise.resolve(round(2n ** 79n + 1n, BigInt(head.timestampSec) + 60n))
-      return refuse('execution reverted', 3)
-    })
-    proxy.calls.length = 0
-    const wish = { token: token(), blockNumber: Number(head.number), timestampSec: head.timestampSec }
-    expect(await reader().pricesAt([wish])).toEqual([undefined])
-    expect(proxy.calls.length).toBeLessThan(100)
   })
 })
 
