@@ -116,7 +116,7 @@ function withFields(logger: Logger, common: object): Logger {
  *
  * @returns the answer to pass on
  */
-export function whenComplete<T extends Message | Messages>(answer: T, complete: (error?: unknown) => void): T {
+export function whenComplete<T extends object | Messages>(answer: T, complete: (error?: unknown) => void): T {
   if (Symbol.asyncIterator in answer) return completing(answer, complete) as unknown as T
   complete()
   return answer

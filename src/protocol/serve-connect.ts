@@ -1,5 +1,5 @@
-import { toBinary } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../errors.ts'
+import { compileBinarySerializer } from '../transcoding/binary-serializer.ts'
 import { createJsonSerializers } from '../transcoding/json-serializer.ts'
 import { decodeQueryComponent } from '../transcoding/percent-decoding.ts'
 import type { CallableMethod } from './call-core.ts'
@@ -34,11 +34,12 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
   const { maxBodyBytes, compressMinBytes } = options
   const decode = compileDecoder(input)
   const toJson = createJsonSerializers().ofMessage(output)
+  const toBinary = compileBinarySerializer(output)
 
   return async (inbound, { format, readBytes }) => {
     const { exchange, requestId, commonHeaders } = inbound
     try {
-      const { message, header } = await method.callUnary({
+      const { plain, toMessage, header } = await method.callUnary({
         protocol: 'connect',
         requestId,
         headers: exchange.headers,
@@ -46,7 +47,7 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
         readRequest: async () => decode(await readBytes(maxBodyBytes), format),
         onHangUp: exchange.onHangUp,
       })
-      const whole = format === 'json' ? toJson(message) : toBinary(output, message)
+      const whole = format === 'json' ? toJson(toMessage()) : toBinary(plain)
       const { body, headers } = await encodeBody(
         whole,
         exchange.headers['accept-encoding']?.toString(),

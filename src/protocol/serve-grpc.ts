@@ -1,5 +1,5 @@
-import { toBinary } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../errors.ts'
+import { compileBinarySerializer } from '../transcoding/binary-serializer.ts'
 import { createJsonSerializers } from '../transcoding/json-serializer.ts'
 import { headerOf } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
@@ -46,6 +46,7 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
   const { maxBodyBytes, compressMinBytes } = options
   const decode = compileDecoder(input)
   const toJson = createJsonSerializers().ofMessage(output)
+  const toBinary = compileBinarySerializer(output)
 
   async function readRequest({ exchange }: Inbound, { format, isText }: GrpcForm) {
     const mostSent = isText ? Math.ceil(maxBodyBytes / 3) * 4 + 8 : maxBodyBytes + ENVELOPE_OVERHEAD
@@ -58,7 +59,7 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
   return async (inbound, form) => {
     const { exchange, requestId } = inbound
     try {
-      const { message, header } = await method.callUnary({
+      const { plain, toMessage, header } = await method.callUnary({
         protocol: form.protocol,
         requestId,
         headers: exchange.headers,
@@ -66,7 +67,7 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
         readRequest: () => readRequest(inbound, form),
         onHangUp: exchange.onHangUp,
       })
-      const bytes = form.format === 'json' ? Buffer.from(toJson(message)) : toBinary(output, message)
+      const bytes = form.format === 'json' ? Buffer.from(toJson(toMessage())) : toBinary(plain)
       // Every client of grpc-js says that it takes gzip; those that mean it compress as well.
       const encoded = await encodeBody(
         bytes,

@@ -91,7 +91,7 @@ export function createRestServer(options: RestOptions): RestServer {
   ): Promise<void> {
     const { exchange, requestId } = inbound
     try {
-      const { message, header } = await method.callUnary({
+      const { toMessage, header } = await method.callUnary({
         protocol: 'rest',
         requestId,
         headers: exchange.headers,
@@ -99,7 +99,7 @@ export function createRestServer(options: RestOptions): RestServer {
         readRequest: () => readRequest(exchange, route, variables, options.maxBodyBytes),
         onHangUp: exchange.onHangUp,
       })
-      await sendMessage(inbound, { method, route }, message, header)
+      await sendMessage(inbound, { method, route }, toMessage(), header)
     } catch (error) {
       if (!(error instanceof WaybillError)) throw error
       sendHttpError(inbound, error)
