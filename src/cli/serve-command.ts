@@ -1,9 +1,7 @@
-import { readFile } from 'node:fs/promises'
-import { type Config, ConfigError, configHelp, readConfig } from '../config.ts'
-import type { ChainConfig } from '../domain/chains-file.ts'
-import { parseChainsFile } from '../domain/parse-chains-file.ts'
+import { configHelp, readConfig } from '../config.ts'
 import { createLogger } from '../observability/logger.ts'
-import type { Command, CommandContext } from './command.ts'
+import type { Command } from './command.ts'
+import { readChains } from './read-chains.ts'
 import { EXIT_GOOD } from './run-command-line.ts'
 import { serveChains } from './serve-chains.ts'
 import { serveDemo } from './serve-demo.ts'
@@ -26,20 +24,4 @@ export const serveCommand: Command = {
     }
     return EXIT_GOOD
   },
-}
-
-/** Nothing for the demo, whose chains are made as it starts. */
-async function readChains(
-  config: Config,
-  { environment }: CommandContext,
-): Promise<readonly ChainConfig[] | undefined> {
-  if (config.chains.kind === 'DEMO') return undefined
-  if (config.chains.kind === 'NONE') return []
-  const { path } = config.chains
-  const text = await readFile(path, 'utf8').catch((error: Error) => {
-    throw new ConfigError([`CHAINS_FILE cannot be read: ${error.message}`])
-  })
-  const parsed = parseChainsFile(text, environment)
-  if (!parsed.ok) throw new ConfigError(parsed.faults.map((fault) => `CHAINS_FILE ${path}: ${fault}`))
-  return parsed.chains
 }

@@ -30,6 +30,15 @@ export interface ChainStatus extends HealthStatus {
   readonly following: boolean
 }
 
+/** Another process holds the lease on the chain. */
+export class ChainFollowedError extends Error {
+  override readonly name = 'ChainFollowedError'
+
+  constructor(network: string) {
+    super(`another process follows ${network}`)
+  }
+}
+
 /** One chain: the lease on it, the loop, and what goes wrong. */
 export interface ChainFollower {
   readonly network: string
@@ -37,9 +46,9 @@ export interface ChainFollower {
   readonly chainId: string
   readonly replayChain: ReplayChain
   status(): ChainStatus
-  /** Steps until there is nothing new. @throws what a step throws, and Error when another process follows the chain */
+  /** Steps until there is nothing new. @throws what a step throws; ChainFollowedError */
   scan(): Promise<void>
-  /** Forgets what was found above a block and begins anew there. @throws RpcError, and Error when another process follows the chain */
+  /** Forgets what was found above a block and begins anew there. @throws RpcError, ChainFollowedError */
   restartFrom(block: number): Promise<void>
   /** Steps and waits until the signal fires; never rejects. */
   run(signal: AbortSignal): Promise<void>
@@ -104,6 +113,11 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
     if (!held) follower.reset()
     isFollowing = acquired
     return acquired
+  }
+
+  async function giveUpLease(): Promise<void> {
+    if (isFollowing) await releaseLease(knex, lease).catch(() => {})
+    isFollowing = false
   }
 
   /** A process may die between storing a request, or an event, and bringing the two together. */
@@ -185,18 +199,23 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
     async scan() {
       for (let inVain = 0; ; ) {
         const outcome = await step()
-        if (outcome.kind === 'ELSEWHERE') throw new Error(`another process follows ${network}`)
+        if (outcome.kind === 'ELSEWHERE') throw new ChainFollowedError(network)
         if (outcome.kind !== 'MORE' && outcome.kind !== 'AGAIN') return
         inVain = outcome.kind === 'AGAIN' ? inVain + 1 : 0
         if (outcome.kind === 'AGAIN' && inVain > LOOKS_IN_VAIN) throw new Error(`${network}: ${outcome.reason}`)
       }
     },
     async restartFrom(block) {
-      if (!(await holdLease())) throw new Error(`another process follows ${network}`)
-      const [header] = await reader.headers([block])
-      if (header === undefined) throw new RangeError(`${network} has no block ${block}`)
-      await writer.restart(lease, header)
-      follower.reset()
+      const wasFollowing = isFollowing
+      if (!(await holdLease())) throw new ChainFollowedError(network)
+      try {
+        const [header] = await reader.headers([block])
+        if (header === undefined) throw new RangeError(`${network} has no block ${block}`)
+        await writer.restart(lease, header)
+      } finally {
+        follower.reset()
+        if (!wasFollowing) await giveUpLease()
+      }
     },
     async run(signal) {
       let failures = 0
@@ -205,8 +224,7 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
         failures = failed ? failures + 1 : 0
         if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => {})
       }
-      if (isFollowing) await releaseLease(knex, lease).catch(() => {})
-      isFollowing = false
+      await giveUpLease()
     },
   }
 }

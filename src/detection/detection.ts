@@ -30,7 +30,7 @@ export interface Detection {
    * Forgets what was detected on a chain above a block, final or not, and looks at it anew from there: the repair of a chain that was
    * stopped by a reorg beneath finality, which this clears.
    *
-   * @throws RangeError for a chain or block that is not there; Error when another process follows the chain
+   * @throws RangeError for a chain or block that is not there; RpcError; ChainFollowedError
    */
   restartFrom(network: string, block: number): Promise<void>
   /** Looks at one chain, or at all, until there is nothing new. @throws what the look met */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { realpathSync } from 'node:fs'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Knex } from 'knex'
@@ -50,4 +51,9 @@ async function administer(connection: Connection, statement: string): Promise<vo
   } finally {
     await admin.destroy()
   }
+}
+
+/** The URL by which another process is told of a database. */
+export function urlOfDatabase({ connection: { host, port, user, password, database } }: TestDatabase): string {
+  return `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${database}?host=${realpathSync(host)}`
 }
