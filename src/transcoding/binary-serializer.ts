@@ -55,26 +55,14 @@ const output: Output = { bytes: Buffer.allocUnsafeSlow(FIRST_SIZE), at: 0, isTak
 type Properties = Readonly<Record<string, unknown>>
 type Write = (out: Output, value: unknown) => void
 
-const scalars = new Set<ScalarType>([
-  ScalarType.STRING,
-  ScalarType.BOOL,
-  ScalarType.INT32,
-  ScalarType.UINT32,
-  ScalarType.INT64,
-  ScalarType.UINT64,
-  ScalarType.DOUBLE,
-  ScalarType.BYTES,
-])
-
 function isPlain(desc: DescMessage, seen: Set<DescMessage>): boolean {
   if (seen.has(desc)) return true
   seen.add(desc)
   if (desc.file.proto.syntax !== 'proto3' || isStoredOtherwise(desc)) return false
   return desc.fields.every((field) => {
     if (field.fieldKind === 'map' || ('longAsString' in field && field.longAsString)) return false
-    if (field.scalar !== undefined && !scalars.has(field.scalar)) return false
-    if (field.fieldKind === 'list' && field.listKind !== 'message' && field.packed === false && !isText(field))
-      return false
+    if (field.scalar !== undefined && scalarWriters[field.scalar] === undefined) return false
+    if (field.fieldKind === 'list' && field.listKind !== 'message' && !field.packed && !isText(field)) return false
     return field.message === undefined || isPlain(field.message, seen)
   })
 }
@@ -174,25 +162,11 @@ function wireTypeOf(field: DescField): number {
   return field.scalar === ScalarType.DOUBLE ? FIXED64 : VARINT
 }
 
-function valueWriter(field: DescField): Write {
-  if (field.message !== undefined) return delimited(writerOf(field.message))
-  switch (field.scalar) {
-    case ScalarType.STRING:
-      return writeString
-    case ScalarType.BYTES:
-      return delimited((out, value) => writeRaw(out, value as Uint8Array))
-    case ScalarType.BOOL:
-      return (out, value) => writeVarint(out, value === true ? 1 : 0)
-    case ScalarType.DOUBLE:
-      return writeDouble
-    case ScalarType.INT64:
-    case ScalarType.UINT64:
-      return (out, value) => writeBigVarint(out, BigInt(value as bigint), field.scalar === ScalarType.INT64)
-    case ScalarType.UINT32:
-      return (out, value) => writeVarint(out, checkInteger(value, 0, 0xffffffff))
-    default:
-      return writeInt32
-  }
+function valueWriter({ message, scalar }: DescField): Write {
+  if (message !== undefined) return delimited(writerOf(message))
+  const write = scalar === undefined ? writeInt32 : scalarWriters[scalar]
+  if (write === undefined) throw new TypeError('a kind of number that is left to protobuf-es')
+  return write
 }
 
 function checkInteger(value: unknown, least: number, most: number): number {
@@ -299,6 +273,18 @@ function delimited(write: Write): Write {
     writeVarint(out, length)
     out.at = start + needed + length
   }
+}
+
+/** The rest is left to protobuf-es. */
+const scalarWriters: Partial<Record<ScalarType, Write>> = {
+  [ScalarType.STRING]: writeString,
+  [ScalarType.BYTES]: delimited((out, value) => writeRaw(out, value as Uint8Array)),
+  [ScalarType.BOOL]: (out, value) => writeVarint(out, value === true ? 1 : 0),
+  [ScalarType.DOUBLE]: writeDouble,
+  [ScalarType.INT64]: (out, value) => writeBigVarint(out, value as bigint, true),
+  [ScalarType.UINT64]: (out, value) => writeBigVarint(out, value as bigint, false),
+  [ScalarType.INT32]: writeInt32,
+  [ScalarType.UINT32]: (out, value) => writeVarint(out, checkInteger(value, 0, 0xffffffff)),
 }
 
 function sizeOfVarint(value: number): number {
