@@ -1,0 +1,129 @@
+/** Calls with every identifier that the account `shop` of the seeds has, by method. */
+import type { JsonObject } from '@bufbuild/protobuf'
+import type { Payment } from '../../src/domain/payment.ts'
+import type { Values } from './seed-payments.ts'
+import { NOW } from './service.ts'
+
+export interface Probe {
+  readonly name: string
+  readonly request: JsonObject
+  readonly headers?: Readonly<Record<string, string>>
+  /** Whether the account itself is answered as anybody is: the call holds nothing of the account's. */
+  readonly tellsNothing?: boolean
+}
+
+const OWN_ID = '7e000000-0000-4000-8000-00000000aaaa'
+
+/** A payment whose network and currencies have names that no other account and no table knows. */
+export const ownNames: Payment = {
+  id: OWN_ID,
+  status: 'CONFIRMED',
+  type: 'DIRECT',
+  timestamp: NOW,
+  updatedAt: NOW,
+  amount: '7',
+  currency: 'BEADS-SHOPNET',
+  invoiceCurrency: 'CORALS',
+  invoiceAmount: '70',
+  amountInUsd: '0.7',
+  network: 'SHOPNET',
+  sourceNetwork: 'SHOPSOURCE',
+  reference: 'INV-BEADS',
+  fees: [],
+  exchangeRates: [],
+  refunds: [],
+  refundedAmount: '0',
+  statusHistory: [],
+}
+
+/** @param cursors - as the account was answered them */
+export function describeProbes(
+  values: Values,
+  cursors: { next: string; prev: string; requests: string },
+): Record<string, readonly Probe[]> {
+  const value = (name: string): string => {
+    const found = values[name]
+    if (found === undefined) throw new Error(`the seeds made no ${name}`)
+    return found
+  }
+  const terms = {
+    payee: value('payee'),
+    amount: '20',
+    invoiceCurrency: 'USDC',
+    paymentCurrency: 'USDC',
+    network: 'ETHEREUM',
+    salt: 'ab'.repeat(8),
+  }
+  const fresh = { ...terms, requestId: `01${'cd'.repeat(32)}` }
+  const named = (request: JsonObject): Probe => ({ name: JSON.stringify(request), request })
+  return {
+    'payments.v1.RoutesService/GetPaymentRoutes': [
+      named({ paymentReference: value('open.paymentReference'), wallet: value('wallet.funded') }),
+      named({ paymentReference: value('paid.paymentReference'), wallet: value('wallet.funded') }),
+      named({
+        paymentReference: value('open.paymentReference.bare'),
+        wallet: value('wallet.empty'),
+        amount: '1000',
+        feePercentage: '1',
+        feeAddress: value('platform'),
+      }),
+    ],
+    'payments.v1.PaymentSearchService/GetPayment': [
+      ...['paid', 'pending', 'tron', 'crosschain'].map((name) => named({ id: value(`${name}.paymentId`) })),
+      named({ id: OWN_ID }),
+      named({ id: OWN_ID.toUpperCase() }),
+    ],
+    'payments.v1.PaymentSearchService/SearchPayments': [
+      named({ txHash: [value('paid.txHash')], includeTotal: 'EXACT' }),
+      named({ requestId: [value('paid.requestId'), value('refunded.requestId')], includeTotal: 'ESTIMATED' }),
+      named({ paymentReference: [value('partial.paymentReference')] }),
+      named({ reference: ['INV-2', 'INV-BEADS'] }),
+      named({ payer: [value('payer')], includeTotal: 'EXACT' }),
+      named({ payee: [value('payee')], includeTotal: 'EXACT' }),
+      named({ walletAddress: [value('payer'), value('payee')], sortBy: 'AMOUNT', includeTotal: 'EXACT' }),
+      named({ includeTotal: 'EXACT', limit: 1, sortBy: 'STATUS', sortOrder: 'ASC' }),
+      named({ includeTotal: 'ESTIMATED' }),
+      named({ cursor: cursors.next }),
+      named({ cursor: cursors.prev }),
+      named({ cursor: cursors.next, limit: 5, includeTotal: 'EXACT' }),
+      named({ network: ['SHOPNET'] }),
+      named({ network: ['SHOPNTE'] }),
+      named({ network: ['SHOPSOURCE'] }),
+      named({ network: ['SHOPSUORCE'] }),
+      named({ currency: ['BEADS'] }),
+      named({ currency: ['BEADS-SHOPNET'] }),
+      named({ currency: ['BEDAS'] }),
+      named({ currency: ['CORALS'] }),
+      named({ currency: ['COARLS'] }),
+      named({ paymentCurrency: ['BEADS'] }),
+      named({ paymentCurrency: ['BEDAS'] }),
+      named({ invoiceCurrency: ['CORALS'] }),
+      named({ invoiceCurrency: ['COARLS'] }),
+      named({ status: ['CONFIRMED', 'PENDING', 'REFUNDED'], type: ['DIRECT', 'CONVERSION'], includeTotal: 'EXACT' }),
+      named({ minAmount: '0.5', maxAmount: '1000000', includeTotal: 'EXACT' }),
+      named({ fromDate: '2026-03-01', toDate: '2026-03-02', includeTotal: 'EXACT' }),
+    ],
+    'payments.v1.RequestsService/GetPaymentRequest': ['open', 'paid', 'refunded', 'fiat'].map((name) =>
+      named({ paymentReference: value(`${name}.paymentReference`) }),
+    ),
+    'payments.v1.RequestsService/ListPaymentRequests': [
+      named({}),
+      named({ status: ['PAID', 'REFUNDED', 'PENDING', 'PARTIALLY_PAID'], limit: 1 }),
+      named({ cursor: cursors.requests }),
+    ],
+    'payments.v1.RequestsService/CreatePaymentRequest': [
+      // Under the account's own id with other terms, which the account itself is refused.
+      { name: 'with a stored id', request: { ...terms, requestId: value('open.requestId') } },
+      {
+        name: 'with the salt of a stored request, and every other term',
+        request: { ...terms, requestId: value('paid.requestId'), reference: 'INV-9', refundAddress: value('refundee') },
+      },
+      { name: 'with a used idempotency key', request: fresh, headers: { 'idempotency-key': 'order-1' } },
+      {
+        name: 'for a payee and reference that are stored',
+        request: { ...fresh, requestId: `01${'ce'.repeat(32)}`, reference: 'INV-1' },
+        tellsNothing: true,
+      },
+    ],
+  }
+}
