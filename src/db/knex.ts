@@ -1,7 +1,7 @@
 import knexModule, { type Knex } from 'knex'
 import { types } from 'pg'
-import { parseTimestamp } from './parse-timestamp.ts'
 import type { DatabaseLogger } from './logger.ts'
+import { parseTimestamp } from './parse-timestamp.ts'
 
 /** Where a PostgreSQL is: the settings of an embedded server, or a `postgres://` URL. */
 export type DatabaseConnection =

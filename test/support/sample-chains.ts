@@ -4,7 +4,7 @@ import type { ChainConfig } from '../../src/domain/chains-file.ts'
 import { createTokenDirectory } from '../../src/domain/currency.ts'
 
 /** Two configured chains for tests that never ask a node: BASE (USDC, USDT, DAI) and POLYGON (USDC, USDC.e). */
-export const sampleChains: readonly ChainConfig[] = [
+const sampleChains: readonly ChainConfig[] = [
   sampleChain('BASE', 8453, 'ETH', [
     { symbol: 'USDC', address: addressOf(0x11), decimals: 6, pegUsd: '1' },
     { symbol: 'USDT', address: addressOf(0x12), decimals: 6, pegUsd: '1', approveReset: true },
