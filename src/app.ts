@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { createApiKeyRepository } from './auth/api-key-repository.ts'
-import { createAuthenticate } from './auth/authenticate.ts'
+import { createAuth, type LimitClock } from './auth/auth.ts'
 import { classifyDatabaseError } from './db/database-error.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { getOrCreateSecret } from './db/settings-repository.ts'
@@ -28,6 +28,10 @@ export interface ServiceOptions {
   readonly now: () => Date
   /** The name of an account that the key of the same name reaches; in a demo process alone. */
   readonly demoAccount?: string
+  /** What an address may do a minute without a key; 0 for any number; 300 by default. */
+  readonly openCallsPerMinute?: number
+  /** In the place of the clocks of the database and of this machine, for tests of limits. */
+  readonly limitClock?: LimitClock
 }
 
 /** A service that is put together. Nothing runs before it is told to. */
@@ -38,7 +42,7 @@ export interface Service {
   listen(options: ListenOptions): Promise<Listener>
 }
 
-export type ListenOptions = Pick<ApiOptions, 'host' | 'port' | 'corsOrigins' | 'limits'>
+export type ListenOptions = Pick<ApiOptions, 'host' | 'port' | 'corsOrigins' | 'trustedProxies' | 'limits'>
 
 const CURSOR_SECRET = 'cursor-secret'
 
@@ -77,7 +81,8 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   })
   const processKey =
     demoAccount === undefined ? undefined : { key: demoAccount, account: await apiKeys.ensureAccount(demoAccount) }
-  const authenticate = createAuthenticate({ repository: apiKeys, now, ...(processKey !== undefined && { processKey }) })
+  const { openCallsPerMinute, limitClock } = options
+  const { authenticate, countOpen } = createAuth({ knex, logger, now, processKey, openCallsPerMinute, limitClock })
 
   return {
     requests,
@@ -87,6 +92,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
         ...listenOptions,
         services,
         authenticate,
+        countOpen,
         logger,
         classify: classifyFailure,
         ready: async () => (await pendingMigrations(knex)).length === 0,

@@ -19,6 +19,7 @@ describe('readConfig', () => {
       dataDir: '/srv/data',
       logLevel: 'info',
       corsOrigins: [],
+      trustedProxies: [],
       database: { kind: 'EMBEDDED' },
       chains: { kind: 'DEMO' },
     })
@@ -37,6 +38,7 @@ describe('readConfig', () => {
       DATA_DIR: 'here',
       LOG_LEVEL: 'WARN',
       CORS_ORIGINS: 'https://a.example, http://localhost:3000',
+      TRUSTED_PROXIES: '10.0.0.0/8, ::1',
       DATABASE_URL: 'postgres://u:p@db/waybill',
       CHAINS_FILE: 'chains.json',
     }
@@ -46,6 +48,7 @@ describe('readConfig', () => {
       dataDir: '/srv/here',
       logLevel: 'warn',
       corsOrigins: ['https://a.example', 'http://localhost:3000'],
+      trustedProxies: ['10.0.0.0/8', '::1'],
       database: { kind: 'URL', url: 'postgres://u:p@db/waybill' },
       chains: { kind: 'FILE', path: '/srv/chains.json' },
     })
@@ -61,6 +64,10 @@ describe('readConfig', () => {
     [{ PORT: '8e3' }, 'PORT'],
     [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL'],
     [{ CORS_ORIGINS: 'https://a.example/path' }, 'CORS_ORIGINS'],
+    [{ TRUSTED_PROXIES: '10.0.0.0/33' }, 'TRUSTED_PROXIES'],
+    [{ TRUSTED_PROXIES: '::1/129' }, 'TRUSTED_PROXIES'],
+    [{ TRUSTED_PROXIES: '10.0.0.0/8/8' }, 'TRUSTED_PROXIES'],
+    [{ TRUSTED_PROXIES: 'proxy.example' }, 'TRUSTED_PROXIES'],
     [{ DATABASE_URL: 'mysql://x', CHAINS_FILE: 'none' }, 'DATABASE_URL'],
     [{ DATABASE_URL: 'postgres://db/x' }, 'CHAINS_FILE'],
   ])('refuses %o', (environment, name) => {

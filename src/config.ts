@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { parseIpNetwork } from './domain/ip-network.ts'
 
 /** Where a command finds its data. */
 export interface StoreConfig {
@@ -15,6 +16,8 @@ export interface Config extends StoreConfig {
   readonly port: number
   /** Origins that browsers may call from; `*` is any. */
   readonly corsOrigins: readonly string[]
+  /** Addresses and networks of proxies that are believed. */
+  readonly trustedProxies: readonly string[]
   readonly chains:
     | { readonly kind: 'DEMO' }
     | { readonly kind: 'FILE'; readonly path: string }
@@ -42,6 +45,10 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   ['DATA_DIR', 'folder of the embedded database and the demo (default ./data)'],
   ['LOG_LEVEL', `${logLevels.join(', ')} (default info)`],
   ['CORS_ORIGINS', 'origins that browsers may call from, separated by commas, or * (default none)'],
+  [
+    'TRUSTED_PROXIES',
+    'addresses and networks (10.0.0.0/8) of proxies whose X-Forwarded-For or Forwarded is believed (default none)',
+  ],
   ['DATABASE_URL', 'postgres:// URL instead of the embedded database; needs CHAINS_FILE'],
   [
     'CHAINS_FILE',
@@ -68,6 +75,7 @@ export function readConfig(environment: Environment, workingFolder: string): Con
     host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
     port: readPort(read('PORT') ?? '8080', faults),
     corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
+    trustedProxies: readProxies(read('TRUSTED_PROXIES') ?? '', faults),
     chains,
   })
 }
@@ -144,14 +152,28 @@ function readLogLevel(text: string, faults: string[]): LogLevel {
 }
 
 function readOrigins(text: string, faults: string[]): readonly string[] {
-  const origins = text
-    .split(',')
-    .map((each) => each.trim())
-    .filter((each) => each !== '')
+  const origins = listOf(text)
   for (const origin of origins) {
     if (origin !== '*' && URL.parse(origin)?.origin !== origin) {
       faults.push(`CORS_ORIGINS has "${origin}", which is no origin: use scheme://host:port without a path`)
     }
   }
   return origins
+}
+
+function readProxies(text: string, faults: string[]): readonly string[] {
+  const proxies = listOf(text)
+  for (const proxy of proxies) {
+    if (parseIpNetwork(proxy) === undefined) {
+      faults.push(`TRUSTED_PROXIES has "${proxy}", which is neither an address nor a network such as 10.0.0.0/8`)
+    }
+  }
+  return proxies
+}
+
+function listOf(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
 }

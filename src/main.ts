@@ -1,3 +1,4 @@
+import { currentActor } from './cli/actor.ts'
 import { commands } from './cli/commands.ts'
 import { runCommandLine } from './cli/run-command-line.ts'
 
@@ -18,5 +19,6 @@ process.exitCode = await runCommandLine(commands, process.argv.slice(2), {
   workingFolder: process.cwd(),
   stdout: process.stdout,
   stderr: process.stderr,
+  actor: currentActor(),
   signal: stopping.signal,
 })

@@ -1,28 +1,40 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createApiKey, hashApiKey, isApiKey } from '../src/auth/api-key.ts'
+import { createApiKey, hashApiKey, isApiKey, type Scope } from '../src/auth/api-key.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from '../src/auth/api-key-repository.ts'
-import { type Authenticate, createAuthenticate } from '../src/auth/authenticate.ts'
+import { createAuth } from '../src/auth/auth.ts'
+import type { Authenticate, ProcessKey } from '../src/auth/authenticate.ts'
 import { issueApiKey } from '../src/auth/manage-keys.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { recordLogs } from './support/logs.ts'
 
 const NOW = new Date('2026-03-01T12:00:00Z')
 
 let database: TestDatabase
 let repository: ApiKeyRepository
-let authenticate: Authenticate
+let authenticate: AsCaller
 let acmeKey: string
 let platformKey: string
 
 beforeAll(async () => {
   database = await createTestDatabase()
   repository = createApiKeyRepository(database.knex)
-  authenticate = createAuthenticate({ repository, now: () => NOW })
+  authenticate = startProcess()
   acmeKey = (await issueApiKey(repository, { account: 'acme', scopes: ['routes:read'], now: NOW })).key
   platformKey = (
     await issueApiKey(repository, { account: 'platform', scopes: ['payments:read', 'accounts:any'], now: NOW })
   ).key
 })
 afterAll(() => database.drop())
+
+type AsCaller = (
+  credentials: Pick<Parameters<Authenticate>[0], 'apiKey' | 'account'>,
+  scope: Scope,
+) => ReturnType<Authenticate>
+
+function startProcess(processKey?: ProcessKey): AsCaller {
+  const { authenticate } = createAuth({ knex: database.knex, logger: recordLogs(), now: () => NOW, processKey })
+  return (credentials, scope) => authenticate({ ...credentials, address: () => '192.0.2.1' }, scope, () => {})
+}
 
 function reasonOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
@@ -105,7 +117,7 @@ describe('platform keys', () => {
 describe("a process's own key", () => {
   it('works in that process alone, for its account, and is never stored', async () => {
     const account = await repository.ensureAccount('demo')
-    const inDemo = createAuthenticate({ repository, now: () => NOW, processKey: { key: 'demo', account } })
+    const inDemo = startProcess({ key: 'demo', account })
     expect((await inDemo({ apiKey: 'demo', account: null }, 'payments:read')).account).toEqual(account)
     expect(await reasonOf(inDemo({ apiKey: 'demo', account: 'acme' }, 'payments:read'))).toBe('ACCOUNT_NOT_ALLOWED')
     expect(await reasonOf(authenticate({ apiKey: 'demo', account: null }, 'payments:read'))).toBe('INVALID_API_KEY')

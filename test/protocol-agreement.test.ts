@@ -31,9 +31,9 @@ beforeAll(async () => {
     host: '127.0.0.1',
     port: 0,
     services: [serveEcho(service, { echo: handle, store: handle, wait: handle, count: handle })],
-    authenticate: (credentials, scope) => {
+    authenticate: (credentials, scope, report) => {
       authenticated += 1
-      return authenticateGood(credentials, scope)
+      return authenticateGood(credentials, scope, report)
     },
     logger,
     ready: async () => true,

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
 import type { Scope } from './api-key.ts'
+import { type AuditAction, insertAuditEntry } from './audit-repository.ts'
 
 /** A key as it is stored: its hash alone, never the key. */
 export interface StoredApiKey {
@@ -12,9 +13,13 @@ export interface StoredApiKey {
   /** The first characters of the key. */
   readonly hint: string
   readonly scopes: readonly Scope[]
+  /** Calls a minute; 0 for any number. */
+  readonly callsPerMinute: number
   readonly createdAt: Date
   readonly expiresAt?: Date
   readonly revokedAt?: Date
+  /** To a minute or so. */
+  readonly lastUsedAt?: Date
 }
 
 interface Row {
@@ -24,23 +29,43 @@ interface Row {
   account_name: string
   hint: string
   scopes: Scope[]
+  calls_per_minute: number
   created_at: Date
   expires_at: Date | null
   revoked_at: Date | null
+  last_used_at: Date | null
 }
 
-/** Keys and the accounts that they belong to. */
+/** Who changes keys where no command does. */
+export const SERVICE = 'service'
+
+/** Who changes a key, and when. */
+export interface Change {
+  readonly actor: string
+  readonly at: Date
+}
+
+/** Keys and the accounts that they belong to. Every change writes its line of the audit log in the same transaction. */
 export interface ApiKeyRepository {
-  /** Finds a key by the hash of what a caller sent. */
-  findByHash(keyHash: Buffer): Promise<StoredApiKey | undefined>
+  /** Finds keys by the hashes of what callers sent. */
+  findByHashes(keyHashes: readonly Buffer[]): Promise<StoredApiKey[]>
+  findById(id: string): Promise<StoredApiKey | undefined>
   findAccount(name: string): Promise<Account | undefined>
   /** The account of that name, made if there is none yet. */
   ensureAccount(name: string): Promise<Account>
-  insert(key: StoredApiKey): Promise<void>
+  insert(key: StoredApiKey, change: Change): Promise<void>
+  /**
+   * Stores a key in the place of another, which expires at `oldExpiresAt` unless it does so earlier.
+   *
+   * @returns false when the old one is revoked or expired, and nothing was changed
+   */
+  replace(oldId: string, key: StoredApiKey, oldExpiresAt: Date, change: Change): Promise<boolean>
   /** All keys, or those of one account, oldest first. */
   list(accountName?: string): Promise<StoredApiKey[]>
   /** Revokes a key by id. Returns false when there is none that is not revoked yet. */
-  revoke(id: string, at: Date): Promise<boolean>
+  revoke(id: string, at: Date, actor?: string): Promise<boolean>
+  /** Notes that keys were in use; a later time is never overwritten by an earlier one. */
+  recordUse(ids: readonly string[], at: Date): Promise<void>
 }
 
 /** Makes the repository on a database. */
@@ -55,9 +80,11 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
         'accounts.name as account_name',
         'hint',
         'scopes',
+        'calls_per_minute',
         'api_keys.created_at',
         'expires_at',
         'revoked_at',
+        'last_used_at',
       )
 
   async function findAccount(name: string): Promise<Account | undefined> {
@@ -74,32 +101,84 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
   }
 
   return {
-    async findByHash(keyHash) {
-      const [row] = await keys().where({ key_hash: keyHash })
+    async findByHashes(keyHashes) {
+      return (await keys().whereIn('key_hash', keyHashes)).map(fromRow)
+    },
+    async findById(id) {
+      const [row] = await keys().where('api_keys.id', id)
       return row === undefined ? undefined : fromRow(row)
     },
     findAccount,
     ensureAccount,
-    async insert(key) {
-      await knex('api_keys').insert({
-        key_hash: key.keyHash,
-        id: key.id,
-        account_id: key.account.id,
-        hint: key.hint,
-        scopes: [...key.scopes],
-        created_at: key.createdAt,
-        expires_at: key.expiresAt ?? null,
-      })
-    },
+    insert: (key, change) =>
+      knex.transaction(async (transaction) => {
+        await transaction('api_keys').insert(toRow(key))
+        await audit(transaction, 'CREATE_KEY', key, change, termsOf(key))
+      }),
+    replace: (oldId, key, oldExpiresAt, change) =>
+      knex.transaction(async (transaction) => {
+        const replaced = await transaction('api_keys')
+          .where({ id: oldId })
+          .whereNull('revoked_at')
+          .whereRaw('(expires_at is null or expires_at > ?)', [change.at])
+          .update({ expires_at: transaction.raw('least(expires_at, ?)', [oldExpiresAt]) })
+        if (replaced === 0) return false
+        await transaction('api_keys').insert(toRow(key))
+        const details = { replacedBy: key.id, oldExpiresAt: oldExpiresAt.toISOString() }
+        await audit(transaction, 'ROTATE_KEY', { ...key, id: oldId }, change, details)
+        await audit(transaction, 'CREATE_KEY', key, change, { ...termsOf(key), replaces: oldId })
+        return true
+      }),
     async list(accountName) {
       const query = keys().orderBy(['api_keys.created_at', 'api_keys.id'])
       const rows = await (accountName === undefined ? query : query.where('accounts.name', accountName))
       return rows.map(fromRow)
     },
-    async revoke(id, at) {
-      const revoked = await knex('api_keys').where({ id }).whereNull('revoked_at').update({ revoked_at: at })
-      return revoked > 0
+    revoke: (id, at, actor = SERVICE) =>
+      knex.transaction(async (transaction) => {
+        const [revoked] = await transaction('api_keys')
+          .where({ id })
+          .whereNull('revoked_at')
+          .update({ revoked_at: at })
+          .returning<{ account_id: number }[]>('account_id')
+        if (revoked === undefined) return false
+        const account = await transaction('accounts').where({ id: revoked.account_id }).first<Account>('id', 'name')
+        await audit(transaction, 'REVOKE_KEY', { id, account }, { actor, at }, {})
+        return true
+      }),
+    async recordUse(ids, at) {
+      await knex('api_keys')
+        .whereIn('id', ids)
+        .whereRaw('(last_used_at is null or last_used_at < ?)', [at])
+        .update({ last_used_at: at })
     },
+  }
+}
+
+function audit(
+  knex: Knex,
+  action: AuditAction,
+  key: Pick<StoredApiKey, 'id' | 'account'>,
+  { actor, at }: Change,
+  details: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  return insertAuditEntry(knex, { at, actor, action, keyId: key.id, account: key.account.name, details })
+}
+
+function termsOf({ scopes, callsPerMinute, expiresAt }: StoredApiKey): Readonly<Record<string, unknown>> {
+  return { scopes, callsPerMinute, ...(expiresAt !== undefined && { expiresAt: expiresAt.toISOString() }) }
+}
+
+function toRow(key: StoredApiKey) {
+  return {
+    key_hash: key.keyHash,
+    id: key.id,
+    account_id: key.account.id,
+    hint: key.hint,
+    scopes: [...key.scopes],
+    calls_per_minute: key.callsPerMinute,
+    created_at: key.createdAt,
+    expires_at: key.expiresAt ?? null,
   }
 }
 
@@ -110,8 +189,10 @@ function fromRow(row: Row): StoredApiKey {
     account: { id: row.account_id, name: row.account_name },
     hint: row.hint,
     scopes: row.scopes,
+    callsPerMinute: row.calls_per_minute,
     createdAt: row.created_at,
     ...(row.expires_at !== null && { expiresAt: row.expires_at }),
     ...(row.revoked_at !== null && { revokedAt: row.revoked_at }),
+    ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
   }
 }

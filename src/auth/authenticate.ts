@@ -3,6 +3,11 @@ import type { Account } from '../domain/account.ts'
 import { waybillError } from '../errors.ts'
 import { hashApiKey, isApiKey, type Scope, scopes } from './api-key.ts'
 import type { ApiKeyRepository, StoredApiKey } from './api-key-repository.ts'
+import { batchLookUps } from './batch-look-ups.ts'
+import type { AddressLimit } from './limit-addresses.ts'
+import type { CountCall } from './limit-calls.ts'
+import type { ReportLimit } from './rate-limit.ts'
+import type { RecordUse } from './record-use.ts'
 import { createShortCache } from './short-cache.ts'
 
 /** Who calls, and for whom. */
@@ -18,14 +23,18 @@ export interface Credentials {
   readonly apiKey: string | null
   /** Header `x-account`. */
   readonly account: string | null
+  /** Where the call comes from, in the form in which addresses are told apart. Asked for only without a key that is known. */
+  readonly address: () => string
 }
 
 /**
- * Tells who a caller is.
+ * Tells who a caller is, and counts the call: against the key, or without a good one against the address.
  *
- * @throws WaybillError MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE, MISSING_ACCOUNT, UNKNOWN_ACCOUNT, ACCOUNT_NOT_ALLOWED
+ * @param report - hears of the limit that was counted against, if any, also when it then refuses
+ * @throws WaybillError RATE_LIMITED, MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE, MISSING_ACCOUNT, UNKNOWN_ACCOUNT,
+ *   ACCOUNT_NOT_ALLOWED
  */
-export type Authenticate = (credentials: Credentials, scope: Scope) => Promise<Caller>
+export type Authenticate = (credentials: Credentials, scope: Scope, report: ReportLimit) => Promise<Caller>
 
 /** A key that exists in this process alone and is never stored. */
 export interface ProcessKey {
@@ -33,34 +42,64 @@ export interface ProcessKey {
   readonly account: Account
 }
 
+export interface AuthenticateOptions {
+  readonly repository: Pick<ApiKeyRepository, 'findByHashes' | 'findAccount'>
+  readonly now: () => Date
+  readonly monotonicMs: () => number
+  readonly countCall: CountCall
+  readonly addressLimit: AddressLimit
+  readonly recordUse: RecordUse
+  /** The demo's key, in a demo process alone. */
+  readonly processKey?: ProcessKey | undefined
+}
+
 /** How long a revoked key may still work on a process that has just seen it, in milliseconds. */
 const CACHE_LIFETIME_MS = 5_000
 const MOST_CACHED = 10_000
 
-/**
- * Makes the check of API keys.
- *
- * @param options.processKey - the demo's key, in a demo process alone
- */
-export function createAuthenticate(options: {
-  readonly repository: Pick<ApiKeyRepository, 'findByHash' | 'findAccount'>
-  readonly now: () => Date
-  readonly processKey?: ProcessKey
-}): Authenticate {
-  const { repository, now, processKey } = options
-  const cacheOptions = { lifetimeMs: CACHE_LIFETIME_MS, mostEntries: MOST_CACHED, now: () => performance.now() }
-  const keys = createShortCache<StoredApiKey>(cacheOptions)
-  const accounts = createShortCache<Account>(cacheOptions)
-  const processKeyHash = processKey === undefined ? undefined : hashApiKey(processKey.key)
+/** How long a key that was good is looked up again without counting against its address, in milliseconds. */
+const KNOWN_LIFETIME_MS = 3_600_000
 
-  async function findKey(apiKey: string): Promise<StoredApiKey | undefined> {
+/** Hashes in one question to the database. */
+const MOST_AT_ONCE = 500
+
+/** Makes the check of API keys. */
+export function createAuthenticate(options: AuthenticateOptions): Authenticate {
+  const { repository, now, monotonicMs, countCall, addressLimit, recordUse, processKey } = options
+  const cacheOptions = { mostEntries: MOST_CACHED, now: monotonicMs }
+  const keys = createShortCache<StoredApiKey>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
+  const accounts = createShortCache<Account>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
+  const known = createShortCache<true>({ ...cacheOptions, lifetimeMs: KNOWN_LIFETIME_MS })
+  const processKeyHash = processKey === undefined ? undefined : hashApiKey(processKey.key)
+  const lookUp = batchLookUps<StoredApiKey>({
+    findMany: (names) => repository.findByHashes(names.map((name) => Buffer.from(name, 'base64'))),
+    nameOf: ({ keyHash }) => keyHash.toString('base64'),
+    mostAtOnce: MOST_AT_ONCE,
+  })
+
+  /**
+   * A key that is not known to be good counts against its address before it is looked up, so that an address can ask the
+   * database for no more made-up keys than its limit. Who shares the address and has a known key is not held up by that.
+   */
+  async function findKey(apiKey: string, spend: () => () => void): Promise<StoredApiKey | undefined> {
     const keyHash = hashApiKey(apiKey)
     if (processKey !== undefined && processKeyHash !== undefined && timingSafeEqual(keyHash, processKeyHash)) {
       return storedFormOf(processKey, keyHash)
     }
+    const name = keyHash.toString('base64')
+    const takeBack = known.has(name) ? undefined : spend()
     if (!isApiKey(apiKey)) return undefined
-    const found = await keys.get(keyHash.toString('base64'), () => repository.findByHash(keyHash))
-    return found !== undefined && timingSafeEqual(found.keyHash, keyHash) && isInForce(found, now()) ? found : undefined
+    const found = await keys.get(name, () => lookUp(name))
+    if (found !== undefined && timingSafeEqual(found.keyHash, keyHash) && isInForce(found, now())) {
+      takeBack?.()
+      known.set(name, true)
+      return found
+    }
+    if (takeBack === undefined) {
+      known.delete(name)
+      spend()
+    }
+    return undefined
   }
 
   async function chooseAccount(key: StoredApiKey, name: string | null): Promise<Account> {
@@ -74,10 +113,16 @@ export function createAuthenticate(options: {
     return account
   }
 
-  return async ({ apiKey, account }, scope) => {
-    if (apiKey === null || apiKey === '') throw waybillError('MISSING_API_KEY', {})
-    const key = await findKey(apiKey)
+  return async ({ apiKey, account, address }, scope, report) => {
+    const spend = () => addressLimit.spend(address(), report)
+    if (apiKey === null || apiKey === '') {
+      spend()
+      throw waybillError('MISSING_API_KEY', {})
+    }
+    const key = await findKey(apiKey, spend)
     if (key === undefined) throw waybillError('INVALID_API_KEY', {})
+    if (key.id !== processKey?.key) recordUse(key.id)
+    await countCall(key.id, key.callsPerMinute, report)
     if (!key.scopes.includes(scope)) throw waybillError('MISSING_SCOPE', { scope })
     return { account: await chooseAccount(key, account), keyId: key.id }
   }
@@ -89,5 +134,5 @@ function isInForce(key: StoredApiKey, now: Date): boolean {
 
 function storedFormOf({ key, account }: ProcessKey, keyHash: Buffer): StoredApiKey {
   const ownScopes = scopes.filter((scope) => scope !== 'accounts:any')
-  return { id: key, keyHash, account, hint: key, scopes: ownScopes, createdAt: new Date(0) }
+  return { id: key, keyHash, account, hint: key, scopes: ownScopes, callsPerMinute: 0, createdAt: new Date(0) }
 }

@@ -4,6 +4,9 @@
  */
 export interface ShortCache<T> {
   get(name: string, load: () => Promise<T | undefined>): Promise<T | undefined>
+  has(name: string): boolean
+  set(name: string, value: T): void
+  delete(name: string): void
 }
 
 /**
@@ -41,6 +44,11 @@ export function createShortCache<T>(options: {
   }
 
   return {
+    has: (name) => (entries.get(name)?.goodUntil ?? Number.NEGATIVE_INFINITY) > options.now(),
+    set: remember,
+    delete(name) {
+      entries.delete(name)
+    },
     get(name, load) {
       const entry = entries.get(name)
       if (entry !== undefined && entry.goodUntil > options.now()) return Promise.resolve(entry.value)

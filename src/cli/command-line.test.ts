@@ -41,6 +41,7 @@ async function run(...words: string[]) {
     workingFolder: '/',
     stdout: stdout.stream,
     stderr: stderr.stream,
+    actor: 'ann@host',
     signal: new AbortController().signal,
   })
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() }

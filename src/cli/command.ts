@@ -10,6 +10,8 @@ export interface CommandContext {
   readonly stdout: Writable
   /** Prose and progress. */
   readonly stderr: Writable
+  /** Who runs the command, `user@host`, for the audit log. */
+  readonly actor: string
   /** Fires when the process is told to stop. */
   readonly signal: AbortSignal
 }

@@ -1,6 +1,6 @@
 import { chainsRestart } from './chains-command.ts'
 import type { Command } from './command.ts'
-import { keysCreate, keysList, keysRevoke } from './keys-command.ts'
+import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './keys-command.ts'
 import { migrateCommand } from './migrate-command.ts'
 import { serveCommand } from './serve-command.ts'
 
@@ -9,7 +9,9 @@ export const commands: readonly Command[] = [
   serveCommand,
   migrateCommand,
   keysCreate,
+  keysRotate,
   keysList,
   keysRevoke,
+  keysAudit,
   chainsRestart,
 ]

@@ -14,7 +14,7 @@ create table api_keys (
   account_id integer not null,
   hint text not null,
   scopes text[] not null,
-  calls_per_minute integer,
+  calls_per_minute integer not null,
   created_at timestamp(3) with time zone not null,
   expires_at timestamp(3) with time zone,
   revoked_at timestamp(3) with time zone,
@@ -23,6 +23,25 @@ create table api_keys (
   constraint api_keys_id_key UNIQUE (id)
 );
 CREATE INDEX api_keys_account ON api_keys USING btree (account_id);
+
+create table audit_log (
+  id bigint not null generated always as identity,
+  at timestamp(3) with time zone not null,
+  actor text not null,
+  action text not null,
+  key_id uuid not null,
+  account text collate "C" not null,
+  details jsonb not null default '{}'::jsonb,
+  constraint audit_log_pkey PRIMARY KEY (id)
+);
+
+create table call_windows (
+  key_id uuid not null,
+  minute integer not null,
+  used integer not null,
+  granted integer not null,
+  constraint call_windows_pkey PRIMARY KEY (key_id)
+);
 
 create table chain_blocks (
   chain_id text collate "C" not null,

@@ -15,7 +15,7 @@ import { checkRequests } from './check-requests.ts'
 import { type ClassifyFailure, toWaybillError } from './error-mapping.ts'
 import { keepDeadline } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
-import { type Authenticate, requireCaller } from './require-caller.ts'
+import { type Authenticate, type CountOpen, requireCaller } from './require-caller.ts'
 import type { Validate } from './validation.ts'
 
 /** What a method answers with: one message, or what is to become one, or the messages of a stream. */
@@ -71,6 +71,7 @@ export function serveService<S extends DescService>(
 export interface CallCoreOptions {
   readonly services: readonly ServedService[]
   readonly authenticate: Authenticate
+  readonly countOpen: CountOpen
   readonly validate: Validate
   readonly classify: ClassifyFailure
   readonly logger: Logger
@@ -103,11 +104,17 @@ export interface Answered {
   /** Makes the message of it: half of what it costs to write it in binary, which does without. */
   readonly toMessage: () => Message
   readonly header: Headers | undefined
+  readonly trailer: Headers | undefined
 }
 
 export interface AnsweredStream {
   readonly messages: Messages
-  readonly header: Headers | undefined
+  /** Fires when the call ends before its answer is out. */
+  readonly signal: AbortSignal
+  /** What the handler has put into the header so far: all of it once the first message is there. */
+  readonly header: () => Headers | undefined
+  /** The same of the trailer: all of it once the messages have ended. */
+  readonly trailer: () => Headers | undefined
 }
 
 /**
@@ -117,11 +124,11 @@ export interface AnsweredStream {
  * @returns the methods by path
  */
 export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, CallableMethod> {
-  const { logger, classify, authenticate, validate } = options
+  const { logger, classify, authenticate, countOpen, validate } = options
   const interceptors: readonly Interceptor[] = [
     logCalls({ logger, toWaybillError: (thrown) => toWaybillError(thrown, classify) }),
     keepDeadline(options),
-    requireCaller(authenticate),
+    requireCaller(authenticate, countOpen),
     checkRequests(validate),
   ]
   const methods = options.services.flatMap((served) => served.methods)
@@ -138,12 +145,18 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[], log
     async callUnary(incoming) {
       const call = createCall(desc, incoming, logger)
       const plain = await run(call)
-      return { plain, toMessage: () => toMessage(desc, plain), header: call.givenResponseHeader() }
+      return {
+        plain,
+        toMessage: () => toMessage(desc, plain),
+        header: call.givenResponseHeader(),
+        trailer: call.givenResponseTrailer(),
+      }
     },
     async callStream(incoming) {
       const call = createCall(desc, incoming, logger)
       const messages = (await run(call)) as Messages
-      return { messages, header: call.givenResponseHeader() }
+      const { signal, givenResponseHeader: header, givenResponseTrailer: trailer } = call
+      return { messages, signal, header, trailer }
     },
   }
 }
@@ -162,8 +175,13 @@ function invoke({ desc, handler }: ServedMethod): Next {
     case 'bidi_streaming':
       return async (call) => toMessages(desc, handler(requestsOf(call), call) as AsyncIterable<object>)
     case 'client_streaming':
-      throw new TypeError(`${String(desc)}: methods that take a stream and answer with one message are not served`)
+      return async (call) => answerOnce(desc, () => handler(requestsOf(call), call))
   }
+}
+
+/** The one answer as a stream, as which the protocols treat it. */
+async function* answerOnce(desc: DescMethod, answer: () => unknown): Messages {
+  yield toMessage(desc, (await answer()) as object)
 }
 
 async function* toMessages(desc: DescMethod, answers: AsyncIterable<object>): Messages {

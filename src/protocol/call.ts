@@ -4,6 +4,7 @@ import type { Account } from '../domain/account.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { WaybillError } from '../errors.ts'
 import type { CallContext } from './call-context.ts'
+import type { ReportLimit } from './rate-limit-headers.ts'
 
 /** The ways in. */
 export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web'
@@ -13,6 +14,10 @@ export interface IncomingCall {
   readonly protocol: Protocol
   readonly requestId: string
   readonly headers: IncomingHttpHeaders
+  /** From where it comes, in the form in which callers without a key are told apart. */
+  readonly clientAddress: () => string
+  /** Puts into the header of whatever answer follows how the caller stands against its limit. */
+  readonly reportLimit: ReportLimit
   /**
    * How long the caller will wait, in milliseconds; undefined when it did not say.
    *
@@ -25,6 +30,8 @@ export interface IncomingCall {
   readonly requests?: Messages
   /** Tells once when the caller hangs up before the answer is out. */
   readonly onHangUp: (listener: () => void) => void
+  /** Hears that the handler wants the header of its stream sent. */
+  readonly onOpen?: () => void
   /** Fires when the call is to end because the process does. Only for streams: other calls are let finish. */
   readonly stopping?: AbortSignal
 }
@@ -43,6 +50,7 @@ export interface Call extends CallContext {
   requests?: Messages
   /** What was put into the header of the answer; undefined for nothing. */
   readonly givenResponseHeader: () => Headers | undefined
+  readonly givenResponseTrailer: () => Headers | undefined
   /** Fires the signal. */
   readonly abort: (error: WaybillError) => void
 }
@@ -55,6 +63,7 @@ export function createCall(method: DescMethod, incoming: IncomingCall, logger: L
   let controller: AbortController | undefined
   let requestHeader: Headers | undefined
   let responseHeader: Headers | undefined
+  let responseTrailer: Headers | undefined
   let callLogger: Logger | undefined
   return {
     incoming,
@@ -72,11 +81,17 @@ export function createCall(method: DescMethod, incoming: IncomingCall, logger: L
       responseHeader ??= new Headers()
       return responseHeader
     },
+    get responseTrailer() {
+      responseTrailer ??= new Headers()
+      return responseTrailer
+    },
+    openStream: () => incoming.onOpen?.(),
     get logger() {
       callLogger ??= withFields(logger, { requestId: incoming.requestId })
       return callLogger
     },
     givenResponseHeader: () => responseHeader,
+    givenResponseTrailer: () => responseTrailer,
     abort: (error) => {
       controller ??= new AbortController()
       controller.abort(error)

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { headerOf } from './call.ts'
 import type { HeaderFields } from './exchange.ts'
+import { RATE_LIMIT_HEADERS } from './rate-limit-headers.ts'
 
 /** Which web pages may call. */
 export interface CorsPolicy {
@@ -18,8 +19,10 @@ export function privateHeaders({ vary }: CorsPolicy): HeaderFields {
 }
 
 /** What pages may read of an answer, gRPC-Web's trailers included. */
-const EXPOSED_HEADERS =
-  'x-request-id, x-waybill-demo, etag, retry-after, grpc-status, grpc-message, grpc-status-details-bin, content-encoding'
+const EXPOSED_HEADERS = [
+  'x-request-id, x-waybill-demo, etag, retry-after, grpc-status, grpc-message, grpc-status-details-bin, content-encoding',
+  RATE_LIMIT_HEADERS,
+].join(', ')
 
 /**
  * Makes the policy.

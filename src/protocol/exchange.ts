@@ -38,6 +38,8 @@ export interface Exchange {
   readonly headers: IncomingHttpHeaders
   /** The host that was asked, with its port; empty when none was named. */
   readonly authority: string
+  /** The address at the other end of the connection; empty when it is gone. */
+  readonly peerAddress: () => string
   /** Whether a body may follow. */
   readonly hasBody: boolean
   readonly body: Readable
@@ -136,6 +138,7 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
     ...splitTarget(request.url ?? '/'),
     headers,
     authority: headers.host ?? '',
+    peerAddress: () => request.socket.remoteAddress ?? '',
     hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
     body: request,
     isCutOff: () => !request.complete,
@@ -206,6 +209,7 @@ export function http2Exchange(
     ...splitTarget(pseudo(headers, ':path')),
     headers,
     authority: pseudo(headers, ':authority') || (headers.host ?? ''),
+    peerAddress: () => stream.session?.socket?.remoteAddress ?? '',
     hasBody: !endsWithHeaders,
     body: stream,
     // A reset ends the stream that is read like a proper end does.

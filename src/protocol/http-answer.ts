@@ -4,6 +4,7 @@ import { gzip } from 'node:zlib'
 import type { WaybillError } from '../errors.ts'
 import { httpErrorBody, retryAfterSeconds, wireFormOf } from './error-mapping.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
+import type { ReportLimit } from './rate-limit-headers.ts'
 
 /** A request as the protocols get it: its exchange, its id, and what every answer to it says in the header. */
 export interface Inbound {
@@ -12,6 +13,10 @@ export interface Inbound {
   readonly commonHeaders: HeaderFields
   /** As commonHeaders, for gRPC, whose answers no cache keeps and no page reads. */
   readonly grpcHeaders: HeaderFields
+  /** From where the request comes, in the form in which callers without a key are told apart. */
+  readonly clientAddress: () => string
+  /** Puts into both headers how the caller stands against its limit. */
+  readonly reportLimit: ReportLimit
 }
 
 const compress = promisify(gzip)
@@ -52,7 +57,8 @@ export function acceptsJson(accept: string | undefined): boolean {
   return quality > 0
 }
 
-function qualitiesOf(header: string): ReadonlyMap<string, number> {
+/** Reads the values of Accept and the like with their weights, which are 1 where none stands (RFC 9110, 12.4.2). */
+export function qualitiesOf(header: string): ReadonlyMap<string, number> {
   const qualities = new Map<string, number>()
   for (const item of header.toLowerCase().split(',')) {
     const [name = '', ...parameters] = item.split(';').map((part) => part.trim())

@@ -3,11 +3,13 @@ import type { Logger } from '../domain/logger.ts'
 import { WaybillError, waybillError } from '../errors.ts'
 import { headerOf } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
+import type { ReadClientAddress } from './client-address.ts'
 import { type CorsPolicy, preflightHeaders, privateHeaders } from './cors.ts'
 import { codeName, toWaybillError, wireFormOf } from './error-mapping.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
 import { type Inbound, sendHttpError } from './http-answer.ts'
 import { logOutcome } from './log-calls.ts'
+import { reportLimitIn } from './rate-limit-headers.ts'
 import {
   type ConnectUnaryServer,
   isConnectGet,
@@ -17,6 +19,7 @@ import {
   sendConnectError,
 } from './serve-connect.ts'
 import { type GrpcUnaryServer, readGrpcForm, sendGrpcError } from './serve-grpc.ts'
+import type { CountOpen } from './require-caller.ts'
 import type { RestServer } from './serve-rest.ts'
 import { isStreamContentType, type StreamServer } from './serve-streams.ts'
 
@@ -37,6 +40,9 @@ export interface HttpServerOptions {
   readonly logger: Logger
   /** Whether this process can answer; nothing of the reason goes out. */
   readonly isReady: () => Promise<boolean>
+  /** Counts what is no call: preflights, and paths and methods that there are not. Not health. */
+  readonly countOpen: CountOpen
+  readonly readClientAddress: ReadClientAddress
   readonly cors: CorsPolicy
   /** Which hosts may be asked for, by `Host` or `:authority`; all by default. */
   readonly isHostAllowed: (authority: string) => boolean
@@ -68,9 +74,11 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
     return rest.serve(inbound)
   }
 
-  function sendOptions({ exchange, commonHeaders }: Inbound, endpoint: RpcEndpoint | undefined): void {
+  function sendOptions(inbound: Inbound, endpoint: RpcEndpoint | undefined): void {
+    const { exchange, commonHeaders } = inbound
     const allow = methodsOf(exchange.rawPath, endpoint)
     if (allow.length === 0) throw rest.notFound(exchange.rawPath)
+    options.countOpen(inbound.clientAddress(), inbound.reportLimit)
     const preflight = preflightHeaders(options.cors, exchange.headers, allow)
     exchange.send({ status: 204, headers: { ...commonHeaders, ...preflight, allow: allow.join(', ') } })
   }
@@ -100,6 +108,17 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
     return rpcPathPattern.test(rawPath) || servicePaths.has(rawPath.slice(0, rawPath.lastIndexOf('/')))
   }
 
+  /** What was no call counts against its address, and is refused like one. */
+  function countRefused(inbound: Inbound, error: WaybillError): WaybillError {
+    if (error.reason === 'RATE_LIMITED' || wireFormOf(error.reason).httpStatus === 500) return error
+    try {
+      options.countOpen(inbound.clientAddress(), inbound.reportLimit)
+      return error
+    } catch (limited) {
+      return toWaybillError(limited, () => undefined)
+    }
+  }
+
   /** Nothing may come out of here any more; what was begun and cannot be ended is broken off. */
   function answerLast(inbound: Inbound, error: WaybillError): void {
     try {
@@ -119,12 +138,22 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
       ...privateHeaders(options.cors),
       ...options.cors.headersFor(headerOf(exchange.headers, 'origin')),
     }
-    const inbound: Inbound = { exchange, requestId, commonHeaders, grpcHeaders }
+    const inbound: Inbound = {
+      exchange,
+      requestId,
+      commonHeaders,
+      grpcHeaders,
+      clientAddress: () => options.readClientAddress(exchange.peerAddress(), exchange.headers),
+      reportLimit: reportLimitIn(commonHeaders, grpcHeaders),
+    }
     try {
       await answer(inbound)
     } catch (thrown) {
       // Not a call, or one whose answer could not be written: the core has no line of it.
-      const error = toWaybillError(thrown, () => undefined)
+      const error = countRefused(
+        inbound,
+        toWaybillError(thrown, () => undefined),
+      )
       const fields = {
         requestId,
         httpMethod: exchange.method,

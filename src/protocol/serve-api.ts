@@ -4,13 +4,14 @@ import { comma_separated } from '../../gen/payments/v1/options_pb.js'
 import type { Logger } from '../domain/logger.ts'
 import { compileRoutes } from '../transcoding/transcoder.ts'
 import { type CallableMethod, createCallCore, type ServedService } from './call-core.ts'
+import { createReadClientAddress } from './client-address.ts'
 import { createCorsPolicy, privateHeaders } from './cors.ts'
 import type { ClassifyFailure } from './error-mapping.ts'
 import { createHealthService } from './health-service.ts'
 import { createRequestHandler, healthPaths, type RpcEndpoint } from './http-server.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS, type Listener, startListener } from './listener.ts'
 import { createReflectionServices } from './reflection-service.ts'
-import type { Authenticate } from './require-caller.ts'
+import type { Authenticate, CountOpen } from './require-caller.ts'
 import { createConnectUnaryServer } from './serve-connect.ts'
 import { createGrpcUnaryServer } from './serve-grpc.ts'
 import { createRestServer } from './serve-rest.ts'
@@ -23,6 +24,10 @@ export interface ApiOptions {
   readonly port: number
   readonly services: readonly ServedService[]
   readonly authenticate: Authenticate
+  /** Counts what needs no key, and what is no call at all; nothing is counted by default. */
+  readonly countOpen?: CountOpen
+  /** Proxies whose word is taken for where a request comes from, as addresses and networks; none by default. */
+  readonly trustedProxies?: readonly string[]
   readonly logger: Logger
   /** Whether the process can answer: database reachable and migrated. A rejection counts as no, and is logged. */
   readonly ready: () => Promise<boolean>
@@ -64,7 +69,7 @@ const DEFAULT_LIMITS: ApiLimits = {
  * @throws DuplicateRouteError, InvalidHttpRuleError when the definitions do not fit together; Error when the port is taken
  */
 export async function serveApi(options: ApiOptions): Promise<Listener> {
-  const { logger } = options
+  const { logger, countOpen = () => {} } = options
   const limits = { ...DEFAULT_LIMITS, ...options.limits }
   const stopping = new AbortController()
   const isReady = () => askReady(options.ready, stopping.signal, logger)
@@ -75,6 +80,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
   const methods = createCallCore({
     services,
     authenticate: options.authenticate,
+    countOpen,
     validate: createValidate(),
     classify: options.classify ?? (() => undefined),
     logger,
@@ -96,6 +102,8 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     endpoints: new Map([...methods.values()].map((method) => [method.path, createEndpoint(method, limits, stopping)])),
     logger,
     isReady,
+    countOpen,
+    readClientAddress: createReadClientAddress(options.trustedProxies ?? []),
     cors,
     isHostAllowed: options.isHostAllowed ?? (() => true),
     extraHeaders,

@@ -39,10 +39,12 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
   return async (inbound, { format, readBytes }) => {
     const { exchange, requestId, commonHeaders } = inbound
     try {
-      const { plain, toMessage, header } = await method.callUnary({
+      const { plain, toMessage, header, trailer } = await method.callUnary({
         protocol: 'connect',
         requestId,
         headers: exchange.headers,
+        clientAddress: inbound.clientAddress,
+        reportLimit: inbound.reportLimit,
         readTimeoutMs: () => readConnectTimeout(exchange.headers),
         readRequest: async () => decode(await readBytes(maxBodyBytes), format),
         onHangUp: exchange.onHangUp,
@@ -55,6 +57,7 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
       )
       const contentType = format === 'json' ? 'application/json' : 'application/proto'
       const fields: HeaderFields = { ...commonHeaders, ...(header && Object.fromEntries(header)), ...headers }
+      for (const [name, value] of trailer ?? []) fields[`trailer-${name}`] = value
       exchange.send({ status: 200, headers: { ...fields, 'content-type': contentType }, body })
     } catch (error) {
       if (!(error instanceof WaybillError)) throw error

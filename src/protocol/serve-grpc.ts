@@ -59,10 +59,12 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
   return async (inbound, form) => {
     const { exchange, requestId } = inbound
     try {
-      const { plain, toMessage, header } = await method.callUnary({
+      const { plain, toMessage, header, trailer } = await method.callUnary({
         protocol: form.protocol,
         requestId,
         headers: exchange.headers,
+        clientAddress: inbound.clientAddress,
+        reportLimit: inbound.reportLimit,
         readTimeoutMs: () => readGrpcTimeout(exchange.headers),
         readRequest: () => readRequest(inbound, form),
         onHangUp: exchange.onHangUp,
@@ -78,7 +80,8 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
       const envelope = sealEnvelope(encoded.body as Uint8Array, isCompressed)
       const headers: HeaderFields = { ...(header && Object.fromEntries(header)) }
       if (isCompressed) headers['grpc-encoding'] = 'gzip'
-      sendGrpc(inbound, form, { headers, envelope, trailers: { 'grpc-status': '0' } })
+      const trailers = { ...(trailer && Object.fromEntries(trailer)), 'grpc-status': '0' }
+      sendGrpc(inbound, form, { headers, envelope, trailers })
     } catch (error) {
       if (!(error instanceof WaybillError)) throw error
       sendGrpcError(inbound, form, error)

@@ -95,6 +95,8 @@ export function createRestServer(options: RestOptions): RestServer {
         protocol: 'rest',
         requestId,
         headers: exchange.headers,
+        clientAddress: inbound.clientAddress,
+        reportLimit: inbound.reportLimit,
         readTimeoutMs: noTimeout,
         readRequest: () => readRequest(exchange, route, variables, options.maxBodyBytes),
         onHangUp: exchange.onHangUp,

@@ -91,13 +91,16 @@ function createHandler(method: CallableMethod, { maxBodyBytes, compressMinBytes,
   return handler
 }
 
-function incomingCall({ exchange, requestId }: Inbound, requests: Messages, stopping: AbortSignal): IncomingCall {
+function incomingCall(inbound: Inbound, requests: Messages, stopping: AbortSignal): IncomingCall {
+  const { exchange, requestId, clientAddress, reportLimit } = inbound
   const { headers } = exchange
   const protocol = protocolOf(headerOf(headers, 'content-type') ?? '')
   return {
     protocol,
     requestId,
     headers,
+    clientAddress,
+    reportLimit,
     readTimeoutMs: () => (protocol === 'connect' ? readConnectTimeout(headers) : readGrpcTimeout(headers)),
     readRequest: () => readOnly(requests),
     requests,

@@ -144,7 +144,8 @@ export async function startLifeService(knex: Knex, chains: readonly ChainConfig[
     scan: (network) => service.detection.scanOnce(network),
     async caller(account) {
       const scopes = ['routes:read', 'payments:read', 'requests:read', 'requests:write'] as const
-      const { key, stored } = await issueApiKey(createApiKeyRepository(knex), { account, scopes, now: now() })
+      const terms = { account, scopes, now: now(), callsPerMinute: 0 }
+      const { key, stored } = await issueApiKey(createApiKeyRepository(knex), terms)
       return createCaller(listener.url, key, stored.account.id)
     },
     unmatchedOf: ({ accountId }, { paymentReference }) =>

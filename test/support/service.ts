@@ -57,6 +57,7 @@ export async function startTestService(): Promise<TestService> {
     chains: [chain.config({ name: 'ETHEREUM', finalityDepth: 3 })],
     logger: logs,
     now: () => NOW,
+    openCallsPerMinute: 0,
   })
   const keys = await issueKeys(knex)
   const listeners: Listener[] = []
@@ -86,7 +87,7 @@ async function issueKeys(knex: TestDatabase['knex']): Promise<TestKeys> {
   const repository = createApiKeyRepository(knex)
   const issued: [string, string][] = []
   for (const [name, terms] of Object.entries(keyTerms)) {
-    const { key } = await issueApiKey(repository, { ...terms, now: NOW })
+    const { key } = await issueApiKey(repository, { ...terms, now: NOW, callsPerMinute: 0 })
     issued.push([name, key])
   }
   return Object.fromEntries(issued) as TestKeys

@@ -29,13 +29,30 @@ const statements = [
     account_id integer not null,
     hint text not null,
     scopes text[] not null,
-    calls_per_minute integer,
+    calls_per_minute integer not null,
     created_at timestamptz(3) not null,
     expires_at timestamptz(3),
     revoked_at timestamptz(3),
     last_used_at timestamptz(3)
   )`,
   `create index api_keys_account on api_keys (account_id)`,
+  // Only ever added to
+  `create table audit_log (
+    id bigint primary key generated always as identity,
+    at timestamptz(3) not null,
+    actor text not null,
+    action text not null,
+    key_id uuid not null,
+    account text collate "C" not null,
+    details jsonb not null default '{}'
+  )`,
+  // One row a key: what its current minute has given out. Lost with a crash of the server, which costs a minute's count
+  `create unlogged table call_windows (
+    key_id uuid primary key,
+    minute integer not null,
+    used integer not null,
+    granted integer not null
+  )`,
   `create table reference_topics (
     topic bytea not null,
     account_id integer not null,

@@ -1,0 +1,60 @@
+import type { Knex } from 'knex'
+import type { Logger } from '../domain/logger.ts'
+import { type ApiKeyRepository, createApiKeyRepository } from './api-key-repository.ts'
+import { type Authenticate, createAuthenticate, type ProcessKey } from './authenticate.ts'
+import { createLeaseCalls, type LeaseCalls } from './call-windows-repository.ts'
+import { createAddressLimit } from './limit-addresses.ts'
+import { createCountCall } from './limit-calls.ts'
+import type { ReportLimit } from './rate-limit.ts'
+import { createRecordUse } from './record-use.ts'
+
+export interface AuthOptions {
+  readonly knex: Knex
+  readonly logger: Logger
+  readonly now: () => Date
+  /** The demo's key, in a demo process alone. */
+  readonly processKey?: ProcessKey | undefined
+  /** What an address may do a minute without a key; 0 for any number; {@link DEFAULT_OPEN_CALLS_PER_MINUTE} when absent. */
+  readonly openCallsPerMinute?: number | undefined
+  /** In the place of the clocks of the database and of this machine, for tests of limits. */
+  readonly limitClock?: LimitClock | undefined
+  /** In the place of the table that processes share, for tests of what happens without it. */
+  readonly lease?: LeaseCalls
+}
+
+export interface LimitClock {
+  readonly now: () => Date
+  readonly monotonicMs: () => number
+}
+
+/** Who calls, and whether they may do so once more. */
+export interface Auth {
+  readonly authenticate: Authenticate
+  /**
+   * Counts what an address asks for without a key.
+   *
+   * @throws WaybillError RATE_LIMITED
+   */
+  readonly countOpen: (address: string, report: ReportLimit) => void
+}
+
+const DEFAULT_OPEN_CALLS_PER_MINUTE = 300
+
+/** Puts the room together, on a migrated database. */
+export function createAuth(options: AuthOptions): Auth {
+  const { knex, logger, now, limitClock, openCallsPerMinute = DEFAULT_OPEN_CALLS_PER_MINUTE } = options
+  const repository: ApiKeyRepository = createApiKeyRepository(knex)
+  const monotonicMs = limitClock?.monotonicMs ?? (() => performance.now())
+  const addressLimit = createAddressLimit({ callsPerMinute: openCallsPerMinute, monotonicMs })
+  const lease = options.lease ?? createLeaseCalls(knex, { now: limitClock?.now })
+  const authenticate = createAuthenticate({
+    repository,
+    now,
+    monotonicMs,
+    addressLimit,
+    countCall: createCountCall({ lease, monotonicMs, logger }),
+    recordUse: createRecordUse({ write: (ids, at) => repository.recordUse(ids, at), now }),
+    processKey: options.processKey,
+  })
+  return { authenticate, countOpen: (address, report) => void addressLimit.spend(address, report) }
+}

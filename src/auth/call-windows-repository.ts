@@ -1,0 +1,67 @@
+import type { Knex } from 'knex'
+
+/** What a process asks of the minute that all processes share. */
+export interface LeaseTerms {
+  readonly keyId: string
+  /** Calls a minute. */
+  readonly limit: number
+  /** Calls that wait already; at least one. */
+  readonly wanted: number
+}
+
+/** Calls of the current minute that a process may let through by itself. */
+export interface Lease {
+  /** 0 when the minute has none left. */
+  readonly granted: number
+  /** What the minute has left for all, after this. */
+  readonly remaining: number
+  /** Until the minute ends, by the clock of the database. */
+  readonly leftMs: number
+}
+
+export type LeaseCalls = (terms: LeaseTerms) => Promise<Lease>
+
+/** A tenth of what is left, so that calls seldom ask and little lies unused in other processes, and never less than wait. */
+const SHARE = 10
+
+/**
+ * Makes what takes calls out of a key's minute: one row a key, changed in place. The clock of the database decides; each key's
+ * minute begins at a second of its own, so that not all who wait come back at once. A clock that is set back by more than a
+ * minute begins a new one.
+ *
+ * @param options.now - in the place of the database's clock, for tests
+ */
+export function createLeaseCalls(knex: Knex, options: { readonly now?: (() => Date) | undefined } = {}): LeaseCalls {
+  return async ({ keyId, limit, wanted }) => {
+    const shift = Number.parseInt(keyId.slice(0, 8), 16) % 60
+    const now = options.now?.() ?? null
+    const { rows } = await knex.raw<{ rows: { granted: number; used: number; left_ms: number }[] }>(LEASE, {
+      keyId,
+      limit,
+      wanted,
+      shift,
+      now,
+    })
+    const [row] = rows
+    if (row === undefined) throw new Error(`the lease of key ${keyId} came back without a row`)
+    return { granted: row.granted, remaining: limit - row.used, leftMs: row.left_ms }
+  }
+}
+
+const grantOf = (left: string) =>
+  `least(${left}, greatest(cast(:wanted as integer), cast(ceil(${left} / ${SHARE}.0) as integer)))`
+const ALL = 'cast(:limit as integer)'
+const LEFT = `greatest(${ALL} - w.used, 0)`
+const IS_SAME_MINUTE = 'w.minute - excluded.minute between 0 and 1'
+
+const LEASE = `
+  with clock as (
+    select extract(epoch from coalesce(cast(:now as timestamptz), clock_timestamp())) + cast(:shift as integer) as seconds
+  )
+  insert into call_windows as w (key_id, minute, used, granted)
+  select cast(:keyId as uuid), cast(floor(seconds / 60) as integer), ${grantOf(ALL)}, ${grantOf(ALL)} from clock
+  on conflict (key_id) do update set
+    minute = case when ${IS_SAME_MINUTE} then w.minute else excluded.minute end,
+    used = case when ${IS_SAME_MINUTE} then w.used + ${grantOf(LEFT)} else excluded.used end,
+    granted = case when ${IS_SAME_MINUTE} then ${grantOf(LEFT)} else excluded.granted end
+  returning granted, used, cast(((w.minute + 1) * 60 - (select seconds from clock)) * 1000 as float8) as left_ms`

@@ -1,0 +1,28 @@
+import { type WaybillError, waybillError } from '../errors.ts'
+
+/** How a caller stands against a limit, after the call that was just counted. */
+export interface LimitState {
+  /** What is limited: a key's calls, or what an address does without one. */
+  readonly policy: 'key' | 'address'
+  /** Calls a minute. */
+  readonly limit: number
+  /** Calls that are left in this minute. */
+  readonly remaining: number
+  /** Until the next minute of this caller, in whole seconds, rounded up. */
+  readonly resetSeconds: number
+}
+
+/** Hears how a caller stands, before the call is let through or refused; undefined takes back what it has heard. */
+export type ReportLimit = (state: LimitState | undefined) => void
+
+/** One minute, in ms: the window of every limit. */
+export const WINDOW_MS = 60_000
+
+export function limitExceeded({ limit, resetSeconds }: LimitState): WaybillError {
+  return waybillError('RATE_LIMITED', { limit, retryAfterSeconds: resetSeconds })
+}
+
+/** At least one: who is told to come back at once would be refused again. */
+export function secondsUntil(endMs: number, nowMs: number): number {
+  return Math.max(1, Math.ceil((endMs - nowMs) / 1000))
+}

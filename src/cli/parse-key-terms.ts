@@ -1,0 +1,54 @@
+import { parseDateBound } from '../domain/date-bound.ts'
+import { UsageError } from './command.ts'
+
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+const LONGEST_DURATION_MS = 100 * 365 * 86_400_000
+const MOST_CALLS_PER_MINUTE = 1_000_000
+
+/**
+ * Reads a duration: `30m`, `24h`, `90d`, `2w`, at most a hundred years.
+ *
+ * @returns milliseconds
+ * @throws UsageError
+ */
+export function parseDuration(option: string, text: string): number {
+  const durationMs = durationOf(text)
+  if (durationMs !== undefined) return durationMs
+  throw new UsageError(`--${option} "${text}" is no duration: use a number and m, h, d or w, such as 24h`)
+}
+
+/**
+ * Reads when a key expires: a duration from now, a moment of RFC 3339, or a day, which is its last in UTC.
+ *
+ * @throws UsageError for what is neither, or lies in the past
+ */
+export function parseExpiry(text: string, now: Date): Date {
+  const durationMs = durationOf(text)
+  if (durationMs !== undefined && durationMs > 0) return new Date(now.getTime() + durationMs)
+  const bound = parseDateBound(text)
+  if (!bound.ok) {
+    throw new UsageError(`--expires "${text}" is neither a date such as 2027-12-31 nor a duration such as 90d`)
+  }
+  if (bound.lastMs <= now.getTime()) throw new UsageError(`--expires "${text}" is in the past`)
+  return new Date(bound.lastMs)
+}
+
+/**
+ * Reads calls a minute; 0 is any number.
+ *
+ * @throws UsageError
+ */
+export function parseRate(text: string): number {
+  const rate = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN
+  if (rate <= MOST_CALLS_PER_MINUTE) return rate
+  throw new UsageError(
+    `--rate "${text}" is no number of calls a minute: use 1 to ${MOST_CALLS_PER_MINUTE}, or 0 for any`,
+  )
+}
+
+function durationOf(text: string): number | undefined {
+  const [, digits, unit = ''] = /^(\d{1,8})([mhdw])$/.exec(text) ?? []
+  if (digits === undefined) return undefined
+  const durationMs = Number(digits) * (UNIT_MS[unit] ?? Number.NaN)
+  return durationMs <= LONGEST_DURATION_MS ? durationMs : undefined
+}
