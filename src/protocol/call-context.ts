@@ -1,5 +1,6 @@
 import type {
   DescMethodBiDiStreaming,
+  DescMethodClientStreaming,
   DescMethodServerStreaming,
   DescMethodUnary,
   DescService,
@@ -21,6 +22,13 @@ export interface CallContext {
   readonly deadlineAtMs?: number
   readonly requestHeader: Headers
   readonly responseHeader: Headers
+  /** What stands behind the answer, on the protocols that have room for it: all but plain HTTP. */
+  readonly responseTrailer: Headers
+  /**
+   * Sends the header of a stream that may have nothing to say for a while. Over plain HTTP what fails from then on can have
+   * no status any more; the other protocols send it with the first message all the same.
+   */
+  readonly openStream: () => void
   readonly logger: Logger
 }
 
@@ -36,6 +44,12 @@ export type ServerStreamHandler<M extends DescMethodServerStreaming> = (
   context: CallContext,
 ) => AsyncIterable<MessageInitShape<M['output']>>
 
+/** Answers one call of a method that takes a stream. */
+export type ClientStreamHandler<M extends DescMethodClientStreaming> = (
+  requests: AsyncIterable<MessageShape<M['input']>>,
+  context: CallContext,
+) => Promise<MessageInitShape<M['output']>>
+
 /** Answers one call of a method that takes a stream and answers with one. */
 export type BiDiStreamHandler<M extends DescMethodBiDiStreaming> = (
   requests: AsyncIterable<MessageShape<M['input']>>,
@@ -48,7 +62,9 @@ type HandlerOf<M> = M extends DescMethodUnary
     ? ServerStreamHandler<M>
     : M extends DescMethodBiDiStreaming
       ? BiDiStreamHandler<M>
-      : never
+      : M extends DescMethodClientStreaming
+        ? ClientStreamHandler<M>
+        : never
 
 /** One handler for each method of a service, by local name. */
 export type ServiceHandlers<S extends DescService> = {

@@ -1,3 +1,4 @@
+import type { Message } from '@bufbuild/protobuf'
 import { type WaybillError, waybillError } from '../errors.ts'
 import { type Call, type Messages, whenComplete } from './call.ts'
 import type { Interceptor } from './call-core.ts'
@@ -85,9 +86,20 @@ function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): W
 
 async function* untilEnded(messages: Messages, ended: Promise<never>): Messages {
   const iterator = messages[Symbol.asyncIterator]()
+  let fail = (_error: unknown) => {}
+  let failure: { readonly error: unknown } | undefined
+  // Listened to once a call: a race for each message would keep something of every one until the stream ends.
+  ended.catch((error: unknown) => {
+    failure = { error }
+    fail(error)
+  })
   try {
     for (;;) {
-      const result = await Promise.race([iterator.next(), ended])
+      if (failure !== undefined) throw failure.error
+      const result = await new Promise<IteratorResult<Message>>((resolve, reject) => {
+        fail = reject
+        iterator.next().then(resolve, reject)
+      })
       if (result.done === true) return
       yield result.value
     }

@@ -24,6 +24,8 @@ const context: CallContext = {
   signal: new AbortController().signal,
   requestHeader: new Headers(),
   responseHeader: new Headers(),
+  responseTrailer: new Headers(),
+  openStream() {},
   logger: silentLogger,
 }
 

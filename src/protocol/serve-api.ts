@@ -1,4 +1,4 @@
-import { type DescField, type DescMethod, getOption, hasOption } from '@bufbuild/protobuf'
+import { type DescField, type DescMethod, type Message, getOption, hasOption } from '@bufbuild/protobuf'
 import { http } from '../../gen/google/api/annotations_pb.js'
 import { comma_separated } from '../../gen/payments/v1/options_pb.js'
 import type { Logger } from '../domain/logger.ts'
@@ -41,6 +41,8 @@ export interface ApiOptions {
   readonly extraHeaders?: Readonly<Record<string, string>>
   /** JSON names of fields that move without the resource having changed. */
   readonly volatileFields?: readonly string[]
+  /** By which id readers of server-sent events can ask for what comes after a message; none by default. */
+  readonly eventIdOf?: (message: Message) => string | undefined
   readonly limits?: Partial<ApiLimits>
 }
 
@@ -51,6 +53,10 @@ export interface ApiLimits extends ConnectionLimits {
   readonly maxCallMs: number
   /** How long a stream may last, whatever its caller asks for. */
   readonly maxStreamMs: number
+  /** After how much silence readers of a stream over plain HTTP are told that it is still there. */
+  readonly heartbeatMs: number
+  /** How long a reader that has stopped has to make room for the end of a stream. */
+  readonly drainMs: number
   /** Answers from this size on are compressed for those who take it. */
   readonly compressMinBytes: number
 }
@@ -60,6 +66,8 @@ const DEFAULT_LIMITS: ApiLimits = {
   maxBodyBytes: 4 * 1024 * 1024,
   maxCallMs: 30_000,
   maxStreamMs: 60 * 60 * 1000,
+  heartbeatMs: 15_000,
+  drainMs: 2000,
   compressMinBytes: 16 * 1024,
 }
 
@@ -91,7 +99,9 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     transcoder,
     methods,
     ...limits,
+    stopping: stopping.signal,
     volatileFields: options.volatileFields ?? [],
+    eventIdOf: options.eventIdOf ?? (() => undefined),
     otherPaths: [...healthPaths, ...methods.keys()],
   })
   const cors = createCorsPolicy(options.corsOrigins ?? [])

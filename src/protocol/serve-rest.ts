@@ -2,15 +2,15 @@ import type { DescMethod, Message } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../errors.ts'
 import { findNearestName } from '../transcoding/nearest-name.ts'
 import { trimSlashes } from '../transcoding/nearest-path.ts'
-import type { PathVariable } from '../transcoding/router.ts'
-import type { Route, Transcoder } from '../transcoding/transcoder.ts'
+import { InvalidHttpRuleError, type Route, type Transcoder } from '../transcoding/transcoder.ts'
 import type { CallableMethod } from './call-core.ts'
-import { type Exchange, type HeaderFields, readBody } from './exchange.ts'
-import { acceptsJson, encodeBody, type Inbound, matchesEtag, sendHttpError, weakEtagOf } from './http-answer.ts'
-import { decodeContent } from './request-body.ts'
+import type { HeaderFields } from './exchange.ts'
+import { encodeBody, type Inbound, matchesEtag, sendHttpError, weakEtagOf } from './http-answer.ts'
+import { readRestRequest, refuseOtherThanJson } from './read-rest-request.ts'
 import { fromTranscodingError } from './request-errors.ts'
+import { createRestStreamServer, type RestCall, type RestStreamOptions } from './serve-rest-stream.ts'
 
-export interface RestOptions {
+export interface RestOptions extends RestStreamOptions {
   readonly transcoder: Transcoder
   /** The methods by path, as the call core gives them. */
   readonly methods: ReadonlyMap<string, CallableMethod>
@@ -43,6 +43,8 @@ export function createRestServer(options: RestOptions): RestServer {
   const routePaths = [...new Set(transcoder.routes.map(({ binding }) => binding.path))]
   const routeMethods = transcoder.routes.map(({ binding }) => binding.httpMethod).filter((method) => method !== '*')
   const stableText = compileStableText(options.volatileFields)
+  const serveStream = createRestStreamServer(options)
+  for (const { method } of transcoder.routes) refuseRequestStream(method)
 
   function allowedMethods(rawPath: string): readonly string[] {
     // No route has this method, so the answer names those that there are.
@@ -77,18 +79,15 @@ export function createRestServer(options: RestOptions): RestServer {
         case 'match': {
           const method = methods.get(pathOf(match.route.method))
           if (method === undefined) throw new TypeError(`${String(match.route.method)} has a route and no handler`)
-          await serveCall(inbound, method, match.route, match.variables)
+          const readRequest = () => readRestRequest(inbound.exchange, match, options.maxBodyBytes)
+          const call = { method, route: match.route, readRequest }
+          await (method.desc.methodKind === 'unary' ? serveCall(inbound, call) : serveStream(inbound, call))
         }
       }
     },
   }
 
-  async function serveCall(
-    inbound: Inbound,
-    method: CallableMethod,
-    route: Route,
-    variables: readonly PathVariable[],
-  ): Promise<void> {
+  async function serveCall(inbound: Inbound, { method, route, readRequest }: RestCall): Promise<void> {
     const { exchange, requestId } = inbound
     try {
       const { toMessage, header } = await method.callUnary({
@@ -98,7 +97,10 @@ export function createRestServer(options: RestOptions): RestServer {
         clientAddress: inbound.clientAddress,
         reportLimit: inbound.reportLimit,
         readTimeoutMs: noTimeout,
-        readRequest: () => readRequest(exchange, route, variables, options.maxBodyBytes),
+        readRequest: async () => {
+          refuseOtherThanJson(exchange.headers.accept)
+          return readRequest()
+        },
         onHangUp: exchange.onHangUp,
       })
       await sendMessage(inbound, { method, route }, toMessage(), header)
@@ -148,29 +150,10 @@ function isCacheable({ readsOnly }: CallableMethod, httpMethod: string): boolean
   return readsOnly && (httpMethod === 'GET' || httpMethod === 'HEAD')
 }
 
-async function readRequest(
-  exchange: Exchange,
-  route: Route,
-  variables: readonly PathVariable[],
-  maxBytes: number,
-): Promise<Message> {
-  const { headers, rawQuery } = exchange
-  const accept = headers.accept
-  if (!acceptsJson(accept)) {
-    throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: 'application/json' })
-  }
-  if (!exchange.hasBody) return route.decodeRequest({ variables, rawQuery })
-  const contentType = headers['content-type']
-  if (route.binding.body !== '' && contentType !== undefined && !isJson(contentType)) {
-    throw waybillError('UNSUPPORTED_CONTENT_TYPE', { value: contentType, expected: 'application/json' })
-  }
-  const sent = await readBody(exchange, maxBytes)
-  const body = await decodeContent(sent, headers['content-encoding'], maxBytes)
-  return route.decodeRequest({ variables, rawQuery, body })
-}
-
-function isJson(contentType: string): boolean {
-  return /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i.test(contentType)
+/** JSON over HTTP has one request; a stream of them is for the other protocols. */
+function refuseRequestStream(method: DescMethod): void {
+  if (method.methodKind === 'unary' || method.methodKind === 'server_streaming') return
+  throw new InvalidHttpRuleError(method, 'a method that takes a stream cannot be called by plain HTTP')
 }
 
 /**

@@ -1,17 +1,18 @@
 import { create, type DescMethodStreaming, type Message } from '@bufbuild/protobuf'
 import { createConnectRouter, createContextKey, createContextValues, type Interceptor } from '@connectrpc/connect'
 import type { UniversalServerRequest } from '@connectrpc/connect/protocol'
-import { compressionGzip } from '@connectrpc/connect-node'
+import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node'
 import { WaybillError, waybillError } from '../errors.ts'
+import { breakOffStuck } from './break-off-stuck.ts'
 import { headerOf, type IncomingCall, type Messages, type Protocol, toHeaders } from './call.ts'
-import type { CallableMethod } from './call-core.ts'
+import type { AnsweredStream, CallableMethod } from './call-core.ts'
 import { encodeGrpcMessage, toConnectError } from './error-mapping.ts'
 import type { HeaderFields } from './exchange.ts'
 import type { Inbound } from './http-answer.ts'
 import { readConnectTimeout, readGrpcTimeout } from './read-timeout.ts'
 import { readGrpcForm } from './serve-grpc.ts'
 
-/** Serves a method that answers with a stream to gRPC, gRPC-Web and Connect. */
+/** Serves a method that takes a stream or answers with one to gRPC, gRPC-Web and Connect. */
 export type StreamServer = (inbound: Inbound) => Promise<void>
 
 export interface StreamOptions {
@@ -19,9 +20,18 @@ export interface StreamOptions {
   readonly compressMinBytes: number
   /** Fires when the listener is to stop: streams end then, since they might last for ever. */
   readonly stopping: AbortSignal
+  /** How long a reader that has stopped has to make room for the end of a stream. */
+  readonly drainMs: number
 }
 
-const inboundKey = createContextKey<Inbound | undefined>(undefined)
+/** What connect carries from the request to the core. */
+interface Carried {
+  readonly inbound: Inbound
+  /** Hears of the call's beginning. */
+  readonly onCall: (answered: AnsweredStream) => void
+}
+
+const carriedKey = createContextKey<Carried | undefined>(undefined)
 
 /**
  * Lets connect-node speak the protocols, with the call core as the one interceptor in the place of its handlers. It stands
@@ -33,6 +43,10 @@ export function createStreamServer(method: CallableMethod, options: StreamOption
     const { exchange, commonHeaders } = inbound
     const aborter = new AbortController()
     exchange.onHangUp(() => aborter.abort())
+    let release = () => {}
+    const onCall = ({ signal }: AnsweredStream) => {
+      release = breakOffStuck(exchange, signal, options.drainMs)
+    }
     const request: UniversalServerRequest = {
       httpVersion: exchange.httpVersion,
       method: exchange.method,
@@ -42,7 +56,7 @@ export function createStreamServer(method: CallableMethod, options: StreamOption
       // Left unread, it must not take the answer with it.
       body: exchange.body.iterator({ destroyOnReturn: false }),
       signal: aborter.signal,
-      contextValues: createContextValues().set(inboundKey, inbound),
+      contextValues: createContextValues().set(carriedKey, { inbound, onCall }),
     }
     const { status, header, body, trailer } = await handler(request)
     const headers = { ...commonHeaders, ...fieldsOf(header) }
@@ -53,11 +67,13 @@ export function createStreamServer(method: CallableMethod, options: StreamOption
     } catch (error) {
       // The other side is gone; the core has heard of it as well and ends the call.
       if (!(error instanceof WaybillError)) throw error
+    } finally {
+      release()
     }
   }
 }
 
-/** Whether a method that answers with a stream can be called with this Content-Type. */
+/** Whether a method that takes a stream or answers with one can be called with this Content-Type. */
 export function isStreamContentType(contentType: string): boolean {
   return (
     readGrpcForm(contentType)?.isText === false ||
@@ -68,24 +84,24 @@ export function isStreamContentType(contentType: string): boolean {
 function createHandler(method: CallableMethod, { maxBodyBytes, compressMinBytes, stopping }: StreamOptions) {
   const desc = method.desc as DescMethodStreaming
   const callCore: Interceptor = (next) => async (request) => {
-    const inbound = request.contextValues.get(inboundKey)
-    if (inbound === undefined || !request.stream) throw new TypeError('only streams of this server come here')
-    const incoming = incomingCall(inbound, request.message, stopping)
-    const { messages, header } = await method.callStream(incoming).catch(throwConnect)
+    const carried = request.contextValues.get(carriedKey)
+    if (carried === undefined || !request.stream) throw new TypeError('only streams of this server come here')
+    const incoming = incomingCall(carried.inbound, request.message, stopping)
+    const answered = await method.callStream(incoming).catch(throwConnect)
+    carried.onCall(answered)
     // Connect's own way to the end, past an empty handler, for the header and trailer that it has prepared.
     const response = await next({ ...request, message: placeholder(desc) })
     if (!response.stream) throw new TypeError('a stream was answered with one message')
-    for (const [name, value] of header ?? []) response.header.append(name, value)
-    return { ...response, message: throwingConnect(messages) }
+    return { ...response, message: throwingConnect(answered, response) }
   }
   const router = createConnectRouter({
     interceptors: [callCore],
-    acceptCompression: [compressionGzip],
+    acceptCompression: [compressionGzip, compressionBrotli],
     compressMinBytes,
     readMaxBytes: maxBodyBytes,
     jsonOptions: { alwaysEmitImplicit: true, ignoreUnknownFields: false },
   })
-  router.rpc(desc, none as never)
+  router.rpc(desc, emptyHandler(desc) as never)
   const [handler] = router.handlers
   if (handler === undefined) throw new TypeError(`${String(desc)} was not registered`)
   return handler
@@ -128,12 +144,36 @@ function throwConnect(error: unknown): never {
   throw error instanceof WaybillError ? toConnectError(error) : error
 }
 
-async function* throwingConnect(messages: Messages): Messages {
+/** The messages with what the handler says beside them: connect sends the header with the first, the trailer after the last. */
+async function* throwingConnect(
+  { messages, header, trailer }: AnsweredStream,
+  response: { readonly header: Headers; readonly trailer: Headers },
+): Messages {
+  let isFirst = true
+  const addHeader = () => {
+    if (isFirst) addAll(header(), response.header)
+    isFirst = false
+  }
   try {
-    yield* messages
+    for await (const message of messages) {
+      addHeader()
+      yield message
+    }
   } catch (error) {
     throwConnect(error)
+  } finally {
+    addHeader()
+    addAll(trailer(), response.trailer)
   }
+}
+
+function addAll(given: Headers | undefined, headers: Headers): void {
+  for (const [name, value] of given ?? []) headers.append(name, value)
+}
+
+/** In the place of a handler. */
+function emptyHandler(desc: DescMethodStreaming) {
+  return desc.methodKind === 'client_streaming' ? async () => create(desc.output) : none
 }
 
 async function* none(): Messages {}

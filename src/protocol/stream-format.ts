@@ -1,0 +1,87 @@
+import { waybillError } from '../errors.ts'
+import { qualitiesOf } from './http-answer.ts'
+
+/** How the messages of a stream are written one behind the other over plain HTTP. */
+export interface StreamFormat {
+  readonly contentType: string
+  /**
+   * Writes a message.
+   *
+   * @param json - on one line
+   * @param id - by which the reader can ask for what comes after it, where the message has one
+   */
+  readonly message: (json: string, id: string | undefined) => string
+  /** Writes the error that ends a stream, as its body is over HTTP. */
+  readonly error: (json: string) => string
+  /** What ends a stream that is complete. */
+  readonly end: string
+  /** What says that the stream is still there, and nothing else. */
+  readonly heartbeat: string
+}
+
+/**
+ * One JSON object a line, told apart by its one name as in grpc-gateway: `result` or, as the last one, `error`. The end of
+ * the body is the end; readers skip blank lines.
+ */
+function jsonLines(contentType: string): StreamFormat {
+  return {
+    contentType,
+    message: (json) => `{"result":${json}}\n`,
+    error: (json) => `{"error":${json}}\n`,
+    end: '',
+    heartbeat: '\n',
+  }
+}
+
+/**
+ * Server-sent events (HTML standard, 9.2). The name of the event tells messages from errors, so the data is the message
+ * itself. A browser takes the end of the body for a broken connection and calls again, so the end is said.
+ */
+const serverSentEvents: StreamFormat = {
+  contentType: 'text/event-stream',
+  message: (json, id) => `${idLine(id)}data: ${json}\n\n`,
+  error: (json) => `event: error\ndata: ${json}\n\n`,
+  end: 'event: end\ndata: {}\n\n',
+  heartbeat: ': keep-alive\n\n',
+}
+
+/** Browsers ignore an id with a NUL, and a line break would begin another field. */
+const unfitForId = new RegExp(String.raw`[\0\r\n]`)
+
+function idLine(id: string | undefined): string {
+  if (id === undefined) return ''
+  if (unfitForId.test(id)) throw new TypeError(`${JSON.stringify(id)} cannot be the id of an event`)
+  return `id: ${id}\n`
+}
+
+/** The first is what those get who take anything. */
+const formats: readonly StreamFormat[] = [
+  jsonLines('application/x-ndjson'),
+  jsonLines('application/jsonl'),
+  serverSentEvents,
+]
+
+/** What a stream can be asked for as. */
+export const STREAM_TYPES = formats.map((format) => format.contentType).join(', ')
+
+/**
+ * Chooses by Accept (RFC 9110, 12.5.1): the highest quality, then what is named over what a range covers.
+ *
+ * @throws WaybillError NOT_ACCEPTABLE
+ */
+export function chooseStreamFormat(accept: string | undefined): StreamFormat {
+  const qualities = qualitiesOf(accept === undefined || accept === '' ? '*/*' : accept)
+  const wanted = formats
+    .map((format) => ({ format, ...rank(format.contentType, qualities) }))
+    .filter(({ quality }) => quality > 0)
+    .toSorted((a, b) => b.quality - a.quality || b.specificity - a.specificity)
+  const [best] = wanted
+  if (best === undefined) throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: STREAM_TYPES })
+  return best.format
+}
+
+function rank(type: string, qualities: ReadonlyMap<string, number>) {
+  const ranges = ['*/*', `${type.slice(0, type.indexOf('/'))}/*`, type]
+  const specificity = ranges.findLastIndex((range) => qualities.has(range))
+  return { specificity, quality: qualities.get(ranges[specificity] ?? '') ?? 0 }
+}
