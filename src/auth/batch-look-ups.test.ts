@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest'
+import { batchLookUps } from './batch-look-ups.ts'
+
+function start(mostAtOnce: number) {
+  const questions: { names: readonly string[]; answer: PromiseWithResolvers<readonly string[]> }[] = []
+  const lookUp = batchLookUps<string>({
+    findMany: (names) => {
+      const answer = Promise.withResolvers<readonly string[]>()
+      questions.push({ names, answer })
+      return answer.promise
+    },
+    nameOf: (found) => found.toLowerCase(),
+    mostAtOnce,
+  })
+  return { lookUp, questions }
+}
+
+it('asks one question at a time, for all that wait, and for each name once', async () => {
+  const { lookUp, questions } = start(3)
+  const [first, second, again, ...rest] = ['a', 'b', 'b', 'c', 'd', 'e'].map(lookUp)
+  expect(questions.map(({ names }) => names)).toEqual([['a']])
+  questions[0]?.answer.resolve([])
+  expect(await first).toBeUndefined()
+  await expect.poll(() => questions.length).toBe(2)
+  expect(questions[1]?.names).toEqual(['b', 'c', 'd'])
+  questions[1]?.answer.resolve(['D', 'B'])
+  expect(await Promise.all([second, again, rest[0], rest[1]])).toEqual(['B', 'B', undefined, 'D'])
+  await expect.poll(() => questions.length).toBe(3)
+  questions[2]?.answer.resolve(['E'])
+  expect(await rest[2]).toBe('E')
+})
+
+it('tells a failure to those who waited for it, and asks on', async () => {
+  const { lookUp, questions } = start(10)
+  const failing = lookUp('a').catch((error: Error) => error.message)
+  const next = lookUp('b')
+  questions[0]?.answer.reject(new Error('gone'))
+  expect(await failing).toBe('gone')
+  await expect.poll(() => questions.length).toBe(2)
+  questions[1]?.answer.resolve(['B'])
+  expect(await next).toBe('B')
+})

@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest'
+import { createAddressLimit, MOST_ADDRESSES } from './limit-addresses.ts'
+import type { LimitState } from './rate-limit.ts'
+
+function start(callsPerMinute: number) {
+  let nowMs = 0
+  let told: LimitState | undefined
+  const limit = createAddressLimit({ callsPerMinute, monotonicMs: () => nowMs })
+  return {
+    spend: (address: string) => limit.spend(address, (state) => (told = state)),
+    isRefused: (address: string) => {
+      try {
+        limit.spend(address, (state) => (told = state))
+        return false
+      } catch (error) {
+        return (error as { reason: string }).reason === 'RATE_LIMITED'
+      }
+    },
+    told: () => told,
+    pass: (ms: number) => {
+      nowMs += ms
+    },
+  }
+}
+
+it('refuses an address beyond its limit, and no other, until its minute is over', () => {
+  const { isRefused, pass, told } = start(2)
+  expect(['a', 'a', 'a', 'b'].map(isRefused)).toEqual([false, false, true, false])
+  pass(59_001)
+  expect(isRefused('a')).toBe(true)
+  expect(told()).toEqual({ policy: 'address', limit: 2, remaining: 0, resetSeconds: 1 })
+  pass(999)
+  expect(['a', 'a', 'a'].map(isRefused)).toEqual([false, false, true])
+})
+
+it('gives back what was spent on a good key, and what was told of it', () => {
+  const { spend, isRefused, told } = start(1)
+  spend('a')()
+  expect(told()).toBeUndefined()
+  expect([isRefused('a'), isRefused('a')]).toEqual([false, true])
+})
+
+it('lets any number through where there is no limit, and tells nothing', () => {
+  const { isRefused, told } = start(0)
+  expect(Array.from({ length: 1000 }, () => isRefused('a'))).not.toContain(true)
+  expect(told()).toBeUndefined()
+})
+
+it('keeps no more than its most addresses, the newest of them', () => {
+  const { isRefused } = start(1)
+  for (let i = 0; i < 2 * MOST_ADDRESSES; i++) isRefused(String(i))
+  expect(isRefused(String(2 * MOST_ADDRESSES - 1))).toBe(true)
+  expect(isRefused(String(MOST_ADDRESSES))).toBe(true)
+  expect(isRefused(String(MOST_ADDRESSES - 1))).toBe(false)
+})
