@@ -1,15 +1,55 @@
 import { readConfig } from '../config.ts'
 import { ChainFollowedError } from '../detection/chain-follower.ts'
+import { checkChain } from '../detection/check-chain.ts'
 import { createDetection } from '../detection/detection.ts'
 import { createDetectionRepository, type StoredChain } from '../detection/detection-repository.ts'
+import type { CheckedFact } from '../detection/node-check.ts'
 import { countAbove, type FoundAbove } from '../detection/restart-repository.ts'
 import { caip2Of } from '../domain/chain.ts'
 import { createTokenDirectory } from '../domain/currency.ts'
 import { createLogger } from '../observability/logger.ts'
 import { type Command, UsageError } from './command.ts'
 import { chainNamed, requireChains } from './read-chains.ts'
-import { EXIT_GOOD } from './run-command-line.ts'
+import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
+
+/** `chains check`: a line a fact, columns separated by tabs. */
+export const chainsCheck: Command = {
+  path: ['chains', 'check'],
+  summary:
+    'Hold the chains file against the chains: chain, node, what was looked at, of what, verdict (ok, note, unknown, wrong), why. ' +
+    'Exit code 1 when something is wrong.',
+  options: [{ name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' }],
+  environment: ['CHAINS_FILE'],
+  async run({ options }, context) {
+    const chains = await requireChains(readConfig(context.environment, context.workingFolder), context)
+    const chosen = options.chain === undefined ? chains.configured : [chainNamed(chains, options.chain)]
+    const terms = { fetch: globalThis.fetch, clock: () => new Date(), signal: context.signal }
+    const checked = await Promise.all(chosen.map(async (config) => ({ config, urls: await checkChain(config, terms) })))
+    let isWrong = false
+    for (const { config, urls } of checked) {
+      for (const { node, facts } of urls) {
+        for (const { check, subject, verdict, detail } of facts) {
+          context.stdout.write(`${[config.name, node, check, subject, verdict, oneLine(detail)].join('\t')}\n`)
+        }
+        context.stderr.write(`${config.name} at ${node}: ${tally(facts)}\n`)
+        isWrong ||= facts.some(({ verdict }) => verdict === 'wrong')
+      }
+    }
+    return isWrong ? EXIT_FAILED : EXIT_GOOD
+  },
+}
+
+/** What nodes answer is in it. */
+function oneLine(text: string): string {
+  return text.replaceAll(/\p{C}+/gu, ' ').slice(0, 300)
+}
+
+function tally(facts: readonly CheckedFact[]): string {
+  return (['ok', 'note', 'unknown', 'wrong'] as const)
+    .map((verdict) => `${facts.filter((fact) => fact.verdict === verdict).length} ${verdict}`)
+    .join(', ')
+}
 
 /** `chains restart NAME --from BLOCK`: what it does on standard error. */
 export const chainsRestart: Command = {

@@ -1,4 +1,4 @@
-import { chainsRestart } from './chains-command.ts'
+import { chainsCheck, chainsRestart } from './chains-command.ts'
 import type { Command } from './command.ts'
 import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './keys-command.ts'
 import { migrateCommand } from './migrate-command.ts'
@@ -13,5 +13,6 @@ export const commands: readonly Command[] = [
   keysList,
   keysRevoke,
   keysAudit,
+  chainsCheck,
   chainsRestart,
 ]

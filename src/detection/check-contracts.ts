@@ -1,0 +1,208 @@
+import type { Address } from '../domain/address.ts'
+import type { ChainConfig, PaymentContractConfig, TokenConfig } from '../domain/chains-file.ts'
+import type { NodeGround } from './check-node.ts'
+import { DECIMALS, latestRoundCall, readRound } from './feed-rounds.ts'
+import { ask, type CheckedFact, type CheckedNode, lastThat, toQuantity } from './node-check.ts'
+import { RpcError } from './rpc-error.ts'
+
+/** First four bytes of keccak256 over `symbol()`. */
+const SYMBOL = '0x95d89b41'
+const WORD = 64
+
+/**
+ * Looks at everything that the chains file says stands on the chain: code at each address, the block of each contract's creation,
+ * decimals and symbols of tokens, the answers of feeds.
+ *
+ * @throws RpcError when the node does not answer
+ */
+export async function* checkContracts(
+  node: CheckedNode,
+  config: ChainConfig,
+  ground: NodeGround,
+  clock: () => Date,
+): AsyncGenerator<CheckedFact, void> {
+  for (const { subject, address } of addressesOf(config)) yield await checkCode(node, subject, address)
+  for (const contract of config.contracts) yield await checkFromBlock(node, contract, ground)
+  for (const token of config.tokens) {
+    yield await checkDecimals(node, token)
+    yield await checkSymbol(node, token)
+  }
+  for (const priced of [config.native, ...config.tokens]) {
+    if (priced.usdFeed !== undefined) yield await checkFeed(node, { ...priced, usdFeed: priced.usdFeed }, clock())
+  }
+}
+
+function addressesOf(config: ChainConfig): { subject: string; address: Address }[] {
+  const feedOf = ({ symbol, usdFeed }: { symbol: string; usdFeed?: Address }) =>
+    usdFeed === undefined ? [] : [{ subject: `feed ${symbol}`, address: usdFeed }]
+  return [
+    { subject: 'multicall', address: config.multicall },
+    ...config.contracts.map((contract) => ({ subject: nameOf(contract), address: contract.address })),
+    ...config.tokens.map(({ symbol, address }) => ({ subject: symbol, address })),
+    ...[config.native, ...config.tokens].flatMap(feedOf),
+    ...(config.intermediaries ?? []).map((address) => ({ subject: 'intermediary', address })),
+  ]
+}
+
+const nameOf = ({ kind, version }: PaymentContractConfig) => `${kind} ${version}`
+
+/** Whether there is code; what the node answered instead where it does not have that state. */
+async function hasCode(node: CheckedNode, address: Address, block: number | 'latest'): Promise<boolean | RpcError> {
+  const tag = block === 'latest' ? block : toQuantity(block)
+  const code = await ask(node, { method: 'eth_getCode', params: [address, tag] })
+  return code instanceof RpcError ? code : code !== '0x' && code !== null
+}
+
+async function checkCode(node: CheckedNode, subject: string, address: Address): Promise<CheckedFact> {
+  const found = await hasCode(node, address, 'latest')
+  if (found instanceof RpcError) return { check: 'code', subject, verdict: 'unknown', detail: found.message }
+  const detail = found ? address : `there is no contract at ${address}`
+  return { check: 'code', subject, verdict: found ? 'ok' : 'wrong', detail }
+}
+
+type Judge = (verdict: CheckedFact['verdict'], detail: string) => CheckedFact
+
+async function checkFromBlock(
+  node: CheckedNode,
+  contract: PaymentContractConfig,
+  { head, oldestState }: NodeGround,
+): Promise<CheckedFact> {
+  const { address, fromBlock } = contract
+  const judge: Judge = (verdict, detail) => ({ check: 'fromBlock', subject: nameOf(contract), verdict, detail })
+  if (fromBlock > head.number) return judge('wrong', `block ${fromBlock} is above the head, ${head.number}`)
+  if (oldestState === undefined) return judge('unknown', 'the node has no state')
+  try {
+    const created = await findCreation(node, address, { from: oldestState, to: head.number })
+    if (created === undefined) return judge('unknown', 'there is no contract')
+    return created > oldestState ? judgeCreation(judge, fromBlock, created) : judgeOldest(judge, fromBlock, oldestState)
+  } catch (error) {
+    if (!(error instanceof MissingState)) throw error
+    return judge('unknown', error.message)
+  }
+}
+
+/** The node said that it had a state, and now refuses it. */
+class MissingState extends Error {}
+
+/**
+ * The block of a contract's creation, by halves: it has code from there on.
+ *
+ * @returns `from` also for one that is older; undefined where there is no contract
+ * @throws MissingState
+ */
+async function findCreation(
+  node: CheckedNode,
+  address: Address,
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<number | undefined> {
+  const isBare = async (block: number) => {
+    const found = await hasCode(node, address, block)
+    if (found instanceof RpcError) throw new MissingState(found.message)
+    return !found
+  }
+  if (await isBare(to)) return undefined
+  return (await isBare(from)) ? (await lastThat(from, to - 1, isBare)) + 1 : from
+}
+
+function judgeCreation(judge: Judge, fromBlock: number, created: number): CheckedFact {
+  if (created === fromBlock) return judge('ok', `created at block ${created}`)
+  if (created < fromBlock) {
+    return judge('wrong', `created at block ${created}: what was paid before block ${fromBlock} is not found`)
+  }
+  return judge('note', `created at block ${created}: ${created - fromBlock} blocks are read in vain`)
+}
+
+/** Of a contract that is older than all state that the node has. */
+function judgeOldest(judge: Judge, fromBlock: number, oldestState: number): CheckedFact {
+  if (fromBlock > oldestState) {
+    const lost = `what was paid before block ${fromBlock} is not found`
+    return judge('wrong', `it was there at block ${oldestState} already: ${lost}`)
+  }
+  if (oldestState === 0) return judge('ok', 'it is there since block 0')
+  return judge('unknown', `created at block ${oldestState} or before, of which the node has no state`)
+}
+
+async function read(node: CheckedNode, to: Address, data: string): Promise<string | RpcError> {
+  const answer = await ask(node, { method: 'eth_call', params: [{ to, data }, 'latest'] })
+  return answer instanceof RpcError ? answer : String(answer)
+}
+
+async function checkDecimals(node: CheckedNode, { symbol, address, decimals }: TokenConfig): Promise<CheckedFact> {
+  const answer = await read(node, address, DECIMALS)
+  const judge: Judge = (verdict, detail) => ({
+    check: 'decimals',
+    subject: symbol,
+    verdict,
+    detail,
+  })
+  if (answer instanceof RpcError) return judge('wrong', `decimals() fails: ${answer.message}`)
+  if (!isWord(answer)) return judge('wrong', 'decimals() answers no number')
+  const told = BigInt(answer)
+  return told === BigInt(decimals) ? judge('ok', `${decimals}`) : judge('wrong', `${told}, and ${decimals} in the file`)
+}
+
+async function checkSymbol(node: CheckedNode, { symbol, address }: TokenConfig): Promise<CheckedFact> {
+  const answer = await read(node, address, SYMBOL)
+  const judge: Judge = (verdict, detail) => ({
+    check: 'symbol',
+    subject: symbol,
+    verdict,
+    detail,
+  })
+  const told = answer instanceof RpcError ? undefined : decodeText(answer)
+  if (told === undefined) return judge('unknown', 'symbol() answers no text')
+  if (told === symbol) return judge('ok', told)
+  const detail = `${JSON.stringify(told)} on the chain`
+  return plainSymbol(told) === plainSymbol(symbol) ? judge('note', detail) : judge('wrong', `${detail}: another token?`)
+}
+
+/** Issuers write the tenge sign and a 0 in renamed tokens, and bridged ones are told apart by `.e` in files more than on chains. */
+function plainSymbol(symbol: string): string {
+  return symbol
+    .toUpperCase()
+    .replace('₮', 'T')
+    .replace(/\.E$/, '')
+    .replace(/(?<=.)0$/, '')
+}
+
+async function checkFeed(
+  node: CheckedNode,
+  { symbol, usdFeed, heartbeatSeconds = 0 }: { symbol: string; usdFeed: Address; heartbeatSeconds?: number },
+  now: Date,
+): Promise<CheckedFact> {
+  const judge: Judge = (verdict, detail) => ({
+    check: 'feed',
+    subject: symbol,
+    verdict,
+    detail,
+  })
+  const { to, data } = latestRoundCall(usdFeed, 'latest')
+  const [answer, decimals] = [await read(node, to, data), await read(node, to, DECIMALS)]
+  const round = answer instanceof RpcError ? undefined : readRound({ ok: true, result: answer })
+  if (round === undefined || round.answer <= 0n) return judge('wrong', 'latestRoundData() answers no price')
+  if (decimals instanceof RpcError || !isWord(decimals)) return judge('wrong', 'decimals() answers no number')
+  const ageSec = Math.round(now.getTime() / 1_000 - round.updatedAtSec)
+  const isStale = ageSec > heartbeatSeconds
+  const age = `its answer is ${ageSec} s old${isStale ? `, older than ${heartbeatSeconds} s: it counts as none` : ''}`
+  return judge(isStale ? 'wrong' : 'ok', age)
+}
+
+function isWord(data: string): boolean {
+  return new RegExp(`^0x[0-9a-f]{${WORD}}$`, 'i').test(data)
+}
+
+/** A string as contracts answer it: 32 bytes, or where it stands, its length and its bytes. */
+function decodeText(data: string): string | undefined {
+  if (!/^0x(?:[0-9a-f]{64})+$/i.test(data)) return undefined
+  const digits = data.slice(2)
+  if (digits.length === WORD) return toText(digits.replace(/(?:00)+$/, ''))
+  const length = Number(BigInt(`0x${digits.slice(WORD, 2 * WORD)}`))
+  const text = digits.slice(2 * WORD, 2 * WORD + 2 * length)
+  return text.length === 2 * length ? toText(text) : undefined
+}
+
+function toText(digits: string): string | undefined {
+  const text = Buffer.from(digits, 'hex').toString('utf8')
+  // What comes from a chain is written by anybody, and goes to a terminal.
+  return /^[^\p{C}]{1,64}$/u.test(text) ? text : undefined
+}
