@@ -42,7 +42,10 @@ export interface Service {
   listen(options: ListenOptions): Promise<Listener>
 }
 
-export type ListenOptions = Pick<ApiOptions, 'host' | 'port' | 'corsOrigins' | 'trustedProxies' | 'limits'>
+export type ListenOptions = Pick<
+  ApiOptions,
+  'host' | 'port' | 'transport' | 'corsOrigins' | 'trustedProxies' | 'limits'
+>
 
 const CURSOR_SECRET = 'cursor-secret'
 

@@ -14,6 +14,8 @@ export interface Config extends StoreConfig {
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
+  /** Absolute paths of PEM files; absent for plaintext. */
+  readonly tls?: { readonly certPath: string; readonly keyPath: string }
   /** Origins that browsers may call from; `*` is any. */
   readonly corsOrigins: readonly string[]
   /** Addresses and networks of proxies that are believed. */
@@ -44,6 +46,8 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   ['PORT', 'port to listen on (default 8080)'],
   ['DATA_DIR', 'folder of the embedded database and the demo (default ./data)'],
   ['LOG_LEVEL', `${logLevels.join(', ')} (default info)`],
+  ['TLS_CERT', 'PEM file of the certificate and its chain: the port then speaks TLS alone; needs TLS_KEY'],
+  ['TLS_KEY', 'PEM file of its key, without passphrase'],
   ['CORS_ORIGINS', 'origins that browsers may call from, separated by commas, or * (default none)'],
   [
     'TRUSTED_PROXIES',
@@ -69,11 +73,13 @@ export function readConfig(environment: Environment, workingFolder: string): Con
   const faults: string[] = []
   const read = readerOf(environment)
   const store = readStore(read, workingFolder, faults)
+  const tls = readTls(read('TLS_CERT'), read('TLS_KEY'), workingFolder, faults)
   const chains = readChains(read('CHAINS_FILE'), store.database.kind, workingFolder, faults)
   return orThrow(faults, {
     ...store,
     host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
     port: readPort(read('PORT') ?? '8080', faults),
+    ...(tls && { tls }),
     corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
     trustedProxies: readProxies(read('TRUSTED_PROXIES') ?? '', faults),
     chains,
@@ -143,6 +149,20 @@ function readPort(text: string, faults: string[]): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
   if (!(port >= 0 && port <= 65_535)) faults.push(`PORT is "${text}", which is no port: use 0 to 65535`)
   return port
+}
+
+function readTls(
+  cert: string | undefined,
+  key: string | undefined,
+  workingFolder: string,
+  faults: string[],
+): Config['tls'] {
+  if (cert !== undefined && key !== undefined) {
+    return { certPath: resolve(workingFolder, cert), keyPath: resolve(workingFolder, key) }
+  }
+  if (cert !== undefined) faults.push('TLS_CERT is set and TLS_KEY is not: set both or neither')
+  if (key !== undefined) faults.push('TLS_KEY is set and TLS_CERT is not: set both or neither')
+  return undefined
 }
 
 function readLogLevel(text: string, faults: string[]): LogLevel {

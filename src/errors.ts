@@ -133,6 +133,18 @@ export const reasons = {
     message: 'the body is larger than {limit} bytes',
     remedy: 'send a smaller body',
   },
+  BODY_TOO_COMPLEX: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the body holds more than {limit} fields and values',
+    remedy: 'send fewer values, or several calls',
+  },
+  TOO_MANY_HEADERS: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the request has more than {limit} headers',
+    remedy: 'send fewer headers',
+  },
   HEADERS_TOO_LARGE: {
     kind: 'INVALID_INPUT',
     in: error,
@@ -350,6 +362,12 @@ export const reasons = {
     in: error,
     message: 'too many calls are under way',
     remedy: 'try again in a moment',
+  },
+  TOO_MANY_CONNECTIONS: {
+    kind: 'UNAVAILABLE',
+    in: error,
+    message: 'too many connections are open {detail}',
+    remedy: 'use one connection for many calls, or try again in a moment',
   },
   // Resources
   ROUTE_NOT_FOUND: {

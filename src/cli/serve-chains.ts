@@ -24,7 +24,7 @@ export async function serveChains(
   const service = await composeService({ knex, chains, logger, now: () => new Date() })
   service.detection.start()
   stack.defer(() => service.detection.stop())
-  const listener = await listen(service, config)
+  const listener = await listen(service, config, logger)
   const names = chains.length === 0 ? 'no chains, search alone' : chains.map(({ name }) => name).join(', ')
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)
   await runUntilStopped({ listener, signal: context.signal, logger, failures: [failed] })

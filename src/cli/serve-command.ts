@@ -2,6 +2,7 @@ import { configHelp, readConfig } from '../config.ts'
 import { createLogger } from '../observability/logger.ts'
 import type { Command } from './command.ts'
 import { readChains } from './read-chains.ts'
+import { readTls } from './read-tls.ts'
 import { EXIT_GOOD } from './run-command-line.ts'
 import { serveChains } from './serve-chains.ts'
 import { serveDemo } from './serve-demo.ts'
@@ -15,6 +16,8 @@ export const serveCommand: Command = {
     const config = readConfig(context.environment, context.workingFolder)
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     const chains = await readChains(config, context)
+    // Said at once, and not after the database has started.
+    await readTls(config, new Date())
     try {
       if (chains === undefined) await serveDemo(config, context, logger)
       else await serveChains(chains, config, context, logger)

@@ -42,7 +42,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   await Promise.all(demo.configs.map(({ name }) => service.detection.scanOnce(name)))
   service.detection.start()
   stack.defer(() => service.detection.stop())
-  const listener = await listen(service, config)
+  const listener = await listen(service, config, logger)
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO })
   stdout.write(welcome(file, config))
   const chainFailed = demo.crashed.then(

@@ -11,6 +11,7 @@ import type { Scope } from '../auth/api-key.ts'
 import type { Logger } from '../domain/logger.ts'
 import { type Call, createCall, type IncomingCall, type Messages } from './call.ts'
 import type { CallContext, ServiceHandlers } from './call-context.ts'
+import { type CallCaps, capCalls } from './cap-calls.ts'
 import { checkRequests } from './check-requests.ts'
 import { type ClassifyFailure, toWaybillError } from './error-mapping.ts'
 import { keepDeadline } from './keep-deadline.ts'
@@ -68,13 +69,15 @@ export function serveService<S extends DescService>(
   return { service, methods }
 }
 
-export interface CallCoreOptions {
+export interface CallCoreOptions extends CallCaps {
   readonly services: readonly ServedService[]
   readonly authenticate: Authenticate
   readonly countOpen: CountOpen
   readonly validate: Validate
   readonly classify: ClassifyFailure
   readonly logger: Logger
+  /** How long the request of a stream may take to come, in milliseconds. */
+  readonly requestTimeoutMs: number
   /** How long a unary call may take at most, in milliseconds; also the deadline of callers that name none. */
   readonly maxCallMs: number
   /** The same of a stream. */
@@ -118,7 +121,7 @@ export interface AnsweredStream {
 }
 
 /**
- * Makes the one core under every protocol: each method behind the same interceptors, in the order log, deadline, caller,
+ * Makes the one core under every protocol: each method behind the same interceptors, in the order log, cap, deadline, caller,
  * request, handler, so that nothing of a request is judged before its caller is known.
  *
  * @returns the methods by path
@@ -127,9 +130,10 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
   const { logger, classify, authenticate, countOpen, validate } = options
   const interceptors: readonly Interceptor[] = [
     logCalls({ logger, toWaybillError: (thrown) => toWaybillError(thrown, classify) }),
+    capCalls(options),
     keepDeadline(options),
     requireCaller(authenticate, countOpen),
-    checkRequests(validate),
+    checkRequests(validate, options.requestTimeoutMs),
   ]
   const methods = options.services.flatMap((served) => served.methods)
   return new Map(methods.map((method) => [method.path, compose(method, interceptors, logger)]))

@@ -1,4 +1,5 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf'
+import { waybillError } from '../errors.ts'
 import { TranscodingError } from '../transcoding/transcoding-error.ts'
 import type { Call, Messages } from './call.ts'
 import type { Interceptor } from './call-core.ts'
@@ -6,8 +7,12 @@ import { fromTranscodingError } from './request-errors.ts'
 import { compileUnknownCheck } from './unknown-fields.ts'
 import type { Validate } from './validation.ts'
 
-/** Reads the request and lets it pass only when its definition knows all of it and its rules hold. */
-export function checkRequests(validate: Validate): Interceptor {
+/**
+ * Reads the request and lets it pass only when its definition knows all of it and its rules hold.
+ *
+ * @param requestTimeoutMs - how long the one request of a stream may take to come; that of a unary call has the call's time
+ */
+export function checkRequests(validate: Validate, requestTimeoutMs: number): Interceptor {
   return ({ desc }, next) => {
     const refuseUnknown = compileUnknownCheck(desc.input)
     const check = (request: Message) => {
@@ -21,21 +26,32 @@ export function checkRequests(validate: Validate): Interceptor {
       }
     }
     return async (call) => {
-      call.request = await read(call, desc)
+      call.request = await read(call, desc, requestTimeoutMs)
       check(call.request)
       return next(call)
     }
   }
 }
 
-async function read(call: Call, { input }: DescMethod): Promise<Message> {
+async function read(call: Call, { input, methodKind }: DescMethod, timeoutMs: number): Promise<Message> {
   call.isReading = true
   try {
-    return await call.incoming.readRequest()
+    const reading = call.incoming.readRequest()
+    return await (methodKind === 'unary' ? reading : within(timeoutMs, reading))
   } catch (error) {
     throw error instanceof TranscodingError ? fromTranscodingError(error, input) : error
   } finally {
     call.isReading = false
+  }
+}
+
+async function within<T>(timeoutMs: number, reading: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(waybillError('REQUEST_TOO_SLOW', { timeoutMs })), timeoutMs)
+  try {
+    return await Promise.race([reading, late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

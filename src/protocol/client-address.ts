@@ -49,6 +49,16 @@ export function createReadClientAddress(trustedProxies: readonly string[]): Read
   }
 }
 
+/** Makes what tells whether a peer is a trusted proxy. Parameters and errors as {@link createReadClientAddress}. */
+export function createIsTrustedProxy(trustedProxies: readonly string[]): (peer: string) => boolean {
+  const trusted = new BlockList()
+  for (const text of trustedProxies) addNetwork(trusted, text)
+  return (peer) => {
+    const address = plainAddress(peer)
+    return address !== undefined && trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+  }
+}
+
 function addNetwork(list: BlockList, text: string): void {
   const network = parseIpNetwork(text)
   if (network === undefined) throw new TypeError(`"${text}" is neither an address nor a network`)

@@ -44,6 +44,7 @@ const specialForms: Partial<Record<Reason, WireForm>> = {
   BODY_TOO_LARGE: { code: Code.InvalidArgument, httpStatus: 413 },
   UNSUPPORTED_CONTENT_TYPE: { code: Code.InvalidArgument, httpStatus: 415 },
   UNSUPPORTED_CONTENT_ENCODING: { code: Code.InvalidArgument, httpStatus: 415 },
+  TOO_MANY_HEADERS: { code: Code.InvalidArgument, httpStatus: 431 },
   HEADERS_TOO_LARGE: { code: Code.InvalidArgument, httpStatus: 431 },
 }
 
@@ -108,6 +109,7 @@ function detailsOf(error: WaybillError): readonly Detail[] {
 
 /** How long the caller is to wait, in whole seconds; undefined where the error says nothing of it. */
 export function retryAfterSeconds({ reason, metadata }: WaybillError): number | undefined {
+  if (reason === 'OVERLOADED' || reason === 'TOO_MANY_CONNECTIONS') return 1
   if (reason !== 'RATE_LIMITED') return undefined
   const seconds = Math.ceil(Number(metadata.retryAfterSeconds))
   return Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : undefined

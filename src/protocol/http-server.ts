@@ -10,6 +10,7 @@ import type { Exchange, HeaderFields } from './exchange.ts'
 import { type Inbound, sendHttpError } from './http-answer.ts'
 import { logOutcome } from './log-calls.ts'
 import { reportLimitIn } from './rate-limit-headers.ts'
+import type { CountOpen } from './require-caller.ts'
 import {
   type ConnectUnaryServer,
   isConnectGet,
@@ -19,7 +20,6 @@ import {
   sendConnectError,
 } from './serve-connect.ts'
 import { type GrpcUnaryServer, readGrpcForm, sendGrpcError } from './serve-grpc.ts'
-import type { CountOpen } from './require-caller.ts'
 import type { RestServer } from './serve-rest.ts'
 import { isStreamContentType, type StreamServer } from './serve-streams.ts'
 

@@ -1,53 +1,43 @@
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  createServer as createHttpServer,
-  type Server as HttpServer,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http'
-import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import type { ServerHttp2Session } from 'node:http2'
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import type { Logger } from '../domain/logger.ts'
 import { type WaybillError, waybillError } from '../errors.ts'
-import { codeName, httpErrorBody, wireFormOf } from './error-mapping.ts'
-import { type HeaderFields, http1Exchange, http2Exchange } from './exchange.ts'
-import { errorHeaders } from './http-answer.ts'
+import { countConnections, type Excess } from './connection-counts.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
+import type { HeaderFields } from './exchange.ts'
 import type { RequestHandler } from './http-server.ts'
+import { createHttp1 } from './http1-server.ts'
+import { createHttp2 } from './http2-server.ts'
+import { refuseHttp1, refuseHttp2 } from './refuse-connection.ts'
+import type { TlsCertificate } from './tls-certificate.ts'
 
-/** Bounds on what a connection may cost before and around its calls. */
-export interface ConnectionLimits {
-  /** Request line and headers together. */
-  readonly maxHeaderBytes: number
-  /** From the connection to its first bytes, and to the end of the headers. */
-  readonly headersTimeoutMs: number
-  /** From the first byte of an HTTP/1.1 request to its last. Over HTTP/2 the deadline of the call bounds its body. */
-  readonly requestTimeoutMs: number
-  /** Without any byte in either direction, in the middle of a request as well. */
-  readonly idleTimeoutMs: number
-  /** At once on one HTTP/2 connection. */
-  readonly maxStreams: number
+/** What is spoken on a port. */
+export interface Transport {
+  /** With it, TLS 1.2 and 1.3 are spoken, and HTTP is chosen by ALPN; clients without ALPN say it with their first bytes. */
+  readonly tls?: TlsCertificate
+  /** Whether plaintext is taken; as long as there is no certificate by default. */
+  readonly plaintext?: boolean
+  /** Both by default. */
+  readonly versions?: readonly HttpVersion[]
 }
 
-export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
-  maxHeaderBytes: 64 * 1024,
-  headersTimeoutMs: 10_000,
-  requestTimeoutMs: 60_000,
-  idleTimeoutMs: 120_000,
-  maxStreams: 256,
-}
+export type HttpVersion = '1.1' | '2'
 
 export interface ListenerOptions {
   readonly host: string
   /** 0 for any that is free. */
   readonly port: number
   readonly handle: RequestHandler
+  readonly transport?: Transport
   /** What the answers to that carry which is no request. */
   readonly commonHeaders: HeaderFields
   /** The methods that are of use here; sorted. */
   readonly httpMethods: readonly string[]
   readonly limits: ConnectionLimits
+  /** Addresses that stand for many clients, such as a proxy's, and so have no limit of their own; none by default. */
+  readonly isManyClients?: (address: string) => boolean
   readonly logger: Logger
   /** Fired by stop, before anything is closed. */
   readonly stopping: AbortController
@@ -56,8 +46,10 @@ export interface ListenerOptions {
 export interface Listener {
   readonly host: string
   readonly port: number
-  /** `http://127.0.0.1:8080` */
+  /** `http://127.0.0.1:8080`, `https:` where plaintext is not taken */
   readonly url: string
+  /** Serves another certificate to those who come from now on. @throws Error where none was served before, or it is none */
+  readonly renewCertificate: (certificate: TlsCertificate) => void
   /**
    * Stops: no new connection, no new request; what is in flight gets its answer; what is left after the grace period is cut
    * off. Resolves when every connection is closed. May be called again.
@@ -68,16 +60,21 @@ export interface Listener {
 /** How long a connection may be silent before the kernel asks whether the other side is still there. */
 const KEEP_ALIVE_DELAY_MS = 30_000
 
+/** How many connections that are too many are told so at once; the others are closed without a word. */
+const MAX_REFUSALS = 100
+
 /**
- * Listens on one plaintext port for HTTP/1.1 and HTTP/2 with prior knowledge. The first four bytes tell which: no HTTP/1.1
- * request begins with `PRI `.
+ * Listens on one port for HTTP/1.1 and HTTP/2, in plaintext, over TLS, or both. The first bytes tell which: a TLS handshake
+ * begins with 22, HTTP/2 with `PRI `, and no HTTP/1.1 request with either.
  *
- * @throws Error of node:net when the port cannot be had
+ * @throws Error of node:net when the port cannot be had, of node:tls when the certificate is none
  */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
-  const { limits, stopping } = options
-  const http1 = createHttp1(options)
+  const { limits, stopping, logger } = options
+  const { tls, plaintext = tls === undefined, versions = ['1.1', '2'] } = options.transport ?? {}
+  const http1 = createHttp1({ ...options, stopping: stopping.signal })
   const http2 = createHttp2(options)
+  const secure = tls && createSecure(tls, versions, limits)
   const sessions = new Set<ServerHttp2Session>()
   http2.on('session', (session) => {
     sessions.add(session)
@@ -85,27 +82,77 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     if (stopping.signal.aborted) session.close()
   })
 
+  function serve(socket: Socket, version: HttpVersion): void {
+    // Over HTTP/2 nobody closes one side alone: the client is gone, and the session would go on without it.
+    if (version === '2') socket.allowHalfOpen = false
+    if (!versions.includes(version)) refuse(notSpoken(`HTTP/${version} is not spoken here`), socket, version)
+    else if (version === '2') http2.emit('connection', socket)
+    else http1.emit('connection', socket)
+  }
+
+  function refuse(error: WaybillError, socket: Socket, version: HttpVersion): void {
+    if (version === '1.1') return refuseHttp1(error, socket, options)
+    logger.info({ reason: error.reason }, 'connection refused')
+    refuseHttp2(error.message, socket)
+  }
+
+  secure?.on('secureConnection', (socket) => {
+    decide(socket, limits.headersTimeoutMs, versionOf, (version) => serve(socket, version))
+  })
+  secure?.on('tlsClientError', (error, socket) => {
+    logger.debug({ err: error }, 'no TLS')
+    socket.destroy()
+  })
+
   const sockets = new Set<Socket>()
   /** Connections that have not said yet what they speak. */
   const undecided = new Set<Socket>()
-  // Half open, since HTTP/1.1 clients may close their side behind their last request. Kept alive, so that peers that vanish
-  // without a word are noticed.
-  const netOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }
-  const port = createNetServer(netOptions, (socket) => {
+  const refusing = new Set<Socket>()
+  const findExcess = countConnections(limits, options.isManyClients ?? (() => false))
+
+  function accept(socket: Socket): void {
     sockets.add(socket)
     undecided.add(socket)
     socket.once('close', () => {
       sockets.delete(socket)
       undecided.delete(socket)
+      refusing.delete(socket)
     })
-    decideProtocol(socket, limits.headersTimeoutMs, (protocol) => {
+    const excess = findExcess(socket)
+    if (excess !== undefined) {
+      if (refusing.size >= MAX_REFUSALS) {
+        socket.destroy()
+        return
+      }
+      refusing.add(socket)
+    }
+    decide(socket, limits.headersTimeoutMs, protocolOf, (protocol) => {
       undecided.delete(socket)
-      // Over HTTP/2 nobody closes one side alone: the client is gone, and the session would go on without it.
-      if (protocol === 'http2') socket.allowHalfOpen = false
-      const server = protocol === 'http2' ? http2 : http1
-      server.emit('connection', socket)
+      if (excess !== undefined) refuseExcess(excess, socket, protocol)
+      else if (protocol === 'tls') acceptSecure(socket)
+      else if (plaintext) serve(socket, protocol)
+      else refuse(notSpoken('this port speaks TLS alone; call it by https'), socket, protocol)
     })
-  })
+  }
+
+  function refuseExcess(excess: Excess, socket: Socket, protocol: Protocol): void {
+    const error = waybillError('TOO_MANY_CONNECTIONS', { detail: excessNames[excess] })
+    if (protocol !== 'tls') return refuse(error, socket, protocol)
+    // A handshake for the sake of a refusal would cost what is to be saved.
+    logger.info({ reason: error.reason }, 'connection refused')
+    socket.destroy()
+  }
+
+  function acceptSecure(socket: Socket): void {
+    if (secure === undefined) return refuse(notSpoken('this port does not speak TLS; call it by http'), socket, '1.1')
+    socket.on('error', () => {})
+    secure.emit('connection', socket)
+  }
+
+  // Half open, since HTTP/1.1 clients may close their side behind their last request. Kept alive, so that peers that vanish
+  // without a word are noticed.
+  const netOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }
+  const port = createNetServer(netOptions, accept)
   port.listen(options.port, options.host)
   await once(port, 'listening')
   const address = port.address() as AddressInfo
@@ -124,10 +171,15 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   }
 
   let stopped: Promise<void> | undefined
+  const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
   return {
     host: address.address,
     port: address.port,
-    url: `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`,
+    url: `${plaintext ? 'http' : 'https'}://${host}:${address.port}`,
+    renewCertificate(certificate) {
+      if (secure === undefined) throw new TypeError('this listener does not speak TLS')
+      secure.setSecureContext({ ...TLS_VERSIONS, ...certificate })
+    },
     stop({ graceMs }) {
       stopped ??= stop(graceMs)
       return stopped
@@ -135,14 +187,43 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   }
 }
 
+const excessNames: Readonly<Record<Excess, string>> = { all: 'all together', address: 'from your address' }
+
+function notSpoken(detail: string): WaybillError {
+  return waybillError('MALFORMED_REQUEST', { detail })
+}
+
 function destroyAll(sockets: ReadonlySet<Socket>): void {
   for (const socket of sockets) socket.destroy()
 }
 
-const HTTP2_START = Buffer.from('PRI ')
+const TLS_VERSIONS = { minVersion: 'TLSv1.2' } as const
 
-/** Waits for as many bytes as tell the protocol, puts them back and calls back; gives up after `timeoutMs`. */
-function decideProtocol(socket: Socket, timeoutMs: number, decided: (protocol: 'http1' | 'http2') => void): void {
+const alpnNames = { '1.1': 'http/1.1', '2': 'h2' } as const
+
+function createSecure(
+  certificate: TlsCertificate,
+  versions: readonly HttpVersion[],
+  limits: ConnectionLimits,
+): TlsServer {
+  const ALPNProtocols = versions
+    .toSorted()
+    .toReversed()
+    .map((version) => alpnNames[version])
+  return createTlsServer({ ...TLS_VERSIONS, ...certificate, ALPNProtocols, handshakeTimeout: limits.headersTimeoutMs })
+}
+
+/**
+ * Waits for as many bytes as tell, puts them back and calls back; gives up after `timeoutMs`.
+ *
+ * @param read - what the bytes so far tell; undefined while they may still become anything
+ */
+function decide<T>(
+  socket: Socket,
+  timeoutMs: number,
+  read: (seen: Buffer) => T | undefined,
+  decided: (what: T) => void,
+): void {
   const timer = setTimeout(() => socket.destroy(), timeoutMs)
   const giveUp = () => socket.destroy()
   socket.on('error', giveUp)
@@ -151,141 +232,32 @@ function decideProtocol(socket: Socket, timeoutMs: number, decided: (protocol: '
   const onReadable = () => {
     const chunk = socket.read() as Buffer | null
     if (chunk !== null) seen = Buffer.concat([seen, chunk])
-    const protocol = protocolOf(seen)
-    if (protocol === undefined) return
+    const what = seen.length === 0 ? undefined : read(seen)
+    if (what === undefined) return
     clearTimeout(timer)
     socket.off('readable', onReadable)
     socket.off('end', giveUp)
     socket.off('error', giveUp)
     socket.unshift(seen)
-    decided(protocol)
+    decided(what)
   }
   socket.on('readable', onReadable)
   socket.on('end', giveUp)
 }
 
-function protocolOf(seen: Buffer): 'http1' | 'http2' | undefined {
+type Protocol = HttpVersion | 'tls'
+
+/** The type of a TLS record that holds a handshake (RFC 8446, 5.1). */
+const TLS_HANDSHAKE = 22
+
+function protocolOf(seen: Buffer): Protocol | undefined {
+  return seen[0] === TLS_HANDSHAKE ? 'tls' : versionOf(seen)
+}
+
+const HTTP2_START = Buffer.from('PRI ')
+
+function versionOf(seen: Buffer): HttpVersion | undefined {
   const start = seen.subarray(0, HTTP2_START.length)
-  if (!HTTP2_START.subarray(0, start.length).equals(start)) return 'http1'
-  return start.length === HTTP2_START.length ? 'http2' : undefined
-}
-
-function createHttp1(options: ListenerOptions): HttpServer {
-  const { handle, limits, stopping } = options
-  const server = createHttpServer({
-    maxHeaderSize: limits.maxHeaderBytes,
-    headersTimeout: limits.headersTimeoutMs,
-    requestTimeout: limits.requestTimeoutMs,
-    connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
-    keepAliveTimeout: limits.idleTimeoutMs,
-    // A host is asked for by what wants one, not by the parser, which would answer in words of its own.
-    requireHostHeader: false,
-  })
-  server.timeout = limits.idleTimeoutMs
-  const inFlight = new WeakMap<Duplex, Set<ServerResponse>>()
-  server.on('request', (request, response) => {
-    const responses = inFlight.get(request.socket) ?? new Set()
-    inFlight.set(request.socket, responses.add(response))
-    response.once('close', () => {
-      responses.delete(response)
-      if (stopping.signal.aborted) request.socket.end()
-    })
-    void handle(http1Exchange(request, response, () => stopping.signal.aborted))
-  })
-  // Node would refuse what it does not know to expect without a body; it may be ignored (RFC 9110, 10.1.1).
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('connect', ({ url = '' }, socket) => {
-    socket.on('error', () => {}).resume()
-    const allow = options.httpMethods.join(', ')
-    refuse(waybillError('METHOD_NOT_ALLOWED', { method: 'CONNECT', path: url, allow }), socket, options)
-  })
-  const refused = new WeakSet<Duplex>()
-  server.on('clientError', (error: ClientError, socket) => {
-    // The parser fails anew at every piece of what still comes.
-    if (refused.has(socket)) return
-    refused.add(socket)
-    const [response, ...others] = inFlight.get(socket) ?? []
-    const isMidway = response?.headersSent === true || others.length > 0
-    if (!socket.writable || isMidway || goneCodes.has(error.code)) socket.destroy()
-    else refuse(reasonOf(error, limits), socket, options)
-  })
-  // Its timeouts are enforced from here on; they would never be, since it does not listen itself.
-  server.emit('listening')
-  return server
-}
-
-function createHttp2({ handle, limits }: ListenerOptions): Http2Server {
-  const server = createHttp2Server({
-    // Beyond these nghttp2 resets the stream without a word, so what is too large for us comes through, to be answered.
-    settings: {
-      maxConcurrentStreams: limits.maxStreams,
-      maxHeaderListSize: HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes,
-      enablePush: false,
-    },
-    maxHeaderListPairs: Math.ceil((HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes) / HTTP2_FIELD_OVERHEAD),
-    unknownProtocolTimeout: limits.headersTimeoutMs,
-  })
-  server.on('stream', (stream, headers, flags) => {
-    void handle(http2Exchange(stream, headers, (flags & END_STREAM) !== 0))
-  })
-  server.on('session', (session) => {
-    session.setTimeout(limits.idleTimeoutMs, () => session.close())
-    session.on('error', () => {})
-  })
-  server.on('sessionError', () => {})
-  return server
-}
-
-/** How many times the limit HTTP/2 lets through. */
-const HTTP2_HEADER_ALLOWANCE = 2
-
-/** What a header counts beside its name and value (RFC 9113, 6.5.2), in bytes. */
-const HTTP2_FIELD_OVERHEAD = 32
-
-/** NGHTTP2_FLAG_END_STREAM */
-const END_STREAM = 0x1
-
-interface ClientError extends Error {
-  readonly code?: string
-  readonly reason?: unknown
-}
-
-/** Nobody is there any more: reset, or closed in the middle of a request. */
-const goneCodes = new Set<string | undefined>(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'])
-
-/** How long a refused connection is read on, so that the answer is not lost in a reset, in ms. */
-const LINGER_MS = 2000
-
-/** Answers what is no request. */
-function refuse(
-  error: WaybillError,
-  socket: Duplex,
-  { commonHeaders, logger }: Pick<ListenerOptions, 'commonHeaders' | 'logger'>,
-): void {
-  const { code, httpStatus: status } = wireFormOf(error.reason)
-  const requestId = randomUUID()
-  const body = httpErrorBody(error)
-  logger.info({ requestId, code: codeName(code), reason: error.reason }, 'request')
-  const headers = {
-    ...commonHeaders,
-    ...errorHeaders(error),
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    'x-request-id': requestId,
-    connection: 'close',
-  }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-  socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'))
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-  socket.once('close', () => clearTimeout(timer))
-}
-
-function reasonOf(error: ClientError, limits: ConnectionLimits): WaybillError {
-  if (error.code === 'HPE_HEADER_OVERFLOW') return waybillError('HEADERS_TOO_LARGE', { limit: limits.maxHeaderBytes })
-  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return waybillError('REQUEST_TOO_SLOW', { timeoutMs: limits.requestTimeoutMs })
-  }
-  return waybillError('MALFORMED_REQUEST', {
-    detail: typeof error.reason === 'string' ? error.reason : 'it cannot be read',
-  })
+  if (!HTTP2_START.subarray(0, start.length).equals(start)) return '1.1'
+  return start.length === HTTP2_START.length ? '2' : undefined
 }

@@ -4,13 +4,16 @@ import { comma_separated } from '../../gen/payments/v1/options_pb.js'
 import type { Logger } from '../domain/logger.ts'
 import { compileRoutes } from '../transcoding/transcoder.ts'
 import { type CallableMethod, createCallCore, type ServedService } from './call-core.ts'
-import { createReadClientAddress } from './client-address.ts'
+import type { CallCaps } from './cap-calls.ts'
+import { createIsTrustedProxy, createReadClientAddress } from './client-address.ts'
+import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from './connection-limits.ts'
 import { createCorsPolicy, privateHeaders } from './cors.ts'
 import type { ClassifyFailure } from './error-mapping.ts'
 import { createHealthService } from './health-service.ts'
 import { createRequestHandler, healthPaths, type RpcEndpoint } from './http-server.ts'
-import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS, type Listener, startListener } from './listener.ts'
+import { type Listener, startListener, type Transport } from './listener.ts'
 import { createReflectionServices } from './reflection-service.ts'
+import { MAX_VALUES } from './request-errors.ts'
 import type { Authenticate, CountOpen } from './require-caller.ts'
 import { createConnectUnaryServer } from './serve-connect.ts'
 import { createGrpcUnaryServer } from './serve-grpc.ts'
@@ -22,6 +25,8 @@ export interface ApiOptions {
   readonly host: string
   /** 0 for any that is free. */
   readonly port: number
+  /** Plaintext, and both versions of HTTP by default. */
+  readonly transport?: Transport
   readonly services: readonly ServedService[]
   readonly authenticate: Authenticate
   /** Counts what needs no key, and what is no call at all; nothing is counted by default. */
@@ -46,9 +51,11 @@ export interface ApiOptions {
   readonly limits?: Partial<ApiLimits>
 }
 
-export interface ApiLimits extends ConnectionLimits {
+export interface ApiLimits extends ConnectionLimits, CallCaps {
   /** Of a request, compressed or not. */
   readonly maxBodyBytes: number
+  /** Of one message of a stream that callers send, compressed or not. */
+  readonly maxStreamMessageBytes: number
   /** How long a unary call may take; also the deadline of those who name none. */
   readonly maxCallMs: number
   /** How long a stream may last, whatever its caller asks for. */
@@ -64,11 +71,16 @@ export interface ApiLimits extends ConnectionLimits {
 const DEFAULT_LIMITS: ApiLimits = {
   ...DEFAULT_CONNECTION_LIMITS,
   maxBodyBytes: 4 * 1024 * 1024,
+  // What a stream sends is not counted before it is read: so many empty messages take a fifth of a second.
+  maxStreamMessageBytes: 64 * 1024,
   maxCallMs: 30_000,
   maxStreamMs: 60 * 60 * 1000,
   heartbeatMs: 15_000,
   drainMs: 2000,
   compressMinBytes: 16 * 1024,
+  maxCalls: 1_000,
+  maxOpenStreams: 1_000,
+  maxKeylessStreams: 200,
 }
 
 /**
@@ -94,7 +106,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     logger,
     ...limits,
   })
-  const transcoder = compileRoutes(descriptors, { httpRule: httpRuleOf, isCommaSeparated })
+  const transcoder = compileRoutes(descriptors, { httpRule: httpRuleOf, isCommaSeparated, maxJsonValues: MAX_VALUES })
   const rest = createRestServer({
     transcoder,
     methods,
@@ -121,6 +133,8 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
   return startListener({
     host: options.host,
     port: options.port,
+    transport: { ...options.transport },
+    isManyClients: createIsTrustedProxy(options.trustedProxies ?? []),
     handle,
     commonHeaders: { ...extraHeaders, ...privateHeaders(cors) },
     httpMethods: rest.httpMethods,
@@ -132,7 +146,11 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
 
 function createEndpoint(method: CallableMethod, limits: ApiLimits, { signal: stopping }: AbortController): RpcEndpoint {
   if (method.desc.methodKind !== 'unary') {
-    return { kind: 'stream', method, stream: createStreamServer(method, { ...limits, stopping }) }
+    return {
+      kind: 'stream',
+      method,
+      stream: createStreamServer(method, { ...limits, maxBodyBytes: limits.maxStreamMessageBytes, stopping }),
+    }
   }
   const grpc = createGrpcUnaryServer(method, limits)
   return { kind: 'unary', method, grpc, connect: createConnectUnaryServer(method, limits) }

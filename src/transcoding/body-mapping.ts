@@ -8,6 +8,8 @@ export interface BodyMappingOptions {
   readonly registry: Registry | undefined
   /** The most levels of objects and lists. */
   readonly maxJsonDepth: number
+  /** The most values in objects and lists, both of which count themselves; any number by default. */
+  readonly maxJsonValues?: number | undefined
 }
 
 /** Writes a JSON body into a message. An empty body, of no bytes, leaves it as it is. */
@@ -16,7 +18,7 @@ export type BodyMapper = (message: Message, body: Uint8Array | undefined) => voi
 /**
  * Compiles the mapping of the body for one binding: `*` maps it to the whole request, a name to that field, and an empty
  * name refuses any body, since a filter sent where nobody reads it must not be lost. The mapper throws TranscodingError:
- * MALFORMED_JSON, INVALID_UTF8, TOO_DEEP, UNKNOWN_JSON_FIELD, DUPLICATE_JSON_FIELD, INVALID_VALUE, ONEOF_CONFLICT,
+ * MALFORMED_JSON, INVALID_UTF8, TOO_DEEP, TOO_MANY_VALUES, UNKNOWN_JSON_FIELD, DUPLICATE_JSON_FIELD, INVALID_VALUE, ONEOF_CONFLICT,
  * UNEXPECTED_BODY.
  *
  * @param name - a proto name of the request
@@ -24,13 +26,13 @@ export type BodyMapper = (message: Message, body: Uint8Array | undefined) => voi
  */
 export function compileBodyMapping(input: DescMessage, name: string, options: BodyMappingOptions): BodyMapper {
   if (name === '') return refuseBody
-  const { registry, maxJsonDepth } = options
+  const { registry, maxJsonDepth, maxJsonValues } = options
   const field = name === '*' ? undefined : input.fields.find((each) => each.name === name)
   if (field === undefined && name !== '*') throw new Error(`body names ${name}, which ${input.typeName} has not`)
 
   return (message, body) => {
     if (body === undefined || body.length === 0) return
-    const json = parseJson(body, maxJsonDepth)
+    const json = parseJson(body, maxJsonDepth, maxJsonValues)
     if (field === undefined) checkMessage(input, json, '', registry)
     else checkField(field, json, '', registry)
     merge(input, message, field === undefined ? json : wrap(field, json), options)

@@ -9,11 +9,12 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
  * Parses a body. Unlike JSON.parse it bounds the nesting and refuses keys given twice, of which JSON.parse would silently
  * keep the last.
  *
- * @throws TranscodingError INVALID_UTF8, TOO_DEEP, MALFORMED_JSON, DUPLICATE_JSON_FIELD
+ * @param maxValues - the most values in objects and lists, both of which count themselves
+ * @throws TranscodingError INVALID_UTF8, TOO_DEEP, TOO_MANY_VALUES, MALFORMED_JSON, DUPLICATE_JSON_FIELD
  */
-export function parseJson(body: Uint8Array, maxDepth: number): Json {
+export function parseJson(body: Uint8Array, maxDepth: number, maxValues = Number.POSITIVE_INFINITY): Json {
   const text = decodeUtf8(body)
-  refuseDepth(text, maxDepth)
+  refuseExcess(text, maxDepth, maxValues)
   const json = parseText(text)
   refuseDuplicateKeys(text)
   return json
@@ -36,12 +37,16 @@ function parseText(text: string): Json {
   }
 }
 
-function refuseDepth(text: string, maxDepth: number): void {
+function refuseExcess(text: string, maxDepth: number, maxValues: number): void {
   let depth = 0
+  let values = 0
   visitTokens(text, (token) => {
     if (token === '{' || token === '[') depth += 1
     else if (token === '}' || token === ']') depth -= 1
     if (depth > maxDepth) throw new TranscodingError('TOO_DEEP', `the body is nested deeper than ${maxDepth} levels`)
+    if (token === '{' || token === '[' || token === ',') values += 1
+    if (values > maxValues)
+      throw new TranscodingError('TOO_MANY_VALUES', `the body holds more than ${maxValues} values`)
   })
 }
 

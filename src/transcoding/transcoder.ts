@@ -34,6 +34,8 @@ export interface TranscoderOptions {
   readonly registry?: Registry | undefined
   /** The most levels of objects and lists in a body, and of names in a parameter. Default 100, as in protobuf's parsers. */
   readonly maxJsonDepth?: number | undefined
+  /** The most values of a body, objects and lists included; any number by default. */
+  readonly maxJsonValues?: number | undefined
 }
 
 export interface EncodedRequest {
@@ -124,10 +126,10 @@ function compileRoute(
   method: DescMethod,
   binding: HttpBinding,
   template: PathTemplate,
-  { registry, isCommaSeparated = () => false, maxJsonDepth = defaultMaxJsonDepth }: TranscoderOptions,
+  { registry, isCommaSeparated = () => false, maxJsonDepth = defaultMaxJsonDepth, maxJsonValues }: TranscoderOptions,
   serializers: JsonSerializers,
 ): Route {
-  const mapBody = compileBodyMapping(method.input, binding.body, { registry, maxJsonDepth })
+  const mapBody = compileBodyMapping(method.input, binding.body, { registry, maxJsonDepth, maxJsonValues })
   const variables = compilePathVariables(method.input, template)
   const mapQuery = compileQueryMapping(method.input, {
     boundInPath: [...variables.keys()],

@@ -29,6 +29,8 @@ export type TranscodingErrorKind =
   | 'DUPLICATE_JSON_FIELD'
   /** A body, or a parameter's dotted path, nested deeper than the limit. */
   | 'TOO_DEEP'
+  /** A body of more values than the limit. */
+  | 'TOO_MANY_VALUES'
   /** A body on a route that takes none. */
   | 'UNEXPECTED_BODY'
 

@@ -1,0 +1,97 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type WaybillError, waybillError } from '../errors.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
+import { http1Exchange } from './exchange.ts'
+import type { RequestHandler } from './http-server.ts'
+import { type RefusalOptions, refuseHttp1 } from './refuse-connection.ts'
+
+export interface Http1Options extends RefusalOptions {
+  readonly handle: RequestHandler
+  /** The methods that are of use here; sorted. */
+  readonly httpMethods: readonly string[]
+  readonly limits: ConnectionLimits
+  readonly stopping: AbortSignal
+}
+
+/** Serves HTTP/1.1 on the connections that it is given by `emit('connection', socket)`. */
+export function createHttp1(options: Http1Options): Server {
+  const { handle, limits, stopping } = options
+  const server = createServer({
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
+    keepAliveTimeout: limits.idleTimeoutMs,
+    // A host is asked for by what wants one, not by the parser, which would answer in words of its own.
+    requireHostHeader: false,
+  })
+  server.timeout = limits.idleTimeoutMs
+  // Node would leave out what is beyond in silence; it is refused below.
+  server.maxHeadersCount = 0
+  const inFlight = new WeakMap<Duplex, Set<ServerResponse>>()
+  server.on('request', (request, response) => {
+    const responses = inFlight.get(request.socket) ?? new Set()
+    inFlight.set(request.socket, responses.add(response))
+    response.once('close', () => {
+      responses.delete(response)
+      if (stopping.aborted) request.socket.end()
+    })
+    void serve(request, response)
+  })
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.rawHeaders.length / 2 > limits.maxHeaders) {
+      return refuseOnce(waybillError('TOO_MANY_HEADERS', { limit: limits.maxHeaders }), request.socket)
+    }
+    await handle(http1Exchange(request, response, () => stopping.aborted))
+    boundTaking(response, request.socket, limits.requestTimeoutMs)
+  }
+  // Node would refuse what it does not know to expect without a body; it may be ignored (RFC 9110, 10.1.1).
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('connect', ({ url = '' }, socket) => {
+    const allow = options.httpMethods.join(', ')
+    refuseHttp1(waybillError('METHOD_NOT_ALLOWED', { method: 'CONNECT', path: url, allow }), socket, options)
+  })
+  const refused = new WeakSet<Duplex>()
+  function refuseOnce(error: WaybillError, socket: Duplex): void {
+    // The parser fails anew at every piece of what still comes.
+    if (refused.has(socket)) return
+    refused.add(socket)
+    refuseHttp1(error, socket, options)
+  }
+  server.on('clientError', (error: ClientError, socket) => {
+    if (refused.has(socket)) return
+    const [response, ...others] = inFlight.get(socket) ?? []
+    const isMidway = response?.headersSent === true || others.length > 0
+    if (!socket.writable || isMidway || goneCodes.has(error.code)) socket.destroy()
+    else refuseOnce(reasonOf(error, limits), socket)
+  })
+  // Its timeouts are enforced from here on; they would never be, since it does not listen itself.
+  server.emit('listening')
+  return server
+}
+
+/** An answer that is complete and not taken holds its memory: the connection ends with it. */
+function boundTaking(response: ServerResponse, socket: Duplex, timeoutMs: number): void {
+  if (response.writableFinished || response.destroyed) return
+  const timer = setTimeout(() => socket.destroy(), timeoutMs)
+  response.once('close', () => clearTimeout(timer))
+}
+
+interface ClientError extends Error {
+  readonly code?: string
+  readonly reason?: unknown
+}
+
+/** Nobody is there any more: reset, or closed in the middle of a request. */
+const goneCodes = new Set<string | undefined>(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'])
+
+function reasonOf(error: ClientError, limits: ConnectionLimits): WaybillError {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return waybillError('HEADERS_TOO_LARGE', { limit: limits.maxHeaderBytes })
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return waybillError('REQUEST_TOO_SLOW', { timeoutMs: limits.requestTimeoutMs })
+  }
+  return waybillError('MALFORMED_REQUEST', {
+    detail: typeof error.reason === 'string' ? error.reason : 'it cannot be read',
+  })
+}

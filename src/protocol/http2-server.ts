@@ -1,0 +1,106 @@
+import {
+  constants,
+  createServer,
+  type Http2Server,
+  type Http2Session,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import type { Logger } from '../domain/logger.ts'
+import { type ConnectionLimits, createAllowance } from './connection-limits.ts'
+import { http2Exchange } from './exchange.ts'
+import type { RequestHandler } from './http-server.ts'
+
+export interface Http2Options {
+  readonly handle: RequestHandler
+  readonly limits: ConnectionLimits
+  readonly logger: Logger
+}
+
+/** Serves HTTP/2 on the connections that it is given by `emit('connection', socket)`. */
+export function createHttp2({ handle, limits, logger }: Http2Options): Http2Server {
+  const server = createServer({
+    // Beyond these nghttp2 resets the stream without a word, so what is too large for us comes through, to be answered.
+    settings: {
+      maxConcurrentStreams: limits.maxStreams,
+      maxHeaderListSize: HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes,
+      enablePush: false,
+    },
+    maxHeaderListPairs: Math.ceil((HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes) / HTTP2_FIELD_OVERHEAD),
+    unknownProtocolTimeout: limits.headersTimeoutMs,
+    // Its own limit stands behind ours, which says what it is about.
+    streamResetBurst: 2 * limits.resets.burst,
+    streamResetRate: 2 * limits.resets.perSecond,
+  })
+  const guards = new WeakMap<Http2Session, SessionGuard>()
+  server.on('session', (session) => guards.set(session, guardSession(session, limits, logger)))
+  server.on('stream', (stream, headers, flags) => {
+    if (stream.session !== undefined) guards.get(stream.session)?.onStream(stream)
+    void serve(stream, handle(http2Exchange(stream, headers, (flags & END_STREAM) !== 0)), limits)
+  })
+  server.on('sessionError', () => {})
+  return server
+}
+
+/** An answer that is complete and not taken holds its memory: it is broken off. */
+async function serve(stream: ServerHttp2Stream, handled: Promise<void>, limits: ConnectionLimits): Promise<void> {
+  await handled
+  if (stream.closed || stream.destroyed) return
+  const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), limits.requestTimeoutMs)
+  stream.once('close', () => clearTimeout(timer))
+}
+
+interface SessionGuard {
+  readonly onStream: (stream: ServerHttp2Stream) => void
+}
+
+/** Ends a connection that begins too slowly, does nothing, or keeps us busy with what is no call. */
+function guardSession(session: ServerHttp2Session, limits: ConnectionLimits, logger: Logger): SessionGuard {
+  const nowMs = () => performance.now()
+  const mayReset = createAllowance(limits.resets, nowMs)
+  const mayControl = createAllowance(limits.controlFrames, nowMs)
+  let openStreams = 0
+  const begin = setTimeout(() => session.destroy(), limits.headersTimeoutMs)
+  // The bytes of half a header are no call, and would otherwise keep a connection for ever.
+  const idle = setTimeout(() => {
+    if (openStreams === 0) session.close()
+  }, limits.idleTimeoutMs)
+  const endFor = (what: string) => {
+    if (session.destroyed) return
+    logger.info({ remoteAddress: session.socket?.remoteAddress, what }, 'connection ended: too much of what is no call')
+    session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  }
+  const onControl = (what: string) => {
+    if (!mayControl()) endFor(what)
+  }
+  session.setTimeout(limits.idleTimeoutMs, () => session.close())
+  session.on('error', () => {})
+  session.once('remoteSettings', () => clearTimeout(begin))
+  session.on('remoteSettings', () => onControl('SETTINGS'))
+  session.on('ping', () => onControl('PING'))
+  session.once('close', () => {
+    clearTimeout(begin)
+    clearTimeout(idle)
+  })
+  const onClose = (stream: ServerHttp2Stream) => {
+    openStreams -= 1
+    if (openStreams === 0 && !session.destroyed) idle.refresh()
+    if (stream.aborted && !mayReset()) endFor('RST_STREAM')
+  }
+  return {
+    onStream(stream) {
+      openStreams += 1
+      idle.refresh()
+      stream.once('close', () => onClose(stream))
+    },
+  }
+}
+
+/** How many times the limit HTTP/2 lets through. */
+const HTTP2_HEADER_ALLOWANCE = 2
+
+/** What a header counts beside its name and value (RFC 9113, 6.5.2), in bytes. */
+const HTTP2_FIELD_OVERHEAD = 32
+
+/** NGHTTP2_FLAG_END_STREAM */
+const END_STREAM = 0x1
