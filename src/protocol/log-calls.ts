@@ -1,6 +1,6 @@
 import type { Message } from '@bufbuild/protobuf'
 import type { Logger } from '../domain/logger.ts'
-import type { WaybillError } from '../errors.ts'
+import { WaybillError, waybillError } from '../errors.ts'
 import type { Call, Messages } from './call.ts'
 import type { Interceptor } from './call-core.ts'
 import { codeName, wireFormOf } from './error-mapping.ts'
@@ -23,7 +23,7 @@ export function logCalls({
       const end = (error?: WaybillError) => writeLine(logger, { call, method, startMs, error })
       try {
         const answer = await next(call)
-        if (Symbol.asyncIterator in answer) return readToEnd(answer, end, toWaybillError)
+        if (Symbol.asyncIterator in answer) return readToEnd(call, answer, end, toWaybillError)
         end()
         return answer
       } catch (thrown) {
@@ -36,19 +36,27 @@ export function logCalls({
 }
 
 async function* readToEnd(
+  call: Call,
   messages: Messages,
   end: (error?: WaybillError) => void,
   toWaybillError: (thrown: unknown) => WaybillError,
 ): AsyncGenerator<Message> {
+  let isLeft = true
   let failure: WaybillError | undefined
   try {
     yield* messages
+    isLeft = false
   } catch (thrown) {
     failure = toWaybillError(thrown)
     throw failure
   } finally {
-    end(failure)
+    end(failure ?? (isLeft ? whyLeft(call) : undefined))
   }
+}
+
+/** Why a stream was not read to its end: its time was up while its reader had stopped, or nobody is there any more. */
+function whyLeft({ signal }: Call): WaybillError {
+  return signal.reason instanceof WaybillError ? signal.reason : waybillError('CALL_CANCELLED', {})
 }
 
 interface EndedCall {

@@ -17,15 +17,17 @@ export interface EchoRequest extends Message {
   readonly colors: number[]
 }
 
+export const loadEchoService = () => loadTestService('tests.v1.EchoService')
+
 /** Compiles test/protocol-proto against the protos that it imports. */
-export function loadEchoService(): DescService {
+export function loadTestService(typeName: string): DescService {
   const folder = mkdtempSync(join(tmpdir(), 'waybill-protocol-'))
   try {
     for (const part of ['proto', 'proto_vendor', 'test/protocol-proto']) {
       cpSync(join(root, part), folder, { recursive: true })
     }
-    const service = compileProtos(folder).getService('tests.v1.EchoService')
-    if (service === undefined) throw new Error('tests.v1.EchoService is not there')
+    const service = compileProtos(folder).getService(typeName)
+    if (service === undefined) throw new Error(`${typeName} is not there`)
     return service
   } finally {
     rmSync(folder, { recursive: true })

@@ -163,7 +163,7 @@ function grpcClient(url: string): ProtocolClient {
 
 const detailRegistry = createRegistry(ErrorInfoSchema, BadRequestSchema)
 
-function fromServiceError(error: ServiceError): Outcome {
+export function fromServiceError(error: ServiceError): Outcome {
   const [bytes] = error.metadata.get('grpc-status-details-bin')
   const details: readonly Any[] = bytes === undefined ? [] : fromBinary(StatusSchema, bytes as Buffer).details
   const unpacked = details.map((detail) => anyUnpack(detail, detailRegistry))
