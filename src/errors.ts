@@ -308,6 +308,25 @@ export const reasons = {
     message: '{field} differs from what the cursor carries',
     remedy: 'leave {field} out, or begin again without a cursor',
   },
+  // Lines of an import
+  MALFORMED_LINE: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the line cannot be read: {detail}',
+    remedy: 'write one JSON object a line, as an export does',
+  },
+  UNKNOWN_LINE_FIELD: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'unknown field "{field}"',
+    remedy: '{suggestion}',
+  },
+  EVENT_TAKEN: {
+    kind: 'CONFLICT',
+    in: error,
+    message: 'event {eventIndex} of transaction {txHash} on {network} belongs to payment {value}',
+    remedy: 'an event is one payment: keep one of the two, or correct txHash and eventIndex',
+  },
   // Access
   MISSING_API_KEY: {
     kind: 'UNAUTHENTICATED',

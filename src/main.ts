@@ -17,6 +17,10 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 process.exitCode = await runCommandLine(commands, process.argv.slice(2), {
   environment: process.env,
   workingFolder: process.cwd(),
+  // Made when it is asked for: an open standard input would keep the process.
+  get stdin() {
+    return process.stdin
+  },
   stdout: process.stdout,
   stderr: process.stderr,
   actor: currentActor(),

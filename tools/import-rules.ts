@@ -18,7 +18,7 @@ type RoomRule = {
 }
 
 const bottom = ['domain', 'errors'] as const
-const middle = ['auth', 'requests', 'routing', 'search', 'detection'] as const
+const middle = ['auth', 'requests', 'routing', 'search', 'detection', 'imports'] as const
 const atEdge: RoomRule = { may: [...bottom, 'db'] }
 
 const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
@@ -31,6 +31,7 @@ const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
   routing: atEdge,
   search: atEdge,
   detection: atEdge,
+  imports: atEdge,
   db: { may: bottom },
   config: { may: bottom },
   console: { may: bottom },

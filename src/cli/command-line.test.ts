@@ -1,4 +1,4 @@
-import { Writable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { ConfigError } from '../config.ts'
 import type { Command } from './command.ts'
@@ -39,6 +39,7 @@ async function run(...words: string[]) {
   const exitCode = await runCommandLine([greet, list], words, {
     environment: {},
     workingFolder: '/',
+    stdin: Readable.from([]),
     stdout: stdout.stream,
     stderr: stderr.stream,
     actor: 'ann@host',

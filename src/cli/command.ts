@@ -1,4 +1,4 @@
-import type { Writable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { configHelp } from '../config.ts'
 
@@ -6,6 +6,7 @@ import { configHelp } from '../config.ts'
 export interface CommandContext {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly workingFolder: string
+  readonly stdin: Readable
   /** Results alone. */
   readonly stdout: Writable
   /** Prose and progress. */

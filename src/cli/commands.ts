@@ -1,5 +1,7 @@
 import { chainsCheck, chainsRestart } from './chains-command.ts'
 import type { Command } from './command.ts'
+import { exportPaymentsCommand } from './export-command.ts'
+import { importPaymentsCommand, importRequestsCommand } from './import-command.ts'
 import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './keys-command.ts'
 import { migrateCommand } from './migrate-command.ts'
 import { serveCommand } from './serve-command.ts'
@@ -13,6 +15,9 @@ export const commands: readonly Command[] = [
   keysList,
   keysRevoke,
   keysAudit,
+  importRequestsCommand,
+  importPaymentsCommand,
+  exportPaymentsCommand,
   chainsCheck,
   chainsRestart,
 ]

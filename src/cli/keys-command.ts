@@ -3,8 +3,8 @@ import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from
 import { type AuditEntry, listAuditEntries } from '../auth/audit-repository.ts'
 import { DEFAULT_CALLS_PER_MINUTE, type IssuedApiKey, issueApiKey, rotateApiKey } from '../auth/manage-keys.ts'
 import { readStoreConfig } from '../config.ts'
-import { isAccountName } from '../domain/account.ts'
 import { suggestName } from '../domain/nearest.ts'
+import { parseAccountName } from './account-option.ts'
 import { type Command, type CommandContext, UsageError } from './command.ts'
 import { parseDuration, parseExpiry, parseRate } from './parse-key-terms.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
@@ -28,7 +28,7 @@ export const keysCreate: Command = {
   async run({ options }, context) {
     const now = new Date()
     const terms = {
-      account: parseAccount(options.account),
+      account: parseAccountName(options.account),
       scopes: parseScopes(options.scopes),
       callsPerMinute: options.rate === undefined ? DEFAULT_CALLS_PER_MINUTE : parseRate(options.rate),
       expiresAt: options.expires === undefined ? undefined : parseExpiry(options.expires, now),
@@ -78,7 +78,7 @@ export const keysList: Command = {
   options: [{ ...account, help: 'only this account' }],
   environment: STORE_VARIABLES,
   async run({ options }, context) {
-    const name = options.account === undefined ? undefined : parseAccount(options.account)
+    const name = options.account === undefined ? undefined : parseAccountName(options.account)
     const keys = await withRepository(context, (repository) => repository.list(name))
     const now = new Date()
     for (const key of keys) context.stdout.write(`${lineOf(key, now)}\n`)
@@ -108,7 +108,7 @@ export const keysAudit: Command = {
   options: [{ ...account, help: 'only this account' }],
   environment: STORE_VARIABLES,
   async run({ options }, context) {
-    const name = options.account === undefined ? undefined : parseAccount(options.account)
+    const name = options.account === undefined ? undefined : parseAccountName(options.account)
     const config = readStoreConfig(context.environment, context.workingFolder)
     const entries = await withStore(config, context, (knex) => listAuditEntries(knex, name))
     for (const entry of entries) context.stdout.write(`${auditLineOf(entry)}\n`)
@@ -127,13 +127,6 @@ function showOnce({ key, stored }: IssuedApiKey, { stdout, stderr }: CommandCont
   const { id, account, scopes, expiresAt } = stored
   const terms = [scopes.join(', '), rateOf(stored), ...(expiresAt ? [`until ${expiresAt.toISOString()}`] : [])]
   stderr.write(`key ${id} of ${account.name}: ${terms.join('; ')}. Keep it now: it is not shown again.\n`)
-}
-
-function parseAccount(name = ''): string {
-  if (isAccountName(name)) return name
-  throw new UsageError(
-    `"${name}" is not an account: use 1 to 64 of a-z, 0-9, ., _ and -, beginning with a letter or digit`,
-  )
 }
 
 function parseKeyId(id: string): string {

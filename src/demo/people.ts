@@ -11,9 +11,11 @@ import type { Rpc } from './rpc.ts'
 /** Of the demo alone. Its accounts are worth nothing anywhere: never send anything to them on a real chain. */
 export const DEMO_MNEMONIC = 'chronic shove carry usual across service unfair final strike analyst fitness royal'
 
+export const DEPLOYER_PLACE = 0
+
 /** Place of each role among the accounts. Fixed: addresses stand in demo.json and in payments that are on the chain. */
 const PLACES = {
-  deployer: 0,
+  deployer: DEPLOYER_PLACE,
   livePayer: 1,
   pendingPayer: 2,
   spoofer: 3,

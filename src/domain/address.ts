@@ -73,7 +73,7 @@ export function isZeroAddress(address: Address): boolean {
 }
 
 // Checksums cost a keccak each, and the same few addresses go out again and again.
-const MOST_CHECKSUMS = 20_000
+const MOST_CHECKSUMS = 50_000
 const checksummed = new Map<string, string>()
 
 /** How an address goes out: EVM with the EIP-55 checksum, Tron in base58. */

@@ -38,6 +38,15 @@ function chain(name: string, number: number, aliases: readonly string[]): KnownC
   return { name, chainId: `eip155:${number}`, family: 'EVM', aliases }
 }
 
+const tronNames: ReadonlySet<string> = new Set(
+  knownChains.filter(({ family }) => family === 'TRON').map(({ name }) => name),
+)
+
+/** A transaction hash as its chain writes it: Tron leaves out the `0x`. */
+export function formatTxHash(network: string, hash: string): string {
+  return tronNames.has(network) ? hash.replace(/^0x/, '') : hash
+}
+
 const CANONICAL_NAME = /^[A-Z][A-Z0-9_]{0,63}$/
 
 /** The CAIP-2 form of an EIP-155 number. */

@@ -3,14 +3,10 @@ import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { FeeLine_Stage, FeeLine_Type } from '../../gen/payments/v1/fee_line_pb.js'
 import { Payment_Status, Payment_Type, type PaymentSchema } from '../../gen/payments/v1/payment_pb.js'
 import { type Address, formatAddress, parseAddress } from '../domain/address.ts'
-import { knownChains } from '../domain/chain.ts'
+import { formatTxHash } from '../domain/chain.ts'
 import type { ExchangeRate, Payment, PaymentFee, PaymentGas, PaymentRefund } from '../domain/payment.ts'
 
 type PaymentInit = MessageInitShape<typeof PaymentSchema>
-
-const tronNetworks: ReadonlySet<string> = new Set(
-  knownChains.filter((chain) => chain.family === 'TRON').map((chain) => chain.name),
-)
 
 /** A payment as it goes out: addresses in their family's form, unknown fields absent. */
 export function paymentToProto(payment: Payment): PaymentInit {
@@ -30,13 +26,13 @@ export function paymentToProto(payment: Payment): PaymentInit {
     invoiceCurrency: payment.invoiceCurrency,
     network,
     chainId: payment.chainId,
-    txHash: given(txHash, (hash) => hashOn(network, hash)),
+    txHash: given(txHash, (hash) => formatTxHash(network, hash)),
     blockNumber,
     eventIndex: payment.eventIndex,
     sourceNetwork,
     destinationNetwork: network,
-    sourceTxHash: given(sourceTxHash, (hash) => hashOn(sourceNetwork ?? network, hash)),
-    destinationTxHash: given(txHash, (hash) => hashOn(network, hash)),
+    sourceTxHash: given(sourceTxHash, (hash) => formatTxHash(sourceNetwork ?? network, hash)),
+    destinationTxHash: given(txHash, (hash) => formatTxHash(network, hash)),
     payer: given(payment.payer, formatAddress),
     payee: given(payment.payee, formatAddress),
     initiator: given(payment.initiator, formatAddress),
@@ -51,11 +47,6 @@ export function paymentToProto(payment: Payment): PaymentInit {
     refundedAmount: payment.refundedAmount,
     statusHistory: payment.statusHistory.map(({ status, at }) => ({ status: Payment_Status[status], at: timeOf(at) })),
   }
-}
-
-/** Tron writes its hashes without `0x`. */
-function hashOn(network: string, hash: string): string {
-  return tronNetworks.has(network) ? hash.replace(/^0x/, '') : hash
 }
 
 function feeToProto(fee: PaymentFee) {
@@ -85,7 +76,14 @@ function gasToProto({ used, price, amount, currency, amountInUsd }: PaymentGas) 
 }
 
 function refundToProto({ amount, currency, network, txHash, eventIndex, timestamp }: PaymentRefund) {
-  return { amount, currency, network, txHash: hashOn(network, txHash), eventIndex, timestamp: given(timestamp, timeOf) }
+  return {
+    amount,
+    currency,
+    network,
+    txHash: formatTxHash(network, txHash),
+    eventIndex,
+    timestamp: given(timestamp, timeOf),
+  }
 }
 
 function timeOf(iso: string): Timestamp {

@@ -63,6 +63,13 @@ interface TermsRow {
   created_at: Date
 }
 
+/** A row of `requests`, but for what settling writes. */
+export interface RequestRow extends TermsRow {
+  account_id: number
+  topic: Buffer
+  refund_topic: Buffer | null
+}
+
 interface Row extends TermsRow {
   final_sum: string
   pending_sum: string
@@ -119,7 +126,7 @@ export function createRequestRepository(knex: Knex): RequestRepository {
     const row = await trx<TermsRow & { account_id: number }>('requests')
       .where({ account_id: account.id, request_id: hexToBytes(requestId) })
       .first()
-    return row === undefined ? undefined : requestFromRow(row)
+    return row === undefined ? undefined : requestOfRow(row)
   }
 
   return {
@@ -190,12 +197,18 @@ export function createRequestRepository(knex: Knex): RequestRepository {
  * was paid under them earlier is still to be attached, which the same transaction notes.
  */
 async function insertRequests(trx: Knex, account: Account, requests: readonly PaymentRequest[]): Promise<void> {
-  const rows = requests.map((request) => ({ account_id: account.id, ...toRow(request), ...topicsOf(request) }))
-  const stored: Pick<(typeof rows)[number], 'topic' | 'refund_topic'>[] = await trx('requests')
-    .insert(rows)
+  const stored: StoredKeys[] = await trx('requests')
+    .insert(requests.map((request) => rowOfRequest(account, request)))
     .onConflict(['account_id', 'request_id'])
     .ignore()
-    .returning(['topic', 'refund_topic'])
+    .returning(['request_id', 'topic', 'refund_topic'])
+  await noteStored(trx, account, stored)
+}
+
+type StoredKeys = Pick<RequestRow, 'request_id' | 'topic' | 'refund_topic'>
+
+/** Makes the topics of requests known that were stored just now, and gives them the imported payments that name their references. */
+export async function noteStored(trx: Knex, account: Account, stored: readonly StoredKeys[]): Promise<void> {
   const topics = stored.flatMap(({ topic, refund_topic }) => (refund_topic === null ? [topic] : [topic, refund_topic]))
   const distinct = new Map(topics.map((topic) => [topic.toString('hex'), { topic, account_id: account.id }]))
   if (distinct.size === 0) return
@@ -203,7 +216,15 @@ async function insertRequests(trx: Knex, account: Account, requests: readonly Pa
   await trx('reference_topics').insert(known).onConflict(['topic', 'account_id']).ignore()
   const note = trx.raw('excluded.note')
   await trx('pending_replays').insert(known).onConflict(['topic', 'account_id']).merge({ note })
+  await trx.raw(CLAIM_IMPORTED, [account.id, account.id, stored.map(({ request_id }) => request_id)])
 }
+
+/** The rules by which an event counts for a request, as far as an imported payment tells. */
+const CLAIM_IMPORTED = `
+  update payments p set request_id = r.request_id, updated_at = greatest(p.updated_at, r.created_at)
+  from requests r
+  where p.account_id = ? and r.account_id = ? and r.request_id = any(?) and p.payment_reference = r.payment_reference
+    and p.request_id is null and p.network = r.network and (p.payee is null or p.payee = r.payee)`
 
 function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic: Buffer | null } {
   const topic = hexToBytes(topicOfReference(request.paymentReference))
@@ -212,8 +233,11 @@ function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic: Buffe
   return { topic, refund_topic: hexToBytes(topicOfReference(refundReference)) }
 }
 
-function toRow(request: PaymentRequest): TermsRow {
+/** The row of a request. */
+export function rowOfRequest(account: Account, request: PaymentRequest): RequestRow {
   return {
+    account_id: account.id,
+    ...topicsOf(request),
     request_id: hexToBytes(request.requestId),
     salt: hexToBytes(request.salt),
     payment_reference: hexToBytes(request.paymentReference),
@@ -229,7 +253,7 @@ function toRow(request: PaymentRequest): TermsRow {
 }
 
 function fromRow(row: Row): RequestWithBalance {
-  const request = requestFromRow(row)
+  const request = requestOfRow(row)
   const sums = {
     final: canonical(row.final_sum),
     pending: canonical(row.pending_sum),
@@ -239,7 +263,8 @@ function fromRow(row: Row): RequestWithBalance {
   return { request, balance: balanceOf(request.amount, sums) }
 }
 
-function requestFromRow(row: TermsRow): PaymentRequest {
+/** The request of a row. */
+export function requestOfRow(row: TermsRow): PaymentRequest {
   return {
     requestId: row.request_id.toString('hex'),
     salt: row.salt.toString('hex'),

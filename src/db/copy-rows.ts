@@ -1,0 +1,94 @@
+import type { Knex } from 'knex'
+import pg from 'pg'
+
+/** A value of a column as it is given to COPY; JSON columns as objects or lists. */
+export type CopyValue = string | number | bigint | boolean | Date | Buffer | object | null
+
+/** Where rows are copied to. Names come from the program, never from outside. */
+export interface CopyTarget {
+  readonly table: string
+  readonly columns: readonly string[]
+}
+
+/** What this file uses of a connection of pg while COPY reads from it. */
+interface CopyConnection {
+  sendCopyFromChunk(chunk: Buffer): void
+  endCopyFrom(): void
+}
+
+interface TransactionClient {
+  acquireConnection(): Promise<{ query(query: CopyQuery): void }>
+}
+
+/** Bytes in one message of the copy. */
+const CHUNK_BYTES = 256 * 1024
+
+/**
+ * Copies rows into a table through COPY, several times as fast as inserting them.
+ *
+ * @param trx - the transaction in which they become visible
+ */
+export async function copyRows(
+  trx: Knex.Transaction,
+  { table, columns }: CopyTarget,
+  rows: Iterable<readonly CopyValue[]>,
+): Promise<void> {
+  const client = trx.client as TransactionClient
+  // of a transaction this is the one connection that it holds, which is not given back
+  const connection = await client.acquireConnection()
+  const { promise: done, resolve, reject } = Promise.withResolvers<void>()
+  const statement = `copy ${table} (${columns.join(', ')}) from stdin`
+  connection.query(new CopyQuery(statement, rows, (error) => (error ? reject(error) : resolve())))
+  return done
+}
+
+class CopyQuery extends pg.Query {
+  readonly #rows: Iterable<readonly CopyValue[]>
+
+  constructor(statement: string, rows: Iterable<readonly CopyValue[]>, done: (error: Error | null) => void) {
+    super(statement)
+    this.#rows = rows
+    // pg reads it of any query that it is given; its types leave it out
+    Object.assign(this, { callback: done })
+  }
+
+  /** Called by pg when the server is ready for the rows. */
+  handleCopyInResponse(connection: CopyConnection): void {
+    let text = ''
+    for (const row of this.#rows) {
+      text += encodeCopyRow(row)
+      if (text.length < CHUNK_BYTES) continue
+      connection.sendCopyFromChunk(Buffer.from(text))
+      text = ''
+    }
+    if (text !== '') connection.sendCopyFromChunk(Buffer.from(text))
+    connection.endCopyFrom()
+  }
+}
+
+/**
+ * One row in the text format of COPY.
+ *
+ * @see https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-FILE-FORMATS
+ */
+export function encodeCopyRow(row: readonly CopyValue[]): string {
+  let text = ''
+  for (const [at, value] of row.entries()) text += (at === 0 ? '' : '\t') + encodeValue(value)
+  return `${text}\n`
+}
+
+function encodeValue(value: CopyValue): string {
+  if (value === null) return '\\N'
+  if (typeof value === 'string') return escapeText(value)
+  if (typeof value !== 'object') return String(value)
+  if (Buffer.isBuffer(value)) return `\\\\x${value.toString('hex')}`
+  if (value instanceof Date) return value.toISOString()
+  return escapeText(JSON.stringify(value))
+}
+
+const SPECIAL = /[\\\n\r\t]/
+const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+
+function escapeText(text: string): string {
+  return SPECIAL.test(text) ? text.replace(/[\\\n\r\t]/g, (character) => ESCAPES[character] ?? character) : text
+}

@@ -1,0 +1,183 @@
+import { type Address, formatAddress, parseAddress } from './address.ts'
+import { formatTxHash } from './chain.ts'
+import type {
+  ExchangeRate,
+  FeeStage,
+  FeeType,
+  Payment,
+  PaymentFee,
+  PaymentGas,
+  PaymentRefund,
+  PaymentStatus,
+  PaymentType,
+} from './payment.ts'
+
+/**
+ * A payment as one line of a file: the JSON that search returns, without what follows from the rest. Export writes it, import
+ * reads it. Decimals, hashes, addresses and times are strings in the forms of the API; what is unknown is absent.
+ */
+export interface PaymentLine {
+  readonly id: string
+  readonly status: PaymentStatus
+  /** Only of payments that are final: of others it moves with the chain. */
+  readonly confirmations?: number | undefined
+  readonly type?: PaymentType | undefined
+  readonly timestamp: string
+  readonly updatedAt?: string | undefined
+  readonly amount: string
+  readonly currency: string
+  readonly amountInUSD?: string | undefined
+  readonly invoiceAmount?: string | undefined
+  readonly invoiceCurrency?: string | undefined
+  readonly network: string
+  readonly chainId?: string | undefined
+  readonly txHash?: string | undefined
+  readonly blockNumber?: string | undefined
+  readonly eventIndex?: number | undefined
+  readonly sourceNetwork?: string | undefined
+  readonly sourceTxHash?: string | undefined
+  readonly payer?: string | undefined
+  readonly payee?: string | undefined
+  readonly initiator?: string | undefined
+  readonly tokenAddress?: string | undefined
+  readonly requestId?: string | undefined
+  readonly paymentReference?: string | undefined
+  readonly reference?: string | undefined
+  readonly fees?: readonly FeeEntry[] | undefined
+  readonly exchangeRates?: readonly RateEntry[] | undefined
+  readonly gas?: GasEntry | undefined
+  readonly refunds?: readonly RefundEntry[] | undefined
+  readonly refundedAmount?: string | undefined
+  readonly statusHistory?: readonly StatusEntry[] | undefined
+}
+
+export interface FeeEntry {
+  readonly type: FeeType
+  readonly stage: FeeStage
+  readonly provider?: string | undefined
+  readonly amount: string
+  readonly currency: string
+  readonly amountInUSD?: string | undefined
+  readonly receiverAddress?: string | undefined
+  readonly network?: string | undefined
+}
+
+export interface RateEntry {
+  readonly from: string
+  readonly to: string
+  readonly rate: string
+  readonly source: string
+  readonly at?: string | undefined
+}
+
+export interface GasEntry {
+  readonly used?: string | undefined
+  readonly price?: string | undefined
+  readonly amount: string
+  readonly currency: string
+  readonly amountInUSD?: string | undefined
+}
+
+export interface RefundEntry {
+  readonly amount: string
+  readonly currency: string
+  readonly network: string
+  readonly txHash: string
+  readonly eventIndex?: number | undefined
+  readonly timestamp?: string | undefined
+}
+
+export interface StatusEntry {
+  readonly status: PaymentStatus
+  readonly at: string
+}
+
+/** What search returns beyond a line; it follows from the rest, so import leaves it aside. */
+export const derivedPaymentFields: ReadonlySet<string> = new Set([
+  'completed',
+  'destinationNetwork',
+  'destinationTxHash',
+])
+
+/**
+ * Whether a payment of this status is final. A line does not tell it by itself: whatever is not pending is final, as the chain's
+ * own payments are.
+ */
+export function isFinalStatus(status: PaymentStatus): boolean {
+  return status !== 'PENDING'
+}
+
+/** The line of a payment, without the end of line. Equal payments have equal lines, byte for byte. */
+export function formatPaymentLine(payment: Payment): string {
+  return JSON.stringify(toLine(payment))
+}
+
+function toLine(payment: Payment): PaymentLine {
+  const { network, sourceNetwork = network, txHash, sourceTxHash, blockNumber } = payment
+  return {
+    id: payment.id,
+    status: payment.status,
+    confirmations: isFinalStatus(payment.status) ? payment.confirmations : undefined,
+    type: payment.type,
+    timestamp: formatTime(payment.timestamp),
+    updatedAt: formatTime(payment.updatedAt),
+    amount: payment.amount,
+    currency: payment.currency,
+    amountInUSD: payment.amountInUsd,
+    invoiceAmount: payment.invoiceAmount,
+    invoiceCurrency: payment.invoiceCurrency,
+    network,
+    chainId: payment.chainId,
+    txHash: given(txHash, (hash) => formatTxHash(network, hash)),
+    blockNumber: given(blockNumber, String),
+    eventIndex: payment.eventIndex,
+    sourceNetwork: payment.sourceNetwork,
+    sourceTxHash: given(sourceTxHash, (hash) => formatTxHash(sourceNetwork, hash)),
+    payer: given(payment.payer, formatAddress),
+    payee: given(payment.payee, formatAddress),
+    initiator: given(payment.initiator, formatAddress),
+    tokenAddress: given(payment.tokenAddress, formatAddress),
+    requestId: payment.requestId,
+    paymentReference: payment.paymentReference,
+    reference: payment.reference,
+    fees: payment.fees.map(toFee),
+    exchangeRates: payment.exchangeRates.map(toRate),
+    gas: given(payment.gas, toGas),
+    refunds: payment.refunds.map(toRefund),
+    refundedAmount: payment.refundedAmount,
+    statusHistory: payment.statusHistory.map(({ status, at }) => ({ status, at: formatTime(new Date(at)) })),
+  }
+}
+
+function toFee({ type, stage, provider, amount, currency, amountInUsd, ...rest }: PaymentFee): FeeEntry {
+  const receiverAddress = given(rest.receiverAddress, formatStoredAddress)
+  return { type, stage, provider, amount, currency, amountInUSD: amountInUsd, receiverAddress, network: rest.network }
+}
+
+function toRate({ from, to, rate, source, at }: ExchangeRate): RateEntry {
+  return { from, to, rate, source, at: given(at, (time) => formatTime(new Date(time))) }
+}
+
+function toGas({ used, price, amount, currency, amountInUsd }: PaymentGas): GasEntry {
+  return { used, price, amount, currency, amountInUSD: amountInUsd }
+}
+
+function toRefund({ amount, currency, network, txHash, eventIndex, timestamp }: PaymentRefund): RefundEntry {
+  const time = given(timestamp, (text) => formatTime(new Date(text)))
+  return { amount, currency, network, txHash: formatTxHash(network, txHash), eventIndex, timestamp: time }
+}
+
+function formatStoredAddress(text: string): string {
+  const parsed = parseAddress(text)
+  return parsed.ok ? formatAddress(parsed.address satisfies Address) : text
+}
+
+/** In UTC, with milliseconds where there are any. */
+function formatTime(time: Date): string {
+  const text = time.toISOString()
+  return text.endsWith('.000Z') ? `${text.slice(0, -5)}Z` : text
+}
+
+function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
+  return value === undefined ? undefined : map(value)
+}

@@ -1,0 +1,12 @@
+import type { Knex } from 'knex'
+import type { Account } from '../domain/account.ts'
+import type { Payment } from '../domain/payment.ts'
+import type { LineTarget } from './import-lines.ts'
+import { parsePayment } from './parse-payment.ts'
+import { createPaymentImportRepository } from './payment-import-repository.ts'
+
+/** Lines of payments, as search returns them, that go to an account. */
+export function importPayments(knex: Knex, account: Account): LineTarget<Payment> {
+  const repository = createPaymentImportRepository(knex)
+  return { parse: parsePayment, write: (batch) => repository.write(account, batch) }
+}

@@ -1,0 +1,147 @@
+import { addDecimals, formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { feeStages, feeTypes, type Payment, paymentStatuses, paymentTypes } from '../domain/payment.ts'
+import { parsePaymentId } from '../domain/payment-id.ts'
+import {
+  derivedPaymentFields,
+  type FeeEntry,
+  type GasEntry,
+  isFinalStatus,
+  type PaymentLine,
+  type RateEntry,
+  type RefundEntry,
+  type StatusEntry,
+} from '../domain/payment-line.ts'
+import { waybillError } from '../errors.ts'
+import {
+  listOf,
+  objectOf,
+  oneOf,
+  type Reader,
+  readAddress,
+  readAmount,
+  readBigCount,
+  readBlockTime,
+  readChainId,
+  readIndex,
+  readNetwork,
+  readPaymentReference,
+  readReference,
+  readRequestId,
+  readString,
+  readTime,
+  readTimeText,
+  readTxHash,
+  textOf,
+} from './read-fields.ts'
+
+const LONGEST_NAME = 128
+
+type Readers<Line> = { readonly [K in keyof Line]-?: Reader<unknown> }
+
+const name = textOf(LONGEST_NAME)
+
+const fee: Readers<FeeEntry> = {
+  type: oneOf(feeTypes),
+  stage: oneOf(feeStages),
+  provider: name,
+  amount: readAmount,
+  currency: name,
+  amountInUSD: readAmount,
+  receiverAddress: readAddress,
+  network: readNetwork,
+}
+
+const rate: Readers<RateEntry> = { from: name, to: name, rate: readAmount, source: name, at: readTimeText }
+
+const gas: Readers<GasEntry> = {
+  used: (path, value) => String(readBigCount(path, value)),
+  price: readAmount,
+  amount: readAmount,
+  currency: name,
+  amountInUSD: readAmount,
+}
+
+const refund: Readers<RefundEntry> = {
+  amount: readAmount,
+  currency: name,
+  network: readNetwork,
+  txHash: readTxHash,
+  eventIndex: readIndex,
+  timestamp: (path, value) => readBlockTime(path, value).toISOString(),
+}
+
+const statusChange: Readers<StatusEntry> = { status: oneOf(paymentStatuses), at: readTimeText }
+
+const payment: Readers<PaymentLine> = {
+  id: (path, value) => {
+    const id = parsePaymentId(readString(path, value))
+    if (id === undefined) throw waybillError('INVALID_PAYMENT_ID', { field: path, value: String(value) })
+    return id
+  },
+  status: oneOf(paymentStatuses),
+  confirmations: readIndex,
+  type: oneOf(paymentTypes),
+  timestamp: readBlockTime,
+  updatedAt: readTime,
+  amount: readAmount,
+  currency: name,
+  amountInUSD: readAmount,
+  invoiceAmount: readAmount,
+  invoiceCurrency: name,
+  network: readNetwork,
+  chainId: readChainId,
+  txHash: readTxHash,
+  blockNumber: readBigCount,
+  eventIndex: readIndex,
+  sourceNetwork: readNetwork,
+  sourceTxHash: readTxHash,
+  payer: readAddress,
+  payee: readAddress,
+  initiator: readAddress,
+  tokenAddress: readAddress,
+  requestId: readRequestId,
+  paymentReference: readPaymentReference,
+  reference: readReference,
+  fees: listOf(objectOf({ fields: fee, required: ['type', 'stage', 'amount', 'currency'] })),
+  exchangeRates: listOf(objectOf({ fields: rate, required: ['from', 'to', 'rate', 'source'] })),
+  gas: objectOf({ fields: gas, required: ['amount', 'currency'] }),
+  refunds: listOf(objectOf({ fields: refund, required: ['amount', 'currency', 'network', 'txHash'] })),
+  refundedAmount: readAmount,
+  statusHistory: listOf(objectOf({ fields: statusChange, required: ['status', 'at'] })),
+}
+
+const readPayment = objectOf<Read>({
+  fields: payment,
+  required: ['id', 'timestamp', 'amount', 'currency', 'network', 'status'],
+  derived: derivedPaymentFields,
+})
+
+/** A payment that may lack what a line may leave out. It is completed in place: copies of wide objects cost as much as reading them. */
+type Read = { -readonly [K in keyof Payment]?: Payment[K] | undefined } & Pick<Payment, 'timestamp' | 'status'>
+
+/**
+ * Reads a payment in the JSON that search returns.
+ *
+ * Without `updatedAt` it counts as last changed when it was made, so that the same line means the same whenever it is read.
+ * Confirmations of a payment that is not final are left aside, since they go on.
+ *
+ * @param json - a parsed line
+ * @throws WaybillError with the reason of the first field that is wrong
+ */
+export function parsePayment(json: unknown): Payment {
+  const read = readPayment('', json)
+  read.updatedAt ??= read.timestamp
+  read.fees ??= []
+  read.exchangeRates ??= []
+  read.refunds ??= []
+  read.refundedAmount ??= sumOf(read.refunds.map(({ amount }) => amount))
+  read.statusHistory ??= []
+  if (!isFinalStatus(read.status)) delete read.confirmations
+  return read as Payment
+}
+
+const ZERO = { units: 0n, places: 0 }
+
+function sumOf(amounts: readonly string[]): string {
+  return formatDecimal(amounts.reduce((total, amount) => addDecimals(total, parseDecimal(amount) ?? ZERO), ZERO))
+}

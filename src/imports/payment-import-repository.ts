@@ -1,0 +1,213 @@
+import type { Knex } from 'knex'
+import { inTransaction } from '../db/cancellable.ts'
+import { type CopyValue, copyRows } from '../db/copy-rows.ts'
+import { classifyDatabaseError } from '../db/database-error.ts'
+import { paymentColumns, rowOfPayment } from '../db/payment-row.ts'
+import type { Account } from '../domain/account.ts'
+import type { Payment } from '../domain/payment.ts'
+import { isFinalStatus } from '../domain/payment-line.ts'
+import { waybillError } from '../errors.ts'
+import type { Outcome } from './import-lines.ts'
+import { splitRounds } from './import-rounds.ts'
+
+/** What becomes of payments, by their place in the batch. */
+type Outcomes = Map<number, Outcome>
+
+/** Stores payments that come from elsewhere. */
+export interface PaymentImportRepository {
+  /**
+   * Stores a batch in one transaction, as if its payments came one after the other.
+   *
+   * One of a new id is stored. One of a stored id replaces it if it was updated later, unless it was seen on chain: what the chain tells
+   * stands. An event belongs to one payment: another id that claims it is refused. One that names no request, but the reference of a stored
+   * one, is given its id.
+   *
+   * @returns an outcome for each, in their order
+   */
+  write(account: Account, batch: readonly Payment[]): Promise<readonly Outcome[]>
+}
+
+/** Another process may store the same event or id at the same moment. */
+const MOST_ATTEMPTS = 5
+
+const UNCHANGED: Outcome = { kind: 'unchanged' }
+const WRITTEN: Outcome = { kind: 'written' }
+
+/** Makes the repository on a database. */
+export function createPaymentImportRepository(knex: Knex): PaymentImportRepository {
+  const attempt = (account: Account, batch: readonly Payment[]) =>
+    inTransaction(knex, undefined, async (trx) => {
+      const outcomes: Outcomes = new Map()
+      let isFirst = true
+      for (const places of splitRounds(batch)) {
+        const due = await findDue(trx, account, batch, places)
+        if (due.length === 0) continue
+        await stage(trx, account, { batch, due, isFirst })
+        isFirst = false
+        await merge(trx, account, { batch, due, outcomes })
+      }
+      return batch.map((_, place) => outcomes.get(place) ?? UNCHANGED)
+    })
+
+  return {
+    async write(account, batch) {
+      for (let attempts = 1; ; attempts++) {
+        try {
+          return await attempt(account, batch)
+        } catch (error) {
+          const kind = classifyDatabaseError(error)
+          if (attempts >= MOST_ATTEMPTS || (kind !== 'unique' && kind !== 'serialization')) throw error
+        }
+      }
+    },
+  }
+}
+
+/** A payment that may change something. */
+interface Due {
+  readonly place: number
+  /** Whether none of its id is stored. */
+  readonly isNew: boolean
+}
+
+/**
+ * Those that are not stored, were updated later, or are stored with another event. All others change nothing, which is told from
+ * their keys alone.
+ */
+async function findDue(
+  trx: Knex,
+  account: Account,
+  batch: readonly Payment[],
+  places: readonly number[],
+): Promise<Due[]> {
+  const payments = places.map((place) => batch[place] as Payment)
+  const hashes = payments.map(({ txHash, eventIndex }) => (eventIndex === undefined ? undefined : txHash?.slice(2)))
+  const { rows } = await trx.raw<{ rows: { nth: bigint; is_new: boolean }[] }>(FIND_DUE, [
+    arrayText(payments.map(({ id }) => id)),
+    arrayText(payments.map(({ updatedAt }) => updatedAt.toISOString())),
+    arrayText(hashes),
+    arrayText(payments.map(({ eventIndex }) => eventIndex)),
+    arrayText(payments.map(({ network }) => network)),
+    account.id,
+  ])
+  return rows.map(({ nth, is_new: isNew }) => ({ place: places[Number(nth) - 1] as number, isNew }))
+}
+
+/** The offset keeps the planner from reading all payments of the account for a batch: each is looked up by its key. */
+const FIND_DUE = `
+  select k.nth, p.id is null as is_new
+  from unnest(?::uuid[], ?::timestamptz[], ?::text[], ?::int[], ?::text[])
+    with ordinality as k(id, updated_at, tx_hash, event_index, network, nth)
+  left join lateral (select * from payments where account_id = ? and id = k.id offset 0) p on true
+  where p.id is null
+    or (p.updated_at < k.updated_at and not p.detected)
+    or (k.tx_hash is not null and
+      (p.tx_hash, p.event_index, p.network) is distinct from (decode(k.tx_hash, 'hex'), k.event_index, k.network))
+  order by k.nth`
+
+/** Ids, times, hashes, numbers and names of networks have no character that would need quotes. */
+function arrayText(values: readonly (string | number | undefined)[]): string {
+  return `{${values.map((value) => value ?? 'NULL').join(',')}}`
+}
+
+interface Staging {
+  readonly batch: readonly Payment[]
+  readonly due: readonly Due[]
+  readonly isFirst: boolean
+}
+
+/** The table lasts as long as the transaction, since poolers lend a session to others after it. */
+async function stage(trx: Knex.Transaction, account: Account, { batch, due, isFirst }: Staging): Promise<void> {
+  await trx.raw(isFirst ? CREATE_STAGE : EMPTY_STAGE)
+  const origin = { account_id: account.id, imported: true, detected: false }
+  const rowOf = ({ place }: Due): CopyValue[] => {
+    const payment = batch[place] as Payment
+    const row = rowOfPayment(payment, { ...origin, final: isFinalStatus(payment.status) })
+    return [place, ...paymentColumns.map((column) => row[column])]
+  }
+  const target = { table: 'staged_payments', columns: ['place', ...paymentColumns] }
+  await copyRows(trx, target, due.map(rowOf))
+  await trx.raw(NAME_REQUESTS, [account.id])
+}
+
+const CREATE_STAGE = `create temporary table staged_payments (like payments, place int not null) on commit drop`
+const EMPTY_STAGE = `delete from staged_payments`
+
+/** The rules by which an event counts for a request, as far as a payment tells; the oldest request, as one is found by its reference. */
+const NAME_REQUESTS = `
+  update staged_payments s set request_id = (
+    select r.request_id from requests r
+    where r.account_id = ? and r.payment_reference = s.payment_reference and r.network = s.network
+      and (s.payee is null or r.payee = s.payee)
+    order by r.created_at, r.request_id limit 1)
+  where s.request_id is null and s.payment_reference is not null`
+
+interface Merging {
+  readonly batch: readonly Payment[]
+  readonly due: readonly Due[]
+  /** What becomes of them is written here. */
+  readonly outcomes: Outcomes
+}
+
+/** Brings what is staged into the payments, clashes left out. */
+async function merge(trx: Knex, account: Account, { batch, due, outcomes }: Merging): Promise<void> {
+  const placeOf = new Map(due.map(({ place }) => [(batch[place] as Payment).id, place]))
+  const idsOf = (some: readonly Due[]) => arrayText(some.map(({ place }) => (batch[place] as Payment).id))
+  const setWritten = (rows: readonly { id: string }[]) => {
+    for (const { id } of rows) outcomes.set(placeOf.get(id) as number, WRITTEN)
+  }
+  const takeClashes = async () => {
+    const clashes = await run<{ place: number; id: string }>(trx, TAKE_CLASHES, [account.id, account.id])
+    for (const { place, id } of clashes)
+      outcomes.set(place, { kind: 'bad', error: eventTaken(batch[place] as Payment, id) })
+  }
+  const update = async (some: readonly Due[]) => {
+    if (some.length > 0) setWritten(await run(trx, UPDATE_STORED, [account.id, idsOf(some)]))
+  }
+
+  await takeClashes()
+  await update(due.filter(({ isNew }) => !isNew))
+  setWritten(await run(trx, INSERT_NEW, [account.id, idsOf(due.filter(({ isNew }) => isNew))]))
+  const left = due.filter(({ isNew, place }) => isNew && !outcomes.has(place))
+  if (left.length === 0) return
+  // Another process has stored their ids or events in between.
+  await takeClashes()
+  await update(left)
+}
+
+async function run<Row>(trx: Knex, sql: string, bindings: readonly (number | string)[]): Promise<Row[]> {
+  return (await trx.raw<{ rows: Row[] }>(sql, [...bindings])).rows
+}
+
+/** Network stands outside, since on a young table, of which nothing is known yet, the planner takes the index of networks for as good. */
+const TAKE_CLASHES = `
+  with clashes as materialized (
+    select s.place, p.id from staged_payments s
+    cross join lateral (
+      select id, network from payments
+      where account_id = ? and tx_hash = s.tx_hash and event_index = s.event_index offset 0) p
+    where p.network = s.network and p.id <> s.id
+  ), taken as (
+    delete from staged_payments s using clashes where s.account_id = ? and s.place = clashes.place
+  )
+  select place, id from clashes`
+
+const replaced = paymentColumns.filter((column) => column !== 'account_id' && column !== 'id')
+
+const UPDATE_STORED = `
+  update payments p set (${replaced.join(', ')}) = (${replaced.map((column) => `s.${column}`).join(', ')})
+  from staged_payments s
+  where p.account_id = ? and p.id = any(?::uuid[]) and p.id = s.id and p.updated_at < s.updated_at and not p.detected
+  returning p.id`
+
+const INSERT_NEW = `
+  insert into payments (${paymentColumns.join(', ')})
+  select ${paymentColumns.map((column) => `s.${column}`).join(', ')} from staged_payments s
+  where s.account_id = ? and s.id = any(?::uuid[])
+  order by s.place
+  on conflict do nothing
+  returning id`
+
+function eventTaken({ txHash, eventIndex = 0, network }: Payment, id: string) {
+  return waybillError('EVENT_TAKEN', { txHash: txHash ?? '', eventIndex, network, value: id })
+}

@@ -1,0 +1,233 @@
+import { type Address, parseAddress } from '../domain/address.ts'
+import { canonicalChainName, createChainDirectory } from '../domain/chain.ts'
+import { parseDateBound } from '../domain/date-bound.ts'
+import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { type Hex, parseTxHash } from '../domain/hex.ts'
+import { suggestName } from '../domain/nearest.ts'
+import { parsePaymentReference, parseRequestId } from '../domain/payment-reference.ts'
+import { waybillError } from '../errors.ts'
+
+/**
+ * Reads one value of a line. The path is the field by JSON names, `fees[2].amount`.
+ *
+ * @throws WaybillError with the reason of the value
+ */
+export type Reader<T> = (path: string, value: unknown) => T
+
+/** How the fields of an object are read. */
+export interface ObjectForm {
+  readonly fields: Readonly<Record<string, Reader<unknown>>>
+  readonly required: readonly string[]
+  /** Names that may stand there and are left aside. */
+  readonly derived?: ReadonlySet<string>
+}
+
+/** Fields that are called otherwise inside. */
+const innerNames: Readonly<Record<string, string>> = { amountInUSD: 'amountInUsd' }
+
+/** An object of a form: an unknown field is refused, null is absent. What is read is an object of its own, which may be changed. */
+export function objectOf<T>({ fields, required, derived = new Set() }: ObjectForm): Reader<T> {
+  const places = new Map(
+    Object.entries(fields).map(([name, read]) => [name, { read, inner: innerNames[name] ?? name }]),
+  )
+  const unknown = (field: string, name: string) =>
+    waybillError('UNKNOWN_LINE_FIELD', { field, suggestion: suggestName(name, [...places.keys(), ...derived]) })
+  return (path, value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notA(path, value, 'an object')
+    const prefix = path === '' ? '' : `${path}.`
+    const result: Record<string, unknown> = {}
+    for (const name in value) {
+      const place = places.get(name)
+      if (place === undefined) {
+        if (derived.has(name)) continue
+        throw unknown(prefix + name, name)
+      }
+      const given = (value as Record<string, unknown>)[name]
+      if (given !== null) result[place.inner] = place.read(prefix + name, given)
+    }
+    for (const name of required) {
+      if (result[name] === undefined) throw waybillError('MISSING_FIELD', { field: prefix + name })
+    }
+    return result as T
+  }
+}
+
+/** The most entries of a list. */
+const MOST_ENTRIES = 1_000
+
+export function listOf<T>(entry: Reader<T>): Reader<T[]> {
+  return (path, value) => {
+    if (!Array.isArray(value)) throw notA(path, value, 'a list')
+    if (value.length > MOST_ENTRIES) {
+      throw waybillError('TOO_MANY_VALUES', {
+        field: path,
+        detail: `${value.length}, and ${MOST_ENTRIES} are the most`,
+      })
+    }
+    return value.map((inner, at) => entry(`${path}[${at}]`, inner))
+  }
+}
+
+/** One of a closed set of names, exactly. */
+export function oneOf<T extends string>(names: readonly T[]): Reader<T> {
+  const known = new Set<unknown>(names)
+  return (path, value) => {
+    if (known.has(value)) return value as T
+    const suggestion = typeof value === 'string' ? suggestName(value, names) : `use one of: ${names.join(', ')}`
+    throw waybillError('UNKNOWN_ENUM_VALUE', { field: path, value: shown(value), suggestion })
+  }
+}
+
+const CONTROL = /\p{Cc}/u
+
+/** Text without control characters, which no database column takes all of. */
+export function textOf(longest: number): Reader<string> {
+  return (path, value) => {
+    const text = readString(path, value)
+    if (text === '') throw waybillError('INVALID_FIELD', { field: path, detail: 'it is empty; leave it out' })
+    const detail = faultOfText(text, longest)
+    if (detail !== undefined) throw waybillError('INVALID_FIELD', { field: path, detail })
+    return text
+  }
+}
+
+function faultOfText(text: string, longest: number): string | undefined {
+  // Of two halves of a character each counts here, so only a text that seems too long is counted exactly.
+  if (text.length > longest && Array.from(text).length > longest) return `it has more than ${longest} characters`
+  if (CONTROL.test(text)) return 'it has a control character'
+  return text.isWellFormed() ? undefined : 'it is not valid Unicode'
+}
+
+const LONGEST_REFERENCE = 256
+
+/** The merchant's own reference. */
+export const readReference: Reader<string> = (path, value) => {
+  const text = readString(path, value)
+  const detail = text === '' ? 'it is empty' : faultOfText(text, LONGEST_REFERENCE)
+  if (detail !== undefined) throw waybillError('INVALID_REFERENCE', { field: path, detail })
+  return text
+}
+
+/** Most amounts are canonical as they stand. */
+const CANONICAL_AMOUNT = /^(?:0|[1-9]\d{0,77})(?:\.\d{0,17}[1-9])?$/
+
+/** A decimal string that is not negative, in canonical form. */
+export const readAmount: Reader<string> = (path, value) => {
+  if (typeof value === 'string' && CANONICAL_AMOUNT.test(value)) return value
+  const fail = (detail: string) => waybillError('INVALID_AMOUNT', { field: path, value: shown(value), detail })
+  if (typeof value !== 'string') throw fail('it is no string, and numbers of JSON lose digits')
+  const amount = parseDecimal(value)
+  if (amount === undefined) throw fail('it is not a plain decimal number of at most 18 places')
+  if (amount.units < 0n) throw fail('it is negative')
+  return formatDecimal(amount)
+}
+
+/** A UTC time as exports write it, of a day and an hour that every calendar has. */
+const PLAIN_TIME =
+  /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z$/
+
+/** RFC 3339 with an offset, or a day, which is its beginning; in milliseconds, finer digits cut. */
+export const readTime: Reader<Date> = (path, value) => {
+  const text = readString(path, value)
+  if (PLAIN_TIME.test(text)) return new Date(text)
+  const parsed = parseDateBound(text)
+  if (!parsed.ok) throw waybillError('INVALID_DATE', { field: path, value: text, detail: parsed.detail })
+  return new Date(parsed.atMs)
+}
+
+/** As {@link readTime}, in whole seconds, as chains count. */
+export const readBlockTime: Reader<Date> = (path, value) => {
+  const time = readTime(path, value)
+  const ms = time.getTime()
+  return ms % 1_000 === 0 ? time : new Date(Math.floor(ms / 1_000) * 1_000)
+}
+
+/** The text of a time as it is stored in JSON columns: in UTC, with milliseconds. */
+export const readTimeText: Reader<string> = (path, value) => {
+  if (typeof value !== 'string' || !PLAIN_TIME.test(value)) return readTime(path, value).toISOString()
+  return value.length > '2026-03-01T12:00:00Z'.length ? value : `${value.slice(0, -1)}.000Z`
+}
+
+export const readAddress: Reader<Address> = (path, value) => {
+  const text = readString(path, value)
+  const parsed = parseAddress(text)
+  if (!parsed.ok) throw waybillError('INVALID_ADDRESS', { field: path, value: text, detail: parsed.detail })
+  return parsed.address
+}
+
+export const readTxHash: Reader<Hex> = (path, value) =>
+  parseTxHash(readString(path, value)) ?? refuse(waybillError('INVALID_TX_HASH', { field: path, value: shown(value) }))
+
+export const readRequestId: Reader<string> = (path, value) =>
+  parseRequestId(readString(path, value)) ??
+  refuse(waybillError('INVALID_REQUEST_ID', { field: path, value: shown(value) }))
+
+export const readPaymentReference: Reader<Hex> = (path, value) =>
+  parsePaymentReference(readString(path, value)) ??
+  refuse(waybillError('INVALID_PAYMENT_REFERENCE', { field: path, value: shown(value) }))
+
+const builtIn = createChainDirectory([])
+const canonicalNames = new Map<string, string>()
+const MOST_NAMES = 1_000
+
+/** A network by name or alias; one that nobody knows is taken in its canonical form, since chains come and go. */
+export const readNetwork: Reader<string> = (path, value) => {
+  const text = readString(path, value)
+  const known = canonicalNames.get(text)
+  if (known !== undefined) return known
+  const resolved = builtIn.resolve(text)
+  const name = resolved.kind === 'unknown' ? canonicalChainName(text) : resolved.name
+  if (name === undefined) {
+    const suggestion = resolved.kind === 'unknown' ? resolved.suggestion : ''
+    throw waybillError('UNKNOWN_NETWORK', { field: path, value: text, suggestion })
+  }
+  if (canonicalNames.size < MOST_NAMES) canonicalNames.set(text, name)
+  return name
+}
+
+const CAIP2 = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/
+
+/** @see https://chainagnostic.org/CAIPs/caip-2 */
+export const readChainId: Reader<string> = (path, value) => {
+  const text = readString(path, value)
+  if (CAIP2.test(text)) return text
+  throw waybillError('INVALID_FIELD', { field: path, detail: 'it is not CAIP-2, such as eip155:8453' })
+}
+
+const HIGHEST_INT32 = 2 ** 31 - 1
+
+export const readIndex: Reader<number> = (path, value) => {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= HIGHEST_INT32) return value
+  throw notA(path, value, `a whole number from 0 to ${HIGHEST_INT32}`)
+}
+
+const HIGHEST_INT64 = 2n ** 63n - 1n
+
+/** Written as a string of digits, since numbers of JSON end at 2^53; smaller ones may be numbers. */
+export const readBigCount: Reader<bigint> = (path, value) => {
+  const isNumber = typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+  const isDigits = typeof value === 'string' && /^\d{1,19}$/.test(value)
+  const count = isNumber || isDigits ? BigInt(value) : undefined
+  if (count === undefined || count > HIGHEST_INT64) throw notA(path, value, 'digits of a whole number below 2^63')
+  return count
+}
+
+export function readString(path: string, value: unknown): string {
+  if (typeof value === 'string') return value
+  throw notA(path, value, 'a string')
+}
+
+function notA(path: string, value: unknown, expected: string): Error {
+  const where = path === '' ? 'the line' : path
+  return waybillError('INVALID_FIELD', { field: where, detail: `${shown(value)} is not ${expected}` })
+}
+
+/** As messages show it; deep or long values are cut there, and never written out whole here. */
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return 'a list'
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
+}
+
+function refuse(error: Error): never {
+  throw error
+}

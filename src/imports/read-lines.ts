@@ -1,0 +1,72 @@
+import { isUtf8 } from 'node:buffer'
+import { type WaybillError, waybillError } from '../errors.ts'
+
+/** A line of a file, or what is wrong with it before it is looked into. */
+export type Line =
+  | { readonly number: number; readonly bytes: number; readonly text: string; readonly fault?: undefined }
+  | { readonly number: number; readonly bytes: number; readonly fault: WaybillError }
+
+/** The longest line; a payment has about 2 kB. */
+export const LONGEST_LINE_BYTES = 1024 * 1024
+
+const NEWLINE = 0x0a
+const CARRIAGE_RETURN = 0x0d
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
+
+/**
+ * Cuts a stream of bytes into lines, those of a chunk at a time, so that whoever reads them waits once a chunk. Lines end with LF
+ * or CRLF, the last one may end without; blank ones are counted and left out, as is a byte order mark at the beginning. Holds no
+ * more than a chunk and one line.
+ */
+export async function* readLines(
+  source: AsyncIterable<Uint8Array>,
+  longestBytes = LONGEST_LINE_BYTES,
+): AsyncGenerator<Line[]> {
+  let number = 0
+  /** The beginning of a line whose end has not come; once it is too long, only its length is kept. */
+  let held: Buffer[] = []
+  let heldBytes = 0
+
+  const take = (part: Buffer): Line | undefined => {
+    number += 1
+    const bytes = heldBytes + part.length
+    const whole = held.length === 0 ? part : Buffer.concat([...held, part])
+    held = []
+    heldBytes = 0
+    return bytes > longestBytes ? tooLong(number, bytes, longestBytes) : toLine(number, whole)
+  }
+  const hold = (part: Buffer) => {
+    heldBytes += part.length
+    if (heldBytes > longestBytes) held = []
+    else if (part.length > 0) held.push(part)
+  }
+
+  for await (const chunk of source) {
+    const buffer = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    const lines: Line[] = []
+    let start = 0
+    for (let end = buffer.indexOf(NEWLINE); end >= 0; end = buffer.indexOf(NEWLINE, start)) {
+      const line = take(buffer.subarray(start, end))
+      if (line !== undefined) lines.push(line)
+      start = end + 1
+    }
+    hold(buffer.subarray(start))
+    if (lines.length > 0) yield lines
+  }
+  const last = heldBytes === 0 ? undefined : take(Buffer.alloc(0))
+  if (last !== undefined) yield [last]
+}
+
+function toLine(number: number, raw: Buffer): Line | undefined {
+  const end = raw.at(-1) === CARRIAGE_RETURN ? raw.length - 1 : raw.length
+  const hasMark = number === 1 && raw.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)
+  const content = raw.subarray(hasMark ? BYTE_ORDER_MARK.length : 0, end)
+  if (!isUtf8(content)) return { number, bytes: raw.length, fault: waybillError('INVALID_UTF8', { field: 'the line' }) }
+  const text = content.toString('utf8')
+  return text.trim() === '' ? undefined : { number, bytes: raw.length, text }
+}
+
+function tooLong(number: number, bytes: number, longestBytes: number): Line {
+  const detail = `it has ${bytes} bytes, and ${longestBytes} are the most`
+  return { number, bytes: 0, fault: waybillError('VALUE_TOO_LONG', { field: 'the line', detail }) }
+}

@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto'
+import type { Account } from '../domain/account.ts'
+import { parsePaymentReference } from '../domain/payment-reference.ts'
+import type { PaymentRequest } from '../domain/payment-request.ts'
+import { type WaybillError, waybillError } from '../errors.ts'
+import type { RequestImportRepository } from './request-import-repository.ts'
+import {
+  differingTerms,
+  type KnownCurrencies,
+  parseTerms,
+  requestOfTerms,
+  type Terms,
+  type TermsInput,
+} from './request-terms.ts'
+
+/** A request that was made elsewhere. */
+export interface ImportedRequest extends TermsInput {
+  /** What request id, salt and payee must make. */
+  readonly paymentReference?: string | undefined
+  readonly createdAt?: Date | undefined
+}
+
+/** Terms that were checked, and the request that they make. */
+export interface ReadRequest {
+  readonly terms: Terms
+  readonly request: PaymentRequest
+}
+
+/** What became of a request. */
+export type RequestOutcome =
+  | { readonly kind: 'written' }
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'bad'; readonly error: WaybillError }
+
+/** Brings requests into an account. */
+export interface RequestImport {
+  /** @throws WaybillError for terms that are not valid, or a payment reference that is not theirs */
+  read(input: ImportedRequest): ReadRequest
+  /** Stores what is new, in one transaction; the same terms of a stored one change nothing, and others are refused. */
+  write(account: Account, batch: readonly ReadRequest[]): Promise<readonly RequestOutcome[]>
+}
+
+/** Makes the import of requests. */
+export function createRequestImport(options: {
+  readonly repository: RequestImportRepository
+  readonly known: KnownCurrencies
+  readonly now: () => Date
+}): RequestImport {
+  const { repository, known, now } = options
+  return {
+    read(input) {
+      const terms = parseTerms(input, known)
+      const named = { ...terms, requestId: terms.requestId ?? drawRequestId(terms, input.createdAt) }
+      const request = requestOfTerms(named, input.createdAt ?? now())
+      refuseOtherReference(input, terms, request)
+      return { terms: named, request }
+    },
+    async write(account, batch) {
+      const { inserted, stored } = await repository.insertAll(
+        account,
+        batch.map(({ request }) => request),
+      )
+      return batch.map(({ terms, request }) => {
+        // Of several lines with one id the first was stored.
+        if (inserted.delete(request.requestId)) return { kind: 'written' }
+        return outcomeOf(terms, stored.get(request.requestId))
+      })
+    },
+  }
+}
+
+function outcomeOf(terms: Terms, stored: PaymentRequest | undefined): RequestOutcome {
+  if (stored === undefined) throw new Error('a request that is in the way of another is gone')
+  const different = differingTerms(terms, stored)
+  if (different.length === 0) return { kind: 'unchanged' }
+  const detail = `${different.join(', ')} differ`
+  return { kind: 'bad', error: waybillError('REQUEST_TERMS_DIFFER', { value: stored.requestId, detail }) }
+}
+
+/**
+ * The id of a request that comes without one: it follows from its terms, so that the same line is the same request however often it
+ * is read.
+ */
+function drawRequestId(terms: Terms, createdAt: Date | undefined): string {
+  const sorted = Object.entries({ ...terms, createdAt }).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return `01${createHash('sha256').update(JSON.stringify(sorted)).digest('hex')}`
+}
+
+/** Payers pay under the reference that they were told, so one that cannot be kept must not become another in silence. */
+function refuseOtherReference(input: ImportedRequest, terms: Terms, request: PaymentRequest): void {
+  if (input.paymentReference === undefined) return
+  const field = 'paymentReference'
+  const given = parsePaymentReference(input.paymentReference)
+  if (given === undefined) throw waybillError('INVALID_PAYMENT_REFERENCE', { field, value: input.paymentReference })
+  if (terms.requestId === undefined || terms.salt === undefined) {
+    const detail = 'it follows from requestId and salt, of which one is missing; send both, or leave it out'
+    throw waybillError('INVALID_FIELD', { field, detail })
+  }
+  if (given === request.paymentReference) return
+  const detail = `requestId, salt and payee make ${request.paymentReference}`
+  throw waybillError('INVALID_FIELD', { field, detail })
+}
