@@ -67,7 +67,7 @@ async function onChain(hashes: readonly Hex[]) {
 
 it('after a reorg beneath finality the command brings payments back to what is on the chain', async () => {
   const scopes = 'payments:read,requests:read,requests:write'
-  const made = await runWaybill(['keys', 'create', '--account', 'shop', '--scopes', scopes], settings)
+  const made = await runWaybill(['keys', 'create', '--account', 'shop', '--scopes', scopes, '--rate', '0'], settings)
   const headers = { 'x-api-key': made.stdout.trim(), 'content-type': 'application/json' }
   let url = await startService()
   // Two payers, so that what one sends does not wait for what is dropped of the other.
