@@ -89,10 +89,9 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     const name = keyHash.toString('base64')
     const takeBack = known.has(name) ? undefined : spend()
     if (!isApiKey(apiKey)) return undefined
-    const found = await keys.get(name, () => lookUp(name))
+    const found = await keys.get(name, () => lookUpAnew(name))
     if (found !== undefined && timingSafeEqual(found.keyHash, keyHash) && isInForce(found, now())) {
       takeBack?.()
-      known.set(name, true)
       return found
     }
     if (takeBack === undefined) {
@@ -100,6 +99,12 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
       spend()
     }
     return undefined
+  }
+
+  async function lookUpAnew(name: string): Promise<StoredApiKey | undefined> {
+    const found = await lookUp(name)
+    if (found !== undefined && isInForce(found, now())) known.set(name, true)
+    return found
   }
 
   async function chooseAccount(key: StoredApiKey, name: string | null): Promise<Account> {
