@@ -18,7 +18,8 @@ const EVERY_MS = 1_000
  */
 export function reportImport(stderr: Writable, nowMs: () => number): ImportProgress {
   const startedMs = nowMs()
-  let saidMs = startedMs
+  // The first batch is told of at once.
+  let saidMs = Number.NEGATIVE_INFINITY
   let latest: ImportCounts = { lines: 0, written: 0, unchanged: 0, bad: 0 }
   const say = async (text: string) => {
     // Whoever reads slowly slows the import, and fills no memory.

@@ -5,6 +5,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
@@ -25,15 +27,21 @@ export interface WaybillProcess {
   readonly ended: Promise<Ended>
 }
 
-/** @param environment - beside PATH; nothing else is handed down */
+/**
+ * @param environment - beside PATH; nothing else is handed down
+ * @param input - what comes on standard input; nothing unless given
+ */
 export function startWaybill(
   words: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
+  input: Readable = Readable.from([]),
 ): WaybillProcess {
   const child = spawn(`${ROOT}/tools/with-node`, ['node', `${ROOT}/src/main.ts`, ...words], {
     env: { PATH: process.env.PATH ?? '', ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
+  // It may end before it has read everything.
+  pipeline(input, child.stdin).catch(() => {})
   const said = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
