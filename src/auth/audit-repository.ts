@@ -1,8 +1,7 @@
 import type { Knex } from 'knex'
 
 /** What was done to a key. */
-export const auditActions = ['CREATE_KEY', 'ROTATE_KEY', 'REVOKE_KEY'] as const
-export type AuditAction = (typeof auditActions)[number]
+export type AuditAction = 'CREATE_KEY' | 'ROTATE_KEY' | 'REVOKE_KEY'
 
 /** One change of a key. */
 export interface AuditEntry {

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Logger } from '../domain/logger.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from './api-key-repository.ts'
 import { type Authenticate, createAuthenticate, type ProcessKey } from './authenticate.ts'
-import { createLeaseCalls, type LeaseCalls } from './call-windows-repository.ts'
+import { createLeaseCalls } from './call-windows-repository.ts'
 import { createAddressLimit } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
 import type { ReportLimit } from './rate-limit.ts'
@@ -18,8 +18,8 @@ export interface AuthOptions {
   readonly openCallsPerMinute?: number | undefined
   /** In the place of the clocks of the database and of this machine, for tests of limits. */
   readonly limitClock?: LimitClock | undefined
-  /** In the place of the table that processes share, for tests of what happens without it. */
-  readonly lease?: LeaseCalls
+  /** How long a call waits for the count that processes share; 250 ms by default. */
+  readonly leaseTimeoutMs?: number
 }
 
 export interface LimitClock {
@@ -42,17 +42,17 @@ const DEFAULT_OPEN_CALLS_PER_MINUTE = 300
 
 /** Puts the room together, on a migrated database. */
 export function createAuth(options: AuthOptions): Auth {
-  const { knex, logger, now, limitClock, openCallsPerMinute = DEFAULT_OPEN_CALLS_PER_MINUTE } = options
+  const { knex, logger, now, limitClock, leaseTimeoutMs, openCallsPerMinute = DEFAULT_OPEN_CALLS_PER_MINUTE } = options
   const repository: ApiKeyRepository = createApiKeyRepository(knex)
   const monotonicMs = limitClock?.monotonicMs ?? (() => performance.now())
   const addressLimit = createAddressLimit({ callsPerMinute: openCallsPerMinute, monotonicMs })
-  const lease = options.lease ?? createLeaseCalls(knex, { now: limitClock?.now })
+  const lease = createLeaseCalls(knex, { now: limitClock?.now })
   const authenticate = createAuthenticate({
     repository,
     now,
     monotonicMs,
     addressLimit,
-    countCall: createCountCall({ lease, monotonicMs, logger }),
+    countCall: createCountCall({ lease, monotonicMs, logger, leaseTimeoutMs }),
     recordUse: createRecordUse({ write: (ids, at) => repository.recordUse(ids, at), now }),
     processKey: options.processKey,
   })

@@ -16,7 +16,7 @@ export interface CallLimitOptions {
   readonly monotonicMs: () => number
   readonly logger: Logger
   /** How long a call waits for the database before the process counts by itself. */
-  readonly leaseTimeoutMs?: number
+  readonly leaseTimeoutMs?: number | undefined
 }
 
 const LEASE_TIMEOUT_MS = 250
