@@ -1,7 +1,9 @@
 import { connect as connectHttp2, constants } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
 import { create, type Message, toBinary } from '@bufbuild/protobuf'
+import { Code, ConnectError } from '@connectrpc/connect'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { ErrorInfoSchema } from '../gen/google/rpc/error_details_pb.js'
 import { waybillError } from '../src/errors.ts'
 import type { CallContext } from '../src/protocol/call-context.ts'
 import type { Listener } from '../src/protocol/listener.ts'
@@ -68,7 +70,13 @@ function sayHello({ requestHeader, responseHeader, responseTrailer, signal }: Ca
   signal.addEventListener('abort', () => ended.resolve(signal.reason))
 }
 
+/** As a service from elsewhere fails. */
+const foreign = new ConnectError('elsewhere', Code.Aborted, undefined, [
+  { desc: ErrorInfoSchema, value: { reason: 'ELSEWHERE', domain: 'tests', metadata: { a: 'b' } } },
+])
+
 async function finish(text: string, { signal }: CallContext): Promise<void> {
+  if (text === 'foreign') throw foreign
   if (text === 'fail') throw waybillError('RATE_LIMITED', { limit: 5, retryAfterSeconds: 3 })
   if (text === 'stay')
     await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('late'))))
@@ -79,7 +87,11 @@ async function start(limits: Partial<ApiLimits>): Promise<void> {
   lines = recording.lines
   ended = Promise.withResolvers()
   yielded = 0
-  const echo = async ({ text }: StreamRequest) => ({ text })
+  const echo = async ({ text }: StreamRequest, context: CallContext) => {
+    sayHello(context)
+    await finish(text, context)
+    return { text }
+  }
   listener = await serveApi({
     host: '127.0.0.1',
     port: 0,
@@ -146,6 +158,12 @@ describe.each(streamProtocols)('over %s', (protocol) => {
     expect(lines.map(({ fields }) => fields.reason)).toEqual(['RATE_LIMITED'])
   })
 
+  it.each(['count', 'sum', 'chat'] as const)('%s may fail as a service from elsewhere does', async (name) => {
+    const { error } = await client.call(protocol, methods[name], [{ text: 'foreign' }], { headers })
+    expect(error).toMatchObject({ code: 'aborted', message: 'elsewhere', reason: 'ELSEWHERE', metadata: { a: 'b' } })
+    expect(lines.map(({ fields }) => fields.code)).toEqual(['aborted'])
+  })
+
   it.each(['sum', 'chat'] as const)('%s judges every message', async (name) => {
     const requests = [{ text: 'good' }, { text: 'longer than sixteen' }]
     const { error } = await client.call(protocol, methods[name], requests, { headers })
@@ -203,6 +221,41 @@ describe.each(streamProtocols)('over %s', (protocol) => {
   )
 })
 
+describe('a unary method', () => {
+  const call = (contentType: string, body: Uint8Array<ArrayBuffer> | string) =>
+    fetch(`${listener.url}/tests.v1.StreamService/Echo`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': contentType },
+      body,
+    })
+
+  it.each([
+    ['a', 200, { text: 'a', number: 0, eventId: '' }],
+    [
+      'foreign',
+      409,
+      {
+        code: 'aborted',
+        message: 'elsewhere',
+        details: [expect.objectContaining({ value: expect.any(String) as string })],
+      },
+    ],
+  ])('answers %s over Connect with header and trailer', async (text, status, body) => {
+    const response = await call('application/json', JSON.stringify({ text }))
+    expect([response.status, await response.json()]).toEqual([status, body])
+    expect(Object.fromEntries(response.headers)).toMatchObject({ 'x-heard': 'hello', 'trailer-x-goodbye': 'well' })
+  })
+
+  it.each([
+    ['a', '0'],
+    ['foreign', '10'],
+  ])('answers %s over gRPC-Web with header and trailer', async (text, status) => {
+    const response = await call('application/grpc-web+proto', envelope(text, 0))
+    expect(response.headers.get('x-heard')).toBe('hello')
+    expect(await response.text()).toMatch(new RegExp(`x-goodbye: well\r\ngrpc-status: ${status}\r\n`))
+  })
+})
+
 /** How much a reader may leave in the buffers of the kernel and of this process: nobody reads, so all of it is memory. */
 const MOST_BUFFERED_BYTES = 16 * 1024 * 1024
 
@@ -258,7 +311,7 @@ describe('a reader that stops', () => {
   })
 })
 
-function envelope(text: string, number: number): Buffer {
+function envelope(text: string, number: number): Buffer<ArrayBuffer> {
   const message = toBinary(methods.count.input, create(methods.count.input, { text, number }))
   const prefix = Buffer.alloc(5)
   prefix.writeUInt32BE(message.length, 1)

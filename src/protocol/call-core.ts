@@ -9,11 +9,11 @@ import {
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import type { Scope } from '../auth/api-key.ts'
 import type { Logger } from '../domain/logger.ts'
-import { type Call, createCall, type IncomingCall, type Messages } from './call.ts'
+import { type Call, createCall, type Given, type IncomingCall, type Messages } from './call.ts'
 import type { CallContext, ServiceHandlers } from './call-context.ts'
 import { type CallCaps, capCalls } from './cap-calls.ts'
 import { checkRequests } from './check-requests.ts'
-import { type ClassifyFailure, toWaybillError } from './error-mapping.ts'
+import { type ClassifyFailure, fromHandler } from './error-mapping.ts'
 import { keepDeadline } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
 import { type Authenticate, type CountOpen, requireCaller } from './require-caller.ts'
@@ -101,13 +101,11 @@ export interface CallableMethod {
 }
 
 /** An answer and what is to stand in the header beside it. */
-export interface Answered {
+export interface Answered extends Given {
   /** As the handler gave it. */
   readonly plain: object
   /** Makes the message of it: half of what it costs to write it in binary, which does without. */
   readonly toMessage: () => Message
-  readonly header: Headers | undefined
-  readonly trailer: Headers | undefined
 }
 
 export interface AnsweredStream {
@@ -129,7 +127,7 @@ export interface AnsweredStream {
 export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, CallableMethod> {
   const { logger, classify, authenticate, countOpen, validate } = options
   const interceptors: readonly Interceptor[] = [
-    logCalls({ logger, toWaybillError: (thrown) => toWaybillError(thrown, classify) }),
+    logCalls({ logger, toWaybillError: (thrown) => fromHandler(thrown, classify) }),
     capCalls(options),
     keepDeadline(options),
     requireCaller(authenticate, countOpen),
@@ -148,12 +146,12 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[], log
     readsOnly: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
     async callUnary(incoming) {
       const call = createCall(desc, incoming, logger)
-      const plain = await run(call)
-      return {
-        plain,
-        toMessage: () => toMessage(desc, plain),
-        header: call.givenResponseHeader(),
-        trailer: call.givenResponseTrailer(),
+      try {
+        const plain = await run(call)
+        return { plain, toMessage: () => toMessage(desc, plain), ...givenOf(call) }
+      } catch (error) {
+        incoming.onFailure?.(givenOf(call))
+        throw error
       }
     },
     async callStream(incoming) {
@@ -163,6 +161,10 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[], log
       return { messages, signal, header, trailer }
     },
   }
+}
+
+function givenOf({ givenResponseHeader, givenResponseTrailer }: Call): Given {
+  return { header: givenResponseHeader(), trailer: givenResponseTrailer() }
 }
 
 function toMessage({ output }: DescMethod, answer: object): Message {

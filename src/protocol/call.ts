@@ -30,6 +30,8 @@ export interface IncomingCall {
   readonly requests?: Messages
   /** Tells once when the caller hangs up before the answer is out. */
   readonly onHangUp: (listener: () => void) => void
+  /** Hears, when a call of a unary method fails, what the handler had given to go out beside its answer. */
+  readonly onFailure?: (given: Given) => void
   /** Hears that the handler wants the header of its stream sent. */
   readonly onOpen?: () => void
   /** Fires when the call is to end because the process does. Only for streams: other calls are let finish. */
@@ -53,6 +55,12 @@ export interface Call extends CallContext {
   readonly givenResponseTrailer: () => Headers | undefined
   /** Fires the signal. */
   readonly abort: (error: WaybillError) => void
+}
+
+/** What a handler gave to go out beside its answer; undefined for nothing. */
+export interface Given {
+  readonly header: Headers | undefined
+  readonly trailer: Headers | undefined
 }
 
 /** What a stream carries. */

@@ -1,5 +1,5 @@
 import { create, type DescMessage, type JsonObject, type Message, toBinary, toJson } from '@bufbuild/protobuf'
-import { anyPack } from '@bufbuild/protobuf/wkt'
+import { AnySchema } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { codeToString } from '@connectrpc/connect/protocol-connect'
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js'
@@ -61,6 +61,26 @@ export function codeName(code: Code | undefined): string {
   return code === undefined ? 'ok' : codeToString(code)
 }
 
+/**
+ * An error that a handler threw as connect's own, with a code and details of its choice. Handlers of this project have
+ * reasons; this is for services from elsewhere.
+ */
+export class ForeignError extends WaybillError {
+  override readonly cause: ConnectError
+
+  constructor(cause: ConnectError) {
+    super('INTERNAL', cause.rawMessage, {}, { cause })
+    this.cause = cause
+  }
+}
+
+/** As {@link wireFormOf}, of an error that may have come with a code. */
+export function wireFormOfError(error: WaybillError): WireForm {
+  if (!(error instanceof ForeignError)) return wireFormOf(error.reason)
+  const { code } = error.cause
+  return { code, httpStatus: httpStatusOf(code) }
+}
+
 /** Recognises failures of what lies beneath, the database above all; undefined for what it does not know. */
 export type ClassifyFailure = (error: unknown) => 'DATABASE_TIMEOUT' | 'DATABASE_UNAVAILABLE' | undefined
 
@@ -74,8 +94,13 @@ export function toWaybillError(thrown: unknown, classify: ClassifyFailure): Wayb
   return waybillError(classify(thrown) ?? 'INTERNAL', {}, { cause: thrown })
 }
 
+/** As {@link toWaybillError}, of what came out of a handler, which may throw errors of connect itself. */
+export function fromHandler(thrown: unknown, classify: ClassifyFailure): WaybillError {
+  return thrown instanceof ConnectError ? new ForeignError(thrown) : toWaybillError(thrown, classify)
+}
+
 /** What connect raises by itself, while it reads a stream. */
-function fromConnectError(error: ConnectError): WaybillError {
+export function fromConnectError(error: ConnectError): WaybillError {
   const options = { cause: error }
   if (error.code === Code.Canceled) return waybillError('CALL_CANCELLED', {}, options)
   if (codesOfBadInput.has(error.code)) return waybillError('MALFORMED_BODY', { detail: error.rawMessage }, options)
@@ -87,6 +112,28 @@ const codesOfBadInput = new Set([Code.InvalidArgument, Code.ResourceExhausted, C
 interface Detail {
   readonly desc: DescMessage
   readonly message: Message
+}
+
+/** The details of an error as they are written: the name of their type, their bytes and, where the type is known, JSON. */
+interface WrittenDetail {
+  readonly type: string
+  readonly value: Uint8Array
+  readonly json: JsonObject | undefined
+}
+
+function writeDetails(error: WaybillError): readonly WrittenDetail[] {
+  if (error instanceof ForeignError) return error.cause.details.map(writeForeign)
+  return detailsOf(error).map(({ desc, message }) => writeDetail(desc, message))
+}
+
+function writeDetail(desc: DescMessage, message: Message): WrittenDetail {
+  const json = toJson(desc, message, { alwaysEmitImplicit: true }) as JsonObject
+  return { type: desc.typeName, value: toBinary(desc, message), json }
+}
+
+function writeForeign(detail: ConnectError['details'][number]): WrittenDetail {
+  if ('desc' in detail) return writeDetail(detail.desc, create(detail.desc, detail.value))
+  return { type: detail.type, value: detail.value, json: undefined }
 }
 
 /** The typed details of an error, the same on every protocol: the reason, the fields that were wrong, when to come back. */
@@ -117,21 +164,21 @@ export function retryAfterSeconds({ reason, metadata }: WaybillError): number | 
 
 /** The body of an error over plain HTTP: google.rpc.Status in JSON, with the code by name. */
 export function httpErrorBody(error: WaybillError): string {
-  const details = detailsOf(error).map(({ desc, message }) => ({
-    '@type': TYPE_URL + desc.typeName,
-    ...(toJson(desc, message, { alwaysEmitImplicit: true }) as JsonObject),
+  const details = writeDetails(error).map(({ type, value, json }) => ({
+    '@type': TYPE_URL + type,
+    ...(json ?? { value: Buffer.from(value).toString('base64') }),
   }))
-  return JSON.stringify({ code: codeName(wireFormOf(error.reason).code), message: error.message, details })
+  return JSON.stringify({ code: codeName(wireFormOfError(error).code), message: error.message, details })
 }
 
 /** The body of an error in the Connect protocol. */
 export function connectErrorBody(error: WaybillError): string {
-  const details = detailsOf(error).map(({ desc, message }) => ({
-    type: desc.typeName,
-    value: Buffer.from(toBinary(desc, message)).toString('base64').replace(/=+$/, ''),
-    debug: toJson(desc, message, { alwaysEmitImplicit: true }),
+  const details = writeDetails(error).map(({ type, value, json }) => ({
+    type,
+    value: Buffer.from(value).toString('base64').replace(/=+$/, ''),
+    debug: json,
   }))
-  return JSON.stringify({ code: codeName(wireFormOf(error.reason).code), message: error.message, details })
+  return JSON.stringify({ code: codeName(wireFormOfError(error).code), message: error.message, details })
 }
 
 /**
@@ -142,8 +189,8 @@ const grpcCodes: Partial<Record<Reason, Code>> = { UNSUPPORTED_CONTENT_ENCODING:
 
 /** The trailers of an error in gRPC and gRPC-Web. */
 export function grpcErrorTrailers(error: WaybillError): Record<string, string> {
-  const code = grpcCodes[error.reason] ?? wireFormOf(error.reason).code
-  const details = detailsOf(error).map(({ desc, message }) => anyPack(desc, message))
+  const code = grpcCodes[error.reason] ?? wireFormOfError(error).code
+  const details = writeDetails(error).map(({ type, value }) => create(AnySchema, { typeUrl: TYPE_URL + type, value }))
   const status = toBinary(StatusSchema, create(StatusSchema, { code, message: error.message, details }))
   return {
     'grpc-status': String(code),
@@ -162,6 +209,7 @@ export function encodeGrpcMessage(message: string): string {
 
 /** The error for connect's own handlers, which serve the streams. */
 export function toConnectError(error: WaybillError): ConnectError {
+  if (error instanceof ForeignError) return error.cause
   const details = detailsOf(error).map(({ desc, message }) => ({ desc, value: message }))
   return new ConnectError(error.message, wireFormOf(error.reason).code, undefined, details, error)
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { WaybillError } from '../errors.ts'
-import { httpErrorBody, retryAfterSeconds, wireFormOf } from './error-mapping.ts'
+import { httpErrorBody, retryAfterSeconds, wireFormOfError } from './error-mapping.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
 import type { ReportLimit } from './rate-limit-headers.ts'
 
@@ -84,7 +84,7 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
 /** Answers with an error in plain JSON. */
 export function sendHttpError({ exchange, commonHeaders }: Inbound, error: WaybillError): void {
   exchange.send({
-    status: wireFormOf(error.reason).httpStatus,
+    status: wireFormOfError(error).httpStatus,
     headers: { ...commonHeaders, ...errorHeaders(error), 'content-type': 'application/json' },
     body: httpErrorBody(error),
   })

@@ -5,7 +5,7 @@ import { headerOf } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
 import type { ReadClientAddress } from './client-address.ts'
 import { type CorsPolicy, preflightHeaders, privateHeaders } from './cors.ts'
-import { codeName, toWaybillError, wireFormOf } from './error-mapping.ts'
+import { codeName, toWaybillError, wireFormOfError } from './error-mapping.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
 import { type Inbound, sendHttpError } from './http-answer.ts'
 import { logOutcome } from './log-calls.ts'
@@ -110,7 +110,7 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
 
   /** What was no call counts against its address, and is refused like one. */
   function countRefused(inbound: Inbound, error: WaybillError): WaybillError {
-    if (error.reason === 'RATE_LIMITED' || wireFormOf(error.reason).httpStatus === 500) return error
+    if (error.reason === 'RATE_LIMITED' || wireFormOfError(error).httpStatus === 500) return error
     try {
       options.countOpen(inbound.clientAddress(), inbound.reportLimit)
       return error
@@ -158,7 +158,7 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
         requestId,
         httpMethod: exchange.method,
         path: exchange.rawPath.slice(0, 200),
-        code: codeName(wireFormOf(error.reason).code),
+        code: codeName(wireFormOfError(error).code),
         reason: error.reason,
         durationMs: Math.round((performance.now() - startMs) * 100) / 100,
       }

@@ -3,7 +3,7 @@ import type { Logger } from '../domain/logger.ts'
 import { WaybillError, waybillError } from '../errors.ts'
 import type { Call, Messages } from './call.ts'
 import type { Interceptor } from './call-core.ts'
-import { codeName, wireFormOf } from './error-mapping.ts'
+import { codeName, wireFormOfError } from './error-mapping.ts'
 
 /**
  * Writes one line a call: method, protocol, code, reason, duration and account. It stands outermost, so it also turns whatever
@@ -72,7 +72,7 @@ function writeLine(logger: Logger, { call, method, startMs, error }: EndedCall):
     requestId,
     method,
     protocol: incoming.protocol,
-    code: codeName(error && wireFormOf(error.reason).code),
+    code: codeName(error && wireFormOfError(error).code),
     ...(error && { reason: error.reason }),
     durationMs: Math.round((performance.now() - startMs) * 100) / 100,
     ...(account && { account: account.name }),
@@ -83,7 +83,7 @@ function writeLine(logger: Logger, { call, method, startMs, error }: EndedCall):
 /** Loud where this side is to blame; what the caller did wrong is no more than information. */
 export function logOutcome(logger: Logger, fields: object, error: WaybillError | undefined, message: string): void {
   if (error === undefined) return logger.info(fields, message)
-  const { httpStatus } = wireFormOf(error.reason)
+  const { httpStatus } = wireFormOfError(error)
   const withCause = error.cause === undefined ? fields : { ...fields, err: error.cause }
   if (httpStatus === 500) return logger.error(withCause, message)
   if (httpStatus > 500 && httpStatus !== 501) return logger.warn(withCause, message)

@@ -2,8 +2,9 @@ import { WaybillError, waybillError } from '../errors.ts'
 import { compileBinarySerializer } from '../transcoding/binary-serializer.ts'
 import { createJsonSerializers } from '../transcoding/json-serializer.ts'
 import { decodeQueryComponent } from '../transcoding/percent-decoding.ts'
+import type { Given } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
-import { connectErrorBody, wireFormOf } from './error-mapping.ts'
+import { connectErrorBody, wireFormOfError } from './error-mapping.ts'
 import { type Exchange, type HeaderFields, readBody } from './exchange.ts'
 import { encodeBody, errorHeaders, type Inbound } from './http-answer.ts'
 import { readConnectTimeout } from './read-timeout.ts'
@@ -38,8 +39,9 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
 
   return async (inbound, { format, readBytes }) => {
     const { exchange, requestId, commonHeaders } = inbound
+    let failed: Given | undefined
     try {
-      const { plain, toMessage, header, trailer } = await method.callUnary({
+      const { plain, toMessage, ...given } = await method.callUnary({
         protocol: 'connect',
         requestId,
         headers: exchange.headers,
@@ -48,6 +50,9 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
         readTimeoutMs: () => readConnectTimeout(exchange.headers),
         readRequest: async () => decode(await readBytes(maxBodyBytes), format),
         onHangUp: exchange.onHangUp,
+        onFailure: (given) => {
+          failed = given
+        },
       })
       const whole = format === 'json' ? toJson(toMessage()) : toBinary(plain)
       const { body, headers } = await encodeBody(
@@ -56,14 +61,19 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
         compressMinBytes,
       )
       const contentType = format === 'json' ? 'application/json' : 'application/proto'
-      const fields: HeaderFields = { ...commonHeaders, ...(header && Object.fromEntries(header)), ...headers }
-      for (const [name, value] of trailer ?? []) fields[`trailer-${name}`] = value
+      const fields: HeaderFields = { ...commonHeaders, ...fieldsOf(given), ...headers }
       exchange.send({ status: 200, headers: { ...fields, 'content-type': contentType }, body })
     } catch (error) {
       if (!(error instanceof WaybillError)) throw error
-      sendConnectError(inbound, error)
+      sendConnectError(inbound, error, failed)
     }
   }
+}
+
+/** The header and, with the prefix that Connect has for it, the trailer. */
+function fieldsOf(given: Given | undefined): HeaderFields {
+  const trailer = [...(given?.trailer ?? [])].map(([name, value]) => [`trailer-${name}`, value] as const)
+  return Object.fromEntries([...(given?.header ?? []), ...trailer])
 }
 
 /** A call by POST: the message is the body. */
@@ -142,10 +152,10 @@ function unknownVersion(field: string, version: string): WaybillError {
 }
 
 /** Answers with an error as Connect writes it. */
-export function sendConnectError({ exchange, commonHeaders }: Inbound, error: WaybillError): void {
+export function sendConnectError({ exchange, commonHeaders }: Inbound, error: WaybillError, given?: Given): void {
   exchange.send({
-    status: wireFormOf(error.reason).httpStatus,
-    headers: { ...commonHeaders, ...errorHeaders(error), 'content-type': 'application/json' },
+    status: wireFormOfError(error).httpStatus,
+    headers: { ...commonHeaders, ...fieldsOf(given), ...errorHeaders(error), 'content-type': 'application/json' },
     body: connectErrorBody(error),
   })
 }

@@ -1,7 +1,7 @@
 import { WaybillError, waybillError } from '../errors.ts'
 import { compileBinarySerializer } from '../transcoding/binary-serializer.ts'
 import { createJsonSerializers } from '../transcoding/json-serializer.ts'
-import { headerOf } from './call.ts'
+import { type Given, headerOf } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
 import { ENVELOPE_OVERHEAD, openEnvelope, sealEnvelope, sealTrailers } from './envelope.ts'
 import { grpcErrorTrailers } from './error-mapping.ts'
@@ -58,6 +58,7 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
 
   return async (inbound, form) => {
     const { exchange, requestId } = inbound
+    let failed: Given | undefined
     try {
       const { plain, toMessage, header, trailer } = await method.callUnary({
         protocol: form.protocol,
@@ -68,6 +69,9 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
         readTimeoutMs: () => readGrpcTimeout(exchange.headers),
         readRequest: () => readRequest(inbound, form),
         onHangUp: exchange.onHangUp,
+        onFailure: (given) => {
+          failed = given
+        },
       })
       const bytes = form.format === 'json' ? Buffer.from(toJson(toMessage())) : toBinary(plain)
       // Every client of grpc-js says that it takes gzip; those that mean it compress as well.
@@ -84,7 +88,7 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
       sendGrpc(inbound, form, { headers, envelope, trailers })
     } catch (error) {
       if (!(error instanceof WaybillError)) throw error
-      sendGrpcError(inbound, form, error)
+      sendGrpcError(inbound, form, error, failed)
     }
   }
 }
@@ -104,10 +108,14 @@ function decodeBase64(sent: Uint8Array): Uint8Array {
 }
 
 /** Answers with an error and no message. */
-export function sendGrpcError(inbound: Inbound, form: GrpcForm, error: WaybillError): void {
+export function sendGrpcError(inbound: Inbound, form: GrpcForm, error: WaybillError, given?: Given): void {
   const isEncoding = error.reason === 'UNSUPPORTED_CONTENT_ENCODING'
-  const headers: HeaderFields = isEncoding ? { 'grpc-accept-encoding': 'identity,gzip' } : {}
-  sendGrpc(inbound, form, { headers, envelope: undefined, trailers: grpcErrorTrailers(error) })
+  const headers: HeaderFields = {
+    ...Object.fromEntries(given?.header ?? []),
+    ...(isEncoding && { 'grpc-accept-encoding': 'identity,gzip' }),
+  }
+  const trailers = { ...Object.fromEntries(given?.trailer ?? []), ...grpcErrorTrailers(error) }
+  sendGrpc(inbound, form, { headers, envelope: undefined, trailers })
 }
 
 interface GrpcAnswer {

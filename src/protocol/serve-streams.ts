@@ -1,12 +1,18 @@
 import { create, type DescMethodStreaming, type Message } from '@bufbuild/protobuf'
-import { createConnectRouter, createContextKey, createContextValues, type Interceptor } from '@connectrpc/connect'
+import {
+  ConnectError,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type Interceptor,
+} from '@connectrpc/connect'
 import type { UniversalServerRequest } from '@connectrpc/connect/protocol'
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node'
 import { WaybillError, waybillError } from '../errors.ts'
 import { breakOffStuck } from './break-off-stuck.ts'
 import { headerOf, type IncomingCall, type Messages, type Protocol, toHeaders } from './call.ts'
 import type { AnsweredStream, CallableMethod } from './call-core.ts'
-import { encodeGrpcMessage, toConnectError } from './error-mapping.ts'
+import { encodeGrpcMessage, fromConnectError, toConnectError } from './error-mapping.ts'
 import type { HeaderFields } from './exchange.ts'
 import type { Inbound } from './http-answer.ts'
 import { readConnectTimeout, readGrpcTimeout } from './read-timeout.ts'
@@ -110,6 +116,7 @@ function createHandler(method: CallableMethod, { maxBodyBytes, compressMinBytes,
 function incomingCall(inbound: Inbound, requests: Messages, stopping: AbortSignal): IncomingCall {
   const { exchange, requestId, clientAddress, reportLimit } = inbound
   const { headers } = exchange
+  const judged = withReasons(requests)
   const protocol = protocolOf(headerOf(headers, 'content-type') ?? '')
   return {
     protocol,
@@ -118,8 +125,8 @@ function incomingCall(inbound: Inbound, requests: Messages, stopping: AbortSigna
     clientAddress,
     reportLimit,
     readTimeoutMs: () => (protocol === 'connect' ? readConnectTimeout(headers) : readGrpcTimeout(headers)),
-    readRequest: () => readOnly(requests),
-    requests,
+    readRequest: () => readOnly(judged),
+    requests: judged,
     onHangUp: exchange.onHangUp,
     stopping,
   }
@@ -127,6 +134,15 @@ function incomingCall(inbound: Inbound, requests: Messages, stopping: AbortSigna
 
 function protocolOf(contentType: string): Protocol {
   return readGrpcForm(contentType)?.protocol ?? 'connect'
+}
+
+/** What connect finds wrong with the requests has reasons before a handler sees it, which may throw errors of connect itself. */
+async function* withReasons(requests: Messages): Messages {
+  try {
+    yield* requests
+  } catch (error) {
+    throw error instanceof ConnectError ? fromConnectError(error) : error
+  }
 }
 
 /** The one message of a call that takes no stream. */
