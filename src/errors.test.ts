@@ -36,6 +36,12 @@ describe('waybillError', () => {
     expect(error.message.length).toBeLessThan(300)
   })
 
+  it('shows no API key that a caller sent as something else', () => {
+    const error = waybillError('INVALID_TX_HASH', { field: 'txHash', value: `a wb_${'k3Y'.repeat(13)}9 b` })
+    expect([error.metadata['value'], error.message]).toEqual(['a wb_k3Yk… b', expect.not.stringContaining('k3Yk3')])
+    expect(printable('wb_short')).toBe('wb_short')
+  })
+
   it('does not fill in what a value says', () => {
     expect(explain('UNKNOWN_ACCOUNT', { value: '{field} $& $1' }).message).toBe('there is no account "{field} $& $1"')
   })

@@ -607,9 +607,17 @@ export interface Explanation {
 
 const LONGEST_VALUE = 120
 
-/** Cuts a value that came from outside to what a message can show: no control characters, and not long. */
+/** What begins as API keys do, and as much of it as tells keys apart in a list. */
+const API_KEYS = /(wb_[0-9A-Za-z]{4})[0-9A-Za-z]{16,}/g
+
+/** Callers send keys in other places than the header, and messages are logged where they and their proxies live. */
+function withoutKeys(text: string): string {
+  return text.replace(API_KEYS, '$1…')
+}
+
+/** Cuts a value that came from outside to what a message can show: no control characters, no API key, and not long. */
 export function printable(value: string | number, longest = LONGEST_VALUE): string {
-  const text = String(value).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}]/gu, '\uFFFD')
+  const text = withoutKeys(String(value).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}]/gu, '\uFFFD'))
   return text.length > longest ? `${text.slice(0, longest)}…` : text
 }
 
@@ -667,11 +675,16 @@ export class WaybillError extends Error {
     metadata: Readonly<Record<string, string>>,
     options: WaybillErrorOptions,
   ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    super(withoutKeys(message), options.cause === undefined ? undefined : { cause: options.cause })
     this.reason = reason
-    this.metadata = metadata
+    this.metadata = Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name, withoutKeys(value)]))
     const field = metadata.field
-    this.violations = options.violations ?? (field === undefined ? [] : [{ field, reason, description: message }])
+    const violations = options.violations ?? (field === undefined ? [] : [{ field, reason, description: message }])
+    this.violations = violations.map((each) => ({
+      ...each,
+      field: withoutKeys(each.field),
+      description: withoutKeys(each.description),
+    }))
   }
 }
 

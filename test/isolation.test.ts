@@ -260,15 +260,32 @@ describe('keys', () => {
     ['a key as another header', (key) => ['/payments', { headers: { authorization: `Bearer ${key}` } }]],
     ['a key as the account', (key) => ['/payments', { headers: { 'x-api-key': key, 'x-account': key } }]],
     ['a key in the query', (key) => [`/payments?x-api-key=${key}`, { headers: { 'x-api-key': key } }]],
+    ['a key as the name of a parameter', (key) => [`/payments?${key}=1`, { headers: { 'x-api-key': key } }]],
+    ['a key as a filter', (key) => [`/payments?txHash=${key}`, { headers: { 'x-api-key': key } }]],
+    ['a key as a currency', (key) => [`/payments?currency=${key}`, { headers: { 'x-api-key': key } }]],
+    ['a key as a payment', (key) => [`/v1/payments/${key}`, { headers: { 'x-api-key': key } }]],
+    ['a key as a request', (key) => [`/v1/request/${key}`, { headers: { 'x-api-key': key } }]],
+    [
+      'a key in the body',
+      (key) => [
+        '/v1/request',
+        {
+          method: 'POST',
+          body: `{"${key}":1,"payee":"${key}"}`,
+          headers: { 'x-api-key': key, 'content-type': 'application/json' },
+        },
+      ],
+    ],
     ['a key without a call', (key) => [`/nowhere?key=${key}`, {}]],
   ]
 
   it.each(wrongPlaces)('are in no error: %s', async (_, write) => {
-    const key = running.keys.other
-    const [path, init] = write(key)
-    const answer = await fetch(running.url + path, init)
-    expect(answer.status).toBeGreaterThanOrEqual(400)
-    expect(await answer.text()).not.toContain(key.slice(3))
+    for (const key of [running.keys.other, running.keys.platform]) {
+      const [path, init] = write(key)
+      const answer = await fetch(running.url + path, init)
+      expect(answer.status).toBeGreaterThanOrEqual(400)
+      expect(await answer.text()).not.toContain(key.slice(8))
+    }
   })
 
   it('are in no error and no log line of a call that fails within', async () => {
