@@ -29,8 +29,8 @@ export function createHttp2({ handle, limits, logger }: Http2Options): Http2Serv
     maxHeaderListPairs: Math.ceil((HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes) / HTTP2_FIELD_OVERHEAD),
     unknownProtocolTimeout: limits.headersTimeoutMs,
     // Its own limit stands behind ours, which says what it is about.
-    streamResetBurst: 2 * limits.resets.burst,
-    streamResetRate: 2 * limits.resets.perSecond,
+    streamResetBurst: 10 * limits.resets.burst,
+    streamResetRate: 10 * limits.resets.perSecond,
   })
   const guards = new WeakMap<Http2Session, SessionGuard>()
   server.on('session', (session) => guards.set(session, guardSession(session, limits, logger)))
@@ -68,6 +68,7 @@ function guardSession(session: ServerHttp2Session, limits: ConnectionLimits, log
   const endFor = (what: string) => {
     if (session.destroyed) return
     logger.info({ remoteAddress: session.socket?.remoteAddress, what }, 'connection ended: too much of what is no call')
+    session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
     session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
   const onControl = (what: string) => {
@@ -85,7 +86,7 @@ function guardSession(session: ServerHttp2Session, limits: ConnectionLimits, log
   const onClose = (stream: ServerHttp2Stream) => {
     openStreams -= 1
     if (openStreams === 0 && !session.destroyed) idle.refresh()
-    if (stream.aborted && !mayReset()) endFor('RST_STREAM')
+    if ((stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR) && !mayReset()) endFor('RST_STREAM')
   }
   return {
     onStream(stream) {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { ServerHttp2Session } from 'node:http2'
+import { constants, type ServerHttp2Session } from 'node:http2'
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import type { Logger } from '../domain/logger.ts'
@@ -93,7 +93,9 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   function refuse(error: WaybillError, socket: Socket, version: HttpVersion): void {
     if (version === '1.1') return refuseHttp1(error, socket, options)
     logger.info({ reason: error.reason }, 'connection refused')
-    refuseHttp2(error.message, socket)
+    const isExcess = error.reason === 'TOO_MANY_CONNECTIONS'
+    const code = isExcess ? constants.NGHTTP2_ENHANCE_YOUR_CALM : constants.NGHTTP2_HTTP_1_1_REQUIRED
+    refuseHttp2({ message: error.message, code }, socket)
   }
 
   secure?.on('secureConnection', (socket) => {

@@ -34,12 +34,19 @@ export function refuseHttp1(error: WaybillError, socket: Duplex, { commonHeaders
   endAndLinger(socket, [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'))
 }
 
-/** Tells an HTTP/2 client that no stream of its was or will be looked at, so that it may safely call elsewhere. */
-export function refuseHttp2(reason: string, socket: Duplex): void {
+/**
+ * Tells an HTTP/2 client that no stream of its was or will be looked at, so that it may safely call elsewhere.
+ *
+ * @param code - an error code of HTTP/2
+ */
+export function refuseHttp2(
+  { message, code }: { readonly message: string; readonly code: number },
+  socket: Duplex,
+): void {
   const settings = frame(FRAME_SETTINGS, Buffer.alloc(0))
   const goaway = Buffer.alloc(8)
-  goaway.writeUInt32BE(ENHANCE_YOUR_CALM, 4)
-  endAndLinger(socket, Buffer.concat([settings, frame(FRAME_GOAWAY, Buffer.concat([goaway, Buffer.from(reason)]))]))
+  goaway.writeUInt32BE(code, 4)
+  endAndLinger(socket, Buffer.concat([settings, frame(FRAME_GOAWAY, Buffer.concat([goaway, Buffer.from(message)]))]))
 }
 
 function endAndLinger(socket: Duplex, last: string | Buffer): void {
@@ -50,10 +57,9 @@ function endAndLinger(socket: Duplex, last: string | Buffer): void {
   socket.once('close', () => clearTimeout(timer))
 }
 
-/* RFC 9113, 6.5, 6.8 and 7 */
+/* RFC 9113, 6.5 and 6.8 */
 const FRAME_SETTINGS = 0x4
 const FRAME_GOAWAY = 0x7
-const ENHANCE_YOUR_CALM = 0xb
 
 function frame(type: number, payload: Buffer): Buffer {
   const head = Buffer.alloc(9)

@@ -1,4 +1,4 @@
-import { type DescField, type DescMethod, type Message, getOption, hasOption } from '@bufbuild/protobuf'
+import { type DescField, type DescMethod, getOption, hasOption, type Message } from '@bufbuild/protobuf'
 import { http } from '../../gen/google/api/annotations_pb.js'
 import { comma_separated } from '../../gen/payments/v1/options_pb.js'
 import type { Logger } from '../domain/logger.ts'

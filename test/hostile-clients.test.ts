@@ -1,0 +1,397 @@
+import { once } from 'node:events'
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2'
+import { connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { gzipSync } from 'node:zlib'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Listener } from '../src/protocol/listener.ts'
+import { type ApiLimits, serveApi } from '../src/protocol/serve-api.ts'
+import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from './support/echo-service.ts'
+import { sendBytes, sendRequest } from './support/raw-http.ts'
+
+const service = loadEchoService()
+const key = { 'x-api-key': 'good' }
+const json = { ...key, 'content-type': 'application/json' }
+const storePath = '/tests.v1.EchoService/Store'
+
+let listener: Listener
+/** What waits until a test lets it go on. */
+let waiting: PromiseWithResolvers<void>
+let sessions: ClientHttp2Session[]
+let sockets: Socket[]
+
+beforeEach(() => {
+  waiting = Promise.withResolvers()
+  sessions = []
+  sockets = []
+})
+
+afterEach(async () => {
+  waiting.resolve()
+  for (const session of sessions) session.destroy()
+  for (const socket of sockets) socket.destroy()
+  await listener.stop({ graceMs: 0 })
+})
+
+async function listen(limits: Partial<ApiLimits> = {}): Promise<void> {
+  const handler = async ({ name }: { readonly name: string }) => ({
+    name: name === 'large' ? name : 'answered',
+    filler: name === 'large' ? 'z'.repeat(1_000_000) : '',
+  })
+  const wait = async () => {
+    await waiting.promise
+    return { name: 'waited' }
+  }
+  async function* count() {
+    yield { name: 'first' }
+    await waiting.promise
+  }
+  listener = await serveApi({
+    host: '127.0.0.1',
+    port: 0,
+    services: [serveEcho(service, { echo: handler, store: handler, wait, count })],
+    authenticate: authenticateGood,
+    logger: recordingLogger().logger,
+    ready: async () => true,
+    limits: { headersTimeoutMs: 300, requestTimeoutMs: 300, maxCallMs: 400, idleTimeoutMs: 2_000, ...limits },
+  })
+}
+
+/** Somebody else, over a connection of their own. */
+async function otherIsAnswered(): Promise<boolean> {
+  const { status, body } = await sendRequest(listener.port, { target: '/v1/echo/a', headers: key })
+  return status === 200 && body.includes('answered')
+}
+
+function reasonOf(body: string): unknown {
+  const [detail] = (JSON.parse(body) as { details: { reason?: string; debug?: { reason: string } }[] }).details
+  return detail?.reason ?? detail?.debug?.reason
+}
+
+async function open(bytes: string | Uint8Array): Promise<Socket> {
+  const socket = connect({ port: listener.port, host: '127.0.0.1' })
+  sockets.push(socket)
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  socket.write(bytes)
+  return socket
+}
+
+function openSession(settings = {}): ClientHttp2Session {
+  const session = connectHttp2(listener.url, { settings, maxSendHeaderBlockLength: 2_000_000 })
+  session.on('error', () => {})
+  sessions.push(session)
+  return session
+}
+
+/** A stream whose request has a body that is still to come. */
+function begin(session: ClientHttp2Session, fields: Readonly<Record<string, string>>): ClientHttp2Stream {
+  const stream = session.request({ ':method': 'POST', ...fields })
+  stream.on('error', () => {})
+  return stream
+}
+
+async function statusOf(stream: ClientHttp2Stream): Promise<number> {
+  const [headers] = (await once(stream, 'response')) as [Record<string, number>]
+  return headers[':status'] ?? 0
+}
+
+/** The error code with which the service ends a connection. */
+async function codeOfEnd(session: ClientHttp2Session): Promise<number> {
+  const [code] = (await once(session, 'goaway')) as [number]
+  return code
+}
+
+describe('who is slow', () => {
+  it('to say anything is let go', async () => {
+    await listen()
+    const silent = await open('')
+    expect(await otherIsAnswered()).toBe(true)
+    silent.resume()
+    await once(silent, 'close')
+  })
+
+  it.each([
+    ['headers', 'GET /v1/echo/a HTTP/1.1\r\nhost: a\r\n'],
+    [
+      'a body',
+      `POST /v1/echo HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{`,
+    ],
+  ])('with %s over HTTP/1.1 is told with 408', async (_name, bytes) => {
+    await listen()
+    const slow = await open(bytes)
+    const drip = setInterval(() => slow.write('x'), 50)
+    slow.once('close', () => clearInterval(drip))
+    expect(await otherIsAnswered()).toBe(true)
+    const answer = await text(slow)
+    expect([answer.slice(0, 12), answer]).toEqual(['HTTP/1.1 408', expect.stringContaining('REQUEST_TOO_SLOW')])
+  })
+
+  it('with the beginning of HTTP/2 is let go', async () => {
+    await listen()
+    const slow = await open('PRI * HTTP/2.0\r\n')
+    slow.resume()
+    expect(await otherIsAnswered()).toBe(true)
+    await once(slow, 'close')
+  })
+
+  it.each([
+    ['a call', { ':path': '/v1/echo', ...json }, 408],
+    ['gRPC', { ':path': storePath, ...key, 'content-type': 'application/grpc' }, 200],
+    [
+      'the request of a stream',
+      { ':path': '/tests.v1.EchoService/Count', ...key, 'content-type': 'application/grpc' },
+      200,
+    ],
+  ])('with the body of %s over HTTP/2 is told, and its connection goes on', async (_name, fields, status) => {
+    await listen()
+    const session = openSession()
+    const slow = begin(session, fields)
+    slow.write('{')
+    expect(await otherIsAnswered()).toBe(true)
+    const [headers, , raw] = (await once(slow, 'response')) as [Record<string, string | number>, number, string[]]
+    slow.resume()
+    await once(slow, 'close')
+    expect(headers[':status']).toBe(status)
+    if (status === 200) expect(headers['grpc-status'] ?? raw).toBeDefined()
+    expect(session.destroyed).toBe(false)
+    const next = session.request({ ':path': '/v1/echo/a', ...key })
+    expect(await statusOf(next)).toBe(200)
+  })
+
+  it('to take an answer loses it, over HTTP/1.1 and HTTP/2', async () => {
+    await listen()
+    const idle = await open('GET /v1/echo/large HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\n\r\n'.repeat(20))
+    idle.pause()
+    expect(await otherIsAnswered()).toBe(true)
+    const stuck = openSession({ initialWindowSize: 0 }).request({ ':path': '/v1/echo/large', ...key })
+    stuck.on('error', () => {})
+    // Its time began later than that of the other.
+    await once(stuck, 'close')
+    expect(stuck.rstCode).toBe(constants.NGHTTP2_CANCEL)
+    expect((await text(idle).catch(() => '')).length).toBeLessThan(20_000_000)
+    expect(await otherIsAnswered()).toBe(true)
+  })
+})
+
+describe('who floods a connection of HTTP/2', () => {
+  it('with calls that it breaks off is told to calm down', async () => {
+    await listen({ resets: { burst: 50, perSecond: 1 } })
+    const session = openSession()
+    // What is broken off before is never sent.
+    await once(session, 'remoteSettings')
+    const ended = codeOfEnd(session)
+    for (let n = 0; n < 200 && !session.destroyed; n++) {
+      begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key }).close(constants.NGHTTP2_CANCEL)
+    }
+    expect(await ended).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    expect(await otherIsAnswered()).toBe(true)
+  })
+
+  it.each([
+    ['PING', (session: ClientHttp2Session) => session.ping(() => {})],
+    ['SETTINGS', (session: ClientHttp2Session) => session.settings({ initialWindowSize: 70_000 })],
+  ])('with %s is told to calm down', async (_name, send) => {
+    await listen({ controlFrames: { burst: 5, perSecond: 1 } })
+    const session = openSession()
+    await once(session, 'connect')
+    const ended = codeOfEnd(session)
+    for (let n = 0; n < 9; n++) send(session)
+    expect(await ended).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    expect(await otherIsAnswered()).toBe(true)
+  })
+
+  it('with CONTINUATION frames loses the connection', async () => {
+    await listen()
+    const frame = (type: number, stream: number, payload: Buffer) => {
+      const head = Buffer.alloc(9)
+      head.writeUIntBE(payload.length, 0, 3)
+      head[3] = type
+      head.writeUInt32BE(stream, 5)
+      return Buffer.concat([head, payload])
+    }
+    const start = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
+    // No frame says that the headers end: x-a: b, over and over.
+    const field = Buffer.from([0x00, 3, 0x78, 0x2d, 0x61, 1, 0x62])
+    const more = frame(9, 1, Buffer.concat(Array.from({ length: 1000 }, () => field)))
+    const flood = await open(Buffer.concat([start, frame(4, 0, Buffer.alloc(0)), frame(1, 1, field)]))
+    flood.write(Buffer.concat(Array.from({ length: 200 }, () => more)))
+    flood.resume()
+    await once(flood, 'close')
+    expect(await otherIsAnswered()).toBe(true)
+  })
+
+  it('with streams beyond those allowed has the others refused', async () => {
+    await listen({ maxStreams: 2 })
+    const session = openSession()
+    await once(session, 'remoteSettings')
+    expect(session.remoteSettings.maxConcurrentStreams).toBe(2)
+  })
+})
+
+describe('too much at once', () => {
+  it.each([
+    ['all together', { maxConnections: 3 }],
+    ['from one address', { maxConnectionsPerAddress: 3 }],
+  ])('connections %s: the next is told so, in its own protocol', async (where, limits) => {
+    await listen(limits)
+    const held = await Promise.all(
+      [1, 2, 3].map(() => open('GET /v1/wait/a HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\n\r\n')),
+    )
+    const { status, headers, body } = await sendRequest(listener.port, { target: '/v1/echo/a', headers: key })
+    expect([status, headers['retry-after'], reasonOf(body)]).toEqual([503, '1', 'TOO_MANY_CONNECTIONS'])
+    expect(body).toContain(where === 'all together' ? where : 'from your address')
+    expect(await codeOfEnd(openSession())).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    const [first] = held
+    waiting.resolve()
+    const gone = once(first as Socket, 'close')
+    first?.resume().end()
+    await gone
+    await expect.poll(otherIsAnswered).toBe(true)
+  })
+
+  it('calls: the next is told when to come back, and health is answered', async () => {
+    await listen({ maxCalls: 2, maxCallMs: 5_000 })
+    const session = openSession()
+    for (let n = 0; n < 2; n++) session.request({ ':path': '/v1/wait/a', ...key })
+    const refused = async () => {
+      const { status, headers, body } = await sendRequest(listener.port, { target: '/v1/echo/a', headers: key })
+      return status === 503 && headers['retry-after'] === '1' && reasonOf(body) === 'OVERLOADED'
+    }
+    await expect.poll(refused).toBe(true)
+    const grpc = begin(session, { ':path': storePath, ...key, 'content-type': 'application/grpc' })
+    const [fields] = (await once(grpc.end(), 'response')) as [Record<string, string>]
+    expect(fields['grpc-status']).toBe('14')
+    expect((await sendRequest(listener.port, { target: '/healthz' })).status).toBe(200)
+    waiting.resolve()
+    await expect.poll(otherIsAnswered).toBe(true)
+  })
+
+  it('streams: the next is refused while calls are answered, and gets through when one has ended', async () => {
+    await listen({ maxOpenStreams: 1 })
+    const session = openSession()
+    const count = () => {
+      const stream = begin(session, {
+        ':path': '/tests.v1.EchoService/Count',
+        ...key,
+        'content-type': 'application/grpc',
+      })
+      stream.end(Buffer.from([0, 0, 0, 0, 3, 0x0a, 1, 0x61]))
+      return stream
+    }
+    const first = count()
+    await once(first, 'data')
+    const [trailers] = (await once(count().resume(), 'trailers')) as [Record<string, string>]
+    expect(trailers['grpc-status']).toBe('14')
+    expect(await otherIsAnswered()).toBe(true)
+    first.close(constants.NGHTTP2_CANCEL)
+    const isServed = () => {
+      const stream = count()
+      const ends = ['data', 'trailers'].map((name) => once(stream, name).then(() => name))
+      return Promise.race(ends).finally(() => stream.close())
+    }
+    await expect.poll(isServed).toBe('data')
+  })
+})
+
+/** Messages of two bytes, as a field 5 of EchoRequest. */
+const manyEmpty = Buffer.concat(Array.from({ length: 333_000 }, () => Buffer.from([0x2a, 0])))
+const proto = { ...key, 'content-type': 'application/proto' }
+const fiveMillion = 'a'.repeat(5_000_000)
+
+describe('what is too large', () => {
+  const post = { method: 'POST', target: '/v1/echo' }
+  it.each([
+    ['a path', { target: `/v1/echo/${'a'.repeat(70_000)}` }, 431, 'HEADERS_TOO_LARGE'],
+    ['a header', { target: '/', headers: { 'x-a': 'a'.repeat(70_000) } }, 431, 'HEADERS_TOO_LARGE'],
+    [
+      'the number of headers',
+      { target: '/', headers: Object.fromEntries(Array.from({ length: 600 }, (_, n) => [`x-${n}`, ''])) },
+      431,
+      'TOO_MANY_HEADERS',
+    ],
+    ['a body', { ...post, headers: json, body: JSON.stringify({ name: fiveMillion }) }, 413, 'BODY_TOO_LARGE'],
+    ['a key', { target: '/v1/echo/a', headers: { 'x-api-key': 'a'.repeat(60_000) } }, 401, 'INVALID_API_KEY'],
+    ['the depth of JSON', { ...post, headers: json, body: '{"inner":'.repeat(100_000) }, 400, 'BODY_TOO_DEEP'],
+    ['the depth of lists', { ...post, headers: json, body: '['.repeat(1_000_000) }, 400, 'BODY_TOO_DEEP'],
+    [
+      'a list in JSON',
+      { ...post, headers: json, body: `{"inners":[${'{},'.repeat(300_000)}{}]}` },
+      400,
+      'BODY_TOO_COMPLEX',
+    ],
+    ['a list in binary', { ...post, target: storePath, headers: proto, body: manyEmpty }, 400, 'BODY_TOO_COMPLEX'],
+    [
+      'a packed list in binary',
+      {
+        ...post,
+        target: storePath,
+        headers: proto,
+        body: Buffer.concat([Buffer.from([0x1a, 0x80, 0x80, 0x40]), Buffer.alloc(1_048_576, 1)]),
+      },
+      400,
+      'BODY_TOO_COMPLEX',
+    ],
+    [
+      'what gzip makes of little',
+      { ...post, headers: { ...json, 'content-encoding': 'gzip' }, body: gzipSync(Buffer.alloc(200_000_000)) },
+      413,
+      'BODY_TOO_LARGE',
+    ],
+    [
+      'garbage as gzip',
+      { ...post, headers: { ...json, 'content-encoding': 'gzip' }, body: 'x' },
+      400,
+      'MALFORMED_BODY',
+    ],
+    [
+      'garbage as a message',
+      { ...post, target: storePath, headers: proto, body: Buffer.alloc(5_000, 0xff) },
+      400,
+      'MALFORMED_BODY',
+    ],
+  ])('%s is refused', async (_name, request, status, reason) => {
+    await listen({ requestTimeoutMs: 10_000, maxCallMs: 10_000 })
+    const answer = await sendRequest(listener.port, request)
+    expect([answer.status, reasonOf(answer.body)]).toEqual([status, reason])
+    expect(await otherIsAnswered()).toBe(true)
+  })
+
+  it('a gzip bomb in gRPC is refused', async () => {
+    await listen({ requestTimeoutMs: 10_000, maxCallMs: 10_000 })
+    const bomb = gzipSync(Buffer.alloc(200_000_000))
+    const prefix = Buffer.from([1, 0, 0, 0, 0])
+    prefix.writeUInt32BE(bomb.length, 1)
+    const fields = { ':path': storePath, ...key, 'content-type': 'application/grpc', 'grpc-encoding': 'gzip' }
+    const stream = begin(openSession(), fields)
+    stream.end(Buffer.concat([prefix, bomb]))
+    const [headers] = (await once(stream, 'response')) as [Record<string, string>]
+    expect(headers['grpc-message']).toContain('larger than')
+    expect(await otherIsAnswered()).toBe(true)
+  })
+})
+
+describe('garbage', () => {
+  it.each([
+    ['no HTTP', 'hello\r\n\r\n'],
+    ['zeros', Buffer.alloc(10_000)],
+    ['TLS on a plaintext port', Buffer.from([22, 3, 1, 2, 0, 1, 0, 1, 252])],
+    ['two lengths', 'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
+    ['a length and chunks', 'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n'],
+  ])('%s is answered with 400', async (_name, bytes) => {
+    await listen()
+    const { status, body } = await sendBytes(listener.port, bytes)
+    expect([status, reasonOf(body)]).toEqual([400, 'MALFORMED_REQUEST'])
+    expect(await otherIsAnswered()).toBe(true)
+  })
+
+  it('behind the beginning of HTTP/2 ends the connection', async () => {
+    await listen()
+    const socket = await open(
+      Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), Buffer.alloc(10_000, 0xff)]),
+    )
+    socket.resume()
+    await once(socket, 'close')
+    expect(await otherIsAnswered()).toBe(true)
+  })
+})
