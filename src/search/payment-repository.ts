@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { runCancellable } from '../db/cancellable.ts'
+import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../db/payment-row.ts'
 import type { Payment } from '../domain/payment.ts'
 import type { PaymentFilter } from './payment-filter.ts'
 import {
@@ -9,7 +10,6 @@ import {
   pageStatement,
   type Statement,
 } from './payment-query-repository.ts'
-import { type PaymentRow, paymentColumns, paymentOfRow } from './payment-row.ts'
 
 /** How far a chain has been looked at. */
 export interface ChainProgress {
@@ -22,7 +22,7 @@ export interface ChainProgress {
 
 /** A row and the payment it stands for. */
 export interface ReadPayment {
-  readonly row: PaymentRow
+  readonly row: ReadPaymentRow
   readonly payment: Payment
 }
 
@@ -51,7 +51,7 @@ export function createPaymentRepository(knex: Knex): PaymentRepository {
     const query = knex.raw<{ rows: Row[] }>(sql, bindings as Knex.RawBinding[])
     return (await runCancellable(knex, query, signal)).rows
   }
-  const read = (row: PaymentRow, heads: Heads): ReadPayment => ({
+  const read = (row: ReadPaymentRow, heads: Heads): ReadPayment => ({
     row,
     payment: paymentOfRow(row, row.chain_id === null ? undefined : heads.get(row.chain_id)),
   })
@@ -66,11 +66,11 @@ export function createPaymentRepository(knex: Knex): PaymentRepository {
       }))
     },
     async page(query, heads, signal) {
-      const rows = await run<PaymentRow>(pageStatement(query, paymentColumns), signal)
+      const rows = await run<ReadPaymentRow>(pageStatement(query, readPaymentColumns), signal)
       return rows.map((row) => read(row, heads))
     },
     async byId(accountId, id, heads, signal) {
-      const [row] = await run<PaymentRow>({ sql: BY_ID_SQL, bindings: [accountId, id] }, signal)
+      const [row] = await run<ReadPaymentRow>({ sql: BY_ID_SQL, bindings: [accountId, id] }, signal)
       return row === undefined ? undefined : read(row, heads).payment
     },
     async count(filter, cap, signal) {
@@ -93,4 +93,4 @@ interface ProgressRow {
 
 const PROGRESS_SQL = 'select chain_id, scanned_block, scanned_time, head_block from chain_state'
 
-const BY_ID_SQL = `select ${paymentColumns.join(', ')} from payments where account_id = ? and id = ?`
+const BY_ID_SQL = `select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = ?`

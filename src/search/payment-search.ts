@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import type { ReadPaymentRow } from '../db/payment-row.ts'
 import type { Account } from '../domain/account.ts'
 import { type ChainDirectory, caip2Of } from '../domain/chain.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
@@ -11,7 +12,6 @@ import { parseFilter } from './parse-filter.ts'
 import type { PaymentFilter } from './payment-filter.ts'
 import { amountBasis } from './payment-filter.ts'
 import { type ChainProgress, createPaymentRepository, type Heads, type ReadPayment } from './payment-repository.ts'
-import type { PaymentRow } from './payment-row.ts'
 import {
   type CarriedSearch,
   checkCursorMatches,
@@ -179,9 +179,9 @@ function emptyPage(position: PagePosition | undefined): CutPage {
     : { rows: [], next: { ...back, direction: 'forward' }, previous: undefined }
 }
 
-function positionOf(asked: AskedSearch, row: PaymentRow, direction: PagePosition['direction']): PagePosition {
+function positionOf(asked: AskedSearch, row: ReadPaymentRow, direction: PagePosition['direction']): PagePosition {
   const keys = sortKeysOf(asked.sortBy, amountBasis(asked.filter)).map(({ column }) => {
-    const value = row[column as keyof PaymentRow] as Date | string | number | null
+    const value = row[column as keyof ReadPaymentRow] as Date | string | number | null
     return value instanceof Date ? value.toISOString() : value
   })
   return { keys, id: row.id, inclusive: false, direction }
