@@ -49,7 +49,6 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
     type: isConversionRequest(request) ? 'CONVERSION' : 'DIRECT',
     amount: formatDecimal(amount),
     currency: token.id,
-    currencySymbol: token.symbol,
     ...(amountInUsd === undefined ? {} : { amountInUsd }),
     invoiceAmount: formatAmount(match.invoiceAmount, match.invoiceDecimals),
     invoiceCurrency: request.invoiceCurrency,

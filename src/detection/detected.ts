@@ -18,7 +18,6 @@ export interface DetectedPayment extends Sighting {
   readonly type: PaymentType
   readonly amount: string
   readonly currency: string
-  readonly currencySymbol: string
   readonly amountInUsd?: string
   readonly invoiceAmount: string
   readonly invoiceCurrency: string

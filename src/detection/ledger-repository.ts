@@ -1,9 +1,10 @@
 import type { Knex } from 'knex'
+import type { PaymentRow } from '../db/payment-row.ts'
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
 import type { DetectedPayment, DetectedRefund } from './detected.ts'
 import { canonicalAmount } from './detection-repository.ts'
-import { eventKeyOf, factsOf, mergeFacts, type PaymentRow, toInsert, type WrittenChain } from './payment-rows.ts'
+import { eventKeyOf, factsOf, mergeFacts, toInsert, type WrittenChain } from './payment-rows.ts'
 import { addRefunds, finaliseRefunds, loadRefunds, type RefundRow, saveRefunds } from './refund-repository.ts'
 import {
   type Ledger,

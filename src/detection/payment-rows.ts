@@ -1,56 +1,6 @@
-import { addressToBytes } from '../domain/address.ts'
+import { factsOfPayment, type PaymentFacts, type PaymentRow } from '../db/payment-row.ts'
 import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
-import { hexToBytes } from '../domain/hex.ts'
-import {
-  codeOfType,
-  type ExchangeRate,
-  type PaymentFee,
-  type PaymentGas,
-  type PaymentRefund,
-  type StatusChange,
-} from '../domain/payment.ts'
 import type { DetectedPayment } from './detected.ts'
-
-/** A row of `payments`, as the database gives it. Amounts are numerics as text, bytes Buffers, JSON parsed. */
-export interface PaymentRow {
-  readonly account_id: number
-  readonly id: string
-  readonly status: number
-  readonly type: number | null
-  readonly final: boolean
-  readonly imported: boolean
-  /** Whether it was seen on chain, in `block_number`; an import may say of itself what it likes. */
-  readonly detected: boolean
-  readonly event_index: number | null
-  readonly block_number: bigint | null
-  readonly confirmations: number | null
-  readonly timestamp: Date
-  readonly updated_at: Date
-  readonly network: string
-  readonly source_network: string | null
-  readonly chain_id: string | null
-  readonly currency: string
-  readonly currency_symbol: string
-  readonly invoice_currency: string | null
-  readonly amount: string
-  readonly amount_in_usd: string | null
-  readonly invoice_amount: string | null
-  readonly refunded_amount: string
-  readonly tx_hash: Buffer | null
-  readonly source_tx_hash: Buffer | null
-  readonly payer: Buffer | null
-  readonly payee: Buffer | null
-  readonly initiator: Buffer | null
-  readonly token_address: Buffer | null
-  readonly request_id: Buffer | null
-  readonly payment_reference: Buffer | null
-  readonly reference: string | null
-  readonly fees: readonly PaymentFee[]
-  readonly exchange_rates: readonly ExchangeRate[]
-  readonly gas: PaymentGas | null
-  readonly refunds: readonly PaymentRefund[]
-  readonly status_history: readonly StatusChange[]
-}
 
 /** The chain that is written for. */
 export interface WrittenChain {
@@ -60,52 +10,16 @@ export interface WrittenChain {
   readonly network: string
 }
 
-/** The columns that the chain tells; what is unknown is null. */
-export type PaymentFacts = Omit<
-  PaymentRow,
-  | 'account_id'
-  | 'id'
-  | 'status'
-  | 'final'
-  | 'imported'
-  | 'detected'
-  | 'confirmations'
-  | 'updated_at'
-  | 'refunded_amount'
-  | 'refunds'
-  | 'status_history'
->
-
 /** Turns a detected payment into its columns. */
 export function factsOf(payment: DetectedPayment, chain: WrittenChain): PaymentFacts {
-  const txHash = hexToBytes(payment.txHash)
-  return {
-    type: codeOfType(payment.type),
-    event_index: payment.eventIndex,
-    block_number: BigInt(payment.blockNumber),
-    timestamp: payment.timestamp,
+  return factsOfPayment({
+    ...payment,
+    blockNumber: BigInt(payment.blockNumber),
     network: chain.network,
-    source_network: chain.network,
-    chain_id: chain.chainId,
-    currency: payment.currency,
-    currency_symbol: payment.currencySymbol,
-    invoice_currency: payment.invoiceCurrency,
-    amount: payment.amount,
-    amount_in_usd: payment.amountInUsd ?? null,
-    invoice_amount: payment.invoiceAmount,
-    tx_hash: txHash,
-    source_tx_hash: txHash,
-    payer: payment.payer === undefined ? null : addressToBytes(payment.payer),
-    payee: addressToBytes(payment.payee),
-    initiator: addressToBytes(payment.initiator),
-    token_address: payment.tokenAddress === undefined ? null : addressToBytes(payment.tokenAddress),
-    request_id: hexToBytes(payment.requestId),
-    payment_reference: hexToBytes(payment.paymentReference),
-    reference: payment.reference ?? null,
-    fees: payment.fees,
-    exchange_rates: payment.exchangeRates,
-    gas: payment.gas ?? null,
-  }
+    chainId: chain.chainId,
+    sourceNetwork: chain.network,
+    sourceTxHash: payment.txHash,
+  })
 }
 
 /** Where a payment's event is, as one text; undefined while a row does not say. */
