@@ -123,6 +123,9 @@ it('after a reorg beneath finality the command brings payments back to what is o
   expect(await payments()).toEqual(found)
 
   await stopService()
+  const tooHigh = await runWaybill(['chains', 'restart', 'base', '--from', String(shared + 1)], settings)
+  expect([tooHigh.code, tooHigh.stdout]).toEqual([1, ''])
+  expect(tooHigh.stderr).toContain(`BASE no longer has the transaction ${lost} in block ${shared + 1}`)
   const repaired = await runWaybill(words, settings)
   expect([repaired.code, repaired.stdout]).toEqual([0, ''])
   expect(repaired.stderr).toMatch(/It was stopped: block \d+ was final with hash 0x/)

@@ -3,8 +3,9 @@ import { ChainFollowedError } from '../detection/chain-follower.ts'
 import { checkChain } from '../detection/check-chain.ts'
 import { createDetection } from '../detection/detection.ts'
 import { createDetectionRepository, type StoredChain } from '../detection/detection-repository.ts'
+import { findTakenBack } from '../detection/find-taken-back.ts'
 import type { CheckedFact } from '../detection/node-check.ts'
-import { countAbove, type FoundAbove } from '../detection/restart-repository.ts'
+import { countAbove, type FoundAbove, type FoundTransaction } from '../detection/restart-repository.ts'
 import { caip2Of } from '../domain/chain.ts'
 import { createTokenDirectory } from '../domain/currency.ts'
 import { createLogger } from '../observability/logger.ts'
@@ -71,20 +72,32 @@ export const chainsRestart: Command = {
     const block = parseBlock(options.from)
     const config = readConfig(context.environment, context.workingFolder)
     const chains = await requireChains(config, context)
-    const { name, chainId } = chainNamed(chains, word)
+    const chain = chainNamed(chains, word)
+    const { name, chainId } = chain
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     const say = (text: string) => void context.stderr.write(`${text}\n`)
     await withStore(config, context, async (knex) => {
       const stored = await createDetectionRepository(knex).chain(caip2Of(chainId))
       if (stored === undefined) return say(`nothing of ${name} is stored yet; the service reads it from its beginning`)
+      const clock = () => new Date()
+      refuseTakenBack(name, await findTakenBack(knex, chain, block, { fetch: globalThis.fetch, clock }))
       say(explainRestart(stored, block, await countAbove(knex, stored.chainId, block)))
       const tokens = createTokenDirectory(chains.configured)
-      const detection = createDetection({ knex, chains, tokens, logger, clock: () => new Date() })
+      const detection = createDetection({ knex, chains, tokens, logger, clock })
       await detection.restartFrom(name, block).catch(explainFollowed)
       say(`done: the service reads ${name} from block ${block + 1} on when it is started`)
     })
     return EXIT_GOOD
   },
+}
+
+/** It would stay for good, since what is kept is never looked at again. */
+function refuseTakenBack(name: string, found: FoundTransaction | undefined): void {
+  if (found === undefined) return
+  throw new Error(
+    `${name} no longer has the transaction ${found.txHash} in block ${found.blockNumber}, where a payment or refund was found; ` +
+      'nothing was changed. Choose a lower block, beneath where the branches part',
+  )
 }
 
 function parseBlock(text = ''): number {
