@@ -1,5 +1,6 @@
 import { connect as connectHttp2, constants } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { create, type Message, toBinary } from '@bufbuild/protobuf'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -222,10 +223,10 @@ describe.each(streamProtocols)('over %s', (protocol) => {
 })
 
 describe('a unary method', () => {
-  const call = (contentType: string, body: Uint8Array<ArrayBuffer> | string) =>
+  const call = (contentType: string, body: Uint8Array<ArrayBuffer> | string, more: Record<string, string> = {}) =>
     fetch(`${listener.url}/tests.v1.StreamService/Echo`, {
       method: 'POST',
-      headers: { ...headers, 'content-type': contentType },
+      headers: { ...headers, ...more, 'content-type': contentType },
       body,
     })
 
@@ -244,6 +245,22 @@ describe('a unary method', () => {
     const response = await call('application/json', JSON.stringify({ text }))
     expect([response.status, await response.json()]).toEqual([status, body])
     expect(Object.fromEntries(response.headers)).toMatchObject({ 'x-heard': 'hello', 'trailer-x-goodbye': 'well' })
+  })
+
+  it.each([
+    ['gzip', gzipSync],
+    ['br', brotliCompressSync],
+  ])('takes and gives %s', async (encoding, compress) => {
+    await restart({ compressMinBytes: 1 })
+    const json = compress(JSON.stringify({ text: 'a' }))
+    const fields = { 'content-encoding': encoding, 'accept-encoding': encoding }
+    const connect = await call('application/json', json, fields)
+    expect(connect.headers.get('content-encoding')).toBe(encoding)
+    expect(await connect.json()).toEqual({ text: 'a', number: 0, eventId: '' })
+    const bytes = compress(envelope('a', 0).subarray(5))
+    const grpc = await call('application/grpc-web+proto', prefixed(bytes, 1), { 'grpc-encoding': encoding })
+    expect(grpc.headers.get('grpc-encoding')).toBe(encoding)
+    expect(await grpc.text()).toContain('grpc-status: 0')
   })
 
   it.each([
@@ -313,7 +330,11 @@ describe('a reader that stops', () => {
 
 function envelope(text: string, number: number): Buffer<ArrayBuffer> {
   const message = toBinary(methods.count.input, create(methods.count.input, { text, number }))
-  const prefix = Buffer.alloc(5)
+  return prefixed(message, 0)
+}
+
+function prefixed(message: Uint8Array, flags: number): Buffer<ArrayBuffer> {
+  const prefix = Buffer.from([flags, 0, 0, 0, 0])
   prefix.writeUInt32BE(message.length, 1)
   return Buffer.concat([prefix, message])
 }

@@ -1,22 +1,25 @@
 import { describe, expect, it } from 'vitest'
-import { acceptsGzip, acceptsJson, matchesEtag } from './http-answer.ts'
+import { acceptsJson, chooseEncoding, matchesEtag } from './http-answer.ts'
 
-describe('acceptsGzip', () => {
+describe('chooseEncoding', () => {
   it.each([
-    [undefined, false],
-    ['', false],
-    ['gzip', true],
-    ['GZIP', true],
-    ['br, gzip;q=0.1', true],
-    ['gzip;q=0', false],
-    ['gzip;q=0.000', false],
-    ['*', true],
-    ['*;q=0', false],
-    ['gzip;q=0, *', false],
-    ['identity', false],
-    ['gzip;q=x', false],
+    [undefined, undefined],
+    ['', undefined],
+    ['gzip', 'gzip'],
+    ['GZIP', 'gzip'],
+    ['br', 'br'],
+    ['gzip, deflate, br, zstd', 'gzip'],
+    ['br, gzip;q=0.1', 'br'],
+    ['br;q=0, gzip;q=0.1', 'gzip'],
+    ['gzip;q=0', undefined],
+    ['gzip;q=0.000', undefined],
+    ['*', 'gzip'],
+    ['*;q=0', undefined],
+    ['gzip;q=0, *', 'br'],
+    ['identity', undefined],
+    ['gzip;q=x', undefined],
   ])('%s → %s', (header, expected) => {
-    expect(acceptsGzip(header)).toBe(expected)
+    expect(chooseEncoding(header)).toBe(expected)
   })
 })
 

@@ -1,8 +1,9 @@
 import { promisify } from 'node:util'
-import { gunzip } from 'node:zlib'
+import { brotliDecompress, gunzip } from 'node:zlib'
 import { waybillError } from '../errors.ts'
 
-const decompress = promisify(gunzip)
+const ungzip = promisify(gunzip)
+const unbrotli = promisify(brotliDecompress)
 
 /**
  * Undoes the compression of a body or of a message.
@@ -16,23 +17,30 @@ export async function decodeContent(
   encoding: string | undefined,
   maxBytes: number,
 ): Promise<Uint8Array> {
-  refuseUnknownEncoding(encoding)
-  if (!isGzip(encoding) || body.length === 0) return body
+  const decompress = decompressorOf(encoding)
+  if (decompress === undefined || body.length === 0) return body
   try {
     return await decompress(body, { maxOutputLength: maxBytes })
   } catch (cause) {
     if (isTooLarge(cause)) throw waybillError('BODY_TOO_LARGE', { limit: maxBytes }, { cause })
-    throw waybillError('MALFORMED_BODY', { detail: 'it is not gzip' }, { cause })
+    throw waybillError('MALFORMED_BODY', { detail: `it is not ${encoding}` }, { cause })
   }
 }
 
-function refuseUnknownEncoding(encoding: string | undefined): void {
-  if (encoding === undefined || /^(?:identity|gzip|)$/i.test(encoding)) return
-  throw waybillError('UNSUPPORTED_CONTENT_ENCODING', { value: encoding, expected: 'gzip or identity' })
-}
+type Decompress = (body: Uint8Array, options: { readonly maxOutputLength: number }) => Promise<Uint8Array>
 
-function isGzip(encoding: string | undefined): boolean {
-  return encoding !== undefined && /^gzip$/i.test(encoding)
+function decompressorOf(encoding = 'identity'): Decompress | undefined {
+  switch (encoding.toLowerCase()) {
+    case '':
+    case 'identity':
+      return undefined
+    case 'gzip':
+      return ungzip
+    case 'br':
+      return unbrotli
+    default:
+      throw waybillError('UNSUPPORTED_CONTENT_ENCODING', { value: encoding, expected: 'gzip, br or identity' })
+  }
 }
 
 function isTooLarge(cause: unknown): boolean {

@@ -83,7 +83,7 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
       const isCompressed = encoded.body !== bytes
       const envelope = sealEnvelope(encoded.body as Uint8Array, isCompressed)
       const headers: HeaderFields = { ...(header && Object.fromEntries(header)) }
-      if (isCompressed) headers['grpc-encoding'] = 'gzip'
+      if (isCompressed) headers['grpc-encoding'] = encoded.headers['content-encoding'] ?? 'identity'
       const trailers = { ...(trailer && Object.fromEntries(trailer)), 'grpc-status': '0' }
       sendGrpc(inbound, form, { headers, envelope, trailers })
     } catch (error) {
@@ -112,7 +112,7 @@ export function sendGrpcError(inbound: Inbound, form: GrpcForm, error: WaybillEr
   const isEncoding = error.reason === 'UNSUPPORTED_CONTENT_ENCODING'
   const headers: HeaderFields = {
     ...Object.fromEntries(given?.header ?? []),
-    ...(isEncoding && { 'grpc-accept-encoding': 'identity,gzip' }),
+    ...(isEncoding && { 'grpc-accept-encoding': 'identity,gzip,br' }),
   }
   const trailers = { ...Object.fromEntries(given?.trailer ?? []), ...grpcErrorTrailers(error) }
   sendGrpc(inbound, form, { headers, envelope: undefined, trailers })

@@ -5,8 +5,8 @@ import { breakOffStuck } from './break-off-stuck.ts'
 import type { AnsweredStream, CallableMethod } from './call-core.ts'
 import { httpErrorBody } from './error-mapping.ts'
 import type { AnswerWriter, Exchange, HeaderFields } from './exchange.ts'
-import { type Inbound, sendHttpError } from './http-answer.ts'
-import { chooseStreamEncoding, createStreamCompressor, type StreamCompressor } from './stream-compression.ts'
+import { chooseEncoding, type Inbound, sendHttpError } from './http-answer.ts'
+import { createStreamCompressor, type StreamCompressor } from './stream-compression.ts'
 import { chooseStreamFormat, type StreamFormat } from './stream-format.ts'
 
 export interface RestStreamOptions {
@@ -78,7 +78,7 @@ export function createRestStreamServer(options: RestStreamOptions): RestStreamSe
   async function sendStream(head: StreamHead, source: Source, encode: (message: Message) => string): Promise<void> {
     const { inbound, answered, format } = head
     const { exchange } = inbound
-    const encoding = chooseStreamEncoding(exchange.headers['accept-encoding']?.toString())
+    const encoding = chooseEncoding(exchange.headers['accept-encoding']?.toString())
     const coding: HeaderFields = encoding === undefined ? {} : { 'content-encoding': encoding }
     const writer = exchange.begin({ status: 200, headers: { ...headersOf(head), ...coding }, hasTrailers: false })
     const compressor = encoding && createStreamCompressor(encoding)

@@ -1,18 +1,6 @@
 import { once } from 'node:events'
 import { constants, createBrotliCompress, createGzip } from 'node:zlib'
-import { qualitiesOf } from './http-answer.ts'
-
-export type StreamEncoding = 'gzip' | 'br'
-
-/** Chooses by Accept-Encoding (RFC 9110, 12.5.3); gzip where both are as good, since it takes less memory. */
-export function chooseStreamEncoding(acceptEncoding: string | undefined): StreamEncoding | undefined {
-  const qualities = qualitiesOf(acceptEncoding ?? '')
-  const rest = qualities.get('*') ?? 0
-  const gzip = qualities.get('gzip') ?? rest
-  const br = qualities.get('br') ?? rest
-  if (gzip === 0 && br === 0) return undefined
-  return br > gzip ? 'br' : 'gzip'
-}
+import type { ContentEncoding } from './http-answer.ts'
 
 /** Compresses a body whose pieces are to be read as they come. */
 export interface StreamCompressor {
@@ -27,7 +15,7 @@ export interface StreamCompressor {
 const BROTLI_WINDOW_BITS = 16
 const BROTLI_QUALITY = 4
 
-export function createStreamCompressor(encoding: StreamEncoding): StreamCompressor {
+export function createStreamCompressor(encoding: ContentEncoding): StreamCompressor {
   const stream = encoding === 'gzip' ? createGzip() : createBrotli()
   const flush = encoding === 'gzip' ? constants.Z_SYNC_FLUSH : constants.BROTLI_OPERATION_FLUSH
   let chunks: Uint8Array[] = []

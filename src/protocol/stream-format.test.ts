@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { chooseStreamEncoding } from './stream-compression.ts'
 import { chooseStreamFormat } from './stream-format.ts'
 
 describe('chooseStreamFormat', () => {
@@ -39,22 +38,5 @@ describe('an event', () => {
 
   it.each(['a\nb', 'a\rb', 'a\0b'])('refuses the id %j', (id) => {
     expect(() => message('{}', id)).toThrow(TypeError)
-  })
-})
-
-describe('chooseStreamEncoding', () => {
-  it.each([
-    [undefined, undefined],
-    ['', undefined],
-    ['identity', undefined],
-    ['gzip;q=0', undefined],
-    ['gzip', 'gzip'],
-    ['br', 'br'],
-    ['gzip, deflate, br, zstd', 'gzip'],
-    ['gzip;q=0.5, br', 'br'],
-    ['*', 'gzip'],
-    ['*, gzip;q=0', 'br'],
-  ])('takes Accept-Encoding %j for %s', (header, encoding) => {
-    expect(chooseStreamEncoding(header)).toBe(encoding)
   })
 })
