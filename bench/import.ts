@@ -1,0 +1,158 @@
+/**
+ * How fast payments come in: a file of new ones into an empty account, and the same file once more, when nothing changes; on the embedded
+ * database, with all its indexes. Also how fast they go out, and the most memory that it took.
+ *
+ *   npm run bench:import -- --rows 1000000
+ */
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { createApiKeyRepository } from '../src/auth/api-key-repository.ts'
+import { openEmbeddedServer } from '../src/db/embedded-server.ts'
+import { createDatabase } from '../src/db/knex.ts'
+import { migrate } from '../src/db/migrate.ts'
+import type { Address } from '../src/domain/address.ts'
+import type { Payment } from '../src/domain/payment.ts'
+import { formatPaymentLine } from '../src/domain/payment-line.ts'
+import { importLines } from '../src/imports/import-lines.ts'
+import { importPayments } from '../src/imports/import-payments.ts'
+import { exportPayments } from '../src/search/export-payments.ts'
+import { report } from './report.ts'
+
+const { values } = parseArgs({ options: { rows: { type: 'string', default: '200000' } } })
+const ROWS = Number(values.rows)
+const MIB = 1024 * 1024
+const NETWORKS = ['BASE', 'POLYGON', 'ARBITRUM', 'ETHEREUM', 'OPTIMISM', 'BSC', 'AVALANCHE', 'LINEA', 'CELO', 'GNOSIS']
+const SYMBOLS = ['USDC', 'USDT', 'DAI', 'ETH']
+
+const folder = await mkdtemp(join(tmpdir(), 'waybill-import-'))
+await using stack = new AsyncDisposableStack()
+stack.defer(() => rm(folder, { recursive: true }))
+const file = join(folder, 'payments.ndjson')
+await writeLines(file)
+const server = await openEmbeddedServer({ dataDir: join(folder, 'data'), signal: new AbortController().signal })
+stack.defer(() => server.release())
+const knex = stack.adopt(createDatabase(server.connection(), { poolMax: 2 }), (pool) => pool.destroy())
+await migrate(knex)
+const account = await createApiKeyRepository(knex).ensureAccount('bench')
+
+const added = await measureImport('new')
+const unchanged = await measureImport('unchanged')
+const exported = await measureExport()
+const { rows: sizes } = await knex.raw<{ rows: { indexes: bigint; heap: bigint }[] }>(
+  `select pg_indexes_size('payments') as indexes, pg_table_size('payments') as heap`,
+)
+const [size = { indexes: 0n, heap: 1n }] = sizes
+await report('import', [
+  { name: 'ingest.new', value: added, unit: 'rows/s', target: { atLeast: 10_000 } },
+  { name: 'ingest.unchanged', value: unchanged, unit: 'rows/s', target: { atLeast: 80_000 } },
+  { name: 'export', value: exported, unit: 'rows/s' },
+  { name: 'indexes/heap', value: Number(size.indexes) / Number(size.heap), unit: '', target: { atMost: 2.3 } },
+  { name: 'memory.peak', value: process.resourceUsage().maxRSS / 1024, unit: 'MiB' },
+])
+
+/** @returns rows a second */
+async function measureImport(name: string): Promise<number> {
+  const startedMs = performance.now()
+  const counts = await importLines(createReadStream(file, { highWaterMark: MIB / 4 }), importPayments(knex, account))
+  const seconds = (performance.now() - startedMs) / 1_000
+  console.error(`${name}: ${JSON.stringify(counts)} in ${seconds.toFixed(1)} s`)
+  if (counts.lines !== ROWS || counts.bad > 0) throw new Error('the file did not go in')
+  return ROWS / seconds
+}
+
+async function measureExport(): Promise<number> {
+  const startedMs = performance.now()
+  let rows = 0
+  await exportPayments({ knex, filter: { accountId: account.id } }, async (page) => {
+    rows += page.map(formatPaymentLine).length
+  })
+  if (rows !== ROWS) throw new Error(`${rows} payments came out`)
+  return ROWS / ((performance.now() - startedMs) / 1_000)
+}
+
+async function writeLines(path: string): Promise<void> {
+  const stream = createWriteStream(path)
+  for (let n = 0; n < ROWS; n++) {
+    if (!stream.write(`${formatPaymentLine(paymentOf(n))}\n`)) await once(stream, 'drain')
+  }
+  stream.end()
+  await once(stream, 'finish')
+}
+
+/** As a shop has them: few payees, many payers, some in batches, most confirmed, over three years. */
+function paymentOf(n: number): Payment {
+  const random = createHash('sha256').update(`payment ${n}`).digest('hex')
+  const share = (digits: number) => Number.parseInt(random.slice(digits, digits + 4), 16) / 65_536
+  const network = NETWORKS[Math.floor(share(0) ** 2 * NETWORKS.length)] as string
+  const currency = `${SYMBOLS[Math.floor(share(4) ** 2 * SYMBOLS.length)]}-${network}`
+  const amount = Math.exp(share(8) * 9)
+    .toFixed(2)
+    .replace(/\.?0+$/, '')
+  const timestamp = new Date(Date.UTC(2023, 5, 1) + Math.floor((n / ROWS) * 3 * 365 * 86_400) * 1_000)
+  const isBatched = share(12) < 0.15
+  const status = share(16) < 0.93 ? 'CONFIRMED' : share(16) < 0.97 ? 'PARTIAL' : 'REFUNDED'
+  const transaction = createHash('sha256')
+    .update(`tx ${isBatched ? n - (n % 20) : n} ${isBatched}`)
+    .digest('hex')
+  return {
+    id: `${random.slice(0, 8)}-${random.slice(8, 12)}-8${random.slice(13, 16)}-8${random.slice(17, 20)}-${random.slice(20, 32)}`,
+    status,
+    type: 'DIRECT',
+    confirmations: 64,
+    timestamp,
+    updatedAt: new Date(timestamp.getTime() + 60_123),
+    amount,
+    currency,
+    amountInUsd: amount,
+    invoiceAmount: amount,
+    invoiceCurrency: 'USD',
+    network,
+    chainId: 'eip155:8453',
+    txHash: `0x${transaction}`,
+    blockNumber: BigInt(1_000_000 + n),
+    eventIndex: isBatched ? n % 20 : 0,
+    sourceNetwork: network,
+    sourceTxHash: `0x${transaction}`,
+    payer: addressOf(`payer ${Math.floor(share(20) ** 3 * 50_000)}`),
+    payee: addressOf(`payee ${Math.floor(share(24) ** 2 * 200)}`),
+    initiator: addressOf(`payer ${Math.floor(share(20) ** 3 * 50_000)}`),
+    tokenAddress: addressOf(currency),
+    requestId: `01${random}`,
+    paymentReference: `0x${random.slice(40, 56)}`,
+    reference: `INV-${n}`,
+    fees: [
+      {
+        type: 'PLATFORM',
+        stage: 'SENDING',
+        amount: '0.25',
+        currency,
+        amountInUsd: '0.25',
+        receiverAddress: addressOf('platform'),
+        network,
+      },
+    ],
+    exchangeRates: [{ from: currency, to: 'USD', rate: '1.0001', source: 'feed', at: timestamp.toISOString() }],
+    gas: {
+      used: '90211',
+      price: '0.000000008',
+      amount: '0.000721688',
+      currency: `ETH-${network}`,
+      amountInUsd: '2.16',
+    },
+    refunds: [],
+    refundedAmount: '0',
+    statusHistory: [
+      { status: 'PENDING', at: timestamp.toISOString() },
+      { status, at: new Date(timestamp.getTime() + 60_000).toISOString() },
+    ],
+  }
+}
+
+function addressOf(name: string): Address {
+  return `0x${createHash('sha256').update(name).digest('hex').slice(0, 40)}` as Address
+}

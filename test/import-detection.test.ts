@@ -1,0 +1,85 @@
+import { Readable } from 'node:stream'
+import type { Hex } from 'viem'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createApiKeyRepository } from '../src/auth/api-key-repository.ts'
+import type { Account } from '../src/domain/account.ts'
+import { formatPaymentLine } from '../src/domain/payment-line.ts'
+import { importLines } from '../src/imports/import-lines.ts'
+import { importPayments } from '../src/imports/import-payments.ts'
+import { exportPayments } from '../src/search/export-payments.ts'
+import { NOW, startTestService, type TestService } from './support/service.ts'
+
+let running: TestService
+let shop: Account
+beforeAll(async () => {
+  running = await startTestService()
+  shop = await createApiKeyRepository(running.database.knex).ensureAccount('shop')
+})
+afterAll(() => running.stop())
+
+async function bring(lines: readonly object[]) {
+  const text = lines.map((line) => JSON.stringify(line)).join('\n')
+  const { written, unchanged, bad } = await importLines(
+    Readable.from([Buffer.from(text)]),
+    importPayments(running.database.knex, shop),
+  )
+  return { written, unchanged, bad }
+}
+
+async function exported() {
+  const lines: Record<string, unknown>[] = []
+  await exportPayments({ knex: running.database.knex, filter: { accountId: shop.id } }, async (page) => {
+    lines.push(...page.map((payment) => JSON.parse(formatPaymentLine(payment)) as Record<string, unknown>))
+  })
+  return lines
+}
+
+it('keeps an imported payment under its id when its event is found, and takes the chain for it from then on', async () => {
+  const { chain, service } = running
+  const [payer, payee] = chain.wallets
+  const { USDC } = chain.tokens
+  await chain.fund(USDC, payer, 1_000_000000n)
+  const { request } = await service.requests.create(shop, {
+    payee,
+    amount: '20',
+    invoiceCurrency: 'USDC',
+    paymentCurrency: 'USDC',
+    network: 'ETHEREUM',
+  })
+  const { transactionHash } = await chain.pay(payer, {
+    kind: 'ERC20',
+    token: USDC.address,
+    to: payee,
+    amount: 20_000000n,
+    paymentReference: request.paymentReference as Hex,
+  })
+  const line = {
+    id: '0b7d2a31-6f0e-4c55-9d3b-000000000001',
+    timestamp: NOW.toISOString(),
+    amount: '19',
+    currency: 'USDC-ETHEREUM',
+    network: 'ethereum',
+    status: 'PENDING',
+    txHash: transactionHash,
+    eventIndex: 0,
+    requestId: request.requestId,
+    reference: 'kept',
+  }
+  expect(await bring([line])).toEqual({ written: 1, unchanged: 0, bad: 0 })
+  const balance = async () => (await service.requests.get(shop, request.paymentReference)).balance
+  expect(await balance()).toMatchObject({ status: 'PARTIALLY_PAID', pendingAmount: '19' })
+
+  await chain.mine({ blocks: 4 })
+  await service.detection.scanOnce()
+  const found = await exported()
+  const [payment] = found
+  expect(found).toHaveLength(1)
+  expect(payment).toMatchObject({ id: line.id, status: 'CONFIRMED', amount: '20', reference: 'kept', eventIndex: 0 })
+  expect(await balance()).toMatchObject({ status: 'PAID', paidAmount: '20' })
+
+  // neither the old line nor a newer one that says something else moves what stands on the chain
+  const newer = { ...line, amount: '1', updatedAt: '2099-01-01T00:00:00Z' }
+  expect(await bring([line, newer, ...found])).toEqual({ written: 0, unchanged: 3, bad: 0 })
+  expect(await bring([{ ...line, id: '0b7d2a31-6f0e-4c55-9d3b-000000000002' }])).toMatchObject({ bad: 1 })
+  expect(await exported()).toEqual(found)
+})
