@@ -82,7 +82,7 @@ const LOOKS_IN_VAIN = 50
 /** Makes the follower of one configured chain. */
 export function createChainFollower(options: ChainFollowerOptions): ChainFollower {
   const { knex, config, owner, repository, replays, logger, clock } = options
-  const { leaseTtlMs = 30_000, keepUnknown = 100_000 } = options
+  const { leaseTtlMs = 15_000, keepUnknown = 100_000 } = options
   const network = config.name
   const chainId = caip2Of(config.chainId)
   const lease = { name: `follow:${chainId}`, owner }

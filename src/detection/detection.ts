@@ -46,7 +46,7 @@ export interface DetectionOptions {
   readonly fetch?: typeof globalThis.fetch
   /** Unique to this run of this process: several may share a database, and one of them follows a chain at a time. */
   readonly owner?: string
-  /** How long a chain stays with a process that no longer says anything; default 30,000. */
+  /** How long a chain stays with a process that no longer says anything; default 15,000. */
   readonly leaseTtlMs?: number
   /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
   readonly pollIntervalMs?: number
