@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { explain, explainInOneLine, kindOf, printable, reasons, waybillError } from './errors.ts'
+import { explain, explainInOneLine, kindOf, printable, waybillError } from './errors.ts'
+import { reasons } from './reasons.ts'
 
 describe('the table of reasons', () => {
   it.each(Object.entries(reasons))('%s says what was wrong, and what to do', (name, entry) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Reason } from '../src/errors.ts'
+import type { Reason } from '../src/reasons.ts'
 import type { SearchInput } from '../src/search/search-input.ts'
 import { faultOf, type OpenedSearch, openSearch } from './support/open-search.ts'
 import { hash, PAYERS } from './support/search-payments.ts'

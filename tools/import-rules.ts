@@ -17,7 +17,7 @@ type RoomRule = {
   readonly mayGenerated?: boolean
 }
 
-const bottom = ['domain', 'errors'] as const
+const bottom = ['domain', 'errors', 'reasons'] as const
 const middle = ['auth', 'requests', 'routing', 'search', 'detection', 'imports'] as const
 const atEdge: RoomRule = { may: [...bottom, 'db'] }
 
@@ -39,7 +39,8 @@ const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
   observability: { may: ['errors'] },
   transcoding: { may: [] },
   domain: { may: [] },
-  errors: { may: [] },
+  errors: { may: ['reasons'] },
+  reasons: { may: [] },
 }
 
 /** Rooms that see all rooms but not the generated code: what they need of it, the protocol room gives. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type Reason, WaybillError } from '../errors.ts'
+import { WaybillError } from '../errors.ts'
+import { type Reason } from '../reasons.ts'
 import { parsePayment } from './parse-payment.ts'
 
 const least = {

@@ -1,6 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
-import { type Reason, reasons, waybillError } from '../errors.ts'
+import { waybillError } from '../errors.ts'
+import { type Reason, reasons } from '../reasons.ts'
 import { encodeGrpcMessage, httpErrorBody, toWaybillError, wireFormOf } from './error-mapping.ts'
 
 describe('wireFormOf', () => {

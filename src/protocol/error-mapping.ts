@@ -4,7 +4,8 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import { codeToString } from '@connectrpc/connect/protocol-connect'
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js'
 import { StatusSchema } from '../../gen/google/rpc/status_pb.js'
-import { kindOf, type Reason, type ReasonKind, WaybillError, waybillError } from '../errors.ts'
+import { kindOf, WaybillError, waybillError } from '../errors.ts'
+import { type Reason, type ReasonKind } from '../reasons.ts'
 import { httpStatusOf } from '../transcoding/http-status.ts'
 
 /** `domain` of google.rpc.ErrorInfo: whose reasons these are. */

@@ -1,6 +1,7 @@
 import type { Account } from '../../src/domain/account.ts'
 import type { Payment } from '../../src/domain/payment.ts'
-import { type Reason, WaybillError } from '../../src/errors.ts'
+import { WaybillError } from '../../src/errors.ts'
+import { type Reason } from '../../src/reasons.ts'
 import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/payment-search.ts'
 import type { SearchInput } from '../../src/search/search-input.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
