@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import type { Hex } from 'viem'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../src/auth/api-key-repository.ts'
 import type { Account } from '../src/domain/account.ts'
@@ -51,7 +50,7 @@ it('keeps an imported payment under its id when its event is found, and takes th
     token: USDC.address,
     to: payee,
     amount: 20_000000n,
-    paymentReference: request.paymentReference as Hex,
+    paymentReference: request.paymentReference,
   })
   const line = {
     id: '0b7d2a31-6f0e-4c55-9d3b-000000000001',

@@ -3,6 +3,7 @@ import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import type { Knex } from 'knex'
 import { createApiKeyRepository } from '../auth/api-key-repository.ts'
 import { readStoreConfig } from '../config.ts'
@@ -12,6 +13,7 @@ import { parseAccountName } from './account-option.ts'
 import type { Command, CommandContext } from './command.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
+import { writeFully } from './write-fully.ts'
 
 /** `export payments --account A`: a line a payment. */
 export const exportPaymentsCommand: Command = {
@@ -65,9 +67,11 @@ async function writeTo(
   const stream = createWriteStream(part)
   try {
     await once(stream, 'open')
+    // what it meets is thrown where something is written next
+    stream.on('error', () => {})
     const count = await write(stream)
     stream.end()
-    await once(stream, 'finish')
+    await finished(stream)
     await rename(part, target)
     return count
   } catch (error) {
@@ -75,11 +79,4 @@ async function writeTo(
     await rm(part, { force: true })
     throw error
   }
-}
-
-/** @throws Error when nobody reads any more */
-async function writeFully(out: Writable, text: string): Promise<void> {
-  if (out.destroyed) throw new Error('whoever read the output has gone')
-  if (out.write(text)) return
-  await Promise.race([once(out, 'drain'), once(out, 'close')])
 }

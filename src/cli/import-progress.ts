@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import type { BadLine, ImportCounts } from '../imports/import-lines.ts'
+import { writeFully } from './write-fully.ts'
 
 /** Tells people how an import goes. */
 export interface ImportProgress {
@@ -21,10 +21,8 @@ export function reportImport(stderr: Writable, nowMs: () => number): ImportProgr
   // The first batch is told of at once.
   let saidMs = Number.NEGATIVE_INFINITY
   let latest: ImportCounts = { lines: 0, written: 0, unchanged: 0, bad: 0 }
-  const say = async (text: string) => {
-    // Whoever reads slowly slows the import, and fills no memory.
-    if (!stderr.write(text) && !stderr.destroyed) await Promise.race([once(stderr, 'drain'), once(stderr, 'close')])
-  }
+  // Whoever reads slowly slows the import, and fills no memory; whoever has gone does not end it.
+  const say = (text: string) => writeFully(stderr, text).catch(() => {})
   const sums = () => {
     const { lines, written, unchanged, bad } = latest
     const seconds = Math.max(nowMs() - startedMs, 1) / 1_000

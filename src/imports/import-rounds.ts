@@ -1,7 +1,7 @@
 import type { Payment } from '../domain/payment.ts'
 
 /** The event that a payment is, where it says both transaction and index. */
-export function eventOf({ txHash, eventIndex, network }: Payment): string | undefined {
+function eventOf({ txHash, eventIndex, network }: Payment): string | undefined {
   return txHash === undefined || eventIndex === undefined ? undefined : `${txHash} ${eventIndex} ${network}`
 }
 
