@@ -38,7 +38,7 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   maxConnections: 8_000,
   maxConnectionsPerAddress: 1_000,
   // Clients with short deadlines break off many calls when we are slow, and proxies do so for many clients.
-  resets: { burst: 500, perSecond: 50 },
+  resets: { burst: 100, perSecond: 20 },
   // gRPC clients send a PING now and then for each piece of data, to measure the line.
   controlFrames: { burst: 1_000, perSecond: 100 },
 }
