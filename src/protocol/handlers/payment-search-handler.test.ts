@@ -1,19 +1,19 @@
 import { create, toJson } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
-import { PaymentSchema } from '../../gen/payments/v1/payment_pb.js'
+import { PaymentSchema } from '../../../gen/payments/v1/payment_pb.js'
 import {
   SearchPaymentsRequest_IncludeTotal,
   SearchPaymentsRequest_SortBy,
   SearchPaymentsRequest_SortOrder,
   SearchPaymentsRequestSchema,
   SearchPaymentsResponseSchema,
-} from '../../gen/payments/v1/payment_search_service_pb.js'
-import { type Address, parseAddress } from '../domain/address.ts'
-import { silentLogger } from '../domain/logger.ts'
-import { type Payment, paymentStatuses, paymentTypes } from '../domain/payment.ts'
-import type { PaymentPage } from '../search/payment-search.ts'
-import type { SearchInput } from '../search/search-input.ts'
-import type { CallContext } from './call-context.ts'
+} from '../../../gen/payments/v1/payment_search_service_pb.js'
+import { type Address, parseAddress } from '../../domain/address.ts'
+import { silentLogger } from '../../domain/logger.ts'
+import { type Payment, paymentStatuses, paymentTypes } from '../../domain/payment.ts'
+import type { PaymentPage } from '../../search/payment-search.ts'
+import type { SearchInput } from '../../search/search-input.ts'
+import type { CallContext } from '../call-context.ts'
 import { createPaymentSearchHandlers } from './payment-search-handler.ts'
 import { paymentToProto } from './payment-to-proto.ts'
 

@@ -1,12 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import { PaymentRequest_Status, type PaymentRequestSchema } from '../../gen/payments/v1/payment_request_pb.js'
-import type { RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
-import { formatAddress } from '../domain/address.ts'
-import { requestStatuses } from '../domain/payment-request.ts'
-import type { RequestWithBalance } from '../requests/request-repository.ts'
-import type { Requests } from '../requests/requests.ts'
-import { accountOf, type ServiceHandlers } from './call-context.ts'
+import { PaymentRequest_Status, type PaymentRequestSchema } from '../../../gen/payments/v1/payment_request_pb.js'
+import type { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
+import { formatAddress } from '../../domain/address.ts'
+import { requestStatuses } from '../../domain/payment-request.ts'
+import type { RequestWithBalance } from '../../requests/request-repository.ts'
+import type { Requests } from '../../requests/requests.ts'
+import { accountOf, type ServiceHandlers } from '../call-context.ts'
 
 /** Serves RequestsService. */
 export function createRequestsHandlers(requests: Requests): ServiceHandlers<typeof RequestsService> {

@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest'
 import {
   GetPaymentRoutesRequestSchema,
   GetPaymentRoutesResponseSchema,
-} from '../../gen/payments/v1/routes_service_pb.js'
-import type { Address } from '../domain/address.ts'
-import { silentLogger } from '../domain/logger.ts'
-import type { RoutesAnswer } from '../domain/route.ts'
-import type { CallContext } from './call-context.ts'
+} from '../../../gen/payments/v1/routes_service_pb.js'
+import type { Address } from '../../domain/address.ts'
+import { silentLogger } from '../../domain/logger.ts'
+import type { RoutesAnswer } from '../../domain/route.ts'
+import type { CallContext } from '../call-context.ts'
 import { createRoutesHandlers } from './routes-handler.ts'
 
 const context: CallContext = {

@@ -1,10 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt'
-import { FeeLine_Stage, FeeLine_Type } from '../../gen/payments/v1/fee_line_pb.js'
-import { Payment_Status, Payment_Type, type PaymentSchema } from '../../gen/payments/v1/payment_pb.js'
-import { type Address, formatAddress, parseAddress } from '../domain/address.ts'
-import { formatTxHash } from '../domain/chain.ts'
-import type { ExchangeRate, Payment, PaymentFee, PaymentGas, PaymentRefund } from '../domain/payment.ts'
+import { FeeLine_Stage, FeeLine_Type } from '../../../gen/payments/v1/fee_line_pb.js'
+import { Payment_Status, Payment_Type, type PaymentSchema } from '../../../gen/payments/v1/payment_pb.js'
+import { type Address, formatAddress, parseAddress } from '../../domain/address.ts'
+import { formatTxHash } from '../../domain/chain.ts'
+import type { ExchangeRate, Payment, PaymentFee, PaymentGas, PaymentRefund } from '../../domain/payment.ts'
 
 type PaymentInit = MessageInitShape<typeof PaymentSchema>
 

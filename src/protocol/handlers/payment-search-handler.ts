@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import { Pagination_TotalRelation } from '../../gen/payments/v1/pagination_pb.js'
-import { Payment_Status, Payment_Type } from '../../gen/payments/v1/payment_pb.js'
+import { Pagination_TotalRelation } from '../../../gen/payments/v1/pagination_pb.js'
+import { Payment_Status, Payment_Type } from '../../../gen/payments/v1/payment_pb.js'
 import {
   type PaymentSearchService,
   type SearchPaymentsRequest,
@@ -9,14 +9,20 @@ import {
   SearchPaymentsRequest_SortBy,
   SearchPaymentsRequest_SortOrder,
   type SearchPaymentsResponseSchema,
-} from '../../gen/payments/v1/payment_search_service_pb.js'
-import type { Account } from '../domain/account.ts'
-import { suggestName } from '../domain/nearest.ts'
-import { type Payment, type PaymentStatus, type PaymentType, paymentStatuses, paymentTypes } from '../domain/payment.ts'
-import { waybillError } from '../errors.ts'
-import type { PaymentPage } from '../search/payment-search.ts'
-import type { IncludeTotal, SearchInput, SortBy, SortOrder } from '../search/search-input.ts'
-import { accountOf, type ServiceHandlers } from './call-context.ts'
+} from '../../../gen/payments/v1/payment_search_service_pb.js'
+import type { Account } from '../../domain/account.ts'
+import { suggestName } from '../../domain/nearest.ts'
+import {
+  type Payment,
+  type PaymentStatus,
+  type PaymentType,
+  paymentStatuses,
+  paymentTypes,
+} from '../../domain/payment.ts'
+import { waybillError } from '../../errors.ts'
+import type { PaymentPage } from '../../search/payment-search.ts'
+import type { IncludeTotal, SearchInput, SortBy, SortOrder } from '../../search/search-input.ts'
+import { accountOf, type ServiceHandlers } from '../call-context.ts'
 import { paymentToProto } from './payment-to-proto.ts'
 
 /** What the handlers ask of the search room. */

@@ -1,12 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import { FeeLine_Stage, FeeLine_Type } from '../../gen/payments/v1/fee_line_pb.js'
-import { Route_Speed, Route_StepKind, Route_Tag, type RouteSchema } from '../../gen/payments/v1/route_pb.js'
-import type { GetPaymentRoutesResponseSchema, RoutesService } from '../../gen/payments/v1/routes_service_pb.js'
-import type { Account } from '../domain/account.ts'
-import { formatAddress } from '../domain/address.ts'
-import type { Route, RoutesAnswer, RoutesQuestion } from '../domain/route.ts'
-import { accountOf, type ServiceHandlers } from './call-context.ts'
+import { FeeLine_Stage, FeeLine_Type } from '../../../gen/payments/v1/fee_line_pb.js'
+import { Route_Speed, Route_StepKind, Route_Tag, type RouteSchema } from '../../../gen/payments/v1/route_pb.js'
+import type { GetPaymentRoutesResponseSchema, RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
+import type { Account } from '../../domain/account.ts'
+import { formatAddress } from '../../domain/address.ts'
+import type { Route, RoutesAnswer, RoutesQuestion } from '../../domain/route.ts'
+import { accountOf, type ServiceHandlers } from '../call-context.ts'
 
 /** Finds the routes of a request; the routing room does. */
 export type FindRoutes = (
