@@ -66,7 +66,7 @@ export function codeName(code: Code | undefined): string {
  * An error that a handler threw as connect's own, with a code and details of its choice. Handlers of this project have
  * reasons; this is for services from elsewhere.
  */
-export class ForeignError extends WaybillError {
+class ForeignError extends WaybillError {
   override readonly cause: ConnectError
 
   constructor(cause: ConnectError) {

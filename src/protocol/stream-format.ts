@@ -62,7 +62,7 @@ const formats: readonly StreamFormat[] = [
 ]
 
 /** What a stream can be asked for as. */
-export const STREAM_TYPES = formats.map((format) => format.contentType).join(', ')
+const STREAM_TYPES = formats.map((format) => format.contentType).join(', ')
 
 /**
  * Chooses by Accept (RFC 9110, 12.5.1): the highest quality, then what is named over what a range covers.
