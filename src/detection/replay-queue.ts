@@ -45,8 +45,8 @@ export function createReplayQueue(options: {
 }): ReplayQueue {
   const { repository, pending, logger } = options
   const chains = new Map<string, ReplayChain>()
-  /** What is being looked at. */
-  const busy = new Set<string>()
+  /** What is being looked at, and when that look has ended. */
+  const busy = new Map<string, Promise<void>>()
   let woken = Promise.withResolvers<void>()
   let saidAtMs = Number.NEGATIVE_INFINITY
 
@@ -59,7 +59,8 @@ export function createReplayQueue(options: {
   async function attempt(accountId: number, replays: readonly PendingReplay[], { timeoutMs, signal }: Attempt) {
     const topics = replays.map(({ topic }) => topic)
     const limit = AbortSignal.timeout(timeoutMs)
-    for (const replay of replays) busy.add(keyOf(replay))
+    const ended = Promise.withResolvers<void>()
+    for (const replay of replays) busy.set(keyOf(replay), ended.promise)
     try {
       const ending = signal === undefined ? limit : AbortSignal.any([limit, signal])
       await replayTopics(repository, chains, { accountId, topics }, ending)
@@ -68,6 +69,7 @@ export function createReplayQueue(options: {
       if (!signal?.aborted) warn(error, topics)
     } finally {
       for (const replay of replays) busy.delete(keyOf(replay))
+      ended.resolve()
     }
   }
 
@@ -89,15 +91,18 @@ export function createReplayQueue(options: {
     if (fresh.length > 0) woken.resolve()
   }
 
+  /** What another is looking at may have been noted anew after that look began, so it is waited for and then looked at here. */
   async function drain(signal?: AbortSignal): Promise<void> {
     for (let behind = 0n; ; ) {
       if (signal?.aborted) return
       const some = await pending.next(behind, REPLAYS_A_PAGE)
       const last = some.at(-1)
       if (last === undefined) return
-      behind = last.note
+      const looks = some.flatMap((replay) => busy.get(keyOf(replay)) ?? [])
       const idle = some.filter((replay) => !busy.has(keyOf(replay)))
       await attemptAll(idle, { timeoutMs: LATER_ATTEMPT_MS, signal })
+      await Promise.all(looks)
+      if (looks.length === 0) behind = last.note
     }
   }
 
