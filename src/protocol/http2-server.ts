@@ -36,7 +36,11 @@ export function createHttp2({ handle, limits, logger }: Http2Options): Http2Serv
   server.on('session', (session) => guards.set(session, guardSession(session, limits, logger)))
   server.on('stream', (stream, headers, flags) => {
     if (stream.session !== undefined) guards.get(stream.session)?.onStream(stream)
-    void serve(stream, handle(http2Exchange(stream, headers, (flags & END_STREAM) !== 0)), limits)
+    const exchange = http2Exchange(stream, headers, (flags & END_STREAM) !== 0)
+    // A reset that came in the same bytes as its request is seen before the next turn: then nothing was begun for it.
+    setImmediate(() => {
+      if (!stream.closed && !stream.destroyed) void serve(stream, handle(exchange), limits)
+    })
   })
   server.on('sessionError', () => {})
   return server
