@@ -5,6 +5,7 @@ import { userInfo } from 'node:os'
 import { createInterface } from 'node:readline'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isMainThread } from 'node:worker_threads'
+import type { Logger } from '../domain/logger.ts'
 import { type ConnectionFactory, folderConnection, tryConnection } from './embedded-connection.ts'
 import { EmbeddedServerError } from './embedded-error.ts'
 import {
@@ -27,7 +28,6 @@ import {
   parsePasswd,
   unprivileged,
 } from './embedded-launch.ts'
-import type { DatabaseLogger } from './logger.ts'
 
 /** How an embedded server ended. */
 export interface ServerExit {
@@ -49,7 +49,7 @@ export interface EmbeddedServer {
 export interface StartOptions {
   /** DATA_DIR; made if missing */
   readonly dataDir: string
-  readonly logger?: DatabaseLogger | undefined
+  readonly logger?: Logger | undefined
   /** further settings of the server, by name; `fsync: 'off'` makes the first start quicker as well */
   readonly settings?: Readonly<Record<string, string>> | undefined
   /** gives up the start */
@@ -154,7 +154,7 @@ interface Words {
   onLine: (line: string) => void
 }
 
-function collectWords(child: ChildProcess, logger: DatabaseLogger | undefined): Words {
+function collectWords(child: ChildProcess, logger: Logger | undefined): Words {
   const words: Words = { last: [], onLine: () => {} }
   if (child.stderr === null) return words
   createInterface({ input: child.stderr, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
@@ -312,7 +312,7 @@ function hasReason(error: unknown, reason: EmbeddedServerError['reason']): boole
 
 function releasable(
   { server, child }: { server: EmbeddedServer; child: ChildProcess },
-  logger: DatabaseLogger | undefined,
+  logger: Logger | undefined,
 ): OpenedServer {
   const release = async () => {
     // a smart shutdown: no new connections, and an end when the last one has gone

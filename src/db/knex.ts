@@ -1,6 +1,6 @@
 import knexModule, { type Knex } from 'knex'
 import { types } from 'pg'
-import type { DatabaseLogger } from './logger.ts'
+import type { Logger } from '../domain/logger.ts'
 import { parseTimestamp } from './parse-timestamp.ts'
 
 /** Where a PostgreSQL is: the settings of an embedded server, or a `postgres://` URL. */
@@ -25,7 +25,7 @@ export interface DatabaseOptions {
   readonly acquireTimeoutMs?: number | undefined
   /** shown in pg_stat_activity; default `waybill` */
   readonly applicationName?: string | undefined
-  readonly logger?: DatabaseLogger | undefined
+  readonly logger?: Logger | undefined
 }
 
 const { builtins } = types
@@ -128,7 +128,7 @@ function isLastMessage({ severity, code }: ServerMessage): boolean {
   return severity === 'FATAL' || severity === 'PANIC' || (code?.startsWith('57P') ?? false)
 }
 
-function knexLog(logger: DatabaseLogger | undefined): Knex.Logger {
+function knexLog(logger: Logger | undefined): Knex.Logger {
   // a connection that broke is reported by whoever meets the error; Knex warns of it once more
   const debug = (message: unknown) => logger?.debug({ knex: message }, 'database pool')
   return { debug, warn: debug, deprecate: debug, error: (message) => logger?.error({ knex: message }, 'database pool') }

@@ -1,7 +1,0 @@
-/** What this room asks of a logger; pino satisfies it. */
-export interface DatabaseLogger {
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
-}
