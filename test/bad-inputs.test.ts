@@ -152,7 +152,12 @@ function errorOf({ body }: RawAnswer): WireError {
   return detail !== undefined && 'type' in detail ? ofConnectError(json) : ofHttpError(json)
 }
 
-const methods = [RoutesService, PaymentSearchService, RequestsService].flatMap(({ methods: each }) => each)
+/** Declared, and answered by UNIMPLEMENTED. */
+const notServedYet = new Set(['SummarizePayments', 'ExportPayments', 'WatchPayments', 'CreateWatchTicket'])
+
+const methods = [RoutesService, PaymentSearchService, RequestsService]
+  .flatMap(({ methods: each }) => each)
+  .filter(({ name }) => !notServedYet.has(name))
 
 /** A good call of each method, by method name. */
 const goodRequests: Readonly<Record<string, JsonObject>> = {

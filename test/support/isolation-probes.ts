@@ -78,6 +78,7 @@ export function describeProbes(
       named({ requestId: [value('paid.requestId'), value('refunded.requestId')], includeTotal: 'ESTIMATED' }),
       named({ paymentReference: [value('partial.paymentReference')] }),
       named({ reference: ['INV-2', 'INV-BEADS'] }),
+      { ...named({ q: 'INV-2' }), tellsNothing: true },
       named({ payer: [value('payer')], includeTotal: 'EXACT' }),
       named({ payee: [value('payee')], includeTotal: 'EXACT' }),
       named({ walletAddress: [value('payer'), value('payee')], sortBy: 'AMOUNT', includeTotal: 'EXACT' }),

@@ -7,6 +7,9 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Payment, Payment_Status, Payment_Type, PaymentSchema } from "./payment_pb.js";
 import type { Pagination } from "./pagination_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { PaymentSummarySchema, SummarizePaymentsRequestSchema } from "./payment_summary_pb.js";
+import type { ExportPaymentsRequestSchema, ExportPaymentsResponseSchema } from "./payment_export_pb.js";
+import type { CreateWatchTicketRequestSchema, WatchPaymentsRequestSchema, WatchPaymentsResponseSchema, WatchTicketSchema } from "./payment_watch_pb.js";
 
 /**
  * Describes the file payments/v1/payment_search_service.proto.
@@ -199,6 +202,16 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
    * @generated from field: payments.v1.SearchPaymentsRequest.IncludeTotal include_total = 22;
    */
   includeTotal: SearchPaymentsRequest_IncludeTotal;
+
+  /**
+   * One text for whatever was typed, space around it aside. An address finds its payments as `walletAddress` does. Any other text finds
+   * the payments that have it as `reference`, and those of the transaction, request, payment reference or payment id that it can be:
+   * 64 digits of a hash, `01` and 64 digits, 16 digits, a UUID. Goes with the other filters by AND and is never split at commas.
+   * Examples: `"INV-2026-0042"`, `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: optional string q = 23;
+   */
+  q?: string | undefined;
 };
 
 /**
@@ -347,6 +360,13 @@ export declare type SearchPaymentsResponse = Message<"payments.v1.SearchPayments
    * @generated from field: repeated payments.v1.SearchPaymentsResponse.AsOf as_of = 3;
    */
   asOf: SearchPaymentsResponse_AsOf[];
+
+  /**
+   * Opaque; send it to WatchPayments as `watchCursor` for every change after what this page was read from.
+   *
+   * @generated from field: optional string watch_cursor = 4;
+   */
+  watchCursor?: string | undefined;
 };
 
 /**
@@ -414,6 +434,50 @@ export declare const PaymentSearchService: GenService<{
     methodKind: "unary";
     input: typeof GetPaymentRequestSchema;
     output: typeof PaymentSchema;
+  },
+  /**
+   * Counts the payments that match all filters and sums what they are worth in US dollars, in groups if asked for. More than 10,000
+   * groups are refused with TOO_MANY_GROUPS, and what takes too long ends with SUMMARY_TIMEOUT.
+   *
+   * @generated from rpc payments.v1.PaymentSearchService.SummarizePayments
+   */
+  summarizePayments: {
+    methodKind: "unary";
+    input: typeof SummarizePaymentsRequestSchema;
+    output: typeof PaymentSummarySchema;
+  },
+  /**
+   * Returns all payments that match all filters, by `timestamp`, then by id. Over plain HTTP as a file of JSON lines or CSV.
+   *
+   * Payments that are there throughout, with unchanged `timestamp` and match, come exactly once; one that comes, moves or goes
+   * meanwhile may be missed. An export that broke off goes on with `after`.
+   *
+   * @generated from rpc payments.v1.PaymentSearchService.ExportPayments
+   */
+  exportPayments: {
+    methodKind: "server_streaming";
+    input: typeof ExportPaymentsRequestSchema;
+    output: typeof ExportPaymentsResponseSchema;
+  },
+  /**
+   * Tells every change to the payments that match all filters, from now or from a `watchCursor` on.
+   *
+   * @generated from rpc payments.v1.PaymentSearchService.WatchPayments
+   */
+  watchPayments: {
+    methodKind: "server_streaming";
+    input: typeof WatchPaymentsRequestSchema;
+    output: typeof WatchPaymentsResponseSchema;
+  },
+  /**
+   * Makes a ticket with which a browser can call WatchPayments once, within 60 seconds.
+   *
+   * @generated from rpc payments.v1.PaymentSearchService.CreateWatchTicket
+   */
+  createWatchTicket: {
+    methodKind: "unary";
+    input: typeof CreateWatchTicketRequestSchema;
+    output: typeof WatchTicketSchema;
   },
 }>;
 

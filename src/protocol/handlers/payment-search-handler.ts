@@ -40,7 +40,23 @@ export function createPaymentSearchHandlers(calls: PaymentSearchCalls) {
     async getPayment(request, context) {
       return paymentToProto(await calls.getPayment(accountOf(context), request.id, context.signal))
     },
+    async summarizePayments() {
+      throw notServedYet('SummarizePayments')
+    },
+    exportPayments() {
+      throw notServedYet('ExportPayments')
+    },
+    watchPayments() {
+      throw notServedYet('WatchPayments')
+    },
+    async createWatchTicket() {
+      throw notServedYet('CreateWatchTicket')
+    },
   } satisfies ServiceHandlers<typeof PaymentSearchService>
+}
+
+function notServedYet(method: string) {
+  return waybillError('METHOD_NOT_FOUND', { path: `/payments.v1.PaymentSearchService/${method}` })
 }
 
 /** The numbers of the enums as the words of the search; a number that is no member is refused, never dropped. */
@@ -68,6 +84,7 @@ const totalByNumber = new Map<number, IncludeTotal | undefined>([
 ])
 
 function inputOf(request: SearchPaymentsRequest): SearchInput {
+  if (request.q !== undefined) throw waybillError('INVALID_FIELD', { field: 'q', detail: 'it is not served yet' })
   return {
     fromDate: request.fromDate,
     toDate: request.toDate,

@@ -27,6 +27,10 @@ export function createPaymentsServices({ findRoutes, payments, requests }: Payme
     serveService(PaymentSearchService, createPaymentSearchHandlers(payments), {
       searchPayments: 'payments:read',
       getPayment: 'payments:read',
+      summarizePayments: 'payments:read',
+      exportPayments: 'payments:read',
+      watchPayments: 'payments:read',
+      createWatchTicket: 'payments:read',
     }),
     serveService(RequestsService, createRequestsHandlers(requests), {
       createPaymentRequest: 'requests:write',
