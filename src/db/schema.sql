@@ -1,5 +1,12 @@
 -- Written by "npm run schema:dump" from a database with all migrations. Do not edit.
 
+create table account_changes (
+  account_id integer not null,
+  last_change bigint not null default 0,
+  pruned_change bigint not null default 0,
+  constraint account_changes_pkey PRIMARY KEY (account_id)
+) with (fillfactor=50);
+
 create table accounts (
   id integer not null generated always as identity,
   name text collate "C" not null,
@@ -91,6 +98,32 @@ create table leases (
   expires_at timestamp with time zone not null,
   constraint leases_pkey PRIMARY KEY (name)
 );
+
+create table payment_changes (
+  account_id integer not null,
+  change bigint not null,
+  kind smallint not null,
+  payment_id uuid not null,
+  at timestamp(3) with time zone not null,
+  old jsonb,
+  constraint payment_changes_pkey PRIMARY KEY (account_id, change)
+);
+CREATE INDEX payment_changes_payment ON payment_changes USING btree (account_id, payment_id, change) WHERE (old IS NOT NULL);
+
+create table payment_statistics (
+  account_id integer not null,
+  network text collate "C" not null,
+  source_network text collate "C" not null,
+  currency text collate "C" not null,
+  currency_symbol text collate "C" not null,
+  invoice_currency text collate "C" not null,
+  type smallint not null,
+  status smallint not null,
+  n bigint not null,
+  first_at timestamp(0) with time zone not null,
+  last_at timestamp(0) with time zone not null,
+  constraint payment_statistics_pkey PRIMARY KEY (account_id, network, source_network, currency, invoice_currency, type, status)
+) with (fillfactor=70);
 
 create table payments (
   account_id integer not null,

@@ -1,5 +1,6 @@
 import type { Migration } from '../migrate.ts'
 import { initial } from './0001-initial.ts'
+import { paymentChanges } from './0002-payment-changes.ts'
 
 /** Every step of the schema, oldest first. A step that was released is never changed; the next one corrects it. */
-export const MIGRATIONS: readonly Migration[] = [initial]
+export const MIGRATIONS: readonly Migration[] = [initial, paymentChanges]
