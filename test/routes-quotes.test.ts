@@ -8,7 +8,8 @@ import {
 } from '../src/demo/contracts.ts'
 import { parseAmount } from '../src/domain/decimal.ts'
 import type { Route } from '../src/domain/route.ts'
-import { erc20PaymentGas, totalGas } from '../src/routing/gas.ts'
+import { erc20PaymentGas } from '../src/routing/gas.ts'
+import { totalGas } from '../src/routing/steps.ts'
 import { startTestChain, type TestChain, type TestToken } from './support/chain.ts'
 import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from './support/routing.ts'
 
@@ -202,7 +203,7 @@ describe('a quoted route, taken on the chain', () => {
     await chain.pay(payer, { ...terms, to: freshAddress('first tax payee'), feeAddress: freshAddress('first tax fee') })
     const sent = await chain.pay(payer, terms)
     const facts = { payeeIsNew: true, feeReceiver: 'NEW', clearsAllowance: true, clearsBalance: false } as const
-    const quoted = totalGas([{ kind: 'PAY', gasLimit: erc20PaymentGas(facts) }])
+    const quoted = totalGas([{ gasLimit: erc20PaymentGas(facts) }])
     expect(sent.gasUsed as bigint).toBeLessThanOrEqual(quoted)
   })
 

@@ -7,9 +7,9 @@ import { type Reason } from '../reasons.ts'
 import type { Candidate } from './candidates.ts'
 import type { ChainState } from './chain-reader.ts'
 import { breakDownCosts, type CostBreakdown, type CostLine, fractionOf } from './costs.ts'
-import { totalGas } from './gas.ts'
 import type { Price } from './prices.ts'
 import type { Quote } from './providers/provider.ts'
+import { totalGas } from './steps.ts'
 
 /** A route before it is ranked. */
 export interface UnrankedRoute {
@@ -80,12 +80,16 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
       feeBreakdown: costs.lines,
       estimatedDurationSeconds: quote.durationSeconds,
       provider: quoted.provider,
-      expiresAt: quoted.expiresAt,
-      warnings: [...gas.warnings, ...priceWarnings(costs)],
+      expiresAt: expiryOf(quoted),
+      warnings: [...gas.warnings, ...priceWarnings(costs), ...(quote.warnings ?? [])],
       atomic: quote.atomic,
       readiness: readinessOf(quote, gas.isEnough),
     },
   }
+}
+
+function expiryOf({ quote, expiresAt }: QuotedCandidate): Date {
+  return quote.expiresAtMs === undefined ? expiresAt : new Date(Math.min(quote.expiresAtMs, expiresAt.getTime()))
 }
 
 function explainBalance(token: Token, have: bigint, need: bigint): Explanation {

@@ -4,7 +4,8 @@ import { type Explanation, explain } from '../errors.ts'
 import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'
 import type { PlannedCandidate } from './plan-candidates.ts'
 import type { Price } from './prices.ts'
-import type { ScanOutcome } from './scan.ts'
+import type { Quote } from './providers/provider.ts'
+import type { Look, ScanOutcome } from './scan.ts'
 
 /** What became of the candidates. */
 export interface Assessment {
@@ -15,77 +16,79 @@ export interface Assessment {
 
 interface AssessOptions {
   readonly tokens: TokenDirectory
-  readonly nowMs: number
+  /** Milliseconds since 1970. */
+  readonly clock: () => number
 }
 
 /** How long a quote is good: gas prices and feeds move with the blocks. */
 const QUOTE_LIFETIME_MS = 30_000
 
+/** Failures of a source, as against what is simply so. */
+const DEGRADING: ReadonlySet<string> = new Set(['CHAIN_INCONSISTENT'])
+
 /**
- * Turns every planned candidate into a route or an entry that says why it is none. Of the reasons that may hold at once the first
- * of this order is given: the configuration rules it out; its chain gave no answer (one entry for the whole chain); its
- * token cannot be read; nobody carries it; the wallet holds too little.
+ * Turns every planned candidate into a route or an entry that says why it is none, each as soon as its chains are known. Of the reasons
+ * that may hold at once the first of this order is given: the configuration rules it out; its chain gave no answer (one entry for the
+ * whole chain); its token cannot be read; nobody carries it; the wallet holds too little.
+ *
+ * @throws the reason of the caller's signal
  */
-export function assessCandidates(
+export async function assessCandidates(
   planned: readonly PlannedCandidate[],
-  scans: ReadonlyMap<string, ScanOutcome>,
-  { tokens, nowMs }: AssessOptions,
-): Assessment {
-  const routes: UnrankedRoute[] = []
+  look: Look,
+  options: AssessOptions,
+): Promise<Assessment> {
+  const outcomes = await Promise.all(
+    planned.map(async (entry) => ({ entry, outcome: await assess(entry, look, options) })),
+  )
   const unavailable = new Map<string, UnavailableRoute>()
-  const expiresAt = new Date(nowMs + QUOTE_LIFETIME_MS)
-  let degraded = false
-
-  for (const entry of planned) {
-    const { chain } = entry.candidate.source
-    const scan = scans.get(chain)
-    if (scan?.ok === false && !('reason' in entry.plan)) {
-      unavailable.set(chain, { chain, ...scan.failure })
-      degraded = true
-      continue
-    }
-    const outcome = assess(entry, scan, { tokens, expiresAt, priceOf: (token) => priceIn(scans, token) })
-    if ('route' in outcome) routes.push(outcome)
-    else unavailable.set(keyOf(entry), { ...placeOf(entry), ...outcome })
-    if ('reason' in outcome && outcome.reason === 'CHAIN_INCONSISTENT') degraded = true
+  for (const { entry, outcome } of outcomes) {
+    if ('chainFailure' in outcome) {
+      const { chain } = entry.candidate.source
+      unavailable.set(chain, { chain, ...outcome.chainFailure })
+    } else if (!('route' in outcome)) unavailable.set(keyOf(entry), { ...placeOf(entry), ...outcome })
   }
-  return { routes, unavailable: [...unavailable.values()], degraded }
+  return {
+    routes: outcomes.flatMap(({ outcome }) => ('route' in outcome ? [outcome] : [])),
+    unavailable: [...unavailable.values()],
+    degraded: outcomes.some(
+      ({ outcome }) => 'chainFailure' in outcome || ('reason' in outcome && DEGRADING.has(outcome.reason)),
+    ),
+  }
 }
 
-interface AssessContext {
-  readonly tokens: TokenDirectory
-  readonly expiresAt: Date
-  readonly priceOf: (token: Token) => Price | undefined
-}
+type Outcome = UnrankedRoute | Explanation | { readonly chainFailure: Explanation }
 
-function assess(
-  { candidate, provider, plan }: PlannedCandidate,
-  scan: ScanOutcome | undefined,
-  { tokens, expiresAt, priceOf }: AssessContext,
-): UnrankedRoute | Explanation {
+async function assess(entry: PlannedCandidate, look: Look, { tokens, clock }: AssessOptions): Promise<Outcome> {
+  const { candidate, provider, plan } = entry
   if ('reason' in plan) return plan
-  const { source } = candidate
+  const { source, destination } = candidate
+  const [scan, ofDestination] = await Promise.all([outcomeOf(look, source), outcomeOf(look, destination)])
   const native = tokens.native(source.chain)
-  if (!scan?.ok || native === undefined) throw new TypeError(`${source.chain} was not looked at`)
+  if (scan === undefined || native === undefined) throw new TypeError(`${source.chain} was not looked at`)
+  if (!scan.ok) return { chainFailure: scan.failure }
   const unreadable = [source, native].find((token) => scan.state.balanceOf(token) === undefined)
   if (unreadable !== undefined) return explainUnreadable(unreadable)
-  const quote = plan.quote(scan.state)
-  if ('reason' in quote || provider === undefined) return quote as Explanation
-  const { state } = scan
+  const priceOf = (token: Token) => priceIn(token.chain === source.chain ? scan : ofDestination, token)
+  const quote = await plan.quote(scan.state, { priceOf, signal: look.signal })
+  if ('reason' in quote || provider === undefined) return quote as Exclude<typeof quote, Quote>
   return assembleRoute({
     id: provider.routeId,
     provider: provider.name,
     candidate,
     quote,
-    state,
+    state: scan.state,
     native,
     priceOf,
-    expiresAt,
+    expiresAt: new Date(clock() + QUOTE_LIFETIME_MS),
   })
 }
 
-function priceIn(scans: ReadonlyMap<string, ScanOutcome>, token: Token): Price | undefined {
-  const scan = scans.get(token.chain)
+function outcomeOf({ outcomes }: Look, { chain }: Token): Promise<ScanOutcome> | undefined {
+  return outcomes.get(chain)
+}
+
+function priceIn(scan: ScanOutcome | undefined, token: Token): Price | undefined {
   return scan?.ok ? scan.state.priceOf(token) : undefined
 }
 

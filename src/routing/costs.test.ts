@@ -21,6 +21,10 @@ const aToken = (symbol: string, decimals: number, address?: Address): Token => (
   ...(address === undefined ? {} : { address }),
 })
 
+function neverSent(): never {
+  throw new TypeError('nothing is sent here')
+}
+
 const price = fc.record({ units: fc.bigInt(1n, 10n ** 14n), places: fc.integer({ min: 0, max: 18 }) })
 const percentage = fc.record({ units: fc.bigInt(0n, 10n ** 6n), places: fc.constant<number>(4) })
 
@@ -64,7 +68,7 @@ function routeOf(terms: Case): UnrankedRoute {
       received: terms.amount,
       costs: [{ type: 'PLATFORM', stage: 'SENDING', provider: 'p', token: source, amount: fee }],
       priceImpact: { units: 0n, places: 0 },
-      steps: [{ kind: 'PAY', gasLimit: terms.gas }],
+      steps: [{ kind: 'PAY', gasLimit: terms.gas, transaction: neverSent }],
       durationSeconds: 2,
       atomic: true,
     },

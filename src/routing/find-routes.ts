@@ -11,7 +11,7 @@ import { assessCandidates } from './assess-candidates.ts'
 import { findCandidates } from './candidates.ts'
 import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amount.ts'
 import { checkFeeFamily, type ParsedQuestion, parseQuestion } from './parse-question.ts'
-import type { Payment } from './payment.ts'
+import { DEFAULT_SLIPPAGE_BPS, type Payment } from './payment.ts'
 import { planCandidates, readsByChain } from './plan-candidates.ts'
 import type { Provider } from './providers/provider.ts'
 import { rankRoutes } from './rank.ts'
@@ -83,9 +83,13 @@ export function createFindRoutes(dependencies: FindRoutesDependencies): FindRout
 
     const planned = planCandidates(candidates, payment, providers)
     const timeoutMs = timeLeft(dependencies.chainTimeoutMs, deadlineAtMs, clock())
-    const scans = await scanner.scan(question.wallet, readsByChain(planned), { signal, timeoutMs })
-    const assessed = assessCandidates(planned, scans, { tokens, nowMs: clock() })
-    return { ...answer, ...assessed, routes: rankRoutes(assessed.routes) }
+    const look = scanner.scan(question.wallet, readsByChain(planned), { signal, timeoutMs })
+    try {
+      const assessed = await assessCandidates(planned, look, { tokens, clock })
+      return { ...answer, ...assessed, routes: rankRoutes(assessed.routes) }
+    } finally {
+      look.stop()
+    }
   }
 }
 
@@ -129,7 +133,14 @@ function paymentOf(
   destination: Token,
   amount: Decimal,
 ): Payment {
-  return { request, wallet, destination, amount: amount.units, ...(platformFee === undefined ? {} : { platformFee }) }
+  return {
+    request,
+    wallet,
+    destination,
+    amount: amount.units,
+    slippageBps: DEFAULT_SLIPPAGE_BPS,
+    ...(platformFee === undefined ? {} : { platformFee }),
+  }
 }
 
 function timeLeft(mostMs: number, deadlineAtMs: number | undefined, nowMs: number): number {

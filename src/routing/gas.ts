@@ -1,5 +1,3 @@
-import type { StepKind } from '../domain/route.ts'
-
 /**
  * How much gas the transactions of a payment use. The numbers were measured on a node with Request's deployed contracts and
  * plain tokens; the test of quotes holds them against what is really used.
@@ -7,12 +5,6 @@ import type { StepKind } from '../domain/route.ts'
  * What an account's storage holds before decides most of it: writing a balance that was 0 costs 17,100 more than changing one, and
  * setting one to 0 gives 4,800 back.
  */
-
-/** A transaction to send, with the most gas that it is expected to use. */
-export interface GasStep {
-  readonly kind: StepKind
-  readonly gasLimit: bigint
-}
 
 const NEW_SLOT = 17_100n
 const CLEARED_SLOT = 4_800n
@@ -81,9 +73,4 @@ export function nativePaymentGas(facts: PaymentGasFacts): bigint {
   if (facts.feeReceiver !== undefined) gas += NATIVE_FEE
   if (facts.feeReceiver === 'NEW') gas += NEW_ACCOUNT
   return withMarginForCalldata(gas)
-}
-
-/** The gas of all steps. */
-export function totalGas(steps: readonly GasStep[]): bigint {
-  return steps.reduce((sum, step) => sum + step.gasLimit, 0n)
 }

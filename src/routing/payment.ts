@@ -13,7 +13,12 @@ export interface Payment {
   readonly amount: bigint
   /** On top of the amount. */
   readonly platformFee?: PlatformFee
+  /** How much more than quoted a swap may take, in hundredths of a percent. */
+  readonly slippageBps: number
 }
+
+/** What a swap may take beyond its quote where nothing else is asked for. */
+export const DEFAULT_SLIPPAGE_BPS = 50
 
 export interface PlatformFee {
   /** 0 to 100. */

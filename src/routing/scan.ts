@@ -20,18 +20,25 @@ export interface ScanOptions {
   readonly timeoutMs: number
 }
 
+/** A look at several chains that is under way. */
+export interface Look {
+  /** By name; each settles by itself, and rejects only with the reason of the caller's signal. */
+  readonly outcomes: ReadonlyMap<string, Promise<ScanOutcome>>
+  /** Fires when the time is over or the caller hangs up. */
+  readonly signal: AbortSignal
+  /** Ends what is still under way. To be called once the outcomes are no longer of use. */
+  stop(): void
+}
+
 /** Looks at several chains at once. */
 export interface Scanner {
   /**
    * Looks at each chain once, one HTTP request a chain. A chain that is down, slow or lying never fails the others.
    *
    * @param readsByChain - the chains to look at, by name, each with what is to be read beside balances and prices
+   * @throws the reason of the caller's signal when it has fired already
    */
-  scan(
-    wallet: Address,
-    readsByChain: ReadonlyMap<string, readonly ContractRead[]>,
-    options: ScanOptions,
-  ): Promise<ReadonlyMap<string, ScanOutcome>>
+  scan(wallet: Address, readsByChain: ReadonlyMap<string, readonly ContractRead[]>, options: ScanOptions): Look
 }
 
 export interface ScannerOptions {
@@ -65,16 +72,14 @@ export function createScanner({ chains, tokens, logger, ...io }: ScannerOptions)
   }
 
   return {
-    async scan(wallet, readsByChain, { signal, timeoutMs }) {
+    scan(wallet, readsByChain, { signal, timeoutMs }) {
       const deadline = startDeadline(signal, timeoutMs)
-      try {
-        const scans = [...readsByChain].map(
-          async ([name, reads]) => [name, await scanChain(name, wallet, reads, deadline)] as const,
-        )
-        return new Map(await Promise.all(scans))
-      } finally {
-        deadline.stop()
-      }
+      const outcomes = new Map(
+        [...readsByChain].map(([name, reads]) => [name, scanChain(name, wallet, reads, deadline)]),
+      )
+      // whoever awaits one that rejects learns of it; the others must not count as unhandled
+      for (const outcome of outcomes.values()) outcome.catch(() => {})
+      return { outcomes, signal: deadline.signal, stop: deadline.stop }
     },
   }
 }
@@ -121,6 +126,7 @@ function startDeadline(caller: AbortSignal, timeoutMs: number): Deadline {
     stop() {
       clearTimeout(timer)
       caller.removeEventListener('abort', abort)
+      abort()
     },
   }
 }

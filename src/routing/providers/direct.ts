@@ -1,12 +1,15 @@
+import { encodeFunctionData, parseAbi } from 'viem'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import type { ChainDirectory } from '../../domain/chain.ts'
 import type { ChainConfig, PaymentContractKind } from '../../domain/chains-file.ts'
 import type { Token } from '../../domain/currency.ts'
+import type { Hex } from '../../domain/hex.ts'
 import { explain } from '../../errors.ts'
 import { type ChainState, readBalance } from '../chain-reader.ts'
-import { erc20PaymentGas, type GasStep, nativePaymentGas, type PaymentGasFacts } from '../gas.ts'
+import { erc20PaymentGas, nativePaymentGas, type PaymentGasFacts } from '../gas.ts'
 import { type ContractRead, readAllowance, uintAt } from '../multicall.ts'
 import { type Payment, platformFeeOf } from '../payment.ts'
+import type { Step, Transaction } from '../steps.ts'
 import { approvalSteps } from './approval.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 
@@ -31,8 +34,8 @@ export function createDirectProvider(chains: ChainDirectory): Provider {
         return explain('NO_PAYMENT_CONTRACT', { token: source.symbol, chain: source.chain })
       }
       return source.address === undefined
-        ? planNative(chain, source, payment)
-        : planErc20(chain, source, readAllowance(source.address, payment.wallet, proxy), payment)
+        ? planNative(chain, proxy, source, payment)
+        : planErc20(chain, proxy, { ...source, address: source.address }, payment)
     },
   }
 }
@@ -44,7 +47,8 @@ function newestContract(chain: ChainConfig, kind: PaymentContractKind): Address 
   return byVersion.at(-1)?.address
 }
 
-function planErc20(chain: ChainConfig, token: Token, allowanceRead: ContractRead, payment: Payment): Plan {
+function planErc20(chain: ChainConfig, proxy: Address, token: Token & { address: Address }, payment: Payment): Plan {
+  const allowanceRead = readAllowance(token.address, payment.wallet, proxy)
   const receivers = receiverReads(chain, token, payment)
   return {
     reads: [allowanceRead, ...receivers.reads],
@@ -52,28 +56,30 @@ function planErc20(chain: ChainConfig, token: Token, allowanceRead: ContractRead
       const charged = chargedFor(payment)
       const allowance = uintAt(state.answerTo(allowanceRead) ?? '', 0)
       if (allowance === undefined) return unreadable(token, 'its allowance')
-      const approvals = approvalSteps(token, allowance, charged.total)
-      const pay: GasStep = {
+      const approvals = approvalSteps({ token, spender: proxy, allowance, need: charged.total })
+      const pay: Step = {
         kind: 'PAY',
         gasLimit: erc20PaymentGas({
           ...receivers.gasFacts(state, charged.fee),
           clearsAllowance: approvals.length > 0 || allowance === charged.total,
           clearsBalance: state.balanceOf(token) === charged.total,
         }),
+        transaction: () => erc20Payment(proxy, token.address, payment, charged),
       }
       return quoteOf(chain, token, charged, [...approvals, pay])
     },
   }
 }
 
-function planNative(chain: ChainConfig, coin: Token, payment: Payment): Plan {
+function planNative(chain: ChainConfig, proxy: Address, coin: Token, payment: Payment): Plan {
   const receivers = receiverReads(chain, coin, payment)
   return {
     reads: receivers.reads,
     quote(state) {
       const charged = chargedFor(payment)
       const gasLimit = nativePaymentGas(receivers.gasFacts(state, charged.fee))
-      return quoteOf(chain, coin, charged, [{ kind: 'PAY', gasLimit }])
+      const transaction = () => nativePayment(proxy, payment, charged)
+      return quoteOf(chain, coin, charged, [{ kind: 'PAY', gasLimit, transaction }])
     },
   }
 }
@@ -88,6 +94,36 @@ interface Charged {
 function chargedFor({ amount, platformFee }: Payment): Charged {
   const fee = platformFee === undefined ? undefined : platformFeeOf(amount, platformFee.percentage)
   return { amount, fee, total: amount + (fee ?? 0n) }
+}
+
+/** @see https://github.com/RequestNetwork/requestNetwork, ERC20FeeProxy and EthereumFeeProxy */
+const PROXY_ABI = parseAbi([
+  'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
+  'function transferExactEthWithReferenceAndFee(address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
+])
+
+function erc20Payment(proxy: Address, token: Address, payment: Payment, { amount, fee = 0n }: Charged): Transaction {
+  const { request } = payment
+  const data = encodeFunctionData({
+    abi: PROXY_ABI,
+    functionName: 'transferFromWithReferenceAndFee',
+    args: [token as Hex, request.payee as Hex, amount, request.paymentReference, fee, feeReceiverOf(payment)],
+  })
+  return { to: proxy, data, value: 0n }
+}
+
+function nativePayment(proxy: Address, payment: Payment, { amount, fee = 0n, total }: Charged): Transaction {
+  const { request } = payment
+  const data = encodeFunctionData({
+    abi: PROXY_ABI,
+    functionName: 'transferExactEthWithReferenceAndFee',
+    args: [request.payee as Hex, amount, request.paymentReference, fee, feeReceiverOf(payment)],
+  })
+  return { to: proxy, data, value: total }
+}
+
+function feeReceiverOf({ platformFee }: Payment): Hex {
+  return (platformFee?.receiver ?? ZERO_ADDRESS) as Hex
 }
 
 /** Whoever receives a token for the first time makes the payment dearer. */
@@ -106,7 +142,7 @@ function receiverReads(chain: ChainConfig, token: Token, { request, platformFee 
   }
 }
 
-function quoteOf(chain: ChainConfig, token: Token, charged: Charged, steps: readonly GasStep[]): Quote {
+function quoteOf(chain: ChainConfig, token: Token, charged: Charged, steps: readonly Step[]): Quote {
   const platform = { type: 'PLATFORM', stage: 'SENDING', provider: NAME, token } as const
   return {
     sourceAmount: charged.total,

@@ -1,11 +1,14 @@
+import type { Token } from '../../domain/currency.ts'
 import type { Decimal } from '../../domain/decimal.ts'
+import type { RouteWarning } from '../../domain/route.ts'
 import type { Explanation } from '../../errors.ts'
 import type { Candidate, CandidateKind } from '../candidates.ts'
 import type { ChainState } from '../chain-reader.ts'
 import type { CostLine } from '../costs.ts'
-import type { GasStep } from '../gas.ts'
 import type { ContractRead } from '../multicall.ts'
 import type { Payment } from '../payment.ts'
+import type { Price } from '../prices.ts'
+import type { Step } from '../steps.ts'
 
 /** A way to carry out one kind of candidate. */
 export interface Provider {
@@ -20,8 +23,19 @@ export interface Provider {
 export interface Plan {
   /** What the quote needs to know of the source chain, beside balances and prices. */
   readonly reads: readonly ContractRead[]
-  /** Decides by what was read. Asked only when the wallet's balance of the source token is known. */
-  quote(state: ChainState): Quote | Explanation
+  /**
+   * Decides by what was read. Asked only when the wallet's balance of the source token is known. A promise where somebody has to be
+   * asked once the chain is known; it never rejects but by the signal.
+   */
+  quote(state: ChainState, context: QuoteContext): Quote | Explanation | Promise<Quote | Explanation>
+}
+
+/** What a quote may use beside the state of its source chain. */
+export interface QuoteContext {
+  /** In US dollars, on whatever chain the token is; undefined also while that chain has not answered. */
+  readonly priceOf: (token: Token) => Price | undefined
+  /** Fires when the caller hangs up, or the time of the call is over. */
+  readonly signal: AbortSignal
 }
 
 /** What a route would take and cost, gas aside, in base units. */
@@ -37,8 +51,12 @@ export interface Quote {
   /** Loss against the market's mid price as a fraction of `received`; 8 places. */
   readonly priceImpact: Decimal
   /** The transactions to send, in order. */
-  readonly steps: readonly GasStep[]
+  readonly steps: readonly Step[]
   /** Until the payee has the money. */
   readonly durationSeconds: number
   readonly atomic: boolean
+  /** What to know before taking it. */
+  readonly warnings?: readonly RouteWarning[]
+  /** When it ends by itself, milliseconds since 1970, where that is sooner than quotes usually do. */
+  readonly expiresAtMs?: number
 }
