@@ -79,7 +79,7 @@ export function createScanner({ chains, tokens, logger, ...io }: ScannerOptions)
       )
       // whoever awaits one that rejects learns of it; the others must not count as unhandled
       for (const outcome of outcomes.values()) outcome.catch(() => {})
-      return { outcomes, signal: deadline.signal, stop: deadline.stop }
+      return { outcomes, signal: deadline.signal, stop: () => deadline.stop() }
     },
   }
 }
