@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 
 /** What this file uses of a connection of pg, as Knex's pool hands it out. */
-interface PooledConnection {
+export interface PooledConnection {
   /** pid of the server's process */
   readonly processID: number
   /** idle, in a transaction, in a failed one */
@@ -89,7 +89,12 @@ export function inTransaction<T>(
   })
 }
 
-async function withConnection<T>(
+/**
+ * Runs `work` with a connection of the pool, or the transaction's own; what runs on it when the signal fires is cancelled.
+ *
+ * @throws what `work` throws; the signal's reason when it fired before
+ */
+export async function withConnection<T>(
   knex: Knex,
   signal: AbortSignal | undefined,
   work: (connection: PooledConnection) => Promise<T>,

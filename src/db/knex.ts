@@ -2,6 +2,7 @@ import knexModule, { type Knex } from 'knex'
 import { types } from 'pg'
 import type { Logger } from '../domain/logger.ts'
 import { parseTimestamp } from './parse-timestamp.ts'
+import { limitPrepared } from './prepared.ts'
 
 /** Where a PostgreSQL is: the settings of an embedded server, or a `postgres://` URL. */
 export type DatabaseConnection =
@@ -23,6 +24,8 @@ export interface DatabaseOptions {
   readonly statementTimeoutMs?: number | undefined
   /** how long to wait for a free connection, and for a new one to be made; default 5,000 */
   readonly acquireTimeoutMs?: number | undefined
+  /** statements that a connection keeps prepared by name; default 100, 0 for a pooler that does not know of them */
+  readonly mostPrepared?: number | undefined
   /** shown in pg_stat_activity; default `waybill` */
   readonly applicationName?: string | undefined
   readonly logger?: Logger | undefined
@@ -92,7 +95,7 @@ export function createDatabase(connection: DatabaseConnection, options: Database
       min: options.poolMin ?? 0,
       max: options.poolMax ?? 8,
       acquireTimeoutMillis: acquireTimeoutMs,
-      afterCreate: sessionSetup(options.statementTimeoutMs ?? 0),
+      afterCreate: sessionSetup(options),
     },
     log: knexLog(options.logger),
   })
@@ -112,9 +115,10 @@ interface ServerMessage {
 }
 
 /** Settings go by SET and not with the start of the connection, where poolers such as PgBouncer refuse them. */
-function sessionSetup(statementTimeoutMs: number) {
+function sessionSetup({ statementTimeoutMs = 0, mostPrepared }: DatabaseOptions) {
   const statement = `set timezone = 'UTC'; set statement_timeout = ${Math.trunc(statementTimeoutMs)}`
   return (connection: RawConnection, done: (error: Error | null, connection: RawConnection) => void) => {
+    if (mostPrepared !== undefined) limitPrepared(connection, mostPrepared)
     // the end of the connection follows the server's last message, but the pool may hand it out in between
     connection.connection.on('errorMessage', (message) => {
       if (isLastMessage(message)) connection.__knex__disposed = message
