@@ -1,0 +1,78 @@
+import { availableParallelism } from 'node:os'
+import type { Knex } from 'knex'
+import { type GeneratorTerms, INSERT_ACCOUNTS, insertPaymentsSql } from './generate-payments.ts'
+
+/** How a load is done. */
+export interface LoadOptions extends GeneratorTerms {
+  /** A pool with room for `connections`. */
+  readonly knex: Knex
+  readonly connections?: number
+  /** What is said of how far it is. */
+  readonly say: (text: string) => void
+}
+
+/** Rows of one statement: little enough that progress is seen, and enough that planning costs nothing beside it. */
+const CHUNK_ROWS = 25_000
+
+/**
+ * Fills the empty tables of a migrated database: rows first, then the indexes and constraints as the catalogs had them, so that this
+ * file knows of none. What is derived from payments is filled from them.
+ */
+export async function loadPayments(options: LoadOptions): Promise<void> {
+  const { knex, say } = options
+  const startedMs = performance.now()
+  const seconds = () => `${((performance.now() - startedMs) / 1_000).toFixed(0)} s`
+  await knex.raw(INSERT_ACCOUNTS)
+  await knex.raw(`select setval(pg_get_serial_sequence('accounts', 'id'), (select max(id) from accounts))`)
+  const objects = await dropIndexes(knex)
+  await insertRows(options)
+  say(`rows are in after ${seconds()}`)
+  await knex.raw('vacuum (freeze, analyze) payments')
+  for (const [at, { name, definition }] of objects.entries()) {
+    await knex.raw(definition)
+    say(`${at + 1} of ${objects.length} indexes after ${seconds()}: ${name}`)
+  }
+  await knex.raw('vacuum (analyze)')
+  await knex.raw('checkpoint')
+  say(`loaded in ${seconds()}`)
+}
+
+async function insertRows({ knex, rows, seed, say, connections = availableParallelism() }: LoadOptions): Promise<void> {
+  let next = 0
+  let inserted = 0
+  const work = async () => {
+    for (;;) {
+      const first = next
+      if (first >= rows) return
+      next = Math.min(first + CHUNK_ROWS, rows)
+      const end = next
+      await knex.raw(insertPaymentsSql({ rows, seed }, first, end))
+      const before = Math.floor((inserted / rows) * 10)
+      inserted += end - first
+      if (Math.floor((inserted / rows) * 10) > before) say(`${inserted} rows`)
+    }
+  }
+  await Promise.all(Array.from({ length: connections }, work))
+}
+
+interface IndexObject {
+  readonly name: string
+  /** The statement that makes it again. */
+  readonly definition: string
+}
+
+/** Drops what is checked or kept with every row, and says how to make it again; not-null constraints stay. */
+async function dropIndexes(knex: Knex): Promise<IndexObject[]> {
+  const { rows: constraints } = await knex.raw<{ rows: IndexObject[] }>(
+    `select quote_ident(conname) as name, format('alter table payments add constraint %I %s', conname, pg_get_constraintdef(oid)) as definition
+     from pg_constraint where conrelid = 'payments'::regclass and contype <> 'n'
+     order by array_position('{p,u,c,x,f}'::text[], contype::text), conname`,
+  )
+  const { rows: indexes } = await knex.raw<{ rows: IndexObject[] }>(
+    `select indexrelid::regclass::text as name, pg_get_indexdef(indexrelid) as definition from pg_index i
+     where indrelid = 'payments'::regclass and not exists (select from pg_constraint where conindid = i.indexrelid) order by 1`,
+  )
+  for (const { name } of indexes) await knex.raw(`drop index ${name}`)
+  for (const { name } of constraints) await knex.raw(`alter table payments drop constraint ${name}`)
+  return [...constraints, ...indexes]
+}
