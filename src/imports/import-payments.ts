@@ -6,7 +6,7 @@ import { parsePayment } from './parse-payment.ts'
 import { createPaymentImportRepository } from './payment-import-repository.ts'
 
 /** Lines of payments, as search returns them, that go to an account. */
-export function importPayments(knex: Knex, account: Account): LineTarget<Payment> {
-  const repository = createPaymentImportRepository(knex)
+export function importPayments(knex: Knex, account: Account, now = () => new Date()): LineTarget<Payment> {
+  const repository = createPaymentImportRepository(knex, now)
   return { parse: parsePayment, write: (batch) => repository.write(account, batch) }
 }

@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import { inTransaction } from '../db/cancellable.ts'
 import { type CopyValue, copyRows } from '../db/copy-rows.ts'
 import { classifyDatabaseError } from '../db/database-error.ts'
+import { changePayments, insertPayments, type LockedAccount, lockAccount } from '../db/payment-changes.ts'
 import { paymentColumns, rowOfPayment } from '../db/payment-row.ts'
 import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
@@ -34,17 +35,19 @@ const UNCHANGED: Outcome = { kind: 'unchanged' }
 const WRITTEN: Outcome = { kind: 'written' }
 
 /** Makes the repository on a database. */
-export function createPaymentImportRepository(knex: Knex): PaymentImportRepository {
+export function createPaymentImportRepository(knex: Knex, now: () => Date): PaymentImportRepository {
   const attempt = (account: Account, batch: readonly Payment[]) =>
     inTransaction(knex, undefined, async (trx) => {
       const outcomes: Outcomes = new Map()
-      let isFirst = true
+      let locked: LockedAccount | undefined
       for (const places of splitRounds(batch)) {
         const due = await findDue(trx, account, batch, places)
         if (due.length === 0) continue
+        const isFirst = locked === undefined
+        // not before there is something to write: what is unchanged waits for nobody
+        locked ??= await lockAccount(trx, account.id, now())
         await stage(trx, account, { batch, due, isFirst })
-        isFirst = false
-        await merge(trx, account, { batch, due, outcomes })
+        await merge(locked, { batch, due, outcomes })
       }
       return batch.map((_, place) => outcomes.get(place) ?? UNCHANGED)
     })
@@ -150,33 +153,32 @@ interface Merging {
 }
 
 /** Brings what is staged into the payments, clashes left out. */
-async function merge(trx: Knex, account: Account, { batch, due, outcomes }: Merging): Promise<void> {
+async function merge(account: LockedAccount, { batch, due, outcomes }: Merging): Promise<void> {
+  const { trx, accountId } = account
   const placeOf = new Map(due.map(({ place }) => [(batch[place] as Payment).id, place]))
   const idsOf = (some: readonly Due[]) => arrayText(some.map(({ place }) => (batch[place] as Payment).id))
-  const setWritten = (rows: readonly { id: string }[]) => {
-    for (const { id } of rows) outcomes.set(placeOf.get(id) as number, WRITTEN)
+  const setWritten = (ids: readonly string[]) => {
+    for (const id of ids) outcomes.set(placeOf.get(id) as number, WRITTEN)
   }
   const takeClashes = async () => {
-    const clashes = await run<{ place: number; id: string }>(trx, TAKE_CLASHES, [account.id, account.id])
-    for (const { place, id } of clashes)
+    const { rows } = await trx.raw<{ rows: { place: number; id: string }[] }>(TAKE_CLASHES, [accountId, accountId])
+    for (const { place, id } of rows)
       outcomes.set(place, { kind: 'bad', error: eventTaken(batch[place] as Payment, id) })
   }
   const update = async (some: readonly Due[]) => {
-    if (some.length > 0) setWritten(await run(trx, UPDATE_STORED, [account.id, idsOf(some)]))
+    if (some.length === 0) return
+    setWritten(await changePayments(account, { sql: UPDATE_STORED, bindings: [accountId, idsOf(some)] }))
   }
 
   await takeClashes()
   await update(due.filter(({ isNew }) => !isNew))
-  setWritten(await run(trx, INSERT_NEW, [account.id, idsOf(due.filter(({ isNew }) => isNew))]))
+  const fresh = idsOf(due.filter(({ isNew }) => isNew))
+  setWritten(await insertPayments(account, { sql: INSERT_NEW, bindings: [accountId, fresh] }))
   const left = due.filter(({ isNew, place }) => isNew && !outcomes.has(place))
   if (left.length === 0) return
-  // Another process has stored their ids or events in between.
+  // Another process has stored their ids or events before the lock was taken.
   await takeClashes()
   await update(left)
-}
-
-async function run<Row>(trx: Knex, sql: string, bindings: readonly (number | string)[]): Promise<Row[]> {
-  return (await trx.raw<{ rows: Row[] }>(sql, [...bindings])).rows
 }
 
 /** Network stands outside, since on a young table, of which nothing is known yet, the planner takes the index of networks for as good. */
@@ -195,18 +197,17 @@ const TAKE_CLASHES = `
 const replaced = paymentColumns.filter((column) => column !== 'account_id' && column !== 'id')
 
 const UPDATE_STORED = `
-  update payments p set (${replaced.join(', ')}) = (${replaced.map((column) => `s.${column}`).join(', ')})
+  update payments set (${replaced.join(', ')}) = (${replaced.map((column) => `s.${column}`).join(', ')})
   from staged_payments s
-  where p.account_id = ? and p.id = any(?::uuid[]) and p.id = s.id and p.updated_at < s.updated_at and not p.detected
-  returning p.id`
+  where payments.account_id = ? and payments.id = any(?::uuid[]) and payments.id = s.id
+    and payments.updated_at < s.updated_at and not payments.detected`
 
 const INSERT_NEW = `
   insert into payments (${paymentColumns.join(', ')})
   select ${paymentColumns.map((column) => `s.${column}`).join(', ')} from staged_payments s
   where s.account_id = ? and s.id = any(?::uuid[])
   order by s.place
-  on conflict do nothing
-  returning id`
+  on conflict do nothing`
 
 function eventTaken({ txHash, eventIndex = 0, network }: Payment, id: string) {
   return waybillError('EVENT_TAKEN', { txHash: txHash ?? '', eventIndex, network, value: id })
