@@ -86,6 +86,7 @@ describe('cursors', () => {
     [{ requestId: [REQUEST_IDS[0] ?? ''] }, 'requestId'],
     [{ paymentReference: [PAYMENT_REFERENCES[0] ?? ''] }, 'paymentReference'],
     [{ reference: ['INV-1'] }, 'reference'],
+    [{ q: 'INV-1' }, 'q'],
     [{ invoiceCurrency: ['EUR'] }, 'invoiceCurrency'],
     [{ sortBy: 'date' }, 'sortBy'],
     [{ sortOrder: 'desc' }, 'sortOrder'],
@@ -130,6 +131,7 @@ describe('cursors', () => {
       requestId: [...many((n) => `01${hash(n).slice(2)}`).slice(5), ...REQUEST_IDS],
       paymentReference: [...many((n) => hash(n).slice(0, 18)).slice(5), ...PAYMENT_REFERENCES],
       reference: [...many((n) => hash(n).repeat(3)).slice(7), ...REFERENCES],
+      q: ` ${REQUEST_IDS[0]}`.padEnd(256),
       limit: 1,
     }
     const full = { id: 14, name: 'full' }

@@ -73,6 +73,28 @@ test.each<[string, ExplainedQuery, string[]]>([
   ['a wallet', { filter: { walletAddress: PAYERS.slice(0, 1) } }, ['payments_payee', 'payments_payer']],
   ['a request', { filter: { requestId: [`01${'00'.repeat(32)}`] } }, ['payments_request']],
   ['a payment reference', { filter: { paymentReference: [`0x${'00'.repeat(8)}`] } }, ['payments_payment_reference']],
+  [
+    'a text that can only be a reference',
+    { filter: { q: [{ as: 'reference', value: 'INV-7' }] } },
+    ['payments_merchant_reference'],
+  ],
+  [
+    'a text that can be a request',
+    {
+      filter: {
+        q: [
+          { as: 'requestId', value: `01${'00'.repeat(32)}` },
+          { as: 'reference', value: 'x' },
+        ],
+      },
+    },
+    ['payments_merchant_reference', 'payments_request'],
+  ],
+  [
+    'a text that is a wallet',
+    { filter: { q: [{ as: 'walletAddress', value: PAYERS[0] ?? '' }] } },
+    ['payments_payee', 'payments_payer'],
+  ],
   ["the merchant's reference", { filter: { reference: ['INV-7'] }, sortBy: 'amount' }, ['payments_merchant_reference']],
 ])('%s is answered by its index', async (_, query, indexes) => {
   expect(await indexesOf(query)).toEqual({ indexes, sequential: false })
@@ -83,4 +105,16 @@ test('a transaction hash is answered by the indexes of both hashes', async () =>
   expect(indexes).toContain('payments_source_tx')
   expect(indexes).toHaveLength(2)
   expect(sequential).toBe(false)
+})
+
+test('a text that can be a hash or an id walks nothing', async () => {
+  const reference = { as: 'reference', value: 'x' } as const
+  const hash = await indexesOf({ filter: { q: [{ as: 'txHash', value: `0x${'00'.repeat(32)}` }, reference] } })
+  expect(hash.indexes).toEqual(expect.arrayContaining(['payments_merchant_reference', 'payments_source_tx']))
+  expect(hash.indexes).toHaveLength(3)
+  expect(hash.sequential).toBe(false)
+  const id = await indexesOf({
+    filter: { q: [{ as: 'id', value: '80000000-0000-4000-8000-000000000000' }, reference] },
+  })
+  expect(id).toEqual({ indexes: ['payments_merchant_reference'], sequential: false })
 })

@@ -172,6 +172,19 @@ const cases: readonly Case[] = [
     matches: (p) => [p.network, p.sourceNetwork].some((of) => of === 'MOON_9' || of === 'ARBITRUM'),
   },
   { input: { network: ['mainnet'] }, matches: () => false },
+  { input: { q: PAYEES[0] ?? '' }, matches: (p) => p.payer === PAYEES[0] || p.payee === PAYEES[0] },
+  { input: { q: PAYEES[2] ?? '' }, matches: (p) => p.payee === PAYEES[2] },
+  {
+    input: { q: hash(7).toUpperCase().replace('X', 'x') },
+    matches: (p) => [p.txHash, p.sourceTxHash].includes(hash(7)),
+  },
+  { input: { q: ` ${REQUEST_IDS[0]}` }, matches: (p) => p.requestId === REQUEST_IDS[0] },
+  {
+    input: { q: (PAYMENT_REFERENCES[1] ?? '').slice(2) },
+    matches: (p) => p.paymentReference === PAYMENT_REFERENCES[1] || p.reference === PAYMENT_REFERENCES[1]?.slice(2),
+  },
+  { input: { q: 'INV-1 ' }, matches: (p) => p.reference === 'INV-1' },
+  { input: { q: 'a,b' }, matches: (p) => p.reference === 'a,b' },
 ]
 
 const orders = (['date', 'amount', 'status'] as const).flatMap((sortBy) =>

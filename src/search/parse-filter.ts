@@ -2,6 +2,7 @@ import { parseDateBound } from '../domain/date-bound.ts'
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { waybillError } from '../errors.ts'
 import { canonicalList, type FilterValues } from './payment-filter.ts'
+import { readQueryText } from './read-query-text.ts'
 import {
   type NameSources,
   resolveCurrency,
@@ -29,7 +30,7 @@ const MOST_REFERENCE_BYTES = 24 * 1024
 export async function parseFilter(input: SearchInput, sources: NameSources): Promise<FilterValues> {
   const lists: Record<string, readonly unknown[]> = {}
   for (const field of filterFields) {
-    if (field.kind === 'bound') continue
+    if (field.kind === 'bound' || field.kind === 'text') continue
     const texts = input[field.name] ?? []
     if (texts.length === 0) continue
     if (texts.length > MOST_VALUES) {
@@ -42,7 +43,8 @@ export async function parseFilter(input: SearchInput, sources: NameSources): Pro
     }
   }
   checkReferences(input.reference ?? [])
-  return { ...parseDates(input), ...parseAmounts(input), ...(lists as FilterValues) }
+  const q = input.q === undefined ? {} : { q: readQueryText('q', input.q) }
+  return { ...parseDates(input), ...parseAmounts(input), ...(lists as FilterValues), ...q }
 }
 
 /** The fields whose values are names. */

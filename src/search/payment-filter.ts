@@ -36,6 +36,14 @@ export interface FilterValues {
   readonly reference?: readonly string[]
   /** Source or destination, by canonical name. */
   readonly network?: readonly string[]
+  /** What the one text can mean. */
+  readonly q?: readonly TextReading[]
+}
+
+/** One meaning of a text: the value of that filter, or the id of a payment. */
+export interface TextReading {
+  readonly as: 'id' | 'walletAddress' | 'txHash' | 'requestId' | 'paymentReference' | 'reference'
+  readonly value: string
 }
 
 /** A currency that a payment is made in, or was invoiced in: of a symbol on any chain, or exactly one. */

@@ -104,6 +104,24 @@ test('an identifier is looked up first and all else is asked of what it names', 
   expect(bindings).toEqual([7, Buffer.alloc(32, 0xab), Buffer.alloc(32, 0xab), 5, 21, 7])
 })
 
+test('a text is looked up in every column that its meanings name', () => {
+  const id = '42424242-4242-4242-8242-424242424242'
+  const text = page({
+    q: [
+      { as: 'id', value: id },
+      { as: 'reference', value: 'A' },
+    ],
+  })
+  expect(text.sql).toContain('from payments\nwhere account_id = ? and (id = ?::uuid or reference = ?::text)\n),')
+  expect(text.bindings).toEqual([7, id, 'A', 21, 7])
+})
+
+test('a text that is a wallet is walked as payer and as payee', () => {
+  const w = wallet(`0x${'42'.repeat(20)}`)
+  const { bindings, ...asFilter } = page({ walletAddress: [w] })
+  expect(page({ q: [{ as: 'walletAddress', value: w }] })).toEqual({ ...asFilter, bindings })
+})
+
 test('currencies are asked for by symbol, also where one id is meant', () => {
   expect(page({ currency: [{ of: 'payment', symbol: 'USDC', id: 'USDC-BASE' }] }).sql).toContain(
     'currency_symbol = ?::text and currency = ?::text',
@@ -149,6 +167,10 @@ describe('values never enter the text', () => {
     paymentReference: [`0x${'42'.repeat(8)}`],
     reference: [marked],
     network: [marked],
+    q: [
+      { as: 'txHash', value: `0x${'42'.repeat(32)}` },
+      { as: 'reference', value: marked },
+    ],
   }
 
   test.each(filterFields.map(({ name }) => name))('of %s', (name) => {

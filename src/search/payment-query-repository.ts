@@ -1,10 +1,11 @@
-import { amountBasis, type CurrencyMatch, type PaymentFilter } from './payment-filter.ts'
+import { amountBasis, type CurrencyMatch, type PaymentFilter, type TextReading } from './payment-filter.ts'
 import type { PagePosition } from './search-cursor.ts'
 import {
   amountColumns,
   type ColumnType,
   type FilterField,
   filterFields,
+  readingColumns,
   type SortKey,
   sortKeysOf,
   type ValueKind,
@@ -87,7 +88,7 @@ interface Source {
  */
 function sourceOf(filter: PaymentFilter): Source {
   const account = accountIs(filter.accountId)
-  const point = filterFields.filter((field) => field.kind === 'list' && field.point === true)
+  const point = filterFields.filter((field) => isPoint(field, filter))
   const lookups = conditionsOf(filter, point)
   if (lookups.length > 0) {
     const lookup = joined([account, ...lookups], ' and ', `select ${keyColumns.join(', ')} from payments\nwhere `)
@@ -102,28 +103,56 @@ function sourceOf(filter: PaymentFilter): Source {
 
 /** The conditions of all filters, once for each column of those that are walked column by column. */
 function splitBranches(filter: PaymentFilter): Statement[][] {
-  const isSplit = (field: FilterField) =>
-    field.kind === 'list' && field.split === true && filter[field.name] !== undefined
+  const splits = filterFields.map((field) => [field, splitOf(field, filter)] as const)
   const whole = conditionsOf(
     filter,
-    filterFields.filter((field) => !isSplit(field)),
+    splits.flatMap(([field, split]) => (split === undefined ? [field] : [])),
   )
-  return filterFields
-    .filter(isSplit)
+  return splits
+    .flatMap(([, split]) => split ?? [])
     .reduce(
-      (branches, field) => branches.flatMap((branch) => disjoint(field, filter).map((part) => [...branch, ...part])),
+      (branches, split) => branches.flatMap((branch) => disjoint(split).map((part) => [...branch, ...part])),
       [whole],
     )
 }
 
+/** Columns any of which is to hold any of the values. */
+interface Split {
+  readonly columns: readonly string[]
+  readonly value: ValueKind
+  readonly values: readonly string[]
+}
+
+function splitOf(field: FilterField, filter: PaymentFilter): Split | undefined {
+  if (field.kind === 'text') {
+    const wallet = filter.q?.find(isWallet)
+    return wallet && { ...readingColumns.walletAddress, values: [wallet.value] }
+  }
+  if (field.kind !== 'list' || field.split !== true) return undefined
+  const values = filter[field.name]
+  return values && { ...field, values }
+}
+
 /** Payer is W; payee is W but payer is not: together they are all, and none is in two. */
-function disjoint(field: FilterField, filter: PaymentFilter): Statement[][] {
-  if (field.kind !== 'list') throw new TypeError(`${field.name} is not split`)
-  const values = filter[field.name] ?? []
-  return field.columns.map((column, at) => [
-    oneOf(column, field.value, values),
-    ...field.columns.slice(0, at).map((earlier) => noneOf(earlier, field.value, values)),
+function disjoint({ columns, value, values }: Split): Statement[][] {
+  return columns.map((column, at) => [
+    oneOf(column, value, values),
+    ...columns.slice(0, at).map((earlier) => noneOf(earlier, value, values)),
   ])
+}
+
+/** What a row of the account has to be to match, as one condition on columns that stand without a table. */
+export function matchCondition(filter: PaymentFilter): Statement {
+  return joined([ALL, ...conditionsOf(filter, filterFields)], ' and ')
+}
+
+/** Whether the filter names few payments, which are looked up first. */
+function isPoint(field: FilterField, { q }: PaymentFilter): boolean {
+  return field.kind === 'text' ? q?.some(isWallet) === false : field.kind === 'list' && field.point === true
+}
+
+function isWallet({ as }: TextReading): boolean {
+  return as === 'walletAddress'
 }
 
 function conditionsOf(filter: PaymentFilter, fields: readonly FilterField[]): Statement[] {
@@ -147,7 +176,18 @@ function conditionOf(field: FilterField, filter: PaymentFilter): Statement | und
       const values = filter[field.name]
       return values === undefined ? undefined : anyOf(field.columns.map((column) => oneOf(column, field.value, values)))
     }
+    case 'text':
+      return filter.q === undefined ? undefined : textCondition(filter.q)
   }
+}
+
+/** Each column has an index, so that a lookup of all is one of each. */
+function textCondition(readings: readonly TextReading[]): Statement {
+  const meanings = readings.flatMap(({ as, value }) => {
+    const { columns, value: kind } = readingColumns[as]
+    return columns.map((column) => oneOf(column, kind, [value]))
+  })
+  return anyOf(meanings)
 }
 
 /** One value is compared with `=`, so that an index keeps its order beyond the column. */

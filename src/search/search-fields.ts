@@ -3,7 +3,7 @@ import { hexToBytes, parseTxHash } from '../domain/hex.ts'
 import { codeOfType, type PaymentStatus, type PaymentType, rankOfStatus } from '../domain/payment.ts'
 import { parsePaymentReference, parseRequestId } from '../domain/payment-reference.ts'
 import { waybillError } from '../errors.ts'
-import type { AmountBasis, FilterValues } from './payment-filter.ts'
+import type { AmountBasis, FilterValues, TextReading } from './payment-filter.ts'
 import type { SortBy } from './search-input.ts'
 
 /**
@@ -11,7 +11,7 @@ import type { SortBy } from './search-input.ts'
  */
 
 /** The type that values of a column are compared as. */
-export type ColumnType = 'bytea' | 'text' | 'smallint' | 'numeric' | 'timestamptz'
+export type ColumnType = 'bytea' | 'text' | 'uuid' | 'smallint' | 'numeric' | 'timestamptz'
 
 /** How the values of a kind are read from text and given to the database. */
 export interface ValueKind {
@@ -56,7 +56,8 @@ const paymentReference: ValueKind = {
 
 const LONGEST_REFERENCE = 256
 
-const reference: ValueKind = {
+/** The merchant's own. */
+export const merchantReference: ValueKind = {
   type: 'text',
   parse: (field, value) => {
     const detail = faultOfReference(value)
@@ -85,6 +86,11 @@ interface BoundField {
   readonly type: ColumnType
 }
 
+interface TextField {
+  readonly kind: 'text'
+  readonly name: 'q'
+}
+
 interface CurrencyField {
   readonly kind: 'currency'
   readonly name: 'currency' | 'paymentCurrency' | 'invoiceCurrency'
@@ -92,7 +98,7 @@ interface CurrencyField {
 
 interface ListField {
   readonly kind: 'list'
-  readonly name: Exclude<keyof FilterValues, BoundField['name'] | CurrencyField['name']>
+  readonly name: Exclude<keyof FilterValues, BoundField['name'] | CurrencyField['name'] | TextField['name']>
   readonly value: ValueKind
   /** A payment matches when any of these holds any of the values. */
   readonly columns: readonly string[]
@@ -102,7 +108,7 @@ interface ListField {
   readonly split?: boolean
 }
 
-export type FilterField = BoundField | CurrencyField | ListField
+export type FilterField = BoundField | CurrencyField | ListField | TextField
 
 export const filterFields: readonly FilterField[] = [
   { name: 'fromDate', kind: 'bound', operator: '>=', column: 'timestamp', type: 'timestamptz' },
@@ -120,9 +126,24 @@ export const filterFields: readonly FilterField[] = [
   { name: 'txHash', kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash'], point: true },
   { name: 'requestId', kind: 'list', value: requestId, columns: ['request_id'], point: true },
   { name: 'paymentReference', kind: 'list', value: paymentReference, columns: ['payment_reference'], point: true },
-  { name: 'reference', kind: 'list', value: reference, columns: ['reference'], point: true },
+  { name: 'reference', kind: 'list', value: merchantReference, columns: ['reference'], point: true },
   { name: 'network', kind: 'list', value: network, columns: ['network', 'source_network'] },
+  { name: 'q', kind: 'text' },
 ]
+
+const paymentId: ValueKind = { type: 'uuid', parse: same, bind: (value) => value }
+
+/** The columns any of which holds the value of a meaning. */
+export const readingColumns: Readonly<
+  Record<TextReading['as'], { readonly value: ValueKind; readonly columns: readonly string[] }>
+> = {
+  id: { value: paymentId, columns: ['id'] },
+  walletAddress: { value: address, columns: ['payer', 'payee'] },
+  txHash: { value: txHash, columns: ['tx_hash', 'source_tx_hash'] },
+  requestId: { value: requestId, columns: ['request_id'] },
+  paymentReference: { value: paymentReference, columns: ['payment_reference'] },
+  reference: { value: merchantReference, columns: ['reference'] },
+}
 
 /** The columns of the three amounts. */
 export const amountColumns: Readonly<Record<AmountBasis, SortKey>> = {

@@ -27,6 +27,7 @@ export interface SearchInput {
   readonly paymentReference?: readonly string[]
   readonly reference?: readonly string[]
   readonly network?: readonly string[]
+  readonly q?: string | undefined
   readonly sortBy?: SortBy | undefined
   readonly sortOrder?: SortOrder | undefined
   readonly limit?: number | undefined

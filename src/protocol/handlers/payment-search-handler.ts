@@ -84,7 +84,6 @@ const totalByNumber = new Map<number, IncludeTotal | undefined>([
 ])
 
 function inputOf(request: SearchPaymentsRequest): SearchInput {
-  if (request.q !== undefined) throw waybillError('INVALID_FIELD', { field: 'q', detail: 'it is not served yet' })
   return {
     fromDate: request.fromDate,
     toDate: request.toDate,
@@ -103,6 +102,7 @@ function inputOf(request: SearchPaymentsRequest): SearchInput {
     paymentReference: request.paymentReference,
     reference: request.reference,
     network: request.network,
+    q: request.q,
     sortBy: wordOf('sortBy', sortByNumber, request.sortBy),
     sortOrder: wordOf('sortOrder', orderByNumber, request.sortOrder),
     limit: request.limit,
