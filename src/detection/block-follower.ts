@@ -1,5 +1,5 @@
 import type { Lease } from '../db/leases-repository.ts'
-import type { ChainConfig } from '../domain/chains-file.ts'
+import { type ChainConfig, followedContracts } from '../domain/chains-file.ts'
 import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { ChainContractsRepository, ContractGap } from './chain-contracts-repository.ts'
@@ -90,7 +90,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     }
     await checkGenesis(stored.genesisHash, signal)
     finality.recall(stored.hasFinalizedTag)
-    gaps = await contracts.declare(config.contracts, stored.scannedBlock)
+    gaps = await contracts.declare(followedContracts(config), stored.scannedBlock)
     const blocks = await repository.blocks(stored.chainId)
     const scanned = { number: stored.scannedBlock, hash: stored.scannedHash }
     const { headBlock, finalBlock } = stored
@@ -107,7 +107,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
 
   /** The checkpoint begins right before the first block that can have an event, on ground that no reorg takes away. */
   async function open(signal: AbortSignal | undefined): Promise<void> {
-    const first = Math.min(...config.contracts.map(({ fromBlock }) => fromBlock))
+    const first = Math.min(...followedContracts(config).map(({ fromBlock }) => fromBlock))
     const view = await reader.view(0, useFinalizedTag, signal)
     const byDepth = Math.max(0, view.head.number - config.finality.depth)
     const before = Math.max(0, Math.min(first - 1, finality.finalBlock(view, byDepth)))

@@ -3,7 +3,7 @@ import type { Knex } from 'knex'
 import { acquireLease, LeaseLostError, releaseLease, renewLease } from '../db/leases-repository.ts'
 import type { Address } from '../domain/address.ts'
 import { caip2Of } from '../domain/chain.ts'
-import type { ChainConfig } from '../domain/chains-file.ts'
+import { type ChainConfig, followedContracts } from '../domain/chains-file.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import type { Logger } from '../domain/logger.ts'
 import { createBlockFollower, type FollowerState, type StepOutcome } from './block-follower.ts'
@@ -238,7 +238,7 @@ function createReplayChain(options: ChainFollowerOptions, chainId: string): Repl
     clock,
     ...(rpcTimeoutMs === undefined ? {} : { timeoutMs: rpcTimeoutMs }),
   })
-  const contracts = new Set(config.contracts.map(({ address }) => address))
+  const contracts = new Set(followedContracts(config).map(({ address }) => address))
   const reader = createChainReader(client, [...contracts])
   const native = tokens.native(config.name)
   if (native === undefined) throw new Error(`the chain ${config.name} is not in the directory of tokens`)

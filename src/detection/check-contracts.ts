@@ -41,7 +41,19 @@ function addressesOf(config: ChainConfig): { subject: string; address: Address }
     ...config.tokens.map(({ symbol, address }) => ({ subject: symbol, address })),
     ...[config.native, ...config.tokens].flatMap(feedOf),
     ...(config.intermediaries ?? []).map((address) => ({ subject: 'intermediary', address })),
+    ...(config.executors ?? []).map((address) => ({ subject: 'executor', address })),
+    ...namedAddresses('swapV2', config.swapV2, ['router', 'factory']),
+    ...namedAddresses('swapV3', config.swapV3, ['factory', 'quoter', 'router']),
+    ...namedAddresses('conversion', config.conversion, ['path']),
   ]
+}
+
+function namedAddresses<K extends string>(
+  of: string,
+  config: Readonly<Record<K, Address>> | undefined,
+  names: readonly K[],
+): { subject: string; address: Address }[] {
+  return config === undefined ? [] : names.map((name) => ({ subject: `${of} ${name}`, address: config[name] }))
 }
 
 const nameOf = ({ kind, version }: PaymentContractConfig) => `${kind} ${version}`

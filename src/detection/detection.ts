@@ -3,6 +3,7 @@ import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
 import type { Address } from '../domain/address.ts'
 import type { ChainDirectory } from '../domain/chain.ts'
+import { followedContracts } from '../domain/chains-file.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
@@ -65,7 +66,7 @@ export function createDetection(options: DetectionOptions): Detection {
   const repository = createDetectionRepository(knex)
   const replays = createReplayQueue({ repository, pending: createPendingReplays(knex), logger })
   // To nodes, logs of no address are logs of every address.
-  const followed = chains.configured.filter(({ contracts }) => contracts.length > 0)
+  const followed = chains.configured.filter((chain) => followedContracts(chain).length > 0)
   const followers = followed.map((config): ChainFollower => {
     const follower = createChainFollower({ ...options, config, owner, repository, replays })
     replays.addChain(follower.chainId, follower.replayChain)

@@ -1,7 +1,7 @@
-import { keccak_256 } from '@noble/hashes/sha3'
 import type { Address } from '../domain/address.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token, type TokenDirectory } from '../domain/currency.ts'
-import { bytesToHex, type Hex } from '../domain/hex.ts'
+import { currencyHash } from '../domain/currency-hash.ts'
+import type { Hex } from '../domain/hex.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
@@ -135,20 +135,8 @@ export function isConversionRequest(request: Pick<PaymentRequest, 'invoiceCurren
 export function invoiceUnitOf(currency: string, tokens: TokenDirectory): InvoiceUnit | undefined {
   const token = tokens.byId(currency)
   if (token !== undefined) {
-    return { address: token.address ?? currencyAddress('eth', token.symbol), decimals: token.decimals }
+    return { address: token.address ?? currencyHash('eth', token.symbol), decimals: token.decimals }
   }
   const code = parseFiatCode(currency)
-  return code === undefined ? undefined : { address: currencyAddress('iso4217', code), decimals: FIAT_DECIMALS }
-}
-
-const currencyAddresses = new Map<string, Address>()
-
-/** The last 20 bytes of keccak256 over type and symbol as JSON. */
-function currencyAddress(type: 'iso4217' | 'eth', symbol: string): Address {
-  const text = JSON.stringify({ type, value: symbol.toLowerCase() })
-  const known = currencyAddresses.get(text)
-  if (known !== undefined) return known
-  const address = bytesToHex(keccak_256(text).subarray(-20)) as string as Address
-  currencyAddresses.set(text, address)
-  return address
+  return code === undefined ? undefined : { address: currencyHash('iso4217', code), decimals: FIAT_DECIMALS }
 }

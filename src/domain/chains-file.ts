@@ -18,6 +18,11 @@ export interface ChainConfig {
   readonly contracts: readonly PaymentContractConfig[]
   /** Contracts that pay with what somebody else gave them; who gave it is the payer. */
   readonly intermediaries?: readonly Address[]
+  /** Contracts through which bridges pay on this chain: a payment that they call is CROSSCHAIN. */
+  readonly executors?: readonly Address[]
+  readonly conversion?: ConversionConfig
+  readonly swapV2?: SwapV2Config
+  readonly swapV3?: SwapV3Config
   readonly finality: FinalityConfig
   /** The usual time between blocks, in seconds; decides the estimated duration of a payment. */
   readonly blockTimeSeconds: number
@@ -49,12 +54,13 @@ export interface TokenConfig extends PriceConfig {
   readonly approveReset?: boolean
 }
 
-/** The payment contracts whose events are followed. */
+/** The payment contracts. All but ERC20_SWAP_TO_PAY, which pays through the fee proxy, have events of their own. */
 export type PaymentContractKind =
   | 'ERC20_FEE_PROXY'
   | 'ETHEREUM_FEE_PROXY'
   | 'ERC20_CONVERSION_PROXY'
   | 'ETH_CONVERSION_PROXY'
+  | 'ERC20_SWAP_TO_PAY'
 
 export interface PaymentContractConfig {
   readonly kind: PaymentContractKind
@@ -65,9 +71,58 @@ export interface PaymentContractConfig {
   readonly fromBlock: number
 }
 
+/** How amounts in fiat currencies become amounts of tokens. */
+export interface ConversionConfig {
+  /** Request's ChainlinkConversionPath. */
+  readonly path: Address
+  readonly paths: readonly ConversionPath[]
+}
+
+/** One way from a fiat currency to a token, through price feeds that the contract knows. */
+export interface ConversionPath {
+  /** ISO 4217 code. */
+  readonly from: string
+  /** Symbol of a token of the chain, or of its native coin. */
+  readonly token: string
+  /** What stands between the two: ISO 4217 codes or addresses. */
+  readonly via: readonly string[]
+  /** The longest time between rounds of any feed on the way, in seconds. */
+  readonly heartbeatSeconds: number
+}
+
+/** A Uniswap-v2-shaped exchange. Payments through it need ERC20_SWAP_TO_PAY among the contracts. */
+export interface SwapV2Config {
+  readonly router: Address
+  readonly factory: Address
+  /** Symbols of tokens that a swap may go through, beside straight ones. */
+  readonly through: readonly string[]
+}
+
+/** A Uniswap-v3-shaped exchange. */
+export interface SwapV3Config {
+  readonly factory: Address
+  /** QuoterV2. */
+  readonly quoter: Address
+  /** SwapRouter02. */
+  readonly router: Address
+  /** Fee tiers to look at, in millionths. */
+  readonly fees: readonly number[]
+}
+
 export interface FinalityConfig {
   /** Ask the node for its `finalized` block; where it has none, `depth` counts. */
   readonly useFinalizedTag: boolean
   /** Blocks on top of a block that make it final. */
   readonly depth: number
+}
+
+/** The contracts whose events are followed: one that swaps and then pays does so through the fee proxy. */
+export function followedContracts({ contracts }: Pick<ChainConfig, 'contracts'>): readonly PaymentContractConfig[] {
+  return contracts.filter(({ kind }) => kind !== 'ERC20_SWAP_TO_PAY')
+}
+
+/** All contracts that pay with what somebody else gave them: those that are listed, those that swap, and bridges. */
+export function intermediariesOf(chain: ChainConfig): ReadonlySet<Address> {
+  const swaps = chain.contracts.filter(({ kind }) => kind === 'ERC20_SWAP_TO_PAY').map(({ address }) => address)
+  return new Set([...(chain.intermediaries ?? []), ...(chain.executors ?? []), ...swaps])
 }

@@ -15,6 +15,10 @@ function base() {
   }
 }
 
+function path(changes: object = {}) {
+  return { from: 'EUR', token: 'USDC', via: ['USD'], heartbeatSeconds: 86_400, ...changes }
+}
+
 function parse(chains: unknown) {
   return parseChainsFile(JSON.stringify({ chains }), { RPC_KEY: 'secret' })
 }
@@ -41,6 +45,22 @@ describe('parseChainsFile', () => {
           contracts: [{ kind: 'ERC20_FEE_PROXY', version: '0.2.0', address: PROXY.toLowerCase(), fromBlock: 100 }],
           finality: { useFinalizedTag: true, depth: 30 },
           blockTimeSeconds: 12,
+        },
+      ],
+    })
+  })
+
+  it('reads how amounts are converted and swapped', () => {
+    const swapV3 = { factory: PROXY, quoter: TOKEN, router: PROXY }
+    const given = { conversion: { path: PROXY, paths: [path({ via: ['USD', TOKEN] })] }, executors: [TOKEN], swapV3 }
+    expect(parse([{ ...base(), ...given, swapV2: { router: PROXY, factory: TOKEN } }])).toMatchObject({
+      ok: true,
+      chains: [
+        {
+          executors: [TOKEN.toLowerCase()],
+          conversion: { path: PROXY.toLowerCase(), paths: [path({ via: ['USD', TOKEN.toLowerCase()] })] },
+          swapV2: { router: PROXY.toLowerCase(), factory: TOKEN.toLowerCase(), through: [] },
+          swapV3: { router: PROXY.toLowerCase(), fees: [100, 500, 3000, 10000] },
         },
       ],
     })
@@ -80,6 +100,15 @@ describe('parseChainsFile', () => {
     ['a wrong checksum of an intermediary', 'intermediaries', [TOKEN.replace('C4', 'c4')], 'intermediaries[0]'],
     ['a symbol twice', 'tokens.1', { symbol: 'usdc', address: PROXY, decimals: 6 }, 'USDC'],
     ['a token twice', 'tokens.1', { symbol: 'DAI', address: TOKEN, decimals: 18 }, 'given twice'],
+    ['an unknown currency', 'conversion', { path: PROXY, paths: [path({ from: 'XQQ' })] }, 'no ISO 4217 code'],
+    ['a currency on the way', 'conversion', { path: PROXY, paths: [path({ via: ['XQQ'] })] }, 'no ISO 4217 code'],
+    ['a conversion into nothing', 'conversion', { path: PROXY, paths: [path({ token: 'NONE' })] }, 'no token of BASE'],
+    ['a conversion twice', 'conversion', { path: PROXY, paths: [path(), path()] }, 'given twice'],
+    ['a path without its contract', 'conversion', { paths: [path()] }, 'path'],
+    ['a swap through nothing', 'swapV2', { router: PROXY, factory: TOKEN, through: ['NONE'] }, 'no token of BASE'],
+    ['a broken router', 'swapV2', { router: PROXY.replace('C', 'c'), factory: TOKEN }, 'swapV2.router'],
+    ['no fee tier', 'swapV3', { factory: PROXY, quoter: PROXY, router: PROXY, fees: [] }, 'fees'],
+    ['a broken executor', 'executors', [TOKEN.replace('C', 'c')], 'executors[0]'],
     ['a contract twice', 'contracts.1', base().contracts[0], 'given twice'],
     ['a finality depth of 0', 'finality', { depth: 0 }, 'finality.depth'],
   ])('refuses %s', (_, path, value, mention) => {

@@ -1,7 +1,8 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { type Address, parseAddress } from './address.ts'
 import schema from './chains-file.schema.json' with { type: 'json' }
-import type { ChainConfig, FinalityConfig } from './chains-file.ts'
+import type { ChainConfig, ConversionConfig, FinalityConfig } from './chains-file.ts'
+import { parseFiatCode } from './currency.ts'
 
 /** A chains file that was read, or everything that is wrong with it. */
 export type ParsedChainsFile =
@@ -98,7 +99,64 @@ function readChain(
     ...(chain.intermediaries && {
       intermediaries: chain.intermediaries.map((each, i) => address(each, `intermediaries[${i}]`)),
     }),
+    ...(chain.executors && { executors: chain.executors.map((each, i) => address(each, `executors[${i}]`)) }),
+    ...(chain.conversion && { conversion: readConversion(chain, chain.conversion, `${path}.conversion`, faults) }),
+    ...(chain.swapV2 && {
+      swapV2: {
+        router: address(chain.swapV2.router, 'swapV2.router'),
+        factory: address(chain.swapV2.factory, 'swapV2.factory'),
+        through: chain.swapV2.through.map((symbol, i) =>
+          knownToken(chain, symbol, `${path}.swapV2.through[${i}]`, faults),
+        ),
+      },
+    }),
+    ...(chain.swapV3 && {
+      swapV3: {
+        factory: address(chain.swapV3.factory, 'swapV3.factory'),
+        quoter: address(chain.swapV3.quoter, 'swapV3.quoter'),
+        router: address(chain.swapV3.router, 'swapV3.router'),
+        fees: chain.swapV3.fees,
+      },
+    }),
   }
+}
+
+function readConversion(
+  chain: ShapedChain,
+  conversion: ConversionConfig,
+  path: string,
+  faults: string[],
+): ConversionConfig {
+  const address = (value: string, field: string): Address => {
+    const parsed = parseAddress(value)
+    if (!parsed.ok) faults.push(`${path}.${field}: ${parsed.detail}`)
+    return parsed.ok ? parsed.address : (value as Address)
+  }
+  const fiat = (code: string, field: string): string => {
+    if (parseFiatCode(code) === undefined) faults.push(`${path}.${field}: "${code}" is no ISO 4217 code`)
+    return code
+  }
+  faults.push(
+    ...repeated(conversion.paths.map(({ from, token }) => `the conversion of ${from} into ${token} on ${chain.name}`)),
+  )
+  return {
+    path: address(conversion.path, 'path'),
+    paths: conversion.paths.map((each, i) => ({
+      ...each,
+      from: fiat(each.from, `paths[${i}].from`),
+      token: knownToken(chain, each.token, `${path}.paths[${i}].token`, faults),
+      via: each.via.map((hop, j) => {
+        const field = `paths[${i}].via[${j}]`
+        return hop.startsWith('0x') ? address(hop, field) : fiat(hop, field)
+      }),
+    })),
+  }
+}
+
+function knownToken({ name, native, tokens }: ShapedChain, symbol: string, path: string, faults: string[]): string {
+  const isKnown = [native, ...tokens].some((token) => token.symbol === symbol)
+  if (!isKnown) faults.push(`${path}: "${symbol}" is no token of ${name}`)
+  return symbol
 }
 
 function readUrl(
