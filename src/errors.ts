@@ -18,8 +18,8 @@ export interface Explanation {
 
 const LONGEST_VALUE = 120
 
-/** What begins as API keys do, and as much of it as tells keys apart in a list. */
-const API_KEYS = /(wb_[0-9A-Za-z]{4})[0-9A-Za-z]{16,}/g
+/** What begins as API keys and tickets do, and as much of it as tells keys apart in a list. */
+const API_KEYS = /(w[bt]_[0-9A-Za-z]{4})[0-9A-Za-z]{16,}/g
 
 /** Callers send keys in other places than the header, and messages are logged where they and their proxies live. */
 function withoutKeys(text: string): string {

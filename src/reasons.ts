@@ -352,6 +352,12 @@ export const reasons = {
     message: 'a platform key must name an account',
     remedy: 'send the account in the header x-account',
   },
+  INVALID_TICKET: {
+    kind: 'UNAUTHENTICATED',
+    in: error,
+    message: 'the ticket is not known here, was used, or is older than 60 seconds',
+    remedy: 'ask for another with CreateWatchTicket: one is good for one call, also when that failed',
+  },
   UNKNOWN_ACCOUNT: {
     kind: 'NOT_FOUND',
     in: error,

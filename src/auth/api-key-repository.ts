@@ -50,6 +50,8 @@ export interface ApiKeyRepository {
   /** Finds keys by the hashes of what callers sent. */
   findByHashes(keyHashes: readonly Buffer[]): Promise<StoredApiKey[]>
   findById(id: string): Promise<StoredApiKey | undefined>
+  /** Those that there are, in any order. */
+  findByIds(ids: readonly string[]): Promise<StoredApiKey[]>
   findAccount(name: string): Promise<Account | undefined>
   /** The account of that name, made if there is none yet. */
   ensureAccount(name: string): Promise<Account>
@@ -107,6 +109,9 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
     async findById(id) {
       const [row] = await keys().where('api_keys.id', id)
       return row === undefined ? undefined : fromRow(row)
+    },
+    async findByIds(ids) {
+      return (await keys().whereIn('api_keys.id', ids)).map(fromRow)
     },
     findAccount,
     ensureAccount,

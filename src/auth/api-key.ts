@@ -22,18 +22,24 @@ export function isApiKey(text: string): boolean {
 
 /** Draws a key. */
 export function createApiKey(): string {
-  let key = 'wb_'
-  while (key.length < 'wb_'.length + RANDOM_CHARACTERS) {
+  return drawSecret('wb_')
+}
+
+/** Draws 40 base62 characters behind a prefix. */
+export function drawSecret(prefix: string): string {
+  const length = prefix.length + RANDOM_CHARACTERS
+  let secret = prefix
+  while (secret.length < length) {
     for (const byte of randomBytes(RANDOM_CHARACTERS)) {
       // 248 is the largest multiple of 62 in a byte: what lies above would make some characters likelier than others.
-      if (byte < 248 && key.length < 'wb_'.length + RANDOM_CHARACTERS) key += ALPHABET.charAt(byte % ALPHABET.length)
+      if (byte < 248 && secret.length < length) secret += ALPHABET.charAt(byte % ALPHABET.length)
     }
   }
-  return key
+  return secret
 }
 
 /**
- * The hash by which a key is stored and found. One round of SHA-256 is enough, since a key has too many bits to be guessed.
+ * The hash by which a key or a ticket is stored and found. One round of SHA-256 is enough, since a key has too many bits to be guessed.
  *
  * @returns 32 bytes
  */

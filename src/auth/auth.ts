@@ -1,12 +1,15 @@
 import type { Knex } from 'knex'
 import type { Logger } from '../domain/logger.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from './api-key-repository.ts'
-import { type Authenticate, createAuthenticate, type ProcessKey } from './authenticate.ts'
+import { type Authenticate, createAuthenticate, type ProcessKey, storedFormOf } from './authenticate.ts'
 import { createLeaseCalls } from './call-windows-repository.ts'
+import { createFindKeyInForce } from './find-key-in-force.ts'
 import { createAddressLimit } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
 import type { ReportLimit } from './rate-limit.ts'
 import { createRecordUse } from './record-use.ts'
+import { createWatchTickets, type WatchTickets } from './watch-tickets.ts'
+import { createWatchTicketsRepository } from './watch-tickets-repository.ts'
 
 export interface AuthOptions {
   readonly knex: Knex
@@ -36,6 +39,10 @@ export interface Auth {
    * @throws WaybillError RATE_LIMITED
    */
   readonly countOpen: (address: string, report: ReportLimit) => void
+  /** Whether a key still is neither revoked nor expired, for calls that last. */
+  readonly isKeyInForce: (keyId: string) => Promise<boolean>
+  /** Makes what a browser can watch with once. */
+  readonly issueTicket: WatchTickets['issue']
 }
 
 const DEFAULT_OPEN_CALLS_PER_MINUTE = 300
@@ -46,15 +53,31 @@ export function createAuth(options: AuthOptions): Auth {
   const repository: ApiKeyRepository = createApiKeyRepository(knex)
   const monotonicMs = limitClock?.monotonicMs ?? (() => performance.now())
   const addressLimit = createAddressLimit({ callsPerMinute: openCallsPerMinute, monotonicMs })
+  const processKey = options.processKey && storedFormOf(options.processKey)
   const lease = createLeaseCalls(knex, { now: limitClock?.now })
+  const countCall = createCountCall({ lease, monotonicMs, logger, leaseTimeoutMs })
+  const findKeyInForce = createFindKeyInForce({ repository, now, processKey })
+  const tickets = createWatchTickets({
+    repository: createWatchTicketsRepository(knex),
+    findKeyInForce,
+    countCall,
+    addressLimit,
+    now,
+  })
   const authenticate = createAuthenticate({
     repository,
     now,
     monotonicMs,
     addressLimit,
-    countCall: createCountCall({ lease, monotonicMs, logger, leaseTimeoutMs }),
+    countCall,
     recordUse: createRecordUse({ write: (ids, at) => repository.recordUse(ids, at), now }),
-    processKey: options.processKey,
+    tickets,
+    processKey,
   })
-  return { authenticate, countOpen: (address, report) => void addressLimit.spend(address, report) }
+  return {
+    authenticate,
+    countOpen: (address, report) => void addressLimit.spend(address, report),
+    isKeyInForce: async (keyId) => (await findKeyInForce(keyId)) !== undefined,
+    issueTicket: tickets.issue,
+  }
 }

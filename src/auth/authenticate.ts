@@ -4,11 +4,13 @@ import { waybillError } from '../errors.ts'
 import { hashApiKey, isApiKey, type Scope, scopes } from './api-key.ts'
 import type { ApiKeyRepository, StoredApiKey } from './api-key-repository.ts'
 import { batchLookUps } from './batch-look-ups.ts'
+import { isInForce } from './find-key-in-force.ts'
 import type { AddressLimit } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
 import type { ReportLimit } from './rate-limit.ts'
 import type { RecordUse } from './record-use.ts'
 import { createShortCache } from './short-cache.ts'
+import type { WatchTickets } from './watch-tickets.ts'
 
 /** Who calls, and for whom. */
 export interface Caller {
@@ -21,6 +23,8 @@ export interface Caller {
 export interface Credentials {
   /** Header `x-api-key`. */
   readonly apiKey: string | null
+  /** What stands for the key of a caller that can send no header; looked at only without a key. */
+  readonly ticket?: string | null | undefined
   /** Header `x-account`. */
   readonly account: string | null
   /** Where the call comes from, in the form in which addresses are told apart. Asked for only without a key that is known. */
@@ -31,8 +35,8 @@ export interface Credentials {
  * Tells who a caller is, and counts the call: against the key, or without a good one against the address.
  *
  * @param report - hears of the limit that was counted against, if any, also when it then refuses
- * @throws WaybillError RATE_LIMITED, MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE, MISSING_ACCOUNT, UNKNOWN_ACCOUNT,
- *   ACCOUNT_NOT_ALLOWED
+ * @throws WaybillError RATE_LIMITED, MISSING_API_KEY, INVALID_API_KEY, INVALID_TICKET, MISSING_SCOPE, MISSING_ACCOUNT,
+ *   UNKNOWN_ACCOUNT, ACCOUNT_NOT_ALLOWED
  */
 export type Authenticate = (credentials: Credentials, scope: Scope, report: ReportLimit) => Promise<Caller>
 
@@ -49,8 +53,9 @@ export interface AuthenticateOptions {
   readonly countCall: CountCall
   readonly addressLimit: AddressLimit
   readonly recordUse: RecordUse
+  readonly tickets: Pick<WatchTickets, 'redeem'>
   /** The demo's key, in a demo process alone. */
-  readonly processKey?: ProcessKey | undefined
+  readonly processKey?: StoredApiKey | undefined
 }
 
 /** How long a revoked key may still work on a process that has just seen it, in milliseconds. */
@@ -65,12 +70,11 @@ const MOST_AT_ONCE = 500
 
 /** Makes the check of API keys. */
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
-  const { repository, now, monotonicMs, countCall, addressLimit, recordUse, processKey } = options
+  const { repository, now, monotonicMs, countCall, addressLimit, recordUse, tickets, processKey } = options
   const cacheOptions = { mostEntries: MOST_CACHED, now: monotonicMs }
   const keys = createShortCache<StoredApiKey>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
   const accounts = createShortCache<Account>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
   const known = createShortCache<true>({ ...cacheOptions, lifetimeMs: KNOWN_LIFETIME_MS })
-  const processKeyHash = processKey === undefined ? undefined : hashApiKey(processKey.key)
   const lookUp = batchLookUps<StoredApiKey>({
     findMany: (names) => repository.findByHashes(names.map((name) => Buffer.from(name, 'base64'))),
     nameOf: ({ keyHash }) => keyHash.toString('base64'),
@@ -83,9 +87,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
    */
   async function findKey(apiKey: string, spend: () => () => void): Promise<StoredApiKey | undefined> {
     const keyHash = hashApiKey(apiKey)
-    if (processKey !== undefined && processKeyHash !== undefined && timingSafeEqual(keyHash, processKeyHash)) {
-      return storedFormOf(processKey, keyHash)
-    }
+    if (processKey !== undefined && timingSafeEqual(keyHash, processKey.keyHash)) return processKey
     const name = keyHash.toString('base64')
     const takeBack = known.has(name) ? undefined : spend()
     if (!isApiKey(apiKey)) return undefined
@@ -118,26 +120,25 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     return account
   }
 
-  return async ({ apiKey, account, address }, scope, report) => {
+  return async ({ apiKey, ticket, account, address }, scope, report) => {
     const spend = () => addressLimit.spend(address(), report)
     if (apiKey === null || apiKey === '') {
+      if (typeof ticket === 'string') return tickets.redeem(ticket, { scope, account, address, report })
       spend()
       throw waybillError('MISSING_API_KEY', {})
     }
     const key = await findKey(apiKey, spend)
     if (key === undefined) throw waybillError('INVALID_API_KEY', {})
-    if (key.id !== processKey?.key) recordUse(key.id)
+    if (key !== processKey) recordUse(key.id)
     await countCall(key.id, key.callsPerMinute, report)
     if (!key.scopes.includes(scope)) throw waybillError('MISSING_SCOPE', { scope })
     return { account: await chooseAccount(key, account), keyId: key.id }
   }
 }
 
-function isInForce(key: StoredApiKey, now: Date): boolean {
-  return key.revokedAt === undefined && (key.expiresAt === undefined || key.expiresAt > now)
-}
-
-function storedFormOf({ key, account }: ProcessKey, keyHash: Buffer): StoredApiKey {
+/** The form of a key that is stored nowhere: every scope but the platform's, and no limit. */
+export function storedFormOf({ key, account }: ProcessKey): StoredApiKey {
   const ownScopes = scopes.filter((scope) => scope !== 'accounts:any')
+  const keyHash = hashApiKey(key)
   return { id: key, keyHash, account, hint: key, scopes: ownScopes, callsPerMinute: 0, createdAt: new Date(0) }
 }

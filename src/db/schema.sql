@@ -258,3 +258,13 @@ create table unmatched_events (
 );
 CREATE INDEX unmatched_events_block ON unmatched_events USING btree (chain_id, block_number);
 CREATE INDEX unmatched_events_topic ON unmatched_events USING btree (topic);
+
+create table watch_tickets (
+  ticket_hash bytea not null,
+  key_id text collate "C" not null,
+  account_id integer not null,
+  account_name text collate "C" not null,
+  expires_at timestamp(3) with time zone not null,
+  constraint watch_tickets_pkey PRIMARY KEY (ticket_hash)
+);
+CREATE INDEX watch_tickets_expiry ON watch_tickets USING btree (expires_at);

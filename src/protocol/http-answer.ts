@@ -108,7 +108,7 @@ export function errorHeaders(error: WaybillError): HeaderFields {
   if (retryAfter !== undefined) return { 'retry-after': String(retryAfter) }
   if (reason === 'METHOD_NOT_ALLOWED' && metadata.allow !== undefined) return { allow: metadata.allow }
   if (reason === 'UNSUPPORTED_CONTENT_ENCODING') return { 'accept-encoding': 'gzip, br, identity' }
-  if (reason === 'MISSING_API_KEY' || reason === 'INVALID_API_KEY')
+  if (reason === 'MISSING_API_KEY' || reason === 'INVALID_API_KEY' || reason === 'INVALID_TICKET')
     return { 'www-authenticate': 'ApiKey realm="waybill"' }
   return {}
 }

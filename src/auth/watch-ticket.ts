@@ -1,0 +1,19 @@
+import { drawSecret } from './api-key.ts'
+
+/** Tickets: `wt_` and 40 base62 characters, told once, stored as a hash, good for one call and a minute. */
+
+const PREFIX = 'wt_'
+const TICKET_PATTERN = /^wt_[0-9A-Za-z]{40}$/
+
+/** How long a ticket is good, in milliseconds. */
+export const TICKET_LIFETIME_MS = 60_000
+
+/** Draws a ticket. */
+export function createWatchTicket(): string {
+  return drawSecret(PREFIX)
+}
+
+/** Whether a text has the form of a ticket. */
+export function isWatchTicket(text: string): boolean {
+  return TICKET_PATTERN.test(text)
+}

@@ -1,0 +1,73 @@
+import type { Account } from '../domain/account.ts'
+import { waybillError } from '../errors.ts'
+import { hashApiKey, type Scope } from './api-key.ts'
+import type { Caller } from './authenticate.ts'
+import type { FindKeyInForce } from './find-key-in-force.ts'
+import type { AddressLimit } from './limit-addresses.ts'
+import type { CountCall } from './limit-calls.ts'
+import type { ReportLimit } from './rate-limit.ts'
+import { createWatchTicket, isWatchTicket, TICKET_LIFETIME_MS } from './watch-ticket.ts'
+import type { WatchTicketsRepository } from './watch-tickets-repository.ts'
+
+/** A ticket as it is told, once. */
+export interface IssuedTicket {
+  readonly ticket: string
+  readonly expiresAt: Date
+}
+
+/** Tickets: what stands for a key where none can be sent. */
+export interface WatchTickets {
+  /** Makes a ticket that stands for a caller. */
+  issue(caller: Caller): Promise<IssuedTicket>
+  /**
+   * Tells for whom a ticket stands, and spends it. The call counts against the key that the ticket was asked for with; without a good
+   * ticket against the address.
+   *
+   * @param account - the name in `x-account`, which must be that of the ticket's account
+   * @throws WaybillError RATE_LIMITED, INVALID_TICKET, MISSING_SCOPE, ACCOUNT_NOT_ALLOWED
+   */
+  redeem(ticket: string, use: TicketUse): Promise<Caller>
+}
+
+export interface TicketUse {
+  readonly scope: Scope
+  readonly account: string | null
+  readonly address: () => string
+  readonly report: ReportLimit
+}
+
+export interface WatchTicketsOptions {
+  readonly repository: WatchTicketsRepository
+  readonly findKeyInForce: FindKeyInForce
+  readonly countCall: CountCall
+  readonly addressLimit: AddressLimit
+  readonly now: () => Date
+}
+
+export function createWatchTickets(options: WatchTicketsOptions): WatchTickets {
+  const { repository, findKeyInForce, countCall, addressLimit, now } = options
+
+  async function take(ticket: string): Promise<{ account: Account; keyId: string } | undefined> {
+    return isWatchTicket(ticket) ? repository.take(hashApiKey(ticket), now()) : undefined
+  }
+
+  return {
+    async issue({ account, keyId }) {
+      const ticket = createWatchTicket()
+      const expiresAt = new Date(now().getTime() + TICKET_LIFETIME_MS)
+      await repository.insert({ ticketHash: hashApiKey(ticket), keyId, account, expiresAt }, now())
+      return { ticket, expiresAt }
+    },
+    async redeem(ticket, { scope, account: named, address, report }) {
+      const takeBack = addressLimit.spend(address(), report)
+      const taken = await take(ticket)
+      const key = taken && (await findKeyInForce(taken.keyId))
+      if (taken === undefined || key === undefined) throw waybillError('INVALID_TICKET', {})
+      takeBack()
+      await countCall(key.id, key.callsPerMinute, report)
+      if (!key.scopes.includes(scope)) throw waybillError('MISSING_SCOPE', { scope })
+      if (named !== null && named !== taken.account.name) throw waybillError('ACCOUNT_NOT_ALLOWED', {})
+      return taken
+    },
+  }
+}

@@ -1,0 +1,20 @@
+import type { Migration } from '../migrate.ts'
+
+/** A directory of what lets browsers, which send no header, watch payments once. A row lasts a minute at most, used or not. */
+const statements = [
+  `create table watch_tickets (
+    ticket_hash bytea primary key,
+    key_id text collate "C" not null,
+    account_id integer not null,
+    account_name text collate "C" not null,
+    expires_at timestamptz(3) not null
+  )`,
+  `create index watch_tickets_expiry on watch_tickets (expires_at)`,
+]
+
+export const watchTickets: Migration = {
+  name: '0005-watch-tickets',
+  async up(knex) {
+    for (const statement of statements) await knex.raw(statement)
+  },
+}
