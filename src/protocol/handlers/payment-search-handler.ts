@@ -1,7 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { Pagination_TotalRelation } from '../../../gen/payments/v1/pagination_pb.js'
-import { Payment_Status, Payment_Type } from '../../../gen/payments/v1/payment_pb.js'
 import {
   type PaymentSearchService,
   type SearchPaymentsRequest,
@@ -11,18 +10,12 @@ import {
   type SearchPaymentsResponseSchema,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Account } from '../../domain/account.ts'
-import { suggestName } from '../../domain/nearest.ts'
-import {
-  type Payment,
-  type PaymentStatus,
-  type PaymentType,
-  paymentStatuses,
-  paymentTypes,
-} from '../../domain/payment.ts'
+import type { Payment } from '../../domain/payment.ts'
 import { waybillError } from '../../errors.ts'
 import type { PaymentPage } from '../../search/payment-search.ts'
 import type { IncludeTotal, SearchInput, SortBy, SortOrder } from '../../search/search-input.ts'
 import { accountOf, type ServiceHandlers } from '../call-context.ts'
+import { filterInputOf, wordOf } from './payment-filter-input.ts'
 import { paymentToProto } from './payment-to-proto.ts'
 
 /** What the handlers ask of the search room. */
@@ -59,10 +52,6 @@ function notServedYet(method: string) {
   return waybillError('METHOD_NOT_FOUND', { path: `/payments.v1.PaymentSearchService/${method}` })
 }
 
-/** The numbers of the enums as the words of the search; a number that is no member is refused, never dropped. */
-const statusByNumber = new Map<number, PaymentStatus>(paymentStatuses.map((status) => [Payment_Status[status], status]))
-const typeByNumber = new Map<number, PaymentType>(paymentTypes.map((type) => [Payment_Type[type], type]))
-
 const sortByNumber = new Map<number, SortBy | undefined>([
   [SearchPaymentsRequest_SortBy.SORT_BY_UNSPECIFIED, undefined],
   [SearchPaymentsRequest_SortBy.DATE, 'date'],
@@ -85,36 +74,13 @@ const totalByNumber = new Map<number, IncludeTotal | undefined>([
 
 function inputOf(request: SearchPaymentsRequest): SearchInput {
   return {
-    fromDate: request.fromDate,
-    toDate: request.toDate,
-    minAmount: request.minAmount,
-    maxAmount: request.maxAmount,
-    currency: request.currency,
-    paymentCurrency: request.paymentCurrency,
-    invoiceCurrency: request.invoiceCurrency,
-    status: request.status.map((number): PaymentStatus => wordOf('status', statusByNumber, number)),
-    type: request.type.map((number): PaymentType => wordOf('type', typeByNumber, number)),
-    payer: request.payer,
-    payee: request.payee,
-    walletAddress: request.walletAddress,
-    txHash: request.txHash,
-    requestId: request.requestId,
-    paymentReference: request.paymentReference,
-    reference: request.reference,
-    network: request.network,
-    q: request.q,
+    ...filterInputOf(request),
     sortBy: wordOf('sortBy', sortByNumber, request.sortBy),
     sortOrder: wordOf('sortOrder', orderByNumber, request.sortOrder),
     limit: request.limit,
     cursor: request.cursor,
     includeTotal: wordOf('includeTotal', totalByNumber, request.includeTotal),
   }
-}
-
-function wordOf<W extends string | undefined>(field: string, words: ReadonlyMap<number, W>, number: number): W {
-  if (words.has(number)) return words.get(number) as W
-  const known = [...words.values()].filter((word) => word !== undefined).map((word) => word.toUpperCase())
-  throw waybillError('UNKNOWN_ENUM_VALUE', { field, value: number, suggestion: suggestName(String(number), known) })
 }
 
 function pageToProto({
