@@ -1,17 +1,27 @@
 /**
- * How fast payments are found among ten million.
+ * How fast payments are found among ten million: every class of search against fetching known payments by their ids, first pages and
+ * later ones, on one connection and on eight; beside it the same searches in plain SQL.
  *
  *   npm run bench:search -- --quick                    a million payments, in a folder that is removed afterwards
  *   npm run bench:search -- --data /var/tmp/payments   keeps the folder and uses it again
- *   npm run bench:search -- --data DIR --hold          fills the folder and keeps its server running, for looking at plans
+ *   npm run bench:search -- --data DIR --hold          fills the folder and keeps its server running
+ *   npm run bench:search -- --data DIR --class NAME    one class, or all whose names begin so: statements and plans
  */
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { createDatabase } from '../src/db/knex.ts'
 import { report } from './report.ts'
-import { openData } from './search/open-data.ts'
+import { explainClass } from './search/explain-class.ts'
+import { type MeasuredSearch, measureSearch } from './search/measure-search.ts'
+import { type LoadedDatabase, openData } from './search/open-data.ts'
+import { prepareClass } from './search/prepare-queries.ts'
+import { samplePayments } from './search/sample-payments.ts'
+import { searchClasses } from './search/search-classes.ts'
+import { searchFigures, searchTable } from './search/search-figures.ts'
+import { createSubject } from './search/subject.ts'
 
 const { values } = parseArgs({
   options: {
@@ -20,25 +30,55 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     data: { type: 'string' },
     hold: { type: 'boolean', default: false },
+    class: { type: 'string' },
+    queries: { type: 'string', default: '1000' },
+    /** Leaves out plain SQL and what is written into the database. */
+    brief: { type: 'boolean', default: false },
   },
 })
-const ROWS = Number(values.rows ?? (values.quick ? 1_000_000 : 10_000_000))
+const rows = Number(values.rows ?? (values.quick ? 1_000_000 : 10_000_000))
+const seed = Number(values.seed)
+const CONNECTIONS = 8
+/** The account with the most payments. */
+const account = { id: 1, name: 'account-1' }
 const say = (text: string) => console.error(text)
 
 await using stack = new AsyncDisposableStack()
 const dataDir = values.data === undefined ? join(await makeFolder(), 'data') : resolve(values.data)
-const { knex } = await openData({ dataDir, rows: ROWS, seed: Number(values.seed), poolMax: 9, say }, stack)
+const database = await openData({ dataDir, rows, seed, poolMax: CONNECTIONS, say }, stack)
+const chosen = searchClasses.filter(({ name }) => name.startsWith(values.class ?? ''))
 if (values.hold) {
   say(`the database of ${dataDir} runs until this is interrupted`)
   await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
-} else {
-  const { rows: sizes } = await knex.raw<{ rows: { indexes: bigint; heap: bigint }[] }>(
-    `select pg_indexes_size('payments') as indexes, pg_table_size('payments') as heap`,
-  )
-  const [size = { indexes: 0n, heap: 1n }] = sizes
-  await report('search', [
-    { name: 'indexes/heap', value: Number(size.indexes) / Number(size.heap), unit: '', target: { atMost: 2.3 } },
-  ])
+} else if (values.class !== undefined && chosen.length === 1) await explain(database)
+else await measure(database)
+
+async function explain({ connection }: LoadedDatabase): Promise<void> {
+  await using own = new AsyncDisposableStack()
+  const knex = own.adopt(createDatabase(connection, { poolMin: 1, poolMax: 1 }), (pool) => pool.destroy())
+  const subject = createSubject(knex, account)
+  const sample = await samplePayments(knex, { accountId: account.id, count: 20_000, seed })
+  for (const each of chosen) {
+    console.log(`\n=== ${each.name}`)
+    await explainClass(subject, await prepareClass(each, { subject, sample, seed, variants: 3 }), console.log)
+  }
+}
+
+async function measure({ connection, knex }: LoadedDatabase): Promise<void> {
+  const measured: MeasuredSearch = await measureSearch({
+    connection,
+    knex,
+    account,
+    classes: chosen,
+    seed,
+    queries: Number(values.queries),
+    connections: CONNECTIONS,
+    withPlain: !values.brief,
+    say,
+  })
+  console.table(searchTable(measured))
+  const name = values.class === undefined ? (values.quick ? 'search-quick' : 'search') : `search-${values.class}`
+  await report(name, searchFigures(measured))
 }
 
 async function makeFolder(): Promise<string> {

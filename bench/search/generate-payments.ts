@@ -29,8 +29,8 @@ export const NETWORKS = [
 export const RETIRED_NETWORK = 'FANTOM'
 /** Payments come from there and never go there. */
 export const SOURCE_ONLY_NETWORK = 'MANTLE'
-const CHAIN_IDS = [8453, 137, 42161, 1, 10, 56, 43114, 59144, 100, 250]
-const NATIVES = ['ETH', 'POL', 'ETH', 'ETH', 'ETH', 'BNB', 'AVAX', 'ETH', 'XDAI', 'FTM']
+export const CHAIN_IDS = [8453, 137, 42161, 1, 10, 56, 43114, 59144, 100, 250]
+export const NATIVES = ['ETH', 'POL', 'ETH', 'ETH', 'ETH', 'BNB', 'AVAX', 'ETH', 'XDAI', 'FTM']
 
 /** Payment currencies, the most used first, with a price in US dollars. Each is on every network. */
 const PRICES = {

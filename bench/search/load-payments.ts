@@ -11,6 +11,16 @@ export interface LoadOptions extends GeneratorTerms {
   readonly say: (text: string) => void
 }
 
+/** As the migration that made these tables fills them from payments that are there already. */
+const FILL_DERIVED = [
+  `insert into payment_statistics (account_id, network, source_network, currency, currency_symbol, invoice_currency, type, status,
+    n, first_at, last_at)
+  select account_id, network, coalesce(source_network, ''), currency, min(currency_symbol), coalesce(invoice_currency, ''),
+    coalesce(type, -1), status, count(*), min(timestamp), max(timestamp)
+  from payments group by 1, 2, 3, 4, 6, 7, 8`,
+  `insert into account_changes (account_id) select distinct account_id from payment_statistics`,
+]
+
 /** Rows of one statement: little enough that progress is seen, and enough that planning costs nothing beside it. */
 const CHUNK_ROWS = 25_000
 
@@ -32,6 +42,7 @@ export async function loadPayments(options: LoadOptions): Promise<void> {
     await knex.raw(definition)
     say(`${at + 1} of ${objects.length} indexes after ${seconds()}: ${name}`)
   }
+  for (const statement of FILL_DERIVED) await knex.raw(statement)
   await knex.raw('vacuum (analyze)')
   await knex.raw('checkpoint')
   say(`loaded in ${seconds()}`)

@@ -1,0 +1,65 @@
+import type { Knex } from 'knex'
+import { runCancellable } from '../../src/db/cancellable.ts'
+import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../../src/db/payment-row.ts'
+import type { Account } from '../../src/domain/account.ts'
+import type { Payment } from '../../src/domain/payment.ts'
+import { amountBasis, type FilterValues, type PaymentFilter } from '../../src/search/payment-filter.ts'
+import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/payment-search.ts'
+import { encodeSearchCursor, type PagePosition, searchSeal } from '../../src/search/search-cursor.ts'
+import { sortKeysOf } from '../../src/search/search-fields.ts'
+import type { SearchInput } from '../../src/search/search-input.ts'
+import { benchChains, benchTokens } from './bench-chains.ts'
+import type { PreparedQuery } from './prepare-queries.ts'
+import type { SampledPayment } from './sample-payments.ts'
+
+/** The search of the service over one account, and what it is compared with. */
+export interface Subject {
+  readonly knex: Knex
+  readonly account: Account
+  search(input: SearchInput): Promise<PaymentPage>
+  parse(input: SearchInput): Promise<PaymentFilter>
+  /** Payments by their ids: what the wide rows of a page cost however they were found. */
+  fetchKnown(ids: readonly string[]): Promise<readonly Payment[]>
+  /** The page behind, or before, a payment, reached by a cursor as the service makes them. */
+  laterPage(query: PreparedQuery, payment: SampledPayment, direction: PagePosition['direction']): PreparedQuery
+}
+
+const CURSOR_SECRET = Buffer.alloc(32, 7)
+const FETCH_KNOWN = `select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = any(?::uuid[])`
+
+export function createSubject(knex: Knex, account: Account): Subject {
+  const paymentSearch: PaymentSearch = createPaymentSearch({
+    knex,
+    chains: benchChains,
+    tokens: benchTokens,
+    cursorSecret: CURSOR_SECRET,
+  })
+  const seal = searchSeal(CURSOR_SECRET, account.id)
+  return {
+    knex,
+    account,
+    search: (input) => paymentSearch.search(account, input),
+    parse: (input) => paymentSearch.parseFilter(account, input),
+    async fetchKnown(ids) {
+      const query = knex.raw<{ rows: ReadPaymentRow[] }>(FETCH_KNOWN, [account.id, `{${ids.join(',')}}`])
+      const { rows } = await runCancellable(knex, query, undefined)
+      return rows.map((row) => paymentOfRow(row))
+    },
+    laterPage(query, payment, direction) {
+      const { accountId: _, ...filter } = query.filter
+      const { sortBy = 'date', sortOrder = 'desc', limit = 20 } = query.input
+      const position = { ...positionAt(sortBy, filter, payment), inclusive: false, direction } as const
+      const cursor = encodeSearchCursor(seal, { filter, sortBy, sortOrder, limit, position })
+      return { ...query, sent: { cursor }, position }
+    },
+  }
+}
+
+/** The keys of a payment in an order. */
+function positionAt(sortBy: NonNullable<SearchInput['sortBy']>, filter: FilterValues, payment: SampledPayment) {
+  const keys = sortKeysOf(sortBy, amountBasis(filter)).map(({ column }) => {
+    const value = payment[column as keyof SampledPayment] as Date | string | number | null
+    return value instanceof Date ? value.toISOString() : value
+  })
+  return { keys, id: payment.id }
+}
