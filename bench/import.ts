@@ -21,7 +21,8 @@ import { formatPaymentLine } from '../src/domain/payment-line.ts'
 import { importLines } from '../src/imports/import-lines.ts'
 import { importPayments } from '../src/imports/import-payments.ts'
 import { exportPayments } from '../src/search/export-payments.ts'
-import { report } from './report.ts'
+import { meterCpu } from './cpu-seconds.ts'
+import { type Figure, report } from './report.ts'
 
 const { values } = parseArgs({ options: { rows: { type: 'string', default: '200000' } } })
 const ROWS = Number(values.rows)
@@ -39,40 +40,76 @@ stack.defer(() => server.release())
 const knex = stack.adopt(createDatabase(server.connection(), { poolMax: 2 }), (pool) => pool.destroy())
 await migrate(knex)
 const account = await createApiKeyRepository(knex).ensureAccount('bench')
+const memoryBefore = peakMemory()
 
-const added = await measureImport('new')
-const unchanged = await measureImport('unchanged')
-const exported = await measureExport()
+const readCpu = await meterCpu(knex)
+
+const added = await measure('new', bringIn)
+const unchanged = await measure('unchanged', bringIn)
+const exported = await measure('export', takeOut)
 const { rows: sizes } = await knex.raw<{ rows: { indexes: bigint; heap: bigint }[] }>(
   `select pg_indexes_size('payments') as indexes, pg_table_size('payments') as heap`,
 )
 const [size = { indexes: 0n, heap: 1n }] = sizes
+const figuresOf = (name: string, seen: Measured, target?: Figure['target']): Figure[] => [
+  { name, value: seen.rowsPerSecond, unit: 'rows/s', ...(target !== undefined && { target }) },
+  { name: `${name}.node`, value: seen.node, unit: 'CPU µs/row' },
+  { name: `${name}.postgres`, value: seen.postgres, unit: 'CPU µs/row' },
+]
 await report('import', [
-  { name: 'ingest.new', value: added, unit: 'rows/s', target: { atLeast: 10_000 } },
-  { name: 'ingest.unchanged', value: unchanged, unit: 'rows/s', target: { atLeast: 80_000 } },
-  { name: 'export', value: exported, unit: 'rows/s' },
+  ...figuresOf('ingest.new', added, { atLeast: 10_000 }),
+  ...figuresOf('ingest.unchanged', unchanged, { atLeast: 80_000 }),
+  ...figuresOf('export', exported),
+  { name: 'unchanged/new', value: unchanged.rowsPerSecond / added.rowsPerSecond, unit: '' },
   { name: 'indexes/heap', value: Number(size.indexes) / Number(size.heap), unit: '', target: { atMost: 2.3 } },
-  { name: 'memory.peak', value: process.resourceUsage().maxRSS / 1024, unit: 'MiB' },
+  { name: 'heap', value: Number(size.heap) / ROWS, unit: 'bytes/row' },
+  { name: 'memory.before', value: memoryBefore, unit: 'MiB' },
+  { name: 'memory.import', value: unchanged.peak, unit: 'MiB' },
+  { name: 'memory.peak', value: peakMemory(), unit: 'MiB' },
 ])
 
-/** @returns rows a second */
-async function measureImport(name: string): Promise<number> {
-  const startedMs = performance.now()
-  const counts = await importLines(createReadStream(file, { highWaterMark: MIB / 4 }), importPayments(knex, account))
-  const seconds = (performance.now() - startedMs) / 1_000
-  console.error(`${name}: ${JSON.stringify(counts)} in ${seconds.toFixed(1)} s`)
-  if (counts.lines !== ROWS || counts.bad > 0) throw new Error('the file did not go in')
-  return ROWS / seconds
+interface Measured {
+  readonly rowsPerSecond: number
+  /** CPU microseconds a row. */
+  readonly node: number
+  readonly postgres: number
+  /** The most memory of this process until then, in MiB. */
+  readonly peak: number
 }
 
-async function measureExport(): Promise<number> {
+async function measure(name: string, work: () => Promise<void>): Promise<Measured> {
+  const before = readCpu()
   const startedMs = performance.now()
+  await work()
+  const seconds = (performance.now() - startedMs) / 1_000
+  const after = readCpu()
+  const perRow = (cpuSeconds: number) => (cpuSeconds * 1e6) / ROWS
+  const measured = {
+    rowsPerSecond: ROWS / seconds,
+    node: perRow(after.node - before.node),
+    postgres: perRow(after.postgres - before.postgres),
+    peak: peakMemory(),
+  }
+  console.error(`${name}: ${seconds.toFixed(1)} s, ${JSON.stringify(measured)}`)
+  return measured
+}
+
+function peakMemory(): number {
+  return process.resourceUsage().maxRSS / 1024
+}
+
+async function bringIn(): Promise<void> {
+  const counts = await importLines(createReadStream(file, { highWaterMark: MIB / 4 }), importPayments(knex, account))
+  console.error(JSON.stringify(counts))
+  if (counts.lines !== ROWS || counts.bad > 0) throw new Error('the file did not go in')
+}
+
+async function takeOut(): Promise<void> {
   let rows = 0
   await exportPayments({ knex, filter: { accountId: account.id } }, async (page) => {
     rows += page.map(formatPaymentLine).length
   })
   if (rows !== ROWS) throw new Error(`${rows} payments came out`)
-  return ROWS / ((performance.now() - startedMs) / 1_000)
 }
 
 async function writeLines(path: string): Promise<void> {

@@ -7,6 +7,7 @@ import { hexToBytes } from '../src/domain/hex.ts'
 import { topicOfReference } from '../src/domain/payment-reference.ts'
 import { importLines } from '../src/imports/import-lines.ts'
 import { parseRequestLine } from '../src/imports/parse-request.ts'
+import { parsedLines } from '../src/imports/parsed-lines.ts'
 import { createRequestImport } from '../src/requests/import-requests.ts'
 import { createRequestImportRepository } from '../src/requests/request-import-repository.ts'
 import { createRequestRepository } from '../src/requests/request-repository.ts'
@@ -62,7 +63,10 @@ async function bring(lines: readonly object[], to = shop) {
   const text = lines.map((line) => JSON.stringify(line)).join('\n')
   const counts = await importLines(
     Readable.from([Buffer.from(text)]),
-    { parse: (json) => imported.read(parseRequestLine(json)), write: (batch) => imported.write(to, batch) },
+    parsedLines({
+      parse: (json) => imported.read(parseRequestLine(json)),
+      write: (items) => imported.write(to, items),
+    }),
     { onBatch: (_, lately) => void bad.push(...lately.map(({ number: line, error }) => `${line} ${error.reason}`)) },
   )
   return { written: counts.written, unchanged: counts.unchanged, bad }

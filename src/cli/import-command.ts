@@ -11,7 +11,8 @@ import { createTokenDirectory } from '../domain/currency.ts'
 import { type ImportCounts, importLines, type LineTarget } from '../imports/import-lines.ts'
 import { importPayments } from '../imports/import-payments.ts'
 import { parseRequestLine } from '../imports/parse-request.ts'
-import { createRequestImport, type ReadRequest } from '../requests/import-requests.ts'
+import { parsedLines } from '../imports/parsed-lines.ts'
+import { createRequestImport } from '../requests/import-requests.ts'
 import { createRequestImportRepository } from '../requests/request-import-repository.ts'
 import { parseAccountName } from './account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from './command.ts'
@@ -57,20 +58,23 @@ export const importRequestsCommand: Command = {
   },
 }
 
-function importRequests(knex: Knex, of: Account, configs: readonly ChainConfig[]): LineTarget<ReadRequest> {
+function importRequests(knex: Knex, of: Account, configs: readonly ChainConfig[]): LineTarget {
   const requests = createRequestImport({
     repository: createRequestImportRepository(knex),
     known: { chains: createChainDirectory(configs), tokens: createTokenDirectory(configs) },
     now: () => new Date(),
   })
-  return { parse: (json) => requests.read(parseRequestLine(json)), write: (batch) => requests.write(of, batch) }
+  return parsedLines({
+    parse: (json) => requests.read(parseRequestLine(json)),
+    write: (items) => requests.write(of, items),
+  })
 }
 
-async function runImport<T>(
+async function runImport(
   config: StoreConfig,
   { positionals: [path = ''], options }: CommandInput,
   context: CommandContext,
-  makeTarget: (knex: Knex, account: Account) => LineTarget<T>,
+  makeTarget: (knex: Knex, account: Account) => LineTarget,
 ): Promise<number> {
   const name = parseAccountName(options.account)
   const source = await openSource(path, context)

@@ -1,5 +1,4 @@
-import { WaybillError } from '../errors.ts'
-import { parseJsonLine } from './parse-json-line.ts'
+import type { WaybillError } from '../errors.ts'
 import { type Line, LONGEST_LINE_BYTES, readLines } from './read-lines.ts'
 
 /** What became of a line. */
@@ -9,11 +8,22 @@ export type Outcome =
   | { readonly kind: 'bad'; readonly error: WaybillError }
 
 /** What lines are read as, and where they go. */
-export interface LineTarget<T> {
-  /** @throws WaybillError for a line that is wrong */
-  parse(json: unknown): T
-  /** Stores a batch in one transaction: all of it is there afterwards, or nothing. One outcome an item, in their order. */
-  write(batch: readonly T[]): Promise<readonly Outcome[]>
+export interface LineTarget {
+  /**
+   * Reads a batch, while those before it may still be read or stored; batches come in the order of the lines. Work that takes long leaves
+   * room for other work in between.
+   */
+  prepare(lines: readonly Line[]): Promise<PreparedBatch>
+}
+
+/** Lines that were read. */
+export interface PreparedBatch {
+  /**
+   * Stores them in one transaction: all of them are there afterwards, or nothing. Not called before all batches before it are stored.
+   *
+   * @returns an outcome a line, in their order
+   */
+  store(): Promise<readonly Outcome[]>
 }
 
 /** What has become of the lines so far. */
@@ -40,114 +50,100 @@ export interface ImportOptions {
   readonly batchLines?: number
 }
 
-/** Enough that a batch costs little beside its rows, and little enough that two fit into memory. */
+/** Enough that a batch costs little beside its rows, and little enough that three fit into memory. */
 const BATCH_LINES = 4_000
 const BATCH_BYTES = 8 * LONGEST_LINE_BYTES
 
-interface Batch<T> {
-  readonly items: { readonly number: number; readonly value: T }[]
-  readonly faults: BadLine[]
-  bytes: number
-}
-
 /**
- * Reads lines of JSON and stores them in batches, while the next batch is read. What is wrong with a line is told of, and the others go
- * in. Holds two batches at most.
+ * Reads lines of JSON and stores them in batches: while one is stored, the next is prepared and the one after it is read. What is wrong with a
+ * line is told of, and the others go in. Holds three batches at most.
  *
  * @returns the counts of what was stored, also when the signal has fired
  * @throws what reading or storing met; the batches before it are stored
  */
-export async function importLines<T>(
+export async function importLines(
   source: AsyncIterable<Uint8Array>,
-  target: LineTarget<T>,
+  target: LineTarget,
   { onBatch, signal, batchLines = BATCH_LINES }: ImportOptions = {},
 ): Promise<ImportCounts> {
   let counts: ImportCounts = { lines: 0, written: 0, unchanged: 0, bad: 0 }
-  let batch = emptyBatch<T>()
-  let writing: Promise<void> = Promise.resolve()
+  /** Each of them waits for those before it. */
+  let [beforeLast, last] = [Promise.resolve(), Promise.resolve()]
 
-  async function store({ items, faults }: Batch<T>): Promise<void> {
-    const outcomes = items.length === 0 ? [] : await target.write(items.map(({ value }) => value))
-    const bad = [...faults, ...items.flatMap(({ number }, at) => badLineOf(number, outcomes[at]))]
-    const written = outcomes.filter(({ kind }) => kind === 'written').length
-    counts = {
-      lines: counts.lines + items.length + faults.length,
-      written: counts.written + written,
-      unchanged: counts.unchanged + items.length + faults.length - written - bad.length,
-      bad: counts.bad + bad.length,
-    }
-    await onBatch?.(
-      counts,
-      bad.toSorted((a, b) => a.number - b.number),
+  async function store(lines: readonly Line[], prepared: PreparedBatch): Promise<void> {
+    if (signal?.aborted) return
+    const outcomes = await prepared.store()
+    const bad = outcomes.flatMap((outcome, at) =>
+      outcome.kind === 'bad' ? [{ number: lines[at]?.number ?? 0, error: outcome.error }] : [],
     )
+    counts = addOutcomes(counts, outcomes, bad.length)
+    await onBatch?.(counts, bad)
   }
 
-  async function handOver(): Promise<void> {
-    await writing
-    const full = batch
-    batch = emptyBatch()
-    writing = store(full)
-    // it is awaited later, and must not count as unhandled until then
-    writing.catch(() => {})
+  async function handOver(lines: readonly Line[]): Promise<void> {
+    await beforeLast
+    beforeLast = last
+    const preparing = target.prepare(lines)
+    last = Promise.all([preparing, beforeLast]).then(([prepared]) => store(lines, prepared))
+    // both are awaited later, and must not count as unhandled until then
+    preparing.catch(() => {})
+    last.catch(() => {})
   }
 
   try {
-    for await (const lines of readLines(stoppedBy(source, signal))) {
-      for (const line of lines) {
-        addLine(batch, line, target)
-        if (batch.items.length + batch.faults.length >= batchLines || batch.bytes >= BATCH_BYTES) await handOver()
-        if (signal?.aborted) break
-      }
+    for await (const lines of batchesOf(stoppedBy(source, signal), batchLines)) {
       if (signal?.aborted) break
+      await handOver(lines)
     }
-    if (!signal?.aborted) await handOver()
   } finally {
-    await writing
+    await last
   }
   return counts
 }
 
-function emptyBatch<T>(): Batch<T> {
-  return { items: [], faults: [], bytes: 0 }
-}
-
-function addLine<T>(batch: Batch<T>, line: Line, target: LineTarget<T>): void {
-  const { number } = line
-  batch.bytes += line.bytes
-  const parsed = parseLine(line, target)
-  if (parsed.ok) batch.items.push({ number, value: parsed.value })
-  else batch.faults.push({ number, error: parsed.error })
-}
-
-function parseLine<T>(line: Line, target: LineTarget<T>) {
-  if (line.fault !== undefined) return { ok: false as const, error: line.fault }
-  try {
-    return { ok: true as const, value: target.parse(parseJsonLine(line.text)) }
-  } catch (error) {
-    if (!(error instanceof WaybillError)) throw error
-    return { ok: false as const, error }
+function addOutcomes(before: ImportCounts, outcomes: readonly Outcome[], bad: number): ImportCounts {
+  const written = outcomes.filter(({ kind }) => kind === 'written').length
+  return {
+    lines: before.lines + outcomes.length,
+    written: before.written + written,
+    unchanged: before.unchanged + outcomes.length - written - bad,
+    bad: before.bad + bad,
   }
 }
 
-function badLineOf(number: number, outcome: Outcome | undefined): BadLine[] {
-  return outcome?.kind === 'bad' ? [{ number, error: outcome.error }] : []
+async function* batchesOf(source: AsyncIterable<Uint8Array>, batchLines: number): AsyncGenerator<Line[]> {
+  let batch: Line[] = []
+  let bytes = 0
+  for await (const lines of readLines(source)) {
+    for (const line of lines) {
+      batch.push(line)
+      bytes += line.content?.length ?? 0
+      if (batch.length < batchLines && bytes < BATCH_BYTES) continue
+      yield batch
+      batch = []
+      bytes = 0
+    }
+  }
+  if (batch.length > 0) yield batch
 }
 
 /** Ends when the signal fires, also while nothing comes. */
 async function* stoppedBy(source: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined) {
   if (signal === undefined) return yield* source
-  const { promise: stopped, resolve } = Promise.withResolvers<'stopped'>()
-  const stop = () => resolve('stopped')
+  const iterator = source[Symbol.asyncIterator]()
+  for (;;) {
+    const next = await unlessStopped(iterator.next(), signal)
+    if (next === undefined || next.done === true) return
+    yield next.value
+  }
+}
+
+/** Undefined when the signal fires first. Not by racing with one promise of the signal's: it would hold on to everything that has won. */
+function unlessStopped<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  const { promise: first, resolve, reject } = Promise.withResolvers<T | undefined>()
+  const stop = () => resolve(undefined)
   if (signal.aborted) stop()
   signal.addEventListener('abort', stop, { once: true })
-  const iterator = source[Symbol.asyncIterator]()
-  try {
-    for (;;) {
-      const next = await Promise.race([stopped, iterator.next()])
-      if (next === 'stopped' || next.done === true) return
-      yield next.value
-    }
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
+  promise.then(resolve, reject)
+  return first.finally(() => signal.removeEventListener('abort', stop))
 }

@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { readLines } from './read-lines.ts'
+import { WaybillError } from '../errors.ts'
+import { type Line, readLines, textOfLine } from './read-lines.ts'
+
+function textOrFault(line: Line): string {
+  try {
+    return textOfLine(line)
+  } catch (error) {
+    if (error instanceof WaybillError) return error.reason
+    throw error
+  }
+}
 
 /** The lines of some bytes, cut into chunks of each of the sizes. */
 async function linesOf(content: string | Buffer, chunkBytes: number, longestBytes?: number) {
@@ -9,7 +19,7 @@ async function linesOf(content: string | Buffer, chunkBytes: number, longestByte
   }
   const found: [number, string][] = []
   for await (const lines of readLines(chunks(), longestBytes)) {
-    for (const line of lines) found.push([line.number, line.fault === undefined ? line.text : line.fault.reason])
+    for (const line of lines) found.push([line.number, textOrFault(line)])
   }
   return found
 }

@@ -3,20 +3,21 @@ import { type WaybillError, waybillError } from '../errors.ts'
 
 /** A line of a file, or what is wrong with it before it is looked into. */
 export type Line =
-  | { readonly number: number; readonly bytes: number; readonly text: string; readonly fault?: undefined }
-  | { readonly number: number; readonly bytes: number; readonly fault: WaybillError }
+  | { readonly number: number; readonly content: Buffer; readonly fault?: undefined }
+  | { readonly number: number; readonly content?: undefined; readonly fault: WaybillError }
 
 /** The longest line; a payment has about 2 kB. */
 export const LONGEST_LINE_BYTES = 1024 * 1024
 
 const NEWLINE = 0x0a
 const CARRIAGE_RETURN = 0x0d
+const BRACE = 0x7b
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
  * Cuts a stream of bytes into lines, those of a chunk at a time, so that whoever reads them waits once a chunk. Lines end with LF
- * or CRLF, the last one may end without; blank ones are counted and left out, as is a byte order mark at the beginning. Holds no
- * more than a chunk and one line.
+ * or CRLF, the last one may end without; blank ones are counted and left out, as is a byte order mark at the beginning. What ends a line is
+ * no part of it. Holds no more than a chunk and one line; lines are parts of the chunks.
  */
 export async function* readLines(
   source: AsyncIterable<Uint8Array>,
@@ -58,15 +59,32 @@ export async function* readLines(
 }
 
 function toLine(number: number, raw: Buffer): Line | undefined {
-  const end = raw.at(-1) === CARRIAGE_RETURN ? raw.length - 1 : raw.length
-  const hasMark = number === 1 && raw.subarray(0, BYTE_ORDER_MARK.length).equals(BYTE_ORDER_MARK)
-  const content = raw.subarray(hasMark ? BYTE_ORDER_MARK.length : 0, end)
-  if (!isUtf8(content)) return { number, bytes: raw.length, fault: waybillError('INVALID_UTF8', { field: 'the line' }) }
-  const text = content.toString('utf8')
-  return text.trim() === '' ? undefined : { number, bytes: raw.length, text }
+  const content = number === 1 ? withoutMark(raw) : raw
+  const whole = content.at(-1) === CARRIAGE_RETURN ? content.subarray(0, -1) : content
+  return whole[0] !== BRACE && isBlank(whole) ? undefined : { number, content: whole }
+}
+
+function withoutMark(raw: Buffer): Buffer {
+  const { length } = BYTE_ORDER_MARK
+  return raw.subarray(0, length).equals(BYTE_ORDER_MARK) ? raw.subarray(length) : raw
+}
+
+function isBlank(content: Buffer): boolean {
+  return isUtf8(content) && content.toString('utf8').trim() === ''
 }
 
 function tooLong(number: number, bytes: number, longestBytes: number): Line {
   const detail = `it has ${bytes} bytes, and ${longestBytes} are the most`
-  return { number, bytes: 0, fault: waybillError('VALUE_TOO_LONG', { field: 'the line', detail }) }
+  return { number, fault: waybillError('VALUE_TOO_LONG', { field: 'the line', detail }) }
+}
+
+/**
+ * The text of a line.
+ *
+ * @throws WaybillError the line's own fault, INVALID_UTF8
+ */
+export function textOfLine(line: Line): string {
+  if (line.fault !== undefined) throw line.fault
+  if (!isUtf8(line.content)) throw waybillError('INVALID_UTF8', { field: 'the line' })
+  return line.content.toString('utf8')
 }
