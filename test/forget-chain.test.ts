@@ -9,7 +9,7 @@ import { startTestChain, type TestChain } from './support/chain.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from './support/detection.ts'
 
-type Rows = Record<string, { id?: string; network?: string; chain_id?: string; imported?: boolean }[]>
+type Rows = Record<string, { id?: string; network?: string; chain_id?: string; imported?: boolean; n?: bigint }[]>
 
 const forgotten = { name: 'POLYGON', chainId: 'eip155:31432' }
 
@@ -100,7 +100,7 @@ describe('forgetting a chain', () => {
   let after: Rows
 
   beforeAll(async () => {
-    rows = await forgetChain(knex, forgotten)
+    rows = await forgetChain(knex, forgotten, new Date())
     after = await readAll()
   })
 
@@ -116,11 +116,25 @@ describe('forgetting a chain', () => {
   it('leaves other chains and imported payments as they were', () => {
     const kept = (row: Rows[string][number]) =>
       row.imported === true || (row.network !== forgotten.name && row.chain_id !== forgotten.chainId)
-    const whole = Object.keys(before).filter((table) => table !== 'reference_topics')
+    // statistics count what is left
+    const whole = Object.keys(before).filter((table) => !['reference_topics', 'payment_statistics'].includes(table))
     expect(whole).toContain('chain_blocks')
     expect(whole.map((table) => [table, after[table]])).toEqual(
       whole.map((table) => [table, before[table]?.filter(kept)]),
     )
+  })
+
+  it('counts what is left', () => {
+    const counted = (rows: Rows) =>
+      rows.payment_statistics?.map(({ network, n }) => [network, n]).toSorted(([a], [b]) => (`${a}` < `${b}` ? -1 : 1))
+    expect(counted(before)).toEqual([
+      ['BASE', 1n],
+      ['POLYGON', 1n],
+    ])
+    expect(counted(after)).toEqual([
+      ['BASE', 1n],
+      ['POLYGON', 0n],
+    ])
   })
 
   it('is made good by storing the request and looking again', async () => {

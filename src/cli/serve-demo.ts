@@ -34,7 +34,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   const { composeService } = valueOf(loaded)
   const { knex } = store
   signal.throwIfAborted()
-  await forgetFreshChains(knex, demo, logger)
+  await forgetFreshChains(knex, demo, { logger, now })
   const service = await composeService({ knex, chains: demo.configs, logger, now, demoAccount: DEMO })
   await demo.seed(await createDemoRequests(knex, service))
   signal.throwIfAborted()
@@ -57,11 +57,15 @@ function valueOf<T>(settled: PromiseSettledResult<T>): T {
 }
 
 /** Rows of a chain that has begun anew point to blocks that no longer are. */
-async function forgetFreshChains(knex: Knex, demo: Demo, logger: Logger): Promise<void> {
+async function forgetFreshChains(
+  knex: Knex,
+  demo: Demo,
+  { logger, now }: { logger: Logger; now: () => Date },
+): Promise<void> {
   for (const name of demo.freshChains) {
     const config = demo.configs.find((each) => each.name === name)
     if (config === undefined) continue
-    const rows = await forgetChain(knex, { name, chainId: caip2Of(config.chainId) })
+    const rows = await forgetChain(knex, { name, chainId: caip2Of(config.chainId) }, now())
     if (rows > 0) logger.warn({ chain: name, rows }, 'the demo chain begins anew: what was stored of it is dropped')
   }
 }

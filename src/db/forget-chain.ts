@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { inTransaction } from './cancellable.ts'
+import { deletePayments, lockAccounts } from './payment-changes.ts'
 
 /** A chain whose rows are to go. */
 export interface ForgottenChain {
@@ -15,9 +16,18 @@ export interface ForgottenChain {
  *
  * @returns how many rows of accounts went
  */
-export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain): Promise<number> {
+export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: Date): Promise<number> {
   return inTransaction(knex, undefined, async (trx) => {
-    const payments = await trx('payments').where({ network: name, imported: false }).delete()
+    await trx('chain_state').where({ chain_id: chainId }).forUpdate().first()
+    const ofChain = { network: name, imported: false }
+    const accountIds = await trx('payments').distinct().where(ofChain).pluck<number[]>('account_id')
+    let payments = 0
+    for (const account of await lockAccounts(trx, accountIds, now)) {
+      const gone = trx('payments')
+        .where({ ...ofChain, account_id: account.accountId })
+        .delete()
+      payments += (await deletePayments(account, gone.toSQL())).length
+    }
     const refunds = await trx('refunds').where({ network: name }).delete()
     const requests = await trx('requests').where({ network: name }).delete(['account_id', 'topic', 'refund_topic'])
     for (const { account_id, topic, refund_topic } of requests) {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
+import { canonicalAmount } from '../db/request-ledger.ts'
 import { type Address, addressFromBytes } from '../domain/address.ts'
-import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import type { MatchableRequest } from './match-event.ts'
 
@@ -264,11 +264,4 @@ function toMatchable(row: RequestRow): MatchableRequest {
     ...(row.refund_address === null ? {} : { refundAddress: addressFromBytes(row.refund_address) }),
     ...(row.refund_topic === null ? {} : { refundTopic: bytesToHex(row.refund_topic) }),
   }
-}
-
-/** PostgreSQL writes a numeric with the zeros of its scale. */
-export function canonicalAmount(numeric: string): string {
-  const decimal = parseDecimal(numeric)
-  if (decimal === undefined) throw new RangeError(`not a stored amount: ${numeric}`)
-  return formatDecimal(decimal)
 }

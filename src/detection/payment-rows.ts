@@ -64,15 +64,3 @@ function sortKeys(value: unknown): unknown {
   const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
   return Object.fromEntries(entries.map(([name, inner]) => [name, sortKeys(inner)]))
 }
-
-/** The row as it is sent: JSON columns as text. */
-export function toInsert(row: PaymentRow): Record<string, unknown> {
-  return {
-    ...row,
-    fees: JSON.stringify(row.fees),
-    exchange_rates: JSON.stringify(row.exchange_rates),
-    gas: row.gas === null ? null : JSON.stringify(row.gas),
-    refunds: JSON.stringify(row.refunds),
-    status_history: JSON.stringify(row.status_history),
-  }
-}

@@ -1,34 +1,11 @@
 import type { Knex } from 'knex'
+import type { RefundRow } from '../db/request-ledger.ts'
 import { hexToBytes } from '../domain/hex.ts'
 import type { DetectedRefund } from './detected.ts'
 import type { WrittenChain } from './payment-rows.ts'
 
-/** A row of `refunds`, as the database gives it. */
-export interface RefundRow {
-  readonly account_id: number
-  readonly tx_hash: Buffer
-  readonly event_index: number
-  readonly network: string
-  readonly chain_id: string
-  readonly request_id: Buffer
-  readonly block_number: bigint
-  readonly timestamp: Date
-  readonly final: boolean
-  readonly amount: string
-  readonly currency: string
-}
-
 /** Rows in one statement; a statement has at most 65,535 parameters. */
 const ROWS_A_STATEMENT = 500
-
-/** Loads all refunds of requests. */
-export async function loadRefunds(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RefundRow[]> {
-  const { rows } = await trx.raw<{ rows: RefundRow[] }>(
-    'select * from refunds where account_id = ? and request_id = any(?)',
-    [accountId, requestIds.map(hexToBytes)],
-  )
-  return rows
-}
 
 /** Adds those that are not stored yet. */
 export function addRefunds(

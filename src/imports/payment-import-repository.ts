@@ -4,6 +4,7 @@ import { type CopyValue, copyRows } from '../db/copy-rows.ts'
 import { classifyDatabaseError } from '../db/database-error.ts'
 import { changePayments, insertPayments, type LockedAccount, lockAccount } from '../db/payment-changes.ts'
 import { paymentColumns, rowOfPayment } from '../db/payment-row.ts'
+import { settleStored } from '../db/request-ledger.ts'
 import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
 import { isFinalStatus } from '../domain/payment-line.ts'
@@ -21,7 +22,7 @@ export interface PaymentImportRepository {
    *
    * One of a new id is stored. One of a stored id replaces it if it was updated later, unless it was seen on chain: what the chain tells
    * stands. An event belongs to one payment: another id that claims it is refused. One that names no request, but the reference of a stored
-   * one, is given its id.
+   * one, is given its id. Stored requests that they name are settled with them.
    *
    * @returns an outcome for each, in their order
    */
@@ -39,6 +40,7 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
   const attempt = (account: Account, batch: readonly Payment[]) =>
     inTransaction(knex, undefined, async (trx) => {
       const outcomes: Outcomes = new Map()
+      const touched = new Map<string, Buffer>()
       let locked: LockedAccount | undefined
       for (const places of splitRounds(batch)) {
         const due = await findDue(trx, account, batch, places)
@@ -47,8 +49,10 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
         // not before there is something to write: what is unchanged waits for nobody
         locked ??= await lockAccount(trx, account.id, now())
         await stage(trx, account, { batch, due, isFirst })
+        for (const id of await findTouchedRequests(locked, batch, due)) touched.set(id.toString('hex'), id)
         await merge(locked, { batch, due, outcomes })
       }
+      if (locked !== undefined) await settleStored(locked, [...touched.values()])
       return batch.map((_, place) => outcomes.get(place) ?? UNCHANGED)
     })
 
@@ -144,6 +148,29 @@ const NAME_REQUESTS = `
       and (s.payee is null or r.payee = s.payee)
     order by r.created_at, r.request_id limit 1)
   where s.request_id is null and s.payment_reference is not null`
+
+/** Stored requests of what is staged, and of the rows that it will replace. */
+async function findTouchedRequests(
+  { trx, accountId }: LockedAccount,
+  batch: readonly Payment[],
+  due: readonly Due[],
+): Promise<Buffer[]> {
+  const replaced = arrayText(due.filter(({ isNew }) => !isNew).map(({ place }) => (batch[place] as Payment).id))
+  const bindings = [replaced, accountId, accountId, accountId]
+  const { rows } = await trx.raw<{ rows: { request_id: Buffer }[] }>(FIND_TOUCHED, bindings)
+  return rows.map(({ request_id }) => request_id)
+}
+
+/** Most payments name no request that is stored, and many accounts have none: then nothing of this is looked at. */
+const FIND_TOUCHED = `
+  select r.request_id from (
+    select request_id from staged_payments where request_id is not null
+    union select p.request_id from unnest(?::uuid[]) as replaced(id)
+    cross join lateral (select request_id from payments where account_id = ? and id = replaced.id offset 0) p
+    where p.request_id is not null
+  ) named
+  cross join lateral (select request_id from requests where account_id = ? and request_id = named.request_id offset 0) r
+  where exists (select from requests where account_id = ?)`
 
 interface Merging {
   readonly batch: readonly Payment[]

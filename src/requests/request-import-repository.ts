@@ -21,7 +21,7 @@ export interface RequestImportRepository {
 }
 
 /** Makes the repository on a database. */
-export function createRequestImportRepository(knex: Knex): RequestImportRepository {
+export function createRequestImportRepository(knex: Knex, now = () => new Date()): RequestImportRepository {
   return {
     insertAll: (account, requests) =>
       inTransaction(knex, undefined, async (trx) => {
@@ -33,7 +33,7 @@ export function createRequestImportRepository(knex: Knex): RequestImportReposito
         })
         await copyRows(trx, target, rows)
         const { rows: made } = await trx.raw<{ rows: RequestRow[] }>(INSERT_NEW, [])
-        await noteStored(trx, account, made)
+        await noteStored(trx, account, made, now())
         const ids = requests.map(({ requestId }) => hexToBytes(requestId))
         const { rows: stored } = await trx.raw<{ rows: RequestRow[] }>(FIND_STORED, [account.id, ids])
         return {

@@ -1,5 +1,7 @@
 import type { Knex } from 'knex'
 import { inTransaction, runCancellable } from '../db/cancellable.ts'
+import { changePayments, lockAccount } from '../db/payment-changes.ts'
+import { settleStored } from '../db/request-ledger.ts'
 import type { Account } from '../domain/account.ts'
 import { addressFromBytes, addressToBytes } from '../domain/address.ts'
 import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
@@ -109,7 +111,7 @@ const STATUS_OF_SUMS = `
     else 'OPEN' end`
 
 /** Makes the repository on a database. */
-export function createRequestRepository(knex: Knex): RequestRepository {
+export function createRequestRepository(knex: Knex, now = () => new Date()): RequestRepository {
   const withSums = (account: Account) =>
     knex('requests as r')
       .joinRaw(`cross join lateral (${SUMS}) sums`, [account.id])
@@ -133,16 +135,18 @@ export function createRequestRepository(knex: Knex): RequestRepository {
     findById,
     insert: (account, request, signal) =>
       inTransaction(knex, signal, async (trx) => {
-        await insertRequests(trx, account, [request])
+        await noteStored(trx, account, await insertRequests(trx, account, [request]), now())
         const stored = await findTerms(trx, account, request.requestId)
         if (stored === undefined) throw new Error('a request that is in the way of another is gone')
         return stored
       }),
     insertMany: (account, requests, signal) =>
       inTransaction(knex, signal, async (trx) => {
+        const stored: StoredKeys[] = []
         for (let i = 0; i < requests.length; i += INSERT_BATCH) {
-          await insertRequests(trx, account, requests.slice(i, i + INSERT_BATCH))
+          stored.push(...(await insertRequests(trx, account, requests.slice(i, i + INSERT_BATCH))))
         }
+        await noteStored(trx, account, stored, now())
       }),
     async findByReference(account, reference, signal) {
       const query = withSums(account)
@@ -192,23 +196,31 @@ export function createRequestRepository(knex: Knex): RequestRepository {
   }
 }
 
-/**
- * Only what is new gets topics: of a request that is stored already the terms may bring another salt, whose topics nobody uses. What
- * was paid under them earlier is still to be attached, which the same transaction notes.
- */
-async function insertRequests(trx: Knex, account: Account, requests: readonly PaymentRequest[]): Promise<void> {
-  const stored: StoredKeys[] = await trx('requests')
+/** @returns those that are new */
+function insertRequests(trx: Knex, account: Account, requests: readonly PaymentRequest[]): Promise<StoredKeys[]> {
+  return trx('requests')
     .insert(requests.map((request) => rowOfRequest(account, request)))
     .onConflict(['account_id', 'request_id'])
     .ignore()
     .returning(['request_id', 'topic', 'refund_topic'])
-  await noteStored(trx, account, stored)
 }
 
 type StoredKeys = Pick<RequestRow, 'request_id' | 'topic' | 'refund_topic'>
 
-/** Makes the topics of requests known that were stored just now, and gives them the imported payments that name their references. */
-export async function noteStored(trx: Knex, account: Account, stored: readonly StoredKeys[]): Promise<void> {
+/**
+ * Makes the topics of requests known that were stored just now, gives them the imported payments that name their references, and settles
+ * them. What was paid under their topics earlier is still to be attached, which the same transaction notes. Of a request that was
+ * stored already the terms may bring another salt, whose topics nobody uses.
+ *
+ * To be called once and last in a transaction: whoever stores the same requests waits for their keys, and must not hold the lock of the
+ * account then.
+ */
+export async function noteStored(
+  trx: Knex.Transaction,
+  account: Account,
+  stored: readonly StoredKeys[],
+  now: Date,
+): Promise<void> {
   const topics = stored.flatMap(({ topic, refund_topic }) => (refund_topic === null ? [topic] : [topic, refund_topic]))
   const distinct = new Map(topics.map((topic) => [topic.toString('hex'), { topic, account_id: account.id }]))
   if (distinct.size === 0) return
@@ -216,15 +228,19 @@ export async function noteStored(trx: Knex, account: Account, stored: readonly S
   await trx('reference_topics').insert(known).onConflict(['topic', 'account_id']).ignore()
   const note = trx.raw('excluded.note')
   await trx('pending_replays').insert(known).onConflict(['topic', 'account_id']).merge({ note })
-  await trx.raw(CLAIM_IMPORTED, [account.id, account.id, stored.map(({ request_id }) => request_id)])
+  const requestIds = stored.map(({ request_id }) => request_id)
+  const locked = await lockAccount(trx, account.id, now)
+  await changePayments(locked, { sql: CLAIM_IMPORTED, bindings: [account.id, account.id, requestIds] })
+  await settleStored(locked, requestIds)
 }
 
 /** The rules by which an event counts for a request, as far as an imported payment tells. */
 const CLAIM_IMPORTED = `
-  update payments p set request_id = r.request_id, updated_at = greatest(p.updated_at, r.created_at)
+  update payments set request_id = r.request_id, updated_at = greatest(payments.updated_at, r.created_at)
   from requests r
-  where p.account_id = ? and r.account_id = ? and r.request_id = any(?) and p.payment_reference = r.payment_reference
-    and p.request_id is null and p.network = r.network and (p.payee is null or p.payee = r.payee)`
+  where payments.account_id = ? and r.account_id = ? and r.request_id = any(?)
+    and payments.payment_reference = r.payment_reference and payments.request_id is null
+    and payments.network = r.network and (payments.payee is null or payments.payee = r.payee)`
 
 function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic: Buffer | null } {
   const topic = hexToBytes(topicOfReference(request.paymentReference))

@@ -1,5 +1,5 @@
-import { formatAmount, parseAmount } from '../domain/decimal.ts'
-import type { PaymentRefund, PaymentStatus, StatusChange } from '../domain/payment.ts'
+import { formatAmount, parseAmount } from './decimal.ts'
+import type { PaymentRefund, PaymentStatus, StatusChange } from './payment.ts'
 
 /** Everything is counted with the most places that a decimal string may have. */
 const PLACES = 18

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { PaymentStatus } from '../domain/payment.ts'
+import type { PaymentStatus } from './payment.ts'
 import { type LedgerPayment, type LedgerRefund, returnedSurplus, settle } from './settle.ts'
 
 const NOW = new Date('2026-03-01T12:00:00.000Z')

@@ -1,0 +1,237 @@
+import type { Knex } from 'knex'
+import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { bytesToHex, hexToBytes } from '../domain/hex.ts'
+import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
+import {
+  type Ledger,
+  type LedgerPayment,
+  type LedgerRefund,
+  returnedSurplus,
+  type SettledState,
+  settle,
+} from '../domain/settle.ts'
+import { changePayments, type LockedAccount } from './payment-changes.ts'
+import type { PaymentRow } from './payment-row.ts'
+
+/**
+ * The books of requests: their payments and refunds as the database has them, settled by the rules of `domain/settle.ts`. Whoever
+ * changes what a request was paid settles it in the same transaction.
+ */
+
+/** Of a row of `requests`, what settling reads. */
+export interface LedgerRequestRow {
+  readonly request_id: Buffer
+  readonly amount: string
+  readonly invoice_currency: string
+  readonly surplus_returned: string
+}
+
+/** A row of `refunds`, as the database gives it. */
+export interface RefundRow {
+  readonly account_id: number
+  readonly tx_hash: Buffer
+  readonly event_index: number
+  readonly network: string
+  readonly chain_id: string
+  readonly request_id: Buffer
+  readonly block_number: bigint
+  readonly timestamp: Date
+  readonly final: boolean
+  readonly amount: string
+  readonly currency: string
+}
+
+/** What is settled together. */
+export interface Settling {
+  readonly requests: readonly LedgerRequestRow[]
+  readonly payments: readonly PaymentRow[]
+  readonly refunds: readonly RefundRow[]
+  /** Payments as the database has them, by id. */
+  readonly stored: ReadonlyMap<string, PaymentRow>
+  /** Refunds that are gone, of which payments may hold entries. */
+  readonly droppedRefunds: readonly { readonly txHash: string; readonly eventIndex: number }[]
+  readonly now: Date
+}
+
+/** What was returned of the surplus of a request, where it has changed. */
+export interface ReturnedSurplus {
+  readonly requestId: Buffer
+  readonly surplusReturned: string
+}
+
+/** Rows in one statement; a statement has at most 65,535 parameters. */
+const ROWS_A_STATEMENT = 500
+
+/** Settles requests by what is stored of them, when something else than detection has brought or named their payments. */
+export async function settleStored(account: LockedAccount, requestIds: readonly Buffer[]): Promise<void> {
+  if (requestIds.length === 0) return
+  const { trx, accountId, at } = account
+  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
+    'select * from payments where account_id = ? and request_id = any(?)',
+    [accountId, [...requestIds]],
+  )
+  if (rows.length === 0) return
+  const paid = [...new Set(rows.map(({ request_id }) => (request_id as Buffer).toString('hex')))]
+  const stored = new Map(rows.map((row) => [row.id, row]))
+  const requests = await loadRequests(trx, accountId, paid)
+  const refunds = await loadRefunds(trx, accountId, paid)
+  const { settled, surpluses } = settleRequests({
+    requests,
+    payments: rows,
+    refunds,
+    stored,
+    droppedRefunds: [],
+    now: at,
+  })
+  await savePayments(account, { rows: settled, stored })
+  await saveSurpluses(account, surpluses)
+}
+
+/** Loads requests by their ids in hex, in that order; those that are not stored are left out. */
+export async function loadRequests(
+  trx: Knex,
+  accountId: number,
+  requestIds: readonly string[],
+): Promise<LedgerRequestRow[]> {
+  if (requestIds.length === 0) return []
+  const { rows } = await trx.raw<{ rows: LedgerRequestRow[] }>(
+    `select request_id, amount, invoice_currency, surplus_returned from requests
+     where account_id = ? and request_id = any(?) order by request_id`,
+    [accountId, requestIds.map(hexToBytes)],
+  )
+  return rows
+}
+
+/** Loads all refunds of requests. */
+export async function loadRefunds(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RefundRow[]> {
+  const { rows } = await trx.raw<{ rows: RefundRow[] }>(
+    'select * from refunds where account_id = ? and request_id = any(?)',
+    [accountId, requestIds.map(hexToBytes)],
+  )
+  return rows
+}
+
+/** @returns all payments, the given row itself where nothing changed */
+export function settleRequests({ requests, payments, refunds, stored, droppedRefunds, now }: Settling) {
+  const requestOf = new Map(requests.map((request) => [request.request_id.toString('hex'), request]))
+  const groups = Map.groupBy(payments, (row) => row.request_id?.toString('hex') ?? '')
+  const refundsOf = Map.groupBy(refunds, (row) => row.request_id.toString('hex'))
+  const ofNoRequest = [...groups].flatMap(([requestId, rows]) => (requestOf.has(requestId) ? [] : rows))
+  const surpluses: ReturnedSurplus[] = []
+  const ofRequests = [...requestOf].flatMap(([requestId, request]) => {
+    const rows = groups.get(requestId) ?? []
+    const ledger: Ledger = {
+      amount: canonicalAmount(request.amount),
+      payments: rows.map((row) => toLedgerPayment(row, request, !stored.has(row.id))),
+      refunds: (refundsOf.get(requestId) ?? []).map(toLedgerRefund),
+      droppedRefunds,
+      now,
+    }
+    const surplusReturned = returnedSurplus(ledger)
+    if (surplusReturned !== canonicalAmount(request.surplus_returned)) {
+      surpluses.push({ requestId: request.request_id, surplusReturned })
+    }
+    const states = settle(ledger)
+    return rows.map((row) => applyState(row, states.get(row.id), { stored, now }))
+  })
+  return { settled: [...ofNoRequest, ...ofRequests], surpluses }
+}
+
+function applyState(
+  row: PaymentRow,
+  state: SettledState | undefined,
+  { stored, now }: Pick<Settling, 'stored' | 'now'>,
+): PaymentRow {
+  if (state !== undefined && (state.updatedAt !== row.updated_at || !stored.has(row.id))) {
+    return {
+      ...row,
+      status: rankOfStatus(state.status),
+      refunds: state.refunds,
+      refunded_amount: state.refundedAmount,
+      status_history: state.statusHistory,
+      updated_at: later(row.updated_at, state.updatedAt),
+    }
+  }
+  return stored.get(row.id) === row ? row : { ...row, updated_at: later(row.updated_at, now) }
+}
+
+/** An import may have said a time that is still to come; were it turned back, the same line would replace the row each time. */
+function later(a: Date, b: Date): Date {
+  return a > b ? a : b
+}
+
+function toLedgerPayment(row: PaymentRow, request: LedgerRequestRow, isNew: boolean): LedgerPayment {
+  const inInvoiceCurrency = row.currency === request.invoice_currency ? row.amount : '0'
+  return {
+    id: row.id,
+    isNew,
+    imported: row.imported,
+    final: row.final,
+    timestamp: row.timestamp,
+    ...(row.block_number === null ? {} : { blockNumber: row.block_number }),
+    ...(row.tx_hash === null ? {} : { txHash: bytesToHex(row.tx_hash) }),
+    ...(row.event_index === null ? {} : { eventIndex: row.event_index }),
+    amount: canonicalAmount(row.amount),
+    counted: canonicalAmount(row.invoice_amount ?? inInvoiceCurrency),
+    status: statusOfRank(row.status),
+    refunds: row.refunds,
+    refundedAmount: row.refunded_amount,
+    statusHistory: row.status_history,
+    updatedAt: row.updated_at,
+  }
+}
+
+function toLedgerRefund(row: RefundRow): LedgerRefund {
+  return {
+    txHash: bytesToHex(row.tx_hash),
+    eventIndex: row.event_index,
+    network: row.network,
+    timestamp: row.timestamp,
+    blockNumber: row.block_number,
+    final: row.final,
+    amount: canonicalAmount(row.amount),
+    currency: row.currency,
+  }
+}
+
+/** Stores the rows that are not as they are stored. */
+export async function savePayments(
+  account: LockedAccount,
+  { rows, stored }: { readonly rows: readonly PaymentRow[]; readonly stored: ReadonlyMap<string, PaymentRow> },
+): Promise<void> {
+  const changed = rows.filter((row) => stored.get(row.id) !== row)
+  for (let from = 0; from < changed.length; from += ROWS_A_STATEMENT) {
+    const values = changed.slice(from, from + ROWS_A_STATEMENT).map(toInsert)
+    const columns = Object.keys(values[0] ?? {}).filter((column) => column !== 'account_id' && column !== 'id')
+    const upsert = account.trx('payments').insert(values).onConflict(['account_id', 'id']).merge(columns)
+    await changePayments(account, upsert.toSQL())
+  }
+}
+
+/** The row as it is sent: JSON columns as text. */
+function toInsert(row: PaymentRow): Record<string, unknown> {
+  return {
+    ...row,
+    fees: JSON.stringify(row.fees),
+    exchange_rates: JSON.stringify(row.exchange_rates),
+    gas: row.gas === null ? null : JSON.stringify(row.gas),
+    refunds: JSON.stringify(row.refunds),
+    status_history: JSON.stringify(row.status_history),
+  }
+}
+
+/** Stores what was returned of surpluses. */
+export async function saveSurpluses({ trx, accountId }: LockedAccount, surpluses: readonly ReturnedSurplus[]) {
+  for (const { requestId, surplusReturned } of surpluses) {
+    await trx('requests')
+      .where({ account_id: accountId, request_id: requestId })
+      .update({ surplus_returned: surplusReturned })
+  }
+}
+
+/** PostgreSQL writes a numeric with the zeros of its scale. */
+export function canonicalAmount(numeric: string): string {
+  const decimal = parseDecimal(numeric)
+  if (decimal === undefined) throw new RangeError(`not a stored amount: ${numeric}`)
+  return formatDecimal(decimal)
+}
