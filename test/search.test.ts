@@ -5,6 +5,7 @@ import { account, faultOf, idsOf, type OpenedSearch, openSearch } from './suppor
 import {
   generatePayments,
   hash,
+  insertBySql,
   insertPayments,
   PAYEES,
   PAYERS,
@@ -53,7 +54,9 @@ describe('limits and totals', () => {
     const [row] = opened.mine
     if (row === undefined) throw new Error('no payments')
     await insertPayments(opened.database.knex, [{ ...row, accountId: 9 }])
-    await opened.database.knex.raw(
+    await insertBySql(
+      opened.database.knex,
+      9,
       `insert into payments (account_id, id, status, final, imported, timestamp, updated_at, network, currency, currency_symbol, amount)
        select 9, gen_random_uuid(), 3, true, true, timestamp '2026-01-01' + n * interval '1 second', now(), 'BASE', 'USDC-BASE', 'USDC', n
        from generate_series(1, 10001) n`,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Knex } from 'knex'
+import { insertPayments as insertCounted, lockAccount, lockAccounts } from '../../src/db/payment-changes.ts'
 import { type Address, addressToBytes, parseAddress } from '../../src/domain/address.ts'
 import { createChainDirectory } from '../../src/domain/chain.ts'
 import type { ChainConfig } from '../../src/domain/chains-file.ts'
@@ -148,9 +149,29 @@ function present(payment: Optional<Payment>): Payment {
   return Object.fromEntries(Object.entries(payment).filter(([, value]) => value !== undefined)) as unknown as Payment
 }
 
-/** Stores payments, past the writer that detection and import use. */
+/** Stores payments, counted and logged as all that is written. */
 export async function insertPayments(knex: Knex, stored: readonly StoredPayment[]): Promise<void> {
-  await knex.batchInsert('payments', stored.map(rowOf), 500)
+  const byAccount = Map.groupBy(stored, ({ accountId }) => accountId)
+  await knex.transaction(async (trx) => {
+    for (const account of await lockAccounts(trx, [...byAccount.keys()], new Date(START))) {
+      const rows = byAccount.get(account.accountId) ?? []
+      for (let at = 0; at < rows.length; at += 500) {
+        await insertCounted(
+          account,
+          trx('payments')
+            .insert(rows.slice(at, at + 500).map(rowOf))
+            .toSQL(),
+        )
+      }
+    }
+  })
+}
+
+/** Stores what a statement inserts into one account, likewise. */
+export async function insertBySql(knex: Knex, accountId: number, sql: string): Promise<void> {
+  await knex.transaction(async (trx) => {
+    await insertCounted(await lockAccount(trx, accountId, new Date(START)), { sql, bindings: [] })
+  })
 }
 
 function rowOf({ accountId, final, payment }: StoredPayment) {
