@@ -1,0 +1,49 @@
+/** One server of bench:transport, as a process of its own: tells its port, and what it has used of the processor when asked. */
+import { createServer } from 'node:http'
+import { serveApi } from '../src/protocol/serve-api.ts'
+import { page, routes } from './transport/answers.ts'
+import { authenticate, logger, services } from './transport/calls.ts'
+import { startFastify } from './transport/fastify-server.ts'
+import { startGrpcJs } from './transport/grpc-js-server.ts'
+
+const servers: Record<string, () => Promise<number>> = {
+  waybill: startWaybill,
+  fastify: startFastify,
+  'grpc-js': startGrpcJs,
+  raw: startRaw,
+}
+
+const start = servers[process.argv[2] ?? '']
+if (start === undefined || process.send === undefined) throw new Error('started by bench:transport alone')
+process.send({ port: await start() })
+process.on('message', () => {
+  const { user, system } = process.cpuUsage()
+  process.send?.({ cpuMicros: user + system })
+})
+process.on('disconnect', () => process.exit())
+
+async function startWaybill(): Promise<number> {
+  const listener = await serveApi({
+    host: '127.0.0.1',
+    port: 0,
+    services,
+    authenticate,
+    logger,
+    ready: async () => true,
+    volatileFields: ['confirmations'],
+  })
+  return Number(new URL(listener.url).port)
+}
+
+/** The least that there is: no checks, no log, the answer as it stands in memory. */
+async function startRaw(): Promise<number> {
+  const plain = (answer: object) =>
+    JSON.parse(JSON.stringify(answer, (_, value) => (typeof value === 'bigint' ? String(value) : value)))
+  const [plainPage, plainRoutes] = [plain(page), plain(routes)]
+  const server = createServer((request, response) => {
+    const body = JSON.stringify(request.url?.startsWith('/payments') ? plainPage : plainRoutes)
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as { port: number }).port
+}

@@ -1,0 +1,210 @@
+/**
+ * What a call costs the server, each protocol beside what it is measured by, in processor time of the server's process. Every
+ * server is a process of its own; the client is this one.
+ *
+ *   npm run bench:transport -- [--rounds N] [--calls N] [--profile SERVER]
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { Agent, request as httpRequest } from 'node:http'
+import { parseArgs } from 'node:util'
+import { create, type DescMessage, type Message, toBinary } from '@bufbuild/protobuf'
+import { Client, credentials, Metadata } from '@grpc/grpc-js'
+import { PaymentSearchService, SearchPaymentsRequestSchema } from '../gen/payments/v1/payment_search_service_pb.js'
+import { GetPaymentRoutesRequestSchema, RoutesService } from '../gen/payments/v1/routes_service_pb.js'
+import { type Figure, median, report } from './report.ts'
+import { API_KEY } from './transport/key.ts'
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '20' },
+    calls: { type: 'string', default: '1000' },
+    profile: { type: 'string' },
+  },
+})
+const ROUNDS = Number(values.rounds)
+const CALLS = Number(values.calls)
+const WARM_UP_ROUNDS = 4
+const AT_ONCE = 8
+
+const wallet = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8'
+const paymentReference = '1122334455667788'
+const query = 'currency=USDC&status=CONFIRMED&limit=50'
+
+type Method = 'routes' | 'search'
+/** Makes one call and checks that it was answered. */
+type MakeCall = () => Promise<void>
+
+interface Subject {
+  readonly name: string
+  readonly server: string
+  readonly connect: (port: number) => Record<Method, MakeCall>
+}
+
+const subjects: readonly Subject[] = [
+  { name: 'rest', server: 'waybill', connect: restCalls },
+  { name: 'fastify', server: 'fastify', connect: restCalls },
+  { name: 'connect', server: 'waybill', connect: connectCalls },
+  { name: 'grpc', server: 'waybill', connect: grpcCalls },
+  { name: 'grpc-js', server: 'grpc-js', connect: grpcCalls },
+  { name: 'raw', server: 'raw', connect: restCalls },
+]
+
+const ratios = [
+  { of: 'rest', to: 'fastify', atMost: 1 },
+  { of: 'grpc', to: 'grpc-js', atMost: 0.9 },
+  { of: 'connect', to: 'rest', atMost: 1.15 },
+  { of: 'rest', to: 'raw' },
+  { of: 'fastify', to: 'raw' },
+] as const
+
+interface Running extends Subject {
+  readonly child: ChildProcess
+  readonly calls: Record<Method, MakeCall>
+}
+
+const running = await Promise.all(subjects.map(startSubject))
+try {
+  await report('transport', await measure())
+} finally {
+  for (const { child } of running) child.disconnect()
+}
+process.exit()
+
+async function startSubject(subject: Subject): Promise<Running> {
+  const execArgv = values.profile === subject.name ? ['--cpu-prof', '--cpu-prof-dir=bench/out'] : []
+  const child = fork(new URL('./transport-server.ts', import.meta.url), [subject.server], { execArgv })
+  const [{ port }] = (await once(child, 'message')) as [{ port: number }]
+  return { ...subject, child, calls: subject.connect(port) }
+}
+
+async function measure(): Promise<Figure[]> {
+  const micros = new Map<string, number[]>()
+  for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round++) {
+    for (const method of ['routes', 'search'] as const) {
+      // In another order each time: whoever is first finds another machine than whoever is last.
+      for (const subject of rotate(running, round + WARM_UP_ROUNDS)) {
+        const cost = await cpuOf(subject.child, () => makeCalls(subject.calls[method]))
+        if (round >= 0) push(micros, `${subject.name}.${method}`, cost / CALLS)
+      }
+    }
+  }
+  return (['routes', 'search'] as const).flatMap((method) => [
+    ...ratios.map(({ of, to, ...target }) => ({
+      name: `${of}.${method}/${to}`,
+      value: median(each(micros, `${of}.${method}`).map((cost, n) => cost / (each(micros, `${to}.${method}`)[n] ?? 0))),
+      unit: 'ratio',
+      ...('atMost' in target && { target: { atMost: target.atMost } }),
+    })),
+    ...subjects.map(({ name }) => ({
+      name: `${name}.${method}`,
+      value: median(each(micros, `${name}.${method}`)),
+      unit: 'µs a call',
+    })),
+  ])
+}
+
+function rotate<T>(list: readonly T[], by: number): readonly T[] {
+  const at = by % list.length
+  return [...list.slice(at), ...list.slice(0, at)]
+}
+
+function push(lists: Map<string, number[]>, name: string, value: number): void {
+  lists.set(name, [...each(lists, name), value])
+}
+
+function each(lists: ReadonlyMap<string, readonly number[]>, name: string): readonly number[] {
+  return lists.get(name) ?? []
+}
+
+async function cpuOf(child: ChildProcess, work: () => Promise<void>): Promise<number> {
+  const before = await askCpu(child)
+  await work()
+  return (await askCpu(child)) - before
+}
+
+async function askCpu(child: ChildProcess): Promise<number> {
+  child.send('cpu')
+  const [{ cpuMicros }] = (await once(child, 'message')) as [{ cpuMicros: number }]
+  return cpuMicros
+}
+
+async function makeCalls(call: MakeCall): Promise<void> {
+  let left = CALLS
+  const caller = async () => {
+    while (left-- > 0) await call()
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, caller))
+}
+
+function restCalls(port: number): Record<Method, MakeCall> {
+  const call = httpCaller(port)
+  return {
+    routes: () => call('GET', `/v1/request/${paymentReference}/routes?wallet=${wallet}`),
+    search: () => call('GET', `/payments?${query}`),
+  }
+}
+
+function connectCalls(port: number): Record<Method, MakeCall> {
+  const call = httpCaller(port)
+  const headers = { 'content-type': 'application/json', 'connect-protocol-version': '1' }
+  const routes = JSON.stringify({ paymentReference, wallet })
+  const search = JSON.stringify({ currency: ['USDC'], status: ['CONFIRMED'], limit: 50 })
+  return {
+    routes: () => call('POST', '/payments.v1.RoutesService/GetPaymentRoutes', headers, routes),
+    search: () => call('POST', '/payments.v1.PaymentSearchService/SearchPayments', headers, search),
+  }
+}
+
+function httpCaller(port: number) {
+  const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE })
+  return async (method: string, path: string, headers: Record<string, string> = {}, body = '') => {
+    const sent = httpRequest({
+      agent,
+      port,
+      host: '127.0.0.1',
+      method,
+      path,
+      headers: { 'x-api-key': API_KEY, ...(body !== '' && { 'content-length': body.length }), ...headers },
+    }).end(body)
+    const [response] = await once(sent, 'response')
+    let bytes = 0
+    response.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+    })
+    await once(response, 'end')
+    if (response.statusCode !== 200 || bytes < 500)
+      throw new Error(`${method} ${path}: ${response.statusCode}, ${bytes} bytes`)
+  }
+}
+
+function grpcCalls(port: number): Record<Method, MakeCall> {
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure())
+  const metadata = new Metadata()
+  metadata.set('x-api-key', API_KEY)
+  const call = (path: string, request: Message, serialize: (message: Message) => Buffer) => () =>
+    new Promise<void>((resolve, reject) => {
+      client.makeUnaryRequest(
+        path,
+        serialize,
+        // what the client makes of the bytes is no matter of the server
+        (bytes: Buffer) => bytes.length,
+        request,
+        metadata,
+        (error, length = 0) => {
+          if (error === null && length > 200) resolve()
+          else reject(error ?? new Error(`${path}: ${length} bytes`))
+        },
+      )
+    })
+  const routes = create(GetPaymentRoutesRequestSchema, { paymentReference, wallet })
+  const search = create(SearchPaymentsRequestSchema, { currency: ['USDC'], status: [3], limit: 50 })
+  return {
+    routes: call(`/${RoutesService.typeName}/GetPaymentRoutes`, routes, serializerOf(GetPaymentRoutesRequestSchema)),
+    search: call(`/${PaymentSearchService.typeName}/SearchPayments`, search, serializerOf(SearchPaymentsRequestSchema)),
+  }
+}
+
+function serializerOf(desc: DescMessage): (message: Message) => Buffer {
+  return (message) => Buffer.from(toBinary(desc, message))
+}

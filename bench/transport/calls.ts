@@ -1,0 +1,33 @@
+import { Writable } from 'node:stream'
+import { createAuth } from '../../src/auth/auth.ts'
+import { createDatabase } from '../../src/db/knex.ts'
+import { createLogger } from '../../src/observability/logger.ts'
+import { createPaymentsServices, type PaymentsCalls } from '../../src/protocol/handlers/payments-services.ts'
+import { page, routes } from './answers.ts'
+import { API_KEY } from './key.ts'
+
+/** What all servers have beneath them: the same rooms, which answer from memory, and the same way to know a caller. */
+
+export const calls: Pick<PaymentsCalls, 'findRoutes'> & { payments: Pick<PaymentsCalls['payments'], 'search'> } = {
+  findRoutes: async () => routes,
+  payments: { search: async () => page },
+}
+
+/** The service's own handlers on these rooms. */
+export const services = createPaymentsServices({ ...calls, requests: {} } as unknown as PaymentsCalls)
+
+/** Lines are made and go nowhere. */
+export const logger = createLogger({
+  level: 'info',
+  stream: new Writable({ write: (_, __, done) => done() }),
+})
+
+// A key of the process is never looked up.
+const knex = createDatabase('postgres://nowhere.invalid/none')
+
+export const { authenticate } = createAuth({
+  knex,
+  logger,
+  now: () => new Date(),
+  processKey: { key: API_KEY, account: { id: 1, name: 'bench' } },
+})

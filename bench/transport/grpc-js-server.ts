@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto'
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  fromBinary,
+  type Message,
+  type MessageInitShape,
+  toBinary,
+} from '@bufbuild/protobuf'
+import { Metadata, type MethodDefinition, Server, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js'
+import { WaybillError, waybillError } from '../../src/errors.ts'
+import type { ServedMethod } from '../../src/protocol/call-core.ts'
+import { grpcErrorTrailers } from '../../src/protocol/error-mapping.ts'
+import { compileUnknownCheck } from '../../src/protocol/unknown-fields.ts'
+import { createValidate } from '../../src/protocol/validation.ts'
+import { authenticate, logger, services } from './calls.ts'
+
+/**
+ * The same handlers on a server of grpc-js, with protobuf-es for the messages. Around each call what the service does: request id,
+ * one line of log, key and scope, the checks of the message, a deadline that ends the work beneath.
+ */
+export async function startGrpcJs(): Promise<number> {
+  const server = new Server()
+  for (const { methods } of services) {
+    const unary = methods.filter(({ desc }) => desc.methodKind === 'unary')
+    const definition = Object.fromEntries(unary.map((method) => [method.desc.localName, definitionOf(method.desc)]))
+    const handlers = Object.fromEntries(unary.map((method) => [method.desc.localName, handlerOf(method)]))
+    server.addService(definition, handlers)
+  }
+  return new Promise((resolve, reject) => {
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) => {
+      if (error === null) resolve(port)
+      else reject(error)
+    })
+  })
+}
+
+function definitionOf({ parent, name, input, output }: DescMethod): MethodDefinition<Message, object> {
+  return {
+    path: `/${parent.typeName}/${name}`,
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: (message) => Buffer.from(toBinary(input, message)),
+    requestDeserialize: (bytes) => fromBinary(input, bytes),
+    responseSerialize: (answer) => Buffer.from(toBinary(output, toMessage(output, answer))),
+    responseDeserialize: (bytes) => fromBinary(output, bytes),
+  }
+}
+
+function toMessage(desc: DescMessage, plain: object): Message {
+  return create(desc, plain as MessageInitShape<DescMessage>)
+}
+
+interface UnaryCall {
+  readonly request: Message
+  readonly metadata: Metadata
+  on(event: 'cancelled', listener: () => void): void
+  getPeer(): string
+  sendMetadata(metadata: Metadata): void
+}
+
+function handlerOf({ desc, path, scope, handler }: ServedMethod) {
+  const validate = createValidate()
+  const refuseUnknown = compileUnknownCheck(desc.input)
+
+  async function answer(call: UnaryCall, requestId: string): Promise<object> {
+    const controller = new AbortController()
+    const { promise: ended, reject } = Promise.withResolvers<never>()
+    ended.catch(() => {})
+    const end = (error: Error) => {
+      reject(error)
+      controller.abort(error)
+    }
+    const timer = setTimeout(() => end(waybillError('DEADLINE_EXCEEDED', { timeoutMs: 30_000 })), 30_000)
+    call.on('cancelled', () => end(waybillError('CALL_CANCELLED', {})))
+    const run = async () => {
+      const apiKey = (call.metadata.get('x-api-key')[0] as string | undefined) ?? null
+      const account = (call.metadata.get('x-account')[0] as string | undefined) ?? null
+      if (scope === 'open') throw new TypeError(path)
+      const caller = await authenticate({ apiKey, account, address: () => call.getPeer() }, scope, () => {})
+      refuseUnknown(call.request)
+      validate(desc.input, call.request)
+      const context = { requestId, account: caller.account, signal: controller.signal, logger }
+      return (await handler(call.request, context as unknown as Parameters<typeof handler>[1])) as object
+    }
+    try {
+      return await Promise.race([run(), ended])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  return async (call: UnaryCall, callback: (error: Partial<ServiceError> | null, value?: object) => void) => {
+    const startMs = performance.now()
+    const requestId = randomUUID()
+    const header = new Metadata()
+    header.set('x-request-id', requestId)
+    call.sendMetadata(header)
+    try {
+      const value = await answer(call, requestId)
+      const durationMs = Math.round((performance.now() - startMs) * 100) / 100
+      logger.info({ requestId, method: path, protocol: 'grpc', code: 'ok', durationMs, account: 'bench' }, 'call')
+      callback(null, value)
+    } catch (error) {
+      if (!(error instanceof WaybillError)) throw error
+      const trailers = grpcErrorTrailers(error)
+      callback({ code: Number(trailers['grpc-status'] ?? status.UNKNOWN), details: error.message })
+    }
+  }
+}
