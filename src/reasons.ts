@@ -308,6 +308,18 @@ export const reasons = {
     message: '{field} differs from what the cursor carries',
     remedy: 'leave {field} out, or begin again without a cursor',
   },
+  CURSOR_EXPIRED: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the watchCursor is older than the changes that are kept, which is 7 days',
+    remedy: 'search anew, and watch from the watchCursor of its answer',
+  },
+  CURSOR_AHEAD: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the watchCursor is ahead of all changes; the database was set back',
+    remedy: 'search anew, and watch from the watchCursor of its answer',
+  },
   // Lines of an import
   MALFORMED_LINE: {
     kind: 'INVALID_INPUT',
@@ -340,6 +352,12 @@ export const reasons = {
     message: 'the API key is not known here, or is revoked or expired',
     remedy: 'send a valid key in the header x-api-key',
   },
+  INVALID_TICKET: {
+    kind: 'UNAUTHENTICATED',
+    in: error,
+    message: 'the ticket is not known here, was used, or is older than 60 seconds',
+    remedy: 'ask for another with CreateWatchTicket: one is good for one call, also when that failed',
+  },
   MISSING_SCOPE: {
     kind: 'FORBIDDEN',
     in: error,
@@ -351,12 +369,6 @@ export const reasons = {
     in: error,
     message: 'a platform key must name an account',
     remedy: 'send the account in the header x-account',
-  },
-  INVALID_TICKET: {
-    kind: 'UNAUTHENTICATED',
-    in: error,
-    message: 'the ticket is not known here, was used, or is older than 60 seconds',
-    remedy: 'ask for another with CreateWatchTicket: one is good for one call, also when that failed',
   },
   UNKNOWN_ACCOUNT: {
     kind: 'NOT_FOUND',
@@ -387,6 +399,18 @@ export const reasons = {
     in: error,
     message: 'too many calls are under way',
     remedy: 'try again in a moment',
+  },
+  TOO_MANY_WATCHERS: {
+    kind: 'LIMITED',
+    in: error,
+    message: 'the account has {limit} watches open, which is the most',
+    remedy: 'end one first, or watch once with a filter that takes in several',
+  },
+  READER_TOO_SLOW: {
+    kind: 'LIMITED',
+    in: error,
+    message: 'nothing of the stream was taken for {limitMs} ms',
+    remedy: 'read faster or ask for less, and go on behind the last that came',
   },
   TOO_MANY_CONNECTIONS: {
     kind: 'UNAVAILABLE',
@@ -442,6 +466,30 @@ export const reasons = {
     in: error,
     message: 'the idempotency key was used for other terms',
     remedy: 'send the same terms, or another key',
+  },
+  UNKNOWN_ROUTE: {
+    kind: 'NOT_FOUND',
+    in: error,
+    message: 'this request has no route {value}',
+    remedy: '{suggestion}',
+  },
+  ROUTE_UNAVAILABLE: {
+    kind: 'PRECONDITION',
+    in: error,
+    message: 'the route {route} cannot be taken now: {detail}',
+    remedy: '{remedy}',
+  },
+  REQUEST_COVERED: {
+    kind: 'PRECONDITION',
+    in: error,
+    message: 'nothing is to be paid: {detail}',
+    remedy: 'look at the request anew when its payments change',
+  },
+  QUOTE_CHANGED: {
+    kind: 'CONFLICT',
+    in: error,
+    message: 'the route {route} now takes {sourceAmount} {token}, more than the {maxSourceAmount} that it may',
+    remedy: 'show the new quote to the payer and send a maxSourceAmount that allows it, or leave maxSourceAmount out',
   },
   // Bad days
   DEADLINE_EXCEEDED: {
@@ -530,8 +578,27 @@ export const reasons = {
     kind: 'NOTICE',
     in: unavailable,
     message:
-      'the wallet has {have} {token} on {chain}, but nothing here converts {invoiceCurrency} into {paymentToken} on {destinationChain}',
-    remedy: 'ask the payee for a request in {paymentToken}, or pay by a conversion made elsewhere',
+      'the wallet has {have} {token} on {chain}, but a request in {invoiceCurrency} can only be paid with {paymentToken} on {destinationChain}',
+    remedy: 'get {paymentToken} on {destinationChain} elsewhere and pay with it',
+  },
+  NO_CONVERSION_PATH: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: 'no conversion of {invoiceCurrency} into {token} is configured on {chain}',
+    remedy: 'configure a path from {invoiceCurrency} to {token} under conversion in the chains file',
+  },
+  NO_RATE: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: 'the conversion contract of {chain} tells no rate of {invoiceCurrency} in {token}',
+    remedy: 'check that its price feeds exist and answer more than 0',
+  },
+  RATE_STALE: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message:
+      'the rate of {invoiceCurrency} in {token} on {chain} is {ageSeconds} seconds old, and the payment would be refused beyond {limitSeconds}',
+    remedy: 'try again when its price feed has a new round',
   },
   NO_SWAP_PROVIDER: {
     kind: 'NOTICE',

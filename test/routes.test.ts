@@ -267,10 +267,16 @@ describe('a request in a fiat currency', () => {
     const answer = await routing.find({ paymentReference, wallet })
     expect([answer.amount, answer.currency, answer.routes]).toEqual(['99.12345678', 'EUR', []])
     expect(entryOf(answer, 'ETHEREUM', 'USDC')).toMatchObject({
-      reason: 'NO_CONVERSION_PROVIDER',
-      message: 'the wallet has 1000 USDC on ETHEREUM, but nothing here converts EUR into USDC on ETHEREUM',
+      provider: 'request-network',
+      reason: 'NO_CONVERSION_PATH',
+      message: 'no conversion of EUR into USDC is configured on ETHEREUM',
     })
-    expect(answer.unavailable.map(({ reason }) => reason)).toEqual(Array(8).fill('NO_CONVERSION_PROVIDER'))
+    expect(entryOf(answer, 'ETHEREUM', 'DAI')).toMatchObject({
+      reason: 'NO_CONVERSION_PROVIDER',
+      message: 'the wallet has 0 DAI on ETHEREUM, but a request in EUR can only be paid with USDC on ETHEREUM',
+    })
+    const others = answer.unavailable.filter(({ reason }) => reason === 'NO_CONVERSION_PROVIDER')
+    expect([others.length, answer.unavailable.length]).toEqual([7, 8])
   })
 })
 

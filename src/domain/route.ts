@@ -1,4 +1,5 @@
 import type { Address } from './address.ts'
+import type { Hex } from './hex.ts'
 import type { FeeStage, FeeType } from './payment.ts'
 
 /** What is asked when routes are looked for, as the caller wrote it. */
@@ -93,4 +94,34 @@ export interface RoutesAnswer {
   readonly unavailable: readonly UnavailableRoute[]
   /** Whether a source failed or was cut off, so that routes may be missing. */
   readonly degraded: boolean
+}
+
+/** What is asked when one route is to be taken, as the caller wrote it. */
+export interface PaymentQuestion extends RoutesQuestion {
+  /** The id of a route. */
+  readonly route: string
+  /** Percent. */
+  readonly slippage?: string | undefined
+  /** Units of the route's token. */
+  readonly maxSourceAmount?: string | undefined
+}
+
+/** How one route is taken: the transactions that the wallet is to send, in order, each once the one before is mined. */
+export interface PreparedPayment {
+  readonly route: Route
+  readonly transactions: readonly PreparedTransaction[]
+  /** The most that can leave the wallet, platform fee included and gas not, in units of the route's token. */
+  readonly maxSourceAmount: string
+}
+
+export interface PreparedTransaction {
+  readonly kind: StepKind
+  readonly to: Address
+  readonly data: Hex
+  /** Wei. */
+  readonly value: bigint
+  /** CAIP-2. */
+  readonly chainId: string
+  /** The most gas that it is expected to use. */
+  readonly gasLimit: bigint
 }

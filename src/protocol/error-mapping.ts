@@ -36,8 +36,12 @@ const codeOfKind: Readonly<Record<ReasonKind, Code>> = {
   NOTICE: Code.Internal,
 }
 
-/** What HTTP has a status of its own for. */
+/** What has a code or a status of its own, where its kind has another. */
 const specialForms: Partial<Record<Reason, WireForm>> = {
+  CURSOR_EXPIRED: { code: Code.OutOfRange, httpStatus: 400 },
+  CURSOR_AHEAD: { code: Code.OutOfRange, httpStatus: 400 },
+  // 409 as well, but nothing exists already: the caller is to look again.
+  QUOTE_CHANGED: { code: Code.Aborted, httpStatus: 409 },
   METHOD_NOT_ALLOWED: { code: Code.Unimplemented, httpStatus: 405 },
   METHOD_NOT_FOUND: { code: Code.Unimplemented, httpStatus: 404 },
   NOT_ACCEPTABLE: { code: Code.InvalidArgument, httpStatus: 406 },

@@ -18,6 +18,8 @@ export interface UnrankedRoute {
   readonly totalCost: Decimal
   /** A cost is left out for want of a price. */
   readonly unpriced: boolean
+  readonly candidate: Candidate
+  readonly quote: Quote
 }
 
 /** What a route is put together from. */
@@ -63,6 +65,8 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
     isDirect: candidate.kind === 'DIRECT' || candidate.kind === 'CONVERSION',
     totalCost,
     unpriced: costs.unpriced !== undefined,
+    candidate,
+    quote,
     route: {
       id: quoted.id,
       fee: decimalToNumber(fee),

@@ -1,36 +1,8 @@
 import type { Account } from '../domain/account.ts'
-import { addressFamily } from '../domain/address.ts'
-import type { ChainDirectory } from '../domain/chain.ts'
-import type { Token, TokenDirectory } from '../domain/currency.ts'
-import { type Decimal, formatDecimal, rescale } from '../domain/decimal.ts'
-import type { Hex } from '../domain/hex.ts'
-import type { PaymentRequest } from '../domain/payment-request.ts'
-import type { RoutesAnswer, RoutesQuestion, UnavailableRoute } from '../domain/route.ts'
-import { type Explanation, explain, waybillError } from '../errors.ts'
-import { assessCandidates } from './assess-candidates.ts'
-import { findCandidates } from './candidates.ts'
-import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amount.ts'
-import { checkFeeFamily, type ParsedQuestion, parseQuestion } from './parse-question.ts'
-import { DEFAULT_SLIPPAGE_BPS, type Payment } from './payment.ts'
-import { planCandidates, readsByChain } from './plan-candidates.ts'
-import type { Provider } from './providers/provider.ts'
+import type { RoutesAnswer, RoutesQuestion } from '../domain/route.ts'
+import { parseQuestion } from './parse-question.ts'
+import { inquire, planAll, type QuoteDependencies, type QuoteOptions, quotePlanned } from './quote-routes.ts'
 import { rankRoutes } from './rank.ts'
-import type { Scanner } from './scan.ts'
-
-/** Loads a request of an account and how far it is paid; undefined when the account has none under that reference. */
-export type LoadRequest = (
-  account: Account,
-  paymentReference: Hex,
-  signal: AbortSignal,
-) => Promise<StoredRequest | undefined>
-
-/** What a call sets for its work. */
-export interface FindRoutesOptions {
-  /** Fires when the caller hangs up or its deadline passes. */
-  readonly signal: AbortSignal
-  /** When the answer must be there, milliseconds since 1970. */
-  readonly deadlineAtMs?: number
-}
 
 /**
  * Finds the routes by which a wallet can pay a request now, best first, and says of every other candidate why it is none.
@@ -38,112 +10,15 @@ export interface FindRoutesOptions {
  * @throws WaybillError for input that is not valid (INVALID_…, MISSING_FIELD, INCOMPLETE_FEE), and REQUEST_NOT_FOUND; the signal's reason when
  *   it fires. Chains that fail never throw: the answer is then `degraded`
  */
-export type FindRoutes = (
-  account: Account,
-  question: RoutesQuestion,
-  options: FindRoutesOptions,
-) => Promise<RoutesAnswer>
-
-export interface FindRoutesDependencies {
-  readonly chains: ChainDirectory
-  readonly tokens: TokenDirectory
-  readonly providers: readonly Provider[]
-  readonly scanner: Scanner
-  readonly loadRequest: LoadRequest
-  /** Milliseconds since 1970. */
-  readonly clock: () => number
-  /** How long a chain may take. */
-  readonly chainTimeoutMs: number
-}
-
-/** Kept back from the call's deadline, so that what the other chains gave still goes out in time. */
-const ANSWER_RESERVE_MS = 50
+export type FindRoutes = (account: Account, question: RoutesQuestion, options: QuoteOptions) => Promise<RoutesAnswer>
 
 /** Makes {@link FindRoutes}. */
-export function createFindRoutes(dependencies: FindRoutesDependencies): FindRoutes {
-  const { chains, tokens, providers, scanner, clock } = dependencies
-  return async (account, rawQuestion, { signal, deadlineAtMs }) => {
+export function createFindRoutes(dependencies: QuoteDependencies): FindRoutes {
+  return async (account, rawQuestion, options) => {
     const question = parseQuestion(rawQuestion)
-    const stored = await dependencies.loadRequest(account, question.paymentReference, signal)
-    if (stored === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: question.paymentReference })
-    const { request } = stored
-    if (question.platformFee) checkFeeFamily(question.platformFee, request.network, chains.familyOf(request.network))
-
-    const due = decideAmount(question.amount, stored, tokens)
-    const answer = emptyAnswer(request, due)
-    if (due.amount.units === 0n) return answer
-
-    const destination = findDestination(request, dependencies)
-    if ('reason' in destination) return { ...answer, unavailable: [unavailableChain(request.network, destination)] }
-    const payment = paymentOf(request, question, destination, rescale(due.amount, invoiceDecimals(request, tokens)))
-    const candidates = findCandidates(request, destination, tokens)
-    if (addressFamily(question.wallet) !== chains.familyOf(request.network)) {
-      return { ...answer, unavailable: candidates.map(({ source }) => familyMismatch(source, question)) }
-    }
-
-    const planned = planCandidates(candidates, payment, providers)
-    const timeoutMs = timeLeft(dependencies.chainTimeoutMs, deadlineAtMs, clock())
-    const look = scanner.scan(question.wallet, readsByChain(planned), { signal, timeoutMs })
-    try {
-      const assessed = await assessCandidates(planned, look, { tokens, clock })
-      return { ...answer, ...assessed, routes: rankRoutes(assessed.routes) }
-    } finally {
-      look.stop()
-    }
+    const inquiry = await inquire(account, question, options.signal, dependencies)
+    if (inquiry.search === undefined) return inquiry.answer
+    const quoted = await quotePlanned(planAll(inquiry, dependencies), question, options, dependencies)
+    return { ...inquiry.answer, ...quoted, routes: rankRoutes(quoted.routes) }
   }
-}
-
-function emptyAnswer(
-  request: PaymentRequest,
-  due: { amount: Decimal; warnings: RoutesAnswer['warnings'] },
-): RoutesAnswer {
-  return {
-    routes: [],
-    amount: formatDecimal(due.amount),
-    currency: request.invoiceCurrency,
-    warnings: due.warnings,
-    unavailable: [],
-    degraded: false,
-  }
-}
-
-/**
- * The token that the payee is to receive. Where its chain or the token itself is not served, no candidate exists at all: whatever
- * the wallet holds, every way ends there.
- */
-function findDestination(request: PaymentRequest, { chains, tokens }: FindRoutesDependencies): Token | Explanation {
-  const { network, paymentCurrency } = request
-  if (chains.config(network) === undefined) return explain('CHAIN_NOT_SUPPORTED', { chain: network })
-  const token = tokens.byId(paymentCurrency)
-  return token ?? explain('CURRENCY_NOT_SUPPORTED', { currency: paymentCurrency, chain: network })
-}
-
-function unavailableChain(chain: string, explanation: Explanation): UnavailableRoute {
-  return { chain, ...explanation }
-}
-
-function familyMismatch({ chain, symbol }: Token, { wallet }: ParsedQuestion): UnavailableRoute {
-  const explanation = explain('WALLET_FAMILY_MISMATCH', { walletFamily: addressFamily(wallet), chain })
-  return { chain, token: symbol, ...explanation }
-}
-
-function paymentOf(
-  request: PaymentRequest,
-  { wallet, platformFee }: ParsedQuestion,
-  destination: Token,
-  amount: Decimal,
-): Payment {
-  return {
-    request,
-    wallet,
-    destination,
-    amount: amount.units,
-    slippageBps: DEFAULT_SLIPPAGE_BPS,
-    ...(platformFee === undefined ? {} : { platformFee }),
-  }
-}
-
-function timeLeft(mostMs: number, deadlineAtMs: number | undefined, nowMs: number): number {
-  if (deadlineAtMs === undefined) return mostMs
-  return Math.max(1, Math.min(mostMs, Math.floor(deadlineAtMs - nowMs - ANSWER_RESERVE_MS)))
 }

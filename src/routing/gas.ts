@@ -9,7 +9,7 @@
 const NEW_SLOT = 17_100n
 const CLEARED_SLOT = 4_800n
 
-/** Tokens differ: one that takes a fee on transfer used 19 % more than a plain one. */
+/** Tokens and price feeds differ: a token that takes a fee on transfer used 19 % more than a plain one. */
 function withMarginForTokens(measured: bigint): bigint {
   return (measured * 6n) / 5n
 }
@@ -73,4 +73,25 @@ export function nativePaymentGas(facts: PaymentGasFacts): bigint {
   if (facts.feeReceiver !== undefined) gas += NATIVE_FEE
   if (facts.feeReceiver === 'NEW') gas += NEW_ACCOUNT
   return withMarginForCalldata(gas)
+}
+
+/** What is known before a conversion: the price feeds on its path too. */
+export interface ConversionGasFacts extends PaymentGasFacts {
+  readonly feeds: number
+}
+
+const ERC20_CONVERSION = 47_600n
+const NATIVE_CONVERSION = 55_000n
+const FURTHER_FEED = 18_600n
+
+/** The gas of `transferFromWithReferenceAndFee` of the ERC20 conversion proxy. */
+export function erc20ConversionGas(
+  facts: ConversionGasFacts & { readonly clearsAllowance: boolean; readonly clearsBalance: boolean },
+): bigint {
+  return erc20PaymentGas(facts) + withMarginForTokens(ERC20_CONVERSION + FURTHER_FEED * BigInt(facts.feeds - 1))
+}
+
+/** The gas of `transferWithReferenceAndFee` of the native conversion proxy. */
+export function nativeConversionGas(facts: ConversionGasFacts): bigint {
+  return nativePaymentGas(facts) + withMarginForTokens(NATIVE_CONVERSION + FURTHER_FEED * BigInt(facts.feeds - 1))
 }

@@ -20,8 +20,8 @@ function explainMissingProvider(candidate: Candidate, payment: Payment, state: C
   const have = formatAmount(state.balanceOf(source) ?? 0n, source.decimals)
   const wallet = { have, token: source.symbol, chain: source.chain }
   const target = { paymentToken: destination.symbol, destinationChain: destination.chain }
-  // Whatever the wallet pays with, the last step would be a conversion.
-  if (isFiatRequest(request)) {
+  // The last step would be a conversion, which takes the payment currency alone.
+  if (isFiatRequest(request) && kind !== 'CONVERSION') {
     return explain('NO_CONVERSION_PROVIDER', { ...wallet, ...target, invoiceCurrency: request.invoiceCurrency })
   }
   switch (kind) {

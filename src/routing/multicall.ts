@@ -116,3 +116,9 @@ export function readLatestRound(feed: Address): ContractRead {
 export function readDecimals(feed: Address): ContractRead {
   return { to: feed, data: '0x313ce567' }
 }
+
+/** `getConversion(amount, path)` of Request's ChainlinkConversionPath: the converted amount, the time of the oldest rate. */
+export function readConversion(contract: Address, amount: bigint, path: readonly Address[]): ContractRead {
+  const list = wordOf(path.length) + path.map(wordOfAddress).join('')
+  return { to: contract, data: `0xfbd4122a${wordOf(amount)}${wordOf(0x40)}${list}` }
+}

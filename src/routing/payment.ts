@@ -13,12 +13,30 @@ export interface Payment {
   readonly amount: bigint
   /** On top of the amount. */
   readonly platformFee?: PlatformFee
-  /** How much more than quoted a swap may take, in hundredths of a percent. */
-  readonly slippageBps: number
+  readonly limit: SpendingLimit
 }
 
-/** What a swap may take beyond its quote where nothing else is asked for. */
-export const DEFAULT_SLIPPAGE_BPS = 50
+/** What may leave the wallet where the amount is only known when the transaction is mined: conversions and swaps. */
+export interface SpendingLimit {
+  /** How much more than quoted, as a fraction. */
+  readonly slippage: Decimal
+  /** Never more than this, base units of the source token. */
+  readonly maxSourceAmount?: bigint
+}
+
+/** Half a percent. */
+export const DEFAULT_LIMIT: SpendingLimit = { slippage: { units: 5n, places: 3 } }
+
+/**
+ * The most that a transaction may spend, in base units.
+ *
+ * @param quoted - what it would spend now
+ */
+export function mostToSpend(quoted: bigint, { slippage, maxSourceAmount }: SpendingLimit): bigint {
+  const scale = powerOfTen(slippage.places)
+  const most = quoted + (quoted * slippage.units + scale - 1n) / scale
+  return maxSourceAmount === undefined || most < maxSourceAmount ? most : maxSourceAmount
+}
 
 export interface PlatformFee {
   /** 0 to 100. */

@@ -1,5 +1,5 @@
 import type { Explanation } from '../errors.ts'
-import type { Candidate } from './candidates.ts'
+import { type Candidate, isFiatRequest } from './candidates.ts'
 import { planWithoutProvider } from './missing-provider.ts'
 import type { ContractRead } from './multicall.ts'
 import type { Payment } from './payment.ts'
@@ -23,7 +23,9 @@ export function planCandidates(
 ): PlannedCandidate[] {
   const byKind = Map.groupBy(providers, (provider) => provider.kind)
   return candidates.flatMap((candidate): PlannedCandidate[] => {
-    const able = byKind.get(candidate.kind) ?? []
+    // A plain payment never covers a request in a fiat currency, and that is what every swap and bridge ends in.
+    const isAble = candidate.kind === 'CONVERSION' || !isFiatRequest(payment.request)
+    const able = isAble ? (byKind.get(candidate.kind) ?? []) : []
     if (able.length === 0) return [{ candidate, plan: planWithoutProvider(candidate, payment) }]
     return able.map((provider, place) => ({
       candidate,

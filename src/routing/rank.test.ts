@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseDecimal } from '../domain/decimal.ts'
 import type { Route } from '../domain/route.ts'
-import { speedOf, type UnrankedRoute } from './assemble-route.ts'
-import { rankRoutes } from './rank.ts'
+import { speedOf } from './assemble-route.ts'
+import { type RankedTerms, rankRoutes } from './rank.ts'
 
 interface Terms {
   isDirect?: boolean
@@ -12,10 +12,7 @@ interface Terms {
   seconds?: number
 }
 
-function aRoute(
-  id: string,
-  { isDirect = false, unpriced = false, cost = '0', seconds = 1 }: Terms = {},
-): UnrankedRoute {
+function aRoute(id: string, { isDirect = false, unpriced = false, cost = '0', seconds = 1 }: Terms = {}): RankedTerms {
   const totalCost = parseDecimal(cost)
   if (totalCost === undefined) throw new TypeError(cost)
   const route = { id, speed: speedOf(seconds), estimatedDurationSeconds: seconds } as Route
@@ -25,7 +22,7 @@ function aRoute(
 const idsOf = (routes: readonly Route[]) => routes.map((route) => route.id).join(' ')
 
 describe('routes in order', () => {
-  it.each<[string, UnrankedRoute[]]>([
+  it.each<[string, RankedTerms[]]>([
     ['direct swap', [aRoute('swap'), aRoute('direct', { isDirect: true, cost: '9' })]],
     ['direct swap', [aRoute('swap'), aRoute('direct', { isDirect: true, unpriced: true })]],
     ['b a', [aRoute('a', { unpriced: true }), aRoute('b', { cost: '1' })]],
@@ -56,7 +53,7 @@ describe('routes in order', () => {
 })
 
 describe('tags', () => {
-  const tagsOf = (routes: UnrankedRoute[]) => Object.fromEntries(rankRoutes(routes).map((r) => [r.id, r.tags.join()]))
+  const tagsOf = (routes: RankedTerms[]) => Object.fromEntries(rankRoutes(routes).map((r) => [r.id, r.tags.join()]))
 
   it('go to the cheapest and the fastest, and to both of two that are alike', () => {
     const routes = [

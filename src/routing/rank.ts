@@ -2,13 +2,16 @@ import { compareDecimals } from '../domain/decimal.ts'
 import { type Route, type RouteTag, routeSpeeds } from '../domain/route.ts'
 import type { UnrankedRoute } from './assemble-route.ts'
 
+/** What a route is ranked by. */
+export type RankedTerms = Pick<UnrankedRoute, 'route' | 'isDirect' | 'totalCost' | 'unpriced'>
+
 /**
  * Puts routes in order: direct ones first, then those whose every cost is known, then by total cost, speed and id. Tags those
  * with the lowest total cost, unless it leaves a cost out, and those with the shortest duration.
  *
  * @returns a new array
  */
-export function rankRoutes(routes: readonly UnrankedRoute[]): Route[] {
+export function rankRoutes(routes: readonly RankedTerms[]): Route[] {
   const ranked = routes.toSorted(compareRoutes)
   const cheapest = ranked.filter((entry) => !entry.unpriced).toSorted(compareCost)[0]
   const shortest = Math.min(...ranked.map(({ route }) => route.estimatedDurationSeconds))
@@ -20,11 +23,11 @@ export function rankRoutes(routes: readonly UnrankedRoute[]): Route[] {
   })
 }
 
-function compareCost(a: UnrankedRoute, b: UnrankedRoute): number {
+function compareCost(a: RankedTerms, b: RankedTerms): number {
   return compareDecimals(a.totalCost, b.totalCost)
 }
 
-function compareRoutes(a: UnrankedRoute, b: UnrankedRoute): number {
+function compareRoutes(a: RankedTerms, b: RankedTerms): number {
   return (
     Number(b.isDirect) - Number(a.isDirect) ||
     Number(a.unpriced) - Number(b.unpriced) ||

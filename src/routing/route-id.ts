@@ -30,8 +30,8 @@ export function routeId(candidate: Candidate, provider: Pick<Provider, 'name'>, 
  * @param providerNames - of all providers
  * @throws RangeError naming the two that do
  */
-export function checkRouteIds(tokens: readonly Token[], providerNames: readonly string[]): void {
-  const suffixes = ['', ...providerNames.map((name) => `_${sanitise(name.replaceAll('-', '_'))}`)]
+export function checkRouteIds(tokens: readonly Token[], providerNames: Iterable<string>): void {
+  const suffixes = ['', ...Array.from(providerNames, (name) => `_${sanitise(name.replaceAll('-', '_'))}`)]
   const owners = new Map(suffixes.map((suffix) => [DIRECT_ROUTE_ID + suffix, `the direct payment${suffix}`]))
   for (const token of tokens) {
     if (sanitise(token.symbol) === '') throw new RangeError(`the symbol "${token.symbol}" has no letter or digit`)

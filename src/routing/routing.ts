@@ -1,8 +1,10 @@
 import type { ChainDirectory } from '../domain/chain.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import type { Logger } from '../domain/logger.ts'
-import { createFindRoutes, type FindRoutes, type LoadRequest } from './find-routes.ts'
+import { createFindRoutes, type FindRoutes } from './find-routes.ts'
+import { createPreparePayment, type PreparePayment } from './prepare-payment.ts'
 import { createProviders } from './providers/list.ts'
+import type { LoadRequest } from './quote-routes.ts'
 import { checkRouteIds } from './route-id.ts'
 import { createScanner } from './scan.ts'
 
@@ -21,18 +23,21 @@ export interface RoutingOptions {
 
 const CHAIN_TIMEOUT_MS = 3_000
 
+export interface Routing {
+  readonly findRoutes: FindRoutes
+  readonly preparePayment: PreparePayment
+}
+
 /**
  * Makes the room that finds routes.
  *
  * @throws RangeError when two routes of this configuration would have one id
  */
-export function createRouting(options: RoutingOptions): { readonly findRoutes: FindRoutes } {
+export function createRouting(options: RoutingOptions): Routing {
   const { chains, tokens, loadRequest, clock, logger, chainTimeoutMs = CHAIN_TIMEOUT_MS } = options
   const providers = createProviders(chains)
-  checkRouteIds(
-    tokens.all,
-    providers.map((provider) => provider.name),
-  )
+  checkRouteIds(tokens.all, new Set(providers.map((provider) => provider.name)))
   const scanner = createScanner({ chains, tokens, clock, logger, fetch: options.fetch ?? fetch })
-  return { findRoutes: createFindRoutes({ chains, tokens, providers, scanner, loadRequest, clock, chainTimeoutMs }) }
+  const dependencies = { chains, tokens, providers, scanner, loadRequest, clock, chainTimeoutMs }
+  return { findRoutes: createFindRoutes(dependencies), preparePayment: createPreparePayment(dependencies) }
 }

@@ -9,13 +9,13 @@ import { keccak256, toBytes } from 'viem'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
 import { createChainDirectory } from '../../src/domain/chain.ts'
-import type { ChainConfig, TokenConfig } from '../../src/domain/chains-file.ts'
+import type { ChainConfig, PaymentContractKind, TokenConfig } from '../../src/domain/chains-file.ts'
 import { createTokenDirectory } from '../../src/domain/currency.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import { balanceOf, type CountedSums, type PaymentRequest } from '../../src/domain/payment-request.ts'
-import type { RoutesAnswer, RoutesQuestion } from '../../src/domain/route.ts'
-import type { FindRoutesOptions } from '../../src/routing/find-routes.ts'
+import type { PaymentQuestion, PreparedPayment, RoutesAnswer, RoutesQuestion } from '../../src/domain/route.ts'
+import type { QuoteOptions } from '../../src/routing/quote-routes.ts'
 import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
 import type { TestChain, TestToken } from './chain.ts'
 
@@ -42,7 +42,7 @@ export function configOf(
   name: string,
   { tokens = {}, ...overrides }: Partial<Omit<ChainConfig, 'tokens'>> & { tokens?: Record<string, object> } = {},
 ): ChainConfig {
-  const contract = (kind: 'ERC20_FEE_PROXY' | 'ETHEREUM_FEE_PROXY', address: string) =>
+  const contract = (kind: PaymentContractKind, address: string) =>
     ({ kind, version: '0.2.0', address: canonical(address), fromBlock: 0 }) as const
   const tokenConfig = (token: TestToken): TokenConfig => ({
     symbol: token.symbol,
@@ -68,7 +68,18 @@ export function configOf(
     contracts: [
       contract('ERC20_FEE_PROXY', chain.contracts.erc20FeeProxy),
       contract('ETHEREUM_FEE_PROXY', chain.contracts.ethereumFeeProxy),
+      contract('ERC20_CONVERSION_PROXY', chain.contracts.erc20ConversionProxy),
+      contract('ETH_CONVERSION_PROXY', chain.contracts.ethConversionProxy),
     ],
+    conversion: {
+      path: canonical(chain.contracts.conversionPath),
+      paths: ['USDC', 'USDT', 'DAI', chain.native.symbol].map((token) => ({
+        from: 'USD',
+        token,
+        via: [],
+        heartbeatSeconds: 3600,
+      })),
+    },
     finality: { useFinalizedTag: false, depth: 5 },
     blockTimeSeconds: 12,
     ...overrides,
@@ -81,7 +92,8 @@ export type TestRequest = Pick<PaymentRequest, 'payee' | 'amount' | 'invoiceCurr
 export interface TestRouting {
   /** Stores a request with what was counted for it. @returns its payment reference */
   addRequest(request: TestRequest, counted?: Partial<CountedSums>): Hex
-  find(question: RoutesQuestion, options?: Partial<FindRoutesOptions>): Promise<RoutesAnswer>
+  find(question: RoutesQuestion, options?: Partial<QuoteOptions>): Promise<RoutesAnswer>
+  prepare(question: PaymentQuestion): Promise<PreparedPayment>
 }
 
 /** The room over some chains, with requests kept in memory. */
@@ -90,7 +102,7 @@ export function createTestRouting(
   options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'fetch'>> = {},
 ): TestRouting {
   const requests = new Map<string, { request: PaymentRequest; counted: CountedSums }>()
-  const { findRoutes } = createRouting({
+  const { findRoutes, preparePayment } = createRouting({
     chains: createChainDirectory(configs),
     tokens: createTokenDirectory(configs),
     clock: Date.now,
@@ -111,6 +123,7 @@ export function createTestRouting(
       })
       return paymentReference
     },
+    prepare: (question) => preparePayment(ACCOUNT, question, { signal: new AbortController().signal }),
     find: (question, more = {}) => findRoutes(ACCOUNT, question, { signal: new AbortController().signal, ...more }),
   }
 }

@@ -1,17 +1,18 @@
 import { encodeFunctionData, parseAbi } from 'viem'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import type { ChainDirectory } from '../../domain/chain.ts'
-import type { ChainConfig, PaymentContractKind } from '../../domain/chains-file.ts'
+import type { ChainConfig } from '../../domain/chains-file.ts'
 import type { Token } from '../../domain/currency.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { explain } from '../../errors.ts'
-import { type ChainState, readBalance } from '../chain-reader.ts'
-import { erc20PaymentGas, nativePaymentGas, type PaymentGasFacts } from '../gas.ts'
-import { type ContractRead, readAllowance, uintAt } from '../multicall.ts'
+import { erc20PaymentGas, nativePaymentGas } from '../gas.ts'
+import { readAllowance, uintAt } from '../multicall.ts'
 import { type Payment, platformFeeOf } from '../payment.ts'
 import type { Step, Transaction } from '../steps.ts'
 import { approvalSteps } from './approval.ts'
+import { explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
+import { receiverReads } from './receivers.ts'
 
 /** Also the name under which a platform fee goes out, since the proxy takes it. */
 const NAME = 'request-network'
@@ -40,13 +41,6 @@ export function createDirectProvider(chains: ChainDirectory): Provider {
   }
 }
 
-/** The address of the highest version of a contract. */
-function newestContract(chain: ChainConfig, kind: PaymentContractKind): Address | undefined {
-  const contracts = chain.contracts.filter((contract) => contract.kind === kind)
-  const byVersion = contracts.toSorted((a, b) => a.version.localeCompare(b.version, 'en', { numeric: true }))
-  return byVersion.at(-1)?.address
-}
-
 function planErc20(chain: ChainConfig, proxy: Address, token: Token & { address: Address }, payment: Payment): Plan {
   const allowanceRead = readAllowance(token.address, payment.wallet, proxy)
   const receivers = receiverReads(chain, token, payment)
@@ -55,7 +49,7 @@ function planErc20(chain: ChainConfig, proxy: Address, token: Token & { address:
     quote(state) {
       const charged = chargedFor(payment)
       const allowance = uintAt(state.answerTo(allowanceRead) ?? '', 0)
-      if (allowance === undefined) return unreadable(token, 'its allowance')
+      if (allowance === undefined) return explainUnreadable(token, 'its allowance')
       const approvals = approvalSteps({ token, spender: proxy, allowance, need: charged.total })
       const pay: Step = {
         kind: 'PAY',
@@ -126,22 +120,6 @@ function feeReceiverOf({ platformFee }: Payment): Hex {
   return (platformFee?.receiver ?? ZERO_ADDRESS) as Hex
 }
 
-/** Whoever receives a token for the first time makes the payment dearer. */
-function receiverReads(chain: ChainConfig, token: Token, { request, platformFee }: Payment) {
-  const payee = readBalance(chain, token, request.payee)
-  const feeReceiver = readBalance(chain, token, platformFee?.receiver ?? ZERO_ADDRESS)
-  const holdsNothing = (state: ChainState, read: ContractRead) => uintAt(state.answerTo(read) ?? '', 0) === 0n
-  return {
-    reads: platformFee === undefined ? [payee] : [payee, feeReceiver],
-    gasFacts(state: ChainState, fee: bigint | undefined): PaymentGasFacts {
-      const payeeIsNew = holdsNothing(state, payee)
-      if (fee === undefined || fee === 0n) return { payeeIsNew }
-      const sameReceiver = platformFee?.receiver === request.payee
-      return { payeeIsNew, feeReceiver: !sameReceiver && holdsNothing(state, feeReceiver) ? 'NEW' : 'KNOWN' }
-    },
-  }
-}
-
 function quoteOf(chain: ChainConfig, token: Token, charged: Charged, steps: readonly Step[]): Quote {
   const platform = { type: 'PLATFORM', stage: 'SENDING', provider: NAME, token } as const
   return {
@@ -151,16 +129,7 @@ function quoteOf(chain: ChainConfig, token: Token, charged: Charged, steps: read
     costs: charged.fee === undefined ? [] : [{ ...platform, amount: charged.fee }],
     priceImpact: NO_IMPACT,
     steps,
-    // Each transaction waits for its block, and with the last one the payee has the money. Finality is another matter: it
-    // decides when the payment counts as CONFIRMED.
-    durationSeconds: Math.max(1, Math.ceil(chain.blockTimeSeconds * steps.length)),
+    durationSeconds: secondsOfBlocks(chain, steps.length),
     atomic: true,
   }
-}
-
-function unreadable(token: Token, what: string) {
-  return explain('CHAIN_INCONSISTENT', {
-    chain: token.chain,
-    detail: `the contract of ${token.symbol} does not tell ${what}`,
-  })
 }

@@ -1,0 +1,137 @@
+import type { Account } from '../domain/account.ts'
+import type { Token } from '../domain/currency.ts'
+import { formatAmount, formatDecimal, parseAmount, parseDecimal, powerOfTen } from '../domain/decimal.ts'
+import { suggestName } from '../domain/nearest.ts'
+import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route } from '../domain/route.ts'
+import { waybillError } from '../errors.ts'
+import type { UnrankedRoute } from './assemble-route.ts'
+import { parseQuestion } from './parse-question.ts'
+import { DEFAULT_LIMIT, type SpendingLimit } from './payment.ts'
+import { type PlannedCandidate, planCandidates } from './plan-candidates.ts'
+import {
+  type Inquiry,
+  inquire,
+  planAll,
+  type QuoteDependencies,
+  type QuoteOptions,
+  quotePlanned,
+} from './quote-routes.ts'
+import { rankRoutes } from './rank.ts'
+
+/**
+ * Quotes one route anew and says which transactions take it.
+ *
+ * @throws WaybillError as FindRoutes does; UNKNOWN_ROUTE for an id that this request has none of, ROUTE_UNAVAILABLE with the reason where it is
+ *   none now, REQUEST_COVERED where nothing is to be paid, and QUOTE_CHANGED where it takes more than `maxSourceAmount`
+ */
+export type PreparePayment = (
+  account: Account,
+  question: PaymentQuestion,
+  options: QuoteOptions,
+) => Promise<PreparedPayment>
+
+/** Makes {@link PreparePayment}. */
+export function createPreparePayment(dependencies: QuoteDependencies): PreparePayment {
+  return async (account, rawQuestion, options) => {
+    const question = parseQuestion(rawQuestion)
+    const slippage = readSlippage(rawQuestion.slippage)
+    const inquiry = await inquire(account, question, options.signal, dependencies)
+    const named = findNamed(inquiry, rawQuestion.route, dependencies)
+    const maxSourceAmount = readMaxSourceAmount(rawQuestion.maxSourceAmount, named.candidate.source)
+    const limit = { slippage, ...(maxSourceAmount === undefined ? {} : { maxSourceAmount }) }
+    const planned = planNamed(inquiry, named, limit, dependencies)
+    const quoted = await quotePlanned([planned], question, options, dependencies)
+    const [found] = quoted.routes
+    if (found === undefined) throw explainNoRoute(rawQuestion.route, quoted.unavailable)
+    return prepare(found, maxSourceAmount)
+  }
+}
+
+/** @throws UNKNOWN_ROUTE, or what stands against any route of the request */
+function findNamed(inquiry: Inquiry, id: string, dependencies: QuoteDependencies): PlannedCandidate {
+  const { answer, search } = inquiry
+  const [warning] = answer.warnings
+  if (search === undefined && warning !== undefined) throw waybillError('REQUEST_COVERED', { detail: warning.message })
+  const planned = planAll(inquiry, dependencies)
+  const found = planned.find(({ provider }) => provider?.routeId === id.toUpperCase())
+  if (found !== undefined) return found
+  if (search === undefined) throw explainNoRoute(id, answer.unavailable)
+  const ids = planned.flatMap(({ provider }) => provider?.routeId ?? [])
+  throw waybillError('UNKNOWN_ROUTE', { value: id, suggestion: suggestName(id, ids) })
+}
+
+/** Plans one candidate by one provider with a limit of the caller's. */
+function planNamed(
+  { search }: Inquiry,
+  { candidate, provider }: PlannedCandidate,
+  limit: SpendingLimit,
+  { providers }: QuoteDependencies,
+): PlannedCandidate {
+  if (search === undefined) throw new TypeError('nothing was searched')
+  const planned = planCandidates([candidate], { ...search.payment, limit }, providers)
+  const found = planned.find((entry) => entry.provider?.routeId === provider?.routeId)
+  if (found === undefined) throw new TypeError('a plan depends on its limit')
+  return found
+}
+
+function explainNoRoute(id: string, unavailable: readonly { reason: string; message: string; remedy: string }[]) {
+  const [why] = unavailable
+  const { reason = '', message = '', remedy = '' } = why ?? {}
+  return waybillError('ROUTE_UNAVAILABLE', { route: id, detail: `${reason}: ${message}`, remedy })
+}
+
+/** @throws QUOTE_CHANGED */
+function prepare(found: UnrankedRoute, maxSourceAmount: bigint | undefined): PreparedPayment {
+  const { quote, candidate } = found
+  const { source } = candidate
+  const [route] = rankRoutes([found])
+  if (route === undefined) throw new TypeError('a route was lost in ranking')
+  if (maxSourceAmount !== undefined && quote.sourceAmount > maxSourceAmount)
+    throw quoteChanged(route, maxSourceAmount, source)
+  const transactions = quote.steps.map(
+    (step): PreparedTransaction => ({
+      kind: step.kind,
+      chainId: route.chainId,
+      gasLimit: step.gasLimit,
+      ...step.transaction(),
+    }),
+  )
+  return { route, transactions, maxSourceAmount: formatAmount(quote.mostPulled, source.decimals) }
+}
+
+function quoteChanged(route: Route, maxSourceAmount: bigint, source: Token) {
+  return waybillError('QUOTE_CHANGED', {
+    route: route.id,
+    sourceAmount: route.sourceAmount,
+    maxSourceAmount: formatAmount(maxSourceAmount, source.decimals),
+    token: source.symbol,
+  })
+}
+
+const HIGHEST_PERCENTAGE = 50n
+
+/** A percentage of at most 50 as a fraction; half a percent unless given. */
+function readSlippage(text: string | undefined): SpendingLimit['slippage'] {
+  if (text === undefined) return DEFAULT_LIMIT.slippage
+  const percent = parseDecimal(text)
+  if (percent === undefined || percent.units < 0n || percent.units > HIGHEST_PERCENTAGE * powerOfTen(percent.places)) {
+    throw waybillError('INVALID_PERCENTAGE', {
+      field: 'slippage',
+      value: text,
+      detail: `it is no plain decimal number from 0 to ${HIGHEST_PERCENTAGE}`,
+    })
+  }
+  return { units: percent.units, places: percent.places + 2 }
+}
+
+function readMaxSourceAmount(text: string | undefined, source: Token): bigint | undefined {
+  if (text === undefined) return undefined
+  const decimal = parseDecimal(text)
+  const amount = decimal && parseAmount(formatDecimal(decimal), source.decimals)
+  if (amount !== undefined && amount > 0n) return amount
+  throw waybillError('INVALID_AMOUNT', {
+    field: 'maxSourceAmount',
+    value: text,
+    detail: `it is no plain decimal number above 0 with at most ${source.decimals} places, as ${source.symbol} has`,
+  })
+}

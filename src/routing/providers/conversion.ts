@@ -1,0 +1,208 @@
+import { encodeFunctionData, parseAbi } from 'viem'
+import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
+import type { ChainDirectory } from '../../domain/chain.ts'
+import type { ChainConfig, ConversionPath } from '../../domain/chains-file.ts'
+import type { Token } from '../../domain/currency.ts'
+import { currencyHash } from '../../domain/currency-hash.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { type Explanation, explain } from '../../errors.ts'
+import type { ChainState } from '../chain-reader.ts'
+import { erc20ConversionGas, nativeConversionGas } from '../gas.ts'
+import { type ContractRead, readAllowance, readConversion, uintAt } from '../multicall.ts'
+import { mostToSpend, type Payment, platformFeeOf } from '../payment.ts'
+import type { Step, Transaction } from '../steps.ts'
+import { approvalSteps } from './approval.ts'
+import { explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
+import type { Plan, Provider, Quote } from './provider.ts'
+import { receiverReads } from './receivers.ts'
+
+const NAME = 'request-network'
+
+const NO_IMPACT = { units: 0n, places: 0 }
+
+/**
+ * Pays a request that is stated in a fiat currency, in its payment currency, through Request's conversion proxies: they take the amount in
+ * the invoice currency and convert it by price feeds when the transaction is mined. What the wallet spends follows the rate, up to
+ * the payment's limit.
+ *
+ * @see https://github.com/RequestNetwork/requestNetwork, Erc20ConversionProxy and EthConversionProxy
+ */
+export function createConversionProvider(chains: ChainDirectory): Provider {
+  return {
+    name: NAME,
+    kind: 'CONVERSION',
+    plan({ source }, payment) {
+      const chain = chains.config(source.chain)
+      const kind = source.address === undefined ? 'ETH_CONVERSION_PROXY' : 'ERC20_CONVERSION_PROXY'
+      const proxy = chain && newestContract(chain, kind)
+      if (chain === undefined || proxy === undefined) {
+        return explain('NO_PAYMENT_CONTRACT', { token: source.symbol, chain: source.chain })
+      }
+      const from = payment.request.invoiceCurrency
+      const way = chain.conversion?.paths.find((path) => path.from === from && path.token === source.symbol)
+      if (chain.conversion === undefined || way === undefined) {
+        return explain('NO_CONVERSION_PATH', { invoiceCurrency: from, token: source.symbol, chain: chain.name })
+      }
+      return planConversion({ chain, proxy, token: source, payment, way, contract: chain.conversion.path })
+    },
+  }
+}
+
+interface Conversion {
+  readonly chain: ChainConfig
+  readonly proxy: Address
+  /** What the payee receives: a token or the native coin. */
+  readonly token: Token
+  readonly payment: Payment
+  readonly way: ConversionPath
+  /** The ChainlinkConversionPath. */
+  readonly contract: Address
+}
+
+/** Amounts in the invoice currency, 8 decimals. */
+interface Invoiced {
+  readonly amount: bigint
+  readonly fee: bigint
+}
+
+function planConversion(conversion: Conversion): Plan {
+  const { chain, proxy, token, payment, contract } = conversion
+  const path = pathOf(conversion)
+  const invoiced = invoicedOf(payment)
+  const amountRead = readConversion(contract, invoiced.amount, path)
+  const feeRead = readConversion(contract, invoiced.fee, path)
+  const allowanceRead = token.address && readAllowance(token.address, payment.wallet, proxy)
+  const receivers = receiverReads(chain, token, payment)
+  return {
+    reads: [amountRead, feeRead, ...(allowanceRead === undefined ? [] : [allowanceRead]), ...receivers.reads],
+    quote(state) {
+      const converted = convertedBy(conversion, state, amountRead, feeRead)
+      if ('reason' in converted) return converted
+      const allowance = allowanceRead && uintAt(state.answerTo(allowanceRead) ?? '', 0)
+      if (allowanceRead !== undefined && allowance === undefined) return explainUnreadable(token, 'its allowance')
+      const facts = { ...receivers.gasFacts(state, payment.platformFee && converted.fee), feeds: path.length - 1 }
+      return quoteOf(conversion, converted, stepsOf(conversion, { path, invoiced, converted, allowance, facts, state }))
+    },
+  }
+}
+
+function pathOf({ token, way }: Conversion): Address[] {
+  const via = way.via.map((hop) => (hop.startsWith('0x') ? (hop as Address) : currencyHash('iso4217', hop)))
+  return [currencyHash('iso4217', way.from), ...via, token.address ?? currencyHash('eth', token.symbol)]
+}
+
+function invoicedOf({ amount, platformFee }: Payment): Invoiced {
+  return { amount, fee: platformFee === undefined ? 0n : platformFeeOf(amount, platformFee.percentage) }
+}
+
+/** Amounts in base units of the token at the present rate, converted and cut by themselves as the proxy does. */
+interface Converted {
+  readonly amount: bigint
+  readonly fee: bigint
+  readonly total: bigint
+  /** The most that is to be spent. */
+  readonly limit: bigint
+  /** When the proxy begins to refuse the rate, in seconds since 1970. */
+  readonly staleAtSec: number
+}
+
+/** The longest age of a rate that the proxy is told to take; 0 would mean any. */
+function maxRateTimespan({ heartbeatSeconds }: ConversionPath): number {
+  return Math.ceil(heartbeatSeconds * 1.1)
+}
+
+function convertedBy(
+  { way, chain, payment }: Conversion,
+  state: ChainState,
+  amountRead: ContractRead,
+  feeRead: ContractRead,
+): Converted | Explanation {
+  const answer = state.answerTo(amountRead) ?? ''
+  const [amount, oldestSec] = [uintAt(answer, 0), uintAt(answer, 1)]
+  const fee = uintAt(state.answerTo(feeRead) ?? '', 0)
+  const pair = { invoiceCurrency: way.from, token: way.token, chain: chain.name }
+  if (amount === undefined || oldestSec === undefined || fee === undefined || amount === 0n) {
+    return explain('NO_RATE', pair)
+  }
+  const staleAtSec = Number(oldestSec) + maxRateTimespan(way)
+  if (staleAtSec < state.timestampSec) {
+    return explain('RATE_STALE', {
+      ...pair,
+      ageSeconds: state.timestampSec - Number(oldestSec),
+      limitSeconds: maxRateTimespan(way),
+    })
+  }
+  const total = amount + fee
+  return { amount, fee, total, limit: mostToSpend(total, payment.limit), staleAtSec }
+}
+
+interface Stepping {
+  readonly path: readonly Address[]
+  readonly invoiced: Invoiced
+  readonly converted: Converted
+  /** undefined for the native coin. */
+  readonly allowance: bigint | undefined
+  readonly facts: Parameters<typeof nativeConversionGas>[0]
+  readonly state: ChainState
+}
+
+function stepsOf({ proxy, token, payment, way }: Conversion, stepping: Stepping): Step[] {
+  const { path, invoiced, converted, allowance, facts, state } = stepping
+  const terms = [
+    payment.request.payee as Hex,
+    invoiced.amount,
+    path as readonly Hex[],
+    payment.request.paymentReference,
+    invoiced.fee,
+    (payment.platformFee?.receiver ?? ZERO_ADDRESS) as Hex,
+  ] as const
+  const timespan = BigInt(maxRateTimespan(way))
+  if (token.address === undefined || allowance === undefined) {
+    const transaction = (): Transaction => ({
+      to: proxy,
+      data: encodeFunctionData({ abi: NATIVE_ABI, args: [...terms, timespan] }),
+      value: converted.limit,
+    })
+    return [{ kind: 'PAY', gasLimit: nativeConversionGas(facts), transaction }]
+  }
+  const approvals = approvalSteps({
+    token: { ...token, address: token.address },
+    spender: proxy,
+    allowance,
+    need: converted.limit,
+  })
+  const transaction = (): Transaction => ({
+    to: proxy,
+    data: encodeFunctionData({ abi: ERC20_ABI, args: [...terms, converted.limit, timespan] }),
+    value: 0n,
+  })
+  const gasLimit = erc20ConversionGas({
+    ...facts,
+    clearsAllowance: (approvals.length > 0 ? converted.limit : allowance) === converted.total,
+    clearsBalance: state.balanceOf(token) === converted.total,
+  })
+  return [...approvals, { kind: 'PAY', gasLimit, transaction }]
+}
+
+const ERC20_ABI = parseAbi([
+  'function transferFromWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxToSpend, uint256 maxRateTimespan)',
+])
+
+const NATIVE_ABI = parseAbi([
+  'function transferWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxRateTimespan) payable',
+])
+
+function quoteOf({ chain, token, payment }: Conversion, converted: Converted, steps: readonly Step[]): Quote {
+  const platform = { type: 'PLATFORM', stage: 'SENDING', provider: NAME, token } as const
+  return {
+    sourceAmount: converted.total,
+    mostPulled: converted.limit,
+    received: converted.amount,
+    costs: payment.platformFee === undefined ? [] : [{ ...platform, amount: converted.fee }],
+    priceImpact: NO_IMPACT,
+    steps,
+    durationSeconds: secondsOfBlocks(chain, steps.length),
+    atomic: true,
+    expiresAtMs: converted.staleAtSec * 1_000,
+  }
+}

@@ -1,0 +1,23 @@
+import { ZERO_ADDRESS } from '../../domain/address.ts'
+import type { ChainConfig } from '../../domain/chains-file.ts'
+import type { Token } from '../../domain/currency.ts'
+import { type ChainState, readBalance } from '../chain-reader.ts'
+import type { PaymentGasFacts } from '../gas.ts'
+import { type ContractRead, uintAt } from '../multicall.ts'
+import type { Payment } from '../payment.ts'
+
+/** Whoever receives a token for the first time makes the payment dearer. */
+export function receiverReads(chain: ChainConfig, token: Token, { request, platformFee }: Payment) {
+  const payee = readBalance(chain, token, request.payee)
+  const feeReceiver = readBalance(chain, token, platformFee?.receiver ?? ZERO_ADDRESS)
+  const holdsNothing = (state: ChainState, read: ContractRead) => uintAt(state.answerTo(read) ?? '', 0) === 0n
+  return {
+    reads: platformFee === undefined ? [payee] : [payee, feeReceiver],
+    gasFacts(state: ChainState, fee: bigint | undefined): PaymentGasFacts {
+      const payeeIsNew = holdsNothing(state, payee)
+      if (fee === undefined || fee === 0n) return { payeeIsNew }
+      const sameReceiver = platformFee?.receiver === request.payee
+      return { payeeIsNew, feeReceiver: !sameReceiver && holdsNothing(state, feeReceiver) ? 'NEW' : 'KNOWN' }
+    },
+  }
+}

@@ -1,0 +1,176 @@
+import type { Account } from '../domain/account.ts'
+import { addressFamily } from '../domain/address.ts'
+import type { ChainDirectory } from '../domain/chain.ts'
+import type { Token, TokenDirectory } from '../domain/currency.ts'
+import { type Decimal, formatDecimal, rescale } from '../domain/decimal.ts'
+import type { Hex } from '../domain/hex.ts'
+import type { PaymentRequest } from '../domain/payment-request.ts'
+import type { RoutesAnswer, UnavailableRoute } from '../domain/route.ts'
+import { type Explanation, explain, waybillError } from '../errors.ts'
+import type { UnrankedRoute } from './assemble-route.ts'
+import { assessCandidates } from './assess-candidates.ts'
+import { type Candidate, findCandidates } from './candidates.ts'
+import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amount.ts'
+import { checkFeeFamily, type ParsedQuestion } from './parse-question.ts'
+import { DEFAULT_LIMIT, type Payment } from './payment.ts'
+import { type PlannedCandidate, planCandidates, readsByChain } from './plan-candidates.ts'
+import type { Provider } from './providers/provider.ts'
+import type { Scanner } from './scan.ts'
+
+/** Loads a request of an account and how far it is paid; undefined when the account has none under that reference. */
+export type LoadRequest = (
+  account: Account,
+  paymentReference: Hex,
+  signal: AbortSignal,
+) => Promise<StoredRequest | undefined>
+
+/** What a call sets for its work. */
+export interface QuoteOptions {
+  /** Fires when the caller hangs up or its deadline passes. */
+  readonly signal: AbortSignal
+  /** When the answer must be there, milliseconds since 1970. */
+  readonly deadlineAtMs?: number
+}
+
+export interface QuoteDependencies {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly providers: readonly Provider[]
+  readonly scanner: Scanner
+  readonly loadRequest: LoadRequest
+  /** Milliseconds since 1970. */
+  readonly clock: () => number
+  /** How long a chain may take. */
+  readonly chainTimeoutMs: number
+}
+
+/** A question about a stored request, with everything looked up that needs no chain. */
+export interface Inquiry {
+  /** The answer as far as it is known without looking at a chain. */
+  readonly answer: RoutesAnswer
+  /** Absent when there is nothing to look for: the answer stands as it is. */
+  readonly search?: { readonly payment: Payment; readonly candidates: readonly Candidate[] }
+}
+
+/** What looking at the chains gave. */
+export interface QuotedRoutes {
+  readonly routes: readonly UnrankedRoute[]
+  readonly unavailable: readonly UnavailableRoute[]
+  readonly degraded: boolean
+}
+
+/** Kept back from the call's deadline, so that what the other chains gave still goes out in time. */
+const ANSWER_RESERVE_MS = 50
+
+/**
+ * Finds out what is to be paid and with what it might be.
+ *
+ * @throws WaybillError REQUEST_NOT_FOUND, and INVALID_… for what does not fit the request
+ */
+export async function inquire(
+  account: Account,
+  question: ParsedQuestion,
+  signal: AbortSignal,
+  dependencies: QuoteDependencies,
+): Promise<Inquiry> {
+  const { chains, tokens } = dependencies
+  const stored = await dependencies.loadRequest(account, question.paymentReference, signal)
+  if (stored === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: question.paymentReference })
+  const { request } = stored
+  if (question.platformFee) checkFeeFamily(question.platformFee, request.network, chains.familyOf(request.network))
+
+  const due = decideAmount(question.amount, stored, tokens)
+  const answer = emptyAnswer(request, due)
+  if (due.amount.units === 0n) return { answer }
+
+  const destination = findDestination(request, dependencies)
+  if ('reason' in destination) {
+    return { answer: { ...answer, unavailable: [unavailableChain(request.network, destination)] } }
+  }
+  const payment = paymentOf(request, question, destination, rescale(due.amount, invoiceDecimals(request, tokens)))
+  const candidates = findCandidates(request, destination, tokens)
+  if (addressFamily(question.wallet) !== chains.familyOf(request.network)) {
+    return { answer: { ...answer, unavailable: candidates.map(({ source }) => familyMismatch(source, question)) } }
+  }
+  return { answer, search: { payment, candidates } }
+}
+
+/** Lets all providers plan, without looking at any chain. */
+export function planAll({ search }: Inquiry, { providers }: QuoteDependencies): PlannedCandidate[] {
+  return search === undefined ? [] : planCandidates(search.candidates, search.payment, providers)
+}
+
+/**
+ * Looks at the chains and quotes.
+ *
+ * @throws the signal's reason when it fires. Chains that fail never throw: the result is then `degraded`
+ */
+export async function quotePlanned(
+  planned: readonly PlannedCandidate[],
+  { wallet }: ParsedQuestion,
+  { signal, deadlineAtMs }: QuoteOptions,
+  { scanner, tokens, clock, chainTimeoutMs }: QuoteDependencies,
+): Promise<QuotedRoutes> {
+  const timeoutMs = timeLeft(chainTimeoutMs, deadlineAtMs, clock())
+  const look = scanner.scan(wallet, readsByChain(planned), { signal, timeoutMs })
+  try {
+    return await assessCandidates(planned, look, { tokens, clock })
+  } finally {
+    look.stop()
+  }
+}
+
+function emptyAnswer(
+  request: PaymentRequest,
+  due: { amount: Decimal; warnings: RoutesAnswer['warnings'] },
+): RoutesAnswer {
+  return {
+    routes: [],
+    amount: formatDecimal(due.amount),
+    currency: request.invoiceCurrency,
+    warnings: due.warnings,
+    unavailable: [],
+    degraded: false,
+  }
+}
+
+/**
+ * The token that the payee is to receive. Where its chain or the token itself is not served, no candidate exists at all: whatever
+ * the wallet holds, every way ends there.
+ */
+function findDestination(request: PaymentRequest, { chains, tokens }: QuoteDependencies): Token | Explanation {
+  const { network, paymentCurrency } = request
+  if (chains.config(network) === undefined) return explain('CHAIN_NOT_SUPPORTED', { chain: network })
+  const token = tokens.byId(paymentCurrency)
+  return token ?? explain('CURRENCY_NOT_SUPPORTED', { currency: paymentCurrency, chain: network })
+}
+
+function unavailableChain(chain: string, explanation: Explanation): UnavailableRoute {
+  return { chain, ...explanation }
+}
+
+function familyMismatch({ chain, symbol }: Token, { wallet }: ParsedQuestion): UnavailableRoute {
+  const explanation = explain('WALLET_FAMILY_MISMATCH', { walletFamily: addressFamily(wallet), chain })
+  return { chain, token: symbol, ...explanation }
+}
+
+function paymentOf(
+  request: PaymentRequest,
+  { wallet, platformFee }: ParsedQuestion,
+  destination: Token,
+  amount: Decimal,
+): Payment {
+  return {
+    request,
+    wallet,
+    destination,
+    amount: amount.units,
+    limit: DEFAULT_LIMIT,
+    ...(platformFee === undefined ? {} : { platformFee }),
+  }
+}
+
+function timeLeft(mostMs: number, deadlineAtMs: number | undefined, nowMs: number): number {
+  if (deadlineAtMs === undefined) return mostMs
+  return Math.max(1, Math.min(mostMs, Math.floor(deadlineAtMs - nowMs - ANSWER_RESERVE_MS)))
+}
