@@ -4,6 +4,7 @@
  *
  *   npm run bench:search -- --quick                    a million payments, in a folder that is removed afterwards
  *   npm run bench:search -- --data /var/tmp/payments   keeps the folder and uses it again
+ *   npm run bench:search -- --data DIR --growth --few DIR      also against a million
  *   npm run bench:search -- --data DIR --hold          fills the folder and keeps its server running
  *   npm run bench:search -- --data DIR --class NAME    one class, or all whose names begin so: statements and plans
  */
@@ -13,14 +14,16 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createDatabase } from '../src/db/knex.ts'
-import { report } from './report.ts'
+import { type Figure, report } from './report.ts'
 import { explainClass } from './search/explain-class.ts'
+import { measureExport } from './search/measure-export.ts'
+import { measureIngest } from './search/measure-ingest.ts'
 import { type MeasuredSearch, measureSearch } from './search/measure-search.ts'
 import { type LoadedDatabase, openData } from './search/open-data.ts'
 import { prepareClass } from './search/prepare-queries.ts'
 import { samplePayments } from './search/sample-payments.ts'
 import { searchClasses } from './search/search-classes.ts'
-import { searchFigures, searchTable } from './search/search-figures.ts'
+import { flowFigures, searchFigures, searchTable } from './search/search-figures.ts'
 import { createSubject } from './search/subject.ts'
 
 const { values } = parseArgs({
@@ -32,6 +35,9 @@ const { values } = parseArgs({
     hold: { type: 'boolean', default: false },
     class: { type: 'string' },
     queries: { type: 'string', default: '1000' },
+    /** Compares each class with the same among a million payments, which are kept in the folder of `few`. */
+    growth: { type: 'boolean', default: false },
+    few: { type: 'string' },
     /** Leaves out plain SQL and what is written into the database. */
     brief: { type: 'boolean', default: false },
   },
@@ -39,6 +45,7 @@ const { values } = parseArgs({
 const rows = Number(values.rows ?? (values.quick ? 1_000_000 : 10_000_000))
 const seed = Number(values.seed)
 const CONNECTIONS = 8
+const FEW = 1_000_000
 /** The account with the most payments. */
 const account = { id: 1, name: 'account-1' }
 const say = (text: string) => console.error(text)
@@ -64,10 +71,13 @@ async function explain({ connection }: LoadedDatabase): Promise<void> {
   }
 }
 
-async function measure({ connection, knex }: LoadedDatabase): Promise<void> {
+async function measure(database: LoadedDatabase): Promise<void> {
+  const few = values.growth
+    ? await openData({ dataDir: await fewDir(), rows: FEW, seed, poolMax: 1, say }, stack)
+    : undefined
   const measured: MeasuredSearch = await measureSearch({
-    connection,
-    knex,
+    database,
+    ...(few && { few }),
     account,
     classes: chosen,
     seed,
@@ -77,8 +87,26 @@ async function measure({ connection, knex }: LoadedDatabase): Promise<void> {
     say,
   })
   console.table(searchTable(measured))
-  const name = values.class === undefined ? (values.quick ? 'search-quick' : 'search') : `search-${values.class}`
-  await report(name, searchFigures(measured))
+  const name = ['search', ...(rows === 10_000_000 ? [] : [rows]), ...(values.class === undefined ? [] : [values.class])]
+  const flow = values.brief || values.class !== undefined ? [] : await measureFlow(database)
+  await report(name.join('-'), [...searchFigures(measured), ...flow])
+}
+
+async function measureFlow({ connection, knex }: LoadedDatabase): Promise<Figure[]> {
+  // a third of the three years of an account that has three tenths of all payments
+  const exported = await measureExport({
+    connection,
+    accountName: account.name,
+    query: rows < 10_000_000 ? '' : 'toDate=2024-05-31',
+    warmQuery: 'toDate=2023-06-07',
+    say,
+  })
+  const ingest = await measureIngest({ knex, account, modelAccountId: 2, rows: Math.min(100_000, rows / 10), say })
+  return flowFigures(ingest, exported)
+}
+
+async function fewDir(): Promise<string> {
+  return values.few === undefined ? join(await makeFolder(), 'few') : resolve(values.few)
 }
 
 async function makeFolder(): Promise<string> {

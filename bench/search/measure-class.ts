@@ -71,6 +71,31 @@ export async function measureClass(
   }
 }
 
+/** A class among few payments and among many. */
+export interface Growth {
+  readonly few: Times
+  readonly many: Times
+}
+
+/** Measures a class among few payments and among many by turns, first and later pages. */
+export async function measureGrowth(
+  few: { readonly subject: Subject; readonly prepared: PreparedClass },
+  many: { readonly subject: Subject; readonly prepared: PreparedClass },
+  { queries, budgetMs }: Pick<MeasureOptions, 'queries' | 'budgetMs'>,
+): Promise<Growth> {
+  const times = { few: [] as number[], many: [] as number[] }
+  const endsAtMs = performance.now() + budgetMs
+  const search = ({ subject, prepared }: typeof few, nth: number) => {
+    const some = nth % 2 === 0 ? prepared.first : prepared.deep
+    return timed(() => subject.search((some[(nth >> 1) % some.length] as PreparedQuery).sent))
+  }
+  for (let nth = 0; nth < queries && performance.now() < endsAtMs; nth++) {
+    times.few.push(await search(few, nth))
+    times.many.push(await search(many, nth))
+  }
+  return { few: timesOf(times.few), many: timesOf(times.many) }
+}
+
 /** The same searches in plain SQL, at most so many and for so long. @returns infinite times where none ended in time */
 export async function measurePlain(
   knex: Knex,

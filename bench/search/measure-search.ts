@@ -1,9 +1,21 @@
 import type { Knex } from 'knex'
-import { createDatabase, type DatabaseConnection } from '../../src/db/knex.ts'
+import type { Connection } from '../../src/db/embedded-connection.ts'
+import { createDatabase } from '../../src/db/knex.ts'
 import type { Account } from '../../src/domain/account.ts'
-import { type MeasuredClass, measureClass, measurePlain, type Times, timed, timesOf, warm } from './measure-class.ts'
-import { PAGE, prepareClass } from './prepare-queries.ts'
-import { samplePayments } from './sample-payments.ts'
+import {
+  type Growth,
+  type MeasuredClass,
+  measureClass,
+  measureGrowth,
+  measurePlain,
+  type Times,
+  timed,
+  timesOf,
+  warm,
+} from './measure-class.ts'
+import type { LoadedDatabase } from './open-data.ts'
+import { PAGE, type PreparedClass, prepareClass } from './prepare-queries.ts'
+import { type PaymentSample, samplePayments } from './sample-payments.ts'
 import type { SearchClass } from './search-classes.ts'
 import { createSubject, type Subject } from './subject.ts'
 
@@ -14,6 +26,7 @@ export interface ClassResult {
   /** At as many connections as were asked for. */
   readonly together: MeasuredClass
   readonly plain?: { readonly first: Times; readonly deep: Times }
+  readonly growth?: Growth
 }
 
 export interface MeasuredSearch {
@@ -25,9 +38,9 @@ export interface MeasuredSearch {
 }
 
 export interface MeasureSearchOptions {
-  readonly connection: DatabaseConnection
-  /** A pool with room for `connections`. */
-  readonly knex: Knex
+  readonly database: LoadedDatabase
+  /** One of fewer payments, to see what more of them cost. */
+  readonly few?: LoadedDatabase
   readonly account: Account
   readonly classes: readonly SearchClass[]
   readonly seed: number
@@ -47,50 +60,110 @@ const DEEP_PAGE = 50_000
 
 /** Measures class after class. */
 export async function measureSearch(options: MeasureSearchOptions): Promise<MeasuredSearch> {
-  const { connection, knex, account, seed, queries, connections, say } = options
   await using stack = new AsyncDisposableStack()
-  const sampler = stack.adopt(createDatabase(connection, { poolMin: 1, poolMax: 1 }), (pool) => pool.destroy())
-  const plain = stack.adopt(createDatabase(connection, { poolMax: 1, statementTimeoutMs: PLAIN_BUDGET_MS }), (pool) =>
-    pool.destroy(),
-  )
-  const sample = await samplePayments(sampler, { accountId: account.id, count: SAMPLE, seed })
-  const subject = createSubject(knex, account)
-  const ids = sample.payments.map(({ id }) => id)
-  // every so-manieth, since neighbours by id were drawn together
-  const knownPages = Array.from({ length: VARIANTS }, (_, at) =>
-    ids.filter((_id, place) => place % VARIANTS === at).slice(0, PAGE),
-  )
-  for (const page of knownPages) await subject.fetchKnown(page)
-
+  const searched = await openSearched(options.database, options, stack)
+  const few = options.few && (await openSearched(options.few, options, stack))
+  const plain = connect(options.database.connection, stack, PLAIN_BUDGET_MS)
+  const knownPages = await knownPagesOf(searched)
   const classes: ClassResult[] = []
   for (const each of options.classes) {
-    const prepared = await prepareClass(each, { subject, sample, seed, variants: VARIANTS })
-    await warm(subject, prepared, CLASS_BUDGET_MS / 3)
-    const terms = { subject, knownPages, queries, budgetMs: CLASS_BUDGET_MS }
-    const alone = await measureClass(prepared, { ...terms, connections: 1 })
-    const together = await measureClass(prepared, { ...terms, connections })
-    const plainTimes = options.withPlain && {
-      plain: {
-        first: await measurePlain(plain, prepared.first, { most: PLAIN_QUERIES, budgetMs: PLAIN_BUDGET_MS }),
-        deep: await measurePlain(plain, prepared.deep, { most: PLAIN_QUERIES, budgetMs: PLAIN_BUDGET_MS }),
-      },
-    }
-    classes.push({ name: each.name, alone, together, ...plainTimes })
-    say(`${each.name}: ${describe(alone)}`)
+    const result = await measureOne(each, { options, searched, few, plain, knownPages })
+    options.say(describe(result))
+    classes.push(result)
   }
-  return { classes, depth: await measureDepth(subject), ...(await sizesOf(knex)) }
+  return { classes, depth: await measureDepth(searched.subject), ...(await sizesOf(options.database.knex)) }
 }
 
-function describe({ all, known }: MeasuredClass): string {
+/** A database with what classes are drawn from. */
+interface Searched {
+  readonly subject: Subject
+  readonly sample: PaymentSample
+}
+
+async function openSearched(
+  { connection, knex }: LoadedDatabase,
+  { account, seed }: MeasureSearchOptions,
+  stack: AsyncDisposableStack,
+): Promise<Searched> {
+  const sampler = connect(connection, stack)
+  const sample = await samplePayments(sampler, { accountId: account.id, count: SAMPLE, seed })
+  return { subject: createSubject(knex, account), sample }
+}
+
+/** A pool of one connection. */
+function connect(connection: Connection, stack: AsyncDisposableStack, statementTimeoutMs = 0): Knex {
+  const knex = createDatabase(connection, { poolMin: 1, poolMax: 1, statementTimeoutMs })
+  return stack.adopt(knex, (pool) => pool.destroy())
+}
+
+/** Every so-manieth payment, since neighbours by id were drawn together; each page was fetched once. */
+async function knownPagesOf({ subject, sample }: Searched): Promise<string[][]> {
+  const pages = Array.from({ length: VARIANTS }, (_, at) =>
+    sample.payments
+      .filter((_payment, place) => place % VARIANTS === at)
+      .slice(0, PAGE)
+      .map(({ id }) => id),
+  )
+  for (const page of pages) await subject.fetchKnown(page)
+  return pages
+}
+
+interface Measuring {
+  readonly options: MeasureSearchOptions
+  readonly searched: Searched
+  readonly few: Searched | undefined
+  readonly plain: Knex
+  readonly knownPages: readonly (readonly string[])[]
+}
+
+async function measureOne(each: SearchClass, measuring: Measuring): Promise<ClassResult> {
+  const { options, searched, few, plain, knownPages } = measuring
+  const { queries, connections } = options
+  const prepare = async (of: Searched): Promise<PreparedClass> => {
+    const prepared = await prepareClass(each, { ...of, seed: options.seed, variants: VARIANTS })
+    await warm(of.subject, prepared, CLASS_BUDGET_MS / 3)
+    return prepared
+  }
+  const prepared = await prepare(searched)
+  const terms = { subject: searched.subject, knownPages, queries, budgetMs: CLASS_BUDGET_MS }
+  const alone = await measureClass(prepared, { ...terms, connections: 1 })
+  const together = await measureClass(prepared, { ...terms, connections })
+  const growth =
+    few &&
+    (await measureGrowth(
+      { subject: few.subject, prepared: await prepare(few) },
+      { subject: searched.subject, prepared },
+      { queries: queries / 2, budgetMs: CLASS_BUDGET_MS / 3 },
+    ))
+  const plainTerms = { most: PLAIN_QUERIES, budgetMs: PLAIN_BUDGET_MS }
+  return {
+    name: each.name,
+    alone,
+    together,
+    ...(growth && { growth }),
+    ...(options.withPlain && {
+      plain: {
+        first: await measurePlain(plain, prepared.first, plainTerms),
+        deep: await measurePlain(plain, prepared.deep, plainTerms),
+      },
+    }),
+  }
+}
+
+function describe({ name, alone: { all, known } }: ClassResult): string {
   const ratio = (one: number, other: number) => (one / other).toFixed(2)
-  return `p50 ${all.p50.toFixed(2)} ms (× ${ratio(all.p50, known.p50)}), p99 ${all.p99.toFixed(2)} ms (× ${ratio(all.p99, known.p99)})`
+  const p50 = `p50 ${all.p50.toFixed(2)} ms (× ${ratio(all.p50, known.p50)})`
+  return `${name}: ${p50}, p99 ${all.p99.toFixed(2)} ms (× ${ratio(all.p99, known.p99)})`
 }
 
 /** The page of that number, or the last one of a small account, by a cursor at the payment before it, against the first. */
 async function measureDepth(subject: Subject): Promise<number> {
   const { knex, account } = subject
-  const count = (await knex('payments').where({ account_id: account.id }).count({ n: '*' }))[0]?.['n']
-  const offset = Math.min((DEEP_PAGE - 1) * PAGE, Number(count) - PAGE) - 1
+  const { rows: counts } = await knex.raw<{ rows: { n: bigint }[] }>(
+    'select count(*) as n from payments where account_id = ?',
+    [account.id],
+  )
+  const offset = Math.min((DEEP_PAGE - 1) * PAGE, Number(counts[0]?.n) - PAGE) - 1
   const { rows } = await knex.raw(
     'select * from payments where account_id = ? order by timestamp desc, id desc offset ? limit 1',
     [account.id, offset],

@@ -2,15 +2,16 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Knex } from 'knex'
+import type { Connection } from '../../src/db/embedded-connection.ts'
 import { openEmbeddedServer, startEmbeddedServer } from '../../src/db/embedded-server.ts'
-import { createDatabase, type DatabaseConnection } from '../../src/db/knex.ts'
+import { createDatabase } from '../../src/db/knex.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { GENERATOR_VERSION, type GeneratorTerms } from './generate-payments.ts'
 import { loadPayments } from './load-payments.ts'
 
 /** A loaded database. */
 export interface LoadedDatabase {
-  readonly connection: DatabaseConnection
+  readonly connection: Connection
   readonly knex: Knex
 }
 

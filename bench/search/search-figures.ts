@@ -1,14 +1,19 @@
 import type { Figure } from '../report.ts'
-import type { Times } from './measure-class.ts'
+import type { Growth, Times } from './measure-class.ts'
+import type { MeasuredExport } from './measure-export.ts'
+import type { MeasuredIngest } from './measure-ingest.ts'
 import type { ClassResult, MeasuredSearch } from './measure-search.ts'
 
 /** The figures of a run, by the names under which targets were set. */
 export function searchFigures({ classes, depth, heapBytes, indexBytes }: MeasuredSearch): Figure[] {
   const times = { unit: '× known' }
   return [
-    ...classes.flatMap(({ name, alone, together }): Figure[] => [
+    ...classes.flatMap(({ name, alone, together, growth }): Figure[] => [
       { name: `p50.${name}`, value: alone.all.p50 / alone.known.p50, ...times, target: { atMost: 5 } },
       { name: `p99.${name}`, value: alone.all.p99 / alone.known.p99, ...times, target: { atMost: 8 } },
+      ...(growth === undefined
+        ? []
+        : [{ name: `growth.${name}`, value: growthOf(growth), unit: '× a million', target: { atMost: 1.3 } }]),
       { name: `p50.8.${name}`, value: together.all.p50 / together.known.p50, ...times },
       { name: `p99.8.${name}`, value: together.all.p99 / together.known.p99, ...times },
     ]),
@@ -17,12 +22,23 @@ export function searchFigures({ classes, depth, heapBytes, indexBytes }: Measure
   ]
 }
 
+/** The figures of what goes in and out. */
+export function flowFigures(ingest: MeasuredIngest, exported: MeasuredExport): Figure[] {
+  return [
+    { name: 'ingest.new', value: ingest.added, unit: 'rows/s', target: { atLeast: 10_000 } },
+    { name: 'ingest.unchanged', value: ingest.unchanged, unit: 'rows/s', target: { atLeast: 80_000 } },
+    { name: 'export.rows', value: exported.rows, unit: 'rows' },
+    { name: 'export.rows/s', value: exported.rowsPerSecond, unit: 'rows/s' },
+    { name: 'export.growth-mib', value: exported.growthMib, unit: 'MiB', target: { atMost: 64 } },
+  ]
+}
+
 /** A line a class: milliseconds, and times those of known payments. */
 export function searchTable({ classes }: MeasuredSearch): Record<string, object> {
   return Object.fromEntries(classes.map((each) => [each.name, tableLine(each)]))
 }
 
-function tableLine({ alone, together, plain }: ClassResult) {
+function tableLine({ alone, together, plain, growth }: ClassResult) {
   return {
     first: ms(alone.first.p50),
     later: ms(alone.deep.p50),
@@ -32,10 +48,13 @@ function tableLine({ alone, together, plain }: ClassResult) {
     '× p99': rounded(alone.all.p99 / alone.known.p99),
     '8 × p50': rounded(together.all.p50 / together.known.p50),
     '8 × p99': rounded(together.all.p99 / together.known.p99),
+    ...(growth && { growth: rounded(growthOf(growth)), 'a million': ms(growth.few.p50) }),
     ...(plain && { 'plain first': plainMs(plain.first), 'plain later': plainMs(plain.deep) }),
     ...(alone.all.queries < 1_000 && { queries: alone.all.queries }),
   }
 }
+
+const growthOf = ({ few, many }: Growth) => many.p50 / few.p50
 
 function plainMs({ p50 }: Times): number | string {
   return p50 === Number.POSITIVE_INFINITY ? '> 10 s' : ms(p50)

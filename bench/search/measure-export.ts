@@ -1,0 +1,109 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, realpathSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
+import { resolve } from 'node:path'
+import type { Connection } from '../../src/db/embedded-connection.ts'
+
+/** What an export of everything did to the process that served it. */
+export interface MeasuredExport {
+  readonly rows: number
+  readonly rowsPerSecond: number
+  /** The most memory during the export, beyond what the process had after a smaller one. */
+  readonly growthMib: number
+}
+
+export interface ExportOptions {
+  readonly connection: Connection
+  /** Whose payments. */
+  readonly accountName: string
+  /** The filter that a million payments match. */
+  readonly query: string
+  /** One that far fewer match, for the process to be warm. */
+  readonly warmQuery: string
+  readonly say: (text: string) => void
+}
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const LOOK_EVERY_MS = 100
+const NEWLINE = 0x0a
+
+/** Takes payments out of a service of its own over HTTP, as fast as they come, and watches its memory. */
+export async function measureExport(options: ExportOptions): Promise<MeasuredExport> {
+  const { connection, accountName, say } = options
+  const env = {
+    PATH: process.env.PATH,
+    DATABASE_URL: urlOf(connection),
+    CHAINS_FILE: 'none',
+    PORT: '0',
+    LOG_LEVEL: 'error',
+  }
+  const key = await createKey(env, accountName)
+  const service = spawn(process.execPath, ['src/main.ts', 'serve'], {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = once(service, 'exit')
+  try {
+    const baseUrl = await baseUrlOf(service)
+    const take = (query: string) => countLines(`${baseUrl}/v1/payments:export?${query}`, key)
+    await take(options.warmQuery)
+    const beforeMib = residentMib(service)
+    let peakMib = beforeMib
+    const looking = setInterval(() => {
+      peakMib = Math.max(peakMib, residentMib(service))
+    }, LOOK_EVERY_MS)
+    const startedMs = performance.now()
+    const rows = await take(options.query).finally(() => clearInterval(looking))
+    const seconds = (performance.now() - startedMs) / 1_000
+    say(`export: ${rows} rows in ${seconds.toFixed(1)} s, from ${beforeMib.toFixed(0)} to ${peakMib.toFixed(0)} MiB`)
+    return { rows, rowsPerSecond: rows / seconds, growthMib: peakMib - beforeMib }
+  } finally {
+    service.kill('SIGTERM')
+    await ended
+  }
+}
+
+/** Uncompressed: fetch would ask for gzip. */
+async function countLines(url: string, key: string): Promise<number> {
+  const [response] = (await once(get(url, { headers: { 'x-api-key': key } }), 'response')) as [IncomingMessage]
+  if (response.statusCode !== 200) throw new Error(`the export was answered with ${response.statusCode}`)
+  let lines = 0
+  for await (const chunk of response) {
+    for (const byte of chunk as Uint8Array) if (byte === NEWLINE) lines++
+  }
+  return lines
+}
+
+async function createKey(env: NodeJS.ProcessEnv, accountName: string): Promise<string> {
+  const words = ['src/main.ts', 'keys', 'create', '--account', accountName, '--scopes', 'payments:read', '--rate', '0']
+  const child = spawn(process.execPath, words, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  let said = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+  })
+  const [code] = await once(child, 'close')
+  if (code !== 0) throw new Error(`no key was made: exit ${code}`)
+  return said.trim()
+}
+
+async function baseUrlOf({ stdout }: ChildProcess): Promise<string> {
+  let said = ''
+  for await (const chunk of stdout?.setEncoding('utf8').iterator({ destroyOnReturn: false }) ?? []) {
+    said += chunk as string
+    const [, url] = /Waybill on (http:\/\/127\.0\.0\.1:\d+)/.exec(said) ?? []
+    if (url !== undefined) return url
+  }
+  throw new Error('the service ended before it listened')
+}
+
+function residentMib({ pid }: ChildProcess): number {
+  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Number(kib) / 1024
+}
+
+/** The folder's descriptor is of this process alone, so its path is named. */
+function urlOf({ host, port, user, password, database }: Connection): string {
+  return `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${database}?host=${realpathSync(host)}`
+}

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Knex } from 'knex'
+import { deletePayments, lockAccount } from '../../src/db/payment-changes.ts'
+import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../../src/db/payment-row.ts'
+import type { Account } from '../../src/domain/account.ts'
+import type { Payment } from '../../src/domain/payment.ts'
+import { formatPaymentLine } from '../../src/domain/payment-line.ts'
+import { importLines } from '../../src/imports/import-lines.ts'
+import { importPayments } from '../../src/imports/import-payments.ts'
+
+/** Rows a second. */
+export interface MeasuredIngest {
+  readonly added: number
+  readonly unchanged: number
+}
+
+export interface IngestOptions {
+  readonly knex: Knex
+  /** Whose payments they become. */
+  readonly account: Account
+  /** The newest payments of this account are taken as a model. */
+  readonly modelAccountId: number
+  readonly rows: number
+  readonly say: (text: string) => void
+}
+
+const CHUNK_BYTES = 256 * 1024
+const PAGE_ROWS = 5_000
+
+/**
+ * Imports new payments into a large account, with all its indexes, and the same file once more; then takes them out again, so that the
+ * database is what it was.
+ */
+export async function measureIngest(options: IngestOptions): Promise<MeasuredIngest> {
+  const { knex, account, say } = options
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-ingest-'))
+  try {
+    const file = join(folder, 'payments.ndjson')
+    const ids = await writeLines(file, options)
+    const changesBefore = await lastChange(knex, account)
+    await knex.raw('checkpoint')
+    try {
+      const added = await bringIn(file, options, 'written', ids.length)
+      const unchanged = await bringIn(file, options, 'unchanged', ids.length)
+      return { added, unchanged }
+    } finally {
+      say('taking the imported payments out again')
+      await takeOut(knex, account, { ids, changesBefore })
+    }
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+async function bringIn(
+  file: string,
+  { knex, account, say }: IngestOptions,
+  outcome: 'written' | 'unchanged',
+  rows: number,
+): Promise<number> {
+  const startedMs = performance.now()
+  const source = createReadStream(file, { highWaterMark: CHUNK_BYTES })
+  const counts = await importLines(source, importPayments(knex, account))
+  const perSecond = rows / ((performance.now() - startedMs) / 1_000)
+  say(`${outcome}: ${JSON.stringify(counts)}, ${perSecond.toFixed(0)} rows/s`)
+  if (counts[outcome] !== rows) throw new Error(`of ${rows} lines ${counts[outcome]} were ${outcome}`)
+  return perSecond
+}
+
+/** @returns the ids of what the file brings */
+async function writeLines(path: string, { knex, modelAccountId, rows }: IngestOptions): Promise<string[]> {
+  const stream = createWriteStream(path)
+  const ids: string[] = []
+  const { rows: models } = await knex.raw<{ rows: { id: string }[] }>(
+    'select id from payments where account_id = ? order by timestamp desc, id desc limit ?',
+    [modelAccountId, rows],
+  )
+  const oldestFirst = models.map(({ id }) => id).toReversed()
+  for (let at = 0; at < oldestFirst.length; at += PAGE_ROWS) {
+    for (const payment of await readModels(knex, modelAccountId, oldestFirst.slice(at, at + PAGE_ROWS))) {
+      const made = withOwnIdentity(payment)
+      ids.push(made.id)
+      if (!stream.write(`${formatPaymentLine(made)}\n`)) await once(stream, 'drain')
+    }
+  }
+  stream.end()
+  await once(stream, 'finish')
+  return ids
+}
+
+async function readModels(knex: Knex, accountId: number, ids: readonly string[]): Promise<Payment[]> {
+  const { rows } = await knex.raw<{ rows: ReadPaymentRow[] }>(
+    `select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = any(?::uuid[]) order by timestamp, id`,
+    [accountId, `{${ids.join(',')}}`],
+  )
+  return rows.map((row) => paymentOfRow(row))
+}
+
+/** The same payment to someone else: nothing that is unique stays. */
+function withOwnIdentity(payment: Payment): Payment {
+  const digest = (text: string) => createHash('sha256').update(`ingest ${text}`).digest('hex')
+  const id = digest(payment.id)
+  return {
+    ...payment,
+    id: `${id.slice(0, 8)}-${id.slice(8, 12)}-8${id.slice(13, 16)}-8${id.slice(17, 20)}-${id.slice(20, 32)}`,
+    ...(payment.txHash && { txHash: `0x${digest(payment.txHash)}` }),
+    ...(payment.sourceTxHash && { sourceTxHash: `0x${digest(payment.sourceTxHash)}` }),
+    ...(payment.requestId && { requestId: `01${digest(payment.requestId)}` }),
+    ...(payment.paymentReference && { paymentReference: `0x${digest(payment.paymentReference).slice(0, 16)}` }),
+  }
+}
+
+async function lastChange(knex: Knex, account: Account): Promise<bigint> {
+  const [row] = await knex('account_changes').where({ account_id: account.id }).select<{ last_change: bigint }[]>()
+  return row?.last_change ?? 0n
+}
+
+/** Nobody else has seen what was logged of them. */
+async function takeOut(
+  knex: Knex,
+  { id: accountId }: Account,
+  { ids, changesBefore }: { ids: readonly string[]; changesBefore: bigint },
+): Promise<void> {
+  await knex.transaction(async (trx) => {
+    const locked = await lockAccount(trx, accountId, new Date())
+    const sql = 'delete from payments where account_id = ? and id = any(?::uuid[])'
+    await deletePayments(locked, { sql, bindings: [accountId, `{${ids.join(',')}}`] })
+    const change = String(changesBefore)
+    await trx.raw('delete from payment_changes where account_id = ? and change > ?', [accountId, change])
+    await trx.raw('update account_changes set last_change = ? where account_id = ?', [change, accountId])
+  })
+  await knex.raw('vacuum (index_cleanup on, analyze) payments')
+}
