@@ -1,4 +1,5 @@
 import { chainsCheck, chainsRestart } from './chains-command.ts'
+import { checkCommand } from './check-command.ts'
 import type { Command } from './command.ts'
 import { exportPaymentsCommand } from './export-command.ts'
 import { importPaymentsCommand, importRequestsCommand } from './import-command.ts'
@@ -18,6 +19,7 @@ export const commands: readonly Command[] = [
   importRequestsCommand,
   importPaymentsCommand,
   exportPaymentsCommand,
+  checkCommand,
   chainsCheck,
   chainsRestart,
 ]
