@@ -1,4 +1,4 @@
-import type { DescMethod, Message } from '@bufbuild/protobuf'
+import type { DescMethod } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../errors.ts'
 import { findNearestName } from '../transcoding/nearest-name.ts'
 import { trimSlashes } from '../transcoding/nearest-path.ts'
@@ -90,7 +90,7 @@ export function createRestServer(options: RestOptions): RestServer {
   async function serveCall(inbound: Inbound, { method, route, readRequest }: RestCall): Promise<void> {
     const { exchange, requestId } = inbound
     try {
-      const { toMessage, header } = await method.callUnary({
+      const { plain, header } = await method.callUnary({
         protocol: 'rest',
         requestId,
         headers: exchange.headers,
@@ -103,7 +103,7 @@ export function createRestServer(options: RestOptions): RestServer {
         },
         onHangUp: exchange.onHangUp,
       })
-      await sendMessage(inbound, { method, route }, toMessage(), header)
+      await sendMessage(inbound, { method, route }, plain, header)
     } catch (error) {
       if (!(error instanceof WaybillError)) throw error
       sendHttpError(inbound, error)
@@ -113,10 +113,10 @@ export function createRestServer(options: RestOptions): RestServer {
   async function sendMessage(
     { exchange, commonHeaders }: Inbound,
     { method, route }: { readonly method: CallableMethod; readonly route: Route },
-    message: Message,
+    answer: object,
     given: Headers | undefined,
   ): Promise<void> {
-    const text = route.encodeResponse(message)
+    const text = route.encodeResponse(answer)
     const headers: HeaderFields = {
       ...commonHeaders,
       ...(given && Object.fromEntries(given)),

@@ -5,15 +5,18 @@ import {
   type DescMethod,
   type DescService,
   equals,
+  isMessage,
   type Message,
+  type MessageInitShape,
   type Registry,
 } from '@bufbuild/protobuf'
 import { type BodyMapper, compileBodyMapping } from './body-mapping.ts'
 import { findTextReader, readText, type TextReader } from './field-text.ts'
 import { bindingsOf, type HttpBinding, type HttpRule } from './http-rule.ts'
-import { createJsonSerializers, type JsonSerializer, type JsonSerializers } from './json-serializer.ts'
+import { createJsonSerializers } from './json-serializer.ts'
 import { fieldsOf, type MessageField, openMessage, readField, writeField } from './message-fields.ts'
 import { findNearestPath } from './nearest-path.ts'
+import { compilePlainJsonSerializer, type PlainJsonSerializer } from './plain-json-serializer.ts'
 import { compileQueryMapping, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
 import { createRouter, type PathVariable, type RouteMatch } from './router.ts'
 import { type PathTemplate, parseTemplate } from './template-parser.ts'
@@ -59,9 +62,9 @@ export interface Route {
   readonly decodeRequest: (request: EncodedRequest) => Message
   /**
    * Encodes an answer, or the field of it that `response_body` names, as JSON text. Fields without presence are always
-   * written, zeros and empty lists included.
+   * written, zeros and empty lists included. Takes a message, or what `create` would make one of.
    */
-  readonly encodeResponse: (message: Message) => string
+  readonly encodeResponse: PlainJsonSerializer
 }
 
 export interface Transcoder {
@@ -95,10 +98,9 @@ const defaultMaxJsonDepth = 100
  * @throws DuplicateRouteError when two bindings match the same requests
  */
 export function compileRoutes(services: Iterable<DescService>, options: TranscoderOptions): Transcoder {
-  const serializers = createJsonSerializers(options.registry)
   const entries = [...services]
     .flatMap((service) => service.methods)
-    .flatMap((method) => compileMethod(method, options, serializers))
+    .flatMap((method) => compileMethod(method, options))
   const router = createRouter(entries)
   const templates = entries.map((entry) => entry.template)
   return {
@@ -108,13 +110,13 @@ export function compileRoutes(services: Iterable<DescService>, options: Transcod
   }
 }
 
-function compileMethod(method: DescMethod, options: TranscoderOptions, serializers: JsonSerializers) {
+function compileMethod(method: DescMethod, options: TranscoderOptions) {
   const rule = options.httpRule(method)
   if (rule === undefined) return []
   try {
     return bindingsOf(rule).map((binding) => {
       const template = parseTemplate(binding.path)
-      const route = compileRoute(method, binding, template, options, serializers)
+      const route = compileRoute(method, binding, template, options)
       return { httpMethod: binding.httpMethod, template, route }
     })
   } catch (cause) {
@@ -127,7 +129,6 @@ function compileRoute(
   binding: HttpBinding,
   template: PathTemplate,
   { registry, isCommaSeparated = () => false, maxJsonDepth = defaultMaxJsonDepth, maxJsonValues }: TranscoderOptions,
-  serializers: JsonSerializers,
 ): Route {
   const mapBody = compileBodyMapping(method.input, binding.body, { registry, maxJsonDepth, maxJsonValues })
   const variables = compilePathVariables(method.input, template)
@@ -141,7 +142,7 @@ function compileRoute(
     method,
     binding,
     decodeRequest: (request) => decodeRequest(method.input, request, { mapBody, variables, mapQuery }),
-    encodeResponse: compileResponse(method.output, binding.responseBody, serializers),
+    encodeResponse: compileResponse(method.output, binding.responseBody, registry),
   }
 }
 
@@ -220,9 +221,11 @@ function isSame(field: DescField, a: unknown, b: unknown): boolean {
   return Object.is(a, b)
 }
 
-function compileResponse(output: DescMessage, name: string, serializers: JsonSerializers): JsonSerializer {
-  if (name === '') return serializers.ofMessage(output)
+function compileResponse(output: DescMessage, name: string, registry: Registry | undefined): PlainJsonSerializer {
+  if (name === '') return compilePlainJsonSerializer(output, registry)
   const field = fieldsOf(output).get(name)
   if (field === undefined) throw new Error(`response_body names ${name}, which ${output.typeName} has not`)
-  return serializers.ofField(field)
+  const encode = createJsonSerializers(registry).ofField(field)
+  return (message) =>
+    encode(isMessage(message, output) ? message : create(output, message as MessageInitShape<DescMessage>))
 }

@@ -1,5 +1,4 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { FeeLine_Stage, FeeLine_Type } from '../../../gen/payments/v1/fee_line_pb.js'
 import { Payment_Status, Payment_Type, type PaymentSchema } from '../../../gen/payments/v1/payment_pb.js'
 import { type Address, formatAddress, parseAddress } from '../../domain/address.ts'
@@ -17,8 +16,8 @@ export function paymentToProto(payment: Payment): PaymentInit {
     completed: payment.status === 'CONFIRMED',
     confirmations: payment.confirmations,
     type: given(payment.type, (type) => Payment_Type[type]),
-    timestamp: timestampFromDate(payment.timestamp),
-    updatedAt: timestampFromDate(payment.updatedAt),
+    timestamp: timeOfDate(payment.timestamp),
+    updatedAt: timeOfDate(payment.updatedAt),
     amount: payment.amount,
     currency: payment.currency,
     amountInUsd: payment.amountInUsd,
@@ -86,8 +85,23 @@ function refundToProto({ amount, currency, network, txHash, eventIndex, timestam
   }
 }
 
-function timeOf(iso: string): Timestamp {
-  return timestampFromDate(new Date(iso))
+function timeOf(iso: string): TimeInit {
+  return timeOfMs(Date.parse(iso))
+}
+
+function timeOfDate(date: Date): TimeInit {
+  return timeOfMs(date.getTime())
+}
+
+/** What makes a Timestamp: to make one for each time of a page would take as long as all else. */
+interface TimeInit {
+  readonly seconds: bigint
+  readonly nanos: number
+}
+
+function timeOfMs(ms: number): TimeInit {
+  const seconds = Math.floor(ms / 1000)
+  return { seconds: BigInt(seconds), nanos: (ms - seconds * 1000) * 1_000_000 }
 }
 
 function given<T, R>(value: T | undefined, map: (value: T) => R): R | undefined {
