@@ -63,16 +63,37 @@ describe('limits and totals', () => {
     )
     await opened.database.knex.raw('analyze payments')
     const nine = { id: 9, name: 'nine' }
-    expect((await search({ includeTotal: 'exact' }, nine)).pagination.total).toEqual({
+    const totalOf = async (input: SearchInput) => (await search(input, nine)).pagination.total
+    const all = { currency: ['USDC'], minAmount: '0' }
+    expect(await totalOf({ ...all, includeTotal: 'exact' })).toEqual({ count: 10_000, relation: 'AT_LEAST' })
+    expect(await totalOf({ ...all, minAmount: '2', includeTotal: 'exact' })).toEqual({
       count: 10_000,
-      relation: 'AT_LEAST',
+      relation: 'EXACT',
     })
-    const upTo = { currency: ['USDC'], minAmount: '2', includeTotal: 'exact' } as const
-    expect((await search(upTo, nine)).pagination.total).toEqual({ count: 10_000, relation: 'EXACT' })
-    const { total } = (await search({ includeTotal: 'estimated' }, nine)).pagination
-    expect(total?.relation).toBe('ESTIMATED')
-    expect(total?.count).toBeGreaterThan(8_000)
-    expect(total?.count).toBeLessThan(12_500)
+    const estimated = await totalOf({ ...all, includeTotal: 'estimated' })
+    expect(estimated?.relation).toBe('ESTIMATED')
+    expect(estimated?.count).toBeGreaterThan(8_000)
+    expect(estimated?.count).toBeLessThan(12_500)
+    expect(await totalOf({ ...all, minAmount: '9002', includeTotal: 'estimated' })).toEqual({
+      count: 1_000,
+      relation: 'EXACT',
+    })
+
+    // what the statistics hold is known however many they are
+    const known = { count: 10_001, relation: 'EXACT' }
+    const byStatistics: SearchInput = {
+      network: ['BASE'],
+      paymentCurrency: ['USDC'],
+      status: ['CONFIRMED'],
+      toDate: '2026-02-01',
+    }
+    expect(await totalOf({ ...byStatistics, includeTotal: 'exact' })).toEqual(known)
+    expect(await totalOf({ ...byStatistics, includeTotal: 'estimated' })).toEqual(known)
+    // a range that cuts through them is counted, or reckoned from their share of it
+    const late = { ...byStatistics, fromDate: '2026-01-01T00:33:20Z' }
+    expect(await totalOf({ ...late, includeTotal: 'exact' })).toEqual({ count: 8_002, relation: 'EXACT' })
+    const share = await totalOf({ ...late, includeTotal: 'estimated' })
+    expect(share).toEqual({ count: 8_002, relation: 'ESTIMATED' })
   })
 })
 

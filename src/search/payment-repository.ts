@@ -2,14 +2,7 @@ import type { Knex } from 'knex'
 import { runCancellable } from '../db/cancellable.ts'
 import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../db/payment-row.ts'
 import type { Payment } from '../domain/payment.ts'
-import type { PaymentFilter } from './payment-filter.ts'
-import {
-  countStatement,
-  estimateStatement,
-  type PageQuery,
-  pageStatement,
-  type Statement,
-} from './payment-query-repository.ts'
+import { type PageQuery, pageStatement, type Statement } from './payment-query-repository.ts'
 
 /** How far a chain has been looked at. */
 export interface ChainProgress {
@@ -40,10 +33,6 @@ export interface PaymentRepository {
   page(query: PageQuery, heads: Heads, signal?: AbortSignal): Promise<readonly ReadPayment[]>
   /** One payment of an account by id. */
   byId(accountId: number, id: string, heads: Heads, signal?: AbortSignal): Promise<Payment | undefined>
-  /** The number of matches, at most `cap`. */
-  count(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<number>
-  /** The number of matches that the planner expects. */
-  estimate(filter: PaymentFilter, signal?: AbortSignal): Promise<number>
 }
 
 export function createPaymentRepository(knex: Knex): PaymentRepository {
@@ -72,14 +61,6 @@ export function createPaymentRepository(knex: Knex): PaymentRepository {
     async byId(accountId, id, heads, signal) {
       const [row] = await run<ReadPaymentRow>({ sql: BY_ID_SQL, bindings: [accountId, id] }, signal)
       return row === undefined ? undefined : read(row, heads).payment
-    },
-    async count(filter, cap, signal) {
-      const [row] = await run<{ count: bigint }>(countStatement(filter, cap), signal)
-      return Number(row?.count ?? 0n)
-    },
-    async estimate(filter, signal) {
-      const [row] = await run<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>(estimateStatement(filter), signal)
-      return row?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0
     },
   }
 }

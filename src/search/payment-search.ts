@@ -22,6 +22,7 @@ import {
 } from './search-cursor.ts'
 import { sortKeysOf } from './search-fields.ts'
 import type { SearchInput } from './search-input.ts'
+import { createTotalRepository } from './total-repository.ts'
 
 /** The payments a page holds when the caller names no limit, and at most. */
 const DEFAULT_LIMIT = 20
@@ -78,6 +79,7 @@ export interface PaymentSearchOptions {
 
 export function createPaymentSearch({ knex, chains, tokens, cursorSecret }: PaymentSearchOptions): PaymentSearch {
   const repository = createPaymentRepository(knex)
+  const totals = createTotalRepository(knex)
 
   const parseGiven = (account: Account, input: SearchInput, signal: AbortSignal | undefined) =>
     parseFilter(input, { chains, tokens, account: createAccountNames(knex, account.id, signal) })
@@ -98,7 +100,7 @@ export function createPaymentSearch({ knex, chains, tokens, cursorSecret }: Paym
     const progress = await repository.progress(signal)
     // One row more than the page holds tells whether there is a page after it.
     const rows = await repository.page({ ...asked, rows: asked.limit + 1 }, headsOf(progress), signal)
-    const total = await countMatches(repository, asked.filter, input.includeTotal ?? 'none', signal)
+    const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
     const page = cutPage(asked, rows)
     const cursorAt = (position: PagePosition) =>
       encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? given, position })

@@ -197,7 +197,7 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
   cursor?: string | undefined;
 
   /**
-   * Whether to count the matches. Default: NONE.
+   * Whether to count the matches. Default: NONE. What a page was read from may have changed before they are counted.
    *
    * @generated from field: payments.v1.SearchPaymentsRequest.IncludeTotal include_total = 22;
    */
@@ -315,14 +315,15 @@ export enum SearchPaymentsRequest_IncludeTotal {
   NONE = 1,
 
   /**
-   * Estimate, at little cost.
+   * Count where that is cheap, else estimate at little cost. EXACT where filters are those that EXACT knows at once.
    *
    * @generated from enum value: ESTIMATED = 2;
    */
   ESTIMATED = 2,
 
   /**
-   * Count up to 10,000; beyond that the answer says AT_LEAST.
+   * Count up to 10,000; beyond that the answer says AT_LEAST. However many they are, the number is known at once where all filters
+   * are among `network`, `currency`, `paymentCurrency`, `invoiceCurrency`, `status`, `type`, and dates that cut through none of these.
    *
    * @generated from enum value: EXACT = 3;
    */

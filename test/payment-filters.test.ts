@@ -1,12 +1,12 @@
 import { clone, create, type DescField, toJson } from '@bufbuild/protobuf'
 import { FieldDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import { expect, test } from 'vitest'
-import { ExportPaymentsRequestSchema } from '../../../gen/payments/v1/payment_export_pb.js'
-import { SearchPaymentsRequestSchema } from '../../../gen/payments/v1/payment_search_service_pb.js'
-import { SummarizePaymentsRequestSchema } from '../../../gen/payments/v1/payment_summary_pb.js'
-import { WatchPaymentsRequestSchema } from '../../../gen/payments/v1/payment_watch_pb.js'
-import { filterFields } from '../../search/search-fields.ts'
-import { filterInputOf } from './payment-filter-input.ts'
+import { ExportPaymentsRequestSchema } from '../gen/payments/v1/payment_export_pb.js'
+import { SearchPaymentsRequestSchema } from '../gen/payments/v1/payment_search_service_pb.js'
+import { SummarizePaymentsRequestSchema } from '../gen/payments/v1/payment_summary_pb.js'
+import { WatchPaymentsRequestSchema } from '../gen/payments/v1/payment_watch_pb.js'
+import { filterInputOf } from '../src/protocol/handlers/payment-filter-input.ts'
+import { filterFields } from '../src/search/search-fields.ts'
 
 const others = [SummarizePaymentsRequestSchema, ExportPaymentsRequestSchema, WatchPaymentsRequestSchema]
 
