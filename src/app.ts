@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
 import { createApiKeyRepository } from './auth/api-key-repository.ts'
 import { createAuth, type LimitClock } from './auth/auth.ts'
 import { classifyDatabaseError } from './db/database-error.ts'
 import { pendingMigrations } from './db/migrate.ts'
+import { type ChangePruning, createChangePruning } from './db/prune-changes.ts'
 import { getOrCreateSecret } from './db/settings-repository.ts'
 import { createDetection, type Detection } from './detection/detection.ts'
 import { createChainDirectory } from './domain/chain.ts'
@@ -38,6 +40,8 @@ export interface ServiceOptions {
 export interface Service {
   readonly requests: Requests
   readonly detection: Detection
+  /** Of the log of changes. */
+  readonly pruning: ChangePruning
   /** Begins to answer. What the options leave out has defaults. */
   listen(options: ListenOptions): Promise<Listener>
 }
@@ -58,7 +62,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   const apiKeys = createApiKeyRepository(knex)
   const intermediaries = new Map(options.chains.map((chain) => [chain.name, new Set(chain.intermediaries)]))
   const detection = createDetection({ knex, chains, tokens, logger, clock: now, intermediaries })
-  const requestRepository = createRequestRepository(knex)
+  const requestRepository = createRequestRepository(knex, now)
   const requests = createRequests({
     repository: requestRepository,
     known: { chains, tokens },
@@ -90,6 +94,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   return {
     requests,
     detection,
+    pruning: createChangePruning({ knex, logger, now, owner: randomUUID() }),
     listen: (listenOptions) =>
       serveApi({
         ...listenOptions,

@@ -24,6 +24,8 @@ export async function serveChains(
   const service = await composeService({ knex, chains, logger, now: () => new Date() })
   service.detection.start()
   stack.defer(() => service.detection.stop())
+  service.pruning.start()
+  stack.defer(() => service.pruning.stop())
   const listener = await listen(service, config, logger)
   const names = chains.length === 0 ? 'no chains, search alone' : chains.map(({ name }) => name).join(', ')
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)

@@ -42,6 +42,8 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   await Promise.all(demo.configs.map(({ name }) => service.detection.scanOnce(name)))
   service.detection.start()
   stack.defer(() => service.detection.stop())
+  service.pruning.start()
+  stack.defer(() => service.pruning.stop())
   const listener = await listen(service, config, logger)
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO })
   stdout.write(welcome(file, config))
