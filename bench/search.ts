@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createDatabase } from '../src/db/knex.ts'
-import { type Figure, report } from './report.ts'
+import { report } from './report.ts'
 import { explainClass } from './search/explain-class.ts'
 import { measureExport } from './search/measure-export.ts'
 import { measureIngest } from './search/measure-ingest.ts'
@@ -23,7 +23,7 @@ import { type LoadedDatabase, openData } from './search/open-data.ts'
 import { prepareClass } from './search/prepare-queries.ts'
 import { samplePayments } from './search/sample-payments.ts'
 import { searchClasses } from './search/search-classes.ts'
-import { flowFigures, searchFigures, searchTable } from './search/search-figures.ts'
+import { flowFigures, type MeasuredFlow, searchFigures, searchTable } from './search/search-figures.ts'
 import { createSubject } from './search/subject.ts'
 
 const { values } = parseArgs({
@@ -38,6 +38,8 @@ const { values } = parseArgs({
     /** Compares each class with the same among a million payments, which are kept in the folder of `few`. */
     growth: { type: 'boolean', default: false },
     few: { type: 'string' },
+    /** Measures what goes in and out alone. */
+    flow: { type: 'boolean', default: false },
     /** Leaves out plain SQL and what is written into the database. */
     brief: { type: 'boolean', default: false },
   },
@@ -58,6 +60,7 @@ if (values.hold) {
   say(`the database of ${dataDir} runs until this is interrupted`)
   await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
 } else if (values.class !== undefined && chosen.length === 1) await explain(database)
+else if (values.flow) await report('search-flow', flowFigures(await measureFlow(database)))
 else await measure(database)
 
 async function explain({ connection }: LoadedDatabase): Promise<void> {
@@ -88,11 +91,12 @@ async function measure(database: LoadedDatabase): Promise<void> {
   })
   console.table(searchTable(measured))
   const name = ['search', ...(rows === 10_000_000 ? [] : [rows]), ...(values.class === undefined ? [] : [values.class])]
-  const flow = values.brief || values.class !== undefined ? [] : await measureFlow(database)
+  const flow = values.brief || values.class !== undefined ? [] : flowFigures(await measureFlow(database))
   await report(name.join('-'), [...searchFigures(measured), ...flow])
 }
 
-async function measureFlow({ connection, knex }: LoadedDatabase): Promise<Figure[]> {
+async function measureFlow({ connection, knex }: LoadedDatabase): Promise<MeasuredFlow> {
+  const ingest = await measureIngest({ knex, account, modelAccountId: 2, rows: Math.min(100_000, rows / 10), say })
   // a third of the three years of an account that has three tenths of all payments
   const exported = await measureExport({
     connection,
@@ -101,8 +105,7 @@ async function measureFlow({ connection, knex }: LoadedDatabase): Promise<Figure
     warmQuery: 'toDate=2023-06-07',
     say,
   })
-  const ingest = await measureIngest({ knex, account, modelAccountId: 2, rows: Math.min(100_000, rows / 10), say })
-  return flowFigures(ingest, exported)
+  return { ingest, exported }
 }
 
 async function fewDir(): Promise<string> {

@@ -22,8 +22,13 @@ export function searchFigures({ classes, depth, heapBytes, indexBytes }: Measure
   ]
 }
 
-/** The figures of what goes in and out. */
-export function flowFigures(ingest: MeasuredIngest, exported: MeasuredExport): Figure[] {
+/** What goes in and out. */
+export interface MeasuredFlow {
+  readonly ingest: MeasuredIngest
+  readonly exported: MeasuredExport
+}
+
+export function flowFigures({ ingest, exported }: MeasuredFlow): Figure[] {
   return [
     { name: 'ingest.new', value: ingest.added, unit: 'rows/s', target: { atLeast: 10_000 } },
     { name: 'ingest.unchanged', value: ingest.unchanged, unit: 'rows/s', target: { atLeast: 80_000 } },
