@@ -12,12 +12,16 @@ import type { ChainConfig } from './domain/chains-file.ts'
 import { createTokenDirectory } from './domain/currency.ts'
 import type { Logger } from './domain/logger.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './protocol/handlers/payments-services.ts'
+import { watchEventId } from './protocol/handlers/watch-handler.ts'
 import type { Listener } from './protocol/listener.ts'
 import { type ApiOptions, serveApi } from './protocol/serve-api.ts'
 import { createRequestRepository } from './requests/request-repository.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
 import { createRouting } from './routing/routing.ts'
 import { createPaymentSearch } from './search/payment-search.ts'
+import { createWatchHub } from './search/watch-hub.ts'
+import { createWatchPayments } from './search/watch-payments.ts'
+import { createWatchRepository } from './search/watch-repository.ts'
 
 /** The composition root: makes every room and gives each what it needs of the others. */
 
@@ -78,6 +82,18 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     loadRequest: (account, reference, signal) => requestRepository.findByReference(account, reference, signal),
   })
   const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })
+  const { openCallsPerMinute, limitClock } = options
+  const processKey =
+    demoAccount === undefined ? undefined : { key: demoAccount, account: await apiKeys.ensureAccount(demoAccount) }
+  const auth = createAuth({ knex, logger, now, processKey, openCallsPerMinute, limitClock })
+  const changes = createWatchRepository(knex)
+  const watch = createWatchPayments({
+    parseFilter: (account, input, signal) => search.parseFilter(account, input, signal),
+    repository: changes,
+    hub: createWatchHub({ readLastChanges: (accountIds) => changes.lastChanges(accountIds), logger }),
+    cursorSecret,
+    now,
+  })
   const services = createPaymentsServices({
     findRoutes,
     requests,
@@ -85,12 +101,8 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
       search: (account, input, signal) => search.search(account, input, signal),
       getPayment: (account, id, signal) => search.get(account, id, signal),
     },
+    watch: { watch, issueTicket: (caller) => auth.issueTicket(caller) },
   })
-  const processKey =
-    demoAccount === undefined ? undefined : { key: demoAccount, account: await apiKeys.ensureAccount(demoAccount) }
-  const { openCallsPerMinute, limitClock } = options
-  const { authenticate, countOpen } = createAuth({ knex, logger, now, processKey, openCallsPerMinute, limitClock })
-
   return {
     requests,
     detection,
@@ -99,12 +111,14 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
       serveApi({
         ...listenOptions,
         services,
-        authenticate,
-        countOpen,
+        authenticate: auth.authenticate,
+        countOpen: auth.countOpen,
+        isKeyInForce: auth.isKeyInForce,
         logger,
         classify: classifyFailure,
         ready: async () => (await pendingMigrations(knex)).length === 0,
         volatileFields: VOLATILE_FIELDS,
+        eventIdOf: watchEventId,
         ...(demoAccount !== undefined && demoRestrictions),
       }),
   }

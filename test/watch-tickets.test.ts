@@ -66,9 +66,10 @@ it('is taken by one of many that try at once, in several processes', async () =>
   try {
     const processes = [startProcess(), startProcess({ knex: other })]
     const { ticket } = await startProcess().issueTicket(await makeCaller())
-    const tries = Array.from({ length: 20 }, (_, at) => reasonOf(processes[at % 2]?.redeem(ticket) ?? Promise.reject()))
-    const outcomes = await Promise.all(tries)
-    expect(outcomes.toSorted()).toEqual([...Array.from({ length: 19 }, () => 'INVALID_TICKET'), 'through'])
+    const tries = Array.from({ length: 10 }, () => processes.map(({ redeem }) => reasonOf(redeem(ticket))))
+    const outcomes = await Promise.all(tries.flat())
+    expect(outcomes.filter((outcome) => outcome === 'through')).toHaveLength(1)
+    expect(outcomes.filter((outcome) => outcome === 'INVALID_TICKET')).toHaveLength(19)
   } finally {
     await other.destroy()
   }

@@ -78,6 +78,6 @@ export function createAuth(options: AuthOptions): Auth {
     authenticate,
     countOpen: (address, report) => void addressLimit.spend(address, report),
     isKeyInForce: async (keyId) => (await findKeyInForce(keyId)) !== undefined,
-    issueTicket: tickets.issue,
+    issueTicket: (caller) => tickets.issue(caller),
   }
 }

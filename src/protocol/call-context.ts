@@ -16,6 +16,8 @@ export interface CallContext {
   readonly requestId: string
   /** For whom the caller acts; absent on methods that are open to all. */
   readonly account?: Account
+  /** The id of the key that was used, which is no secret; absent as the account is. */
+  readonly keyId?: string
   /** Fires when the caller hangs up or the deadline passes, never after the answer. */
   readonly signal: AbortSignal
   /** When the answer must be there, in milliseconds since 1970; absent when the caller named no deadline and none is set. */

@@ -16,7 +16,7 @@ import { checkRequests } from './check-requests.ts'
 import { type ClassifyFailure, fromHandler } from './error-mapping.ts'
 import { keepDeadline } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
-import { type Authenticate, type CountOpen, requireCaller } from './require-caller.ts'
+import { type CallerOptions, requireCaller } from './require-caller.ts'
 import type { Validate } from './validation.ts'
 
 /** What a method answers with: one message, or what is to become one, or the messages of a stream. */
@@ -29,7 +29,13 @@ export type Next = (call: Call) => Promise<Answer>
 export type Interceptor = (method: ServedMethod, next: Next) => Next
 
 /** Which scope each method of a service needs, by local name; `open` for a service that needs no key. */
-export type ServiceAccess<S extends DescService> = 'open' | { readonly [K in keyof S['method']]: Scope }
+export type ServiceAccess<S extends DescService> = 'open' | { readonly [K in keyof S['method']]: Scope | ScopeOrTicket }
+
+/** A scope that a ticket may stand for, where a caller can send no key. */
+export interface ScopeOrTicket {
+  readonly scope: Scope
+  readonly takesTicket: true
+}
 
 /** A service and all that is needed to serve it. */
 export interface ServedService {
@@ -43,6 +49,7 @@ export interface ServedMethod {
   /** `/payments.v1.RoutesService/GetPaymentRoutes` */
   readonly path: string
   readonly scope: Scope | 'open'
+  readonly takesTicket: boolean
   readonly handler: Handler
 }
 
@@ -59,20 +66,20 @@ export function serveService<S extends DescService>(
     const localName = desc.localName as keyof S['method']
     const handler = handlers[localName]
     if (typeof handler !== 'function') throw new TypeError(`${service.typeName}.${desc.name} has no handler`)
+    const needed: Scope | ScopeOrTicket | 'open' = access === 'open' ? 'open' : access[localName]
     return {
       desc,
       path: `/${service.typeName}/${desc.name}`,
-      scope: access === 'open' ? 'open' : access[localName],
+      scope: typeof needed === 'object' ? needed.scope : needed,
+      takesTicket: typeof needed === 'object',
       handler: handler.bind(handlers) as Handler,
     }
   })
   return { service, methods }
 }
 
-export interface CallCoreOptions extends CallCaps {
+export interface CallCoreOptions extends CallCaps, CallerOptions {
   readonly services: readonly ServedService[]
-  readonly authenticate: Authenticate
-  readonly countOpen: CountOpen
   readonly validate: Validate
   readonly classify: ClassifyFailure
   readonly logger: Logger
@@ -82,6 +89,8 @@ export interface CallCoreOptions extends CallCaps {
   readonly maxCallMs: number
   /** The same of a stream. */
   readonly maxStreamMs: number
+  /** How long the reader of a stream may take nothing while there is something for it, in milliseconds. */
+  readonly maxStallMs: number
 }
 
 /** A method behind its interceptors. */
@@ -125,12 +134,12 @@ export interface AnsweredStream {
  * @returns the methods by path
  */
 export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, CallableMethod> {
-  const { logger, classify, authenticate, countOpen, validate } = options
+  const { logger, classify, validate } = options
   const interceptors: readonly Interceptor[] = [
     logCalls({ logger, toWaybillError: (thrown) => fromHandler(thrown, classify) }),
     capCalls(options),
     keepDeadline(options),
-    requireCaller(authenticate, countOpen),
+    requireCaller(options),
     checkRequests(validate, options.requestTimeoutMs),
   ]
   const methods = options.services.flatMap((served) => served.methods)

@@ -32,6 +32,8 @@ export interface IncomingCall {
   readonly onHangUp: (listener: () => void) => void
   /** Hears, when a call of a unary method fails, what the handler had given to go out beside its answer. */
   readonly onFailure?: (given: Given) => void
+  /** What the caller sent in the place of a key, on a way that has room for it. Asked for only where no key was sent. */
+  readonly readTicket?: () => string | null
   /** Hears that the handler wants the header of its stream sent. */
   readonly onOpen?: () => void
   /** Fires when the call is to end because the process does. Only for streams: other calls are let finish. */
@@ -43,6 +45,7 @@ export interface Call extends CallContext {
   readonly incoming: IncomingCall
   readonly method: DescMethod
   account?: Account
+  keyId?: string
   deadlineAtMs?: number
   /** Whether the request is being read: then a deadline that passes is the caller's own doing. */
   isReading?: boolean
@@ -55,6 +58,8 @@ export interface Call extends CallContext {
   readonly givenResponseTrailer: () => Headers | undefined
   /** Fires the signal. */
   readonly abort: (error: WaybillError) => void
+  /** Ends the call before its time as if that were up; there once its time is kept. */
+  end?: (error: WaybillError) => void
 }
 
 /** What a handler gave to go out beside its answer; undefined for nothing. */

@@ -10,13 +10,16 @@ import type { Interceptor } from './call-core.ts'
  * @param maxCallMs - the longest that a unary call may take. It also bounds what callers ask for, and stands for those who ask
  *   for nothing
  * @param maxStreamMs - the same of a stream, whose caller may have forgotten it
+ * @param maxStallMs - how long the reader of a stream may take nothing while there is something for it
  */
 export function keepDeadline({
   maxCallMs,
   maxStreamMs,
+  maxStallMs,
 }: {
   readonly maxCallMs: number
   readonly maxStreamMs: number
+  readonly maxStallMs: number
 }): Interceptor {
   return ({ desc }, next) => {
     const isStream = desc.methodKind !== 'unary'
@@ -33,7 +36,16 @@ export function keepDeadline({
       })
       try {
         const answer = await Promise.race([next(call), ended])
-        if (Symbol.asyncIterator in answer) return whenComplete(untilEnded(answer, ended), dispose)
+        if (Symbol.asyncIterator in answer) {
+          const stall = watchReader(maxStallMs, () =>
+            call.end?.(waybillError('READER_TOO_SLOW', { limitMs: maxStallMs })),
+          )
+          const disposeAll = () => {
+            stall.dispose()
+            dispose()
+          }
+          return whenComplete(untilEnded(answer, ended, stall), disposeAll)
+        }
         dispose()
         return answer
       } catch (error) {
@@ -69,6 +81,7 @@ function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): W
     reject(error)
     call.abort(error)
   }
+  call.end = end
   const { onHangUp, stopping } = call.incoming
   onHangUp(() => end(waybillError('CALL_CANCELLED', {})))
   const stop = () => end(waybillError('SHUTTING_DOWN', {}))
@@ -84,7 +97,34 @@ function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): W
   return { ended, dispose }
 }
 
-async function* untilEnded(messages: Messages, ended: Promise<never>): Messages {
+/** Looks whether what was given to a reader is taken. */
+interface ReaderWatch {
+  readonly given: () => void
+  readonly taken: () => void
+  readonly dispose: () => void
+}
+
+/** One timer a stream, which is only put back: streams may have a million messages. */
+function watchReader(maxStallMs: number, onStalled: () => void): ReaderWatch {
+  let isGiven = false
+  let timer: NodeJS.Timeout | undefined
+  const onTimeout = () => {
+    if (isGiven) onStalled()
+  }
+  return {
+    given() {
+      isGiven = true
+      if (timer === undefined) timer = setTimeout(onTimeout, Math.min(maxStallMs, LONGEST_TIMER_MS))
+      else timer.refresh()
+    },
+    taken() {
+      isGiven = false
+    },
+    dispose: () => clearTimeout(timer),
+  }
+}
+
+async function* untilEnded(messages: Messages, ended: Promise<never>, reader: ReaderWatch): Messages {
   const iterator = messages[Symbol.asyncIterator]()
   let fail = (_error: unknown) => {}
   let failure: { readonly error: unknown } | undefined
@@ -101,7 +141,9 @@ async function* untilEnded(messages: Messages, ended: Promise<never>): Messages 
         iterator.next().then(resolve, reject)
       })
       if (result.done === true) return
+      reader.given()
       yield result.value
+      reader.taken()
     }
   } finally {
     // Not awaited: what does not listen to the signal would hold up the end.

@@ -14,7 +14,7 @@ import { createRequestHandler, healthPaths, type RpcEndpoint } from './http-serv
 import { type Listener, startListener, type Transport } from './listener.ts'
 import { createReflectionServices } from './reflection-service.ts'
 import { MAX_VALUES } from './request-errors.ts'
-import type { Authenticate, CountOpen } from './require-caller.ts'
+import type { Authenticate, CountOpen, IsKeyInForce } from './require-caller.ts'
 import { createConnectUnaryServer } from './serve-connect.ts'
 import { createGrpcUnaryServer } from './serve-grpc.ts'
 import { createRestServer } from './serve-rest.ts'
@@ -30,6 +30,8 @@ export interface ApiOptions {
   readonly services: readonly ServedService[]
   readonly authenticate: Authenticate
   /** Counts what needs no key, and what is no call at all; nothing is counted by default. */
+  /** Whether a key still is in force; asked for whoever reads a stream. Always by default. */
+  readonly isKeyInForce?: IsKeyInForce
   readonly countOpen?: CountOpen
   /** Proxies whose word is taken for where a request comes from, as addresses and networks; none by default. */
   readonly trustedProxies?: readonly string[]
@@ -61,6 +63,10 @@ export interface ApiLimits extends ConnectionLimits, CallCaps {
   /** How long a stream may last, whatever its caller asks for. */
   readonly maxStreamMs: number
   /** After how much silence readers of a stream over plain HTTP are told that it is still there. */
+  /** How long the reader of a stream may take nothing while there is something for it. */
+  readonly maxStallMs: number
+  /** How often it is looked whether the key of who reads a stream still is in force. */
+  readonly recheckMs: number
   readonly heartbeatMs: number
   /** How long a reader that has stopped has to make room for the end of a stream. */
   readonly drainMs: number
@@ -78,6 +84,8 @@ const DEFAULT_LIMITS: ApiLimits = {
   maxCallMs: 30_000,
   maxStreamMs: 60 * 60 * 1000,
   heartbeatMs: 15_000,
+  maxStallMs: 30_000,
+  recheckMs: 5_000,
   drainMs: 2000,
   compressMinBytes: 16 * 1024,
   maxCalls: 1_000,
@@ -103,6 +111,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     services,
     authenticate: options.authenticate,
     countOpen,
+    isKeyInForce: options.isKeyInForce,
     validate: createValidate(),
     classify: options.classify ?? (() => undefined),
     logger,

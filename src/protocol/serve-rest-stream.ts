@@ -49,6 +49,7 @@ export function createRestStreamServer(options: RestStreamOptions): RestStreamSe
         headers: exchange.headers,
         clientAddress,
         reportLimit,
+        readTicket: () => new URLSearchParams(exchange.rawQuery).get('ticket'),
         readTimeoutMs: () => undefined,
         // After the caller is known, like all else that is judged.
         readRequest: async () => {

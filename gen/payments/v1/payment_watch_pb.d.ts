@@ -154,15 +154,17 @@ export declare type WatchPaymentsRequest = Message<"payments.v1.WatchPaymentsReq
   q?: string | undefined;
 
   /**
-   * `watchCursor` of a search or of an event: the watch begins with what was changed after it. Default: the header `Last-Event-ID` over
-   * plain HTTP, else now. What is older than 7 days is not kept: CURSOR_EXPIRED.
+   * `watchCursor` of a search or of an event, of whatever filter: the watch begins with what was changed after it. Default: now. Over plain
+   * HTTP the header `Last-Event-ID` goes before it: that is what browsers add when they connect again. What is older than 7 days is
+   * not kept: CURSOR_EXPIRED.
    *
    * @generated from field: optional string watch_cursor = 30;
    */
   watchCursor?: string | undefined;
 
   /**
-   * A ticket of CreateWatchTicket in the place of the key, for browsers, whose `EventSource` sends no header. Over plain HTTP alone.
+   * A ticket of CreateWatchTicket in the place of the key, for browsers, whose `EventSource` sends no header. Over plain HTTP alone, and
+   * never beside a key.
    *
    * @generated from field: optional string ticket = 31;
    */

@@ -39,13 +39,7 @@ export function createPaymentSearchHandlers(calls: PaymentSearchCalls) {
     exportPayments() {
       throw notServedYet('ExportPayments')
     },
-    watchPayments() {
-      throw notServedYet('WatchPayments')
-    },
-    async createWatchTicket() {
-      throw notServedYet('CreateWatchTicket')
-    },
-  } satisfies ServiceHandlers<typeof PaymentSearchService>
+  } satisfies Omit<ServiceHandlers<typeof PaymentSearchService>, 'watchPayments' | 'createWatchTicket'>
 }
 
 function notServedYet(method: string) {

@@ -6,11 +6,13 @@ import { type ServedService, serveService } from '../call-core.ts'
 import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'
 import { createRequestsHandlers } from './requests-handler.ts'
 import { createRoutesHandlers, type FindRoutes } from './routes-handler.ts'
+import { createWatchHandlers, type WatchCalls } from './watch-handler.ts'
 
 /** What the rooms do for the services of `payments.v1`. */
 export interface PaymentsCalls {
   readonly findRoutes: FindRoutes
   readonly payments: PaymentSearchCalls
+  readonly watch: WatchCalls
   readonly requests: Requests
 }
 
@@ -21,17 +23,26 @@ export interface PaymentsCalls {
 export const VOLATILE_FIELDS = ['confirmations'] as const
 
 /** The services of `payments.v1`, with the scope that each method asks of a key. */
-export function createPaymentsServices({ findRoutes, payments, requests }: PaymentsCalls): readonly ServedService[] {
+export function createPaymentsServices({
+  findRoutes,
+  payments,
+  watch,
+  requests,
+}: PaymentsCalls): readonly ServedService[] {
   return [
     serveService(RoutesService, createRoutesHandlers({ findRoutes }), { getPaymentRoutes: 'routes:read' }),
-    serveService(PaymentSearchService, createPaymentSearchHandlers(payments), {
-      searchPayments: 'payments:read',
-      getPayment: 'payments:read',
-      summarizePayments: 'payments:read',
-      exportPayments: 'payments:read',
-      watchPayments: 'payments:read',
-      createWatchTicket: 'payments:read',
-    }),
+    serveService(
+      PaymentSearchService,
+      { ...createPaymentSearchHandlers(payments), ...createWatchHandlers(watch) },
+      {
+        searchPayments: 'payments:read',
+        getPayment: 'payments:read',
+        summarizePayments: 'payments:read',
+        exportPayments: 'payments:read',
+        watchPayments: { scope: 'payments:read', takesTicket: true },
+        createWatchTicket: 'payments:read',
+      },
+    ),
     serveService(RequestsService, createRequestsHandlers(requests), {
       createPaymentRequest: 'requests:write',
       getPaymentRequest: 'requests:read',
