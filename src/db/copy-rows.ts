@@ -33,35 +33,48 @@ export async function copyRows(
   { table, columns }: CopyTarget,
   rows: Iterable<readonly CopyValue[]>,
 ): Promise<void> {
+  await copyText(trx, { table, columns }, encodeRows(rows))
+}
+
+function* encodeRows(rows: Iterable<readonly CopyValue[]>): Generator<Buffer> {
+  let text = ''
+  for (const row of rows) {
+    text += encodeCopyRow(row)
+    if (text.length < CHUNK_BYTES) continue
+    yield Buffer.from(text)
+    text = ''
+  }
+  if (text !== '') yield Buffer.from(text)
+}
+
+/** As {@link copyRows}, of rows that are in the text format already. */
+export async function copyText(
+  trx: Knex.Transaction,
+  { table, columns }: CopyTarget,
+  chunks: Iterable<Buffer>,
+): Promise<void> {
   const client = trx.client as TransactionClient
   // of a transaction this is the one connection that it holds, which is not given back
   const connection = await client.acquireConnection()
   const { promise: done, resolve, reject } = Promise.withResolvers<void>()
   const statement = `copy ${table} (${columns.join(', ')}) from stdin`
-  connection.query(new CopyQuery(statement, rows, (error) => (error ? reject(error) : resolve())))
+  connection.query(new CopyQuery(statement, chunks, (error) => (error ? reject(error) : resolve())))
   return done
 }
 
 class CopyQuery extends pg.Query {
-  readonly #rows: Iterable<readonly CopyValue[]>
+  readonly #chunks: Iterable<Buffer>
 
-  constructor(statement: string, rows: Iterable<readonly CopyValue[]>, done: (error: Error | null) => void) {
+  constructor(statement: string, chunks: Iterable<Buffer>, done: (error: Error | null) => void) {
     super(statement)
-    this.#rows = rows
+    this.#chunks = chunks
     // pg reads it of any query that it is given; its types leave it out
     Object.assign(this, { callback: done })
   }
 
   /** Called by pg when the server is ready for the rows. */
   handleCopyInResponse(connection: CopyConnection): void {
-    let text = ''
-    for (const row of this.#rows) {
-      text += encodeCopyRow(row)
-      if (text.length < CHUNK_BYTES) continue
-      connection.sendCopyFromChunk(Buffer.from(text))
-      text = ''
-    }
-    if (text !== '') connection.sendCopyFromChunk(Buffer.from(text))
+    for (const chunk of this.#chunks) connection.sendCopyFromChunk(chunk)
     connection.endCopyFrom()
   }
 }
@@ -79,16 +92,17 @@ export function encodeCopyRow(row: readonly CopyValue[]): string {
 
 function encodeValue(value: CopyValue): string {
   if (value === null) return '\\N'
-  if (typeof value === 'string') return escapeText(value)
+  if (typeof value === 'string') return escapeCopyText(value)
   if (typeof value !== 'object') return String(value)
   if (Buffer.isBuffer(value)) return `\\\\x${value.toString('hex')}`
   if (value instanceof Date) return value.toISOString()
-  return escapeText(JSON.stringify(value))
+  return escapeCopyText(JSON.stringify(value))
 }
 
 const SPECIAL = /[\\\n\r\t]/
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-function escapeText(text: string): string {
+/** Text as a column of COPY. */
+export function escapeCopyText(text: string): string {
   return SPECIAL.test(text) ? text.replace(/[\\\n\r\t]/g, (character) => ESCAPES[character] ?? character) : text
 }

@@ -79,6 +79,68 @@ export function deletePayments(account: LockedAccount, statement: PaymentStateme
   return write(account, statement, DELETED)
 }
 
+/** Payments of one combination of the statistics. Unknown: `sourceNetwork` and `invoiceCurrency` '', `type` -1. */
+export interface Arrivals {
+  readonly network: string
+  readonly sourceNetwork: string
+  readonly currency: string
+  readonly currencySymbol: string
+  readonly invoiceCurrency: string
+  readonly type: number
+  readonly status: number
+  readonly n: number
+  readonly firstAt: Date
+  readonly lastAt: Date
+}
+
+/**
+ * Counts and logs payments that came by COPY, which tells nothing of what it added. The caller knows it: all that the transaction copied into
+ * the account, and nothing else.
+ */
+export async function logArrivals(
+  { trx, accountId, at }: LockedAccount,
+  ids: readonly string[],
+  arrivals: readonly Arrivals[],
+): Promise<void> {
+  const texts = (name: 'network' | 'sourceNetwork' | 'currency' | 'currencySymbol' | 'invoiceCurrency') =>
+    arrivals.map((arrival) => arrival[name])
+  const bindings: unknown[] = [ids, accountId, at, accountId, ids.length, accountId, accountId]
+  bindings.push(texts('network'), texts('sourceNetwork'), texts('currency'), texts('currencySymbol'))
+  bindings.push(
+    texts('invoiceCurrency'),
+    arrivals.map(({ type }) => type),
+    arrivals.map(({ status }) => status),
+  )
+  bindings.push(
+    arrivals.map(({ n }) => n),
+    arrivals.map(({ firstAt }) => firstAt),
+    arrivals.map(({ lastAt }) => lastAt),
+  )
+  await trx.raw(LOG_ARRIVALS, bindings as Knex.RawBinding[])
+}
+
+const ADD_TO_STORED = `
+  on conflict (account_id, network, source_network, currency, invoice_currency, type, status) do update set
+    n = stored.n + excluded.n,
+    first_at = least(stored.first_at, excluded.first_at),
+    last_at = greatest(stored.last_at, excluded.last_at)`
+
+const LOG_ARRIVALS = `
+  with logged as (
+    insert into payment_changes (account_id, change, kind, payment_id, at, old)
+    select account_id, last_change + nth, 1, id, at, null
+    from unnest(?::uuid[]) with ordinality as added(id, nth),
+      (select ?::int as account_id, ?::timestamptz as at, last_change from account_changes where account_id = ?) account
+  ), numbered as (
+    update account_changes set last_change = last_change + ? where account_id = ?
+  )
+  insert into payment_statistics as stored (account_id, network, source_network, currency, currency_symbol, invoice_currency,
+    type, status, n, first_at, last_at)
+  select ?::int, added.*
+  from unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::smallint[], ?::smallint[], ?::bigint[],
+    ?::timestamptz[], ?::timestamptz[]) as added
+  ${ADD_TO_STORED}`
+
 /** What makes changes and moves of the rows that were written; both are read within the one statement. */
 interface WriteKind {
   readonly returning: string
@@ -160,10 +222,7 @@ async function write(account: LockedAccount, { sql, bindings }: PaymentStatement
       select ?, network, coalesce(source_network, ''), currency, min(currency_symbol), coalesce(invoice_currency, ''),
         coalesce(type, -1), status, sum(n), min(timestamp), max(timestamp)
       from moves group by 2, 3, 4, 6, 7, 8 order by 2, 3, 4, 6, 7, 8
-      on conflict (account_id, network, source_network, currency, invoice_currency, type, status) do update set
-        n = stored.n + excluded.n,
-        first_at = least(stored.first_at, excluded.first_at),
-        last_at = greatest(stored.last_at, excluded.last_at)
+      ${ADD_TO_STORED}
     ), numbered as (
       update account_changes set last_change = last_change + (select count(*) from changes)
       where account_id = ? and exists (select from changes)

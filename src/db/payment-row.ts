@@ -8,7 +8,6 @@ import {
   type PaymentFee,
   type PaymentGas,
   type PaymentRefund,
-  rankOfStatus,
   type StatusChange,
   statusOfRank,
   typeOfCode,
@@ -53,10 +52,12 @@ export interface PaymentRow {
   readonly gas: PaymentGas | null
   readonly refunds: readonly PaymentRefund[]
   readonly status_history: readonly StatusChange[]
+  /** What the line is known by that an import wrote the row from; null of others, and of all that were seen on chain. */
+  readonly line_hash: Buffer | null
 }
 
 /** What only those who write rows need. */
-type WriterColumn = 'account_id' | 'imported' | 'detected' | 'currency_symbol'
+type WriterColumn = 'account_id' | 'imported' | 'detected' | 'currency_symbol' | 'line_hash'
 
 /** A row as it is read. */
 export type ReadPaymentRow = Omit<PaymentRow, WriterColumn>
@@ -103,6 +104,7 @@ export const paymentColumns = [
   'imported',
   'detected',
   'currency_symbol',
+  'line_hash',
   ...readPaymentColumns,
 ] as const satisfies readonly (keyof PaymentRow)[]
 
@@ -120,6 +122,7 @@ export type PaymentFacts = Omit<
   | 'refunded_amount'
   | 'refunds'
   | 'status_history'
+  | 'line_hash'
 >
 
 /** The part of a payment that the chain tells. */
@@ -160,22 +163,7 @@ export function factsOfPayment(payment: ToldPayment): PaymentFacts {
 }
 
 /** What a row says of itself beyond its payment. */
-export type RowOrigin = Pick<PaymentRow, 'account_id' | 'final' | 'imported' | 'detected'>
-
-/** The row of a payment. */
-export function rowOfPayment(payment: Payment, origin: RowOrigin): PaymentRow {
-  return {
-    ...origin,
-    id: payment.id,
-    status: rankOfStatus(payment.status),
-    ...factsOfPayment(payment),
-    confirmations: payment.confirmations ?? null,
-    updated_at: payment.updatedAt,
-    refunded_amount: payment.refundedAmount,
-    refunds: payment.refunds,
-    status_history: payment.statusHistory,
-  }
-}
+export type RowOrigin = Pick<PaymentRow, 'account_id' | 'final' | 'imported' | 'detected' | 'line_hash'>
 
 /**
  * The payment of a row.

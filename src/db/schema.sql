@@ -162,6 +162,7 @@ create table payments (
   gas jsonb,
   refunds jsonb not null default '[]'::jsonb,
   status_history jsonb not null default '[]'::jsonb,
+  line_hash bytea,
   constraint payments_pkey PRIMARY KEY (account_id, id),
   constraint payments_account_id_tx_hash_event_index_network_key UNIQUE (account_id, tx_hash, event_index, network)
 );

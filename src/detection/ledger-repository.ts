@@ -139,10 +139,13 @@ function addPayments(
   return [...rows.values()]
 }
 
-/** Once an import is seen on chain, its block decides whether it is final; and what it called failed was made after all. */
+/**
+ * Once an import is seen on chain, its block decides whether it is final; and what it called failed was made after all. What its line
+ * said may be no longer so, so that the line must be read when it comes again.
+ */
 function settleByChain(row: PaymentRow): PaymentRow {
   const revived = row.status === rankOfStatus('FAILED') ? { ...row, status: rankOfStatus('PENDING') } : row
-  return row.detected ? revived : { ...revived, detected: true, final: false, confirmations: null }
+  return row.detected ? revived : { ...revived, detected: true, final: false, confirmations: null, line_hash: null }
 }
 
 function newRow(accountId: number, id: string, facts: ReturnType<typeof factsOf>, now: Date): PaymentRow {
@@ -159,6 +162,7 @@ function newRow(accountId: number, id: string, facts: ReturnType<typeof factsOf>
     refunded_amount: '0',
     refunds: [],
     status_history: [],
+    line_hash: null,
   }
 }
 

@@ -1,12 +1,98 @@
 import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
-import type { LineTarget } from './import-lines.ts'
-import { parsePayment } from './parse-payment.ts'
-import { parsedLines } from './parsed-lines.ts'
+import type { LineTarget, Outcome } from './import-lines.ts'
+import { compareLines } from './known-lines-repository.ts'
+import { idOfLine, writeLineKeys } from './line-keys.ts'
+import type { LinePayment } from './new-payments.ts'
+import { storeNewPayments } from './new-payments-repository.ts'
+import { forEachInTurns } from './parsed-lines.ts'
+import { type PaymentBatch, readPayment, readPaymentBatch } from './payment-batch.ts'
 import { createPaymentImportRepository } from './payment-import-repository.ts'
+import type { Line } from './read-lines.ts'
 
-/** Lines of payments, as search returns them, that go to an account. */
+const UNCHANGED: Outcome = { kind: 'unchanged' }
+const WRITTEN: Outcome = { kind: 'written' }
+
+/**
+ * Lines of payments, as search returns them, that go to an account. What becomes of them is what would become of them if each were read and
+ * stored by itself, one after the other, but there are three ways to it:
+ *
+ * - a line from which the stored row was written changes nothing, which is told from its bytes
+ * - where all other lines of a batch are of new ids, they go straight into the table
+ * - else they are compared with what is stored, payment by payment
+ */
 export function importPayments(knex: Knex, account: Account, now = () => new Date()): LineTarget {
   const repository = createPaymentImportRepository(knex, now)
-  return parsedLines({ parse: parsePayment, write: (batch) => repository.write(account, batch) })
+  /** Ids of what is read of each batch that is not stored yet. */
+  const onTheirWay = new Set<ReadonlySet<string>>()
+
+  return {
+    async prepare(lines) {
+      const keys = writeLineKeys(lines.length)
+      await forEachInTurns(lines, (line) => keys.add(line))
+      const earlier = [...onTheirWay]
+      const ids = new Set<string>()
+      onTheirWay.add(ids)
+      const told = await compareLines(knex, account.id, keys.keys())
+      const batch = await readPaymentBatch(lines, { told, accountId: account.id, ids })
+      return {
+        async store() {
+          const outcomes = await store(lines, batch, [ids, ...earlier])
+          onTheirWay.delete(ids)
+          return outcomes
+        },
+      }
+    },
+  }
+
+  /** @param written - ids that this import may have written, or be about to, since the lines were compared with what is stored */
+  async function store(lines: readonly Line[], batch: PaymentBatch, written: readonly ReadonlySet<string>[]) {
+    const contested = findContested(lines, batch, written)
+    const { news } = batch
+    if (contested.length === 0 && news !== undefined) {
+      if (news.ids.length === 0 || (await storeNewPayments(knex, news, now()))) return outcomesOf(lines, batch, WRITTEN)
+    }
+    return compareAndStore(lines, batch, contested)
+  }
+
+  async function compareAndStore(lines: readonly Line[], batch: PaymentBatch, contested: readonly number[]) {
+    const outcomes = outcomesOf(lines, batch, UNCHANGED)
+    const places: number[] = []
+    const payments: LinePayment[] = []
+    const all = [...batch.read, ...contested].toSorted((one, other) => one - other)
+    await forEachInTurns(all, (place) => {
+      if (batch.faults.has(place)) return
+      const before = batch.payments.get(place)
+      const read = before === undefined ? readPayment(lines[place] as Line) : ({ ok: true, item: before } as const)
+      if (!read.ok) {
+        outcomes[place] = { kind: 'bad', error: read.error }
+        return
+      }
+      places.push(place)
+      payments.push(read.item)
+    })
+    const stored = await repository.write(account, payments)
+    for (const [at, place] of places.entries()) outcomes[place] = stored[at] as Outcome
+    return outcomes
+  }
+}
+
+/** Known lines whose payment another line of this file may have changed. */
+function findContested(lines: readonly Line[], { known }: PaymentBatch, written: readonly ReadonlySet<string>[]) {
+  const some = written.filter(({ size }) => size > 0)
+  if (some.length === 0) return []
+  return known.filter((place) => {
+    const id = idOfLine(lines[place]?.content as Buffer)
+    return id === undefined || some.some((ids) => ids.has(id))
+  })
+}
+
+/** @param ofRead - what became of the lines that were read and are not at fault */
+function outcomesOf(lines: readonly Line[], { read, faults }: PaymentBatch, ofRead: Outcome): Outcome[] {
+  const outcomes = lines.map(() => UNCHANGED)
+  for (const place of read) {
+    const error = faults.get(place)
+    outcomes[place] = error === undefined ? ofRead : { kind: 'bad', error }
+  }
+  return outcomes
 }

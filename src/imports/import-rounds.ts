@@ -1,9 +1,5 @@
 import type { Payment } from '../domain/payment.ts'
-
-/** The event that a payment is, where it says both transaction and index. */
-function eventOf({ txHash, eventIndex, network }: Payment): string | undefined {
-  return txHash === undefined || eventIndex === undefined ? undefined : `${txHash} ${eventIndex} ${network}`
-}
+import { eventOf } from './new-payments.ts'
 
 /**
  * Splits a batch into rounds, in each of which no id and no event stands twice, so that a round can be stored at once and yet as if its

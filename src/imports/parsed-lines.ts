@@ -16,7 +16,8 @@ export interface ParsedLines<T> {
 export function parsedLines<T>({ parse, write }: ParsedLines<T>): LineTarget {
   return {
     async prepare(lines) {
-      const read = await mapInTurns(lines, (line) => readLine(line, parse))
+      const read: ReadLine<T>[] = []
+      await forEachInTurns(lines, (line) => void read.push(readLine(line, parse)))
       return {
         async store() {
           const items = read.flatMap((one) => (one.ok ? [one.item] : []))
@@ -47,16 +48,14 @@ const TURN_MS = 2
 /** The clock is not looked at more often. */
 const TURN_ITEMS = 16
 
-/** Like `map`, but lets others have their turn every few milliseconds. */
-export async function mapInTurns<T, R>(items: readonly T[], map: (item: T, at: number) => R): Promise<R[]> {
-  const results: R[] = []
+/** Lets others have their turn every few milliseconds. */
+export async function forEachInTurns<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
   let turnEndsMs = performance.now() + TURN_MS
   for (const [at, item] of items.entries()) {
     if (at % TURN_ITEMS === 0 && performance.now() > turnEndsMs) {
       await othersHadTheirTurn()
       turnEndsMs = performance.now() + TURN_MS
     }
-    results.push(map(item, at))
+    work(item)
   }
-  return results
 }

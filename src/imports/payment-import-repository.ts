@@ -1,16 +1,17 @@
 import type { Knex } from 'knex'
 import { inTransaction } from '../db/cancellable.ts'
-import { type CopyValue, copyRows } from '../db/copy-rows.ts'
+import { copyText } from '../db/copy-rows.ts'
 import { classifyDatabaseError } from '../db/database-error.ts'
 import { changePayments, insertPayments, type LockedAccount, lockAccount } from '../db/payment-changes.ts'
-import { paymentColumns, rowOfPayment } from '../db/payment-row.ts'
+import { encodePaymentRow } from '../db/payment-copy.ts'
+import { paymentColumns } from '../db/payment-row.ts'
 import { settleStored } from '../db/request-ledger.ts'
 import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
-import { isFinalStatus } from '../domain/payment-line.ts'
 import { waybillError } from '../errors.ts'
 import type { Outcome } from './import-lines.ts'
 import { splitRounds } from './import-rounds.ts'
+import { type LinePayment, originOf } from './new-payments.ts'
 
 /** What becomes of payments, by their place in the batch. */
 type Outcomes = Map<number, Outcome>
@@ -26,7 +27,7 @@ export interface PaymentImportRepository {
    *
    * @returns an outcome for each, in their order
    */
-  write(account: Account, batch: readonly Payment[]): Promise<readonly Outcome[]>
+  write(account: Account, batch: readonly LinePayment[]): Promise<readonly Outcome[]>
 }
 
 /** Another process may store the same event or id at the same moment. */
@@ -37,7 +38,7 @@ const WRITTEN: Outcome = { kind: 'written' }
 
 /** Makes the repository on a database. */
 export function createPaymentImportRepository(knex: Knex, now: () => Date): PaymentImportRepository {
-  const attempt = (account: Account, batch: readonly Payment[]) =>
+  const attempt = (account: Account, batch: readonly LinePayment[]) =>
     inTransaction(knex, undefined, async (trx) => {
       const outcomes: Outcomes = new Map()
       const touched = new Map<string, Buffer>()
@@ -84,10 +85,10 @@ interface Due {
 async function findDue(
   trx: Knex,
   account: Account,
-  batch: readonly Payment[],
+  batch: readonly LinePayment[],
   places: readonly number[],
 ): Promise<Due[]> {
-  const payments = places.map((place) => batch[place] as Payment)
+  const payments = places.map((place) => batch[place] as LinePayment)
   const hashes = payments.map(({ txHash, eventIndex }) => (eventIndex === undefined ? undefined : txHash?.slice(2)))
   const { rows } = await trx.raw<{ rows: { nth: bigint; is_new: boolean }[] }>(FIND_DUE, [
     arrayText(payments.map(({ id }) => id)),
@@ -118,7 +119,7 @@ function arrayText(values: readonly (string | number | undefined)[]): string {
 }
 
 interface Staging {
-  readonly batch: readonly Payment[]
+  readonly batch: readonly LinePayment[]
   readonly due: readonly Due[]
   readonly isFirst: boolean
 }
@@ -126,14 +127,12 @@ interface Staging {
 /** The table lasts as long as the transaction, since poolers lend a session to others after it. */
 async function stage(trx: Knex.Transaction, account: Account, { batch, due, isFirst }: Staging): Promise<void> {
   await trx.raw(isFirst ? CREATE_STAGE : EMPTY_STAGE)
-  const origin = { account_id: account.id, imported: true, detected: false }
-  const rowOf = ({ place }: Due): CopyValue[] => {
-    const payment = batch[place] as Payment
-    const row = rowOfPayment(payment, { ...origin, final: isFinalStatus(payment.status) })
-    return [place, ...paymentColumns.map((column) => row[column])]
+  const rowOf = ({ place }: Due): string => {
+    const payment = batch[place] as LinePayment
+    return `${place}\t${encodePaymentRow(payment, originOf(account.id, payment))}`
   }
   const target = { table: 'staged_payments', columns: ['place', ...paymentColumns] }
-  await copyRows(trx, target, due.map(rowOf))
+  await copyText(trx, target, [Buffer.from(due.map(rowOf).join(''))])
   await trx.raw(NAME_REQUESTS, [account.id])
 }
 
@@ -152,10 +151,10 @@ const NAME_REQUESTS = `
 /** Stored requests of what is staged, and of the rows that it will replace. */
 async function findTouchedRequests(
   { trx, accountId }: LockedAccount,
-  batch: readonly Payment[],
+  batch: readonly LinePayment[],
   due: readonly Due[],
 ): Promise<Buffer[]> {
-  const replaced = arrayText(due.filter(({ isNew }) => !isNew).map(({ place }) => (batch[place] as Payment).id))
+  const replaced = arrayText(due.filter(({ isNew }) => !isNew).map(({ place }) => (batch[place] as LinePayment).id))
   const bindings = [replaced, accountId, accountId, accountId]
   const { rows } = await trx.raw<{ rows: { request_id: Buffer }[] }>(FIND_TOUCHED, bindings)
   return rows.map(({ request_id }) => request_id)
@@ -173,7 +172,7 @@ const FIND_TOUCHED = `
   where exists (select from requests where account_id = ?)`
 
 interface Merging {
-  readonly batch: readonly Payment[]
+  readonly batch: readonly LinePayment[]
   readonly due: readonly Due[]
   /** What becomes of them is written here. */
   readonly outcomes: Outcomes
@@ -182,15 +181,15 @@ interface Merging {
 /** Brings what is staged into the payments, clashes left out. */
 async function merge(account: LockedAccount, { batch, due, outcomes }: Merging): Promise<void> {
   const { trx, accountId } = account
-  const placeOf = new Map(due.map(({ place }) => [(batch[place] as Payment).id, place]))
-  const idsOf = (some: readonly Due[]) => arrayText(some.map(({ place }) => (batch[place] as Payment).id))
+  const placeOf = new Map(due.map(({ place }) => [(batch[place] as LinePayment).id, place]))
+  const idsOf = (some: readonly Due[]) => arrayText(some.map(({ place }) => (batch[place] as LinePayment).id))
   const setWritten = (ids: readonly string[]) => {
     for (const id of ids) outcomes.set(placeOf.get(id) as number, WRITTEN)
   }
   const takeClashes = async () => {
     const { rows } = await trx.raw<{ rows: { place: number; id: string }[] }>(TAKE_CLASHES, [accountId, accountId])
     for (const { place, id } of rows)
-      outcomes.set(place, { kind: 'bad', error: eventTaken(batch[place] as Payment, id) })
+      outcomes.set(place, { kind: 'bad', error: eventTaken(batch[place] as LinePayment, id) })
   }
   const update = async (some: readonly Due[]) => {
     if (some.length === 0) return

@@ -1,0 +1,114 @@
+import type { Arrivals } from '../db/payment-changes.ts'
+import { encodePaymentRow } from '../db/payment-copy.ts'
+import type { RowOrigin } from '../db/payment-row.ts'
+import { symbolOfCurrency } from '../domain/currency.ts'
+import { codeOfType, type Payment, rankOfStatus } from '../domain/payment.ts'
+import { isFinalStatus } from '../domain/payment-line.ts'
+
+/** A payment and the line that it was read from. */
+export type LinePayment = Payment & { readonly lineHash: Buffer }
+
+/** What a row of an import says of itself. */
+export function originOf(accountId: number, { status, lineHash }: LinePayment): RowOrigin {
+  return { account_id: accountId, imported: true, detected: false, final: isFinalStatus(status), line_hash: lineHash }
+}
+
+/** One that names no request, but a reference, by which it may be found. */
+export interface Unnamed {
+  readonly payment: LinePayment
+  /** Its row as long as none is found. */
+  readonly row: string
+}
+
+/** Payments of which nothing seems to be stored, as rows for COPY; the payments themselves are not kept. */
+export interface NewPayments {
+  readonly accountId: number
+  /** No id and no event stands twice. */
+  readonly ids: readonly string[]
+  /** Rows of those that name a request or no reference. */
+  readonly chunks: readonly Buffer[]
+  readonly unnamed: readonly Unnamed[]
+  /** Requests that they name. */
+  readonly requestIds: ReadonlySet<string>
+  readonly arrivals: readonly Arrivals[]
+}
+
+/** Collects new payments. */
+export interface NewPaymentsCollector {
+  /** @returns false for one whose id or event is there already, so that their order matters */
+  add(payment: LinePayment): boolean
+  end(): NewPayments
+}
+
+const CHUNK_LENGTH = 64 * 1024
+
+export function collectNewPayments(accountId: number): NewPaymentsCollector {
+  const ids: string[] = []
+  const keys = new Set<string>()
+  const chunks: Buffer[] = []
+  const unnamed: Unnamed[] = []
+  const requestIds = new Set<string>()
+  const arrivals = new Map<string, Mutable<Arrivals>>()
+  let text = ''
+  const flush = () => {
+    if (text !== '') chunks.push(Buffer.from(text))
+    text = ''
+  }
+  return {
+    add(payment) {
+      const event = eventOf(payment)
+      if (keys.has(payment.id) || (event !== undefined && keys.has(event))) return false
+      keys.add(payment.id)
+      if (event !== undefined) keys.add(event)
+      ids.push(payment.id)
+      addArrival(arrivals, payment)
+      const row = encodePaymentRow(payment, originOf(accountId, payment))
+      if (payment.requestId !== undefined) requestIds.add(payment.requestId)
+      else if (payment.paymentReference !== undefined) {
+        unnamed.push({ payment, row })
+        return true
+      }
+      text += row
+      if (text.length >= CHUNK_LENGTH) flush()
+      return true
+    },
+    end() {
+      flush()
+      return { accountId, ids, chunks, unnamed, requestIds, arrivals: [...arrivals.values()] }
+    },
+  }
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** The event that a payment is, where it says both transaction and index. */
+export function eventOf({ txHash, eventIndex, network }: Payment): string | undefined {
+  return txHash === undefined || eventIndex === undefined ? undefined : `${txHash} ${eventIndex} ${network}`
+}
+
+function addArrival(arrivals: Map<string, Mutable<Arrivals>>, payment: Payment): void {
+  const { network, sourceNetwork = '', currency, invoiceCurrency = '', timestamp } = payment
+  const type = payment.type === undefined ? -1 : codeOfType(payment.type)
+  const status = rankOfStatus(payment.status)
+  const key = `${network}\n${sourceNetwork}\n${currency}\n${invoiceCurrency}\n${type}\n${status}`
+  const known = arrivals.get(key)
+  if (known === undefined) {
+    const currencySymbol = symbolOfCurrency(currency)
+    const bounds = { firstAt: timestamp, lastAt: timestamp }
+    arrivals.set(key, {
+      network,
+      sourceNetwork,
+      currency,
+      currencySymbol,
+      invoiceCurrency,
+      type,
+      status,
+      n: 1,
+      ...bounds,
+    })
+    return
+  }
+  known.n++
+  if (timestamp < known.firstAt) known.firstAt = timestamp
+  if (timestamp > known.lastAt) known.lastAt = timestamp
+}
