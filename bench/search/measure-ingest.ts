@@ -134,5 +134,5 @@ async function takeOut(
     await trx.raw('delete from payment_changes where account_id = ? and change > ?', [accountId, change])
     await trx.raw('update account_changes set last_change = ? where account_id = ?', [change, accountId])
   })
-  await knex.raw('vacuum (index_cleanup on, analyze) payments')
+  await knex.raw('vacuum (index_cleanup on, analyze) payments, payment_changes, payment_statistics')
 }

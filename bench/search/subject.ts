@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
-import { runCancellable } from '../../src/db/cancellable.ts'
 import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../../src/db/payment-row.ts'
+import { runPrepared } from '../../src/db/prepared.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import { amountBasis, type FilterValues, type PaymentFilter } from '../../src/search/payment-filter.ts'
@@ -41,8 +41,8 @@ export function createSubject(knex: Knex, account: Account): Subject {
     search: (input) => paymentSearch.search(account, input),
     parse: (input) => paymentSearch.parseFilter(account, input),
     async fetchKnown(ids) {
-      const query = knex.raw<{ rows: ReadPaymentRow[] }>(FETCH_KNOWN, [account.id, `{${ids.join(',')}}`])
-      const { rows } = await runCancellable(knex, query, undefined)
+      const statement = { sql: FETCH_KNOWN, bindings: [account.id, ids] }
+      const rows = await runPrepared<ReadPaymentRow>(knex, statement, undefined)
       return rows.map((row) => paymentOfRow(row))
     },
     laterPage(query, payment, direction) {
