@@ -8,7 +8,7 @@ import { type ChangePruning, createChangePruning } from './db/prune-changes.ts'
 import { getOrCreateSecret } from './db/settings-repository.ts'
 import { createDetection, type Detection } from './detection/detection.ts'
 import { createChainDirectory } from './domain/chain.ts'
-import type { ChainConfig } from './domain/chains-file.ts'
+import { type ChainConfig, intermediariesOf } from './domain/chains-file.ts'
 import { createTokenDirectory } from './domain/currency.ts'
 import type { Logger } from './domain/logger.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './protocol/handlers/payments-services.ts'
@@ -64,7 +64,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   const tokens = createTokenDirectory(options.chains)
   const cursorSecret = await getOrCreateSecret(knex, CURSOR_SECRET)
   const apiKeys = createApiKeyRepository(knex)
-  const intermediaries = new Map(options.chains.map((chain) => [chain.name, new Set(chain.intermediaries)]))
+  const intermediaries = new Map(options.chains.map((chain) => [chain.name, intermediariesOf(chain)]))
   const detection = createDetection({ knex, chains, tokens, logger, clock: now, intermediaries })
   const requestRepository = createRequestRepository(knex, now)
   const requests = createRequests({
@@ -74,7 +74,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     now,
     onStored: (account, stored) => detection.onRequestsStored(account, stored),
   })
-  const { findRoutes } = createRouting({
+  const routes = createRouting({
     chains,
     tokens,
     clock: () => now().getTime(),
@@ -95,7 +95,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     now,
   })
   const services = createPaymentsServices({
-    findRoutes,
+    routes,
     requests,
     payments: {
       search: (account, input, signal) => search.search(account, input, signal),

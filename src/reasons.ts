@@ -198,7 +198,13 @@ export const reasons = {
     kind: 'INVALID_INPUT',
     in: error,
     message: '{field}: "{value}" is not a percentage: {detail}',
-    remedy: 'send a plain decimal number from 0 to 100',
+    remedy: 'send a plain decimal number such as 0.5',
+  },
+  INVALID_FRACTION: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field}: "{value}" is not a fraction that is a plain decimal number and not negative',
+    remedy: 'send a fraction such as 0.01, which is one percent',
   },
   INCOMPLETE_FEE: {
     kind: 'INVALID_INPUT',
@@ -573,6 +579,19 @@ export const reasons = {
     in: unavailable,
     message: 'the wallet has {have} {token} and needs {need}',
     remedy: 'add {missing} {token} on {chain}',
+  },
+  FEE_ABOVE_MAXIMUM: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: 'its fee is {fee} of what the payee receives, more than the maxFee of {maxFee}',
+    remedy: 'raise maxFee',
+  },
+  PRICE_IMPACT_ABOVE_MAXIMUM: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message:
+      'its price impact is {priceImpact} of what the payee receives, more than the maxPriceImpact of {maxPriceImpact}',
+    remedy: 'raise maxPriceImpact',
   },
   NO_CONVERSION_PROVIDER: {
     kind: 'NOTICE',

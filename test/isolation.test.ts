@@ -99,6 +99,7 @@ async function askAll(only: (method: DescMethod) => boolean, callers: readonly C
       for (const probe of list) {
         const at = `${caller.name}: ${name} ${probe.name}`
         answers.set(`${at} over HTTP`, await askOverHttp(method, probe, await caller.headers('HTTP')))
+        if (method.methodKind !== 'unary') continue
         for (const way of WAYS) {
           const headers = { ...probe.headers, ...(await caller.headers(way)) }
           const { requestId, ...outcome } = await ways.named(way).ask({ method, request: probe.request, headers })

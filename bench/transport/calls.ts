@@ -8,8 +8,11 @@ import { API_KEY } from './key.ts'
 
 /** What all servers have beneath them: the same rooms, which answer from memory, and the same way to know a caller. */
 
-export const calls: Pick<PaymentsCalls, 'findRoutes'> & { payments: Pick<PaymentsCalls['payments'], 'search'> } = {
-  findRoutes: async () => routes,
+export const calls: {
+  routes: Pick<PaymentsCalls['routes'], 'findRoutes'>
+  payments: Pick<PaymentsCalls['payments'], 'search'>
+} = {
+  routes: { findRoutes: async () => routes },
   payments: { search: async () => page },
 }
 

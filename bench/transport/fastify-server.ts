@@ -55,7 +55,7 @@ export async function startFastify(): Promise<number> {
     withDeadline(reply, async (signal) => {
       const { account } = await authenticate(credentialsOf(request), 'routes:read', ignore)
       const question = { ...(request.query as { wallet: string }), ...(request.params as { paymentReference: string }) }
-      const answer = await calls.findRoutes(account, question, { signal })
+      const answer = await calls.routes.findRoutes(account, question, { signal })
       return { ...answer, routes: answer.routes.map(routeToJson) }
     }),
   )

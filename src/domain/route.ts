@@ -9,7 +9,17 @@ export interface RoutesQuestion {
   readonly amount?: string | undefined
   readonly feePercentage?: string | undefined
   readonly feeAddress?: string | undefined
+  readonly sort?: RouteSort | undefined
+  /** Fractions as decimal strings. */
+  readonly maxPriceImpact?: string | undefined
+  readonly maxFee?: string | undefined
+  /** Names of chains to pay from and of tokens to pay with; none or empty for all. */
+  readonly chains?: readonly string[] | undefined
+  readonly tokens?: readonly string[] | undefined
 }
+
+/** What routes can be ordered by instead of the usual order. */
+export type RouteSort = 'CHEAPEST' | 'FASTEST'
 
 /** How long a payment takes to reach the payee: up to 60 seconds, up to 20 minutes, longer. In the order of ranking. */
 export const routeSpeeds = ['FAST', 'STANDARD', 'SLOW'] as const
@@ -125,3 +135,9 @@ export interface PreparedTransaction {
   /** The most gas that it is expected to use. */
   readonly gasLimit: bigint
 }
+
+/** What becomes known while routes are looked for, in the order in which it does; the answer comes last. */
+export type RoutesEvent =
+  | { readonly kind: 'ROUTE'; readonly route: Route /** Among the routes so far, from 1. */; readonly rank: number }
+  | { readonly kind: 'UNAVAILABLE'; readonly unavailable: UnavailableRoute }
+  | { readonly kind: 'ANSWER'; readonly answer: RoutesAnswer }

@@ -15,6 +15,9 @@ import { totalGas } from './steps.ts'
 export interface UnrankedRoute {
   readonly route: Omit<Route, 'tags'>
   readonly isDirect: boolean
+  /** Fractions of what the payee receives. */
+  readonly fee: Decimal
+  readonly priceImpact: Decimal
   readonly totalCost: Decimal
   /** A cost is left out for want of a price. */
   readonly unpriced: boolean
@@ -63,6 +66,8 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
   const totalCost = addDecimals(fee, quote.priceImpact)
   return {
     isDirect: candidate.kind === 'DIRECT' || candidate.kind === 'CONVERSION',
+    fee,
+    priceImpact: quote.priceImpact,
     totalCost,
     unpriced: costs.unpriced !== undefined,
     candidate,

@@ -6,6 +6,7 @@ import type { PlannedCandidate } from './plan-candidates.ts'
 import type { Price } from './prices.ts'
 import type { Quote } from './providers/provider.ts'
 import type { Look, ScanOutcome } from './scan.ts'
+import { explainUnwanted, leftOut, type Wishes } from './wishes.ts'
 
 /** What became of the candidates. */
 export interface Assessment {
@@ -18,7 +19,15 @@ interface AssessOptions {
   readonly tokens: TokenDirectory
   /** Milliseconds since 1970. */
   readonly clock: () => number
+  readonly wishes?: Wishes
+  /** Is told of each result as it comes; a chain that fails comes once for each of its candidates. */
+  readonly onAssessed?: (result: Assessed) => void
 }
+
+/** What became of one candidate, or of a whole chain. */
+export type Assessed =
+  | { readonly route: UnrankedRoute }
+  | { readonly unavailable: UnavailableRoute; readonly degraded: boolean }
 
 /** How long a quote is good: gas prices and feeds move with the blocks. */
 const QUOTE_LIFETIME_MS = 30_000
@@ -38,23 +47,30 @@ export async function assessCandidates(
   look: Look,
   options: AssessOptions,
 ): Promise<Assessment> {
-  const outcomes = await Promise.all(
-    planned.map(async (entry) => ({ entry, outcome: await assess(entry, look, options) })),
+  const results = await Promise.all(
+    planned.map(async (entry) => {
+      const result = toResult(entry, await assess(entry, look, options), options.wishes ?? {})
+      options.onAssessed?.(result)
+      return result
+    }),
   )
-  const unavailable = new Map<string, UnavailableRoute>()
-  for (const { entry, outcome } of outcomes) {
-    if ('chainFailure' in outcome) {
-      const { chain } = entry.candidate.source
-      unavailable.set(chain, { chain, ...outcome.chainFailure })
-    } else if (!('route' in outcome)) unavailable.set(keyOf(entry), { ...placeOf(entry), ...outcome })
-  }
+  const unavailable = results.flatMap((result) => ('unavailable' in result ? [result.unavailable] : []))
   return {
-    routes: outcomes.flatMap(({ outcome }) => ('route' in outcome ? [outcome] : [])),
-    unavailable: [...unavailable.values()],
-    degraded: outcomes.some(
-      ({ outcome }) => 'chainFailure' in outcome || ('reason' in outcome && DEGRADING.has(outcome.reason)),
-    ),
+    routes: results.flatMap((result) => ('route' in result ? [result.route] : [])),
+    unavailable: [...new Map(unavailable.map((entry) => [keyOf(entry), entry])).values()],
+    degraded: results.some((result) => 'unavailable' in result && result.degraded),
   }
+}
+
+function toResult(entry: PlannedCandidate, outcome: Outcome, wishes: Wishes): Assessed {
+  if ('chainFailure' in outcome) {
+    return { unavailable: { chain: entry.candidate.source.chain, ...outcome.chainFailure }, degraded: true }
+  }
+  if (!('route' in outcome)) {
+    return { unavailable: { ...placeOf(entry), ...outcome }, degraded: DEGRADING.has(outcome.reason) }
+  }
+  const unwanted = explainUnwanted(outcome, wishes)
+  return unwanted === undefined ? { route: outcome } : { unavailable: leftOut(outcome, unwanted), degraded: false }
 }
 
 type Outcome = UnrankedRoute | Explanation | { readonly chainFailure: Explanation }
@@ -101,6 +117,7 @@ function placeOf({ candidate, provider }: PlannedCandidate): Pick<UnavailableRou
   return { chain, token: symbol, ...(provider === undefined ? {} : { provider: provider.name }) }
 }
 
-function keyOf({ candidate, provider }: PlannedCandidate): string {
-  return `${candidate.source.id} ${provider?.name ?? ''}`
+/** The same for all that is said of one chain as a whole, and of one candidate by one provider. */
+export function keyOf({ chain, token = '', provider = '' }: UnavailableRoute): string {
+  return `${chain} ${token} ${provider}`
 }

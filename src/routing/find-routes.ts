@@ -1,24 +1,104 @@
 import type { Account } from '../domain/account.ts'
-import type { RoutesAnswer, RoutesQuestion } from '../domain/route.ts'
+import type { RoutesAnswer, RoutesEvent, RoutesQuestion } from '../domain/route.ts'
+import { type Assessed, keyOf } from './assess-candidates.ts'
 import { parseQuestion } from './parse-question.ts'
 import { inquire, planAll, type QuoteDependencies, type QuoteOptions, quotePlanned } from './quote-routes.ts'
-import { rankRoutes } from './rank.ts'
+import { type RankedTerms, rankRoutes } from './rank.ts'
+import { parseWishes, type Wishes } from './wishes.ts'
 
 /**
  * Finds the routes by which a wallet can pay a request now, best first, and says of every other candidate why it is none.
  *
- * @throws WaybillError for input that is not valid (INVALID_…, MISSING_FIELD, INCOMPLETE_FEE), and REQUEST_NOT_FOUND; the signal's reason when
- *   it fires. Chains that fail never throw: the answer is then `degraded`
+ * @throws WaybillError for input that is not valid (INVALID_…, MISSING_FIELD, INCOMPLETE_FEE, UNKNOWN_…), and REQUEST_NOT_FOUND; the signal's
+ *   reason when it fires. Chains that fail never throw: the answer is then `degraded`
  */
 export type FindRoutes = (account: Account, question: RoutesQuestion, options: QuoteOptions) => Promise<RoutesAnswer>
 
+/** As {@link FindRoutes}, but tells of each route as soon as it is known. */
+export type StreamRoutes = (
+  account: Account,
+  question: RoutesQuestion,
+  options: QuoteOptions,
+) => AsyncGenerator<RoutesEvent>
+
 /** Makes {@link FindRoutes}. */
 export function createFindRoutes(dependencies: QuoteDependencies): FindRoutes {
-  return async (account, rawQuestion, options) => {
-    const question = parseQuestion(rawQuestion)
-    const inquiry = await inquire(account, question, options.signal, dependencies)
-    if (inquiry.search === undefined) return inquiry.answer
-    const quoted = await quotePlanned(planAll(inquiry, dependencies), question, options, dependencies)
-    return { ...inquiry.answer, ...quoted, routes: rankRoutes(quoted.routes) }
+  return (account, question, options) => find(account, question, options, dependencies)
+}
+
+/** Makes {@link StreamRoutes}. */
+export function createStreamRoutes(dependencies: QuoteDependencies): StreamRoutes {
+  return async function* (account, question, options) {
+    const wishes = parseWishes(question, dependencies)
+    const events = createEvents(wishes)
+    const answer = find(account, question, options, dependencies, events.onAssessed).finally(events.end)
+    // It is awaited when the events are through, and must not count as unhandled until then.
+    answer.catch(() => {})
+    yield* events.read()
+    yield { kind: 'ANSWER', answer: await answer }
+  }
+}
+
+async function find(
+  account: Account,
+  rawQuestion: RoutesQuestion,
+  options: QuoteOptions,
+  dependencies: QuoteDependencies,
+  onAssessed?: (result: Assessed) => void,
+): Promise<RoutesAnswer> {
+  const question = parseQuestion(rawQuestion)
+  const wishes = parseWishes(rawQuestion, dependencies)
+  const inquiry = await inquire(account, question, options.signal, dependencies)
+  if (inquiry.search === undefined) return inquiry.answer
+  const { wallet } = question
+  const quoting = { wallet, wishes, ...(onAssessed === undefined ? {} : { onAssessed }) }
+  const quoted = await quotePlanned(planAll(inquiry, dependencies, wishes), quoting, options, dependencies)
+  return { ...inquiry.answer, ...quoted, routes: rankRoutes(quoted.routes, wishes.sort) }
+}
+
+/** Results on their way to a reader; there are no more of them than candidates. */
+function createEvents({ sort }: Wishes) {
+  const routes: RankedTerms[] = []
+  const told = new Set<string>()
+  let waiting: RoutesEvent[] = []
+  let isOver = false
+  let wake = () => {}
+
+  function eventOf(result: Assessed): RoutesEvent | undefined {
+    if ('route' in result) {
+      routes.push(result.route)
+      const ranked = rankRoutes(routes, sort)
+      const place = ranked.findIndex(({ id }) => id === result.route.route.id)
+      const route = ranked[place]
+      return route && { kind: 'ROUTE', route, rank: place + 1 }
+    }
+    const key = keyOf(result.unavailable)
+    if (told.has(key)) return undefined
+    told.add(key)
+    return { kind: 'UNAVAILABLE', unavailable: result.unavailable }
+  }
+
+  return {
+    onAssessed(result: Assessed): void {
+      const event = eventOf(result)
+      if (event !== undefined) waiting.push(event)
+      wake()
+    },
+    end: (): void => {
+      isOver = true
+      wake()
+    },
+    async *read(): AsyncGenerator<RoutesEvent> {
+      for (;;) {
+        const ready = waiting
+        waiting = []
+        yield* ready
+        if (waiting.length > 0) continue
+        if (isOver) return
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    },
   }
 }

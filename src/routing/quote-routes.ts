@@ -1,5 +1,5 @@
 import type { Account } from '../domain/account.ts'
-import { addressFamily } from '../domain/address.ts'
+import { type Address, addressFamily } from '../domain/address.ts'
 import type { ChainDirectory } from '../domain/chain.ts'
 import type { Token, TokenDirectory } from '../domain/currency.ts'
 import { type Decimal, formatDecimal, rescale } from '../domain/decimal.ts'
@@ -7,8 +7,7 @@ import type { Hex } from '../domain/hex.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import type { RoutesAnswer, UnavailableRoute } from '../domain/route.ts'
 import { type Explanation, explain, waybillError } from '../errors.ts'
-import type { UnrankedRoute } from './assemble-route.ts'
-import { assessCandidates } from './assess-candidates.ts'
+import { type Assessed, type Assessment, assessCandidates } from './assess-candidates.ts'
 import { type Candidate, findCandidates } from './candidates.ts'
 import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amount.ts'
 import { checkFeeFamily, type ParsedQuestion } from './parse-question.ts'
@@ -16,6 +15,7 @@ import { DEFAULT_LIMIT, type Payment } from './payment.ts'
 import { type PlannedCandidate, planCandidates, readsByChain } from './plan-candidates.ts'
 import type { Provider } from './providers/provider.ts'
 import type { Scanner } from './scan.ts'
+import { isWanted, type Wishes } from './wishes.ts'
 
 /** Loads a request of an account and how far it is paid; undefined when the account has none under that reference. */
 export type LoadRequest = (
@@ -52,11 +52,11 @@ export interface Inquiry {
   readonly search?: { readonly payment: Payment; readonly candidates: readonly Candidate[] }
 }
 
-/** What looking at the chains gave. */
-export interface QuotedRoutes {
-  readonly routes: readonly UnrankedRoute[]
-  readonly unavailable: readonly UnavailableRoute[]
-  readonly degraded: boolean
+/** For whom, and for which routes. */
+export interface Quoting {
+  readonly wallet: Address
+  readonly wishes?: Wishes
+  readonly onAssessed?: (result: Assessed) => void
 }
 
 /** Kept back from the call's deadline, so that what the other chains gave still goes out in time. */
@@ -95,9 +95,15 @@ export async function inquire(
   return { answer, search: { payment, candidates } }
 }
 
-/** Lets all providers plan, without looking at any chain. */
-export function planAll({ search }: Inquiry, { providers }: QuoteDependencies): PlannedCandidate[] {
-  return search === undefined ? [] : planCandidates(search.candidates, search.payment, providers)
+/** Lets all providers plan what is wanted, without looking at any chain. */
+export function planAll(
+  { search }: Inquiry,
+  { providers }: QuoteDependencies,
+  wishes: Wishes = {},
+): PlannedCandidate[] {
+  if (search === undefined) return []
+  const wanted = search.candidates.filter((candidate) => isWanted(candidate, wishes))
+  return planCandidates(wanted, search.payment, providers)
 }
 
 /**
@@ -107,14 +113,19 @@ export function planAll({ search }: Inquiry, { providers }: QuoteDependencies): 
  */
 export async function quotePlanned(
   planned: readonly PlannedCandidate[],
-  { wallet }: ParsedQuestion,
+  { wallet, wishes, onAssessed }: Quoting,
   { signal, deadlineAtMs }: QuoteOptions,
   { scanner, tokens, clock, chainTimeoutMs }: QuoteDependencies,
-): Promise<QuotedRoutes> {
+): Promise<Assessment> {
   const timeoutMs = timeLeft(chainTimeoutMs, deadlineAtMs, clock())
   const look = scanner.scan(wallet, readsByChain(planned), { signal, timeoutMs })
   try {
-    return await assessCandidates(planned, look, { tokens, clock })
+    return await assessCandidates(planned, look, {
+      tokens,
+      clock,
+      ...(wishes === undefined ? {} : { wishes }),
+      ...(onAssessed === undefined ? {} : { onAssessed }),
+    })
   } finally {
     look.stop()
   }

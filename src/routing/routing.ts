@@ -1,7 +1,7 @@
 import type { ChainDirectory } from '../domain/chain.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import type { Logger } from '../domain/logger.ts'
-import { createFindRoutes, type FindRoutes } from './find-routes.ts'
+import { createFindRoutes, createStreamRoutes, type FindRoutes, type StreamRoutes } from './find-routes.ts'
 import { createPreparePayment, type PreparePayment } from './prepare-payment.ts'
 import { createProviders } from './providers/list.ts'
 import type { LoadRequest } from './quote-routes.ts'
@@ -25,6 +25,7 @@ const CHAIN_TIMEOUT_MS = 3_000
 
 export interface Routing {
   readonly findRoutes: FindRoutes
+  readonly streamRoutes: StreamRoutes
   readonly preparePayment: PreparePayment
 }
 
@@ -39,5 +40,9 @@ export function createRouting(options: RoutingOptions): Routing {
   checkRouteIds(tokens.all, new Set(providers.map((provider) => provider.name)))
   const scanner = createScanner({ chains, tokens, clock, logger, fetch: options.fetch ?? fetch })
   const dependencies = { chains, tokens, providers, scanner, loadRequest, clock, chainTimeoutMs }
-  return { findRoutes: createFindRoutes(dependencies), preparePayment: createPreparePayment(dependencies) }
+  return {
+    findRoutes: createFindRoutes(dependencies),
+    streamRoutes: createStreamRoutes(dependencies),
+    preparePayment: createPreparePayment(dependencies),
+  }
 }

@@ -36,6 +36,8 @@ export const ownNames: Payment = {
   statusHistory: [],
 }
 
+const DIRECT = 'REQUEST_NETWORK_PAYMENT'
+
 /** @param cursors - as the account was answered them */
 export function describeProbes(
   values: Values,
@@ -66,6 +68,40 @@ export function describeProbes(
         amount: '1000',
         feePercentage: '1',
         feeAddress: value('platform'),
+        sort: 'CHEAPEST',
+        maxPriceImpact: '1',
+        maxFee: '1',
+        chains: ['ETHEREUM'],
+        tokens: ['USDC'],
+      }),
+    ],
+    'payments.v1.RoutesService/StreamPaymentRoutes': [
+      named({ paymentReference: value('open.paymentReference'), wallet: value('wallet.funded') }),
+      named({ paymentReference: value('paid.paymentReference'), wallet: value('wallet.funded'), maxFee: '0' }),
+      named({
+        paymentReference: value('open.paymentReference.bare'),
+        wallet: value('wallet.funded'),
+        amount: '1000',
+        feePercentage: '1',
+        feeAddress: value('platform'),
+        sort: 'FASTEST',
+        maxPriceImpact: '0',
+        chains: ['ETHEREUM'],
+        tokens: ['USDC'],
+      }),
+    ],
+    'payments.v1.RoutesService/GetPaymentCalldata': [
+      named({ paymentReference: value('open.paymentReference'), wallet: value('wallet.funded'), route: DIRECT }),
+      named({ paymentReference: value('paid.paymentReference'), wallet: value('wallet.funded'), route: DIRECT }),
+      named({
+        paymentReference: value('open.paymentReference.bare'),
+        wallet: value('wallet.funded'),
+        amount: '10',
+        feePercentage: '1',
+        feeAddress: value('platform'),
+        route: DIRECT,
+        slippage: '1',
+        maxSourceAmount: '20',
       }),
     ],
     'payments.v1.PaymentSearchService/GetPayment': [

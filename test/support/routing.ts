@@ -14,7 +14,13 @@ import { createTokenDirectory } from '../../src/domain/currency.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import { balanceOf, type CountedSums, type PaymentRequest } from '../../src/domain/payment-request.ts'
-import type { PaymentQuestion, PreparedPayment, RoutesAnswer, RoutesQuestion } from '../../src/domain/route.ts'
+import type {
+  PaymentQuestion,
+  PreparedPayment,
+  RoutesAnswer,
+  RoutesEvent,
+  RoutesQuestion,
+} from '../../src/domain/route.ts'
 import type { QuoteOptions } from '../../src/routing/quote-routes.ts'
 import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
 import type { TestChain, TestToken } from './chain.ts'
@@ -94,6 +100,7 @@ export interface TestRouting {
   addRequest(request: TestRequest, counted?: Partial<CountedSums>): Hex
   find(question: RoutesQuestion, options?: Partial<QuoteOptions>): Promise<RoutesAnswer>
   prepare(question: PaymentQuestion): Promise<PreparedPayment>
+  stream(question: RoutesQuestion, options?: Partial<QuoteOptions>): AsyncGenerator<RoutesEvent>
 }
 
 /** The room over some chains, with requests kept in memory. */
@@ -102,7 +109,7 @@ export function createTestRouting(
   options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'fetch'>> = {},
 ): TestRouting {
   const requests = new Map<string, { request: PaymentRequest; counted: CountedSums }>()
-  const { findRoutes, preparePayment } = createRouting({
+  const { findRoutes, streamRoutes, preparePayment } = createRouting({
     chains: createChainDirectory(configs),
     tokens: createTokenDirectory(configs),
     clock: Date.now,
@@ -124,6 +131,7 @@ export function createTestRouting(
       return paymentReference
     },
     prepare: (question) => preparePayment(ACCOUNT, question, { signal: new AbortController().signal }),
+    stream: (question, more = {}) => streamRoutes(ACCOUNT, question, { signal: new AbortController().signal, ...more }),
     find: (question, more = {}) => findRoutes(ACCOUNT, question, { signal: new AbortController().signal, ...more }),
   }
 }

@@ -2,9 +2,10 @@
 // @generated from file payments/v1/routes_service.proto (package payments.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Route, UnavailableRoute, Warning } from "./route_pb.js";
+import type { PaymentCalldataSchema } from "./payment_calldata_pb.js";
 
 /**
  * Describes the file payments/v1/routes_service.proto.
@@ -56,6 +57,43 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
    * @generated from field: optional string fee_address = 5;
    */
   feeAddress?: string | undefined;
+
+  /**
+   * What the routes are ordered by.
+   *
+   * @generated from field: optional payments.v1.GetPaymentRoutesRequest.Sort sort = 6;
+   */
+  sort?: GetPaymentRoutesRequest_Sort | undefined;
+
+  /**
+   * Leaves out routes that lose more against the market: a fraction as a decimal string, not negative. They stand in `unavailable`
+   * instead. Example: `"0.01"`, one percent.
+   *
+   * @generated from field: optional string max_price_impact = 7;
+   */
+  maxPriceImpact?: string | undefined;
+
+  /**
+   * Leaves out routes whose `fee` is higher: a fraction as a decimal string, not negative. They stand in `unavailable` instead.
+   * Example: `"0.005"`.
+   *
+   * @generated from field: optional string max_fee = 8;
+   */
+  maxFee?: string | undefined;
+
+  /**
+   * Only pays from these chains, by name, alias, number or CAIP-2. Example: `["BASE", "arbitrum-one"]`.
+   *
+   * @generated from field: repeated string chains = 9;
+   */
+  chains: string[];
+
+  /**
+   * Only pays with these tokens, by symbol or id. Example: `["USDC", "ETH-BASE"]`.
+   *
+   * @generated from field: repeated string tokens = 10;
+   */
+  tokens: string[];
 };
 
 /**
@@ -63,6 +101,39 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
  * Use `create(GetPaymentRoutesRequestSchema)` to create a new message.
  */
 export declare const GetPaymentRoutesRequestSchema: GenMessage<GetPaymentRoutesRequest>;
+
+/**
+ * What routes can be ordered by. Left out: the direct payment first, then by total cost, speed and id.
+ *
+ * @generated from enum payments.v1.GetPaymentRoutesRequest.Sort
+ */
+export enum GetPaymentRoutesRequest_Sort {
+  /**
+   * Never sent: leave the field out.
+   *
+   * @generated from enum value: SORT_UNSPECIFIED = 0;
+   */
+  SORT_UNSPECIFIED = 0,
+
+  /**
+   * By `totalCost`, routes with an unknown cost last, then by speed and id.
+   *
+   * @generated from enum value: CHEAPEST = 1;
+   */
+  CHEAPEST = 1,
+
+  /**
+   * By `estimatedDurationSeconds`, then by `totalCost` and id.
+   *
+   * @generated from enum value: FASTEST = 2;
+   */
+  FASTEST = 2,
+}
+
+/**
+ * Describes the enum payments.v1.GetPaymentRoutesRequest.Sort.
+ */
+export declare const GetPaymentRoutesRequest_SortSchema: GenEnum<GetPaymentRoutesRequest_Sort>;
 
 /**
  * The routes of one request and one wallet.
@@ -120,6 +191,243 @@ export declare type GetPaymentRoutesResponse = Message<"payments.v1.GetPaymentRo
 export declare const GetPaymentRoutesResponseSchema: GenMessage<GetPaymentRoutesResponse>;
 
 /**
+ * Asks for the routes of one request and one wallet, as GetPaymentRoutesRequest does.
+ *
+ * @generated from message payments.v1.StreamPaymentRoutesRequest
+ */
+export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaymentRoutesRequest"> & {
+  /**
+   * The request's payment reference: 16 hexadecimal digits in any case, `0x` before them optional.
+   * Example: `"0x1122334455667788"`.
+   *
+   * @generated from field: string payment_reference = 1;
+   */
+  paymentReference: string;
+
+  /**
+   * The wallet that is to pay: an EVM address (a mixed-case one must carry a right EIP-55 checksum) or a Tron address.
+   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: string wallet = 2;
+   */
+  wallet: string;
+
+  /**
+   * How much of the request to pay, in human units of its invoice currency: a decimal string above 0 with at most the
+   * currency's decimals (fiat: 8). Default: the outstanding balance. Example: `"100.5"`.
+   *
+   * @generated from field: optional string amount = 3;
+   */
+  amount?: string | undefined;
+
+  /**
+   * The platform's fee in percent of what the payee receives, on top of it: a decimal string from 0 to 100. Goes with
+   * `feeAddress`. Example: `"0.5"`.
+   *
+   * @generated from field: optional string fee_percentage = 4;
+   */
+  feePercentage?: string | undefined;
+
+  /**
+   * Who receives the platform's fee: an address of the request's chain, not zero. Goes with `feePercentage`.
+   * Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   *
+   * @generated from field: optional string fee_address = 5;
+   */
+  feeAddress?: string | undefined;
+
+  /**
+   * What the routes are ordered by.
+   *
+   * @generated from field: optional payments.v1.GetPaymentRoutesRequest.Sort sort = 6;
+   */
+  sort?: GetPaymentRoutesRequest_Sort | undefined;
+
+  /**
+   * Leaves out routes that lose more against the market: a fraction as a decimal string, not negative. They stand in `unavailable`
+   * instead. Example: `"0.01"`, one percent.
+   *
+   * @generated from field: optional string max_price_impact = 7;
+   */
+  maxPriceImpact?: string | undefined;
+
+  /**
+   * Leaves out routes whose `fee` is higher: a fraction as a decimal string, not negative. They stand in `unavailable` instead.
+   * Example: `"0.005"`.
+   *
+   * @generated from field: optional string max_fee = 8;
+   */
+  maxFee?: string | undefined;
+
+  /**
+   * Only pays from these chains, by name, alias, number or CAIP-2. Example: `["BASE", "arbitrum-one"]`.
+   *
+   * @generated from field: repeated string chains = 9;
+   */
+  chains: string[];
+
+  /**
+   * Only pays with these tokens, by symbol or id. Example: `["USDC", "ETH-BASE"]`.
+   *
+   * @generated from field: repeated string tokens = 10;
+   */
+  tokens: string[];
+};
+
+/**
+ * Describes the message payments.v1.StreamPaymentRoutesRequest.
+ * Use `create(StreamPaymentRoutesRequestSchema)` to create a new message.
+ */
+export declare const StreamPaymentRoutesRequestSchema: GenMessage<StreamPaymentRoutesRequest>;
+
+/**
+ * One thing that became known while routes are looked for.
+ *
+ * @generated from message payments.v1.StreamPaymentRoutesResponse
+ */
+export declare type StreamPaymentRoutesResponse = Message<"payments.v1.StreamPaymentRoutesResponse"> & {
+  /**
+   * What became known.
+   *
+   * @generated from oneof payments.v1.StreamPaymentRoutesResponse.event
+   */
+  event: {
+    /**
+     * A route.
+     *
+     * @generated from field: payments.v1.RankedRoute route = 1;
+     */
+    value: RankedRoute;
+    case: "route";
+  } | {
+    /**
+     * A candidate that is no route.
+     *
+     * @generated from field: payments.v1.UnavailableRoute unavailable = 2;
+     */
+    value: UnavailableRoute;
+    case: "unavailable";
+  } | {
+    /**
+     * Everything: the last message.
+     *
+     * @generated from field: payments.v1.GetPaymentRoutesResponse answer = 3;
+     */
+    value: GetPaymentRoutesResponse;
+    case: "answer";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message payments.v1.StreamPaymentRoutesResponse.
+ * Use `create(StreamPaymentRoutesResponseSchema)` to create a new message.
+ */
+export declare const StreamPaymentRoutesResponseSchema: GenMessage<StreamPaymentRoutesResponse>;
+
+/**
+ * A route among those that have come in so far.
+ *
+ * @generated from message payments.v1.RankedRoute
+ */
+export declare type RankedRoute = Message<"payments.v1.RankedRoute"> & {
+  /**
+   * The route. Its tags are those that it has so far.
+   *
+   * @generated from field: payments.v1.Route route = 1;
+   */
+  route?: Route | undefined;
+
+  /**
+   * Its place in the order among the routes so far, from 1. Example: `1`.
+   *
+   * @generated from field: int32 rank = 2;
+   */
+  rank: number;
+};
+
+/**
+ * Describes the message payments.v1.RankedRoute.
+ * Use `create(RankedRouteSchema)` to create a new message.
+ */
+export declare const RankedRouteSchema: GenMessage<RankedRoute>;
+
+/**
+ * Asks for the transactions of one route.
+ *
+ * @generated from message payments.v1.GetPaymentCalldataRequest
+ */
+export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentCalldataRequest"> & {
+  /**
+   * The request's payment reference: 16 hexadecimal digits in any case, `0x` before them optional.
+   * Example: `"0x1122334455667788"`.
+   *
+   * @generated from field: string payment_reference = 1;
+   */
+  paymentReference: string;
+
+  /**
+   * The wallet that is to pay: an EVM address (a mixed-case one must carry a right EIP-55 checksum) or a Tron address.
+   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   *
+   * @generated from field: string wallet = 2;
+   */
+  wallet: string;
+
+  /**
+   * How much of the request to pay, in human units of its invoice currency: a decimal string above 0 with at most the
+   * currency's decimals (fiat: 8). Default: the outstanding balance. Example: `"100.5"`.
+   *
+   * @generated from field: optional string amount = 3;
+   */
+  amount?: string | undefined;
+
+  /**
+   * The platform's fee in percent of what the payee receives, on top of it: a decimal string from 0 to 100. Goes with
+   * `feeAddress`. Example: `"0.5"`.
+   *
+   * @generated from field: optional string fee_percentage = 4;
+   */
+  feePercentage?: string | undefined;
+
+  /**
+   * Who receives the platform's fee: an address of the request's chain, not zero. Goes with `feePercentage`.
+   * Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   *
+   * @generated from field: optional string fee_address = 5;
+   */
+  feeAddress?: string | undefined;
+
+  /**
+   * The id of a route. Example: `"REQUEST_NETWORK_PAYMENT"`.
+   *
+   * @generated from field: string route = 6;
+   */
+  route: string;
+
+  /**
+   * How much more than quoted may be spent where the amount is only known when the transaction is mined: percent, a decimal string
+   * from 0 to 50. Default: `"0.5"`.
+   *
+   * @generated from field: optional string slippage = 7;
+   */
+  slippage?: string | undefined;
+
+  /**
+   * The most that may leave the wallet, in human units of the route's token, platform fee included and gas not: a decimal string
+   * above 0. Lowers what `slippage` allows. Example: `"151.2"`.
+   *
+   * @generated from field: optional string max_source_amount = 8;
+   */
+  maxSourceAmount?: string | undefined;
+};
+
+/**
+ * Describes the message payments.v1.GetPaymentCalldataRequest.
+ * Use `create(GetPaymentCalldataRequestSchema)` to create a new message.
+ */
+export declare const GetPaymentCalldataRequestSchema: GenMessage<GetPaymentCalldataRequest>;
+
+/**
  * Finds ways to pay a stored payment request. Needs a key with the scope `routes:read` in the header `x-api-key`.
  *
  * @generated from service payments.v1.RoutesService
@@ -135,6 +443,28 @@ export declare const RoutesService: GenService<{
     methodKind: "unary";
     input: typeof GetPaymentRoutesRequestSchema;
     output: typeof GetPaymentRoutesResponseSchema;
+  },
+  /**
+   * Sends the routes of GetPaymentRoutes one by one as they come in, each with its rank so far, and what did not become one. The last
+   * message is the answer that GetPaymentRoutes gives.
+   *
+   * @generated from rpc payments.v1.RoutesService.StreamPaymentRoutes
+   */
+  streamPaymentRoutes: {
+    methodKind: "server_streaming";
+    input: typeof StreamPaymentRoutesRequestSchema;
+    output: typeof StreamPaymentRoutesResponseSchema;
+  },
+  /**
+   * Quotes one route anew and returns the transactions by which the wallet takes it. ABORTED (409) with QUOTE_CHANGED where it now
+   * takes more than `maxSourceAmount`.
+   *
+   * @generated from rpc payments.v1.RoutesService.GetPaymentCalldata
+   */
+  getPaymentCalldata: {
+    methodKind: "unary";
+    input: typeof GetPaymentCalldataRequestSchema;
+    output: typeof PaymentCalldataSchema;
   },
 }>;
 

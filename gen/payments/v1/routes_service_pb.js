@@ -2,16 +2,18 @@
 // @generated from file payments/v1/routes_service.proto (package payments.v1, syntax proto3)
 /* eslint-disable */
 
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.js";
+import { file_payments_v1_options } from "./options_pb.js";
+import { file_payments_v1_payment_calldata } from "./payment_calldata_pb.js";
 import { file_payments_v1_route } from "./route_pb.js";
 
 /**
  * Describes the file payments/v1/routes_service.proto.
  */
 export const file_payments_v1_routes_service = /*@__PURE__*/
-  fileDesc("CiBwYXltZW50cy92MS9yb3V0ZXNfc2VydmljZS5wcm90bxILcGF5bWVudHMudjEi9gEKF0dldFBheW1lbnRSb3V0ZXNSZXF1ZXN0EiYKEXBheW1lbnRfcmVmZXJlbmNlGAEgASgJQgu6SAjIAQFyAxiAARIbCgZ3YWxsZXQYAiABKAlCC7pICMgBAXIDGIABEh0KBmFtb3VudBgDIAEoCUIIukgFcgMYgAFIAIgBARIlCg5mZWVfcGVyY2VudGFnZRgEIAEoCUIIukgFcgMYgAFIAYgBARIiCgtmZWVfYWRkcmVzcxgFIAEoCUIIukgFcgMYgAFIAogBAUIJCgdfYW1vdW50QhEKD19mZWVfcGVyY2VudGFnZUIOCgxfZmVlX2FkZHJlc3MizgEKGEdldFBheW1lbnRSb3V0ZXNSZXNwb25zZRIiCgZyb3V0ZXMYASADKAsyEi5wYXltZW50cy52MS5Sb3V0ZRIOCgZhbW91bnQYAiABKAkSEAoIY3VycmVuY3kYAyABKAkSJgoId2FybmluZ3MYBCADKAsyFC5wYXltZW50cy52MS5XYXJuaW5nEjIKC3VuYXZhaWxhYmxlGAUgAygLMh0ucGF5bWVudHMudjEuVW5hdmFpbGFibGVSb3V0ZRIQCghkZWdyYWRlZBgGIAEoCDKkAQoNUm91dGVzU2VydmljZRKSAQoQR2V0UGF5bWVudFJvdXRlcxIkLnBheW1lbnRzLnYxLkdldFBheW1lbnRSb3V0ZXNSZXF1ZXN0GiUucGF5bWVudHMudjEuR2V0UGF5bWVudFJvdXRlc1Jlc3BvbnNlIjGQAgGC0+STAigSJi92MS9yZXF1ZXN0L3twYXltZW50X3JlZmVyZW5jZX0vcm91dGVzQjcKE3dheWJpbGwucGF5bWVudHMudjFQAVoed2F5YmlsbC9wYXltZW50cy92MTtwYXltZW50c3YxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_payments_v1_route]);
+  fileDesc("CiBwYXltZW50cy92MS9yb3V0ZXNfc2VydmljZS5wcm90bxILcGF5bWVudHMudjEitAQKF0dldFBheW1lbnRSb3V0ZXNSZXF1ZXN0EiYKEXBheW1lbnRfcmVmZXJlbmNlGAEgASgJQgu6SAjIAQFyAxiAARIbCgZ3YWxsZXQYAiABKAlCC7pICMgBAXIDGIABEh0KBmFtb3VudBgDIAEoCUIIukgFcgMYgAFIAIgBARIlCg5mZWVfcGVyY2VudGFnZRgEIAEoCUIIukgFcgMYgAFIAYgBARIiCgtmZWVfYWRkcmVzcxgFIAEoCUIIukgFcgMYgAFIAogBARJICgRzb3J0GAYgASgOMikucGF5bWVudHMudjEuR2V0UGF5bWVudFJvdXRlc1JlcXVlc3QuU29ydEIKukgHggEEEAEgAEgDiAEBEicKEG1heF9wcmljZV9pbXBhY3QYByABKAlCCLpIBXIDGIABSASIAQESHgoHbWF4X2ZlZRgIIAEoCUIIukgFcgMYgAFIBYgBARIiCgZjaGFpbnMYCSADKAlCErpIC5IBCBBkIgRyAhhAiOcYARIiCgZ0b2tlbnMYCiADKAlCErpIC5IBCBBkIgRyAhhAiOcYASI3CgRTb3J0EhQKEFNPUlRfVU5TUEVDSUZJRUQQABIMCghDSEVBUEVTVBABEgsKB0ZBU1RFU1QQAkIJCgdfYW1vdW50QhEKD19mZWVfcGVyY2VudGFnZUIOCgxfZmVlX2FkZHJlc3NCBwoFX3NvcnRCEwoRX21heF9wcmljZV9pbXBhY3RCCgoIX21heF9mZWUizgEKGEdldFBheW1lbnRSb3V0ZXNSZXNwb25zZRIiCgZyb3V0ZXMYASADKAsyEi5wYXltZW50cy52MS5Sb3V0ZRIOCgZhbW91bnQYAiABKAkSEAoIY3VycmVuY3kYAyABKAkSJgoId2FybmluZ3MYBCADKAsyFC5wYXltZW50cy52MS5XYXJuaW5nEjIKC3VuYXZhaWxhYmxlGAUgAygLMh0ucGF5bWVudHMudjEuVW5hdmFpbGFibGVSb3V0ZRIQCghkZWdyYWRlZBgGIAEoCCL+AwoaU3RyZWFtUGF5bWVudFJvdXRlc1JlcXVlc3QSJgoRcGF5bWVudF9yZWZlcmVuY2UYASABKAlCC7pICMgBAXIDGIABEhsKBndhbGxldBgCIAEoCUILukgIyAEBcgMYgAESHQoGYW1vdW50GAMgASgJQgi6SAVyAxiAAUgAiAEBEiUKDmZlZV9wZXJjZW50YWdlGAQgASgJQgi6SAVyAxiAAUgBiAEBEiIKC2ZlZV9hZGRyZXNzGAUgASgJQgi6SAVyAxiAAUgCiAEBEkgKBHNvcnQYBiABKA4yKS5wYXltZW50cy52MS5HZXRQYXltZW50Um91dGVzUmVxdWVzdC5Tb3J0Qgq6SAeCAQQQASAASAOIAQESJwoQbWF4X3ByaWNlX2ltcGFjdBgHIAEoCUIIukgFcgMYgAFIBIgBARIeCgdtYXhfZmVlGAggASgJQgi6SAVyAxiAAUgFiAEBEiIKBmNoYWlucxgJIAMoCUISukgLkgEIEGQiBHICGECI5xgBEiIKBnRva2VucxgKIAMoCUISukgLkgEIEGQiBHICGECI5xgBQgkKB19hbW91bnRCEQoPX2ZlZV9wZXJjZW50YWdlQg4KDF9mZWVfYWRkcmVzc0IHCgVfc29ydEITChFfbWF4X3ByaWNlX2ltcGFjdEIKCghfbWF4X2ZlZSLAAQobU3RyZWFtUGF5bWVudFJvdXRlc1Jlc3BvbnNlEikKBXJvdXRlGAEgASgLMhgucGF5bWVudHMudjEuUmFua2VkUm91dGVIABI0Cgt1bmF2YWlsYWJsZRgCIAEoCzIdLnBheW1lbnRzLnYxLlVuYXZhaWxhYmxlUm91dGVIABI3CgZhbnN3ZXIYAyABKAsyJS5wYXltZW50cy52MS5HZXRQYXltZW50Um91dGVzUmVzcG9uc2VIAEIHCgVldmVudCI+CgtSYW5rZWRSb3V0ZRIhCgVyb3V0ZRgBIAEoCzISLnBheW1lbnRzLnYxLlJvdXRlEgwKBHJhbmsYAiABKAUikwMKGUdldFBheW1lbnRDYWxsZGF0YVJlcXVlc3QSJgoRcGF5bWVudF9yZWZlcmVuY2UYASABKAlCC7pICMgBAXIDGIABEhsKBndhbGxldBgCIAEoCUILukgIyAEBcgMYgAESHQoGYW1vdW50GAMgASgJQgi6SAVyAxiAAUgAiAEBEiUKDmZlZV9wZXJjZW50YWdlGAQgASgJQgi6SAVyAxiAAUgBiAEBEiIKC2ZlZV9hZGRyZXNzGAUgASgJQgi6SAVyAxiAAUgCiAEBEisKBXJvdXRlGAYgASgJQhy6SBnIAQFyFBiAAjIPXltBLVphLXowLTlfXSokEh8KCHNsaXBwYWdlGAcgASgJQgi6SAVyAxiAAUgDiAEBEigKEW1heF9zb3VyY2VfYW1vdW50GAggASgJQgi6SAVyAxiAAUgEiAEBQgkKB19hbW91bnRCEQoPX2ZlZV9wZXJjZW50YWdlQg4KDF9mZWVfYWRkcmVzc0ILCglfc2xpcHBhZ2VCFAoSX21heF9zb3VyY2VfYW1vdW50MtgDCg1Sb3V0ZXNTZXJ2aWNlEpIBChBHZXRQYXltZW50Um91dGVzEiQucGF5bWVudHMudjEuR2V0UGF5bWVudFJvdXRlc1JlcXVlc3QaJS5wYXltZW50cy52MS5HZXRQYXltZW50Um91dGVzUmVzcG9uc2UiMZACAYLT5JMCKBImL3YxL3JlcXVlc3Qve3BheW1lbnRfcmVmZXJlbmNlfS9yb3V0ZXMSpAEKE1N0cmVhbVBheW1lbnRSb3V0ZXMSJy5wYXltZW50cy52MS5TdHJlYW1QYXltZW50Um91dGVzUmVxdWVzdBooLnBheW1lbnRzLnYxLlN0cmVhbVBheW1lbnRSb3V0ZXNSZXNwb25zZSI4kAIBgtPkkwIvEi0vdjEvcmVxdWVzdC97cGF5bWVudF9yZWZlcmVuY2V9L3JvdXRlczpzdHJlYW0wARKKAQoSR2V0UGF5bWVudENhbGxkYXRhEiYucGF5bWVudHMudjEuR2V0UGF5bWVudENhbGxkYXRhUmVxdWVzdBocLnBheW1lbnRzLnYxLlBheW1lbnRDYWxsZGF0YSIukAIBgtPkkwIlEiMvdjEvcmVxdWVzdC97cGF5bWVudF9yZWZlcmVuY2V9L3BheUI3ChN3YXliaWxsLnBheW1lbnRzLnYxUAFaHndheWJpbGwvcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_payments_v1_options, file_payments_v1_payment_calldata, file_payments_v1_route]);
 
 /**
  * Describes the message payments.v1.GetPaymentRoutesRequest.
@@ -21,11 +23,53 @@ export const GetPaymentRoutesRequestSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_routes_service, 0);
 
 /**
+ * Describes the enum payments.v1.GetPaymentRoutesRequest.Sort.
+ */
+export const GetPaymentRoutesRequest_SortSchema = /*@__PURE__*/
+  enumDesc(file_payments_v1_routes_service, 0, 0);
+
+/**
+ * What routes can be ordered by. Left out: the direct payment first, then by total cost, speed and id.
+ *
+ * @generated from enum payments.v1.GetPaymentRoutesRequest.Sort
+ */
+export const GetPaymentRoutesRequest_Sort = /*@__PURE__*/
+  tsEnum(GetPaymentRoutesRequest_SortSchema);
+
+/**
  * Describes the message payments.v1.GetPaymentRoutesResponse.
  * Use `create(GetPaymentRoutesResponseSchema)` to create a new message.
  */
 export const GetPaymentRoutesResponseSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_routes_service, 1);
+
+/**
+ * Describes the message payments.v1.StreamPaymentRoutesRequest.
+ * Use `create(StreamPaymentRoutesRequestSchema)` to create a new message.
+ */
+export const StreamPaymentRoutesRequestSchema = /*@__PURE__*/
+  messageDesc(file_payments_v1_routes_service, 2);
+
+/**
+ * Describes the message payments.v1.StreamPaymentRoutesResponse.
+ * Use `create(StreamPaymentRoutesResponseSchema)` to create a new message.
+ */
+export const StreamPaymentRoutesResponseSchema = /*@__PURE__*/
+  messageDesc(file_payments_v1_routes_service, 3);
+
+/**
+ * Describes the message payments.v1.RankedRoute.
+ * Use `create(RankedRouteSchema)` to create a new message.
+ */
+export const RankedRouteSchema = /*@__PURE__*/
+  messageDesc(file_payments_v1_routes_service, 4);
+
+/**
+ * Describes the message payments.v1.GetPaymentCalldataRequest.
+ * Use `create(GetPaymentCalldataRequestSchema)` to create a new message.
+ */
+export const GetPaymentCalldataRequestSchema = /*@__PURE__*/
+  messageDesc(file_payments_v1_routes_service, 5);
 
 /**
  * Finds ways to pay a stored payment request. Needs a key with the scope `routes:read` in the header `x-api-key`.

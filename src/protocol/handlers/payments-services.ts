@@ -5,12 +5,12 @@ import type { Requests } from '../../requests/requests.ts'
 import { type ServedService, serveService } from '../call-core.ts'
 import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'
 import { createRequestsHandlers } from './requests-handler.ts'
-import { createRoutesHandlers, type FindRoutes } from './routes-handler.ts'
+import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
 import { createWatchHandlers, type WatchCalls } from './watch-handler.ts'
 
 /** What the rooms do for the services of `payments.v1`. */
 export interface PaymentsCalls {
-  readonly findRoutes: FindRoutes
+  readonly routes: RoutesCalls
   readonly payments: PaymentSearchCalls
   readonly watch: WatchCalls
   readonly requests: Requests
@@ -23,14 +23,13 @@ export interface PaymentsCalls {
 export const VOLATILE_FIELDS = ['confirmations'] as const
 
 /** The services of `payments.v1`, with the scope that each method asks of a key. */
-export function createPaymentsServices({
-  findRoutes,
-  payments,
-  watch,
-  requests,
-}: PaymentsCalls): readonly ServedService[] {
+export function createPaymentsServices({ routes, payments, watch, requests }: PaymentsCalls): readonly ServedService[] {
   return [
-    serveService(RoutesService, createRoutesHandlers({ findRoutes }), { getPaymentRoutes: 'routes:read' }),
+    serveService(RoutesService, createRoutesHandlers(routes), {
+      getPaymentRoutes: 'routes:read',
+      streamPaymentRoutes: 'routes:read',
+      getPaymentCalldata: 'routes:read',
+    }),
     serveService(
       PaymentSearchService,
       { ...createPaymentSearchHandlers(payments), ...createWatchHandlers(watch) },

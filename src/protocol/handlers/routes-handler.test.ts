@@ -64,9 +64,14 @@ const answer: RoutesAnswer = {
   degraded: true,
 }
 
+const refuse = (): never => {
+  throw new TypeError('nobody asked for this')
+}
+const unasked = { streamRoutes: refuse, preparePayment: refuse }
+
 describe('GetPaymentRoutes', () => {
   it('writes an answer as the contract names it', async () => {
-    const handlers = createRoutesHandlers({ findRoutes: async () => answer })
+    const handlers = createRoutesHandlers({ ...unasked, findRoutes: async () => answer })
     const response = await handlers.getPaymentRoutes(create(GetPaymentRoutesRequestSchema), context)
     const json = toJson(GetPaymentRoutesResponseSchema, create(GetPaymentRoutesResponseSchema, response), {
       alwaysEmitImplicit: true,
@@ -90,6 +95,7 @@ describe('GetPaymentRoutes', () => {
   it('asks for the account of the call, with its signal and deadline, and leaves out what was not sent', async () => {
     const asked: unknown[] = []
     const handlers = createRoutesHandlers({
+      ...unasked,
       findRoutes: async (...parameters) => {
         asked.push(...parameters)
         return { ...answer, routes: [] }

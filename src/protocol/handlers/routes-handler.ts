@@ -1,29 +1,90 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { FeeLine_Stage, FeeLine_Type } from '../../../gen/payments/v1/fee_line_pb.js'
+import type { PaymentCalldataSchema } from '../../../gen/payments/v1/payment_calldata_pb.js'
 import { Route_Speed, Route_StepKind, Route_Tag, type RouteSchema } from '../../../gen/payments/v1/route_pb.js'
-import type { GetPaymentRoutesResponseSchema, RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
+import {
+  type GetPaymentRoutesRequest,
+  GetPaymentRoutesRequest_Sort,
+  type GetPaymentRoutesResponseSchema,
+  type RoutesService,
+  type StreamPaymentRoutesRequest,
+  type StreamPaymentRoutesResponseSchema,
+} from '../../../gen/payments/v1/routes_service_pb.js'
 import type { Account } from '../../domain/account.ts'
 import { formatAddress } from '../../domain/address.ts'
-import type { Route, RoutesAnswer, RoutesQuestion } from '../../domain/route.ts'
-import { accountOf, type ServiceHandlers } from '../call-context.ts'
+import type {
+  PaymentQuestion,
+  PreparedPayment,
+  Route,
+  RouteSort,
+  RoutesAnswer,
+  RoutesEvent,
+  RoutesQuestion,
+} from '../../domain/route.ts'
+import { accountOf, type CallContext, type ServiceHandlers } from '../call-context.ts'
 
-/** Finds the routes of a request; the routing room does. */
-export type FindRoutes = (
-  account: Account,
-  question: RoutesQuestion,
-  options: { readonly signal: AbortSignal; readonly deadlineAtMs?: number },
-) => Promise<RoutesAnswer>
+interface CallOptions {
+  readonly signal: AbortSignal
+  readonly deadlineAtMs?: number
+}
+
+/** What the handlers ask of the routing room. */
+export interface RoutesCalls {
+  findRoutes(account: Account, question: RoutesQuestion, options: CallOptions): Promise<RoutesAnswer>
+  streamRoutes(account: Account, question: RoutesQuestion, options: CallOptions): AsyncIterable<RoutesEvent>
+  preparePayment(account: Account, question: PaymentQuestion, options: CallOptions): Promise<PreparedPayment>
+}
 
 /** Makes the handlers of RoutesService. */
-export function createRoutesHandlers({ findRoutes }: { readonly findRoutes: FindRoutes }) {
+export function createRoutesHandlers({ findRoutes, streamRoutes, preparePayment }: RoutesCalls) {
   return {
     async getPaymentRoutes(request, context) {
-      const { signal, deadlineAtMs } = context
-      const options = deadlineAtMs === undefined ? { signal } : { signal, deadlineAtMs }
-      return toResponse(await findRoutes(accountOf(context), request, options))
+      return toResponse(await findRoutes(accountOf(context), questionOf(request), optionsOf(context)))
+    },
+    async *streamPaymentRoutes(request, context) {
+      const events = streamRoutes(accountOf(context), questionOf(request), optionsOf(context))
+      for await (const event of events) yield toStreamed(event)
+    },
+    async getPaymentCalldata(request, context) {
+      return toCalldata(await preparePayment(accountOf(context), request, optionsOf(context)))
     },
   } satisfies ServiceHandlers<typeof RoutesService>
+}
+
+function optionsOf({ signal, deadlineAtMs }: CallContext): CallOptions {
+  return deadlineAtMs === undefined ? { signal } : { signal, deadlineAtMs }
+}
+
+function questionOf({ sort, ...question }: GetPaymentRoutesRequest | StreamPaymentRoutesRequest): RoutesQuestion {
+  return sort === undefined ? question : { ...question, sort: GetPaymentRoutesRequest_Sort[sort] as RouteSort }
+}
+
+function toStreamed(event: RoutesEvent): MessageInitShape<typeof StreamPaymentRoutesResponseSchema> {
+  switch (event.kind) {
+    case 'ROUTE':
+      return { event: { case: 'route', value: { route: toRoute(event.route), rank: event.rank } } }
+    case 'UNAVAILABLE':
+      return { event: { case: 'unavailable', value: event.unavailable } }
+    case 'ANSWER':
+      return { event: { case: 'answer', value: toResponse(event.answer) } }
+  }
+}
+
+function toCalldata(payment: PreparedPayment): MessageInitShape<typeof PaymentCalldataSchema> {
+  return {
+    route: toRoute(payment.route),
+    transactions: payment.transactions.map(({ kind, to, data, value, chainId, gasLimit }) => ({
+      kind: Route_StepKind[kind],
+      to: formatAddress(to),
+      data,
+      value: value.toString(),
+      chainId,
+      gasLimit,
+    })),
+    maxSourceAmount: payment.maxSourceAmount,
+    expiresAt: timestampFromDate(payment.route.expiresAt),
+  }
 }
 
 function toResponse(answer: RoutesAnswer): MessageInitShape<typeof GetPaymentRoutesResponseSchema> {
