@@ -62,19 +62,20 @@ export interface ReturnedSurplus {
 /** Rows in one statement; a statement has at most 65,535 parameters. */
 const ROWS_A_STATEMENT = 500
 
-/** Settles requests by what is stored of them, when something else than detection has brought or named their payments. */
+/** Settles those of the requests that are stored, when something else than detection has brought or named their payments. */
 export async function settleStored(account: LockedAccount, requestIds: readonly Buffer[]): Promise<void> {
-  if (requestIds.length === 0) return
   const { trx, accountId, at } = account
+  const named = requestIds.map((id) => id.toString('hex'))
+  const requests = await loadRequests(trx, accountId, named)
+  if (requests.length === 0) return
   const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
     'select * from payments where account_id = ? and request_id = any(?)',
-    [accountId, [...requestIds]],
+    [accountId, requests.map(({ request_id }) => request_id)],
   )
-  if (rows.length === 0) return
-  const paid = [...new Set(rows.map(({ request_id }) => (request_id as Buffer).toString('hex')))]
+  // nearly always, when requests are stored
+  if (rows.length === 0 && requests.every(hasNoSurplus)) return
   const stored = new Map(rows.map((row) => [row.id, row]))
-  const requests = await loadRequests(trx, accountId, paid)
-  const refunds = await loadRefunds(trx, accountId, paid)
+  const refunds = await loadRefunds(trx, accountId, named)
   const { settled, surpluses } = settleRequests({
     requests,
     payments: rows,
@@ -86,6 +87,8 @@ export async function settleStored(account: LockedAccount, requestIds: readonly 
   await savePayments(account, { rows: settled, stored })
   await saveSurpluses(account, surpluses)
 }
+
+const hasNoSurplus = ({ surplus_returned }: LedgerRequestRow) => canonicalAmount(surplus_returned) === '0'
 
 /** Loads requests by their ids in hex, in that order; those that are not stored are left out. */
 export async function loadRequests(

@@ -36,10 +36,11 @@ export async function applyAccountChange(
   change: AccountChange,
 ): Promise<void> {
   const account = await lockAccount(trx, change.accountId, change.now)
-  const requestIds = await findTouchedRequests(trx, chain, change)
+  const ofEvents = await loadByEvents(trx, change)
+  const requestIds = await findTouchedRequests(trx, chain, change, ofEvents)
   const requests = await loadRequests(trx, change.accountId, requestIds)
   const droppedRefunds = await removeReorged(account, chain, change)
-  const stored = await loadPayments(trx, change, requestIds)
+  const stored = new Map([...ofEvents, ...(await loadByRequests(trx, change.accountId, requestIds))])
   const storedRefunds = await loadRefunds(trx, change.accountId, requestIds)
   const payments = finalise(addPayments(stored, chain, change), chain, change)
   const refunds = finaliseRefunds(addRefunds(storedRefunds, chain, change), chain, change.finalBlock)
@@ -59,9 +60,16 @@ export async function applyAccountChange(
   await saveSurpluses(account, surpluses)
 }
 
-async function findTouchedRequests(trx: Knex, { chainId }: WrittenChain, change: AccountChange): Promise<string[]> {
+/** An import may have named another request for a payment than the chain does: that one loses it. */
+async function findTouchedRequests(
+  trx: Knex,
+  { chainId }: WrittenChain,
+  change: AccountChange,
+  ofEvents: ReadonlyMap<string, PaymentRow>,
+): Promise<string[]> {
   const { accountId, finalBlock, removeAbove } = change
   const found = new Set([...change.payments, ...change.refunds].map(({ requestId }) => requestId))
+  for (const { request_id } of ofEvents.values()) if (request_id !== null) found.add(request_id.toString('hex'))
   for (const table of ['payments', 'refunds'] as const) {
     const rows = await trx(table)
       .distinct<{ request_id: Buffer }[]>('request_id')
@@ -107,17 +115,22 @@ async function removeReorged(account: LockedAccount, { chainId }: WrittenChain, 
   return rows.map(({ tx_hash, event_index }) => ({ txHash: bytesToHex(tx_hash) as string, eventIndex: event_index }))
 }
 
-/** The requests' payments, and imported ones of the same event or id that may name no request. By id. */
-async function loadPayments(trx: Knex, change: AccountChange, requestIds: readonly string[]) {
+/** What is stored of the events that were found, imported or seen before. By id. */
+async function loadByEvents(trx: Knex, { accountId, payments }: AccountChange): Promise<Map<string, PaymentRow>> {
+  if (payments.length === 0) return new Map()
   const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
     `select * from payments where account_id = ?
-     and (request_id = any(?) or (tx_hash = any(?) and event_index is not null) or id = any(?::uuid[]))`,
-    [
-      change.accountId,
-      requestIds.map(hexToBytes),
-      change.payments.map(({ txHash }) => hexToBytes(txHash)),
-      change.payments.map(({ id }) => id),
-    ],
+     and ((tx_hash = any(?) and event_index is not null) or id = any(?::uuid[]))`,
+    [accountId, payments.map(({ txHash }) => hexToBytes(txHash)), payments.map(({ id }) => id)],
+  )
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** The requests' payments. By id. */
+async function loadByRequests(trx: Knex, accountId: number, requestIds: readonly string[]) {
+  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
+    'select * from payments where account_id = ? and request_id = any(?)',
+    [accountId, requestIds.map(hexToBytes)],
   )
   return new Map(rows.map((row) => [row.id, row]))
 }

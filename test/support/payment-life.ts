@@ -4,6 +4,7 @@
  */
 import type { Knex } from 'knex'
 import { type Address, getAddress, type Hex, keccak256, toBytes } from 'viem'
+import { expect } from 'vitest'
 import { composeService } from '../../src/app.ts'
 import { createApiKeyRepository } from '../../src/auth/api-key-repository.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
@@ -13,6 +14,7 @@ import type { ChainConfig } from '../../src/domain/chains-file.ts'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import type { Paid, TestChain } from './chain.ts'
+import { findDifferences } from './ledger.ts'
 
 export interface RequestJson {
   requestId: string
@@ -156,6 +158,8 @@ export async function startLifeService(knex: Knex, chains: readonly ChainConfig[
     async stop() {
       await service.detection.stop()
       await listener.stop({ graceMs: 1_000 })
+      // whatever life the payments had
+      expect(await findDifferences(knex)).toEqual([])
     },
   }
 }
