@@ -29,13 +29,13 @@ export function keepDeadline({
       if (askedMs !== undefined && askedMs <= 0) throw waybillError('DEADLINE_EXCEEDED', { timeoutMs: 0 })
       const isOurs = askedMs === undefined || askedMs > limitMs
       const timeoutMs = isOurs ? limitMs : askedMs
-      const { ended, dispose } = watch(call, timeoutMs, () => {
+      const { unlessEnded, ended, dispose } = watch(call, timeoutMs, () => {
         if (call.isReading === true) return waybillError('REQUEST_TOO_SLOW', { timeoutMs: shownMs(timeoutMs) })
         if (isStream && isOurs) return waybillError('STREAM_EXPIRED', { limitMs })
         return waybillError('DEADLINE_EXCEEDED', { timeoutMs: shownMs(timeoutMs) })
       })
       try {
-        const answer = await Promise.race([next(call), ended])
+        const answer = await unlessEnded(next(call))
         if (Symbol.asyncIterator in answer) {
           const stall = watchReader(maxStallMs, () =>
             call.end?.(waybillError('READER_TOO_SLOW', { limitMs: maxStallMs })),
@@ -44,7 +44,7 @@ export function keepDeadline({
             stall.dispose()
             dispose()
           }
-          return whenComplete(untilEnded(answer, ended, stall), disposeAll)
+          return whenComplete(untilEnded(answer, ended(), stall), disposeAll)
         }
         dispose()
         return answer
@@ -65,20 +65,25 @@ function shownMs(timeoutMs: number): number {
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 interface Watch {
-  /** Rejects when the call is to end before its answer is there. */
-  readonly ended: Promise<never>
+  /**
+   * Settles as the work does, or rejects when the call is to end before. Promise.race would hold the answer for as long as
+   * anybody can still end the call: until the last of it is out.
+   */
+  readonly unlessEnded: <T>(work: Promise<T>) => Promise<T>
+  /** Rejects when the call is to end before its answer is out. */
+  readonly ended: () => Promise<never>
   readonly dispose: () => void
 }
 
 function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): Watch {
-  const { promise: ended, reject } = Promise.withResolvers<never>()
-  // Nobody may be waiting any more.
-  ended.catch(() => {})
   let done = false
+  let failure: WaybillError | undefined
+  let fail = (_error: WaybillError) => {}
   const end = (error: WaybillError) => {
     if (done) return
     done = true
-    reject(error)
+    failure = error
+    fail(error)
     call.abort(error)
   }
   call.end = end
@@ -94,7 +99,26 @@ function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): W
     clearTimeout(timer)
     stopping?.removeEventListener('abort', stop)
   }
-  return { ended, dispose }
+  const unlessEnded = async <T>(work: Promise<T>): Promise<T> => {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    fail = reject
+    if (failure !== undefined) reject(failure)
+    work.then(resolve, reject)
+    try {
+      return await promise
+    } finally {
+      fail = () => {}
+    }
+  }
+  const ended = () => {
+    const { promise, reject } = Promise.withResolvers<never>()
+    // Nobody may be waiting any more.
+    promise.catch(() => {})
+    fail = reject
+    if (failure !== undefined) reject(failure)
+    return promise
+  }
+  return { unlessEnded, ended, dispose }
 }
 
 /** Looks whether what was given to a reader is taken. */

@@ -77,23 +77,32 @@ function createCompiler() {
       .toSorted((a, b) => a.number - b.number)
       .map((field) => {
         const write = `h${writes.push(ofField(field)) - 1}`
-        const value = `m[${JSON.stringify(field.localName)}]`
-        const name = JSON.stringify(`${JSON.stringify(field.jsonName)}:`)
-        const comma = isBegun ? "s += ','; " : "if (s !== '{') s += ','; "
-        if (hasPresence(field)) return `if ((v = ${value}) != null) { ${comma}s += ${name} + ${write}(v) }`
+        const value = `(v = m[${JSON.stringify(field.localName)}])`
+        const name = `${JSON.stringify(field.jsonName)}:`
+        const comma = isBegun ? '' : "if (s !== '{') s += ','; "
+        const before = isBegun ? `,${name}` : name
+        const add = isText(field)
+          ? `s += ${JSON.stringify(`${before}"`)} + text(v) + '"'`
+          : `s += ${JSON.stringify(before)} + ${write}(v)`
+        if (hasPresence(field)) return `if (${value} != null) { ${comma}${add} }`
         isBegun = true
-        if (field.fieldKind === 'list') return `${comma}s += ${name} + list(${value}, ${write})`
-        return `${comma}s += ${name} + ((v = ${value}) == null ? ${JSON.stringify(unsetText(field))} : ${write}(v))`
+        if (field.fieldKind === 'list')
+          return `${comma}s += ${JSON.stringify(before)} + list(m[${JSON.stringify(field.localName)}], ${write})`
+        return `${comma}if (${value} == null) s += ${JSON.stringify(before + unsetText(field))}; else ${add}`
       })
     const body = `'use strict'; return (m) => { check(m); let v, s = '{'; ${statements.join('; ')}; return s + '}' }`
     // oxlint-disable-next-line typescript/no-implied-eval -- names of descriptors alone, never a caller's text
-    const factory = new Function('check', 'list', ...writes.map((_, index) => `h${index}`), body) as (
+    const factory = new Function('check', 'list', 'text', ...writes.map((_, index) => `h${index}`), body) as (
       ...values: readonly unknown[]
     ) => Write
-    return factory(checkTypeOf(desc), writeList, ...writes)
+    return factory(checkTypeOf(desc), writeList, escape, ...writes)
   }
 
   return { ofMessage }
+}
+
+function isText({ fieldKind, scalar }: DescField): boolean {
+  return fieldKind === 'scalar' && scalar === ScalarType.STRING
 }
 
 function hasPresence(field: DescField): boolean {
@@ -171,18 +180,25 @@ function scalarWriter(field: DescField): Write {
 }
 
 /** Up to here a loop is quicker than an expression. */
-const LONGEST_LOOPED = 44
+const LONGEST_LOOPED = 32
 
 // oxlint-disable-next-line no-control-regex -- these are what JSON cannot hold as they are
 const NEEDS_ESCAPE = /["\\\u0000-\u001f\ud800-\udfff]/
 
 function quote(text: string): string {
-  if (text.length > LONGEST_LOOPED) return NEEDS_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`
+  return `"${escape(text)}"`
+}
+
+/** A text as it stands between quotes. */
+function escape(text: unknown): string {
+  if (typeof text !== 'string') throw new TypeError(`cannot encode to JSON: ${typeof text} is no string`)
+  if (text.length > LONGEST_LOOPED) return NEEDS_ESCAPE.test(text) ? JSON.stringify(text).slice(1, -1) : text
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index)
-    if (code < 0x20 || code === 0x22 || code === 0x5c || (code >= 0xd800 && code <= 0xdfff)) return JSON.stringify(text)
+    if (code < 0x20 || code === 0x22 || code === 0x5c || (code >= 0xd800 && code <= 0xdfff))
+      return JSON.stringify(text).slice(1, -1)
   }
-  return `"${text}"`
+  return text
 }
 
 function wrongType(desc: DescField | DescEnum, value: unknown): Error {

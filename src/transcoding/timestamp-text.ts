@@ -5,6 +5,11 @@ const firstTimestampSec = Date.parse('0001-01-01T00:00:00Z') / 1000
 const lastTimestampSec = Date.parse('9999-12-31T23:59:59Z') / 1000
 const twoDigits: readonly string[] = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
 
+/** `T00:00:` and so on, a day's minutes. */
+const minuteTexts: readonly string[] = Array.from({ length: 24 * 60 }, (_, minute) => {
+  return `T${twoDigits[Math.floor(minute / 60)]}:${twoDigits[minute % 60]}:`
+})
+
 /**
  * Creates a writer of google.protobuf.Timestamp as ProtoJSON has it: `2025-01-31T12:00:00Z`, with 3, 6 or 9 digits of a
  * second where it is not whole. It keeps the text of the last day, since the times of one answer lie close together: 60 ns
@@ -26,17 +31,17 @@ export function createTimestampWriter(): (timestamp: Timestamp) => string {
       lastDate = new Date(day * secondsPerDay * 1000).toISOString().slice(0, 10)
       lastDay = day
     }
-    return `${lastDate}T${timeOfDay(sec - day * secondsPerDay)}${fractionOf(nanos)}Z`
+    const secOfDay = sec - day * secondsPerDay
+    const minute = Math.floor(secOfDay / 60)
+    const minuteText = minuteTexts[minute] ?? ''
+    const secondText = twoDigits[secOfDay - minute * 60] ?? ''
+    if (nanos === 0) return `${lastDate}${minuteText}${secondText}Z`
+    return `${lastDate}${minuteText}${secondText}${fractionOf(nanos)}Z`
   }
 }
 
-function timeOfDay(sec: number): string {
-  return `${twoDigits[Math.floor(sec / 3600)]}:${twoDigits[Math.floor(sec / 60) % 60]}:${twoDigits[sec % 60]}`
-}
-
 function fractionOf(nanos: number): string {
-  if (nanos === 0) return ''
+  if (nanos % 1_000_000 === 0) return `.${String(nanos / 1_000_000).padStart(3, '0')}`
   const digits = String(nanos).padStart(9, '0')
-  if (digits.endsWith('000000')) return `.${digits.slice(0, 3)}`
   return digits.endsWith('000') ? `.${digits.slice(0, 6)}` : `.${digits}`
 }
