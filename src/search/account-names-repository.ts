@@ -19,37 +19,25 @@ export function createAccountNames(knex: Knex, accountId: number, signal: AbortS
     const { rows } = await runCancellable(knex, query, signal)
     return new Set(rows.map(({ name }) => name))
   }
-  const distinct = (column: string) => once(() => ask(distinctSql(column), [accountId, accountId]))
   return {
-    networks: once(async () => {
-      const [destinations, sources] = await Promise.all([
-        ask(distinctSql('network'), [accountId, accountId]),
-        ask(SOURCE_NETWORKS_SQL, [accountId]),
-      ])
-      return new Set([...destinations, ...sources])
-    }),
-    symbols: distinct('currency_symbol'),
+    networks: once(() => ask(NETWORKS_SQL, [accountId])),
+    symbols: once(() => ask(distinctSql('currency_symbol'), [accountId])),
     currencyIds: (symbols) => ask(CURRENCY_IDS_SQL, [accountId, symbols]),
-    invoiceCurrencies: distinct('invoice_currency'),
+    invoiceCurrencies: once(() => ask(distinctSql('invoice_currency'), [accountId])),
   }
 }
 
-/** One index probe for each distinct value, where `select distinct` would read every payment of the account. */
-function distinctSql(column: 'network' | 'currency_symbol' | 'invoice_currency' | (string & {})): string {
-  return `with recursive known(name) as (
-  select min(${column}) from payments where account_id = ?
-  union all
-  select (select min(p.${column}) from payments p where p.account_id = ? and p.${column} > known.name)
-  from known where known.name is not null
-)
-select name from known where name is not null`
+/** The statistics have a row for each combination of names, where `select distinct` would read every payment of the account. */
+function distinctSql(column: 'currency_symbol' | 'invoice_currency'): string {
+  return `select distinct ${column} as name from payment_statistics where account_id = ? and n > 0 and ${column} <> ''`
 }
 
-const SOURCE_NETWORKS_SQL = `select distinct source_network as name from payments
-where account_id = ? and source_network <> network`
+const NETWORKS_SQL = `select distinct name from payment_statistics
+cross join lateral (values (network), (source_network)) as names(name)
+where account_id = ? and n > 0 and name <> ''`
 
-const CURRENCY_IDS_SQL = `select distinct currency as name from payments
-where account_id = ? and currency_symbol = any(?::text[])`
+const CURRENCY_IDS_SQL = `select distinct currency as name from payment_statistics
+where account_id = ? and n > 0 and currency_symbol = any(?::text[])`
 
 function once<T>(ask: () => Promise<T>): () => Promise<T> {
   let asked: Promise<T> | undefined

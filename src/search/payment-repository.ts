@@ -1,8 +1,10 @@
 import type { Knex } from 'knex'
-import { runCancellable } from '../db/cancellable.ts'
 import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../db/payment-row.ts'
+import { runPrepared } from '../db/prepared.ts'
 import type { Payment } from '../domain/payment.ts'
-import { type PageQuery, pageStatement, type Statement } from './payment-query-repository.ts'
+import type { PageQuery } from './payment-query-repository.ts'
+import type { PlanThresholds } from './plan-page.ts'
+import { createPageReader, type PageRow, type RunStatement } from './read-page.ts'
 
 /** How far a chain has been looked at. */
 export interface ChainProgress {
@@ -19,6 +21,12 @@ export interface ReadPayment {
   readonly payment: Payment
 }
 
+/** Rows in one snapshot with the account's change log. */
+export interface PaymentsOfPage {
+  readonly payments: readonly ReadPayment[]
+  readonly lastChange: bigint
+}
+
 /** Newest blocks by CAIP-2. */
 export type Heads = ReadonlyMap<string, bigint>
 
@@ -31,15 +39,20 @@ export interface PaymentRepository {
   progress(signal?: AbortSignal): Promise<readonly ChainProgress[]>
   /** The rows that follow a position, nearest first. */
   page(query: PageQuery, heads: Heads, signal?: AbortSignal): Promise<readonly ReadPayment[]>
+  /** The same, and the last change of the account that they show. */
+  pageWithChange(query: PageQuery, heads: Heads, signal?: AbortSignal): Promise<PaymentsOfPage>
   /** One payment of an account by id. */
   byId(accountId: number, id: string, heads: Heads, signal?: AbortSignal): Promise<Payment | undefined>
 }
 
-export function createPaymentRepository(knex: Knex): PaymentRepository {
-  const run = async <Row>({ sql, bindings }: Statement, signal: AbortSignal | undefined): Promise<Row[]> => {
-    const query = knex.raw<{ rows: Row[] }>(sql, bindings as Knex.RawBinding[])
-    return (await runCancellable(knex, query, signal)).rows
-  }
+/** @param thresholds - of the planner, where they are not the usual ones */
+export function createPaymentRepository(knex: Knex, thresholds?: PlanThresholds): PaymentRepository {
+  const run: RunStatement = (statement, signal) => runPrepared(knex, statement, signal)
+  const readPage = createPageReader<ReadPaymentRow & PageRow>({
+    run,
+    columns: readPaymentColumns,
+    ...(thresholds === undefined ? {} : { thresholds }),
+  })
   const read = (row: ReadPaymentRow, heads: Heads): ReadPayment => ({
     row,
     payment: paymentOfRow(row, row.chain_id === null ? undefined : heads.get(row.chain_id)),
@@ -55,8 +68,12 @@ export function createPaymentRepository(knex: Knex): PaymentRepository {
       }))
     },
     async page(query, heads, signal) {
-      const rows = await run<ReadPaymentRow>(pageStatement(query, readPaymentColumns), signal)
+      const { rows } = await readPage(query, signal)
       return rows.map((row) => read(row, heads))
+    },
+    async pageWithChange(query, heads, signal) {
+      const { rows, lastChange } = await readPage(query, signal)
+      return { payments: rows.map((row) => read(row, heads)), lastChange }
     },
     async byId(accountId, id, heads, signal) {
       const [row] = await run<ReadPaymentRow>({ sql: BY_ID_SQL, bindings: [accountId, id] }, signal)

@@ -12,6 +12,7 @@ import { parseFilter } from './parse-filter.ts'
 import type { PaymentFilter } from './payment-filter.ts'
 import { amountBasis } from './payment-filter.ts'
 import { type ChainProgress, createPaymentRepository, type Heads, type ReadPayment } from './payment-repository.ts'
+import type { PlanThresholds } from './plan-page.ts'
 import {
   type CarriedSearch,
   checkCursorMatches,
@@ -75,10 +76,18 @@ export interface PaymentSearchOptions {
   readonly tokens: TokenDirectory
   /** 32 bytes that all processes on the database share. */
   readonly cursorSecret: Uint8Array
+  /** Of the planner, where they are not the usual ones. */
+  readonly thresholds?: PlanThresholds
 }
 
-export function createPaymentSearch({ knex, chains, tokens, cursorSecret }: PaymentSearchOptions): PaymentSearch {
-  const repository = createPaymentRepository(knex)
+export function createPaymentSearch({
+  knex,
+  chains,
+  tokens,
+  cursorSecret,
+  thresholds,
+}: PaymentSearchOptions): PaymentSearch {
+  const repository = createPaymentRepository(knex, thresholds)
   const totals = createTotalRepository(knex)
 
   const parseGiven = (account: Account, input: SearchInput, signal: AbortSignal | undefined) =>

@@ -1,0 +1,120 @@
+import {
+  type AccountStatistics,
+  type StatisticsRow,
+  statisticsOfRows,
+  statisticsStatement,
+} from './account-statistics-repository.ts'
+import type { PageQuery, Statement } from './payment-query-repository.ts'
+import { DEFAULT_THRESHOLDS, needsStatistics, type PlanThresholds, planPage, readText } from './plan-page.ts'
+import type { Shape } from './search-plan.ts'
+import { gatherStatement } from './shapes/gather-repository.ts'
+import { monthsStatement } from './shapes/months-repository.ts'
+import { plainStatement } from './shapes/plain-repository.ts'
+import { walkStatement } from './shapes/walk-repository.ts'
+
+/** Runs a statement; rows as objects by the names of their columns. */
+export type RunStatement = <Row>(statement: Statement, signal: AbortSignal | undefined) => Promise<Row[]>
+
+/** What a row of a page says beside its payment; `id` is null in the one row of an empty page. */
+export interface PageRow {
+  readonly id: string | null
+  readonly page_cut: boolean | null
+  readonly last_change: bigint | null
+  readonly statistics_seq: bigint | null
+}
+
+/** The rows of a page, and the last change of the account that they show. */
+export interface ReadRows<Row> {
+  readonly rows: readonly Row[]
+  readonly lastChange: bigint
+}
+
+export interface PageReaderOptions {
+  readonly run: RunStatement
+  readonly columns: readonly string[]
+  readonly thresholds?: PlanThresholds
+  /** Milliseconds of a clock that only goes forward. */
+  readonly now?: () => number
+}
+
+/** Statistics decide how to read, and are as good when they are some seconds old. */
+const FRESH_MS = 30_000
+const MOST_ACCOUNTS = 200
+/** New combinations may come as fast as statistics are read; what then remains is what needs none. */
+const MOST_READS = 3
+
+/** Reads pages as they are planned: shape after shape until one gives the whole page. */
+export function createPageReader<Row extends PageRow>({
+  run,
+  columns,
+  thresholds = DEFAULT_THRESHOLDS,
+  now = () => performance.now(),
+}: PageReaderOptions) {
+  const known = new Map<number, { statistics: AccountStatistics; readAtMs: number; reading?: Promise<unknown> }>()
+
+  async function readStatistics(accountId: number, signal?: AbortSignal): Promise<AccountStatistics> {
+    const statistics = statisticsOfRows(await run<StatisticsRow>(statisticsStatement(accountId), signal))
+    if (known.size >= MOST_ACCOUNTS) known.clear()
+    known.set(accountId, { statistics, readAtMs: now() })
+    return statistics
+  }
+
+  /** What is old is read again by whoever asks next, who does not wait for it. */
+  async function statisticsOf(accountId: number, signal: AbortSignal | undefined): Promise<AccountStatistics> {
+    const entry = known.get(accountId)
+    if (entry === undefined) return readStatistics(accountId, signal)
+    if (now() - entry.readAtMs > FRESH_MS && entry.reading === undefined) {
+      entry.reading = readStatistics(accountId).catch(() => {
+        delete entry.reading
+      })
+    }
+    return entry.statistics
+  }
+
+  async function tryPlan(asked: PageQuery, statistics: AccountStatistics, signal: AbortSignal | undefined) {
+    const query = { ...asked, filter: readText(asked.filter) }
+    for (const shape of planPage(query, statistics, thresholds)) {
+      const rows = await run<Row>(statementOf(shape, query, columns), signal)
+      const [first] = rows
+      if (reliesOnCells(shape) && Number(first?.statistics_seq ?? 0) > statistics.seq) return undefined
+      if (rows.some(({ page_cut: isCut }) => isCut === true)) continue
+      return { rows: rows.filter(({ id }) => id !== null), lastChange: first?.last_change ?? 0n }
+    }
+    throw new Error('the last shape of a plan was not whole')
+  }
+
+  return async function readPage(query: PageQuery, signal?: AbortSignal): Promise<ReadRows<Row>> {
+    const { accountId } = query.filter
+    if (!needsStatistics(query)) return (await tryPlan(query, NO_STATISTICS, signal)) as ReadRows<Row>
+    let statistics = await statisticsOf(accountId, signal)
+    for (let reads = 1; reads <= MOST_READS; reads++) {
+      const page = await tryPlan(query, statistics, signal)
+      if (page !== undefined) return page
+      statistics = await readStatistics(accountId, signal)
+    }
+    const rows = await run<Row>(plainStatement(query, columns), signal)
+    return { rows: rows.filter(({ id }) => id !== null), lastChange: rows[0]?.last_change ?? 0n }
+  }
+}
+
+const NO_STATISTICS = statisticsOfRows([])
+
+/** The SQL of a shape. */
+export function statementOf(shape: Shape, query: PageQuery, columns: readonly string[]): Statement {
+  switch (shape.kind) {
+    case 'walk':
+      return walkStatement(shape, query, columns)
+    case 'gather':
+      return gatherStatement(shape, query, columns)
+    case 'months':
+      return monthsStatement(shape, query, columns)
+    case 'plain':
+      return plainStatement(query, columns)
+  }
+}
+
+/** Whether payments of a combination that is not known would be left out. */
+function reliesOnCells(shape: Shape): boolean {
+  if (shape.kind !== 'walk' && shape.kind !== 'gather') return false
+  return shape.parts.some(({ index }) => index === 'payments_cell' || index === 'payments_invoice_amount')
+}

@@ -1,0 +1,102 @@
+import {
+  ALL,
+  accountIs,
+  conditionsOf,
+  joined,
+  keysetBounds,
+  orderBy,
+  type PageQuery,
+  type Statement,
+  text,
+} from '../payment-query-repository.ts'
+import type { WalkPart, WalkShape } from '../search-plan.ts'
+import { branchConditions, branchTable } from './branches-repository.ts'
+import { pageRows, pageTable } from './page-rows-repository.ts'
+import { columnsOf, directionOf, fieldsOf, keysOf, roundLimit } from './shape-query.ts'
+
+/** The page by walks in its order: keyset bounds are row values, and rows are joined only once the page is known. */
+export function walkStatement({ parts, overlap }: WalkShape, query: PageQuery, columns: readonly string[]): Statement {
+  const limit = roundLimit(query.rows)
+  const walks = parts.flatMap((part) => boundsOf(part, query).map((bound) => walkOf(part, bound, query, limit)))
+  return pageRows([pageTable(walks, query, { limit, overlap })], query, columns)
+}
+
+/** Where the walks of a part begin: an order with unknown keys is two walks. */
+function boundsOf(part: WalkPart, query: PageQuery): Statement[] {
+  const keys = keysOf(query).slice(part.fixedKeys)
+  const { position } = query
+  if (!part.after || position === undefined) return keysetBounds(keys, directionOf(query), query.filter, undefined)
+  const tail = { ...position, keys: position.keys.slice(part.fixedKeys) }
+  return keysetBounds(keys, directionOf(query), query.filter, tail)
+}
+
+function walkOf(part: WalkPart, bound: Statement, query: PageQuery, limit: number): Statement {
+  const source =
+    part.entries === undefined ? openWalk(part, bound, query, limit) : boundedWalk(part, bound, query, limit)
+  return branchTable(part, source, keysOf(query))
+}
+
+/** As many entries as it takes. */
+function openWalk(part: WalkPart, bound: Statement, query: PageQuery, limit: number): Statement {
+  const names = [...keysOf(query).map(({ column }) => column), 'id'].join(', ')
+  const asked = conditionsOf(query.filter, fieldsOf(part.residual))
+  return joined(
+    [
+      text(`select ${names}, false as cut from payments`),
+      whereOf(part, [bound, ...asked], query),
+      orderOf(part, query),
+    ],
+    '\n',
+    '',
+    ` limit ${limit}`,
+  )
+}
+
+/** No more entries than the branch says; the last of them is returned whether it matches or not, and marked. */
+function boundedWalk(part: WalkPart, bound: Statement, query: PageQuery, limit: number): Statement {
+  const keys = [...keysOf(query).map(({ column }) => column), 'id']
+  const needed = [...new Set([...keys, ...columnsOf(part.residual, query)])].join(', ')
+  const order = orderOf(part, query)
+  const walked = joined(
+    [
+      joined([order], '', `select ${needed}, row_number() over (`, ') as nth from payments'),
+      whereOf(part, [bound], query),
+      order,
+    ],
+    '\n',
+    '',
+    ' limit d.entries',
+  )
+  const asked = conditionsOf(query.filter, fieldsOf(part.residual))
+  const last = text('nth = d.entries')
+  const kept = asked.length === 0 ? text('') : joined([last, joined(asked, ' and ', '(', ')')], ' or ', '\nwhere ')
+  return joined(
+    [
+      joined([walked], '', `select ${keys.join(', ')}, nth = d.entries as cut from (\n`, '\n) walked'),
+      kept,
+      text(` limit ${limit}`),
+    ],
+    '',
+  )
+}
+
+function whereOf(part: WalkPart, further: readonly Statement[], { filter }: PageQuery): Statement {
+  const within = conditionsOf(filter, fieldsOf(part.within))
+  const asked = [accountIs(filter.accountId), ...branchConditions(part), ...within, ...further]
+  return joined(
+    asked.filter((condition) => condition !== ALL),
+    ' and ',
+    'where ',
+  )
+}
+
+/** Without "nulls first": what an index gives in its own order, and unknown keys are a walk of their own. */
+function orderOf({ fixedKeys }: WalkPart, query: PageQuery): Statement {
+  const keys = keysOf(query).slice(fixedKeys)
+  return text(
+    orderBy(
+      keys.map((key) => ({ ...key, nullable: false })),
+      directionOf(query),
+    ),
+  )
+}
