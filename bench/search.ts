@@ -9,7 +9,7 @@
  *   npm run bench:search -- --data DIR --class NAME    one class, or all whose names begin so: statements and plans
  */
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -48,6 +48,7 @@ const rows = Number(values.rows ?? (values.quick ? 1_000_000 : 10_000_000))
 const seed = Number(values.seed)
 const CONNECTIONS = 8
 const FEW = 1_000_000
+const OUT = join(import.meta.dirname, 'out')
 /** The account with the most payments. */
 const account = { id: 1, name: 'account-1' }
 const say = (text: string) => console.error(text)
@@ -89,10 +90,14 @@ async function measure(database: LoadedDatabase): Promise<void> {
     withPlain: !values.brief,
     say,
   })
-  console.table(searchTable(measured))
-  const name = ['search', ...(rows === 10_000_000 ? [] : [rows]), ...(values.class === undefined ? [] : [values.class])]
+  const table = searchTable(measured)
+  console.table(table)
+  const size = rows === 10_000_000 ? [] : [rows]
+  const name = ['search', ...size, ...(values.class === undefined ? [] : [values.class])].join('-')
+  await mkdir(OUT, { recursive: true })
+  await writeFile(join(OUT, `${name}-classes.json`), `${JSON.stringify(table, null, 2)}\n`)
   const flow = values.brief || values.class !== undefined ? [] : flowFigures(await measureFlow(database))
-  await report(name.join('-'), [...searchFigures(measured), ...flow])
+  await report(name, [...searchFigures(measured), ...flow])
 }
 
 async function measureFlow({ connection, knex }: LoadedDatabase): Promise<MeasuredFlow> {
