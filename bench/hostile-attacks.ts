@@ -1,120 +1,295 @@
 /**
- * One attack on the service, in a process of its own: `node bench/hostile-attacks.ts NAME PORT KEY`. Runs until it is killed.
- * Every attack keeps to a number of connections and a pace, so that it is what it does that counts, not how much of it.
+ * One attack, in a process of its own: `node bench/hostile-attacks.ts NAME PORT KEY ADDRESS`, from that address of loopback. Runs
+ * until SIGTERM, then says what it did. Every attack keeps to a pace, so that it is what it does that counts, not how much of
+ * it; it runs at the lowest priority, since real attackers bring processors of their own.
  */
-import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2'
 import { connect, type Socket } from 'node:net'
-import { gzipSync } from 'node:zlib'
+import { constants, setPriority } from 'node:os'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import {
+  END_HEADERS,
+  END_STREAM,
+  fieldBlock,
+  frame,
+  frameTypes,
+  INITIAL_WINDOW,
+  NO_BYTES,
+  preface,
+  uint32,
+} from './hostile-frames.ts'
 
-/** What one round of an attack does; there is one every `everyMs`. */
-interface Attack {
-  readonly everyMs: number
-  readonly round: (target: Target) => void
+/** What an attack does over and over. */
+export interface Attack {
+  readonly perSecond: number
+  /** Does it once. @returns whether it could; a connection that has just been refused has to be opened again first */
+  readonly act: (target: Target) => boolean
 }
 
-interface Target {
+export interface Target {
   readonly port: number
   readonly key: string
+  /** From where. */
+  readonly localAddress: string
 }
 
-function raw({ port }: Target, bytes: string | Buffer, dripMs?: number): Socket {
-  const socket = connect({ port, host: '127.0.0.1' })
-  socket.on('error', () => {}).resume()
+/** What an attacker tells at its end. */
+export interface AttackerReport {
+  readonly acts: number
+  readonly seconds: number
+  readonly connections: number
+  readonly refused: number
+}
+
+let connections = 0
+let refused = 0
+
+function open({ port, localAddress }: Target, bytes: string | Buffer, dripMs?: number): Socket {
+  const socket = connect({ port, host: '127.0.0.1', localAddress })
+  connections += 1
+  let isHeard = false
+  socket.on('error', () => {})
+  socket.on('data', () => {
+    isHeard = true
+  })
   socket.write(bytes)
   const drip = dripMs === undefined ? undefined : setInterval(() => socket.write('x'), dripMs)
-  socket.once('close', () => clearInterval(drip))
+  socket.once('close', () => {
+    clearInterval(drip)
+    if (!isHeard) refused += 1
+  })
   return socket
 }
 
-function post({ key }: Target, path: string, type: string, body: Buffer, extra = ''): Buffer {
-  const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: ${key}\r\ncontent-type: ${type}\r\n${extra}`
-  return Buffer.concat([Buffer.from(`${head}connection: close\r\ncontent-length: ${body.length}\r\n\r\n`), body])
+/** An attack by connections. */
+function connecting(perSecond: number, bytesFor: (target: Target) => string | Buffer, dripMs?: number): Attack {
+  let bytes: string | Buffer | undefined
+  return {
+    perSecond,
+    act(target) {
+      bytes ??= bytesFor(target)
+      open(target, bytes, dripMs)
+      return true
+    },
+  }
 }
 
-let session: ClientHttp2Session | undefined
+interface Session {
+  readonly socket: Socket
+  nextStream: number
+}
 
-/** One connection, opened anew when the service has ended it. */
-function http2({ port }: Target): ClientHttp2Session {
-  if (session === undefined || session.closed || session.destroyed) {
-    session = connectHttp2(`http://127.0.0.1:${port}`, { peerMaxConcurrentStreams: 1_000 })
-    session.on('error', () => {})
+/** An attack by frames of HTTP/2 over one connection, which is opened anew when the service has ended it. */
+function framing(
+  perSecond: number,
+  write: (session: Session, target: Target) => void,
+  settings: readonly (readonly [number, number])[] = [],
+): Attack {
+  let session: Session | undefined
+  return {
+    perSecond,
+    act(target) {
+      if (session === undefined || session.socket.destroyed || session.nextStream > 2 ** 30) {
+        session?.socket.destroy()
+        session = { socket: open(target, preface(settings)), nextStream: 1 }
+      }
+      const { socket } = session
+      // What piles up here is the memory of the attacker alone.
+      if (socket.connecting || socket.writableLength > 1_000_000) return false
+      write(session, target)
+      return true
+    },
   }
-  return session
 }
 
 const SEARCH = '/payments.v1.PaymentSearchService/SearchPayments'
-const bomb = gzipSync(Buffer.alloc(100_000_000))
-const many = Buffer.concat(Array.from({ length: 100_000 }, () => Buffer.from([0x0a, 0])))
-const deep = Buffer.from('{"a":'.repeat(40_000))
-const long = Buffer.alloc(4_000_000, 'a')
+const LIST = '/payments?limit=100'
 
-export const attacks: Readonly<Record<string, Attack>> = {
-  'slow headers': { everyMs: 10, round: (target) => raw(target, 'GET / HTTP/1.1\r\nhost: a\r\nx-a: ', 500) },
-  'slow bodies': {
-    everyMs: 10,
-    round: (target) =>
-      raw(target, post(target, SEARCH, 'application/json', Buffer.alloc(10_000)).subarray(0, -10_000), 500),
-  },
-  'slow bodies over HTTP/2': {
-    everyMs: 20,
-    round(target) {
-      const stream = http2(target).request({
-        ':method': 'POST',
-        ':path': SEARCH,
-        'content-type': 'application/json',
-        'x-api-key': target.key,
-      })
-      stream.on('error', () => {})
-      stream.write('{')
-    },
-  },
-  'rapid reset': {
-    everyMs: 10,
-    round(target) {
-      const to = http2(target)
-      if (to.connecting) return
-      for (let n = 0; n < 20; n++) {
-        const stream = to.request({ ':path': '/payments', 'x-api-key': target.key })
-        stream.on('error', () => {})
-        stream.close(constants.NGHTTP2_CANCEL)
-      }
-    },
-  },
-  'PING flood': {
-    everyMs: 10,
-    round(target) {
-      const to = http2(target)
-      if (!to.connecting) for (let n = 0; n < 10; n++) to.ping(() => {})
-    },
-  },
-  'header flood': {
-    everyMs: 20,
-    round: (target) => raw(target, `GET / HTTP/1.1\r\nhost: a\r\n${'x-a: b\r\n'.repeat(20_000)}\r\n`),
-  },
-  'connection flood': { everyMs: 10, round: (target) => void [1, 2, 3, 4, 5].map(() => raw(target, '')) },
-  garbage: { everyMs: 10, round: (target) => raw(target, Buffer.alloc(1_000, 0xfe)) },
-  'unknown keys': {
-    everyMs: 10,
-    round: (target) =>
-      raw(target, `GET /payments HTTP/1.1\r\nhost: a\r\nconnection: close\r\nx-api-key: wb_${Math.random()}\r\n\r\n`),
-  },
-  'oversize bodies': { everyMs: 50, round: (target) => raw(target, post(target, SEARCH, 'application/json', long)) },
-  'deep JSON': { everyMs: 50, round: (target) => raw(target, post(target, SEARCH, 'application/json', deep)) },
-  'many empty messages': {
-    everyMs: 50,
-    round: (target) => raw(target, post(target, SEARCH, 'application/proto', many)),
-  },
-  'gzip bombs': {
-    everyMs: 50,
-    round: (target) => raw(target, post(target, SEARCH, 'application/json', bomb, 'content-encoding: gzip\r\n')),
-  },
+const fieldsOf = ({ key }: Target, path: string, method = 'GET') => ({
+  ':method': method,
+  ':path': path,
+  ':scheme': 'http',
+  ':authority': 'localhost',
+  'x-api-key': key,
+})
+
+function begin(session: Session, block: Buffer, flags: number): number {
+  const stream = session.nextStream
+  session.nextStream += 2
+  session.socket.write(frame(frameTypes.headers, flags, stream, block))
+  return stream
 }
 
-const [name, port, key] = process.argv.slice(2)
+function post(type: string, body: Buffer, { extra = '', path = SEARCH } = {}): (target: Target) => Buffer {
+  return ({ key }) => {
+    const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: ${key}\r\ncontent-type: ${type}\r\n${extra}`
+    return Buffer.concat([Buffer.from(`${head}connection: close\r\ncontent-length: ${body.length}\r\n\r\n`), body])
+  }
+}
+
+const get =
+  (path: string, extra = '') =>
+  ({ key }: Target) =>
+    `GET ${path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: ${key}\r\n${extra}connection: close\r\n\r\n`
+
+/** A stream of gRPC whose one message says that it has more bytes than it has. */
+function lie(session: Session, target: Target, stated: number): void {
+  const fields = { ...fieldsOf(target, SEARCH, 'POST'), 'content-type': 'application/grpc', te: 'trailers' }
+  const stream = begin(session, fieldBlock(fields), END_HEADERS)
+  session.socket.write(
+    frame(frameTypes.data, END_STREAM, stream, Buffer.concat([Buffer.from([0]), uint32(stated), Buffer.alloc(10)])),
+  )
+}
+
+const randomByte = () => Math.floor(Math.random() * 254) + 1
+const randomKey = () => `wb_${Array.from({ length: 40 }, () => Math.floor(Math.random() * 36).toString(36)).join('')}`
+
+const MB = 1_000_000
+const zeros = Buffer.alloc(100 * MB)
+const json = 'application/json'
+
+/** By name; the pace is that of one attacker on a line of its own. */
+export const attacks: Readonly<Record<string, Attack>> = {
+  // Who says little
+  'silent connections': connecting(500, () => ''),
+  'slow headers': connecting(100, () => 'GET / HTTP/1.1\r\nhost: a\r\nx-a: ', 500),
+  'slow bodies': connecting(100, (target) => post(json, Buffer.alloc(10_000))(target).subarray(0, -10_000), 500),
+  'slow bodies, HTTP/2': framing(100, (session, target) => {
+    const stream = begin(
+      session,
+      fieldBlock({ ...fieldsOf(target, SEARCH, 'POST'), 'content-type': json }),
+      END_HEADERS,
+    )
+    session.socket.write(frame(frameTypes.data, 0, stream, Buffer.from('{')))
+  }),
+  'half-open streams, HTTP/2': framing(1_000, (session, target) => {
+    begin(session, fieldBlock(fieldsOf(target, LIST, 'POST')), END_HEADERS)
+  }),
+  // Who does not listen
+  'answers not read': {
+    perSecond: 20,
+    act(target) {
+      open(target, get(LIST)(target).replace('connection: close\r\n', '').repeat(20)).pause()
+      return true
+    },
+  },
+  'answers not read, HTTP/2': framing(
+    200,
+    (session, target) => void begin(session, fieldBlock(fieldsOf(target, LIST)), END_HEADERS | END_STREAM),
+    [[INITIAL_WINDOW, 0]],
+  ),
+  // Who talks for the sake of talking
+  'rapid reset': framing(2_000, (session, target) => {
+    const stream = begin(session, fieldBlock(fieldsOf(target, '/payments')), END_HEADERS | END_STREAM)
+    session.socket.write(frame(frameTypes.reset, 0, stream, uint32(8)))
+  }),
+  'rapid reset, a moment later': framing(2_000, (session, target) => {
+    const stream = begin(session, fieldBlock(fieldsOf(target, '/payments')), END_HEADERS | END_STREAM)
+    const { socket } = session
+    setTimeout(() => socket.write(frame(frameTypes.reset, 0, stream, uint32(8))), 5)
+  }),
+  'PING flood': framing(5_000, ({ socket }) => socket.write(frame(frameTypes.ping, 0, 0, Buffer.alloc(8)))),
+  'SETTINGS flood': framing(5_000, ({ socket }) => socket.write(frame(frameTypes.settings, 0, 0, NO_BYTES))),
+  'WINDOW_UPDATE flood': framing(20_000, ({ socket }) => {
+    socket.write(frame(frameTypes.windowUpdate, 0, 0, uint32(1)))
+  }),
+  'PRIORITY flood': framing(20_000, (session) => {
+    session.nextStream += 2
+    session.socket.write(frame(frameTypes.priority, 0, session.nextStream, Buffer.from([0, 0, 0, 0, 1])))
+  }),
+  'empty DATA flood': framing(20_000, (session, target) => {
+    if (session.nextStream === 1) {
+      begin(session, fieldBlock({ ...fieldsOf(target, SEARCH, 'POST'), 'content-type': json }), END_HEADERS)
+    }
+    session.socket.write(frame(frameTypes.data, 0, 1, NO_BYTES))
+  }),
+  'CONTINUATION flood': framing(2_000, (session) => {
+    if (session.nextStream === 1) begin(session, fieldBlock({ 'x-a': 'b' }), 0)
+    session.socket.write(frame(frameTypes.continuation, 0, 1, fieldBlock({ 'x-a': 'b'.repeat(1_000) })))
+  }),
+  // Who sends too much
+  'too many headers': connecting(50, () => `GET / HTTP/1.1\r\nhost: a\r\n${'x-a: b\r\n'.repeat(20_000)}\r\n`),
+  'a header of 1 MB': connecting(50, () => `GET / HTTP/1.1\r\nhost: a\r\nx-a: ${'b'.repeat(MB)}\r\n\r\n`),
+  'a header of 1 MB, HTTP/2': framing(50, (session, target) => {
+    const block = fieldBlock({ ...fieldsOf(target, '/'), 'x-a': 'b'.repeat(MB) })
+    begin(session, block.subarray(0, 16_000), 0)
+    const stream = session.nextStream - 2
+    for (let at = 16_000; at < block.length; at += 16_000) {
+      const flags = at + 16_000 < block.length ? 0 : END_HEADERS
+      session.socket.write(frame(frameTypes.continuation, flags, stream, block.subarray(at, at + 16_000)))
+    }
+  }),
+  'a path of 1 MB': connecting(50, () => `GET /${'a'.repeat(MB)} HTTP/1.1\r\nhost: a\r\n\r\n`),
+  'a path of 60 kB': connecting(100, get(`/${'a/'.repeat(30_000)}`)),
+  'a query of 60 kB': connecting(100, get(`/payments?${'a=b&'.repeat(15_000)}`)),
+  'bodies of 4 MB': connecting(20, post(json, Buffer.alloc(4 * MB, 'a'))),
+  'messages of 4 MB, gRPC': framing(20, (session, target) => {
+    const fields = { ...fieldsOf(target, SEARCH, 'POST'), 'content-type': 'application/grpc', te: 'trailers' }
+    const stream = begin(session, fieldBlock(fields), END_HEADERS)
+    const start = Buffer.concat([Buffer.from([0]), uint32(4 * MB), Buffer.alloc(16_000)])
+    session.socket.write(frame(frameTypes.data, 0, stream, start))
+    for (let n = 0; n < 50; n++) session.socket.write(frame(frameTypes.data, 0, stream, Buffer.alloc(16_000)))
+  }),
+  'lies about lengths, gRPC': framing(200, (session, target) => lie(session, target, 2 ** 32 - 1)),
+  'short messages, gRPC': framing(200, (session, target) => lie(session, target, 1_000)),
+  // Who sends what is costly to read
+  'deep JSON': connecting(20, post(json, Buffer.from('{"a":'.repeat(40_000)))),
+  'long lists': connecting(20, post(json, Buffer.from(`[${'{},'.repeat(80_000)}{}]`))),
+  'empty messages': connecting(
+    20,
+    post('application/proto', Buffer.concat(Array.from({ length: 100_000 }, () => Buffer.from([0x0a, 0])))),
+  ),
+  'gzip bombs': connecting(20, post(json, gzipSync(zeros), { extra: 'content-encoding: gzip\r\n' })),
+  'brotli bombs': connecting(20, post(json, brotliCompressSync(zeros), { extra: 'content-encoding: br\r\n' })),
+  // Who is nobody
+  garbage: connecting(100, () => Buffer.alloc(1_000, 0xfe)),
+  'unknown keys': {
+    perSecond: 200,
+    act(target) {
+      open(target, get('/payments')({ ...target, key: randomKey() }))
+      return true
+    },
+  },
+  'unknown keys from everywhere': {
+    perSecond: 200,
+    act(target) {
+      const localAddress = `127.${randomByte()}.${randomByte()}.${randomByte()}`
+      open({ ...target, localAddress }, get('/payments')({ ...target, key: randomKey() }))
+      return true
+    },
+  },
+  'unknown keys, HTTP/2': framing(2_000, (session, target) => {
+    begin(session, fieldBlock(fieldsOf({ ...target, key: randomKey() }, '/payments')), END_HEADERS | END_STREAM)
+  }),
+}
+
+const TICK_MS = 10
+
 if (import.meta.main) {
+  const [name, port, key, localAddress] = process.argv.slice(2)
   const attack = attacks[name ?? '']
-  if (attack === undefined || key === undefined) throw new Error('usage: hostile-attacks.ts NAME PORT KEY')
-  const target = { port: Number(port), key }
+  if (attack === undefined || key === undefined || localAddress === undefined) {
+    throw new Error('usage: hostile-attacks.ts NAME PORT KEY ADDRESS')
+  }
+  setPriority(constants.priority.PRIORITY_LOW)
   console.log('ready')
-  setInterval(() => attack.round(target), attack.everyMs)
+  keepUp(attack, { port: Number(port), key, localAddress })
+}
+
+/** Acts as often as the pace asks, in small bursts; what could not be done is not made up for. */
+function keepUp({ perSecond, act }: Attack, target: Target): void {
+  const startedMs = performance.now()
+  let acts = 0
+  let due = 0
+  let lastMs = startedMs
+  const timer = setInterval(() => {
+    const nowMs = performance.now()
+    due = Math.min(due + ((nowMs - lastMs) / 1000) * perSecond, Math.max(1, perSecond / 10))
+    lastMs = nowMs
+    for (; due >= 1; due -= 1) if (act(target)) acts += 1
+  }, TICK_MS)
+  process.once('SIGTERM', () => {
+    clearInterval(timer)
+    const report: AttackerReport = { acts, seconds: (performance.now() - startedMs) / 1000, connections, refused }
+    process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0))
+  })
 }

@@ -1,136 +1,130 @@
 /**
- * What hostile clients do to somebody else: p99 of a search by another client, and the memory of the service, under each attack
- * and just before it. Service and attacker are processes of their own; loopback alone; each attack lasts a few seconds.
+ * What hostile clients do to somebody else, and to the memory of the service. Service, attacker and other client are processes of
+ * their own; loopback alone, the other client at 127.0.0.1, each attacker at an address of its own unless `--shared`.
+ *
+ *   npm run bench:hostile -- [--only NAME,NAME] [--rounds N] [--shared]     p99 of the other client under each attack
+ *   npm run bench:hostile -- --minutes N [--only NAME,NAME]                 memory over N minutes of each attack
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { Agent, get } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
 import { attacks } from './hostile-attacks.ts'
-import { type Figure, report } from './report.ts'
+import { watchMemory } from './hostile-memory.ts'
+import {
+  type Service,
+  startAttacker,
+  startService,
+  startSink,
+  type Window,
+  watch,
+  watchAlone,
+} from './hostile-service.ts'
+import { type Figure, median, report } from './report.ts'
 
-const WINDOW_MS = 3_000
-const CALL_EVERY_MS = 8
-const ROOT = resolve(import.meta.dirname, '..')
+const CALM_MS = 2_000
+const ATTACK_MS = 3_000
+/** What an attack leaves behind is to be over before the next window. */
+const PAUSE_MS = 500
 
-const folder = await mkdtemp(join(tmpdir(), 'waybill-hostile-'))
-const env = {
-  PATH: process.env.PATH,
-  DATA_DIR: join(folder, 'data'),
-  PORT: '0',
-  CHAINS_FILE: 'none',
-  LOG_LEVEL: 'error',
-}
-try {
-  const key = (await run(['keys', 'create', '--account', 'a', '--scopes', 'payments:read', '--rate', '0'])).trim()
-  const service = start(['src/main.ts', 'serve'])
-  const port = await portOf(service)
-  try {
-    await report('hostile', await measureAll(service, port, key))
-  } finally {
-    await stop(service)
-  }
-} finally {
-  await rm(folder, { recursive: true })
-}
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    rounds: { type: 'string', default: '3' },
+    minutes: { type: 'string' },
+    shared: { type: 'boolean', default: false },
+  },
+})
+const names = values.only?.split(',') ?? Object.keys(attacks)
+for (const name of names) if (attacks[name] === undefined) throw new Error(`there is no attack "${name}"`)
 
-async function measureAll(service: ChildProcess, port: number, key: string): Promise<Figure[]> {
-  await measureP99(port, key)
+if (values.minutes !== undefined) await report('hostile-memory', await watchMemory(names, Number(values.minutes)))
+else await report(values.shared ? 'hostile-shared' : 'hostile', await measureAll())
+
+async function measureAll(): Promise<Figure[]> {
+  const service = await startService()
+  const sink = await startSink()
   const figures: Figure[] = []
-  const rows: Record<string, object> = {}
-  const startMib = residentMib(service)
-  for (const name of Object.keys(attacks)) {
-    const calmMs = await measureP99(port, key)
-    const attacker = start(['bench/hostile-attacks.ts', name, String(port), key])
-    await once(attacker.stdout as Readable, 'data')
-    const [attackedMs, peakMib] = await Promise.all([measureP99(port, key), peakOf(service)])
-    attacker.kill('SIGKILL')
-    await once(attacker, 'exit')
-    rows[name] = { 'p99 calm, ms': calmMs, 'p99 attacked, ms': attackedMs, 'memory, MiB': peakMib }
-    figures.push(
-      { name: `p99.${name}`, value: attackedMs / calmMs, unit: '× calm', target: { atMost: 2 } },
-      { name: `memory.${name}`, value: peakMib - startMib, unit: 'MiB more', target: { atMost: 256 } },
-    )
-    await wait(1_000)
+  try {
+    await watch(service, CALM_MS)
+    const { peakMib: startMib } = await watch(service, CALM_MS)
+    for (const [n, name] of names.entries()) {
+      const rounds: Round[] = []
+      for (let round = 1; round <= Number(values.rounds); round++) {
+        const localAddress = values.shared ? '127.0.0.1' : `127.0.${n + 1}.${round}`
+        rounds.push(await measureRound(service, name, localAddress, service.port))
+      }
+      const floor = await measureRound(service, name, '127.0.0.1', sink.port)
+      const alone = await measureAlone(service, name, values.shared ? '127.0.0.1' : `127.0.${n + 1}.99`)
+      figures.push(...figuresOf(name, { rounds, floor, alone, startMib }))
+    }
+  } finally {
+    sink.stop()
+    await service.stop()
   }
-  console.table(rows)
   return figures
 }
 
-/** Calls at a steady pace, whether the last call has been answered or not. @returns milliseconds */
-async function measureP99(port: number, key: string): Promise<number> {
-  const agent = new Agent({ keepAlive: true })
-  const calls: Promise<number>[] = []
-  const endsAtMs = performance.now() + WINDOW_MS
-  while (performance.now() < endsAtMs) {
-    calls.push(call(port, key, agent))
-    await wait(CALL_EVERY_MS)
+interface Round {
+  readonly calm: Window
+  readonly attacked: Window
+  readonly perSecond: number
+  readonly acts: number
+  readonly connections: number
+  readonly refused: number
+}
+
+async function measureRound(service: Service, name: string, localAddress: string, port: number): Promise<Round> {
+  const calm = await watch(service, CALM_MS)
+  const attacker = await startAttacker(name, { port, key: service.attackerKey, localAddress })
+  const attacked = await watch(service, ATTACK_MS)
+  const { acts, seconds, connections, refused } = await attacker.stop()
+  await wait(PAUSE_MS)
+  return { calm, attacked, perSecond: acts / seconds, acts, connections, refused }
+}
+
+/** What the attack costs the service by itself: steadier than p99, which whatever else the machine does moves. */
+async function measureAlone(service: Service, name: string, localAddress: string): Promise<Alone> {
+  const attacker = await startAttacker(name, { port: service.port, key: service.attackerKey, localAddress })
+  const cpuMs = await watchAlone(service, ATTACK_MS)
+  const { acts } = await attacker.stop()
+  await wait(PAUSE_MS)
+  return { cpuShare: cpuMs / ATTACK_MS, cpuUsPerAct: (cpuMs * 1000) / Math.max(1, acts) }
+}
+
+interface Alone {
+  /** Of one processor. */
+  readonly cpuShare: number
+  readonly cpuUsPerAct: number
+}
+
+interface Measured {
+  readonly rounds: readonly Round[]
+  readonly floor: Round
+  readonly alone: Alone
+  readonly startMib: number
+}
+
+function figuresOf(name: string, { rounds, floor, alone, startMib }: Measured): Figure[] {
+  const of = (read: (round: Round) => number) => median(rounds.map(read))
+  const calmMs = median([...rounds, floor].map(({ calm }) => calm.p99Ms))
+  const ratio = of(({ attacked }) => attacked.p99Ms) / calmMs
+  const floorRatio = floor.attacked.p99Ms / calmMs
+  const peakMib = Math.max(...rounds.map(({ attacked }) => attacked.peakMib))
+  const row = {
+    'acts/s': of(({ perSecond }) => perSecond).toFixed(0),
+    connections: of(({ connections }) => connections),
+    unanswered: of(({ refused }) => refused),
+    'calm ms': calmMs.toFixed(1),
+    'p99 ×': ratio.toFixed(2),
+    'floor ×': floorRatio.toFixed(2),
+    'cpu %': (alone.cpuShare * 100).toFixed(0),
+    'cpu µs/act': alone.cpuUsPerAct.toFixed(0),
+    MiB: peakMib,
   }
-  const sorted = (await Promise.all(calls)).toSorted((a, b) => a - b)
-  agent.destroy()
-  return sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN
-}
-
-async function call(port: number, key: string, agent: Agent): Promise<number> {
-  const startedMs = performance.now()
-  const request = get({ port, host: '127.0.0.1', path: '/payments?limit=5', agent, headers: { 'x-api-key': key } })
-  const [response] = await once(request, 'response')
-  response.resume()
-  await once(response, 'end')
-  if (response.statusCode !== 200) throw new Error(`the other client was answered with ${response.statusCode}`)
-  return performance.now() - startedMs
-}
-
-async function peakOf(service: ChildProcess): Promise<number> {
-  let peak = 0
-  for (let elapsedMs = 0; elapsedMs < WINDOW_MS; elapsedMs += 200) {
-    peak = Math.max(peak, residentMib(service))
-    await wait(200)
-  }
-  return peak
-}
-
-function residentMib({ pid }: ChildProcess): number {
-  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
-  return Math.round(Number(kib) / 1024)
-}
-
-function start(words: readonly string[]): ChildProcess {
-  return spawn(process.execPath, words, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] })
-}
-
-async function run(words: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, ['src/main.ts', ...words], {
-    cwd: ROOT,
-    env,
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  let said = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    said += text
-  })
-  const [code] = await once(child, 'close')
-  if (code !== 0) throw new Error(`waybill ${words.join(' ')} ended with ${code}`)
-  return said
-}
-
-async function portOf({ stdout }: ChildProcess): Promise<number> {
-  let said = ''
-  for await (const chunk of stdout?.setEncoding('utf8').iterator({ destroyOnReturn: false }) ?? []) {
-    said += chunk as string
-    const [, port] = /Waybill on http:\/\/127\.0\.0\.1:(\d+)/.exec(said) ?? []
-    if (port !== undefined) return Number(port)
-  }
-  throw new Error('the service ended before it listened')
-}
-
-async function stop(service: ChildProcess): Promise<void> {
-  const ended = once(service, 'exit')
-  service.kill('SIGTERM')
-  await ended
+  console.log(`${name}: ${JSON.stringify(row)}`)
+  return [
+    { name: `p99.${name}`, value: ratio, unit: '× calm', target: { atMost: 2 } },
+    { name: `floor.${name}`, value: floorRatio, unit: '× calm' },
+    { name: `cpu.${name}`, value: alone.cpuUsPerAct, unit: 'µs/act' },
+    { name: `memory.${name}`, value: peakMib - startMib, unit: 'MiB more', target: { atMost: 256 } },
+  ]
 }

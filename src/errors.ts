@@ -26,9 +26,18 @@ function withoutKeys(text: string): string {
   return text.replace(API_KEYS, '$1…')
 }
 
+/** Beyond that nothing of a value is looked at: what is hostile may have 64 KiB. */
+const LONGEST_LOOKED_AT = 4_000
+
+/** Without a key that was cut off in the middle, which nothing would know for one. */
+function beginningOf(value: string): string {
+  if (value.length <= LONGEST_LOOKED_AT) return value
+  return value.slice(0, LONGEST_LOOKED_AT).replace(/w[bt]_[0-9A-Za-z]*$/, '')
+}
+
 /** Cuts a value that came from outside to what a message can show: no control characters, no API key, and not long. */
 export function printable(value: string | number, longest = LONGEST_VALUE): string {
-  const text = withoutKeys(String(value).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}]/gu, '\uFFFD'))
+  const text = withoutKeys(beginningOf(String(value)).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}]/gu, '\uFFFD'))
   return text.length > longest ? `${text.slice(0, longest)}…` : text
 }
 

@@ -68,8 +68,8 @@ function reasonOf(body: string): unknown {
   return detail?.reason ?? detail?.debug?.reason
 }
 
-async function open(bytes: string | Uint8Array): Promise<Socket> {
-  const socket = connect({ port: listener.port, host: '127.0.0.1' })
+async function open(bytes: string | Uint8Array, localAddress = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ port: listener.port, host: '127.0.0.1', localAddress })
   sockets.push(socket)
   socket.on('error', () => {})
   await once(socket, 'connect')
@@ -77,8 +77,18 @@ async function open(bytes: string | Uint8Array): Promise<Socket> {
   return socket
 }
 
-function openSession(settings = {}): ClientHttp2Session {
-  const session = connectHttp2(listener.url, { settings, maxSendHeaderBlockLength: 2_000_000 })
+/** Also when that is before it is awaited. */
+function closeOf(socket: Socket): Promise<unknown> {
+  socket.resume()
+  return new Promise((resolve) => socket.once('close', resolve))
+}
+
+function openSession(settings = {}, localAddress = '127.0.0.1'): ClientHttp2Session {
+  const session = connectHttp2(listener.url, {
+    settings,
+    maxSendHeaderBlockLength: 2_000_000,
+    createConnection: () => connect({ port: listener.port, host: '127.0.0.1', localAddress }),
+  })
   session.on('error', () => {})
   sessions.push(session)
   return session
@@ -106,9 +116,9 @@ describe('who is slow', () => {
   it('to say anything is let go', async () => {
     await listen()
     const silent = await open('')
+    const closed = closeOf(silent)
     expect(await otherIsAnswered()).toBe(true)
-    silent.resume()
-    await once(silent, 'close')
+    await closed
   })
 
   it.each([
@@ -130,9 +140,9 @@ describe('who is slow', () => {
   it('with the beginning of HTTP/2 is let go', async () => {
     await listen()
     const slow = await open('PRI * HTTP/2.0\r\n')
-    slow.resume()
+    const closed = closeOf(slow)
     expect(await otherIsAnswered()).toBe(true)
-    await once(slow, 'close')
+    await closed
   })
 
   it.each([
@@ -226,6 +236,81 @@ describe('who floods a connection of HTTP/2', () => {
     const session = openSession()
     await once(session, 'remoteSettings')
     expect(session.remoteSettings.maxConcurrentStreams).toBe(2)
+  })
+})
+
+describe('who goes on over one connection after the other', () => {
+  const hostile = '127.0.0.2'
+  const earnsNothing = (burst: number) => ({ burst, perSecond: 0 })
+
+  /** Breaks calls off until the service ends the connection. @returns how many it took */
+  async function reset(session: ClientHttp2Session): Promise<number> {
+    await once(session, 'remoteSettings')
+    const ended = once(session, 'close')
+    let resets = 0
+    for (; !session.destroyed; resets++) {
+      const stream = begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key })
+      stream.close(constants.NGHTTP2_CANCEL)
+      await Promise.race([once(stream, 'close'), ended])
+      // Answered behind the reset: it has been seen.
+      if (!session.destroyed) await Promise.race([new Promise((resolve) => session.ping(resolve)), ended])
+    }
+    return resets
+  }
+
+  it('to break off calls may do so once a connection, and then comes in no more', async () => {
+    await listen({ abuse: { probation: earnsNothing(10), bar: earnsNothing(12), maxAddresses: 10 } })
+    const counts = [await reset(openSession({}, hostile)), await reset(openSession({}, hostile))]
+    expect(counts).toEqual([11, 1])
+    await reset(openSession({}, hostile))
+    const late = await open('GET /v1/echo/a HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\n\r\n', hostile)
+    expect(await text(late).catch(() => '')).toBe('')
+    expect(await otherIsAnswered()).toBe(true)
+  })
+
+  it('does not harm who shares the address and has a connection, nor this machine', async () => {
+    await listen({ abuse: { probation: earnsNothing(0), bar: earnsNothing(10), maxAddresses: 10 } })
+    const [good, fromHere] = [openSession({}, hostile), openSession()]
+    await Promise.all([once(good, 'remoteSettings'), once(fromHere, 'remoteSettings')])
+    for (const address of [hostile, '127.0.0.1']) await text(await open('hello\r\n\r\n'.repeat(2), address))
+    for (const address of [hostile, '127.0.0.1']) await text(await open('hello\r\n\r\n', address)).catch(() => '')
+    expect(await text(await open('hello\r\n\r\n', hostile)).catch(() => '')).toBe('')
+    expect(await statusOf(good.request({ ':path': '/v1/echo/a', ...key }))).toBe(200)
+    expect(await otherIsAnswered()).toBe(true)
+  })
+
+  it('who breaks off as many calls as are answered keeps the connection', async () => {
+    await listen({
+      resets: earnsNothing(5),
+      abuse: { probation: earnsNothing(5), bar: earnsNothing(5), maxAddresses: 9 },
+    })
+    const session = openSession({}, hostile)
+    for (let n = 0; n < 50; n++) {
+      expect(await statusOf(session.request({ ':path': '/v1/echo/a', ...key }))).toBe(200)
+      const stream = begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key })
+      stream.close(constants.NGHTTP2_CANCEL)
+      await once(stream, 'close')
+    }
+    expect(session.destroyed).toBe(false)
+  })
+
+  it('with a reset that says that nothing is wrong is counted as well', async () => {
+    await listen({ resets: earnsNothing(5) })
+    const session = openSession()
+    await once(session, 'remoteSettings')
+    const ended = codeOfEnd(session)
+    for (let n = 0; n < 20 && !session.destroyed; n++) {
+      begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key }).close(constants.NGHTTP2_NO_ERROR)
+    }
+    expect(await ended).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+  })
+
+  it('with bodies that are too large comes in no more', async () => {
+    await listen({ abuse: { probation: earnsNothing(10), bar: earnsNothing(30), maxAddresses: 10 } })
+    const post = `POST /v1/echo HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 9999999\r\n\r\n`
+    const answers: string[] = []
+    for (let n = 0; n < 3; n++) answers.push((await text(await open(post, hostile)).catch(() => '')).slice(0, 12))
+    expect(answers).toEqual(['HTTP/1.1 413', 'HTTP/1.1 413', ''])
   })
 })
 
@@ -369,6 +454,24 @@ describe('what is too large', () => {
     expect(headers['grpc-message']).toContain('larger than')
     expect(await otherIsAnswered()).toBe(true)
   })
+})
+
+it('a body without end is not read without end, nor for long', async () => {
+  await listen({ requestTimeoutMs: 60_000 })
+  const head = 'POST /v1/nowhere HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000000000\r\n\r\n'
+  const endless = await open(head)
+  const closed = closeOf(endless)
+  let written = 0
+  const pour = () => {
+    while (!endless.destroyed && endless.write(Buffer.alloc(65_536))) written += 65_536
+  }
+  endless.on('drain', pour)
+  pour()
+  await closed
+  // What the kernels on both sides hold beside the megabyte that is taken.
+  expect(written).toBeLessThan(20_000_000)
+  const idle = await open(head)
+  expect((await text(idle)).slice(0, 12)).toBe('HTTP/1.1 404')
 })
 
 describe('garbage', () => {

@@ -1,3 +1,5 @@
+import { type AbuseLimits, DEFAULT_ABUSE_LIMITS } from './abuse.ts'
+
 /** Bounds on what a connection may cost before and around its calls. */
 export interface ConnectionLimits {
   /** Request line and headers together. */
@@ -16,10 +18,12 @@ export interface ConnectionLimits {
   readonly maxConnections: number
   /** At once from one address, but for those that `isManyClients` excepts. */
   readonly maxConnectionsPerAddress: number
-  /** Streams of one HTTP/2 connection that its client broke off. */
+  /** Streams of one HTTP/2 connection that its client broke off, less those that were answered. */
   readonly resets: Allowance
   /** PING and SETTINGS frames of one HTTP/2 connection. */
   readonly controlFrames: Allowance
+  /** Of an address, all its connections together. */
+  readonly abuse: AbuseLimits
 }
 
 /** So many at once, and so many a second in the long run. */
@@ -41,23 +45,31 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   resets: { burst: 100, perSecond: 20 },
   // gRPC clients send a PING now and then for each piece of data, to measure the line.
   controlFrames: { burst: 1_000, perSecond: 100 },
+  abuse: DEFAULT_ABUSE_LIMITS,
 }
 
-/**
- * Counts against an allowance.
- *
- * @param nowMs - of a clock that never goes back
- * @returns counts one, and says whether it was allowed
- */
-export function createAllowance({ burst, perSecond }: Allowance, nowMs: () => number): () => boolean {
+/** Counts against an allowance. */
+export interface AllowanceCounter {
+  /** Counts one. @returns whether it was allowed */
+  readonly take: () => boolean
+  readonly giveBack: () => void
+}
+
+/** @param nowMs - of a clock that never goes back */
+export function createAllowance({ burst, perSecond }: Allowance, nowMs: () => number): AllowanceCounter {
   let left = burst
   let countedAtMs = nowMs()
-  return () => {
-    const now = nowMs()
-    left = Math.min(burst, left + ((now - countedAtMs) / 1000) * perSecond)
-    countedAtMs = now
-    if (left < 1) return false
-    left -= 1
-    return true
+  return {
+    take() {
+      const now = nowMs()
+      left = Math.min(burst, left + ((now - countedAtMs) / 1000) * perSecond)
+      countedAtMs = now
+      if (left < 1) return false
+      left -= 1
+      return true
+    },
+    giveBack() {
+      left = Math.min(burst, left + 1)
+    },
   }
 }

@@ -17,6 +17,8 @@ export interface Inbound {
   readonly clientAddress: () => string
   /** Puts into both headers how the caller stands against its limit. */
   readonly reportLimit: ReportLimit
+  /** Hears of each error that is sent. */
+  readonly onRefused: (error: WaybillError) => void
 }
 
 /** The ways to compress that there are here. */
@@ -93,7 +95,8 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
 }
 
 /** Answers with an error in plain JSON. */
-export function sendHttpError({ exchange, commonHeaders }: Inbound, error: WaybillError): void {
+export function sendHttpError({ exchange, commonHeaders, onRefused }: Inbound, error: WaybillError): void {
+  onRefused(error)
   exchange.send({
     status: wireFormOfError(error).httpStatus,
     headers: { ...commonHeaders, ...errorHeaders(error), 'content-type': 'application/json' },

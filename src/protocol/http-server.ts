@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from '../domain/logger.ts'
 import { WaybillError, waybillError } from '../errors.ts'
+import { type AbuseCounter, costOfRefusal } from './abuse.ts'
 import { headerOf } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
 import type { ReadClientAddress } from './client-address.ts'
@@ -42,6 +43,7 @@ export interface HttpServerOptions {
   readonly isReady: () => Promise<boolean>
   /** Counts what is no call: preflights, and paths and methods that there are not. Not health. */
   readonly countOpen: CountOpen
+  readonly abuse: Pick<AbuseCounter, 'charge'>
   readonly readClientAddress: ReadClientAddress
   readonly cors: CorsPolicy
   /** Which hosts may be asked for, by `Host` or `:authority`; all by default. */
@@ -138,13 +140,19 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
       ...privateHeaders(options.cors),
       ...options.cors.headersFor(headerOf(exchange.headers, 'origin')),
     }
+    const reportLimit = reportLimitIn(commonHeaders, grpcHeaders)
+    let isKeyless = false
     const inbound: Inbound = {
       exchange,
       requestId,
       commonHeaders,
       grpcHeaders,
       clientAddress: () => options.readClientAddress(exchange.peerAddress(), exchange.headers),
-      reportLimit: reportLimitIn(commonHeaders, grpcHeaders),
+      reportLimit(state) {
+        isKeyless = state?.policy === 'address'
+        reportLimit(state)
+      },
+      onRefused: (error) => options.abuse.charge(exchange.peerAddress(), costOfRefusal(error, isKeyless)),
     }
     try {
       await answer(inbound)

@@ -1,16 +1,19 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type WaybillError, waybillError } from '../errors.ts'
+import { type AbuseCounter, costOfRefusal } from './abuse.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import { http1Exchange } from './exchange.ts'
 import type { RequestHandler } from './http-server.ts'
-import { type RefusalOptions, refuseHttp1 } from './refuse-connection.ts'
+import { LINGER_MS, type RefusalOptions, refuseHttp1 } from './refuse-connection.ts'
 
 export interface Http1Options extends RefusalOptions {
   readonly handle: RequestHandler
   /** The methods that are of use here; sorted. */
   readonly httpMethods: readonly string[]
   readonly limits: ConnectionLimits
+  readonly abuse: AbuseCounter
   readonly stopping: AbortSignal
 }
 
@@ -45,6 +48,7 @@ export function createHttp1(options: Http1Options): Server {
     }
     await handle(http1Exchange(request, response, () => stopping.aborted))
     boundTaking(response, request.socket, limits.requestTimeoutMs)
+    boundRest(request)
   }
   // Node would refuse what it does not know to expect without a body; it may be ignored (RFC 9110, 10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
@@ -57,6 +61,7 @@ export function createHttp1(options: Http1Options): Server {
     // The parser fails anew at every piece of what still comes.
     if (refused.has(socket)) return
     refused.add(socket)
+    options.abuse.charge((socket as Socket).remoteAddress ?? '', costOfRefusal(error, false))
     refuseHttp1(error, socket, options)
   }
   server.on('clientError', (error: ClientError, socket) => {
@@ -76,6 +81,21 @@ function boundTaking(response: ServerResponse, socket: Duplex, timeoutMs: number
   if (response.writableFinished || response.destroyed) return
   const timer = setTimeout(() => socket.destroy(), timeoutMs)
   response.once('close', () => clearTimeout(timer))
+}
+
+/** How much of a body is taken after the answer. */
+const MAX_REST_BYTES = 1024 * 1024
+
+/** A body that was not read before the answer is read on, so that the answer is not lost in a reset, but not for ever. */
+function boundRest(request: IncomingMessage): void {
+  if (request.complete || request.destroyed) return
+  const timer = setTimeout(() => request.socket.destroy(), LINGER_MS)
+  let bytes = 0
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > MAX_REST_BYTES) request.socket.destroy()
+  })
+  for (const end of ['end', 'close']) request.once(end, () => clearTimeout(timer))
 }
 
 interface ClientError extends Error {

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer as createNetServer, type Socket } from '
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import type { Logger } from '../domain/logger.ts'
 import { type WaybillError, waybillError } from '../errors.ts'
+import { type AbuseCounter, BarredPeers, offences } from './abuse.ts'
 import { countConnections, type Excess } from './connection-counts.ts'
 import type { ConnectionLimits } from './connection-limits.ts'
 import type { HeaderFields } from './exchange.ts'
@@ -36,8 +37,9 @@ export interface ListenerOptions {
   /** The methods that are of use here; sorted. */
   readonly httpMethods: readonly string[]
   readonly limits: ConnectionLimits
-  /** Addresses that stand for many clients, such as a proxy's, and so have no limit of their own; none by default. */
-  readonly isManyClients?: (address: string) => boolean
+  /** Addresses that stand for many clients, such as a proxy's, and so have no limit of their own. */
+  readonly isManyClients: (address: string) => boolean
+  readonly abuse: AbuseCounter
   readonly logger: Logger
   /** Fired by stop, before anything is closed. */
   readonly stopping: AbortController
@@ -70,7 +72,7 @@ const MAX_REFUSALS = 100
  * @throws Error of node:net when the port cannot be had, of node:tls when the certificate is none
  */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
-  const { limits, stopping, logger } = options
+  const { limits, stopping, logger, abuse } = options
   const { tls, plaintext = tls === undefined, versions = ['1.1', '2'] } = options.transport ?? {}
   const http1 = createHttp1({ ...options, stopping: stopping.signal })
   const http2 = createHttp2(options)
@@ -99,10 +101,15 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   }
 
   secure?.on('secureConnection', (socket) => {
-    decide(socket, limits.headersTimeoutMs, versionOf, (version) => serve(socket, version))
+    decide(socket, limits.headersTimeoutMs, {
+      read: versionOf,
+      decided: (version) => serve(socket, version),
+      silent: () => abuse.charge(peerOf(socket), offences.handshake),
+    })
   })
   secure?.on('tlsClientError', (error, socket) => {
     logger.debug({ err: error }, 'no TLS')
+    abuse.charge(peerOf(socket), offences.handshake)
     socket.destroy()
   })
 
@@ -110,7 +117,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   /** Connections that have not said yet what they speak. */
   const undecided = new Set<Socket>()
   const refusing = new Set<Socket>()
-  const findExcess = countConnections(limits, options.isManyClients ?? (() => false))
+  const findExcess = countConnections(limits, options.isManyClients)
 
   function accept(socket: Socket): void {
     sockets.add(socket)
@@ -120,20 +127,26 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
       undecided.delete(socket)
       refusing.delete(socket)
     })
+    const peer = peerOf(socket)
     const excess = findExcess(socket)
     if (excess !== undefined) {
+      if (excess === 'address') abuse.charge(peer, offences.excess)
       if (refusing.size >= MAX_REFUSALS) {
         socket.destroy()
         return
       }
       refusing.add(socket)
     }
-    decide(socket, limits.headersTimeoutMs, protocolOf, (protocol) => {
-      undecided.delete(socket)
-      if (excess !== undefined) refuseExcess(excess, socket, protocol)
-      else if (protocol === 'tls') acceptSecure(socket)
-      else if (plaintext) serve(socket, protocol)
-      else refuse(notSpoken('this port speaks TLS alone; call it by https'), socket, protocol)
+    decide(socket, limits.headersTimeoutMs, {
+      read: protocolOf,
+      decided(protocol) {
+        undecided.delete(socket)
+        if (excess !== undefined) refuseExcess(excess, socket, protocol)
+        else if (protocol === 'tls') acceptSecure(socket)
+        else if (plaintext) serve(socket, protocol)
+        else refuse(notSpoken('this port speaks TLS alone; call it by https'), socket, protocol)
+      },
+      silent: () => abuse.charge(peer, offences.silence),
     })
   }
 
@@ -145,6 +158,12 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     socket.destroy()
   }
 
+  function isBarred(peer: string): boolean {
+    if (!abuse.isBarred(peer)) return false
+    abuse.charge(peer, offences.knocking)
+    return true
+  }
+
   function acceptSecure(socket: Socket): void {
     if (secure === undefined) return refuse(notSpoken('this port does not speak TLS; call it by http'), socket, '1.1')
     socket.on('error', () => {})
@@ -153,7 +172,13 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
 
   // Half open, since HTTP/1.1 clients may close their side behind their last request. Kept alive, so that peers that vanish
   // without a word are noticed.
-  const netOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }
+  const netOptions = {
+    allowHalfOpen: true,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
+    blockList: new BarredPeers(isBarred),
+  }
   const port = createNetServer(netOptions, accept)
   port.listen(options.port, options.host)
   await once(port, 'listening')
@@ -215,19 +240,29 @@ function createSecure(
   return createTlsServer({ ...TLS_VERSIONS, ...certificate, ALPNProtocols, handshakeTimeout: limits.headersTimeoutMs })
 }
 
-/**
- * Waits for as many bytes as tell, puts them back and calls back; gives up after `timeoutMs`.
- *
- * @param read - what the bytes so far tell; undefined while they may still become anything
- */
-function decide<T>(
-  socket: Socket,
-  timeoutMs: number,
-  read: (seen: Buffer) => T | undefined,
-  decided: (what: T) => void,
-): void {
-  const timer = setTimeout(() => socket.destroy(), timeoutMs)
-  const giveUp = () => socket.destroy()
+function peerOf({ remoteAddress = '' }: Socket): string {
+  return remoteAddress
+}
+
+interface Decision<T> {
+  /** What the bytes so far tell; undefined while they may still become anything. */
+  readonly read: (seen: Buffer) => T | undefined
+  readonly decided: (what: T) => void
+  /** The connection ended before it was decided. */
+  readonly silent: () => void
+}
+
+/** Waits for as many bytes as tell, puts them back and calls back; gives up after `timeoutMs`. */
+function decide<T>(socket: Socket, timeoutMs: number, { read, decided, silent }: Decision<T>): void {
+  const giveUp = () => {
+    silent()
+    socket.destroy()
+  }
+  let last: NodeJS.Immediate | undefined
+  // Where this process was held up itself, what came meanwhile is read first.
+  const timer = setTimeout(() => {
+    last = setImmediate(giveUp)
+  }, timeoutMs)
   socket.on('error', giveUp)
   socket.once('close', () => clearTimeout(timer))
   let seen = Buffer.alloc(0)
@@ -237,6 +272,7 @@ function decide<T>(
     const what = seen.length === 0 ? undefined : read(seen)
     if (what === undefined) return
     clearTimeout(timer)
+    clearImmediate(last)
     socket.off('readable', onReadable)
     socket.off('end', giveUp)
     socket.off('error', giveUp)

@@ -14,7 +14,10 @@ export interface RefusalOptions {
 }
 
 /** How long a refused connection is read on, so that the answer is not lost in a reset, in ms. */
-const LINGER_MS = 2000
+export const LINGER_MS = 2000
+
+/** How much more is taken of it meanwhile. */
+const LINGER_BYTES = 128 * 1024
 
 /** Answers what is no request, in HTTP/1.1, and closes. */
 export function refuseHttp1(error: WaybillError, socket: Duplex, { commonHeaders, logger }: RefusalOptions): void {
@@ -52,7 +55,12 @@ export function refuseHttp2(
 function endAndLinger(socket: Duplex, last: string | Buffer): void {
   socket.on('error', () => {})
   socket.end(last)
-  socket.resume()
+  let bytes = 0
+  // What comes is no longer for the parser, which would fail anew at every piece of it.
+  socket.removeAllListeners('data').on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > LINGER_BYTES) socket.destroy()
+  })
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('close', () => clearTimeout(timer))
 }

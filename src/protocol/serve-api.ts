@@ -3,6 +3,7 @@ import { http } from '../../gen/google/api/annotations_pb.js'
 import { comma_separated } from '../../gen/payments/v1/options_pb.js'
 import type { Logger } from '../domain/logger.ts'
 import { compileRoutes } from '../transcoding/transcoder.ts'
+import { createAbuseCounter } from './abuse.ts'
 import { type CallableMethod, createCallCore, type ServedService } from './call-core.ts'
 import type { CallCaps } from './cap-calls.ts'
 import { createIsTrustedProxy, createReadClientAddress } from './client-address.ts'
@@ -127,6 +128,13 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     eventIdOf: options.eventIdOf ?? (() => undefined),
     otherPaths: [...healthPaths, ...methods.keys()],
   })
+  const isManyClients = createIsTrustedProxy(options.trustedProxies ?? [])
+  const abuse = createAbuseCounter({
+    limits: limits.abuse,
+    isManyClients,
+    nowMs: () => performance.now(),
+    onBarred: (address) => logger.warn({ address }, 'connections are closed at once: too much abuse from there'),
+  })
   const cors = createCorsPolicy(options.corsOrigins ?? [])
   const extraHeaders = { ...options.extraHeaders }
   const handle = createRequestHandler({
@@ -136,6 +144,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     logger,
     isReady,
     countOpen,
+    abuse,
     readClientAddress: createReadClientAddress(options.trustedProxies ?? []),
     cors,
     isHostAllowed: options.isHostAllowed ?? (() => true),
@@ -145,7 +154,8 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     host: options.host,
     port: options.port,
     transport: { ...options.transport },
-    isManyClients: createIsTrustedProxy(options.trustedProxies ?? []),
+    isManyClients,
+    abuse,
     handle,
     commonHeaders: { ...extraHeaders, ...privateHeaders(cors) },
     httpMethods: rest.httpMethods,

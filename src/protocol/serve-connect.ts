@@ -152,7 +152,9 @@ function unknownVersion(field: string, version: string): WaybillError {
 }
 
 /** Answers with an error as Connect writes it. */
-export function sendConnectError({ exchange, commonHeaders }: Inbound, error: WaybillError, given?: Given): void {
+export function sendConnectError(inbound: Inbound, error: WaybillError, given?: Given): void {
+  const { exchange, commonHeaders } = inbound
+  inbound.onRefused(error)
   exchange.send({
     status: wireFormOfError(error).httpStatus,
     headers: { ...commonHeaders, ...fieldsOf(given), ...errorHeaders(error), 'content-type': 'application/json' },

@@ -109,6 +109,7 @@ function decodeBase64(sent: Uint8Array): Uint8Array {
 
 /** Answers with an error and no message. */
 export function sendGrpcError(inbound: Inbound, form: GrpcForm, error: WaybillError, given?: Given): void {
+  inbound.onRefused(error)
   const isEncoding = error.reason === 'UNSUPPORTED_CONTENT_ENCODING'
   const headers: HeaderFields = {
     ...Object.fromEntries(given?.header ?? []),

@@ -93,7 +93,10 @@ function createHandler(method: CallableMethod, { maxBodyBytes, compressMinBytes,
     const carried = request.contextValues.get(carriedKey)
     if (carried === undefined || !request.stream) throw new TypeError('only streams of this server come here')
     const incoming = incomingCall(carried.inbound, request.message, stopping)
-    const answered = await method.callStream(incoming).catch(throwConnect)
+    const answered = await method.callStream(incoming).catch((error: unknown) => {
+      if (error instanceof WaybillError) carried.inbound.onRefused(error)
+      return throwConnect(error)
+    })
     carried.onCall(answered)
     // Connect's own way to the end, past an empty handler, for the header and trailer that it has prepared.
     const response = await next({ ...request, message: placeholder(desc) })

@@ -1,0 +1,192 @@
+/** The service, its attackers and its other client, as the bench of hostile clients needs them. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { Agent, get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { AttackerReport } from './hostile-attacks.ts'
+
+const ROOT = resolve(import.meta.dirname, '..')
+const CALL_EVERY_MS = 5
+const PAYMENTS = 2_000
+
+/** A service of its own with some payments, and two keys without a limit: an attacker's and another client's. */
+export interface Service {
+  readonly port: number
+  readonly key: string
+  readonly attackerKey: string
+  readonly process: ChildProcess
+  readonly stop: () => Promise<void>
+}
+
+/** @param nodeOptions - of the process that serves */
+export async function startService(nodeOptions: readonly string[] = []): Promise<Service> {
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-hostile-'))
+  const env = {
+    PATH: process.env.PATH,
+    DATA_DIR: join(folder, 'data'),
+    PORT: '0',
+    CHAINS_FILE: 'none',
+    LOG_LEVEL: 'error',
+  }
+  const run = async (words: readonly string[], input = '') => {
+    const child = spawn(process.execPath, ['src/main.ts', ...words], {
+      cwd: ROOT,
+      env,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    })
+    child.stdin.end(input)
+    const said = await textOf(child)
+    if (child.exitCode !== 0) throw new Error(`waybill ${words.join(' ')} ended with ${child.exitCode}`)
+    return said.trim()
+  }
+  const issue = () => run(['keys', 'create', '--account', 'a', '--scopes', 'payments:read', '--rate', '0'])
+  const [key, attackerKey] = [await issue(), await issue()]
+  await run(['import', 'payments', '-', '--account', 'a'], paymentLines())
+  const served = spawn(process.execPath, [...nodeOptions, 'src/main.ts', 'serve'], {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  return {
+    port: await portOf(served),
+    key,
+    attackerKey,
+    process: served,
+    async stop() {
+      const ended = once(served, 'exit')
+      served.kill('SIGTERM')
+      await ended
+      await rm(folder, { recursive: true })
+    },
+  }
+}
+
+function paymentLines(): string {
+  return Array.from({ length: PAYMENTS }, (_, n) => {
+    const payment = {
+      id: `0b7d2a31-6f0e-8c55-9d3b-${String(n).padStart(12, '0')}`,
+      status: 'CONFIRMED',
+      timestamp: new Date(Date.UTC(2026, 0, 1) + n * 60_000).toISOString(),
+      amount: String(n + 1),
+      currency: 'USDC-BASE',
+      network: 'BASE',
+      txHash: `0x${n.toString(16).padStart(64, '0')}`,
+      eventIndex: 0,
+    }
+    return `${JSON.stringify(payment)}\n`
+  }).join('')
+}
+
+/** One attacker. */
+export interface Attacker {
+  readonly stop: () => Promise<AttackerReport>
+}
+
+/** Starts an attacker; resolves when it has begun. */
+export async function startAttacker(
+  name: string,
+  { port, key, localAddress }: { readonly port: number; readonly key: string; readonly localAddress: string },
+): Promise<Attacker> {
+  const child = spawn(process.execPath, ['bench/hostile-attacks.ts', name, String(port), key, localAddress], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  await once(child.stdout, 'data')
+  return {
+    async stop() {
+      const said = textOf(child)
+      child.kill('SIGTERM')
+      return JSON.parse(await said) as AttackerReport
+    },
+  }
+}
+
+/** A process that takes whatever comes and throws it away: what an attack costs where nothing is done about it. */
+export async function startSink(): Promise<{ readonly port: number; readonly stop: () => void }> {
+  const child = spawn(process.execPath, ['bench/hostile-sink.ts'], { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
+  const [said] = (await once(child.stdout, 'data')) as [Buffer]
+  return { port: Number(String(said)), stop: () => void child.kill() }
+}
+
+/** How the other client fared over a window. */
+export interface Window {
+  readonly p99Ms: number
+  /** Of a processor by the service, in ms. */
+  readonly cpuMs: number
+  readonly peakMib: number
+}
+
+/** Calls over connections of its own, at a steady pace, whether the last call has been answered or not. */
+export async function watch({ port, key, process: served }: Service, forMs: number): Promise<Window> {
+  const agent = new Agent({ keepAlive: true })
+  const calls: Promise<number>[] = []
+  const startedMs = performance.now()
+  const cpuBeforeMs = cpuMs(served)
+  let peakMib = 0
+  let n = 0
+  for (let elapsedMs = 0; elapsedMs < forMs; elapsedMs = performance.now() - startedMs) {
+    for (; n * CALL_EVERY_MS <= elapsedMs; n++) calls.push(call(port, key, agent))
+    if (n % 40 === 0) peakMib = Math.max(peakMib, residentMib(served))
+    await wait(CALL_EVERY_MS)
+  }
+  const sorted = (await Promise.all(calls)).toSorted((a, b) => a - b)
+  const spentMs = cpuMs(served) - cpuBeforeMs
+  agent.destroy()
+  peakMib = Math.max(peakMib, residentMib(served))
+  return { p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN, cpuMs: spentMs, peakMib }
+}
+
+async function call(port: number, key: string, agent: Agent): Promise<number> {
+  const startedMs = performance.now()
+  const request = get({ port, host: '127.0.0.1', path: '/payments?limit=5', agent, headers: { 'x-api-key': key } })
+  const [response] = await once(request, 'response')
+  response.resume()
+  await once(response, 'end')
+  if (response.statusCode !== 200) throw new Error(`the other client was answered with ${response.statusCode}`)
+  return performance.now() - startedMs
+}
+
+/** What an attack costs the service, in ms of a processor, while nobody else calls. */
+export async function watchAlone({ process: served }: Service, forMs: number): Promise<number> {
+  const beforeMs = cpuMs(served)
+  await wait(forMs)
+  return cpuMs(served) - beforeMs
+}
+
+export function residentMib({ pid }: ChildProcess): number {
+  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Math.round(Number(kib) / 1024)
+}
+
+/** What a tick of /proc is, in ms. */
+const TICK_MS = 10
+
+function cpuMs({ pid }: ChildProcess): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  // Behind the name, which may hold anything: state is the third field, user and system time the 14th and 15th.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS
+}
+
+async function textOf(child: ChildProcess): Promise<string> {
+  let said = ''
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+  })
+  await once(child, 'close')
+  return said
+}
+
+async function portOf({ stdout }: ChildProcess): Promise<number> {
+  let said = ''
+  for await (const chunk of stdout?.setEncoding('utf8').iterator({ destroyOnReturn: false }) ?? []) {
+    said += chunk as string
+    const [, port] = /Waybill on http:\/\/127\.0\.0\.1:(\d+)/.exec(said) ?? []
+    if (port !== undefined) return Number(port)
+  }
+  throw new Error('the service ended before it listened')
+}
