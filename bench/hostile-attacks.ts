@@ -144,6 +144,7 @@ const randomByte = () => Math.floor(Math.random() * 254) + 1
 const randomKey = () => `wb_${Array.from({ length: 40 }, () => Math.floor(Math.random() * 36).toString(36)).join('')}`
 
 const MB = 1_000_000
+const piece = Buffer.alloc(65_536)
 const zeros = Buffer.alloc(100 * MB)
 const json = 'application/json'
 
@@ -153,7 +154,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'silent connections': connecting(500, () => ''),
   'slow headers': connecting(100, () => 'GET / HTTP/1.1\r\nhost: a\r\nx-a: ', 500),
   'slow bodies': connecting(100, (target) => post(json, Buffer.alloc(10_000))(target).subarray(0, -10_000), 500),
-  'slow bodies, HTTP/2': framing(100, (session, target) => {
+  'slow bodies over HTTP/2': framing(100, (session, target) => {
     const stream = begin(
       session,
       fieldBlock({ ...fieldsOf(target, SEARCH, 'POST'), 'content-type': json }),
@@ -161,7 +162,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
     )
     session.socket.write(frame(frameTypes.data, 0, stream, Buffer.from('{')))
   }),
-  'half-open streams, HTTP/2': framing(1_000, (session, target) => {
+  'half-open streams over HTTP/2': framing(1_000, (session, target) => {
     begin(session, fieldBlock(fieldsOf(target, LIST, 'POST')), END_HEADERS)
   }),
   // Who does not listen
@@ -172,7 +173,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
       return true
     },
   },
-  'answers not read, HTTP/2': framing(
+  'answers not read over HTTP/2': framing(
     200,
     (session, target) => void begin(session, fieldBlock(fieldsOf(target, LIST)), END_HEADERS | END_STREAM),
     [[INITIAL_WINDOW, 0]],
@@ -182,7 +183,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
     const stream = begin(session, fieldBlock(fieldsOf(target, '/payments')), END_HEADERS | END_STREAM)
     session.socket.write(frame(frameTypes.reset, 0, stream, uint32(8)))
   }),
-  'rapid reset, a moment later': framing(2_000, (session, target) => {
+  'resets a moment later': framing(2_000, (session, target) => {
     const stream = begin(session, fieldBlock(fieldsOf(target, '/payments')), END_HEADERS | END_STREAM)
     const { socket } = session
     setTimeout(() => socket.write(frame(frameTypes.reset, 0, stream, uint32(8))), 5)
@@ -209,7 +210,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
   // Who sends too much
   'too many headers': connecting(50, () => `GET / HTTP/1.1\r\nhost: a\r\n${'x-a: b\r\n'.repeat(20_000)}\r\n`),
   'a header of 1 MB': connecting(50, () => `GET / HTTP/1.1\r\nhost: a\r\nx-a: ${'b'.repeat(MB)}\r\n\r\n`),
-  'a header of 1 MB, HTTP/2': framing(50, (session, target) => {
+  'a header of 1 MB over HTTP/2': framing(50, (session, target) => {
     const block = fieldBlock({ ...fieldsOf(target, '/'), 'x-a': 'b'.repeat(MB) })
     begin(session, block.subarray(0, 16_000), 0)
     const stream = session.nextStream - 2
@@ -222,15 +223,27 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'a path of 60 kB': connecting(100, get(`/${'a/'.repeat(30_000)}`)),
   'a query of 60 kB': connecting(100, get(`/payments?${'a=b&'.repeat(15_000)}`)),
   'bodies of 4 MB': connecting(20, post(json, Buffer.alloc(4 * MB, 'a'))),
-  'messages of 4 MB, gRPC': framing(20, (session, target) => {
+  'bodies without end': {
+    perSecond: 10,
+    act(target) {
+      const socket = open(target, 'POST /payments HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000000000\r\n\r\n')
+      const pour = () => {
+        while (!socket.destroyed && socket.write(piece));
+      }
+      socket.on('drain', pour)
+      pour()
+      return true
+    },
+  },
+  'messages of 4 MB over gRPC': framing(20, (session, target) => {
     const fields = { ...fieldsOf(target, SEARCH, 'POST'), 'content-type': 'application/grpc', te: 'trailers' }
     const stream = begin(session, fieldBlock(fields), END_HEADERS)
     const start = Buffer.concat([Buffer.from([0]), uint32(4 * MB), Buffer.alloc(16_000)])
     session.socket.write(frame(frameTypes.data, 0, stream, start))
     for (let n = 0; n < 50; n++) session.socket.write(frame(frameTypes.data, 0, stream, Buffer.alloc(16_000)))
   }),
-  'lies about lengths, gRPC': framing(200, (session, target) => lie(session, target, 2 ** 32 - 1)),
-  'short messages, gRPC': framing(200, (session, target) => lie(session, target, 1_000)),
+  'lies about lengths over gRPC': framing(200, (session, target) => lie(session, target, 2 ** 32 - 1)),
+  'short messages over gRPC': framing(200, (session, target) => lie(session, target, 1_000)),
   // Who sends what is costly to read
   'deep JSON': connecting(20, post(json, Buffer.from('{"a":'.repeat(40_000)))),
   'long lists': connecting(20, post(json, Buffer.from(`[${'{},'.repeat(80_000)}{}]`))),
@@ -242,6 +255,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'brotli bombs': connecting(20, post(json, brotliCompressSync(zeros), { extra: 'content-encoding: br\r\n' })),
   // Who is nobody
   garbage: connecting(100, () => Buffer.alloc(1_000, 0xfe)),
+  'health checks': connecting(200, () => 'GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'),
   'unknown keys': {
     perSecond: 200,
     act(target) {
@@ -257,7 +271,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
       return true
     },
   },
-  'unknown keys, HTTP/2': framing(2_000, (session, target) => {
+  'unknown keys over HTTP/2': framing(2_000, (session, target) => {
     begin(session, fieldBlock(fieldsOf({ ...target, key: randomKey() }, '/payments')), END_HEADERS | END_STREAM)
   }),
 }

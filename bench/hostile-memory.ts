@@ -13,10 +13,10 @@ interface Sample {
 }
 
 /** @returns how much more there was in the last third of the time than in the third before it */
-export async function watchMemory(names: readonly string[], minutes: number): Promise<Figure[]> {
+export async function watchMemory(names: readonly string[], minutes: number, attackerRate: string): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const [n, name] of names.entries()) {
-    const service = await startService(['--expose-gc', '--import', './bench/hostile-probe.ts'])
+    const service = await startService(attackerRate, ['--expose-gc', '--import', './bench/hostile-probe.ts'])
     try {
       const probe = () => sample(service.process)
       const before = await probe()

@@ -13,7 +13,7 @@ const ROOT = resolve(import.meta.dirname, '..')
 const CALL_EVERY_MS = 5
 const PAYMENTS = 2_000
 
-/** A service of its own with some payments, and two keys without a limit: an attacker's and another client's. */
+/** A service of its own with some payments, and two keys of one account: an attacker's and another client's. */
 export interface Service {
   readonly port: number
   readonly key: string
@@ -22,8 +22,11 @@ export interface Service {
   readonly stop: () => Promise<void>
 }
 
-/** @param nodeOptions - of the process that serves */
-export async function startService(nodeOptions: readonly string[] = []): Promise<Service> {
+/**
+ * @param attackerRate - calls a minute of the attacker's key; 0 for any number, as which the other client has
+ * @param nodeOptions - of the process that serves
+ */
+export async function startService(attackerRate: string, nodeOptions: readonly string[] = []): Promise<Service> {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-hostile-'))
   const env = {
     PATH: process.env.PATH,
@@ -43,8 +46,8 @@ export async function startService(nodeOptions: readonly string[] = []): Promise
     if (child.exitCode !== 0) throw new Error(`waybill ${words.join(' ')} ended with ${child.exitCode}`)
     return said.trim()
   }
-  const issue = () => run(['keys', 'create', '--account', 'a', '--scopes', 'payments:read', '--rate', '0'])
-  const [key, attackerKey] = [await issue(), await issue()]
+  const issue = (rate: string) => run(['keys', 'create', '--account', 'a', '--scopes', 'payments:read', '--rate', rate])
+  const [key, attackerKey] = [await issue('0'), await issue(attackerRate)]
   await run(['import', 'payments', '-', '--account', 'a'], paymentLines())
   const served = spawn(process.execPath, [...nodeOptions, 'src/main.ts', 'serve'], {
     cwd: ROOT,

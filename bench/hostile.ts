@@ -1,8 +1,9 @@
 /**
  * What hostile clients do to somebody else, and to the memory of the service. Service, attacker and other client are processes of
- * their own; loopback alone, the other client at 127.0.0.1, each attacker at an address of its own unless `--shared`.
+ * their own; loopback alone, the other client at 127.0.0.1, each attacker at an address of its own unless `--shared`. The attacker's
+ * key has the calls a minute that keys have by default, unless `--rate` says otherwise; 0 for any number.
  *
- *   npm run bench:hostile -- [--only NAME,NAME] [--rounds N] [--shared]     p99 of the other client under each attack
+ *   npm run bench:hostile -- [--only NAME,NAME] [--rounds N] [--shared] [--rate N]     p99 of the other client under each attack
  *   npm run bench:hostile -- --minutes N [--only NAME,NAME]                 memory over N minutes of each attack
  */
 import { setTimeout as wait } from 'node:timers/promises'
@@ -30,17 +31,19 @@ const { values } = parseArgs({
     only: { type: 'string' },
     rounds: { type: 'string', default: '3' },
     minutes: { type: 'string' },
+    rate: { type: 'string', default: '300' },
     shared: { type: 'boolean', default: false },
   },
 })
 const names = values.only?.split(',') ?? Object.keys(attacks)
 for (const name of names) if (attacks[name] === undefined) throw new Error(`there is no attack "${name}"`)
 
-if (values.minutes !== undefined) await report('hostile-memory', await watchMemory(names, Number(values.minutes)))
+if (values.minutes !== undefined)
+  await report('hostile-memory', await watchMemory(names, Number(values.minutes), values.rate))
 else await report(values.shared ? 'hostile-shared' : 'hostile', await measureAll())
 
 async function measureAll(): Promise<Figure[]> {
-  const service = await startService()
+  const service = await startService(values.rate)
   const sink = await startSink()
   const figures: Figure[] = []
   try {

@@ -20,6 +20,7 @@ describe('readConfig', () => {
       logLevel: 'info',
       corsOrigins: [],
       trustedProxies: [],
+      limits: {},
       database: { kind: 'EMBEDDED' },
       chains: { kind: 'DEMO' },
     })
@@ -41,6 +42,10 @@ describe('readConfig', () => {
       TLS_KEY: '/etc/key.pem',
       CORS_ORIGINS: 'https://a.example, http://localhost:3000',
       TRUSTED_PROXIES: '10.0.0.0/8, ::1',
+      MAX_CONNECTIONS: '20000',
+      MAX_CONNECTIONS_PER_ADDRESS: '500',
+      MAX_CALLS: '2000',
+      MAX_STREAMS: '5000',
       DATABASE_URL: 'postgres://u:p@db/waybill',
       CHAINS_FILE: 'chains.json',
     }
@@ -52,6 +57,7 @@ describe('readConfig', () => {
       tls: { certPath: '/srv/tls/cert.pem', keyPath: '/etc/key.pem' },
       corsOrigins: ['https://a.example', 'http://localhost:3000'],
       trustedProxies: ['10.0.0.0/8', '::1'],
+      limits: { maxConnections: 20_000, maxConnectionsPerAddress: 500, maxCalls: 2_000, maxOpenStreams: 5_000 },
       database: { kind: 'URL', url: 'postgres://u:p@db/waybill' },
       chains: { kind: 'FILE', path: '/srv/chains.json' },
     })
@@ -73,6 +79,10 @@ describe('readConfig', () => {
     [{ TRUSTED_PROXIES: '::1/129' }, 'TRUSTED_PROXIES'],
     [{ TRUSTED_PROXIES: '10.0.0.0/8/8' }, 'TRUSTED_PROXIES'],
     [{ TRUSTED_PROXIES: 'proxy.example' }, 'TRUSTED_PROXIES'],
+    [{ MAX_CONNECTIONS: '0' }, 'MAX_CONNECTIONS'],
+    [{ MAX_CONNECTIONS_PER_ADDRESS: '1e3' }, 'MAX_CONNECTIONS_PER_ADDRESS'],
+    [{ MAX_CALLS: '-1' }, 'MAX_CALLS'],
+    [{ MAX_STREAMS: '10000000' }, 'MAX_STREAMS'],
     [{ DATABASE_URL: 'mysql://x', CHAINS_FILE: 'none' }, 'DATABASE_URL'],
     [{ DATABASE_URL: 'postgres://db/x' }, 'CHAINS_FILE'],
   ])('refuses %o', (environment, name) => {
@@ -82,8 +92,8 @@ describe('readConfig', () => {
   })
 
   it('reports all faults at once, and no password', () => {
-    const faults = faultsOf({ PORT: 'x', LOG_LEVEL: 'y', DATABASE_URL: 'http://u:secret@db' })
-    expect(faults).toHaveLength(4)
+    const faults = faultsOf({ PORT: 'x', LOG_LEVEL: 'y', MAX_CALLS: 'z', DATABASE_URL: 'http://u:secret@db' })
+    expect(faults).toHaveLength(5)
     expect(faults.join()).not.toContain('secret')
   })
 })

@@ -20,10 +20,20 @@ export interface Config extends StoreConfig {
   readonly corsOrigins: readonly string[]
   /** Addresses and networks of proxies that are believed. */
   readonly trustedProxies: readonly string[]
+  /** What depends on the machine and on who calls; the rest of the limits do not. What is left out has its default. */
+  readonly limits: CapacityLimits
   readonly chains:
     | { readonly kind: 'DEMO' }
     | { readonly kind: 'FILE'; readonly path: string }
     | { readonly kind: 'NONE' }
+}
+
+/** How much there may be at once in this process. */
+export interface CapacityLimits {
+  readonly maxConnections?: number
+  readonly maxConnectionsPerAddress?: number
+  readonly maxCalls?: number
+  readonly maxOpenStreams?: number
 }
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -53,6 +63,10 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
     'TRUSTED_PROXIES',
     'addresses and networks (10.0.0.0/8) of proxies whose X-Forwarded-For or Forwarded is believed (default none)',
   ],
+  ['MAX_CONNECTIONS', 'connections at once (default 8000)'],
+  ['MAX_CONNECTIONS_PER_ADDRESS', 'of them from one address, TRUSTED_PROXIES apart (default 1000)'],
+  ['MAX_CALLS', 'calls under way at once (default 1000)'],
+  ['MAX_STREAMS', 'streams open at once beside them (default 1000)'],
   ['DATABASE_URL', 'postgres:// URL instead of the embedded database; needs CHAINS_FILE'],
   [
     'CHAINS_FILE',
@@ -82,6 +96,7 @@ export function readConfig(environment: Environment, workingFolder: string): Con
     ...(tls && { tls }),
     corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
     trustedProxies: readProxies(read('TRUSTED_PROXIES') ?? '', faults),
+    limits: readLimits(read, faults),
     chains,
   })
 }
@@ -163,6 +178,24 @@ function readTls(
   if (cert !== undefined) faults.push('TLS_CERT is set and TLS_KEY is not: set both or neither')
   if (key !== undefined) faults.push('TLS_KEY is set and TLS_CERT is not: set both or neither')
   return undefined
+}
+
+const capacities: readonly (readonly [name: string, limit: keyof CapacityLimits])[] = [
+  ['MAX_CONNECTIONS', 'maxConnections'],
+  ['MAX_CONNECTIONS_PER_ADDRESS', 'maxConnectionsPerAddress'],
+  ['MAX_CALLS', 'maxCalls'],
+  ['MAX_STREAMS', 'maxOpenStreams'],
+]
+
+function readLimits(read: (name: string) => string | undefined, faults: string[]): CapacityLimits {
+  const limits: { -readonly [K in keyof CapacityLimits]: number } = {}
+  for (const [name, limit] of capacities) {
+    const text = read(name)
+    if (text === undefined) continue
+    if (/^[1-9]\d{0,6}$/.test(text)) limits[limit] = Number(text)
+    else faults.push(`${name} is "${text}": use a whole number from 1 to 9999999`)
+  }
+  return limits
 }
 
 function readLogLevel(text: string, faults: string[]): LogLevel {
