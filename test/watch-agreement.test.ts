@@ -27,7 +27,7 @@ beforeAll(async () => {
   database = await createTestDatabase()
   processes = [
     startWatchProcess(database),
-    startWatchProcess(database, { batch: { changes: 7, events: 3, bytes: 600 } }),
+    startWatchProcess(database, { batch: { changes: 50, events: 10, bytes: 4_000 } }),
   ]
 })
 afterAll(async () => {

@@ -19,8 +19,8 @@ export interface WatchTerms {
 }
 
 /**
- * Tells every change that touches a filter, in the order of commits, each once, and never ends by itself. The first message is a
- * HEARTBEAT with the cursor that the watch begins at. What nobody asks for is not read.
+ * Tells every change that touches a filter, in the order of commits, each once, and never ends by itself. A HEARTBEAT tells when all
+ * that was there at the beginning has been told, which is at once where it begins now. What nobody asks for is not read.
  *
  * @throws what is wrong with the filter; INVALID_CURSOR, CURSOR_EXPIRED, CURSOR_AHEAD, TOO_MANY_WATCHERS, OVERLOADED; the signal's
  *   reason when it fires
@@ -65,8 +65,14 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
   /** Those who watch the same have read equally far once they wait, so they read together. */
   function readerOf(filter: PaymentFilter, signal: AbortSignal): (after: bigint) => Promise<WatchBatch> {
     const name = JSON.stringify(filter)
-    return (after) =>
-      reads.get(`${after} ${name}`, (shared) => repository.read({ filter, after, ...size }, shared), signal)
+    let { events } = size
+    return async (after) => {
+      const query = { filter, after, ...size, events }
+      const batch = await reads.get(`${after} ${events} ${name}`, (shared) => repository.read(query, shared), signal)
+      // Large events are measured by reading them, so no more are asked for than there may be room for.
+      events = batch.isFull ? Math.max(1, 2 * batch.events.length) : size.events
+      return batch
+    }
   }
 
   return async function* watchPayments(account, input, { watchCursor, signal }) {
@@ -79,8 +85,8 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
       let at = watchCursor === undefined ? extent.lastChange : decodeWatchCursor(seal, watchCursor)
       checkWithin(extent, at)
       const heartbeat = () => ({ type: 'HEARTBEAT', at: now(), watchCursor: encodeWatchCursor(seal, at) }) as const
-      yield heartbeat()
       let saidAtMs = performance.now()
+      let hasCaughtUp = false
       for (;;) {
         const batch = await readAfter(at)
         checkWithin(batch, at)
@@ -88,9 +94,10 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
         at = batch.through
         if (batch.events.length > 0) saidAtMs = performance.now()
         const isBehind = at < batch.lastChange
-        const silenceMs = performance.now() - saidAtMs
-        if (silenceMs < heartbeatMs && (isBehind || (await place.waitBeyond(at, heartbeatMs - silenceMs, signal))))
-          continue
+        const restMs = saidAtMs + heartbeatMs - performance.now()
+        const mayBeSilent = restMs > 0 && (isBehind || hasCaughtUp)
+        if (mayBeSilent && (isBehind || (await place.waitBeyond(at, restMs, signal)))) continue
+        hasCaughtUp ||= !isBehind
         yield heartbeat()
         saidAtMs = performance.now()
       }

@@ -31,6 +31,8 @@ export interface WatchBatch extends LogExtent {
   readonly events: readonly WatchEvent[]
   /** The last change that was looked at: the next batch begins after it. */
   readonly through: bigint
+  /** Whether there was no room for more bytes. */
+  readonly isFull: boolean
 }
 
 export interface WatchQuery {
@@ -66,6 +68,7 @@ export function createWatchRepository(knex: Knex): WatchRepository {
         prunedChange: rows[0]?.pruned_change ?? 0n,
         events: events.map((row) => toEvent(row, heads)),
         through: endOf(query, rows),
+        isFull: events.length < query.events && nextEventOf(rows) !== null,
       }
     },
     async extent(accountId, signal) {
@@ -159,9 +162,16 @@ const BYTES = ['fees', 'exchange_rates', 'refunds', 'status_history'].map((list)
 function endOf({ after, changes }: WatchQuery, rows: readonly BatchRow[]): bigint {
   const last = rows.at(-1)
   if (last === undefined) return after
-  if (last.change !== null && last.next_event !== null) return last.next_event - 1n
+  const nextEvent = nextEventOf(rows)
+  if (nextEvent !== null) return nextEvent - 1n
   const end = after + BigInt(changes)
   return end < last.last_change ? end : last.last_change
+}
+
+/** The event that found no room; null where there is none. */
+function nextEventOf(rows: readonly BatchRow[]): bigint | null {
+  const last = rows.at(-1)
+  return last === undefined || last.change === null ? null : last.next_event
 }
 
 function toEvent(row: EventRow, heads: ReadonlyMap<string, bigint>): WatchEvent {

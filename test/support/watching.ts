@@ -3,6 +3,7 @@ import { createDatabase } from '../../src/db/knex.ts'
 import { changePayments, deletePayments, lockAccount } from '../../src/db/payment-changes.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Payment } from '../../src/domain/payment.ts'
+import { lineHashOf } from '../../src/imports/line-keys.ts'
 import { createPaymentImportRepository } from '../../src/imports/payment-import-repository.ts'
 import { createPaymentSearch, type PaymentSearch } from '../../src/search/payment-search.ts'
 import type { SearchInput } from '../../src/search/search-input.ts'
@@ -96,7 +97,11 @@ export function createWriter(knex: Knex, account: Account, seed: number): Writer
       const event = txHash === undefined || eventIndex === undefined ? {} : { txHash, eventIndex }
       return { ...(donors[at]?.payment ?? payment), network, ...event, id, updatedAt }
     })
-    await imports.write(account, batch)
+    const lines = batch.map((payment) => ({
+      ...payment,
+      lineHash: lineHashOf(Buffer.from(`${payment.id} ${version}`)),
+    }))
+    await imports.write(account, lines)
   }
 
   const inTurn = (write: (locked: Awaited<ReturnType<typeof lockAccount>>) => Promise<unknown>) =>

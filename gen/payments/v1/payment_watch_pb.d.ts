@@ -260,7 +260,8 @@ export enum WatchPaymentsResponse_Type {
   REMOVED = 3,
 
   /**
-   * Nothing that matches; `watchCursor` stands behind all that was looked at, so that it does not grow old while nothing matches.
+   * Nothing that matches; `watchCursor` stands behind all that was looked at, so that it does not grow old while nothing matches. Comes
+   * once all that there was at the beginning has been told (at once where the watch begins now), then after 15 seconds of silence.
    *
    * @generated from enum value: HEARTBEAT = 4;
    */

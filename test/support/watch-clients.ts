@@ -1,0 +1,109 @@
+import type { DescMethod, JsonObject, JsonValue } from '@bufbuild/protobuf'
+import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
+import { ofHttpError, restRequestOf } from './clients.ts'
+import { createStreamClient, streamProtocols } from './stream-clients.ts'
+
+/** All ways to watch. */
+export const watchWays = [...streamProtocols, 'JSON lines', 'server-sent events'] as const
+export type WatchWay = (typeof watchWays)[number]
+
+/** An event of a watch as it came, by its JSON names. */
+export interface WatchedJson extends JsonObject {
+  readonly type: 'ADDED' | 'UPDATED' | 'REMOVED' | 'HEARTBEAT'
+  readonly watchCursor: string
+}
+
+export interface WatchCall {
+  readonly url: string
+  readonly request?: JsonObject
+  readonly headers: Readonly<Record<string, string>>
+  /** Called with each message; decides whether the call goes on. */
+  readonly onMessage: (message: WatchedJson) => 'go on' | 'hang up'
+}
+
+/** What a watch came to. */
+export interface WatchOutcome {
+  readonly messages: readonly WatchedJson[]
+  /** Code and reason of what ended it, where that was not the reader. */
+  readonly error?: { readonly code: string; readonly reason: string; readonly httpStatus?: number }
+}
+
+const method: DescMethod = PaymentSearchService.method.watchPayments
+
+/** Watches until the reader has enough or the watch ends. */
+export async function watchBy(way: WatchWay, call: WatchCall): Promise<WatchOutcome> {
+  if (way === 'JSON lines') return watchOverHttp(call, 'application/x-ndjson', readJsonLine)
+  if (way === 'server-sent events') return watchOverHttp(call, 'text/event-stream', readEvent)
+  const client = createStreamClient(call.url)
+  let isEnough = false
+  try {
+    const { messages, error } = await client.call(way, method, [call.request ?? {}], {
+      headers: call.headers,
+      onMessage(message) {
+        if (isEnough) return 'hang up'
+        const next = call.onMessage(message as WatchedJson)
+        isEnough = next === 'hang up'
+        return next
+      },
+    })
+    const watched = messages as readonly WatchedJson[]
+    if (isEnough || error === undefined || !('code' in error)) return { messages: watched }
+    return { messages: watched, error: { code: error.code, reason: error.reason } }
+  } finally {
+    client.close()
+  }
+}
+
+type Piece = { readonly message: WatchedJson; readonly id?: string } | { readonly error: JsonObject } | undefined
+
+async function watchOverHttp(call: WatchCall, accept: string, read: (piece: string) => Piece): Promise<WatchOutcome> {
+  const { target } = restRequestOf(method, call.request ?? {})
+  const aborter = new AbortController()
+  const response = await fetch(call.url + target, { headers: { ...call.headers, accept }, signal: aborter.signal })
+  if (!response.ok) {
+    return { messages: [], error: errorOf((await response.json()) as JsonObject, response.status) }
+  }
+  const messages: WatchedJson[] = []
+  const separator = accept === 'text/event-stream' ? '\n\n' : '\n'
+  let text = ''
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk
+    for (let end = text.indexOf(separator); end >= 0; end = text.indexOf(separator)) {
+      const piece = read(text.slice(0, end))
+      text = text.slice(end + separator.length)
+      if (piece === undefined) continue
+      if ('error' in piece) return { messages, error: errorOf(piece.error) }
+      if (piece.id !== undefined && piece.id !== piece.message.watchCursor) throw new Error('id and cursor differ')
+      messages.push(piece.message)
+      if (call.onMessage(piece.message) === 'hang up') {
+        aborter.abort()
+        return { messages }
+      }
+    }
+  }
+  throw new Error('the body ended without a word')
+}
+
+function errorOf(body: JsonObject, httpStatus?: number) {
+  const { code, info } = ofHttpError(body)
+  const { reason } = info as { readonly reason: string }
+  return { code, reason, ...(httpStatus !== undefined && { httpStatus }) }
+}
+
+function readJsonLine(line: string): Piece {
+  if (line === '') return undefined
+  const { result, error } = JSON.parse(line) as { result?: JsonValue; error?: JsonObject }
+  return error === undefined ? { message: result as WatchedJson } : { error }
+}
+
+function readEvent(text: string): Piece {
+  const fields = new Map(
+    text.split('\n').map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+  )
+  const data = fields.get('data')
+  if (data === undefined) return undefined
+  if (fields.get('event') === 'error') return { error: JSON.parse(data) as JsonObject }
+  const id = fields.get('id')
+  if (id === undefined) throw new Error(`an event without id: ${text}`)
+  return { message: JSON.parse(data) as WatchedJson, id }
+}
