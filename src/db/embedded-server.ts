@@ -67,6 +67,9 @@ const FAST_STOP_MS = 30_000
 /** What an operator should see; connections that end and statements that fail are their users' matter. */
 const ALARMING = / PANIC: |terminated by signal|could not |No space left/
 
+/** A server that follows another says that it takes reads alone. */
+const READY = /database system is ready to accept (?:read-only )?connections$/
+
 /** How many of the server's last words go into an error. */
 const LAST_WORDS = 20
 
@@ -188,7 +191,7 @@ async function untilReady({ child, folder, words, signal }: Starting): Promise<v
     child.off('close', onClose)
   }
   words.onLine = (line) => {
-    if (line.endsWith('database system is ready to accept connections')) resolve()
+    if (READY.test(line)) resolve()
   }
   child.once('close', onClose)
   child.once('error', onError)

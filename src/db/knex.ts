@@ -1,3 +1,4 @@
+import { callbackify } from 'node:util'
 import knexModule, { type Knex } from 'knex'
 import { types } from 'pg'
 import type { Logger } from '../domain/logger.ts'
@@ -26,10 +27,15 @@ export interface DatabaseOptions {
   readonly acquireTimeoutMs?: number | undefined
   /** statements that a connection keeps prepared by name; default 100, 0 for a pooler that does not know of them */
   readonly mostPrepared?: number | undefined
+  /** refuses a connection that was just made, by rejecting; what it asks comes as text */
+  readonly checkConnection?: ((ask: AskConnection) => Promise<void>) | undefined
   /** shown in pg_stat_activity; default `waybill` */
   readonly applicationName?: string | undefined
   readonly logger?: Logger | undefined
 }
+
+/** Asks a connection for one row. */
+type AskConnection = (sql: string) => Promise<readonly (string | null)[]>
 
 const { builtins } = types
 /** array types, which pg's list of names lacks */
@@ -103,7 +109,8 @@ export function createDatabase(connection: DatabaseConnection, options: Database
 
 /** What this file uses of a connection of pg. */
 interface RawConnection {
-  query(text: string, done: (error: Error | null) => void): void
+  query(query: string | object): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>
+  end(done: () => void): void
   readonly connection: { on(event: 'errorMessage', listener: (message: ServerMessage) => void): void }
   /** Knex's mark of a connection that the pool is not to hand out again */
   __knex__disposed?: unknown
@@ -115,16 +122,28 @@ interface ServerMessage {
 }
 
 /** Settings go by SET and not with the start of the connection, where poolers such as PgBouncer refuse them. */
-function sessionSetup({ statementTimeoutMs = 0, mostPrepared }: DatabaseOptions) {
+function sessionSetup({ statementTimeoutMs = 0, mostPrepared, checkConnection }: DatabaseOptions) {
   const statement = `set timezone = 'UTC'; set statement_timeout = ${Math.trunc(statementTimeoutMs)}`
-  return (connection: RawConnection, done: (error: Error | null, connection: RawConnection) => void) => {
+  return callbackify(async (connection: RawConnection) => {
     if (mostPrepared !== undefined) limitPrepared(connection, mostPrepared)
     // the end of the connection follows the server's last message, but the pool may hand it out in between
     connection.connection.on('errorMessage', (message) => {
       if (isLastMessage(message)) connection.__knex__disposed = message
     })
-    connection.query(statement, (error) => done(error, connection))
-  }
+    try {
+      await connection.query(statement)
+      await checkConnection?.((sql) => askRow(connection, sql))
+    } catch (error) {
+      connection.end(() => {})
+      throw error
+    }
+    return connection
+  })
+}
+
+async function askRow(connection: RawConnection, sql: string): Promise<readonly (string | null)[]> {
+  const { rows } = await connection.query({ text: sql, rowMode: 'array', types: { getTypeParser: () => asText } })
+  return rows[0] ?? []
 }
 
 /** Severities are in the server's language, so the states of a server that goes are looked at as well. */

@@ -1,0 +1,84 @@
+import { cp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Knex } from 'knex'
+import type { Connection } from '../../src/db/embedded-connection.ts'
+import { type EmbeddedServer, startEmbeddedServer } from '../../src/db/embedded-server.ts'
+import { createDatabase } from '../../src/db/knex.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { makeTempFolder } from './temp-folder.ts'
+
+/** A primary with a migrated database, and a real server that follows it by streaming. */
+export interface ReplicatedDatabase {
+  readonly primary: Knex
+  readonly primaryConnection: Connection
+  readonly replicaConnection: Connection
+  /** A pool on the replica, to look at it and to hold it back. */
+  readonly replica: () => Knex
+  /** Ends the replica at once, as a crash does. */
+  killReplica(): Promise<void>
+  startReplica(): Promise<void>
+  /** Lets its processes run no further until what it returns is called. */
+  freezeReplica(): Promise<() => void>
+  stop(): Promise<void>
+}
+
+const QUICK = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off', max_connections: '40' }
+
+export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
+  const [primaryFolder, replicaFolder] = await Promise.all([makeTempFolder('primary'), makeTempFolder('replica')])
+  let primaryServer = await startEmbeddedServer({ dataDir: primaryFolder, settings: QUICK })
+  const migrating = createDatabase(primaryServer.connection(), { poolMax: 1 })
+  await migrate(migrating)
+  await migrating.destroy()
+  await primaryServer.stop()
+  const dataOf = (folder: string) => join(folder, 'pg', 'data')
+  await cp(primaryFolder, replicaFolder, { recursive: true, verbatimSymlinks: true })
+  await writeFile(join(dataOf(replicaFolder), 'standby.signal'), '')
+  primaryServer = await startEmbeddedServer({ dataDir: primaryFolder, settings: QUICK })
+
+  const { user, password, port } = primaryServer.connection()
+  const follow = `host=${dataOf(primaryFolder)} port=${port} user=${user} password=${password} application_name=replica`
+  let replicaServer: EmbeddedServer
+  let looking: Knex | undefined
+  async function startReplica(): Promise<void> {
+    const settings = { ...QUICK, primary_conninfo: follow, wal_retrieve_retry_interval: '100ms' }
+    replicaServer = await startEmbeddedServer({ dataDir: replicaFolder, settings })
+  }
+  await startReplica()
+  const replicaConnection = () => replicaServer.connection()
+  const primary = createDatabase(primaryServer.connection())
+
+  return {
+    primary,
+    primaryConnection: primaryServer.connection(),
+    replicaConnection: replicaConnection(),
+    replica() {
+      looking ??= createDatabase(replicaConnection(), { poolMax: 1 })
+      return looking
+    },
+    async killReplica() {
+      await looking?.destroy()
+      looking = undefined
+      process.kill(replicaServer.pid, 'SIGQUIT')
+      await replicaServer.exited
+    },
+    startReplica,
+    async freezeReplica() {
+      looking ??= createDatabase(replicaConnection(), { poolMax: 1 })
+      const { rows } = await looking.raw(`select pid from pg_stat_activity where backend_type = 'client backend'`)
+      const pids = [replicaServer.pid, ...rows.map(({ pid }: { pid: number }) => pid)]
+      const signalAll = (signal: NodeJS.Signals) => {
+        for (const pid of pids) process.kill(pid, signal)
+      }
+      signalAll('SIGSTOP')
+      return () => signalAll('SIGCONT')
+    },
+    async stop() {
+      await looking?.destroy()
+      await primary.destroy()
+      await replicaServer.stop()
+      await primaryServer.stop()
+      await Promise.all([primaryFolder, replicaFolder].map((folder) => rm(folder, { recursive: true, force: true })))
+    },
+  }
+}
