@@ -78,6 +78,8 @@ it('keeps an imported payment under its id when its event is found, and takes th
   expect(payment).toMatchObject({ id: line.id, status: 'CONFIRMED', amount: '20', reference: 'kept', eventIndex: 0 })
   expect(await balance()).toMatchObject({ status: 'PAID', paidAmount: '20' })
 
+  // what the line said is no longer what stands there
+  expect(await running.database.knex('payments').where({ account_id: shop.id }).pluck('line_hash')).toEqual([null])
   // neither the old line nor a newer one that says something else moves what stands on the chain
   const newer = { ...line, amount: '1', updatedAt: '2099-01-01T00:00:00Z' }
   expect(await bring([line, newer, ...found])).toEqual({ written: 0, unchanged: 3, bad: 0 })

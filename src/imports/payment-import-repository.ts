@@ -38,12 +38,12 @@ const WRITTEN: Outcome = { kind: 'written' }
 
 /** Makes the repository on a database. */
 export function createPaymentImportRepository(knex: Knex, now: () => Date): PaymentImportRepository {
-  const attempt = (account: Account, batch: readonly LinePayment[]) =>
+  const attempt = (account: Account, batch: readonly LinePayment[], rounds: readonly (readonly number[])[]) =>
     inTransaction(knex, undefined, async (trx) => {
       const outcomes: Outcomes = new Map()
       const touched = new Map<string, Buffer>()
       let locked: LockedAccount | undefined
-      for (const places of splitRounds(batch)) {
+      for (const [nth, places] of rounds.entries()) {
         const due = await findDue(trx, account, batch, places)
         if (due.length === 0) continue
         const isFirst = locked === undefined
@@ -51,7 +51,8 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
         locked ??= await lockAccount(trx, account.id, now())
         await stage(trx, account, { batch, due, isFirst })
         for (const id of await findTouchedRequests(locked, batch, due)) touched.set(id.toString('hex'), id)
-        await merge(locked, { batch, due, outcomes })
+        const toCome = rounds.length === batch.length ? NOBODY : idsOfRounds(batch, rounds.slice(nth))
+        await merge(locked, { batch, due, outcomes, toCome })
       }
       if (locked !== undefined) await settleStored(locked, [...touched.values()])
       return batch.map((_, place) => outcomes.get(place) ?? UNCHANGED)
@@ -59,16 +60,32 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
 
   return {
     async write(account, batch) {
+      let rounds = splitRounds(batch)
       for (let attempts = 1; ; attempts++) {
         try {
-          return await attempt(account, batch)
+          return await attempt(account, batch, rounds)
         } catch (error) {
+          if (error instanceof OrderMattersError) {
+            rounds = batch.map((_, place) => [place])
+            continue
+          }
           const kind = classifyDatabaseError(error)
           if (attempts >= MOST_ATTEMPTS || (kind !== 'unique' && kind !== 'serialization')) throw error
         }
       }
     },
   }
+}
+
+/** A payment claims an event that another holds, which may give it up in the same batch: each must wait for its turn. */
+class OrderMattersError extends Error {
+  override readonly name = 'OrderMattersError'
+}
+
+const NOBODY: ReadonlySet<string> = new Set()
+
+function idsOfRounds(batch: readonly LinePayment[], rounds: readonly (readonly number[])[]): ReadonlySet<string> {
+  return new Set(rounds.flatMap((places) => places.map((place) => (batch[place] as LinePayment).id)))
 }
 
 /** A payment that may change something. */
@@ -176,10 +193,12 @@ interface Merging {
   readonly due: readonly Due[]
   /** What becomes of them is written here. */
   readonly outcomes: Outcomes
+  /** Ids that may still be moved to other events. */
+  readonly toCome: ReadonlySet<string>
 }
 
 /** Brings what is staged into the payments, clashes left out. */
-async function merge(account: LockedAccount, { batch, due, outcomes }: Merging): Promise<void> {
+async function merge(account: LockedAccount, { batch, due, outcomes, toCome }: Merging): Promise<void> {
   const { trx, accountId } = account
   const placeOf = new Map(due.map(({ place }) => [(batch[place] as LinePayment).id, place]))
   const idsOf = (some: readonly Due[]) => arrayText(some.map(({ place }) => (batch[place] as LinePayment).id))
@@ -188,6 +207,7 @@ async function merge(account: LockedAccount, { batch, due, outcomes }: Merging):
   }
   const takeClashes = async () => {
     const { rows } = await trx.raw<{ rows: { place: number; id: string }[] }>(TAKE_CLASHES, [accountId, accountId])
+    if (rows.some(({ id }) => toCome.has(id))) throw new OrderMattersError()
     for (const { place, id } of rows)
       outcomes.set(place, { kind: 'bad', error: eventTaken(batch[place] as LinePayment, id) })
   }
