@@ -218,7 +218,7 @@ describe('a service that is killed while it reads what a chain has been through'
         // Not in this transaction, to which the server would tell the same each time.
         const { rows } = await database.knex.raw<{ rows: unknown[] }>(
           `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-             and query like 'insert into "payments"%'`,
+             and query like '%insert into "payments"%'`,
         )
         return rows.length
       }
