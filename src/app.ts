@@ -18,7 +18,9 @@ import { type ApiOptions, serveApi } from './protocol/serve-api.ts'
 import { createRequestRepository } from './requests/request-repository.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
 import { createRouting } from './routing/routing.ts'
+import { createExportPages } from './search/export-pages.ts'
 import { createPaymentSearch } from './search/payment-search.ts'
+import { createSummarizePayments } from './search/summarize-payments.ts'
 import { createWatchHub } from './search/watch-hub.ts'
 import { createWatchPayments } from './search/watch-payments.ts'
 import { createWatchRepository } from './search/watch-repository.ts'
@@ -82,13 +84,14 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     loadRequest: (account, reference, signal) => requestRepository.findByReference(account, reference, signal),
   })
   const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })
+  const parseFilter: typeof search.parseFilter = (...asked) => search.parseFilter(...asked)
   const { openCallsPerMinute, limitClock } = options
   const processKey =
     demoAccount === undefined ? undefined : { key: demoAccount, account: await apiKeys.ensureAccount(demoAccount) }
   const auth = createAuth({ knex, logger, now, processKey, openCallsPerMinute, limitClock })
   const changes = createWatchRepository(knex)
   const watch = createWatchPayments({
-    parseFilter: (account, input, signal) => search.parseFilter(account, input, signal),
+    parseFilter,
     repository: changes,
     hub: createWatchHub({ readLastChanges: (accountIds) => changes.lastChanges(accountIds), logger }),
     cursorSecret,
@@ -101,6 +104,8 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
       search: (account, input, signal) => search.search(account, input, signal),
       getPayment: (account, id, signal) => search.get(account, id, signal),
     },
+    summarize: createSummarizePayments({ knex, parseFilter }),
+    readExport: createExportPages({ knex, parseFilter }),
     watch: { watch, issueTicket: (caller) => auth.issueTicket(caller) },
   })
   return {

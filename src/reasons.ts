@@ -284,6 +284,18 @@ export const reasons = {
     message: '{field}: nobody knows a currency "{value}"',
     remedy: '{suggestion}',
   },
+  UNKNOWN_TIME_ZONE: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field}: nobody knows a time zone "{value}"',
+    remedy: '{suggestion}',
+  },
+  TOO_MANY_GROUPS: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the summary has more than {limit} groups',
+    remedy: 'narrow the filters, or group by something coarser',
+  },
   NETWORK_NOT_CONFIGURED: {
     kind: 'INVALID_INPUT',
     in: error,
@@ -515,6 +527,18 @@ export const reasons = {
     in: error,
     message: 'the database did not answer in time',
     remedy: 'narrow the question, or try again later',
+  },
+  EXPORT_POSITION_UNKNOWN: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field}: there is no payment {value}, and none was there within the last 7 days',
+    remedy: 'begin the export anew, with fromDate at the last timestamp that was received',
+  },
+  SUMMARY_TIMEOUT: {
+    kind: 'TIMEOUT',
+    in: error,
+    message: 'the summary was not there within {timeoutMs} ms',
+    remedy: 'narrow the filters: each payment that matches is read',
   },
   DATABASE_UNAVAILABLE: {
     kind: 'UNAVAILABLE',

@@ -153,7 +153,7 @@ function errorOf({ body }: RawAnswer): WireError {
 }
 
 /** Declared, and answered by UNIMPLEMENTED. */
-const notServedYet = new Set(['SummarizePayments', 'ExportPayments', 'WatchPayments', 'CreateWatchTicket'])
+const notServedYet = new Set(['WatchPayments', 'CreateWatchTicket'])
 
 const methods = [RoutesService, PaymentSearchService, RequestsService]
   .flatMap(({ methods: each }) => each)
@@ -169,6 +169,8 @@ const goodRequests: Readonly<Record<string, JsonObject>> = {
     route: 'REQUEST_NETWORK_PAYMENT',
   },
   SearchPayments: {},
+  SummarizePayments: {},
+  ExportPayments: {},
   GetPayment: { id: '${native.paymentId}' },
   CreatePaymentRequest: { ...goodTerms, payee: '${payee}' },
   GetPaymentRequest: { paymentReference: '${open.paymentReference}' },

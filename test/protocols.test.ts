@@ -185,6 +185,7 @@ const calls: readonly (readonly [method: string, request: JsonObject])[] = [
   ['GetPaymentRoutes', { paymentReference: '${open.paymentReference}', wallet: '${wallet.funded}' }],
   ['SearchPayments', {}],
   ['GetPayment', { id: '${native.paymentId}' }],
+  ['SummarizePayments', {}],
   [
     'CreatePaymentRequest',
     { payee: '${payee}', amount: '1', invoiceCurrency: 'USD', paymentCurrency: 'USDC', network: 'ETHEREUM' },

@@ -17,6 +17,7 @@ import { type ClassifyFailure, fromHandler } from './error-mapping.ts'
 import { keepDeadline } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
 import { type CallerOptions, requireCaller } from './require-caller.ts'
+import type { ChooseForm } from './stream-format.ts'
 import type { Validate } from './validation.ts'
 
 /** What a method answers with: one message, or what is to become one, or the messages of a stream. */
@@ -29,12 +30,15 @@ export type Next = (call: Call) => Promise<Answer>
 export type Interceptor = (method: ServedMethod, next: Next) => Next
 
 /** Which scope each method of a service needs, by local name; `open` for a service that needs no key. */
-export type ServiceAccess<S extends DescService> = 'open' | { readonly [K in keyof S['method']]: Scope | ScopeOrTicket }
+export type ServiceAccess<S extends DescService> = 'open' | { readonly [K in keyof S['method']]: Scope | MethodAccess }
 
-/** A scope that a ticket may stand for, where a caller can send no key. */
-export interface ScopeOrTicket {
+/** A scope, and what else is particular to a method. */
+export interface MethodAccess {
   readonly scope: Scope
-  readonly takesTicket: true
+  /** A ticket may stand for the scope, where a caller can send no key. */
+  readonly takesTicket?: true
+  /** How its stream is written over plain HTTP, where that is not as all others are. */
+  readonly chooseForm?: ChooseForm
 }
 
 /** A service and all that is needed to serve it. */
@@ -50,6 +54,7 @@ export interface ServedMethod {
   readonly path: string
   readonly scope: Scope | 'open'
   readonly takesTicket: boolean
+  readonly chooseForm: ChooseForm | undefined
   readonly handler: Handler
 }
 
@@ -66,12 +71,15 @@ export function serveService<S extends DescService>(
     const localName = desc.localName as keyof S['method']
     const handler = handlers[localName]
     if (typeof handler !== 'function') throw new TypeError(`${service.typeName}.${desc.name} has no handler`)
-    const needed: Scope | ScopeOrTicket | 'open' = access === 'open' ? 'open' : access[localName]
+    const given: Scope | MethodAccess | 'open' = access === 'open' ? 'open' : access[localName]
+    const needed: Omit<MethodAccess, 'scope'> & { scope: Scope | 'open' } =
+      typeof given === 'object' ? given : { scope: given }
     return {
       desc,
       path: `/${service.typeName}/${desc.name}`,
-      scope: typeof needed === 'object' ? needed.scope : needed,
-      takesTicket: typeof needed === 'object',
+      scope: needed.scope,
+      takesTicket: needed.takesTicket === true,
+      chooseForm: needed.chooseForm,
       handler: handler.bind(handlers) as Handler,
     }
   })
@@ -99,6 +107,8 @@ export interface CallableMethod {
   readonly path: string
   /** Whether it changes nothing, so that it may be called by GET. */
   readonly readsOnly: boolean
+  /** How its stream is written over plain HTTP, where that is not as all others are. */
+  readonly chooseForm: ChooseForm | undefined
   /**
    * Runs a call of a unary method from beginning to end.
    *
@@ -147,11 +157,12 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
 }
 
 function compose(method: ServedMethod, interceptors: readonly Interceptor[], logger: Logger): CallableMethod {
-  const { desc, path } = method
+  const { desc, path, chooseForm } = method
   const run = interceptors.reduceRight((next, interceptor) => interceptor(method, next), invoke(method))
   return {
     desc,
     path,
+    chooseForm,
     readsOnly: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
     async callUnary(incoming) {
       const call = createCall(desc, incoming, logger)

@@ -41,7 +41,9 @@ export function createRestStreamServer(options: RestStreamOptions): RestStreamSe
     const { exchange, requestId, clientAddress, reportLimit } = inbound
     const opened = Promise.withResolvers<undefined>()
     const hangUp = hangUpOf(exchange)
-    const chooseFormat = () => chooseStreamFormat(exchange.headers.accept)
+    const { accept } = exchange.headers
+    const { chooseForm } = method
+    let format: StreamFormat | undefined
     try {
       const answered = await method.callStream({
         protocol: 'rest',
@@ -53,8 +55,10 @@ export function createRestStreamServer(options: RestStreamOptions): RestStreamSe
         readTimeoutMs: () => undefined,
         // After the caller is known, like all else that is judged.
         readRequest: async () => {
-          chooseFormat()
-          return readRequest()
+          if (chooseForm === undefined) format = chooseStreamFormat(accept)
+          const request = await readRequest()
+          format ??= chooseForm?.(accept, request)
+          return request
         },
         onHangUp: hangUp.listen,
         onOpen: () => opened.resolve(undefined),
@@ -63,7 +67,8 @@ export function createRestStreamServer(options: RestStreamOptions): RestStreamSe
       const source = readAhead(answered.messages)
       try {
         await Promise.race([source.next(heartbeatMs), opened.promise])
-        const head = { inbound, answered, format: chooseFormat() }
+        if (format === undefined) throw new TypeError('a stream was answered before its request was read')
+        const head = { inbound, answered, format }
         if (exchange.method === 'HEAD') sendHead(head)
         else await sendStream(head, source, (message) => route.encodeResponse(message))
       } finally {
@@ -85,6 +90,7 @@ export function createRestStreamServer(options: RestStreamOptions): RestStreamSe
     const compressor = encoding && createStreamCompressor(encoding)
     const release = breakOffStuck(exchange, answered.signal, drainMs)
     try {
+      await writePiece(writer, compressor, format.begin ?? '')
       const end = await sendMessages(source, format, encode, (text) => writePiece(writer, compressor, text))
       await writePiece(writer, compressor, end)
       if (compressor !== undefined) await writer.write(await compressor.finish())
@@ -133,6 +139,7 @@ function headersOf({ inbound: { commonHeaders }, answered, format }: StreamHead)
     // Proxies of nginx's kind would keep messages back until their buffer is full.
     'x-accel-buffering': 'no',
     ...(given && Object.fromEntries(given)),
+    ...format.headers,
     'content-type': format.contentType,
   }
 }

@@ -1,9 +1,15 @@
+import type { Message } from '@bufbuild/protobuf'
 import { waybillError } from '../errors.ts'
+import type { HeaderFields } from './exchange.ts'
 import { qualitiesOf } from './http-answer.ts'
 
 /** How the messages of a stream are written one behind the other over plain HTTP. */
 export interface StreamFormat {
   readonly contentType: string
+  /** Of the answer, beside those of every stream. */
+  readonly headers?: HeaderFields
+  /** What comes before the first message. */
+  readonly begin?: string
   /**
    * Writes a message.
    *
@@ -61,23 +67,33 @@ const formats: readonly StreamFormat[] = [
   serverSentEvents,
 ]
 
-/** What a stream can be asked for as. */
-const STREAM_TYPES = formats.map((format) => format.contentType).join(', ')
+/**
+ * Chooses how the answer to a request is written, for a method that has forms of its own.
+ *
+ * @throws WaybillError NOT_ACCEPTABLE
+ */
+export type ChooseForm = (accept: string | undefined, request: Message) => StreamFormat
 
 /**
  * Chooses by Accept (RFC 9110, 12.5.1): the highest quality, then what is named over what a range covers.
  *
+ * @param from - the first is what those get who take anything
  * @throws WaybillError NOT_ACCEPTABLE
  */
-export function chooseStreamFormat(accept: string | undefined): StreamFormat {
+export function chooseStreamFormat(accept: string | undefined, from = formats): StreamFormat {
   const qualities = qualitiesOf(accept === undefined || accept === '' ? '*/*' : accept)
-  const wanted = formats
-    .map((format) => ({ format, ...rank(format.contentType, qualities) }))
+  const wanted = from
+    .map((format) => ({ format, ...rank(typeOf(format), qualities) }))
     .filter(({ quality }) => quality > 0)
     .toSorted((a, b) => b.quality - a.quality || b.specificity - a.specificity)
   const [best] = wanted
-  if (best === undefined) throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: STREAM_TYPES })
-  return best.format
+  if (best !== undefined) return best.format
+  throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: from.map(typeOf).join(', ') })
+}
+
+/** Without parameters. */
+function typeOf({ contentType }: StreamFormat): string {
+  return contentType.split(';', 1)[0] ?? ''
 }
 
 function rank(type: string, qualities: ReadonlyMap<string, number>) {

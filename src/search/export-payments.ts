@@ -47,8 +47,10 @@ export function exportPayments(
   return inTransaction(knex, signal, readAll, ofSnapshot)
 }
 
-const NO_HEADS: ReadonlyMap<string, bigint> = new Map()
+/** Without the newest blocks nothing is counted: confirmations stand only with payments that are final. */
+export const NO_HEADS: ReadonlyMap<string, bigint> = new Map()
 
-function positionBehind({ timestamp, id }: Payment): PagePosition {
+/** Where the payments behind one begin, in the order of time. */
+export function positionBehind({ timestamp, id }: Pick<Payment, 'timestamp' | 'id'>): PagePosition {
   return { keys: [timestamp.toISOString()], id, inclusive: false, direction: 'forward' }
 }

@@ -72,7 +72,7 @@ interface StatedRow {
  * Sums what the combinations of the filter hold: of those whose times all lie within the range, and of those whose times overlap it. The
  * times are those between which all payments of the combination lie, so what lies within is exact.
  */
-export function statedStatement(filter: PaymentFilter): Statement {
+function statedStatement(filter: PaymentFilter): Statement {
   const asked = Object.fromEntries(namesOf(filter).flatMap((name) => (held.has(name) ? [[name, filter[name]]] : [])))
   const condition = matchCondition({ ...asked, accountId: filter.accountId })
   const [from, to] = [filter.fromDate, filter.toDate].map((ms) =>

@@ -58,6 +58,25 @@ export function describeProbes(
   }
   const fresh = { ...terms, requestId: `01${'cd'.repeat(32)}` }
   const named = (request: JsonObject): Probe => ({ name: JSON.stringify(request), request })
+  /** Each filter with what the account has, and with names that are near it. */
+  const filters = [
+    named({ txHash: [value('paid.txHash')] }),
+    named({ requestId: [value('paid.requestId'), value('refunded.requestId')] }),
+    named({ paymentReference: [value('partial.paymentReference')] }),
+    named({ reference: ['INV-2', 'INV-BEADS'] }),
+    named({ q: 'INV-2' }),
+    named({ payer: [value('payer')] }),
+    named({ payee: [value('payee')] }),
+    named({ walletAddress: [value('payer'), value('payee')] }),
+    named({ network: ['SHOPNET'] }),
+    named({ network: ['SHOPNTE'] }),
+    named({ currency: ['BEADS'] }),
+    named({ paymentCurrency: ['BEDAS'] }),
+    named({ invoiceCurrency: ['CORALS'] }),
+    named({ status: ['CONFIRMED', 'PENDING', 'REFUNDED'], type: ['DIRECT', 'CONVERSION'] }),
+    named({ minAmount: '0.5', maxAmount: '1000000' }),
+    named({ fromDate: '2026-03-01', toDate: '2026-03-02' }),
+  ]
   return {
     'payments.v1.RoutesService/GetPaymentRoutes': [
       named({ paymentReference: value('open.paymentReference'), wallet: value('wallet.funded') }),
@@ -146,6 +165,18 @@ export function describeProbes(
       named({ status: ['CONFIRMED', 'PENDING', 'REFUNDED'], type: ['DIRECT', 'CONVERSION'], includeTotal: 'EXACT' }),
       named({ minAmount: '0.5', maxAmount: '1000000', includeTotal: 'EXACT' }),
       named({ fromDate: '2026-03-01', toDate: '2026-03-02', includeTotal: 'EXACT' }),
+    ],
+    'payments.v1.PaymentSearchService/SummarizePayments': [
+      ...filters,
+      named({ groupBy: ['DAY', 'PAYER'], top: 1, timeZone: 'Asia/Kathmandu' }),
+      named({ groupBy: ['PAYEE', 'CURRENCY'] }),
+    ],
+    'payments.v1.PaymentSearchService/ExportPayments': [
+      ...filters,
+      named({ format: 'CSV' }),
+      named({ format: 'NDJSON', status: ['CONFIRMED'] }),
+      named({ after: value('paid.paymentId') }),
+      named({ after: OWN_ID }),
     ],
     'payments.v1.RequestsService/GetPaymentRequest': ['open', 'paid', 'refunded', 'fiat'].map((name) =>
       named({ paymentReference: value(`${name}.paymentReference`) }),

@@ -154,8 +154,9 @@ export declare type ExportPaymentsRequest = Message<"payments.v1.ExportPaymentsR
   q?: string | undefined;
 
   /**
-   * The id of the last payment that was received: the export goes on behind it. What is sent beside it is to be what was sent
-   * before. Example: `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
+   * The id of the last payment that was received: the export goes on behind it. Send the same filters beside it. The payment need not
+   * match any more. Where it has moved, the export goes on at the earliest `timestamp` that it had within the last 7 days, so that none is
+   * missed, though some may come twice; where it is gone for longer: EXPORT_POSITION_UNKNOWN. Example: `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
    *
    * @generated from field: optional string after = 30;
    */
@@ -189,14 +190,16 @@ export enum ExportPaymentsRequest_Format {
   FORMAT_UNSPECIFIED = 0,
 
   /**
-   * A JSON object a line, as `waybill export payments` writes and `waybill import payments` reads them.
+   * A JSON object a line, as `waybill export payments` writes and `waybill import payments` reads them. A last line
+   * `{"error":{…}}` says that the export broke off.
    *
    * @generated from enum value: NDJSON = 1;
    */
   NDJSON = 1,
 
   /**
-   * RFC 4180 with a line of names first.
+   * RFC 4180 with a line of names first; lists and objects are JSON in their cell, and text that a spreadsheet would run is preceded
+   * by an apostrophe. A last line whose first cell is `error` says that the export broke off.
    *
    * @generated from enum value: CSV = 2;
    */

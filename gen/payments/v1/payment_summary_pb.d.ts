@@ -162,7 +162,7 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
 
   /**
    * The time zone whose days, weeks and months are meant: a name of the IANA database, in any case. Default: `"UTC"`. A day has 23 or 25
-   * hours where the clock is changed. It goes with DAY, WEEK and MONTH alone, and moves no filter: `fromDate` is read as ever.
+   * hours where the clock is changed. It is of DAY, WEEK and MONTH alone, and moves no filter: `fromDate` is read as ever.
    * Example: `"Europe/Zurich"`.
    *
    * @generated from field: optional string time_zone = 31;

@@ -11,7 +11,6 @@ import {
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Account } from '../../domain/account.ts'
 import type { Payment } from '../../domain/payment.ts'
-import { waybillError } from '../../errors.ts'
 import type { PaymentPage } from '../../search/payment-search.ts'
 import type { IncludeTotal, SearchInput, SortBy, SortOrder } from '../../search/search-input.ts'
 import { accountOf, type ServiceHandlers } from '../call-context.ts'
@@ -24,7 +23,7 @@ export interface PaymentSearchCalls {
   getPayment(account: Account, id: string, signal: AbortSignal): Promise<Payment>
 }
 
-/** Answers the methods of PaymentSearchService. */
+/** Answers SearchPayments and GetPayment. */
 export function createPaymentSearchHandlers(calls: PaymentSearchCalls) {
   return {
     async searchPayments(request, context) {
@@ -33,17 +32,7 @@ export function createPaymentSearchHandlers(calls: PaymentSearchCalls) {
     async getPayment(request, context) {
       return paymentToProto(await calls.getPayment(accountOf(context), request.id, context.signal))
     },
-    async summarizePayments() {
-      throw notServedYet('SummarizePayments')
-    },
-    exportPayments() {
-      throw notServedYet('ExportPayments')
-    },
-  } satisfies Omit<ServiceHandlers<typeof PaymentSearchService>, 'watchPayments' | 'createWatchTicket'>
-}
-
-function notServedYet(method: string) {
-  return waybillError('METHOD_NOT_FOUND', { path: `/payments.v1.PaymentSearchService/${method}` })
+  } satisfies Pick<ServiceHandlers<typeof PaymentSearchService>, 'searchPayments' | 'getPayment'>
 }
 
 const sortByNumber = new Map<number, SortBy | undefined>([

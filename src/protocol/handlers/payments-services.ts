@@ -2,16 +2,22 @@ import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_se
 import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
 import type { Requests } from '../../requests/requests.ts'
+import type { SummarizePayments } from '../../search/summarize-payments.ts'
 import { type ServedService, serveService } from '../call-core.ts'
+import { chooseExportForm } from './export-forms.ts'
+import { createExportHandlers, type ReadExport } from './export-handler.ts'
 import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'
 import { createRequestsHandlers } from './requests-handler.ts'
 import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
+import { createSummaryHandlers } from './summary-handler.ts'
 import { createWatchHandlers, type WatchCalls } from './watch-handler.ts'
 
 /** What the rooms do for the services of `payments.v1`. */
 export interface PaymentsCalls {
   readonly routes: RoutesCalls
   readonly payments: PaymentSearchCalls
+  readonly summarize: SummarizePayments
+  readonly readExport: ReadExport
   readonly watch: WatchCalls
   readonly requests: Requests
 }
@@ -23,7 +29,8 @@ export interface PaymentsCalls {
 export const VOLATILE_FIELDS = ['confirmations'] as const
 
 /** The services of `payments.v1`, with the scope that each method asks of a key. */
-export function createPaymentsServices({ routes, payments, watch, requests }: PaymentsCalls): readonly ServedService[] {
+export function createPaymentsServices(calls: PaymentsCalls): readonly ServedService[] {
+  const { routes, payments, watch, requests } = calls
   return [
     serveService(RoutesService, createRoutesHandlers(routes), {
       getPaymentRoutes: 'routes:read',
@@ -32,12 +39,17 @@ export function createPaymentsServices({ routes, payments, watch, requests }: Pa
     }),
     serveService(
       PaymentSearchService,
-      { ...createPaymentSearchHandlers(payments), ...createWatchHandlers(watch) },
+      {
+        ...createPaymentSearchHandlers(payments),
+        ...createSummaryHandlers(calls.summarize),
+        ...createExportHandlers(calls.readExport),
+        ...createWatchHandlers(watch),
+      },
       {
         searchPayments: 'payments:read',
         getPayment: 'payments:read',
         summarizePayments: 'payments:read',
-        exportPayments: 'payments:read',
+        exportPayments: { scope: 'payments:read', chooseForm: chooseExportForm },
         watchPayments: { scope: 'payments:read', takesTicket: true },
         createWatchTicket: 'payments:read',
       },
