@@ -23,6 +23,7 @@ import {
 } from './search-cursor.ts'
 import { sortKeysOf } from './search-fields.ts'
 import type { SearchInput } from './search-input.ts'
+import { encodeWatchCursor, watchSeal } from './watch-cursor.ts'
 import { createTotalRepository } from './total-repository.ts'
 
 /** The payments a page holds when the caller names no limit, and at most. */
@@ -43,6 +44,8 @@ export interface PaymentPage {
   }
   /** One for each configured chain, in the order of the configuration. */
   readonly asOf: readonly ChainAsOf[]
+  /** Stands behind the last change that the page shows, whatever it changed. */
+  readonly watchCursor: string
 }
 
 /** How far a chain has been looked at; without a block, not at all. */
@@ -108,7 +111,8 @@ export function createPaymentSearch({
     }
     const progress = await repository.progress(signal)
     // One row more than the page holds tells whether there is a page after it.
-    const rows = await repository.page({ ...asked, rows: asked.limit + 1 }, headsOf(progress), signal)
+    const query = { ...asked, rows: asked.limit + 1 }
+    const { payments: rows, lastChange } = await repository.pageWithChange(query, headsOf(progress), signal)
     const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
     const page = cutPage(asked, rows)
     const cursorAt = (position: PagePosition) =>
@@ -122,6 +126,7 @@ export function createPaymentSearch({
         ...(total === undefined ? {} : { total }),
       },
       asOf: asOfChains(chains, progress),
+      watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), lastChange),
     }
   }
 

@@ -84,8 +84,12 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
       const extent = await repository.extent(account.id, signal)
       let at = watchCursor === undefined ? extent.lastChange : decodeWatchCursor(seal, watchCursor)
       checkWithin(extent, at)
-      const heartbeat = () => ({ type: 'HEARTBEAT', at: now(), watchCursor: encodeWatchCursor(seal, at) }) as const
       let saidAtMs = performance.now()
+      const restMs = () => Math.max(0, saidAtMs + heartbeatMs - performance.now())
+      const beat = () => {
+        saidAtMs = performance.now()
+        return { type: 'HEARTBEAT', at: now(), watchCursor: encodeWatchCursor(seal, at) } as const
+      }
       let hasCaughtUp = false
       for (;;) {
         const batch = await readAfter(at)
@@ -93,13 +97,13 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
         for (const event of batch.events) yield { ...event, watchCursor: encodeWatchCursor(seal, event.change) }
         at = batch.through
         if (batch.events.length > 0) saidAtMs = performance.now()
-        const isBehind = at < batch.lastChange
-        const restMs = saidAtMs + heartbeatMs - performance.now()
-        const mayBeSilent = restMs > 0 && (isBehind || hasCaughtUp)
-        if (mayBeSilent && (isBehind || (await place.waitBeyond(at, restMs, signal)))) continue
-        hasCaughtUp ||= !isBehind
-        yield heartbeat()
-        saidAtMs = performance.now()
+        if (at < batch.lastChange) {
+          if (restMs() === 0) yield beat()
+        } else {
+          if (!hasCaughtUp) yield beat()
+          hasCaughtUp = true
+          while (!(await place.waitBeyond(at, restMs(), signal))) yield beat()
+        }
       }
     } finally {
       place.leave()

@@ -40,10 +40,10 @@ export function startWatchProcess(
   const watch = createWatchPayments({
     parseFilter: (account, input, signal) => search.parseFilter(account, input, signal),
     repository,
-    hub: createWatchHub({ readLastChanges, logger: recordLogs(), pollMs: 5, ...options }),
+    hub: createWatchHub({ readLastChanges, logger: recordLogs(), pollMs: 10, ...options }),
     cursorSecret,
     now: () => new Date(START),
-    heartbeatMs: 20,
+    heartbeatMs: 100,
     ...options,
   })
   return { knex, search, watch, stop: () => knex.destroy() }

@@ -201,13 +201,14 @@ function handlersOver(page: PaymentPage) {
   return { handlers, asked }
 }
 
-const empty: PaymentPage = { payments: [], pagination: { limit: 20 }, asOf: [] }
+const empty: PaymentPage = { payments: [], pagination: { limit: 20 }, asOf: [], watchCursor: 'w' }
 
 test('a page goes out with its cursors, its total and how far each chain is looked at', async () => {
   const { handlers } = handlersOver({
     payments: [least],
     pagination: { limit: 20, nextCursor: 'n', prevCursor: 'p', total: { count: 10_000, relation: 'AT_LEAST' } },
     asOf: [{ network: 'BASE', block: 7n, time: new Date('2026-03-01T00:00:00Z') }, { network: 'BSC' }],
+    watchCursor: 'w',
   })
   const answer = await handlers.searchPayments(create(SearchPaymentsRequestSchema), context)
   expect(toJson(SearchPaymentsResponseSchema, create(SearchPaymentsResponseSchema, answer))).toMatchObject({
@@ -221,6 +222,7 @@ test('a page goes out with its cursors, its total and how far each chain is look
       totalRelation: 'AT_LEAST',
     },
     asOf: [{ network: 'BASE', block: '7', time: '2026-03-01T00:00:00Z' }, { network: 'BSC' }],
+    watchCursor: 'w',
   })
 })
 
@@ -232,6 +234,7 @@ test('the last page has no more, no cursor and no total', async () => {
     payments: [],
     pagination: { limit: 20, hasMore: false },
     asOf: [],
+    watchCursor: 'w',
   })
 })
 

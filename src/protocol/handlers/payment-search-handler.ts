@@ -70,6 +70,7 @@ function pageToProto({
   payments,
   pagination,
   asOf,
+  watchCursor,
 }: PaymentPage): MessageInitShape<typeof SearchPaymentsResponseSchema> {
   const { limit, nextCursor, prevCursor, total } = pagination
   return {
@@ -86,5 +87,6 @@ function pageToProto({
       block,
       time: time === undefined ? undefined : timestampFromDate(time),
     })),
+    watchCursor,
   }
 }

@@ -23,10 +23,11 @@ export interface PaymentsCalls {
 }
 
 /**
- * Fields of `payments.v1` that move with every block without the resource having changed. Not `asOf`: an answer that is empty
- * until a block says more when that block has been looked at.
+ * Fields of `payments.v1` that move without the resource having changed: with every block; with every change of the account, of
+ * which an answer that still stands may be followed from its old cursor as well. Not `asOf`: an answer that is empty until a block says
+ * more when that block has been looked at.
  */
-export const VOLATILE_FIELDS = ['confirmations'] as const
+export const VOLATILE_FIELDS = ['confirmations', 'watchCursor'] as const
 
 /** The services of `payments.v1`, with the scope that each method asks of a key. */
 export function createPaymentsServices(calls: PaymentsCalls): readonly ServedService[] {
