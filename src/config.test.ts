@@ -47,6 +47,8 @@ describe('readConfig', () => {
       MAX_CALLS: '2000',
       MAX_STREAMS: '5000',
       DATABASE_URL: 'postgres://u:p@db/waybill',
+      DATABASE_REPLICA_URLS: 'postgres://u:p@one/waybill, postgresql://u:p@two/waybill',
+      DATABASE_PREPARED_STATEMENTS: 'OFF',
       CHAINS_FILE: 'chains.json',
     }
     expect(readConfig(environment, '/srv')).toEqual({
@@ -58,7 +60,12 @@ describe('readConfig', () => {
       corsOrigins: ['https://a.example', 'http://localhost:3000'],
       trustedProxies: ['10.0.0.0/8', '::1'],
       limits: { maxConnections: 20_000, maxConnectionsPerAddress: 500, maxCalls: 2_000, maxOpenStreams: 5_000 },
-      database: { kind: 'URL', url: 'postgres://u:p@db/waybill' },
+      database: {
+        kind: 'URL',
+        url: 'postgres://u:p@db/waybill',
+        replicaUrls: ['postgres://u:p@one/waybill', 'postgresql://u:p@two/waybill'],
+        preparedStatements: false,
+      },
       chains: { kind: 'FILE', path: '/srv/chains.json' },
     })
     expect(configHelp.map(([name]) => name).toSorted()).toEqual(Object.keys(environment).toSorted())
@@ -85,6 +92,9 @@ describe('readConfig', () => {
     [{ MAX_STREAMS: '10000000' }, 'MAX_STREAMS'],
     [{ DATABASE_URL: 'mysql://x', CHAINS_FILE: 'none' }, 'DATABASE_URL'],
     [{ DATABASE_URL: 'postgres://db/x' }, 'CHAINS_FILE'],
+    [{ DATABASE_REPLICA_URLS: 'postgres://db/x' }, 'DATABASE_URL'],
+    [{ DATABASE_URL: 'postgres://db/x', CHAINS_FILE: 'none', DATABASE_REPLICA_URLS: 'postgres://a/x,b' }, 'number 2'],
+    [{ DATABASE_PREPARED_STATEMENTS: 'maybe' }, 'DATABASE_PREPARED_STATEMENTS'],
   ])('refuses %o', (environment, name) => {
     const faults = faultsOf(environment)
     expect(faults).toHaveLength(1)
@@ -92,8 +102,10 @@ describe('readConfig', () => {
   })
 
   it('reports all faults at once, and no password', () => {
-    const faults = faultsOf({ PORT: 'x', LOG_LEVEL: 'y', MAX_CALLS: 'z', DATABASE_URL: 'http://u:secret@db' })
-    expect(faults).toHaveLength(5)
+    const DATABASE_REPLICA_URLS = 'http://u:secret@a,http://u:secret@b'
+    const bad = { PORT: 'x', LOG_LEVEL: 'y', MAX_CALLS: 'z', DATABASE_URL: 'http://u:secret@db', DATABASE_REPLICA_URLS }
+    const faults = faultsOf(bad)
+    expect(faults).toHaveLength(7)
     expect(faults.join()).not.toContain('secret')
   })
 })

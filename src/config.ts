@@ -6,7 +6,17 @@ export interface StoreConfig {
   /** Absolute. */
   readonly dataDir: string
   readonly logLevel: LogLevel
-  readonly database: { readonly kind: 'EMBEDDED' } | { readonly kind: 'URL'; readonly url: string }
+  readonly database: { readonly kind: 'EMBEDDED' } | UrlDatabase
+}
+
+/** A PostgreSQL that others run. */
+export interface UrlDatabase {
+  readonly kind: 'URL'
+  readonly url: string
+  /** Servers that follow it, for reads alone. */
+  readonly replicaUrls: readonly string[]
+  /** Whether statements may be prepared by name, which a pooler between must know of. */
+  readonly preparedStatements: boolean
 }
 
 /** How the service is run. */
@@ -69,6 +79,14 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   ['MAX_STREAMS', 'streams open at once beside them (default 1000)'],
   ['DATABASE_URL', 'postgres:// URL instead of the embedded database; needs CHAINS_FILE'],
   [
+    'DATABASE_REPLICA_URLS',
+    'postgres:// URLs of streaming replicas that searches, summaries and exports may read from, separated by commas (default none)',
+  ],
+  [
+    'DATABASE_PREPARED_STATEMENTS',
+    'on, or off for a pooler that knows nothing of prepared statements, such as PgBouncer before 1.21 (default on)',
+  ],
+  [
     'CHAINS_FILE',
     'JSON file of the chains to serve, or none for search alone; without it and DATABASE_URL the demo runs',
   ],
@@ -120,16 +138,33 @@ function readStore(read: (name: string) => string | undefined, workingFolder: st
   return {
     dataDir: resolve(workingFolder, read('DATA_DIR') ?? 'data'),
     logLevel: readLogLevel(read('LOG_LEVEL') ?? 'info', faults),
-    database: readDatabase(read('DATABASE_URL'), faults),
+    database: readDatabase(read, faults),
   }
 }
 
-function readDatabase(url: string | undefined, faults: string[]): Config['database'] {
-  if (url === undefined) return { kind: 'EMBEDDED' }
+function readDatabase(read: (name: string) => string | undefined, faults: string[]): Config['database'] {
+  const url = read('DATABASE_URL')
+  const replicaUrls = listOf(read('DATABASE_REPLICA_URLS') ?? '')
+  const prepared = (read('DATABASE_PREPARED_STATEMENTS') ?? 'on').toLowerCase()
+  if (prepared !== 'on' && prepared !== 'off') {
+    faults.push(`DATABASE_PREPARED_STATEMENTS is "${prepared}": use on or off`)
+  }
+  // The values may hold passwords, so the faults do not quote them.
+  for (const [index, replicaUrl] of replicaUrls.entries()) {
+    if (!isPostgresUrl(replicaUrl)) faults.push(`DATABASE_REPLICA_URLS: number ${index + 1} is not a postgres:// URL`)
+  }
+  if (url === undefined) {
+    if (replicaUrls.length > 0)
+      faults.push('DATABASE_REPLICA_URLS is set and DATABASE_URL is not: set the primary as well')
+    return { kind: 'EMBEDDED' }
+  }
+  if (!isPostgresUrl(url)) faults.push('DATABASE_URL is not a postgres:// URL')
+  return { kind: 'URL', url, replicaUrls, preparedStatements: prepared === 'on' }
+}
+
+function isPostgresUrl(url: string): boolean {
   const protocol = URL.parse(url)?.protocol
-  // The value may hold a password, so the fault does not quote it.
-  if (protocol !== 'postgres:' && protocol !== 'postgresql:') faults.push('DATABASE_URL is not a postgres:// URL')
-  return { kind: 'URL', url }
+  return protocol === 'postgres:' || protocol === 'postgresql:'
 }
 
 function readChains(

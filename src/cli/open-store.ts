@@ -1,16 +1,19 @@
 import type { Knex } from 'knex'
 import type { Config } from '../config.ts'
-import { checkDatabase } from '../db/check-database.ts'
+import { checkDatabase, placeOf } from '../db/check-database.ts'
 import { startEmbeddedServer } from '../db/embedded-server.ts'
-import { createDatabase } from '../db/knex.ts'
+import { createDatabase, type DatabaseOptions } from '../db/knex.ts'
 import { dropLeases } from '../db/leases-repository.ts'
 import { migrate } from '../db/migrate.ts'
+import { createReadPools, type ReadPools } from '../db/read-pools.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { CommandContext } from './command.ts'
 
 /** The database of a service. */
 export interface OpenStore {
   readonly knex: Knex
+  /** Where it has replicas. */
+  readonly readPools?: ReadPools
   /** Resolves when the database has ended for good, which only an embedded one tells. */
   readonly failed: Promise<Error>
 }
@@ -31,10 +34,15 @@ export async function openStore(
 ): Promise<OpenStore> {
   const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, logger }
   if (config.database.kind === 'URL') {
-    const knex = stack.adopt(createDatabase(config.database.url, options), (pool) => pool.destroy())
-    await checkDatabase(knex, config.database.url)
+    const { url, replicaUrls, preparedStatements } = config.database
+    const ofUrl = { ...options, ...(!preparedStatements && { mostPrepared: 0 }) }
+    const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
+    await checkDatabase(knex, url)
     await migrate(knex)
-    return { knex, failed: new Promise<Error>(() => {}) }
+    const failed = new Promise<Error>(() => {})
+    if (replicaUrls.length === 0) return { knex, failed }
+    const readPools = stack.adopt(openReadPools(knex, replicaUrls, ofUrl), (pools) => pools.stop())
+    return { knex, readPools, failed }
   }
   const server = await startEmbeddedServer({ dataDir: config.dataDir, logger, signal })
   stack.defer(() => server.stop())
@@ -46,4 +54,24 @@ export async function openStore(
     knex,
     failed: server.exited.then((exit) => new Error(`the embedded PostgreSQL has ended (${exit.signal ?? exit.code})`)),
   }
+}
+
+/** A replica that is busy leaves the call to the primary rather than let it wait. */
+const REPLICA_ACQUIRE_TIMEOUT_MS = 1_000
+
+/** The start does not wait for replicas: they are used when they are there. */
+function openReadPools(
+  primary: Knex,
+  urls: readonly string[],
+  options: DatabaseOptions & { readonly logger: Logger },
+): ReadPools {
+  const pools = createReadPools({
+    primary,
+    replicas: urls.map((url) => ({ name: placeOf(url), connection: url })),
+    database: { ...options, acquireTimeoutMs: REPLICA_ACQUIRE_TIMEOUT_MS },
+    logger: options.logger,
+    monotonicMs: () => performance.now(),
+  })
+  void pools.start()
+  return pools
 }

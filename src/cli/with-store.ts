@@ -7,7 +7,7 @@ import { migrate } from '../db/migrate.ts'
 import type { CommandContext } from './command.ts'
 
 /** The environment variables by which a command finds its database. */
-export const STORE_VARIABLES = ['DATABASE_URL', 'DATA_DIR', 'LOG_LEVEL']
+export const STORE_VARIABLES = ['DATABASE_URL', 'DATABASE_PREPARED_STATEMENTS', 'DATA_DIR', 'LOG_LEVEL']
 
 /**
  * Runs work on the migrated database that the configuration names. The embedded server is joined where it runs, else
@@ -27,8 +27,9 @@ export async function withStore<T>(
 async function openPool(config: StoreConfig, signal: AbortSignal, stack: AsyncDisposableStack): Promise<Knex> {
   const options = { poolMax: 2, applicationName: 'waybill command' }
   if (config.database.kind === 'URL') {
-    const { url } = config.database
-    const knex = stack.adopt(createDatabase(url, options), (pool) => pool.destroy())
+    const { url, preparedStatements } = config.database
+    const ofUrl = { ...options, ...(!preparedStatements && { mostPrepared: 0 }) }
+    const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
     await checkDatabase(knex, url)
     return knex
   }

@@ -10,8 +10,12 @@ export async function checkDatabase(knex: Knex, url: string): Promise<void> {
   try {
     await knex.raw('select 1')
   } catch (error) {
-    const { host, pathname, searchParams } = new URL(url)
-    const place = `${searchParams.get('host') ?? host}${pathname}`
-    throw new Error(`the database at ${place} cannot be used; see DATABASE_URL`, { cause: error })
+    throw new Error(`the database at ${placeOf(url)} cannot be used; see DATABASE_URL`, { cause: error })
   }
+}
+
+/** Where a database is, without user and password. */
+export function placeOf(url: string): string {
+  const { host, pathname, searchParams } = new URL(url)
+  return `${searchParams.get('host') ?? host}${pathname}`
 }

@@ -24,6 +24,15 @@ export interface ReadPools {
    * but the caller's own, is run once more on the primary.
    */
   readonly read: <T>(terms: ReadTerms, work: (pool: Knex, signal: AbortSignal | undefined) => Promise<T>) => Promise<T>
+  /**
+   * Reads what comes in pieces, from one pool. When a replica fails on the way, the primary goes on behind the last piece.
+   *
+   * @param begin - `behind` is the last piece that there was, undefined to begin with
+   */
+  readonly readPieces: <T>(
+    terms: ReadTerms,
+    begin: (pool: Knex, signal: AbortSignal | undefined, behind: T | undefined) => AsyncIterable<T>,
+  ) => AsyncGenerator<T>
   /** Where a pool stands: whatever was read from it before is not beyond that. */
   readonly positionOf: (pool: Knex) => Promise<WalPosition>
   /** Up to where the account has seen the database, as far as this process knows. */
@@ -69,9 +78,8 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
     terms: ReadTerms,
     work: (pool: Knex, signal: AbortSignal | undefined) => Promise<T>,
   ): Promise<T> {
-    const { accountId, atLeast = 0n, signal } = terms
-    const seenBefore = seen.of(accountId)
-    const replica = await choose(atLeast > seenBefore ? atLeast : seenBefore)
+    const { accountId, signal } = terms
+    const replica = await choose(terms)
     if (replica !== undefined) {
       const outcome = await readFrom(replica, terms, work)
       if (outcome?.kind === 'value') return outcome.value
@@ -84,7 +92,9 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
     throw outcome.error
   }
 
-  async function choose(needed: WalPosition): Promise<Replica | undefined> {
+  async function choose({ accountId, atLeast = 0n }: ReadTerms): Promise<Replica | undefined> {
+    const seenBefore = seen.of(accountId)
+    const needed = atLeast > seenBefore ? atLeast : seenBefore
     turn += 1
     const usable = replicas.filter((replica) => {
       const reached = replica.reached()
@@ -118,6 +128,46 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
       return undefined
     } finally {
       ending.dispose()
+    }
+  }
+
+  async function* readPieces<T>(
+    terms: ReadTerms,
+    begin: (pool: Knex, signal: AbortSignal | undefined, behind: T | undefined) => AsyncIterable<T>,
+  ): AsyncGenerator<T> {
+    const { accountId, signal } = terms
+    let last: T | undefined
+    const replica = await choose(terms)
+    if (replica !== undefined) {
+      const ending = endWith(signal, replica.lost())
+      try {
+        const pieces = begin(replica.knex, ending.signal, undefined)[Symbol.asyncIterator]()
+        for (;;) {
+          const result = await ending.unlessEnded(pieces.next())
+          // before it goes out: what is seen is known to be seen
+          if (last === undefined || result.done === true) {
+            seen.note(accountId, (await ending.unlessEnded(replica.look())).position)
+          }
+          if (result.done === true) return
+          last = result.value
+          yield result.value
+        }
+      } catch (error) {
+        if (signal?.aborted) throw signal.reason
+        if (error instanceof WaybillError) throw error
+        replica.failed(error)
+      } finally {
+        ending.dispose()
+      }
+    }
+    try {
+      for await (const piece of begin(primary, signal, last)) {
+        if (last === undefined) seen.note(accountId, (await lookAtThePrimary()).position)
+        last = piece
+        yield piece
+      }
+    } finally {
+      seen.note(accountId, (await lookAtThePrimary()).position)
     }
   }
 
@@ -155,6 +205,7 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
   return {
     pools: [primary, ...replicas.map(({ knex }) => knex)],
     read,
+    readPieces,
     positionOf,
     seenBy: seen.of,
     noteSeen: seen.note,

@@ -20,7 +20,7 @@ export function privateHeaders({ vary }: CorsPolicy): HeaderFields {
 
 /** What pages may read of an answer, gRPC-Web's trailers included. */
 const EXPOSED_HEADERS = [
-  'x-request-id, x-waybill-demo, etag, retry-after, grpc-status, grpc-message, grpc-status-details-bin, content-encoding',
+  'x-request-id, x-waybill-demo, x-waybill-seen, etag, retry-after, grpc-status, grpc-message, grpc-status-details-bin, content-encoding',
   RATE_LIMIT_HEADERS,
 ].join(', ')
 

@@ -21,6 +21,8 @@ export interface CarriedSearch {
   readonly sortOrder: SortOrder
   readonly limit: number
   readonly position: PagePosition
+  /** Up to where its caller has seen the database, where several servers answer: a page must not be of an earlier state. */
+  readonly seen?: string | undefined
 }
 
 /** Raised when the payload changes its shape: older cursors are then refused, not misread. */
@@ -34,7 +36,7 @@ export function searchSeal(secret: Uint8Array, accountId: number): CursorSeal {
 /** Writes a cursor. */
 export function encodeSearchCursor(
   seal: CursorSeal,
-  { filter, sortBy, sortOrder, limit, position }: CarriedSearch,
+  { filter, sortBy, sortOrder, limit, position, seen }: CarriedSearch,
 ): string {
   const { keys, id, inclusive, direction } = position
   return sealCursor(seal, {
@@ -44,6 +46,7 @@ export function encodeSearchCursor(
     o: sortOrder,
     l: limit,
     p: [keys, id, inclusive ? 1 : 0, direction],
+    ...(seen !== undefined && { w: seen }),
   })
 }
 
@@ -66,7 +69,14 @@ export function decodeSearchCursor(seal: CursorSeal, cursor: string): CarriedSea
     sortOrder: payload.o,
     limit: payload.l,
     position: { keys, id, inclusive: inclusive === 1, direction },
+    ...(payload.w !== undefined && { seen: payload.w }),
   }
+}
+
+/** What a cursor says that its caller has seen; undefined for one that says nothing or is none. */
+export function seenOfCursor(seal: CursorSeal, cursor: string): string | undefined {
+  const payload = openCursor(seal, cursor)
+  return isPayload(payload) ? payload.w : undefined
 }
 
 interface Payload {
@@ -76,6 +86,7 @@ interface Payload {
   readonly o: SortOrder
   readonly l: number
   readonly p: readonly [PagePosition['keys'], string, number, PagePosition['direction']]
+  readonly w?: string
 }
 
 function isPayload(payload: unknown): payload is Payload {
