@@ -97,11 +97,15 @@ export async function pruneDueChanges({
   return pruned
 }
 
-/** The log has no gaps, so what comes behind the pruned is the oldest. */
+/**
+ * The log has no gaps, so what comes behind the pruned is the oldest. It is looked up by its key: a planner that is left the choice reads
+ * the whole log for what is old.
+ */
 async function findDueAccounts(knex: Knex, before: Date): Promise<number[]> {
   const { rows } = await knex.raw<{ rows: { account_id: number }[] }>(
     `select a.account_id from account_changes a
-     join payment_changes c on c.account_id = a.account_id and c.change = a.pruned_change + 1
+     cross join lateral (
+       select at from payment_changes where account_id = a.account_id and change = a.pruned_change + 1 offset 0) c
      where c.at < ? order by a.account_id`,
     [before],
   )
