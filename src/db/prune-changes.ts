@@ -122,19 +122,16 @@ interface Step {
 function pruneStep(knex: Knex, { accountId, before, step, signal }: Step): Promise<number> {
   return inTransaction(knex, signal, async (trx) => {
     await lockAccount(trx, accountId, before)
-    const { rows } = await trx.raw<{ rows: { count: bigint }[] }>(PRUNE, [
-      accountId,
-      accountId,
-      step,
-      before,
-      accountId,
-      accountId,
-    ])
+    const bindings = [accountId, accountId, step, before, accountId, accountId, accountId]
+    const { rows } = await trx.raw<{ rows: { count: bigint }[] }>(PRUNE, bindings)
     return Number(rows[0]?.count ?? 0)
   })
 }
 
-/** Up to the first that is to be kept: clocks of processes differ, and a gap must never come about. */
+/**
+ * Up to the first that is to be kept: clocks of processes differ, and a gap must never come about. From behind the pruned, since what is gone
+ * stands in the index until it is vacuumed.
+ */
 const PRUNE = `
   with oldest as (
     select change, at from payment_changes
@@ -143,7 +140,10 @@ const PRUNE = `
   ), bound as (
     select coalesce(min(change) filter (where at >= ?) - 1, max(change)) as change from oldest
   ), gone as (
-    delete from payment_changes c using bound where c.account_id = ? and c.change <= bound.change returning c.change
+    delete from payment_changes c using bound
+    where c.account_id = ? and c.change <= bound.change
+      and c.change > (select pruned_change from account_changes where account_id = ?)
+    returning c.change
   ), noted as (
     update account_changes a set pruned_change = greatest(a.pruned_change, bound.change) from bound
     where a.account_id = ? and bound.change is not null
