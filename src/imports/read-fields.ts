@@ -148,10 +148,18 @@ export const readTimeText: Reader<string> = (path, value) => {
   return value.length > '2026-03-01T12:00:00Z'.length ? value : `${value.slice(0, -1)}.000Z`
 }
 
+// A checksum costs more than the rest of a line, and the same few addresses come again and again.
+const MOST_ADDRESSES = 50_000
+const knownAddresses = new Map<string, Address>()
+
 export const readAddress: Reader<Address> = (path, value) => {
   const text = readString(path, value)
+  const known = knownAddresses.get(text)
+  if (known !== undefined) return known
   const parsed = parseAddress(text)
   if (!parsed.ok) throw waybillError('INVALID_ADDRESS', { field: path, value: text, detail: parsed.detail })
+  if (knownAddresses.size >= MOST_ADDRESSES) knownAddresses.clear()
+  knownAddresses.set(text, parsed.address)
   return parsed.address
 }
 
