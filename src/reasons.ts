@@ -169,6 +169,12 @@ export const reasons = {
     message: 'content type "{value}" is not understood here',
     remedy: 'send {expected}',
   },
+  UNSTATED_COMPRESSION: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the message is compressed and the call does not say how',
+    remedy: 'name the compression in grpc-encoding',
+  },
   UNSUPPORTED_CONTENT_ENCODING: {
     kind: 'INVALID_INPUT',
     in: error,
@@ -448,6 +454,12 @@ export const reasons = {
     in: error,
     message: '{method} is not possible at {path}',
     remedy: 'use {allow}',
+  },
+  WRONG_REQUEST_COUNT: {
+    kind: 'UNSUPPORTED',
+    in: error,
+    message: 'the call holds {count}',
+    remedy: 'send exactly one message: the method takes no stream',
   },
   METHOD_NOT_FOUND: {
     kind: 'UNSUPPORTED',

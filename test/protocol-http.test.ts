@@ -256,13 +256,13 @@ describe('what is wrong with a frame of gRPC', () => {
   }
 
   it.each([
-    ['no bytes', Buffer.alloc(0), {}, '3'],
+    ['no bytes', Buffer.alloc(0), {}, '12'],
     ['half a prefix', Buffer.from([0, 0, 0]), {}, '3'],
     ['a truncated message', frame(0, 10, message), {}, '3'],
-    ['two messages', Buffer.concat([frame(0, 3, message), frame(0, 3, message)]), {}, '3'],
+    ['two messages', Buffer.concat([frame(0, 3, message), frame(0, 3, message)]), {}, '12'],
     ['unknown flags', frame(4, 3, message), {}, '3'],
-    ['compressed without saying how', frame(1, 3, message), {}, '3'],
-    ['a length beyond the limit', frame(0, 0xffffffff, message), {}, '3'],
+    ['compressed without saying how', frame(1, 3, message), {}, '13'],
+    ['a length beyond the limit', frame(0, 0xffffffff, message), {}, '8'],
     ['no timeout', frame(0, 3, message), { 'grpc-timeout': 'soon' }, '3'],
   ])('%s', async (_name, body, headers, status) => {
     const answer = await callGrpc(body, headers)

@@ -15,22 +15,24 @@ export const ENVELOPE_OVERHEAD = PREFIX_LENGTH
 /**
  * Opens the one envelope of a unary request.
  *
- * @throws WaybillError MALFORMED_BODY, UNSUPPORTED_CONTENT_ENCODING, BODY_TOO_LARGE
+ * @throws WaybillError WRONG_REQUEST_COUNT, MALFORMED_BODY, UNSTATED_COMPRESSION, UNSUPPORTED_CONTENT_ENCODING, BODY_TOO_LARGE
  */
 export async function openEnvelope(
   body: Uint8Array,
   { encoding, maxBytes }: { readonly encoding: string | undefined; readonly maxBytes: number },
 ): Promise<Uint8Array> {
+  if (body.length === 0) throw waybillError('WRONG_REQUEST_COUNT', { count: 'no message' })
   if (body.length < PREFIX_LENGTH) throw malformed('it ends within the prefix of a message')
   const flags = body[0] ?? 0
   const length = new DataView(body.buffer, body.byteOffset).getUint32(1)
   if (length > maxBytes) throw waybillError('BODY_TOO_LARGE', { limit: maxBytes })
   if (body.length < PREFIX_LENGTH + length) throw malformed(`it ends within a message of ${length} bytes`)
-  if (body.length > PREFIX_LENGTH + length) throw malformed('it holds more than one message')
+  if (body.length > PREFIX_LENGTH + length)
+    throw waybillError('WRONG_REQUEST_COUNT', { count: 'more than one message' })
   const message = body.subarray(PREFIX_LENGTH)
   if (flags === 0) return message
   if (flags !== COMPRESSED) throw malformed(`the flags ${flags} of its message are unknown`)
-  if (encoding === undefined || encoding === 'identity') throw malformed('it is compressed and does not say how')
+  if (encoding === undefined || encoding === 'identity') throw waybillError('UNSTATED_COMPRESSION', {})
   return decodeContent(message, encoding, maxBytes)
 }
 

@@ -108,6 +108,8 @@ export function fromHandler(thrown: unknown, classify: ClassifyFailure): Waybill
 export function fromConnectError(error: ConnectError): WaybillError {
   const options = { cause: error }
   if (error.code === Code.Canceled) return waybillError('CALL_CANCELLED', {}, options)
+  const limit = error.code === Code.ResourceExhausted ? /readMaxBytes (\d+)$/.exec(error.rawMessage)?.[1] : undefined
+  if (limit !== undefined) return waybillError('BODY_TOO_LARGE', { limit }, options)
   if (codesOfBadInput.has(error.code)) return waybillError('MALFORMED_BODY', { detail: error.rawMessage }, options)
   return waybillError('INTERNAL', {}, options)
 }
@@ -187,10 +189,19 @@ export function connectErrorBody(error: WaybillError): string {
 }
 
 /**
- * The codes that gRPC has for reasons whose code over HTTP is another: a compression that is not known is UNIMPLEMENTED there
- * (gRPC, "Compression", "Test cases").
+ * The codes that gRPC has for reasons whose code over HTTP is another: a compression that is not known is UNIMPLEMENTED there,
+ * one that is not stated INTERNAL (gRPC, "Compression", "Test cases"), and what is too large RESOURCE_EXHAUSTED, as in every server of it.
  */
-const grpcCodes: Partial<Record<Reason, Code>> = { UNSUPPORTED_CONTENT_ENCODING: Code.Unimplemented }
+const grpcCodes: Partial<Record<Reason, Code>> = {
+  UNSUPPORTED_CONTENT_ENCODING: Code.Unimplemented,
+  UNSTATED_COMPRESSION: Code.Internal,
+  BODY_TOO_LARGE: Code.ResourceExhausted,
+}
+
+/** What the handler of a foreign error wants sent beside it; nothing for errors of this project. */
+export function metadataOf(error: WaybillError): Headers | undefined {
+  return error instanceof ForeignError ? error.cause.metadata : undefined
+}
 
 /** The trailers of an error in gRPC and gRPC-Web. */
 export function grpcErrorTrailers(error: WaybillError): Record<string, string> {
@@ -216,5 +227,6 @@ export function encodeGrpcMessage(message: string): string {
 export function toConnectError(error: WaybillError): ConnectError {
   if (error instanceof ForeignError) return error.cause
   const details = detailsOf(error).map(({ desc, message }) => ({ desc, value: message }))
-  return new ConnectError(error.message, wireFormOf(error.reason).code, undefined, details, error)
+  const code = grpcCodes[error.reason] ?? wireFormOf(error.reason).code
+  return new ConnectError(error.message, code, undefined, details, error)
 }

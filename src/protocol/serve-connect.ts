@@ -4,7 +4,7 @@ import { createJsonSerializers } from '../transcoding/json-serializer.ts'
 import { decodeQueryComponent } from '../transcoding/percent-decoding.ts'
 import type { Given } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
-import { connectErrorBody, wireFormOfError } from './error-mapping.ts'
+import { connectErrorBody, metadataOf, wireFormOfError } from './error-mapping.ts'
 import { type Exchange, type HeaderFields, readBody } from './exchange.ts'
 import { encodeBody, errorHeaders, type Inbound } from './http-answer.ts'
 import { readConnectTimeout } from './read-timeout.ts'
@@ -157,7 +157,13 @@ export function sendConnectError(inbound: Inbound, error: WaybillError, given?: 
   inbound.onRefused(error)
   exchange.send({
     status: wireFormOfError(error).httpStatus,
-    headers: { ...commonHeaders, ...fieldsOf(given), ...errorHeaders(error), 'content-type': 'application/json' },
+    headers: {
+      ...commonHeaders,
+      ...fieldsOf(given),
+      ...Object.fromEntries(metadataOf(error) ?? []),
+      ...errorHeaders(error),
+      'content-type': 'application/json',
+    },
     body: connectErrorBody(error),
   })
 }

@@ -4,7 +4,7 @@ import { createJsonSerializers } from '../transcoding/json-serializer.ts'
 import { type Given, headerOf } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
 import { ENVELOPE_OVERHEAD, openEnvelope, sealEnvelope, sealTrailers } from './envelope.ts'
-import { grpcErrorTrailers } from './error-mapping.ts'
+import { grpcErrorTrailers, metadataOf } from './error-mapping.ts'
 import { type HeaderFields, readBody } from './exchange.ts'
 import { encodeBody, type Inbound } from './http-answer.ts'
 import { readGrpcTimeout } from './read-timeout.ts'
@@ -115,7 +115,11 @@ export function sendGrpcError(inbound: Inbound, form: GrpcForm, error: WaybillEr
     ...Object.fromEntries(given?.header ?? []),
     ...(isEncoding && { 'grpc-accept-encoding': 'identity,gzip,br' }),
   }
-  const trailers = { ...Object.fromEntries(given?.trailer ?? []), ...grpcErrorTrailers(error) }
+  const trailers = {
+    ...Object.fromEntries(given?.trailer ?? []),
+    ...Object.fromEntries(metadataOf(error) ?? []),
+    ...grpcErrorTrailers(error),
+  }
   sendGrpc(inbound, form, { headers, envelope: undefined, trailers })
 }
 

@@ -152,10 +152,10 @@ async function* withReasons(requests: Messages): Messages {
 async function readOnly(requests: Messages): Promise<Message> {
   const messages: Message[] = []
   for await (const message of requests) {
-    if (messages.push(message) > 1) throw waybillError('MALFORMED_BODY', { detail: 'it holds more than one message' })
+    if (messages.push(message) > 1) throw waybillError('WRONG_REQUEST_COUNT', { count: 'more than one message' })
   }
   const [message] = messages
-  if (message === undefined) throw waybillError('MALFORMED_BODY', { detail: 'it holds no message' })
+  if (message === undefined) throw waybillError('WRONG_REQUEST_COUNT', { count: 'no message' })
   return message
 }
 
