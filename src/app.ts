@@ -5,6 +5,8 @@ import { createAuth, type LimitClock } from './auth/auth.ts'
 import { classifyDatabaseError } from './db/database-error.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { type ChangePruning, createChangePruning } from './db/prune-changes.ts'
+import type { ReadPools } from './db/read-pools.ts'
+import { createSeenTokens } from './db/seen-tokens.ts'
 import { getOrCreateSecret } from './db/settings-repository.ts'
 import { createDetection, type Detection } from './detection/detection.ts'
 import { createChainDirectory } from './domain/chain.ts'
@@ -15,12 +17,12 @@ import { createPaymentsServices, VOLATILE_FIELDS } from './protocol/handlers/pay
 import { watchEventId } from './protocol/handlers/watch-handler.ts'
 import type { Listener } from './protocol/listener.ts'
 import { type ApiOptions, serveApi } from './protocol/serve-api.ts'
+import { tellSeen } from './protocol/tell-seen.ts'
 import { createRequestRepository } from './requests/request-repository.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
 import { createRouting } from './routing/routing.ts'
-import { createExportPages } from './search/export-pages.ts'
+import { createPaymentReads, createPooledReads } from './search/payment-reads.ts'
 import { createPaymentSearch } from './search/payment-search.ts'
-import { createSummarizePayments } from './search/summarize-payments.ts'
 import { createWatchHub } from './search/watch-hub.ts'
 import { createWatchPayments } from './search/watch-payments.ts'
 import { createWatchRepository } from './search/watch-repository.ts'
@@ -30,6 +32,8 @@ import { createWatchRepository } from './search/watch-repository.ts'
 export interface ServiceOptions {
   /** A migrated database. */
   readonly knex: Knex
+  /** The same database and servers that follow it. */
+  readonly readPools?: ReadPools
   /** The chains to serve; none runs search alone. */
   readonly chains: readonly ChainConfig[]
   readonly logger: Logger
@@ -59,6 +63,9 @@ export type ListenOptions = Pick<
 
 const CURSOR_SECRET = 'cursor-secret'
 
+/** What may be read from a replica. */
+const POOLED_METHODS = new Set(['SearchPayments', 'GetPayment', 'SummarizePayments', 'ExportPayments'])
+
 /** Puts the rooms together. */
 export async function composeService(options: ServiceOptions): Promise<Service> {
   const { knex, logger, now, demoAccount } = options
@@ -85,6 +92,11 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   })
   const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })
   const parseFilter: typeof search.parseFilter = (...asked) => search.parseFilter(...asked)
+  const { readPools } = options
+  const reads =
+    readPools === undefined
+      ? createPaymentReads({ knex, chains, tokens, cursorSecret })
+      : createPooledReads(readPools, { chains, tokens, cursorSecret })
   const { openCallsPerMinute, limitClock } = options
   const processKey =
     demoAccount === undefined ? undefined : { key: demoAccount, account: await apiKeys.ensureAccount(demoAccount) }
@@ -97,17 +109,18 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     cursorSecret,
     now,
   })
-  const services = createPaymentsServices({
+  const ownServices = createPaymentsServices({
     routes,
     requests,
-    payments: {
-      search: (account, input, signal) => search.search(account, input, signal),
-      getPayment: (account, id, signal) => search.get(account, id, signal),
-    },
-    summarize: createSummarizePayments({ knex, parseFilter }),
-    readExport: createExportPages({ knex, parseFilter }),
+    payments: reads,
+    summarize: reads.summarize,
+    readExport: reads.readExport,
     watch: { watch, issueTicket: (caller) => auth.issueTicket(caller) },
   })
+  const services =
+    readPools === undefined
+      ? ownServices
+      : tellSeen(ownServices, createSeenTokens(readPools, cursorSecret, POOLED_METHODS))
   return {
     requests,
     detection,

@@ -159,6 +159,7 @@ const searchSchema = {
       ),
       pagination: object({ limit: integer, hasMore: boolean, ...strings('nextCursor', 'prevCursor'), total: integer }),
       asOf: array(object(strings('network', 'block', 'time'))),
+      watchCursor: string,
     }),
   },
 }
@@ -210,11 +211,12 @@ const routesSchema = {
   },
 }
 
-function pageToJson({ payments, pagination, asOf }: Awaited<ReturnType<typeof calls.payments.search>>) {
+function pageToJson({ payments, pagination, asOf, watchCursor }: Awaited<ReturnType<typeof calls.payments.search>>) {
   return {
     payments: payments.map(paymentToJson),
     pagination: { ...pagination, hasMore: pagination.nextCursor !== undefined },
     asOf: asOf.map(({ network, block, time }) => ({ network, block: block?.toString(), time: time && timeText(time) })),
+    watchCursor,
   }
 }
 

@@ -17,11 +17,11 @@ export async function serveChains(
   await using stack = new AsyncDisposableStack()
   if (config.database.kind === 'EMBEDDED') await stampDataFolder(config.dataDir, 'service')
   // Loaded while the database starts.
-  const [{ knex, failed }, { composeService }] = await Promise.all([
+  const [{ knex, readPools, failed }, { composeService }] = await Promise.all([
     openStore(config, context, stack, logger),
     import('../app.ts'),
   ])
-  const service = await composeService({ knex, chains, logger, now: () => new Date() })
+  const service = await composeService({ knex, ...(readPools && { readPools }), chains, logger, now: () => new Date() })
   service.detection.start()
   stack.defer(() => service.detection.stop())
   service.pruning.start()

@@ -40,10 +40,9 @@ function tell(method: ServedMethod, tokens: SeenTokens): ServedMethod {
   }
   async function* stream(request: Message | Messages, context: CallContext): AsyncGenerator {
     take(context)
-    let isFirst = true
     for await (const message of handler(request, context) as AsyncIterable<unknown>) {
-      if (isFirst) await give(context)
-      isFirst = false
+      // Beyond the first no header tells of it, but it is known here.
+      await give(context)
       yield message
     }
   }

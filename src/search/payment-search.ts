@@ -81,6 +81,8 @@ export interface PaymentSearchOptions {
   readonly cursorSecret: Uint8Array
   /** Of the planner, where they are not the usual ones. */
   readonly thresholds?: PlanThresholds
+  /** Where the database stands: cursors carry it, where several servers answer. */
+  readonly readPosition?: () => Promise<string>
 }
 
 export function createPaymentSearch({
@@ -89,6 +91,7 @@ export function createPaymentSearch({
   tokens,
   cursorSecret,
   thresholds,
+  readPosition,
 }: PaymentSearchOptions): PaymentSearch {
   const repository = createPaymentRepository(knex, thresholds)
   const totals = createTotalRepository(knex)
@@ -115,8 +118,9 @@ export function createPaymentSearch({
     const { payments: rows, lastChange } = await repository.pageWithChange(query, headsOf(progress), signal)
     const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
     const page = cutPage(asked, rows)
+    const seen = await readPosition?.()
     const cursorAt = (position: PagePosition) =>
-      encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? given, position })
+      encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? given, position, seen })
     return {
       payments: page.rows.map(({ payment }) => payment),
       pagination: {
