@@ -655,6 +655,36 @@ export const reasons = {
       'the rate of {invoiceCurrency} in {token} on {chain} is {ageSeconds} seconds old, and the payment would be refused beyond {limitSeconds}',
     remedy: 'try again when its price feed has a new round',
   },
+  NO_SWAP_CONTRACT: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: 'no contract that swaps through {exchange} and pays is configured on {chain}',
+    remedy: 'configure ERC20_SWAP_TO_PAY and the fee proxy of {chain} in the chains file',
+  },
+  COIN_NOT_SWAPPABLE: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{exchange} swaps tokens, and {coin} is the native coin of {chain}',
+    remedy: 'swap {token} into {paymentToken} elsewhere and pay with it',
+  },
+  NO_POOL: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{exchange} has no pool that leads from {token} to {paymentToken} on {chain}',
+    remedy: 'swap {token} into {paymentToken} elsewhere and pay with it',
+  },
+  INSUFFICIENT_LIQUIDITY: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: 'the pools of {exchange} between {token} and {paymentToken} on {chain} hold less than the payment needs',
+    remedy: 'pay a part of it by an amount, or swap elsewhere',
+  },
+  SWAP_NOT_SET_UP: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: 'the contract of {chain} that swaps and pays is not ready for this: {detail}',
+    remedy: 'let its owner set the router and approve the tokens',
+  },
   NO_SWAP_PROVIDER: {
     kind: 'NOTICE',
     in: unavailable,

@@ -20,6 +20,7 @@ const REQUEST_CONTRACTS: Record<string, string> = {
   Erc20ConversionProxy: 'Erc20ConversionProxy',
   EthConversionProxy: 'EthConversionProxy',
   ChainlinkConversionPath: 'ChainlinkConversionPath.sol/ChainlinkConversionPath',
+  ERC20SwapToPay: 'ERC20SwapToPay.sol/ERC20SwapToPay',
 }
 
 const require = createRequire(import.meta.url)

@@ -1,4 +1,5 @@
 import type { Address } from './address.ts'
+import type { Hex } from './hex.ts'
 
 /**
  * The chains that a process serves, as the chains file (or the demo) gives them. Parsed and checked once at start; addresses
@@ -94,6 +95,10 @@ export interface ConversionPath {
 export interface SwapV2Config {
   readonly router: Address
   readonly factory: Address
+  /** keccak256 of the creation code of its pairs, which their addresses follow from. */
+  readonly pairCodeHash: Hex
+  /** What a pool keeps of what goes in, in hundredths of a percent. */
+  readonly feeBps: number
   /** Symbols of tokens that a swap may go through, beside straight ones. */
   readonly through: readonly string[]
 }
@@ -105,6 +110,8 @@ export interface SwapV3Config {
   readonly quoter: Address
   /** SwapRouter02. */
   readonly router: Address
+  /** keccak256 of the creation code of its pools, which their addresses follow from. */
+  readonly poolCodeHash: Hex
   /** Fee tiers to look at, in millionths. */
   readonly fees: readonly number[]
 }

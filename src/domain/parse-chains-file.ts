@@ -103,6 +103,7 @@ function readChain(
     ...(chain.conversion && { conversion: readConversion(chain, chain.conversion, `${path}.conversion`, faults) }),
     ...(chain.swapV2 && {
       swapV2: {
+        ...chain.swapV2,
         router: address(chain.swapV2.router, 'swapV2.router'),
         factory: address(chain.swapV2.factory, 'swapV2.factory'),
         through: chain.swapV2.through.map((symbol, i) =>
@@ -112,10 +113,10 @@ function readChain(
     }),
     ...(chain.swapV3 && {
       swapV3: {
+        ...chain.swapV3,
         factory: address(chain.swapV3.factory, 'swapV3.factory'),
         quoter: address(chain.swapV3.quoter, 'swapV3.quoter'),
         router: address(chain.swapV3.router, 'swapV3.router'),
-        fees: chain.swapV3.fees,
       },
     }),
   }

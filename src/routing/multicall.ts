@@ -122,3 +122,24 @@ export function readConversion(contract: Address, amount: bigint, path: readonly
   const list = wordOf(path.length) + path.map(wordOfAddress).join('')
   return { to: contract, data: `0xfbd4122a${wordOf(amount)}${wordOf(0x40)}${list}` }
 }
+
+/** `getReserves()` of a Uniswap-v2-shaped pair: what it holds of the token of the lower address, and of the other. */
+export function readReserves(pair: Address): ContractRead {
+  return { to: pair, data: '0x0902f1ac' }
+}
+
+/** `swapRouter()` of ERC20SwapToPay. */
+export function readSwapRouter(swapToPay: Address): ContractRead {
+  return { to: swapToPay, data: '0xc31c9c07' }
+}
+
+/** `requestSwapFees()` of ERC20SwapToPay, in thousandths of what is bought. */
+export function readSwapFee(swapToPay: Address): ContractRead {
+  return { to: swapToPay, data: '0x3e952c1a' }
+}
+
+/** A word of return data as an address; undefined when the data is shorter. */
+export function addressAt(digits: string, index: number): Address | undefined {
+  const word = digits.slice(index * WORD, (index + 1) * WORD)
+  return word.length === WORD ? (`0x${word.slice(24)}` as string as Address) : undefined
+}

@@ -26,12 +26,12 @@ export function planCandidates(
     // A plain payment never covers a request in a fiat currency, and that is what every swap and bridge ends in.
     const isAble = candidate.kind === 'CONVERSION' || !isFiatRequest(payment.request)
     const able = isAble ? (byKind.get(candidate.kind) ?? []) : []
-    if (able.length === 0) return [{ candidate, plan: planWithoutProvider(candidate, payment) }]
-    return able.map((provider, place) => ({
-      candidate,
-      provider: { name: provider.name, routeId: routeId(candidate, provider, place === 0) },
-      plan: provider.plan(candidate, payment),
-    }))
+    const planned = able.flatMap((provider, place) => {
+      const plan = provider.plan(candidate, payment)
+      const id = routeId(candidate, provider, place === 0)
+      return plan === undefined ? [] : [{ candidate, provider: { name: provider.name, routeId: id }, plan }]
+    })
+    return planned.length > 0 ? planned : [{ candidate, plan: planWithoutProvider(candidate, payment) }]
   })
 }
 

@@ -31,7 +31,7 @@ const ACCOUNT: Account = { id: 1, name: 'shop' }
 export type EvmAddress = Address & Hex
 
 /** A canonical address of any text. */
-function canonical(text: string): EvmAddress {
+export function canonical(text: string): EvmAddress {
   const parsed = parseAddress(text)
   if (!parsed.ok) throw new TypeError(`${text}: ${parsed.detail}`)
   return parsed.address as EvmAddress

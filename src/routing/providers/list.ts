@@ -1,9 +1,11 @@
 import type { ChainDirectory } from '../../domain/chain.ts'
+import type { TokenDirectory } from '../../domain/currency.ts'
 import { createConversionProvider } from './conversion.ts'
 import { createDirectProvider } from './direct.ts'
 import type { Provider } from './provider.ts'
+import { createSwapV2Provider } from './swap-v2.ts'
 
 /** All providers. Of each kind the first one's routes have the plain ids. */
-export function createProviders(chains: ChainDirectory): readonly Provider[] {
-  return [createDirectProvider(chains), createConversionProvider(chains)]
+export function createProviders(chains: ChainDirectory, tokens: TokenDirectory): readonly Provider[] {
+  return [createDirectProvider(chains), createConversionProvider(chains), createSwapV2Provider(chains, tokens)]
 }

@@ -15,8 +15,12 @@ export interface Provider {
   /** As it goes out: `request-network`. */
   readonly name: string
   readonly kind: CandidateKind
-  /** Decides by the configuration alone whether and how it could carry a candidate; the explanation says why not. */
-  plan(candidate: Candidate, payment: Payment): Plan | Explanation
+  /**
+   * Decides by the configuration alone whether and how it could carry a candidate; the explanation says why not.
+   *
+   * @returns undefined where it has no business with the candidate's chain at all
+   */
+  plan(candidate: Candidate, payment: Payment): Plan | Explanation | undefined
 }
 
 /** How a candidate could become a route, once its chain has been looked at. */

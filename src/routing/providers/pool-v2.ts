@@ -1,0 +1,56 @@
+import { keccak_256 } from '@noble/hashes/sha3'
+import type { Address } from '../../domain/address.ts'
+import type { SwapV2Config } from '../../domain/chains-file.ts'
+import { bytesToHex, hexToBytes } from '../../domain/hex.ts'
+import type { SwapAmounts } from './swap-price.ts'
+
+/** What a pool holds of the token that goes in and of the one that comes out. */
+export interface Reserves {
+  readonly ofIn: bigint
+  readonly ofOut: bigint
+}
+
+/** The token of the lower address comes first in a pair. */
+export function isFirst(token: Address, other: Address): boolean {
+  return token.toLowerCase() < other.toLowerCase()
+}
+
+const pairs = new Map<string, Address>()
+
+/** Where the pair of two tokens stands, whether or not it has been made. */
+export function pairAddress({ factory, pairCodeHash }: SwapV2Config, a: Address, b: Address): Address {
+  const [first, second] = isFirst(a, b) ? [a, b] : [b, a]
+  const key = factory + pairCodeHash + first + second
+  const known = pairs.get(key)
+  if (known !== undefined) return known
+  const salt = keccak_256(Buffer.concat([hexToBytes(first), hexToBytes(second)]))
+  const parts = [Buffer.from([0xff]), hexToBytes(factory), salt, hexToBytes(pairCodeHash)]
+  const address = bytesToHex(keccak_256(Buffer.concat(parts)).subarray(-20)) as string as Address
+  pairs.set(key, address)
+  return address
+}
+
+const BPS = 10_000n
+
+/**
+ * What has to go in so that `amountOut` comes out at the end of a chain of pools: exactly what the router takes.
+ *
+ * @param pools - in the order of the swap
+ * @returns undefined when a pool holds too little
+ * @see https://github.com/Uniswap/v2-periphery, UniswapV2Library.getAmountsIn
+ */
+export function amountsFor(amountOut: bigint, pools: readonly Reserves[], feeBps: number): SwapAmounts | undefined {
+  const kept = BPS - BigInt(feeBps)
+  let amountIn = amountOut
+  let withoutFee = amountOut
+  let [numerator, denominator] = [1n, 1n]
+  for (const { ofIn, ofOut } of pools.toReversed()) {
+    if (ofIn === 0n || amountIn >= ofOut) return undefined
+    amountIn = (ofIn * amountIn * BPS) / ((ofOut - amountIn) * kept) + 1n
+    withoutFee = (ofIn * withoutFee) / (ofOut - withoutFee) + 1n
+    numerator *= ofOut
+    denominator *= ofIn
+  }
+  const atMidPrice = (amountOut * denominator) / numerator
+  return { amountIn, withoutFee, atMidPrice, midPrice: { numerator, denominator } }
+}
