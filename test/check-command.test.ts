@@ -161,7 +161,30 @@ describe('waybill check', () => {
     expect(line.startsWith(`${account.name}\t`)).toBe(true)
     expect(line.slice(account.name.length + 1)).toMatch(expected)
     expect(checked.code).toBe(1)
-    expect(checked.stderr).toMatch(/1 differences\n$/)
+    expect(checked.stderr).toMatch(/\n1 difference\n$/)
+  })
+
+  it('repairs what follows from the payments, and names what does not', async () => {
+    const { account, requestId } = await seed('repaired')
+    const { id } = account
+    await knex('payment_statistics').where({ account_id: id }).update({ n: 7 })
+    await knex('payment_changes').where({ account_id: id, change: 3 }).delete()
+    await knex('requests').where({ account_id: id }).update({ surplus_returned: 7 })
+    expect((await check('--account', account.name, '--repair')).code).toBe(0)
+    expect(await check('--account', account.name)).toMatchObject({ code: 0, stdout: '' })
+    // watchers who had seen change 5 cannot know what came behind it
+    expect(await knex('account_changes').where({ account_id: id })).toMatchObject([
+      { last_change: 6n, pruned_change: 6n },
+    ])
+
+    await knex('reference_topics').where({ account_id: id }).delete()
+    await knex('payments').where({ account_id: id, id: PAYMENT_IDS[0] }).update({ status: 2 })
+    const { code, lines } = await check('--account', account.name, '--repair')
+    expect(code).toBe(1)
+    expect(lines.at(-1)).toMatch(new RegExp(`^repaired\trequest\t${requestId}\t`))
+    expect(lines.filter((line) => line.endsWith('\tPARTIAL\tCONFIRMED'))).toHaveLength(1)
+    expect((await check('--account', account.name)).lines).toHaveLength(1)
+    await knex('requests').where({ account_id: id }).delete()
   })
 
   it('looks at every account unless told of one', async () => {

@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import { createApiKeyRepository } from '../auth/api-key-repository.ts'
 import { readStoreConfig } from '../config.ts'
 import { checkAccount, type Difference, listStoredAccounts } from '../db/check-account.ts'
+import { repairAccount } from '../db/repair-account.ts'
 import type { Account } from '../domain/account.ts'
 import { parseAccountName } from './account-option.ts'
 import type { Command } from './command.ts'
@@ -18,7 +19,13 @@ export const checkCommand: Command = {
   summary:
     'Prove what is derived of payments: statistics, the log of changes, what requests were paid. One line a difference: account, what, ' +
     'where, what is stored, what was expected. The service may run. Exit code 1 when there is a difference.',
-  options: [{ name: 'account', value: 'A', help: 'only this account' }],
+  options: [
+    { name: 'account', value: 'A', help: 'only this account' },
+    {
+      name: 'repair',
+      help: 'count and settle anew where there is a difference; writers of the account wait meanwhile, and watchers begin anew where the log was wrong',
+    },
+  ],
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
@@ -31,9 +38,10 @@ export const checkCommand: Command = {
         return EXIT_FAILED
       }
       let saidMs = performance.now()
-      let differences = 0
-      for (const account of accounts) {
-        const checked = await checkAccount(knex, account.id, {
+      /** @returns what differs, by kind */
+      async function check(account: Account): Promise<Map<Difference['check'], number>> {
+        const found = new Map<Difference['check'], number>()
+        const { payments, changes, requests } = await checkAccount(knex, account.id, {
           signal: context.signal,
           async onProgress(what) {
             if (performance.now() - saidMs < EVERY_MS) return
@@ -41,18 +49,36 @@ export const checkCommand: Command = {
             await say(`${account.name}: ${what}\n`)
           },
           async onDifference(difference) {
-            differences++
+            found.set(difference.check, (found.get(difference.check) ?? 0) + 1)
             await writeFully(context.stdout, `${lineOf(account, difference)}\n`)
           },
         })
-        const { payments, changes, requests } = checked
         const [paid, logged, asked] = [payments, changes, requests].map((n) => n.toLocaleString('en'))
         await say(`${account.name}: ${paid} payments, ${logged} changes, ${asked} requests\n`)
+        return found
       }
-      await say(differences === 0 ? 'no differences\n' : `${differences.toLocaleString('en')} differences\n`)
-      return differences === 0 ? EXIT_GOOD : EXIT_FAILED
+
+      let left = 0
+      for (const account of accounts) {
+        let found = await check(account)
+        if (found.size > 0 && options.repair !== undefined) {
+          await say(`${account.name}: ${tell(found)}; repairing\n`)
+          const terms = { signal: context.signal, now: new Date(), isLogWrong: found.has('changes') }
+          await repairAccount(knex, account.id, terms)
+          found = await check(account)
+        }
+        left += sumOf(found)
+      }
+      await say(`${left === 0 ? 'no' : left.toLocaleString('en')} ${left === 1 ? 'difference' : 'differences'}\n`)
+      return left === 0 ? EXIT_GOOD : EXIT_FAILED
     })
   },
+}
+
+const sumOf = (found: ReadonlyMap<string, number>) => [...found.values()].reduce((sum, n) => sum + n, 0)
+
+function tell(found: ReadonlyMap<string, number>): string {
+  return [...found].map(([what, n]) => `${n.toLocaleString('en')} of ${what}`).join(', ')
 }
 
 async function findAccounts(knex: Knex, name: string | undefined): Promise<readonly Account[]> {

@@ -250,7 +250,8 @@ const FIND_UNCLAIMED = `
   where r.account_id = ? and p.account_id = ? and p.request_id is null and (p.payee is null or p.payee = r.payee)
   order by p.id limit ?`
 
-async function* requestPages(trx: Knex, accountId: number): AsyncGenerator<LedgerRequestRow[]> {
+/** All requests of an account, some at a time. */
+export async function* requestPages(trx: Knex, accountId: number): AsyncGenerator<LedgerRequestRow[]> {
   let after: Buffer = Buffer.alloc(0)
   for (;;) {
     const { rows } = await trx.raw<{ rows: LedgerRequestRow[] }>(

@@ -88,6 +88,20 @@ export async function settleStored(account: LockedAccount, requestIds: readonly 
   await saveSurpluses(account, surpluses)
 }
 
+/** Gives requests the imported payments that name their references alone. */
+export async function claimPayments(account: LockedAccount, requestIds: readonly Buffer[]): Promise<void> {
+  const { accountId } = account
+  await changePayments(account, { sql: CLAIM_IMPORTED, bindings: [accountId, accountId, [...requestIds]] })
+}
+
+/** The rules by which an event counts for a request, as far as an imported payment tells. */
+const CLAIM_IMPORTED = `
+  update payments set request_id = r.request_id, updated_at = greatest(payments.updated_at, r.created_at)
+  from requests r
+  where payments.account_id = ? and r.account_id = ? and r.request_id = any(?)
+    and payments.payment_reference = r.payment_reference and payments.request_id is null
+    and payments.network = r.network and (payments.payee is null or payments.payee = r.payee)`
+
 const hasNoSurplus = ({ surplus_returned }: LedgerRequestRow) => canonicalAmount(surplus_returned) === '0'
 
 /** Loads requests by their ids in hex, in that order; those that are not stored are left out. */

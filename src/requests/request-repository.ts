@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { inTransaction, runCancellable } from '../db/cancellable.ts'
-import { changePayments, lockAccount } from '../db/payment-changes.ts'
-import { settleStored } from '../db/request-ledger.ts'
+import { lockAccount } from '../db/payment-changes.ts'
+import { claimPayments, settleStored } from '../db/request-ledger.ts'
 import type { Account } from '../domain/account.ts'
 import { addressFromBytes, addressToBytes } from '../domain/address.ts'
 import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
@@ -230,17 +230,9 @@ export async function noteStored(
   await trx('pending_replays').insert(known).onConflict(['topic', 'account_id']).merge({ note })
   const requestIds = stored.map(({ request_id }) => request_id)
   const locked = await lockAccount(trx, account.id, now)
-  await changePayments(locked, { sql: CLAIM_IMPORTED, bindings: [account.id, account.id, requestIds] })
+  await claimPayments(locked, requestIds)
   await settleStored(locked, requestIds)
 }
-
-/** The rules by which an event counts for a request, as far as an imported payment tells. */
-const CLAIM_IMPORTED = `
-  update payments set request_id = r.request_id, updated_at = greatest(payments.updated_at, r.created_at)
-  from requests r
-  where payments.account_id = ? and r.account_id = ? and r.request_id = any(?)
-    and payments.payment_reference = r.payment_reference and payments.request_id is null
-    and payments.network = r.network and (payments.payee is null or payments.payee = r.payee)`
 
 function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic: Buffer | null } {
   const topic = hexToBytes(topicOfReference(request.paymentReference))
