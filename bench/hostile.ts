@@ -4,6 +4,7 @@
  * key has the calls a minute that keys have by default, unless `--rate` says otherwise; 0 for any number.
  *
  *   npm run bench:hostile -- [--only NAME,NAME] [--rounds N] [--shared] [--rate N]     p99 of the other client under each attack
+ *   npm run bench:hostile -- --alone [--only NAME,NAME]                     what each attack costs the service by itself
  *   npm run bench:hostile -- --minutes N [--only NAME,NAME]                 memory over N minutes of each attack
  */
 import { setTimeout as wait } from 'node:timers/promises'
@@ -31,6 +32,7 @@ const { values } = parseArgs({
     only: { type: 'string' },
     rounds: { type: 'string', default: '3' },
     minutes: { type: 'string' },
+    alone: { type: 'boolean', default: false },
     rate: { type: 'string', default: '300' },
     shared: { type: 'boolean', default: false },
   },
@@ -40,6 +42,7 @@ for (const name of names) if (attacks[name] === undefined) throw new Error(`ther
 
 if (values.minutes !== undefined)
   await report('hostile-memory', await watchMemory(names, Number(values.minutes), values.rate))
+else if (values.alone) await report('hostile-alone', await measureAllAlone())
 else await report(values.shared ? 'hostile-shared' : 'hostile', await measureAll())
 
 async function measureAll(): Promise<Figure[]> {
@@ -61,6 +64,31 @@ async function measureAll(): Promise<Figure[]> {
     }
   } finally {
     sink.stop()
+    await service.stop()
+  }
+  return figures
+}
+
+/** At first, and then of an attacker that goes on for long enough to have used up what an address may do. */
+async function measureAllAlone(): Promise<Figure[]> {
+  const service = await startService(values.rate)
+  const figures: Figure[] = []
+  try {
+    for (const [n, name] of names.entries()) {
+      const localAddress = values.shared ? '127.0.0.1' : `127.0.${n + 1}.98`
+      const attacker = await startAttacker(name, { port: service.port, key: service.attackerKey, localAddress })
+      const shares: number[] = []
+      for (let window = 0; window < 4; window++) shares.push((await watchAlone(service, ATTACK_MS)) / ATTACK_MS)
+      const { acts, seconds } = await attacker.stop()
+      await wait(PAUSE_MS)
+      const percent = shares.map((share) => `${(share * 100).toFixed(1)} %`)
+      console.log(`${name}: ${(acts / seconds).toFixed(0)} acts/s, of a processor every 3 s ${percent.join(', ')}`)
+      figures.push(
+        { name: `first.${name}`, value: (shares[0] ?? 0) * 100, unit: '% of a processor' },
+        { name: `last.${name}`, value: (shares.at(-1) ?? 0) * 100, unit: '% of a processor' },
+      )
+    }
+  } finally {
     await service.stop()
   }
   return figures

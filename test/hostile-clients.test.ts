@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2'
 import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { gzipSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Listener } from '../src/protocol/listener.ts'
 import { type ApiLimits, serveApi } from '../src/protocol/serve-api.ts'
@@ -424,6 +424,12 @@ describe('what is too large', () => {
       'BODY_TOO_LARGE',
     ],
     [
+      'what br makes of little',
+      { ...post, headers: { ...json, 'content-encoding': 'br' }, body: brotliCompressSync(Buffer.alloc(20_000_000)) },
+      413,
+      'BODY_TOO_LARGE',
+    ],
+    [
       'garbage as gzip',
       { ...post, headers: { ...json, 'content-encoding': 'gzip' }, body: 'x' },
       400,
@@ -439,6 +445,30 @@ describe('what is too large', () => {
     await listen({ requestTimeoutMs: 10_000, maxCallMs: 10_000 })
     const answer = await sendRequest(listener.port, request)
     expect([answer.status, reasonOf(answer.body)]).toEqual([status, reason])
+    expect(await otherIsAnswered()).toBe(true)
+  })
+
+  it('a length of 4 GB in gRPC is refused, and costs no memory', async () => {
+    await listen({ requestTimeoutMs: 10_000, maxCallMs: 10_000 })
+    const session = openSession()
+    const before = process.memoryUsage().rss
+    const answers = Array.from({ length: 50 }, async () => {
+      const stream = begin(session, { ':path': storePath, ...key, 'content-type': 'application/grpc' })
+      stream.end(Buffer.from([0, 0xff, 0xff, 0xff, 0xff, 1]))
+      const [headers] = (await once(stream, 'response')) as [Record<string, string>]
+      return headers['grpc-status']
+    })
+    expect(new Set(await Promise.all(answers))).toEqual(new Set(['8']))
+    expect(process.memoryUsage().rss - before).toBeLessThan(200_000_000)
+  })
+
+  it('a field of more than 64 KiB over HTTP/2 ends its connection and no other', async () => {
+    await listen()
+    const session = openSession()
+    await once(session, 'remoteSettings')
+    const closed = new Promise((resolve) => session.once('close', resolve))
+    begin(session, { ':method': 'GET', ':path': '/v1/echo/a', ...key, 'x-a': 'a'.repeat(200_000) }).end()
+    await closed
     expect(await otherIsAnswered()).toBe(true)
   })
 
