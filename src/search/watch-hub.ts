@@ -6,7 +6,7 @@ export interface WatchHub {
   /**
    * Takes a place for somebody who watches an account.
    *
-   * @throws TOO_MANY_WATCHERS, OVERLOADED
+   * @throws TOO_MANY_WATCHERS
    */
   enter(accountId: number): WatchPlace
 }
@@ -29,15 +29,14 @@ export interface WatchHubOptions {
   readonly logger: Logger
   /** The pause between two questions: by how much an event is late at most, but for the time that reading it takes. */
   readonly pollMs?: number
+  /** In this process. */
   readonly mostPerAccount?: number
-  readonly mostInAll?: number
   /** For how long questions may fail before those who wait are told. */
   readonly patienceMs?: number
 }
 
 const POLL_MS = 250
 const MOST_PER_ACCOUNT = 100
-const MOST_IN_ALL = 800
 const PATIENCE_MS = 15_000
 
 interface Waiter {
@@ -49,10 +48,9 @@ interface Waiter {
 
 export function createWatchHub(options: WatchHubOptions): WatchHub {
   const { readLastChanges, logger, pollMs = POLL_MS, patienceMs = PATIENCE_MS } = options
-  const { mostPerAccount = MOST_PER_ACCOUNT, mostInAll = MOST_IN_ALL } = options
+  const { mostPerAccount = MOST_PER_ACCOUNT } = options
   const places = new Map<number, number>()
   const waiters = new Set<Waiter>()
-  let taken = 0
   let isPolling = false
   let failingSinceMs: number | undefined
 
@@ -76,13 +74,13 @@ export function createWatchHub(options: WatchHubOptions): WatchHub {
     } catch (err) {
       const nowMs = performance.now()
       failingSinceMs ??= nowMs
-      logger.warn({ err, watchers: taken }, 'changes cannot be asked for')
+      logger.warn({ err, waiting: asking.length }, 'changes cannot be asked for')
       if (nowMs - failingSinceMs < patienceMs) return
       for (const { reject } of asking) reject(err)
     }
   }
 
-  function wait(accountId: number, change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+  async function wait(accountId: number, change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
     signal.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<boolean>()
     const waiter: Waiter = { accountId, change, resolve, reject }
@@ -102,13 +100,10 @@ export function createWatchHub(options: WatchHubOptions): WatchHub {
     enter(accountId) {
       const ofAccount = places.get(accountId) ?? 0
       if (ofAccount >= mostPerAccount) throw waybillError('TOO_MANY_WATCHERS', { limit: mostPerAccount })
-      if (taken >= mostInAll) throw waybillError('OVERLOADED', {})
       places.set(accountId, ofAccount + 1)
-      taken += 1
       return {
         waitBeyond: (change, timeoutMs, signal) => wait(accountId, change, timeoutMs, signal),
         leave() {
-          taken -= 1
           const left = (places.get(accountId) ?? 1) - 1
           if (left === 0) places.delete(accountId)
           else places.set(accountId, left)

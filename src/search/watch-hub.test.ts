@@ -1,0 +1,70 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { createWatchHub } from './watch-hub.ts'
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} }
+const never = new AbortController().signal
+
+/** A hub over a log that tests write to, which counts the questions. */
+function hubOver(last: Map<number, bigint>, options: Partial<Parameters<typeof createWatchHub>[0]> = {}) {
+  const asked: (readonly number[])[] = []
+  const readLastChanges = async (accountIds: readonly number[]) => {
+    asked.push(accountIds)
+    return last
+  }
+  return { hub: createWatchHub({ readLastChanges, logger: silent, pollMs: 1, ...options }), asked }
+}
+
+afterEach(() => void vi.useRealTimers())
+
+test('one question is asked for all who wait, of each account once, and none when nobody does', async () => {
+  vi.useFakeTimers()
+  const last = new Map([[1, 5n]])
+  const { hub, asked } = hubOver(last)
+  const places = [1, 1, 2].map((accountId) => ({ accountId, place: hub.enter(accountId) }))
+  const waiting = places.map(({ accountId, place }) => place.waitBeyond(accountId === 1 ? 5n : 0n, 60_000, never))
+  await vi.advanceTimersByTimeAsync(3)
+  expect(asked).toEqual([
+    [1, 2],
+    [1, 2],
+    [1, 2],
+  ])
+  last.set(1, 6n).set(2, 1n)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(await Promise.all(waiting)).toEqual([true, true, true])
+  expect(vi.getTimerCount()).toBe(0)
+})
+
+test('a wait ends when its time is up, when its signal fires, and when the log is another', async () => {
+  const { hub } = hubOver(new Map([[1, 5n]]))
+  const place = hub.enter(1)
+  expect(await place.waitBeyond(5n, 5, never)).toBe(false)
+  expect(await place.waitBeyond(6n, 60_000, never)).toBe(true)
+  const aborter = new AbortController()
+  const aborted = place.waitBeyond(5n, 60_000, aborter.signal)
+  aborter.abort(new Error('enough'))
+  await expect(aborted).rejects.toThrow('enough')
+  await expect(place.waitBeyond(5n, 60_000, aborter.signal)).rejects.toThrow('enough')
+})
+
+test('a database that fails for a while is waited for, and told of when it does for long', async () => {
+  let fails = 3
+  const readLastChanges = async () => {
+    if (fails-- > 0) throw new Error('no database')
+    return new Map([[1, 1n]])
+  }
+  const patient = createWatchHub({ readLastChanges, logger: silent, pollMs: 1 })
+  expect(await patient.enter(1).waitBeyond(0n, 60_000, never)).toBe(true)
+  fails = Number.POSITIVE_INFINITY
+  const hasty = createWatchHub({ readLastChanges, logger: silent, pollMs: 1, patienceMs: 5 })
+  await expect(hasty.enter(1).waitBeyond(0n, 60_000, never)).rejects.toThrow('no database')
+})
+
+test('an account has so many places; one that is left can be taken', () => {
+  const { hub } = hubOver(new Map(), { mostPerAccount: 2 })
+  const first = hub.enter(1)
+  hub.enter(1)
+  expect(() => hub.enter(1)).toThrow(expect.objectContaining({ reason: 'TOO_MANY_WATCHERS' }))
+  hub.enter(2)
+  first.leave()
+  hub.enter(1)
+})
