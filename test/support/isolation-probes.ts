@@ -41,7 +41,7 @@ const DIRECT = 'REQUEST_NETWORK_PAYMENT'
 /** @param cursors - as the account was answered them */
 export function describeProbes(
   values: Values,
-  cursors: { next: string; prev: string; requests: string },
+  cursors: { next: string; prev: string; requests: string; begin: string; watch: string },
 ): Record<string, readonly Probe[]> {
   const value = (name: string): string => {
     const found = values[name]
@@ -178,6 +178,14 @@ export function describeProbes(
       named({ after: value('paid.paymentId') }),
       named({ after: OWN_ID }),
     ],
+    'payments.v1.PaymentSearchService/WatchPayments': [
+      named({}),
+      ...filters.map(({ request }) => named({ ...request, watchCursor: cursors.begin })),
+      named({ watchCursor: cursors.watch }),
+      { name: 'behind an event', request: {}, headers: { 'last-event-id': cursors.watch } },
+      { name: 'with a ticket beside the key', request: { ticket: `wt_${'a'.repeat(40)}` }, tellsNothing: true },
+    ],
+    'payments.v1.PaymentSearchService/CreateWatchTicket': [{ name: 'at all', request: {}, tellsNothing: true }],
     'payments.v1.RequestsService/GetPaymentRequest': ['open', 'paid', 'refunded', 'fiat'].map((name) =>
       named({ paymentReference: value(`${name}.paymentReference`) }),
     ),

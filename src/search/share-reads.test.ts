@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { createSharedReads } from './share-reads.ts'
+
+const never = new AbortController().signal
+
+/** A reading that the test ends. */
+function heldReading() {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const seen: AbortSignal[] = []
+  const read = (signal: AbortSignal) => {
+    seen.push(signal)
+    signal.addEventListener('abort', () => reject(new Error('broken off')))
+    return promise
+  }
+  return { read, resolve, reject, seen }
+}
+
+test('those who ask for the same at the same time share one reading, and those who come later have another', async () => {
+  const reads = createSharedReads<string>({ mostAtOnce: 2 })
+  const { read, resolve, seen } = heldReading()
+  const both = [reads.get('a', read, never), reads.get('a', read, never)]
+  resolve('done')
+  expect(await Promise.all(both)).toEqual(['done', 'done'])
+  expect(seen).toHaveLength(1)
+  expect(await reads.get('a', async () => 'again', never)).toBe('again')
+})
+
+test('who leaves does not end it for the others; the last one does', async () => {
+  const reads = createSharedReads<string>({ mostAtOnce: 1 })
+  const { read, seen } = heldReading()
+  const aborters = [new AbortController(), new AbortController()]
+  const results = aborters.map(({ signal }) => reads.get('a', read, signal))
+  aborters[0]?.abort(new Error('first'))
+  await expect(results[0]).rejects.toThrow('first')
+  expect(seen[0]?.aborted).toBe(false)
+  aborters[1]?.abort(new Error('second'))
+  await expect(results[1]).rejects.toThrow('second')
+  expect(seen[0]?.aborted).toBe(true)
+  // Its place is free again.
+  expect(await reads.get('b', async () => 'b', never)).toBe('b')
+})
+
+test('no more are under way than are allowed, and one that fails makes room', async () => {
+  const reads = createSharedReads<string>({ mostAtOnce: 1 })
+  const { read, reject } = heldReading()
+  const first = reads.get('a', read, never)
+  let hasBegun = false
+  const second = reads.get(
+    'b',
+    async () => {
+      hasBegun = true
+      return 'b'
+    },
+    never,
+  )
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(hasBegun).toBe(false)
+  reject(new Error('failed'))
+  await expect(first).rejects.toThrow('failed')
+  expect(await second).toBe('b')
+})
