@@ -8,16 +8,17 @@ import {
   statisticsStatement,
 } from '../src/search/account-statistics-repository.ts'
 import type { FilterValues } from '../src/search/payment-filter.ts'
-import type { PageQuery } from '../src/search/payment-query-repository.ts'
-import { planPage, readText } from '../src/search/plan-page.ts'
-import { statementOf } from '../src/search/read-page.ts'
+import type { PageQuery, Statement } from '../src/search/payment-query-repository.ts'
+import { planPage } from '../src/search/plan-page.ts'
+import { readText } from '../src/search/plan-terms.ts'
+import { statementsOf } from '../src/search/read-page.ts'
 import type { Part, PlainShape, Shape } from '../src/search/search-plan.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 
 // What is planned for which search, and that PostgreSQL answers every shape by the indexes that the plan names, on 40,000 generated
 // payments. The thresholds are so low that nothing is too small to be planned.
 
-const THRESHOLDS = { small: 0, walk: 100, longestWalk: 1_500, gather: 500, gatherRows: 100, branches: 600 }
+const THRESHOLDS = { small: 0, walk: 100, longestWalk: 1_500, probe: 100, gather: 500, gatherRows: 100, branches: 600 }
 let database: TestDatabase
 let statistics: AccountStatistics
 let known: Record<'payer' | 'payee', Buffer>
@@ -43,8 +44,7 @@ interface PlanNode {
 const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)]
 
 /** Those of `payments`, but for the join of the rows by primary key. */
-async function indexesOf(shape: Shape, query: PageQuery): Promise<string[]> {
-  const { sql, bindings } = statementOf(shape, query, ['amount'])
+async function indexesOf({ sql, bindings }: Statement): Promise<string[]> {
   const { rows } = await database.knex.raw(`explain (format json) ${sql}`, bindings as Knex.RawBinding[])
   const nodes = flatten((rows[0]['QUERY PLAN'] as [{ Plan: PlanNode }])[0].Plan)
   const scans = nodes
@@ -92,52 +92,186 @@ const byStatus = { sortBy: 'status', sortOrder: 'asc' } as const
 type Given = Partial<Omit<PageQuery, 'filter'>>
 
 const cases: readonly (readonly [string, () => FilterValues, Given, readonly string[]])[] = [
-  ['everything by date', () => ({}), {}, []],
-  ['a later page by date', () => ({}), { position: position([AT]) }, []],
-  ['everything by amount', () => ({}), byAmount, []],
-  ['the page before by amount', () => ({}), { ...byAmount, position: position(['500'], 'backward') }, []],
-  ['the unknown amounts', () => ({}), { ...byAmount, position: position([null]) }, []],
-  ['everything by status', () => ({}), byStatus, []],
-  ['a later page by status', () => ({}), { ...byStatus, position: position([3, AT]) }, []],
-  ['dates', () => MONTH, {}, []],
-  ['dates by amount', () => MONTH, byAmount, []],
-  ['dates by status', () => MONTH, byStatus, []],
-  ['amounts', () => ({ minAmount: '100', maxAmount: '101' }), {}, []],
-  ['amounts by amount', () => ({ minAmount: '100', maxAmount: '101' }), byAmount, []],
-  ['two ranges', () => ({ ...YEAR, minAmount: '10', maxAmount: '20' }), {}, []],
-  ['two ranges by amount', () => ({ ...YEAR, minAmount: '10', maxAmount: '20' }), byAmount, []],
-  ['a status', () => ({ status: ['FAILED'] }), {}, []],
-  ['a status by amount', () => ({ status: ['FAILED'] }), byAmount, []],
-  ['a type', () => ({ type: ['RECURRING'] }), {}, []],
-  ['a type by status', () => ({ type: ['RECURRING'] }), byStatus, []],
-  ['a network', () => ({ network: ['GNOSIS'] }), {}, []],
-  ['a network of sources alone', () => ({ network: ['MANTLE'] }), {}, []],
-  ['a network by amount', () => ({ network: ['GNOSIS'] }), byAmount, []],
-  ['a network and a status', () => ({ network: ['GNOSIS'], status: ['FAILED'] }), {}, []],
-  ['a currency', () => ({ currency: doge }), {}, []],
-  ['a currency of one network', () => ({ currency: dogeOfBase }), {}, []],
-  ['a currency by amount', () => ({ currency: usdc }), byAmount, []],
-  ['a currency and amounts', () => ({ currency: usdc, minAmount: '10', maxAmount: '11' }), {}, []],
-  ['a fiat currency', () => ({ currency: eur }), {}, []],
-  ['a fiat currency by amount', () => ({ currency: eur }), byAmount, []],
-  ['a token that was invoiced, by amount', () => ({ invoiceCurrency: invoicedUsdc }), byAmount, []],
-  ['a payer', () => ({ payer: wallet('payer') }), {}, []],
-  ['a payee by amount', () => ({ payee: wallet('payee') }), byAmount, []],
-  ['a payee by status', () => ({ payee: wallet('payee') }), byStatus, []],
-  ['a wallet', () => ({ walletAddress: wallet('payee') }), {}, []],
-  ['a wallet by amount', () => ({ walletAddress: wallet('payee') }), byAmount, []],
-  ['a payee and a network', () => ({ payee: wallet('payee'), network: ['GNOSIS'] }), {}, []],
-  ['a payee and a currency by amount', () => ({ payee: wallet('payee'), currency: usdc }), byAmount, []],
-  ['a payer and a payee', () => ({ payer: wallet('payer'), payee: wallet('payee') }), {}, []],
-  ['a transaction', () => ({ txHash: [`0x${'00'.repeat(32)}`] }), {}, []],
-  ['a request', () => ({ requestId: [`01${'00'.repeat(32)}`] }), {}, []],
-  ['a payment reference', () => ({ paymentReference: [`0x${'00'.repeat(8)}`] }), byAmount, []],
-  ["the merchant's reference", () => ({ reference: ['INV-7'] }), {}, []],
+  ['everything by date', () => ({}), {}, ['walk payments_date']],
+  ['a later page by date', () => ({}), { position: position([AT]) }, ['walk payments_date']],
+  ['everything by amount', () => ({}), byAmount, ['walk payments_usd']],
+  [
+    'the page before by amount',
+    () => ({}),
+    { ...byAmount, position: position(['500'], 'backward') },
+    ['walk payments_usd'],
+  ],
+  ['the unknown amounts', () => ({}), { ...byAmount, position: position([null]) }, ['walk payments_usd']],
+  ['everything by status', () => ({}), byStatus, ['walk payments_status']],
+  ['a later page by status', () => ({}), { ...byStatus, position: position([3, AT]) }, ['walk payments_status']],
+  ['dates', () => MONTH, {}, ['walk payments_date']],
+  [
+    'dates by amount',
+    () => MONTH,
+    byAmount,
+    ['gather up to payments_status', 'walk up to payments_usd', 'walk payments_month_usd'],
+  ],
+  ['dates by status', () => MONTH, byStatus, ['walk payments_status']],
+  [
+    'amounts',
+    () => ({ minAmount: '100', maxAmount: '101' }),
+    {},
+    ['gather up to payments_usd', 'walk up to payments_status', 'gather up to payments_usd', 'walk payments_status'],
+  ],
+  ['amounts by amount', () => ({ minAmount: '100', maxAmount: '101' }), byAmount, ['walk payments_usd']],
+  [
+    'two ranges',
+    () => ({ ...YEAR, minAmount: '10', maxAmount: '20' }),
+    {},
+    ['gather up to payments_usd', 'walk up to payments_status', 'gather up to payments_usd', 'months'],
+  ],
+  [
+    'two ranges by amount',
+    () => ({ ...YEAR, minAmount: '10', maxAmount: '20' }),
+    byAmount,
+    ['walk up to payments_usd', 'walk payments_month_usd'],
+  ],
+  ['a status', () => ({ status: ['FAILED'] }), {}, ['walk payments_status']],
+  [
+    'a status by amount',
+    () => ({ status: ['FAILED'] }),
+    byAmount,
+    ['gather up to payments_status', 'walk up to payments_usd', 'gather payments_cell'],
+  ],
+  ['a type', () => ({ type: ['RECURRING'] }), {}, ['walk up to payments_status', 'walk payments_status']],
+  [
+    'a type by status',
+    () => ({ type: ['RECURRING'] }),
+    byStatus,
+    ['walk up to payments_status', 'walk payments_status'],
+  ],
+  [
+    'a network',
+    () => ({ network: ['GNOSIS'] }),
+    {},
+    [
+      'walk up to payments_status',
+      'walk up to payments_cell, payments_source_network',
+      'walk payments_cell, payments_source_network',
+    ],
+  ],
+  ['a network of sources alone', () => ({ network: ['MANTLE'] }), {}, ['walk payments_source_network']],
+  [
+    'a network by amount',
+    () => ({ network: ['GNOSIS'] }),
+    byAmount,
+    ['walk up to payments_usd', 'gather payments_cell, payments_source_network'],
+  ],
+  [
+    'a network and a status',
+    () => ({ network: ['GNOSIS'], status: ['FAILED'] }),
+    {},
+    [
+      'walk up to payments_source_network',
+      'gather up to payments_source_network',
+      'gather up to payments_status',
+      'walk up to payments_status',
+      'walk payments_status',
+    ],
+  ],
+  ['a currency', () => ({ currency: doge }), {}, ['walk payments_cell']],
+  [
+    'a currency of one network',
+    () => ({ currency: dogeOfBase }),
+    {},
+    ['walk up to payments_cell', 'gather up to payments_cell', 'walk up to payments_status', 'walk payments_status'],
+  ],
+  ['a currency by amount', () => ({ currency: usdc }), byAmount, ['walk payments_amount']],
+  [
+    'a currency and amounts',
+    () => ({ currency: usdc, minAmount: '10', maxAmount: '11' }),
+    {},
+    [
+      'gather up to payments_amount',
+      'walk up to payments_status',
+      'gather up to payments_amount',
+      'walk payments_status',
+    ],
+  ],
+  [
+    'a fiat currency',
+    () => ({ currency: eur }),
+    {},
+    ['walk up to payments_status', 'gather up to payments_invoice_amount', 'walk payments_status'],
+  ],
+  ['a fiat currency by amount', () => ({ currency: eur }), byAmount, ['walk payments_invoice_amount']],
+  [
+    'a token that was invoiced, by amount',
+    () => ({ invoiceCurrency: invoicedUsdc }),
+    byAmount,
+    ['walk payments_invoice_amount'],
+  ],
+  ['a payer', () => ({ payer: wallet('payer') }), {}, ['walk payments_payer']],
+  ['a payee by amount', () => ({ payee: wallet('payee') }), byAmount, ['walk payments_payee_usd']],
+  ['a payee by status', () => ({ payee: wallet('payee') }), byStatus, ['walk payments_payee']],
+  ['a wallet', () => ({ walletAddress: wallet('payee') }), {}, ['walk payments_payee, payments_payer']],
+  [
+    'a wallet by amount',
+    () => ({ walletAddress: wallet('payee') }),
+    byAmount,
+    ['walk payments_payee_usd, payments_payer_usd'],
+  ],
+  [
+    'a payee and a network',
+    () => ({ payee: wallet('payee'), network: ['GNOSIS'] }),
+    {},
+    ['walk up to payments_payee', 'gather up to payments_payee', 'walk payments_payee'],
+  ],
+  [
+    'a payee and a currency by amount',
+    () => ({ payee: wallet('payee'), currency: usdc }),
+    byAmount,
+    [
+      'gather up to payments_payee',
+      'walk up to payments_amount',
+      'gather up to payments_payee',
+      'gather payments_payee',
+    ],
+  ],
+  [
+    'a payer and a payee',
+    () => ({ payer: wallet('payer'), payee: wallet('payee') }),
+    {},
+    [
+      'gather up to payments_payer',
+      'gather up to payments_payee',
+      'walk up to payments_payer',
+      'gather up to payments_payer',
+      'walk payments_payer',
+    ],
+  ],
+  [
+    'a transaction',
+    () => ({ txHash: [`0x${'00'.repeat(32)}`] }),
+    {},
+    [
+      'gather up to payments_account_id_tx_hash_event_index_network_key, payments_source_tx',
+      'gather payments_account_id_tx_hash_event_index_network_key, payments_source_tx',
+    ],
+  ],
+  ['a request', () => ({ requestId: [`01${'00'.repeat(32)}`] }), {}, ['walk payments_request_id']],
+  [
+    'a payment reference',
+    () => ({ paymentReference: [`0x${'00'.repeat(8)}`] }),
+    byAmount,
+    ['gather up to payments_payment_reference', 'walk up to payments_usd', 'gather payments_payment_reference'],
+  ],
+  ["the merchant's reference", () => ({ reference: ['INV-7'] }), {}, ['walk payments_reference']],
   [
     "the merchant's reference and a status, by amount",
     () => ({ reference: ['INV-7'], status: ['FAILED'] }),
     byAmount,
-    [],
+    [
+      'gather up to payments_reference',
+      'walk up to payments_usd',
+      'gather up to payments_reference',
+      'gather payments_reference',
+    ],
   ],
 ]
 
@@ -146,9 +280,9 @@ describe('the plan names the indexes by which each shape is answered', () => {
     const filter = readText({ ...filterOf(), accountId: 1 })
     const query: PageQuery = { sortBy: 'date', sortOrder: 'desc', rows: 21, ...given, filter }
     const plan = planPage(query, statistics, THRESHOLDS)
-    if (names.length > 0) expect(plan.map(nameOf)).toEqual(names)
-    for (const shape of plan) {
-      const used = await indexesOf(shape, query)
+    expect(plan.map(nameOf)).toEqual(names)
+    for (const { shape, statement } of statementsOf(plan, query, ['amount'])) {
+      const used = await indexesOf(statement())
       if (isLastResort(shape)) expect(used.filter((name) => name.startsWith('all of'))).toEqual([])
       else
         expect(used.map(withoutUsd)).toEqual(

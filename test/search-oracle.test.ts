@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { compareDecimals, parseDecimal } from '../src/domain/decimal.ts'
 import { type Payment, rankOfStatus } from '../src/domain/payment.ts'
 import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../src/search/payment-search.ts'
+import type { PlanThresholds } from '../src/search/plan-terms.ts'
 import type { SearchInput, SortBy, SortOrder } from '../src/search/search-input.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import {
@@ -25,12 +26,16 @@ import {
 const account = { id: 1, name: 'one' }
 const HOUR = 3_600_000
 let database: TestDatabase
-let paymentSearch: PaymentSearch
+/** The usual planner, and some that come to their limits early: every shape is tried, and cut, and followed by another. */
+let searches: readonly PaymentSearch[]
 let mine: Payment[]
 
 beforeAll(async () => {
   database = await createTestDatabase()
-  paymentSearch = createPaymentSearch({ knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) })
+  const terms = { knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) }
+  searches = [undefined, ...THRESHOLDS].map((thresholds) =>
+    createPaymentSearch({ ...terms, ...(thresholds === undefined ? {} : { thresholds }) }),
+  )
   const ours = generatePayments(1, 1_200, 1)
   // the same payments, ids included, once more under another account, and others under a third
   const theirs = ours.slice(0, 800).map((stored): StoredPayment => ({ ...stored, accountId: 2 }))
@@ -40,6 +45,17 @@ beforeAll(async () => {
 })
 
 afterAll(() => database.drop())
+
+const THRESHOLDS: readonly PlanThresholds[] = [
+  // little of anything
+  { small: 0, walk: 5, longestWalk: 20, probe: 3, gather: 10, gatherRows: 5, branches: 1_000 },
+  // walks that end early and gathers that do not
+  { small: 0, walk: 5, longestWalk: 10, probe: 3, gather: 100_000, gatherRows: 100_000, branches: 1_000 },
+  // no gathers, no cells
+  { small: 0, walk: 50, longestWalk: 400, probe: 0, gather: 0, gatherRows: 0, branches: 0 },
+  // cells and months, and no gathers
+  { small: 0, walk: 1, longestWalk: 1, probe: 0, gather: 0, gatherRows: 0, branches: 1_000 },
+]
 
 type Basis = 'amount' | 'invoiceAmount' | 'amountInUsd'
 
@@ -192,14 +208,16 @@ const orders = (['date', 'amount', 'status'] as const).flatMap((sortBy) =>
 )
 
 describe.each(orders)('by $sortBy $sortOrder', ({ sortBy, sortOrder }) => {
-  test.each(cases.map((each) => [JSON.stringify(each.input), each] as const))('%s', async (_, each) => {
-    await checkWalk(each, sortBy, sortOrder, seededRandom(JSON.stringify(each.input).length))
+  test.each(cases.map((each, nth) => [JSON.stringify(each.input), each, nth] as const))('%s', async (_, each, nth) => {
+    const random = seededRandom(JSON.stringify(each.input).length)
+    await checkWalk(nth, each, sortBy, sortOrder, random)
+    await checkWalk(nth + 1 + Math.floor(random() * (searches.length - 1)), each, sortBy, sortOrder, random)
   })
 })
 
 test('two filters at once ask for both, in every order', async () => {
   const random = seededRandom(42)
-  for (let run = 0; run < 60; run++) {
+  for (let run = 0; run < 120; run++) {
     const [one, two] = pickDisjoint(random)
     const both: Case = {
       input: { ...one.input, ...two.input },
@@ -207,7 +225,7 @@ test('two filters at once ask for both, in every order', async () => {
       ...((one.basis ?? two.basis) === undefined ? {} : { basis: one.basis ?? two.basis ?? 'amount' }),
     }
     const { sortBy, sortOrder } = orders[run % orders.length] ?? { sortBy: 'date', sortOrder: 'asc' }
-    await checkWalk(both, sortBy, sortOrder, random)
+    await checkWalk(run, both, sortBy, sortOrder, random)
   }
 })
 
@@ -221,16 +239,23 @@ function pickDisjoint(random: () => number): readonly [Case, Case] {
 }
 
 /** Walks to the end and back and compares every page with the brute-force answer. */
-async function checkWalk(each: Case, sortBy: SortBy, sortOrder: SortOrder, random: () => number): Promise<void> {
+async function checkWalk(
+  nth: number,
+  each: Case,
+  sortBy: SortBy,
+  sortOrder: SortOrder,
+  random: () => number,
+): Promise<void> {
   const basis = each.basis ?? 'amountInUsd'
   const expected = mine
     .filter((payment) => each.matches(payment, basis))
     .toSorted(orderOf(sortBy, sortOrder, basis))
     .map(({ id }) => id)
   const input: SearchInput = { ...each.input, sortBy, sortOrder, limit: limitFor(expected.length, random) }
-  const pages = await walkForward(input)
+  const paymentSearch = searches[nth % searches.length] as PaymentSearch
+  const pages = await walkForward(paymentSearch, input)
   expect(pages.flatMap(idsOf)).toEqual(expected)
-  const back = await walkBackward(pages.at(-1))
+  const back = await walkBackward(paymentSearch, pages.at(-1))
   expect(back.map(idsOf)).toEqual(pages.map(idsOf))
   expect(back[0]?.pagination).not.toHaveProperty('prevCursor')
 }
@@ -241,7 +266,7 @@ function limitFor(matches: number, random: () => number): number {
   return Math.min(Math.max(Math.ceil(matches / pages), 1), 100)
 }
 
-async function walkForward(input: SearchInput): Promise<PaymentPage[]> {
+async function walkForward(paymentSearch: PaymentSearch, input: SearchInput): Promise<PaymentPage[]> {
   const pages = [await paymentSearch.search(account, input)]
   for (let cursor = pages[0]?.pagination.nextCursor; cursor !== undefined; ) {
     // every other page by the cursor alone, the rest with everything sent again
@@ -258,7 +283,7 @@ async function walkForward(input: SearchInput): Promise<PaymentPage[]> {
 }
 
 /** The pages in the order of the list, the last one as given. */
-async function walkBackward(last: PaymentPage | undefined): Promise<PaymentPage[]> {
+async function walkBackward(paymentSearch: PaymentSearch, last: PaymentPage | undefined): Promise<PaymentPage[]> {
   const pages = last === undefined ? [] : [last]
   for (let cursor = last?.pagination.prevCursor; cursor !== undefined; ) {
     const page = await paymentSearch.search(account, { cursor })
@@ -304,10 +329,11 @@ test('every case but the empty ones is told apart from the others by the payment
 })
 
 test('every limit from 1 to 100 gives the same walk', async () => {
-  const all = await walkForward({ requestId: REQUEST_IDS.slice(0, 1), sortBy: 'amount', limit: 100 })
+  const [paymentSearch] = searches as [PaymentSearch]
+  const all = await walkForward(paymentSearch, { requestId: REQUEST_IDS.slice(0, 1), sortBy: 'amount', limit: 100 })
   const expected = all.flatMap(idsOf)
   for (let limit = 1; limit <= 100; limit += limit < 5 ? 1 : 19) {
-    const pages = await walkForward({ requestId: REQUEST_IDS.slice(0, 1), sortBy: 'amount', limit })
+    const pages = await walkForward(paymentSearch, { requestId: REQUEST_IDS.slice(0, 1), sortBy: 'amount', limit })
     expect(pages.flatMap(idsOf)).toEqual(expected)
     expect(pages.slice(0, -1).every((page) => page.payments.length === limit)).toBe(true)
   }

@@ -172,19 +172,19 @@ CREATE INDEX payments_amount ON payments USING btree (account_id, currency_symbo
 CREATE INDEX payments_cell ON payments USING btree (account_id, status, network, currency_symbol, "timestamp", id) INCLUDE (type, source_network, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
 CREATE INDEX payments_date ON payments USING btree (account_id, "timestamp", id);
 CREATE INDEX payments_invoice_amount ON payments USING btree (account_id, invoice_currency, invoice_amount, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency) WHERE (invoice_currency IS NOT NULL);
-CREATE INDEX payments_merchant_reference ON payments USING btree (account_id, reference, "timestamp", id) WHERE (reference IS NOT NULL);
 CREATE INDEX payments_month_usd ON payments USING btree (account_id, date_bin('30 days'::interval, "timestamp", '2000-01-01 00:00:00+00'::timestamp with time zone), amount_in_usd, id) INCLUDE ("timestamp");
 CREATE INDEX payments_not_final ON payments USING btree (account_id, chain_id, block_number) WHERE (NOT final);
 CREATE INDEX payments_payee ON payments USING btree (account_id, payee, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
 CREATE INDEX payments_payee_usd ON payments USING btree (account_id, payee, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency);
-CREATE INDEX payments_payer ON payments USING btree (account_id, payer, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
-CREATE INDEX payments_payer_usd ON payments USING btree (account_id, payer, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency);
-CREATE INDEX payments_payment_reference ON payments USING btree (account_id, payment_reference, "timestamp", id) WHERE (payment_reference IS NOT NULL);
-CREATE INDEX payments_request ON payments USING btree (account_id, request_id, "timestamp", id) WHERE (request_id IS NOT NULL);
+CREATE INDEX payments_payer ON payments USING btree (account_id, payer, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount, payee);
+CREATE INDEX payments_payer_usd ON payments USING btree (account_id, payer, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency, payee);
+CREATE INDEX payments_payment_reference ON payments USING btree (account_id, payment_reference, status, "timestamp", id) WHERE (payment_reference IS NOT NULL);
+CREATE INDEX payments_reference ON payments USING btree (account_id, reference, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount) WHERE (reference IS NOT NULL);
+CREATE INDEX payments_request_id ON payments USING btree (account_id, request_id, status, "timestamp", id) WHERE (request_id IS NOT NULL);
 CREATE INDEX payments_source_network ON payments USING btree (account_id, source_network, "timestamp", id) INCLUDE (status, type, network, currency_symbol, currency, invoice_currency, amount_in_usd) WHERE (source_network <> network);
 CREATE INDEX payments_source_tx ON payments USING btree (account_id, source_tx_hash) WHERE (source_tx_hash IS NOT NULL);
 CREATE INDEX payments_status ON payments USING btree (account_id, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
-CREATE INDEX payments_usd ON payments USING btree (account_id, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency);
+CREATE INDEX payments_usd ON payments USING btree (account_id, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency, reference);
 
 create table pending_replays (
   topic bytea not null,

@@ -1,7 +1,7 @@
 import type { Statement } from './payment-query-repository.ts'
 
 /**
- * What the payments of an account come to, for deciding how to read them. The numbers may be some seconds old; which cells there are is
+ * What the payments of an account come to, for deciding how to read them. The numbers may be some minutes old; which cells there are is
  * complete up to `seq`, so whoever relies on that asks in the statement whether there has come one since.
  */
 export interface AccountStatistics {
@@ -13,7 +13,8 @@ export interface AccountStatistics {
   readonly cells: readonly Cell[]
   /** The part of the payments that has the value, from 0 to 1. */
   readonly shareOfType: ReadonlyMap<number, number>
-  readonly shareOfCurrency: ReadonlyMap<string, number>
+  /** By the id of the payment currency: on which networks, and how many. */
+  readonly currencies: ReadonlyMap<string, readonly CurrencyOnNetwork[]>
   readonly shareOfInvoice: ReadonlyMap<string, number>
   /** Of those whose source is not their destination. */
   readonly shareOfSource: ReadonlyMap<string, number>
@@ -26,6 +27,12 @@ export interface Cell {
   readonly status: number
   readonly network: string
   readonly symbol: string
+  readonly n: number
+}
+
+/** Payments in one currency on one destination network. */
+export interface CurrencyOnNetwork {
+  readonly network: string
   readonly n: number
 }
 
@@ -55,7 +62,7 @@ select 'cell' as kind, status, null::smallint as type, network, currency_symbol 
   null::timestamptz as last_at, null::text as seq
 from mine group by status, network, currency_symbol
 union all select 'type', null, type, null, null, sum(n)::text, null, null, null from mine group by type
-union all select 'currency', null, null, null, currency, sum(n)::text, null, null, null from mine group by currency
+union all select 'currency', null, null, network, currency, sum(n)::text, null, null, null from mine group by network, currency
 union all select 'invoice', null, null, null, invoice_currency, sum(n)::text, null, null, null from mine group by invoice_currency
 union all select 'source', null, null, null, source_network, sum(n)::text, null, null, null from mine
   where source_network <> network group by source_network
@@ -79,9 +86,18 @@ export function statisticsOfRows(rows: readonly StatisticsRow[]): AccountStatist
         : [],
     ),
     shareOfType: sharesOf('type', ({ type }) => type),
-    shareOfCurrency: sharesOf('currency', ({ name }) => name),
+    currencies: currenciesOf(rows),
     shareOfInvoice: sharesOf('invoice', ({ name }) => name),
     shareOfSource: sharesOf('source', ({ name }) => name),
     seq: Number(all?.seq ?? 0),
   }
+}
+
+function currenciesOf(rows: readonly StatisticsRow[]): Map<string, CurrencyOnNetwork[]> {
+  const found = new Map<string, CurrencyOnNetwork[]>()
+  for (const { kind, network, name, n } of rows) {
+    if (kind !== 'currency' || network === null || name === null) continue
+    found.set(name, [...(found.get(name) ?? []), { network, n: Number(n) }])
+  }
+  return found
 }

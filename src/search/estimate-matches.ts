@@ -22,14 +22,17 @@ export const currencyFields = ['currency', 'paymentCurrency', 'invoiceCurrency']
 /** Reckons by the statistics; what they do not tell together is taken for independent. */
 export function estimateMatches(filter: PaymentFilter, statistics: AccountStatistics): Estimate {
   const ranks = filter.status && new Set(filter.status.map(rankOfStatus))
-  const symbols = wantedSymbols(filter)
   const ofStatus = statistics.cells.filter(({ status }) => ranks?.has(status) ?? true)
-  const ofSymbols = ofStatus.filter(({ symbol }) => symbols?.has(symbol) ?? true)
-  const cells = ofSymbols.filter(({ network }) => filter.network?.includes(network) ?? true)
+  const currencies = paymentCurrencies(filter, statistics)
+  const ofCurrency = ofStatus.filter((cell) => currencies.every(({ has }) => has(cell)))
+  const cells = ofCurrency.filter(({ network }) => filter.network?.includes(network) ?? true)
   const elsewhere = sum((filter.network ?? []).map((network) => statistics.shareOfSource.get(network) ?? 0))
-  const inCells = shareOfTypes(filter, statistics) * shareOfCurrencies(filter, statistics, symbols)
-  const nOfStatus = sum(ofStatus.map(({ n }) => n))
-  const matches = (sum(cells.map(({ n }) => n)) + elsewhere * sum(ofSymbols.map(({ n }) => n))) * inCells
+  const inCells =
+    shareOfTypes(filter, statistics) *
+    shareOfInvoices(filter, statistics) *
+    currencies.reduce((product, { inCells: share }) => product * share, 1)
+  const nOfStatus = countOf(ofStatus)
+  const matches = (countOf(cells) + elsewhere * countOf(ofCurrency)) * inCells
   return {
     ofStatus: ratio(nOfStatus, statistics.n),
     ofSmall: Math.min(1, ratio(matches, nOfStatus)),
@@ -39,43 +42,51 @@ export function estimateMatches(filter: PaymentFilter, statistics: AccountStatis
   }
 }
 
-/** The symbols that payments must have; undefined where any may match. */
-function wantedSymbols(filter: PaymentFilter): ReadonlySet<string> | undefined {
-  const sets = currencyFields.flatMap((name) => {
+/** A filter that only payment currencies match: which cells have any, and what part of these cells matches. */
+interface PaymentCurrencies {
+  readonly has: (cell: Cell) => boolean
+  readonly inCells: number
+}
+
+function paymentCurrencies(filter: PaymentFilter, statistics: AccountStatistics): PaymentCurrencies[] {
+  return currencyFields.flatMap((name) => {
     const matches = filter[name]
-    return matches?.every(({ of }) => of === 'payment') ? [new Set(matches.map(({ symbol }) => symbol))] : []
+    if (matches?.every(({ of }) => of === 'payment') !== true) return []
+    const whole = new Set(matches.flatMap(({ symbol, id }) => (id === undefined ? [symbol] : [])))
+    const exact = matches.flatMap(({ symbol, id }) =>
+      id === undefined || whole.has(symbol)
+        ? []
+        : (statistics.currencies.get(id) ?? []).map(({ network, n }) => ({ key: `${symbol} ${network}`, n })),
+    )
+    const pairs = new Set(exact.map(({ key }) => key))
+    const has = ({ symbol, network }: Cell) => whole.has(symbol) || pairs.has(`${symbol} ${network}`)
+    const ofWhole = countOf(statistics.cells.filter(({ symbol }) => whole.has(symbol)))
+    const matching = ofWhole + sum(exact.map(({ n }) => n))
+    return [{ has, inCells: ratio(matching, countOf(statistics.cells.filter(has))) }]
   })
-  return sets.length === 0
-    ? undefined
-    : sets.reduce((one, other) => new Set([...one].filter((symbol) => other.has(symbol))))
 }
 
 function shareOfTypes({ type }: PaymentFilter, { shareOfType }: AccountStatistics): number {
   return type === undefined ? 1 : sum(type.map((name) => shareOfType.get(codeOfType(name)) ?? 0))
 }
 
-/** What currency filters leave of the payments that have the wanted symbols. */
-function shareOfCurrencies(
-  filter: PaymentFilter,
-  statistics: AccountStatistics,
-  symbols: ReadonlySet<string> | undefined,
-): number {
-  const ofSymbol = (wanted: string) =>
-    ratio(sum(statistics.cells.map(({ symbol, n }) => (symbol === wanted ? n : 0))), statistics.n)
+/** What filters leave that currencies of invoices match as well. */
+function shareOfInvoices(filter: PaymentFilter, statistics: AccountStatistics): number {
   const ofMatch = (match: CurrencyMatch) => {
-    if (match.of === 'payment') {
-      return match.id === undefined ? ofSymbol(match.symbol) : (statistics.shareOfCurrency.get(match.id) ?? 0)
+    if (match.of === 'invoice') {
+      return sum(invoiceIdsOf(match, statistics).map((id) => statistics.shareOfInvoice.get(id) ?? 0))
     }
-    return sum(invoiceIdsOf(match, statistics).map((id) => statistics.shareOfInvoice.get(id) ?? 0))
+    const matching =
+      match.id === undefined
+        ? statistics.cells.filter(({ symbol }) => symbol === match.symbol)
+        : (statistics.currencies.get(match.id) ?? [])
+    return ratio(sum(matching.map(({ n }) => n)), statistics.n)
   }
-  const shares = currencyFields.flatMap((name) => {
+  return currencyFields.reduce((product, name) => {
     const matches = filter[name]
-    if (matches === undefined) return []
-    const share = sum(matches.map(ofMatch))
-    const isOfSymbols = matches.every(({ of }) => of === 'payment')
-    return isOfSymbols ? ratio(share, sum([...(symbols ?? [])].map(ofSymbol))) : share
-  })
-  return shares.reduce((product, share) => product * Math.min(1, share), 1)
+    if (matches === undefined || matches.every(({ of }) => of === 'payment')) return product
+    return product * Math.min(1, sum(matches.map(ofMatch)))
+  }, 1)
 }
 
 /** The currencies of invoices that a match means: itself, or all of its symbol. */
@@ -91,6 +102,11 @@ function shareOfDates({ fromDate, toDate }: PaymentFilter, { firstMs, lastMs }: 
   const span = Math.max(1, lastMs - firstMs)
   const shared = Math.min(toDate ?? lastMs, lastMs) - Math.max(fromDate ?? firstMs, firstMs)
   return Math.min(1, Math.max(0, shared / span))
+}
+
+/** The payments of cells. */
+export function countOf(cells: readonly Cell[]): number {
+  return sum(cells.map(({ n }) => n))
 }
 
 function sum(values: readonly number[]): number {

@@ -30,10 +30,11 @@ order by timestamp desc, id desc
 limit ?
 ) walked
 )
-select p.id, page.cut as page_cut,
+select p.id, coalesce(page.cut, false) or account.cut as page_cut,
   account.last_change, account.seq as statistics_seq
 from (select (select last_change from account_changes where account_id = ?) as last_change,
-  (select max(seq) from payment_statistics where account_id = ?) as seq) account
+  (select max(seq) from payment_statistics where account_id = ?) as seq,
+  false as cut) account
 left join (select * from page order by timestamp desc, id desc limit ?) page on true
 left join payments p on p.account_id = ? and p.id = page.id
 order by page.timestamp desc, page.id desc`,

@@ -80,7 +80,7 @@ function conditionOf(field: FilterField, filter: PaymentFilter): Statement | und
 }
 
 /** Each column has an index, so that a lookup of all is one of each. */
-export function textCondition(readings: readonly TextReading[]): Statement {
+function textCondition(readings: readonly TextReading[]): Statement {
   const meanings = readings.flatMap(({ as, value }) => {
     const { columns, value: kind } = readingColumns[as]
     return columns.map((column) => oneOf(column, kind, [value]))

@@ -3,7 +3,7 @@ import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../db/pay
 import { runPrepared } from '../db/prepared.ts'
 import type { Payment } from '../domain/payment.ts'
 import type { PageQuery } from './payment-query-repository.ts'
-import type { PlanThresholds } from './plan-page.ts'
+import type { PlanThresholds } from './plan-terms.ts'
 import { createPageReader, type PageRow, type RunStatement } from './read-page.ts'
 
 /** How far a chain has been looked at. */

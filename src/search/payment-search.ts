@@ -12,7 +12,7 @@ import { parseFilter } from './parse-filter.ts'
 import type { PaymentFilter } from './payment-filter.ts'
 import { amountBasis } from './payment-filter.ts'
 import { type ChainProgress, createPaymentRepository, type Heads, type ReadPayment } from './payment-repository.ts'
-import type { PlanThresholds } from './plan-page.ts'
+import type { PlanThresholds } from './plan-terms.ts'
 import {
   type CarriedSearch,
   checkCursorMatches,
@@ -23,8 +23,8 @@ import {
 } from './search-cursor.ts'
 import { sortKeysOf } from './search-fields.ts'
 import type { SearchInput } from './search-input.ts'
-import { encodeWatchCursor, watchSeal } from './watch-cursor.ts'
 import { createTotalRepository } from './total-repository.ts'
+import { encodeWatchCursor, watchSeal } from './watch-cursor.ts'
 
 /** The payments a page holds when the caller names no limit, and at most. */
 const DEFAULT_LIMIT = 20

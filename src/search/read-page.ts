@@ -5,12 +5,13 @@ import {
   statisticsStatement,
 } from './account-statistics-repository.ts'
 import type { PageQuery, Statement } from './payment-query-repository.ts'
-import { DEFAULT_THRESHOLDS, needsStatistics, type PlanThresholds, planPage, readText } from './plan-page.ts'
-import type { Shape } from './search-plan.ts'
+import { needsStatistics, planPage } from './plan-page.ts'
+import { DEFAULT_THRESHOLDS, type PlanThresholds, readText } from './plan-terms.ts'
+import type { Plan, Shape } from './search-plan.ts'
 import { gatherStatement } from './shapes/gather-repository.ts'
 import { monthsStatement } from './shapes/months-repository.ts'
 import { plainStatement } from './shapes/plain-repository.ts'
-import { walkStatement } from './shapes/walk-repository.ts'
+import { isTwofold, walkStatement } from './shapes/walk-repository.ts'
 
 /** Runs a statement; rows as objects by the names of their columns. */
 export type RunStatement = <Row>(statement: Statement, signal: AbortSignal | undefined) => Promise<Row[]>
@@ -37,8 +38,8 @@ export interface PageReaderOptions {
   readonly now?: () => number
 }
 
-/** Statistics decide how to read, and are as good when they are some seconds old. */
-const FRESH_MS = 30_000
+/** Statistics decide how to read, and are as good when they are some minutes old. */
+const FRESH_MS = 120_000
 const MOST_ACCOUNTS = 200
 /** New combinations may come as fast as statistics are read; what then remains is what needs none. */
 const MOST_READS = 3
@@ -73,12 +74,15 @@ export function createPageReader<Row extends PageRow>({
 
   async function tryPlan(asked: PageQuery, statistics: AccountStatistics, signal: AbortSignal | undefined) {
     const query = { ...asked, filter: readText(asked.filter) }
-    for (const shape of planPage(query, statistics, thresholds)) {
-      const rows = await run<Row>(statementOf(shape, query, columns), signal)
+    const plan = planPage(query, statistics, thresholds)
+    for (const { statement, isFirst, shape } of statementsOf(plan, query, columns)) {
+      const rows = await run<Row>(statement(), signal)
       const [first] = rows
-      if (reliesOnCells(shape) && Number(first?.statistics_seq ?? 0) > statistics.seq) return undefined
+      if (reliesOnStatistics(shape) && Number(first?.statistics_seq ?? 0) > statistics.seq) return undefined
+      const found = rows.filter(({ id }) => id !== null)
       if (rows.some(({ page_cut: isCut }) => isCut === true)) continue
-      return { rows: rows.filter(({ id }) => id !== null), lastChange: first?.last_change ?? 0n }
+      if (isFirst && found.length < query.rows) continue
+      return { rows: found, lastChange: first?.last_change ?? 0n }
     }
     throw new Error('the last shape of a plan was not whole')
   }
@@ -99,8 +103,25 @@ export function createPageReader<Row extends PageRow>({
 
 const NO_STATISTICS = statisticsOfRows([])
 
+/** A statement of a plan; made only when its turn comes. */
+interface PlannedStatement {
+  readonly shape: Shape
+  readonly statement: () => Statement
+  /** Whether it is the page only if it fills it. */
+  readonly isFirst: boolean
+}
+
+/** Unknown amounts are seldom on a page: where they are a walk of their own, the page is first looked for without it. */
+export function statementsOf(plan: Plan, query: PageQuery, columns: readonly string[]): PlannedStatement[] {
+  return plan.flatMap((shape) => {
+    const whole = { shape, statement: () => statementOf(shape, query, columns), isFirst: false }
+    if (shape.kind !== 'walk' || !isTwofold(shape, query)) return [whole]
+    return [{ shape, statement: () => walkStatement(shape, query, columns, true), isFirst: true }, whole]
+  })
+}
+
 /** The SQL of a shape. */
-export function statementOf(shape: Shape, query: PageQuery, columns: readonly string[]): Statement {
+function statementOf(shape: Shape, query: PageQuery, columns: readonly string[]): Statement {
   switch (shape.kind) {
     case 'walk':
       return walkStatement(shape, query, columns)
@@ -114,7 +135,10 @@ export function statementOf(shape: Shape, query: PageQuery, columns: readonly st
 }
 
 /** Whether payments of a combination that is not known would be left out. */
-function reliesOnCells(shape: Shape): boolean {
+function reliesOnStatistics(shape: Shape): boolean {
   if (shape.kind !== 'walk' && shape.kind !== 'gather') return false
-  return shape.parts.some(({ index }) => index === 'payments_cell' || index === 'payments_invoice_amount')
+  return shape.parts.some(({ index }) => KNOWN_BY_STATISTICS.includes(index))
 }
+
+/** Indexes whose branches are what the statistics know to be there. */
+const KNOWN_BY_STATISTICS = ['payments_cell', 'payments_source_network', 'payments_invoice_amount']

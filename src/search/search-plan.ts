@@ -96,4 +96,6 @@ export interface WalkPart extends Part {
   readonly after: boolean
   /** The most entries read of each branch; absent: as many as it takes. */
   readonly entries?: readonly number[]
+  /** Whether the branches follow one another in the order of the answer, so that those behind a full page are not read. */
+  readonly inOrder?: boolean
 }

@@ -30,25 +30,33 @@ const statements = [
   `create index payments_cell on payments (account_id, status, network, currency_symbol, timestamp, id)
    include (type, source_network, currency, invoice_currency, amount, amount_in_usd, invoice_amount)`,
   `create index payments_usd on payments (account_id, amount_in_usd, id)
-   include (timestamp, status, type, network, source_network, currency_symbol, currency, invoice_currency)`,
+   include (timestamp, status, type, network, source_network, currency_symbol, currency, invoice_currency, reference)`,
   `create index payments_month_usd on payments
    (account_id, date_bin('30 days', timestamp, '2000-01-01 00:00:00+00'::timestamptz), amount_in_usd, id) include (timestamp)`,
   `create index payments_amount on payments (account_id, currency_symbol, amount, id)
    include (timestamp, status, type, network, source_network, currency, invoice_currency)`,
   `create index payments_invoice_amount on payments (account_id, invoice_currency, invoice_amount, id)
    include (timestamp, status, type, network, source_network, currency_symbol, currency) where invoice_currency is not null`,
-  ...['payee', 'payer'].flatMap((wallet) => [
+  // what one pays another is asked of the payer, who mostly is the one with fewer payments
+  ...[
+    { wallet: 'payer', other: ', payee' },
+    { wallet: 'payee', other: '' },
+  ].flatMap(({ wallet, other }) => [
     `create index payments_${wallet} on payments (account_id, ${wallet}, status, timestamp, id)
-     include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount)`,
+     include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount${other})`,
     `create index payments_${wallet}_usd on payments (account_id, ${wallet}, amount_in_usd, id)
-     include (timestamp, status, type, network, source_network, currency_symbol, currency, invoice_currency)`,
+     include (timestamp, status, type, network, source_network, currency_symbol, currency, invoice_currency${other})`,
   ]),
   `create index payments_source_network on payments (account_id, source_network, timestamp, id)
    include (status, type, network, currency_symbol, currency, invoice_currency, amount_in_usd) where source_network <> network`,
-  `create index payments_request on payments (account_id, request_id, timestamp, id) where request_id is not null`,
-  `create index payments_payment_reference on payments (account_id, payment_reference, timestamp, id)
-   where payment_reference is not null`,
-  `create index payments_merchant_reference on payments (account_id, reference, timestamp, id) where reference is not null`,
+  ...['request_id', 'payment_reference'].map(
+    (column) =>
+      `create index payments_${column} on payments (account_id, ${column}, status, timestamp, id) where ${column} is not null`,
+  ),
+  // that of a subscription or a campaign may stand at a million payments
+  `create index payments_reference on payments (account_id, reference, status, timestamp, id)
+   include (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount)
+   where reference is not null`,
   `create index payments_source_tx on payments (account_id, source_tx_hash) where source_tx_hash is not null`,
 ]
 

@@ -1,6 +1,6 @@
-import { type Binding, joined, type Statement, text } from '../payment-query-repository.ts'
-import type { SortKey } from '../search-fields.ts'
+import { type Binding, joined, orderBy, type PageQuery, type Statement, text } from '../payment-query-repository.ts'
 import { type BranchColumn, branchTypes, type Part, type WalkPart } from '../search-plan.ts'
+import { directionOf, keysOf } from './shape-query.ts'
 
 /** Where months begin; the index of months has the same expression. */
 const MONTH = `date_bin('30 days', timestamp, '2000-01-01 00:00:00+00'::timestamptz)`
@@ -16,12 +16,8 @@ function expressionOf(column: BranchColumn): string {
 }
 
 /** Runs a select once for each branch. Values go as one array a column, so that the text is the same for any number of them. */
-export function branchTable(
-  part: Part & Partial<Pick<WalkPart, 'entries'>>,
-  select: Statement,
-  keys: readonly SortKey[],
-) {
-  const { branches, entries } = part
+export function branchTable(part: WalkPart, select: Statement, query: PageQuery, limit: number): Statement {
+  const { branches, entries, inOrder = false } = part
   const columns = (branches?.columns ?? []).map((column, at) => ({
     name: column as string,
     type: branchTypes[column] as string,
@@ -29,16 +25,22 @@ export function branchTable(
   }))
   if (entries !== undefined) columns.push({ name: 'entries', type: 'int', values: [...entries] })
   if (columns.length === 0) return select
-  const selected = [...keys.map(({ column }) => column), 'id', 'cut'].map((name) => `k.${name}`).join(', ')
-  const arrays = columns.map(({ type }) => `?::${type}[]`).join(', ')
+  const names = columns.map(({ name }) => name).join(', ')
+  const selected = [...keysOf(query).map(({ column }) => column), 'id', 'cut'].map((name) => `k.${name}`).join(', ')
+  const arrays = `unnest(${columns.map(({ type }) => `?::${type}[]`).join(', ')})`
+  const table = inOrder
+    ? `(select * from ${arrays} with ordinality as b(${names}, nth) order by nth) d`
+    : `${arrays} as d(${names})`
+  const tail = keysOf(query).slice(part.fixedKeys)
+  const inBranch = orderBy(tail, directionOf(query), 'k.').replace('order by ', 'order by d.nth, ')
   return joined(
     [
       {
-        sql: `select ${selected} from unnest(${arrays}) as d(${columns.map(({ name }) => name).join(', ')})\ncross join lateral (\n`,
+        sql: `select ${selected} from ${table}\ncross join lateral (\n`,
         bindings: columns.map(({ values }) => values),
       },
       select,
-      text('\n) k'),
+      text(inOrder ? `\n) k\n${inBranch} limit ${limit}` : '\n) k'),
     ],
     '',
   )

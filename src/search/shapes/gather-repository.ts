@@ -27,7 +27,7 @@ export function gatherStatement(
   const asked = [...conditionsOf(query.filter, fieldsOf(residual)), ...afterPosition(query)]
   const where = asked.length === 0 ? text('') : joined(asked, ' and ', '\nwhere ')
   const cut = most === undefined ? 'false' : `(select count(*) > ${most} from gathered)`
-  const source = joined([text(`select *, ${cut} as cut from gathered`), where], '')
+  const source = joined([text(`select *, false as cut from gathered`), where], '')
   return pageRows(
     [
       named(
@@ -39,6 +39,7 @@ export function gatherStatement(
     ],
     query,
     columns,
+    cut,
   )
 }
 

@@ -6,18 +6,25 @@ import { directionOf, keysOf } from './shape-query.ts'
  * same snapshot.
  *
  * @param tables - common tables; the one named page has the keys of the order, `id` and `cut`: whether rows are missing before it
+ * @param cut - an expression for whether rows are missing from the whole page
  */
-export function pageRows(tables: readonly Statement[], query: PageQuery, columns: readonly string[]): Statement {
+export function pageRows(
+  tables: readonly Statement[],
+  query: PageQuery,
+  columns: readonly string[],
+  cut = 'false',
+): Statement {
   const { filter, rows } = query
   const order = (prefix: string) => orderBy(keysOf(query), directionOf(query), prefix)
   return joined(
     [
       joined(tables, ',\n', 'with '),
-      text(`select ${columns.map((column) => `p.${column}`).join(', ')}, page.cut as page_cut,
+      text(`select ${columns.map((column) => `p.${column}`).join(', ')}, coalesce(page.cut, false) or account.cut as page_cut,
   account.last_change, account.seq as statistics_seq`),
       {
         sql: `from (select (select last_change from account_changes where account_id = ?) as last_change,
-  (select max(seq) from payment_statistics where account_id = ?) as seq) account
+  (select max(seq) from payment_statistics where account_id = ?) as seq,
+  ${cut} as cut) account
 left join (select * from page ${order('')} limit ?) page on true
 left join payments p on p.account_id = ? and p.id = page.id`,
         bindings: [filter.accountId, filter.accountId, rows, filter.accountId],

@@ -14,10 +14,29 @@ import { branchConditions, branchTable } from './branches-repository.ts'
 import { pageRows, pageTable } from './page-rows-repository.ts'
 import { columnsOf, directionOf, fieldsOf, keysOf, roundLimit } from './shape-query.ts'
 
-/** The page by walks in its order: keyset bounds are row values, and rows are joined only once the page is known. */
-export function walkStatement({ parts, overlap }: WalkShape, query: PageQuery, columns: readonly string[]): Statement {
+/** Whether the page is two walks, of known keys and of unknown ones, of which the first may be all that is needed. */
+export function isTwofold({ parts }: WalkShape, query: PageQuery): boolean {
+  return parts.some((part) => boundsOf(part, query).length > 1)
+}
+
+/**
+ * The page by walks in its order: keyset bounds are row values, and rows are joined only once the page is known.
+ *
+ * @param isFirst - only of the keys that stand first; what is found is the page if it fills it
+ */
+export function walkStatement(
+  { parts, overlap }: WalkShape,
+  query: PageQuery,
+  columns: readonly string[],
+  isFirst = false,
+): Statement {
   const limit = roundLimit(query.rows)
-  const walks = parts.flatMap((part) => boundsOf(part, query).map((bound) => walkOf(part, bound, query, limit)))
+  const first = directionOf(query) === 'asc' ? 0 : -1
+  const walks = parts.flatMap((part) => {
+    const bounds = boundsOf(part, query)
+    const asked = isFirst ? [bounds.at(first) ?? ALL] : bounds
+    return asked.map((bound) => walkOf(part, bound, query, limit))
+  })
   return pageRows([pageTable(walks, query, { limit, overlap })], query, columns)
 }
 
@@ -33,23 +52,25 @@ function boundsOf(part: WalkPart, query: PageQuery): Statement[] {
 function walkOf(part: WalkPart, bound: Statement, query: PageQuery, limit: number): Statement {
   const source =
     part.entries === undefined ? openWalk(part, bound, query, limit) : boundedWalk(part, bound, query, limit)
-  return branchTable(part, source, keysOf(query))
+  return branchTable(part, source, query, limit)
 }
 
-/** As many entries as it takes. */
+/** As many entries as it takes. The offset keeps the planner from another index, whose entries it would have to sort. */
 function openWalk(part: WalkPart, bound: Statement, query: PageQuery, limit: number): Statement {
-  const names = [...keysOf(query).map(({ column }) => column), 'id'].join(', ')
+  const keys = [...keysOf(query).map(({ column }) => column), 'id']
   const asked = conditionsOf(query.filter, fieldsOf(part.residual))
-  return joined(
-    [
-      text(`select ${names}, false as cut from payments`),
-      whereOf(part, [bound, ...asked], query),
-      orderOf(part, query),
-    ],
+  const needed = [...new Set([...keys, ...columnsOf(part.residual, query)])].join(', ')
+  const walked = joined(
+    [text(`select ${needed} from payments`), whereOf(part, [bound], query), orderOf(part, query)],
     '\n',
-    '',
-    ` limit ${limit}`,
   )
+  const selected = `select ${keys.join(', ')}, false as cut from (\n`
+  const fence = asked.length === 0 ? '' : ' offset 0'
+  return joined([joined([walked], '', selected, `${fence}\n) walked`), whereAll(asked), text(` limit ${limit}`)], '')
+}
+
+function whereAll(conditions: readonly Statement[]): Statement {
+  return conditions.length === 0 ? text('') : joined(conditions, ' and ', '\nwhere ')
 }
 
 /** No more entries than the branch says; the last of them is returned whether it matches or not, and marked. */
