@@ -154,6 +154,22 @@ test.each(groupings.map((groupBy, n) => [groupBy.join(' and '), groupBy, n] as c
   },
 )
 
+test('a range of dates cuts through days, weeks and months', async () => {
+  const range = { fromDate: '2026-03-03T12:00:00Z', toDate: '2026-03-15T07:00:00Z' }
+  const within = mine.filter(
+    ({ timestamp }) => timestamp >= new Date(range.fromDate) && timestamp <= new Date(range.toDate),
+  )
+  for (const groupBy of [
+    ['day', 'week'],
+    ['month', 'day'],
+  ] as GroupName[][]) {
+    expect(await ask({ ...range, groupBy, timeZone: 'Asia/Tokyo' })).toEqual({
+      groups: bruteForce(groupBy, 'Asia/Tokyo', 1, within),
+      ...sumsOf(within),
+    })
+  }
+})
+
 test('without a grouping there is only the sum, of nothing too', async () => {
   expect(await ask({})).toEqual({ groups: [], ...sumsOf(mine) })
   expect(await ask({ q: 'nothing' })).toEqual({ groups: [], count: 0, amountInUsd: '0', countWithoutUsd: 0 })
@@ -193,6 +209,20 @@ describe('days', () => {
       '2026-10-25: 25',
       '2026-10-26: 2',
     ])
+  })
+
+  test('begin where a zone leaves midnight out, and are left out where it leaves out a day', async () => {
+    // the clock goes from 0 to 1 in Cairo on 28 April 2023; Apia went from 29 to 31 December 2011
+    const [cairo, apia] = [
+      { id: 7, name: 'cairo' },
+      { id: 8, name: 'apia' },
+    ]
+    await at(['2023-04-27T21:59:59Z', '2023-04-27T22:00:00Z', '2023-04-28T20:59:59Z', '2023-04-28T21:00:00Z'], cairo.id)
+    await at(['2011-12-30T09:59:59Z', '2011-12-30T10:00:00Z', '2011-12-31T10:00:00Z'], apia.id)
+    const daysOf = async (of: typeof cairo, timeZone: string) =>
+      countsOf(await summarize(of, { groupBy: ['day'], timeZone }), 'day')
+    expect(await daysOf(cairo, 'Africa/Cairo')).toEqual(['2023-04-27: 1', '2023-04-28: 2', '2023-04-29: 1'])
+    expect(await daysOf(apia, 'Pacific/Apia')).toEqual(['2011-12-29: 1', '2011-12-31: 1', '2012-01-01: 1'])
   })
 
   test('belong to the weeks of ISO 8601', async () => {
