@@ -78,7 +78,7 @@ async function countLines(url: string, key: string): Promise<number> {
 
 async function createKey(env: NodeJS.ProcessEnv, accountName: string): Promise<string> {
   const words = ['src/main.ts', 'keys', 'create', '--account', accountName, '--scopes', 'payments:read', '--rate', '0']
-  const child = spawn(process.execPath, words, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, words, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] })
   let said = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     said += text

@@ -12,11 +12,21 @@ import type { Payment } from '../../src/domain/payment.ts'
 import { formatPaymentLine } from '../../src/domain/payment-line.ts'
 import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
+import { meterCpu } from '../cpu-seconds.ts'
 
-/** Rows a second. */
 export interface MeasuredIngest {
-  readonly added: number
-  readonly unchanged: number
+  readonly added: IngestSpeed
+  readonly unchanged: IngestSpeed
+}
+
+/** What a row costs tells more than its time where other work goes on beside. */
+export interface IngestSpeed {
+  readonly rowsPerSecond: number
+  /** CPU microseconds a row of this process, and of the server. */
+  readonly node: number
+  readonly postgres: number
+  /** Bytes of the write-ahead log a row, whole pages included. */
+  readonly walBytes: number
 }
 
 export interface IngestOptions {
@@ -62,14 +72,32 @@ async function bringIn(
   { knex, account, say }: IngestOptions,
   outcome: 'written' | 'unchanged',
   rows: number,
-): Promise<number> {
+): Promise<IngestSpeed> {
+  const readCpu = await meterCpu(knex)
+  const walBefore = await walBytes(knex)
+  const before = readCpu()
   const startedMs = performance.now()
   const source = createReadStream(file, { highWaterMark: CHUNK_BYTES })
   const counts = await importLines(source, importPayments(knex, account))
-  const perSecond = rows / ((performance.now() - startedMs) / 1_000)
-  say(`${outcome}: ${JSON.stringify(counts)}, ${perSecond.toFixed(0)} rows/s`)
+  const seconds = (performance.now() - startedMs) / 1_000
+  const after = readCpu()
+  const perRow = (cpuSeconds: number) => (cpuSeconds * 1e6) / rows
+  const speed: IngestSpeed = {
+    rowsPerSecond: rows / seconds,
+    node: perRow(after.node - before.node),
+    postgres: perRow(after.postgres - before.postgres),
+    walBytes: ((await walBytes(knex)) - walBefore) / rows,
+  }
+  say(`${outcome}: ${JSON.stringify({ ...counts, ...speed })}`)
   if (counts[outcome] !== rows) throw new Error(`of ${rows} lines ${counts[outcome]} were ${outcome}`)
-  return perSecond
+  return speed
+}
+
+async function walBytes(knex: Knex): Promise<number> {
+  const { rows } = await knex.raw<{ rows: { bytes: string }[] }>(
+    `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') as bytes`,
+  )
+  return Number(rows[0]?.bytes)
 }
 
 /** @returns the ids of what the file brings */

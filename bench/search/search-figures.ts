@@ -1,7 +1,7 @@
 import type { Figure } from '../report.ts'
 import type { Growth, Times } from './measure-class.ts'
 import type { MeasuredExport } from './measure-export.ts'
-import type { MeasuredIngest } from './measure-ingest.ts'
+import type { IngestSpeed, MeasuredIngest } from './measure-ingest.ts'
 import type { ClassResult, MeasuredSearch } from './measure-search.ts'
 
 /** The figures of a run, by the names under which targets were set. */
@@ -29,9 +29,15 @@ export interface MeasuredFlow {
 }
 
 export function flowFigures({ ingest, exported }: MeasuredFlow): Figure[] {
+  const ingestFigures = (name: string, speed: IngestSpeed, atLeast: number): Figure[] => [
+    { name, value: speed.rowsPerSecond, unit: 'rows/s', target: { atLeast } },
+    { name: `${name}.node`, value: speed.node, unit: 'CPU µs/row' },
+    { name: `${name}.postgres`, value: speed.postgres, unit: 'CPU µs/row' },
+    { name: `${name}.wal`, value: speed.walBytes, unit: 'bytes/row' },
+  ]
   return [
-    { name: 'ingest.new', value: ingest.added, unit: 'rows/s', target: { atLeast: 10_000 } },
-    { name: 'ingest.unchanged', value: ingest.unchanged, unit: 'rows/s', target: { atLeast: 80_000 } },
+    ...ingestFigures('ingest.new', ingest.added, 10_000),
+    ...ingestFigures('ingest.unchanged', ingest.unchanged, 80_000),
     { name: 'export.rows', value: exported.rows, unit: 'rows' },
     { name: 'export.rows/s', value: exported.rowsPerSecond, unit: 'rows/s' },
     { name: 'export.growth-mib', value: exported.growthMib, unit: 'MiB', target: { atMost: 64 } },
