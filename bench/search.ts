@@ -23,7 +23,7 @@ import { type LoadedDatabase, openData } from './search/open-data.ts'
 import { prepareClass } from './search/prepare-queries.ts'
 import { samplePayments } from './search/sample-payments.ts'
 import { searchClasses } from './search/search-classes.ts'
-import { flowFigures, type MeasuredFlow, searchFigures, searchTable } from './search/search-figures.ts'
+import { flowFigures, type MeasuredFlow, markdownOf, searchFigures, searchTable } from './search/search-figures.ts'
 import { createSubject } from './search/subject.ts'
 
 const { values } = parseArgs({
@@ -96,7 +96,7 @@ async function measure(database: LoadedDatabase): Promise<void> {
   const size = rows === 10_000_000 ? [] : [rows]
   const name = ['search', ...size, ...(values.class === undefined ? [] : [values.class])].join('-')
   await mkdir(OUT, { recursive: true })
-  await writeFile(join(OUT, `${name}-classes.json`), `${JSON.stringify(table, null, 2)}\n`)
+  await writeFile(join(OUT, `${name}-classes.md`), markdownOf(table))
   const flow = values.brief || values.class !== undefined ? [] : flowFigures(await measureFlow(database))
   await report(name, [...searchFigures(measured), ...flow])
 }

@@ -49,6 +49,17 @@ export function searchTable({ classes }: MeasuredSearch): Record<string, object>
   return Object.fromEntries(classes.map((each) => [each.name, tableLine(each)]))
 }
 
+/** The same table, for a page. */
+export function markdownOf(table: Record<string, object>): string {
+  const columns = Object.keys(Object.values(table)[0] ?? {})
+  const line = (cells: readonly unknown[]) => `| ${cells.join(' | ')} |\n`
+  const lines = Object.entries(table).map(([name, cells]) => {
+    const byColumn = cells as Readonly<Record<string, unknown>>
+    return line([name, ...columns.map((column) => byColumn[column] ?? '')])
+  })
+  return line(['class', ...columns]) + line(['', ...columns].map(() => '---')) + lines.join('')
+}
+
 function tableLine({ alone, together, plain, growth }: ClassResult) {
   return {
     first: ms(alone.first.p50),
@@ -61,7 +72,7 @@ function tableLine({ alone, together, plain, growth }: ClassResult) {
     '8 × p99': rounded(together.all.p99 / together.known.p99),
     ...(growth && { growth: rounded(growthOf(growth)), 'a million': ms(growth.few.p50) }),
     ...(plain && { 'plain first': plainMs(plain.first), 'plain later': plainMs(plain.deep) }),
-    ...(alone.all.queries < 1_000 && { queries: alone.all.queries }),
+    queries: alone.all.queries,
   }
 }
 
