@@ -125,3 +125,15 @@ export function swapToPayGas(facts: SwapGasFacts): bigint {
   if (facts.feeReceiver === 'NEW' || facts.keepsFee) gas += SWAP_NEW_SLOT
   return (gas * 11n) / 10n
 }
+
+const ROUTER_V3 = 52_000n
+
+/**
+ * The gas of `exactOutputSingle` of SwapRouter02.
+ *
+ * @param poolGas - as QuoterV2 tells it
+ * @param receiverIsNew - the wallet holds nothing yet of what it buys
+ */
+export function swapV3Gas({ poolGas, receiverIsNew }: { poolGas: bigint; receiverIsNew: boolean }): bigint {
+  return ((ROUTER_V3 + poolGas + (receiverIsNew ? NEW_SLOT : 0n)) * 11n) / 10n
+}

@@ -143,3 +143,23 @@ export function addressAt(digits: string, index: number): Address | undefined {
   const word = digits.slice(index * WORD, (index + 1) * WORD)
   return word.length === WORD ? (`0x${word.slice(24)}` as string as Address) : undefined
 }
+
+/** `slot0()` of a Uniswap-v3-shaped pool; first the square root of the price, in 2^-96. */
+export function readSlot0(pool: Address): ContractRead {
+  return { to: pool, data: '0x3850c7bd' }
+}
+
+/** What is to come out of a Uniswap-v3-shaped pool. */
+export interface ExactOutput {
+  readonly tokenIn: Address
+  readonly tokenOut: Address
+  readonly amountOut: bigint
+  /** Millionths. */
+  readonly fee: number
+}
+
+/** `quoteExactOutputSingle` of QuoterV2: what goes in, the square root of the price afterwards, ticks crossed, gas of the swap. */
+export function readExactOutput(quoter: Address, { tokenIn, tokenOut, amountOut, fee }: ExactOutput): ContractRead {
+  const words = [wordOfAddress(tokenIn), wordOfAddress(tokenOut), wordOf(amountOut), wordOf(fee), wordOf(0)]
+  return { to: quoter, data: `0xbd21704a${words.join('')}` }
+}

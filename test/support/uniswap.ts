@@ -110,3 +110,103 @@ export async function deploySwapToPay(chain: TestChain, router: EvmAddress): Pro
     },
   }
 }
+
+const POSITIONS_ABI = parseAbi([
+  'function createAndInitializePoolIfNecessary(address token0, address token1, uint24 fee, uint160 sqrtPriceX96) payable',
+  'function mint((address token0, address token1, uint24 fee, int24 tickLower, int24 tickUpper, uint256 amount0Desired, uint256 amount1Desired, uint256 amount0Min, uint256 amount1Min, address recipient, uint256 deadline) params) payable',
+])
+
+/** Ticks between two prices at which liquidity may begin, by fee tier. */
+const TICK_SPACINGS: Readonly<Record<number, number>> = { 100: 1, 500: 10, 3000: 60, 10000: 200 }
+const HIGHEST_TICK = 887_272
+
+/** A Uniswap v3. */
+export interface UniswapV3 {
+  readonly factory: EvmAddress
+  readonly quoter: EvmAddress
+  /** SwapRouter02. */
+  readonly router: EvmAddress
+  /**
+   * Puts both into the pool of a fee tier, over all prices or, with `ticks`, so many spacings around the price. The pool comes to be
+   * with the first of it, at the price that the amounts say.
+   */
+  addLiquidity(
+    fee: number,
+    a: { address: Hex; amount: bigint },
+    b: { address: Hex; amount: bigint },
+    ticks?: number,
+  ): Promise<void>
+}
+
+export async function deployUniswapV3(chain: TestChain): Promise<UniswapV3> {
+  const periphery = (path: string) => readArtifact('@uniswap/v3-periphery', `artifacts/contracts/${path}`)
+  const noWrapper = chain.deployer
+  const factory = await deploy(
+    chain,
+    readArtifact('@uniswap/v3-core', 'artifacts/contracts/UniswapV3Factory.sol/UniswapV3Factory.json'),
+  )
+  const enableTier = parseAbi(['function enableFeeAmount(uint24 fee, int24 tickSpacing)'])
+  await chain.send(chain.deployer, {
+    to: factory,
+    data: encodeFunctionData({ abi: enableTier, args: [100, 1] }),
+  })
+  const quoter = await deploy(chain, periphery('lens/QuoterV2.sol/QuoterV2.json'), [factory, noWrapper])
+  const positions = await deploy(chain, periphery('NonfungiblePositionManager.sol/NonfungiblePositionManager.json'), [
+    factory,
+    noWrapper,
+    noWrapper,
+  ])
+  const router = await deploy(
+    chain,
+    readArtifact('@uniswap/swap-router-contracts', 'artifacts/contracts/SwapRouter02.sol/SwapRouter02.json'),
+    [noWrapper, factory, positions, noWrapper],
+  )
+  return {
+    factory,
+    quoter,
+    router,
+    async addLiquidity(fee, a, b, ticks) {
+      const [first, second] = a.address.toLowerCase() < b.address.toLowerCase() ? [a, b] : [b, a]
+      for (const { address, amount } of [first, second]) {
+        await chain.fund({ address }, chain.deployer, amount)
+        await chain.send(chain.deployer, encodeApprove(address, positions, 0n))
+        await chain.send(chain.deployer, encodeApprove(address, positions, amount))
+      }
+      const price = sqrt((second.amount << 192n) / first.amount)
+      const args = [first.address, second.address, fee, price] as const
+      const create = encodeFunctionData({
+        abi: POSITIONS_ABI,
+        functionName: 'createAndInitializePoolIfNecessary',
+        args,
+      })
+      await chain.send(chain.deployer, { to: positions, data: create }, { gas: 8_000_000n })
+      const spacing = TICK_SPACINGS[fee] ?? 1
+      const middle = Math.floor(Math.log(Number(second.amount) / Number(first.amount)) / Math.log(1.0001) / spacing)
+      const most = Math.floor(HIGHEST_TICK / spacing)
+      const terms = {
+        token0: first.address,
+        token1: second.address,
+        fee,
+        tickLower: (ticks === undefined ? -most : middle - ticks) * spacing,
+        tickUpper: (ticks === undefined ? most : middle + ticks) * spacing,
+        amount0Desired: first.amount,
+        amount1Desired: second.amount,
+        amount0Min: 0n,
+        amount1Min: 0n,
+        recipient: chain.deployer,
+        deadline: FOREVER,
+      }
+      const mint = encodeFunctionData({ abi: POSITIONS_ABI, functionName: 'mint', args: [terms] })
+      await chain.send(chain.deployer, { to: positions, data: mint }, { gas: 8_000_000n })
+    },
+  }
+}
+
+function sqrt(value: bigint): bigint {
+  let root = 1n << BigInt((value.toString(2).length + 1) >> 1)
+  for (;;) {
+    const next = (root + value / root) >> 1n
+    if (next >= root) return root
+    root = next
+  }
+}

@@ -1,16 +1,15 @@
-import { encodeFunctionData, parseAbi } from 'viem'
-import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
+import type { Address } from '../../domain/address.ts'
 import type { ChainDirectory } from '../../domain/chain.ts'
 import type { ChainConfig } from '../../domain/chains-file.ts'
 import type { Token } from '../../domain/currency.ts'
-import type { Hex } from '../../domain/hex.ts'
 import { explain } from '../../errors.ts'
 import { erc20PaymentGas, nativePaymentGas } from '../gas.ts'
 import { readAllowance, uintAt } from '../multicall.ts'
-import { type Payment, platformFeeOf } from '../payment.ts'
-import type { Step, Transaction } from '../steps.ts'
+import type { Payment } from '../payment.ts'
+import type { Step } from '../steps.ts'
 import { approvalSteps } from './approval.ts'
 import { explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
+import { type Charged, chargedFor, erc20Payment, nativePayment } from './fee-proxy.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
 
@@ -76,48 +75,6 @@ function planNative(chain: ChainConfig, proxy: Address, coin: Token, payment: Pa
       return quoteOf(chain, coin, charged, [{ kind: 'PAY', gasLimit, transaction }])
     },
   }
-}
-
-interface Charged {
-  readonly amount: bigint
-  /** undefined where no platform fee was asked for. */
-  readonly fee: bigint | undefined
-  readonly total: bigint
-}
-
-function chargedFor({ amount, platformFee }: Payment): Charged {
-  const fee = platformFee === undefined ? undefined : platformFeeOf(amount, platformFee.percentage)
-  return { amount, fee, total: amount + (fee ?? 0n) }
-}
-
-/** @see https://github.com/RequestNetwork/requestNetwork, ERC20FeeProxy and EthereumFeeProxy */
-const PROXY_ABI = parseAbi([
-  'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
-  'function transferExactEthWithReferenceAndFee(address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
-])
-
-function erc20Payment(proxy: Address, token: Address, payment: Payment, { amount, fee = 0n }: Charged): Transaction {
-  const { request } = payment
-  const data = encodeFunctionData({
-    abi: PROXY_ABI,
-    functionName: 'transferFromWithReferenceAndFee',
-    args: [token as Hex, request.payee as Hex, amount, request.paymentReference, fee, feeReceiverOf(payment)],
-  })
-  return { to: proxy, data, value: 0n }
-}
-
-function nativePayment(proxy: Address, payment: Payment, { amount, fee = 0n, total }: Charged): Transaction {
-  const { request } = payment
-  const data = encodeFunctionData({
-    abi: PROXY_ABI,
-    functionName: 'transferExactEthWithReferenceAndFee',
-    args: [request.payee as Hex, amount, request.paymentReference, fee, feeReceiverOf(payment)],
-  })
-  return { to: proxy, data, value: total }
-}
-
-function feeReceiverOf({ platformFee }: Payment): Hex {
-  return (platformFee?.receiver ?? ZERO_ADDRESS) as Hex
 }
 
 function quoteOf(chain: ChainConfig, token: Token, charged: Charged, steps: readonly Step[]): Quote {

@@ -4,8 +4,14 @@ import { createConversionProvider } from './conversion.ts'
 import { createDirectProvider } from './direct.ts'
 import type { Provider } from './provider.ts'
 import { createSwapV2Provider } from './swap-v2.ts'
+import { createSwapV3Provider } from './swap-v3.ts'
 
 /** All providers. Of each kind the first one's routes have the plain ids. */
 export function createProviders(chains: ChainDirectory, tokens: TokenDirectory): readonly Provider[] {
-  return [createDirectProvider(chains), createConversionProvider(chains), createSwapV2Provider(chains, tokens)]
+  return [
+    createDirectProvider(chains),
+    createConversionProvider(chains),
+    createSwapV2Provider(chains, tokens),
+    createSwapV3Provider(chains),
+  ]
 }

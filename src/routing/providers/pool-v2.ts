@@ -1,7 +1,6 @@
-import { keccak_256 } from '@noble/hashes/sha3'
 import type { Address } from '../../domain/address.ts'
 import type { SwapV2Config } from '../../domain/chains-file.ts'
-import { bytesToHex, hexToBytes } from '../../domain/hex.ts'
+import { create2Address, isFirst } from './pool-address.ts'
 import type { SwapAmounts } from './swap-price.ts'
 
 /** What a pool holds of the token that goes in and of the one that comes out. */
@@ -10,24 +9,10 @@ export interface Reserves {
   readonly ofOut: bigint
 }
 
-/** The token of the lower address comes first in a pair. */
-export function isFirst(token: Address, other: Address): boolean {
-  return token.toLowerCase() < other.toLowerCase()
-}
-
-const pairs = new Map<string, Address>()
-
 /** Where the pair of two tokens stands, whether or not it has been made. */
 export function pairAddress({ factory, pairCodeHash }: SwapV2Config, a: Address, b: Address): Address {
   const [first, second] = isFirst(a, b) ? [a, b] : [b, a]
-  const key = factory + pairCodeHash + first + second
-  const known = pairs.get(key)
-  if (known !== undefined) return known
-  const salt = keccak_256(Buffer.concat([hexToBytes(first), hexToBytes(second)]))
-  const parts = [Buffer.from([0xff]), hexToBytes(factory), salt, hexToBytes(pairCodeHash)]
-  const address = bytesToHex(keccak_256(Buffer.concat(parts)).subarray(-20)) as string as Address
-  pairs.set(key, address)
-  return address
+  return create2Address(factory, pairCodeHash, `${first}${second.slice(2)}`)
 }
 
 const BPS = 10_000n

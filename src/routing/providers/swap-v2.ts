@@ -2,10 +2,9 @@ import { encodeFunctionData, parseAbi } from 'viem'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import type { ChainDirectory } from '../../domain/chain.ts'
 import type { ChainConfig, SwapV2Config } from '../../domain/chains-file.ts'
-import type { Token, TokenDirectory } from '../../domain/currency.ts'
+import type { TokenDirectory } from '../../domain/currency.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { type Explanation, explain } from '../../errors.ts'
-import type { Candidate } from '../candidates.ts'
 import type { ChainState } from '../chain-reader.ts'
 import { type SwapGasFacts, swapToPayGas } from '../gas.ts'
 import {
@@ -21,7 +20,9 @@ import { mostToSpend, type Payment, platformFeeOf } from '../payment.ts'
 import type { Step } from '../steps.ts'
 import { approvalSteps } from './approval.ts'
 import { explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
-import { amountsFor, isFirst, pairAddress, type Reserves } from './pool-v2.ts'
+import { type Erc20, erc20Pair } from './erc20-pair.ts'
+import { isFirst } from './pool-address.ts'
+import { amountsFor, pairAddress, type Reserves } from './pool-v2.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
 import { type SwapAmounts, splitLoss } from './swap-price.ts'
@@ -30,8 +31,6 @@ const NAME = 'uniswap-v2'
 
 /** A swap is refused when it is mined later than this. */
 const DEADLINE_SECONDS = 20 * 60
-
-type Erc20 = Token & { readonly address: Address }
 
 /**
  * Pays with another token of the chain in one transaction, through Request's ERC20SwapToPay: it pulls the most that may be spent, swaps what
@@ -51,27 +50,13 @@ export function createSwapV2Provider(chains: ChainDirectory, tokens: TokenDirect
       if (swapToPay === undefined || proxy === undefined) {
         return explain('NO_SWAP_CONTRACT', { exchange: NAME, chain: candidate.source.chain })
       }
-      const [source, destination] = [erc20Of(candidate.source), erc20Of(candidate.destination)]
-      if (source === undefined) return notSwappable(candidate, candidate.source)
-      if (destination === undefined) return notSwappable(candidate, candidate.destination)
+      const pair = erc20Pair(NAME, candidate)
+      if ('reason' in pair) return pair
+      const { source, destination } = pair
       const paths = pathsOf(chain.swapV2, source, destination, tokens)
       return planSwap({ chain, exchange: chain.swapV2, swapToPay, proxy, source, destination, paths, payment })
     },
   }
-}
-
-function erc20Of(token: Token): Erc20 | undefined {
-  return token.address === undefined ? undefined : { ...token, address: token.address }
-}
-
-function notSwappable({ source, destination }: Candidate, coin: Token): Explanation {
-  return explain('COIN_NOT_SWAPPABLE', {
-    exchange: NAME,
-    coin: coin.symbol,
-    token: source.symbol,
-    paymentToken: destination.symbol,
-    chain: source.chain,
-  })
 }
 
 /** The straight way first, then those through one token. */

@@ -1,0 +1,27 @@
+import type { Address } from '../../domain/address.ts'
+import type { Token } from '../../domain/currency.ts'
+import { type Explanation, explain } from '../../errors.ts'
+import type { Candidate } from '../candidates.ts'
+
+/** A token with a contract. */
+export type Erc20 = Token & { readonly address: Address }
+
+/** The two tokens of a swap; the explanation where one is the native coin, which exchanges only know wrapped. */
+export function erc20Pair(
+  exchange: string,
+  { source, destination }: Candidate,
+): { readonly source: Erc20; readonly destination: Erc20 } | Explanation {
+  if (source.address !== undefined && destination.address !== undefined) {
+    return {
+      source: { ...source, address: source.address },
+      destination: { ...destination, address: destination.address },
+    }
+  }
+  return explain('COIN_NOT_SWAPPABLE', {
+    exchange,
+    coin: (source.address === undefined ? source : destination).symbol,
+    token: source.symbol,
+    paymentToken: destination.symbol,
+    chain: source.chain,
+  })
+}
