@@ -104,9 +104,10 @@ type BatchRow = EventRow | (ExtentRow & { readonly change: null })
  * The log holds what each change took away, so a payment after a change is what the next one took away from it, or the row as it
  * stands. All of it is read within one snapshot. The numbers of changes have no gaps, so their range bounds the work.
  *
- * Without a table, columns in the conditions mean the innermost one: the image that is looked at.
+ * Without a table, columns in the conditions mean the innermost one: the image that is looked at. The offset keeps the planner from
+ * making an image where there is none.
  */
-function batchStatement({ filter, after, changes, events, bytes }: WatchQuery): Statement {
+export function batchStatement({ filter, after, changes, events, bytes }: WatchQuery): Statement {
   const { accountId } = filter
   const condition = matchCondition(filter)
   const sql = `select c.last_change, c.pruned_change, e.*
@@ -118,6 +119,7 @@ left join lateral (
   from payment_changes b
   left join lateral (
     select true as matches from jsonb_populate_record(null::payments, b.old) where b.old is not null and (${condition.sql})
+    offset 0
   ) old on true
   left join lateral (
     select n.old from payment_changes n
