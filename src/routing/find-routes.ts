@@ -79,7 +79,7 @@ function createEvents({ sort }: Wishes) {
   }
 
   return {
-    onAssessed(result: Assessed): void {
+    onAssessed: (result: Assessed): void => {
       const event = eventOf(result)
       if (event !== undefined) waiting.push(event)
       wake()

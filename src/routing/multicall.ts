@@ -141,7 +141,7 @@ export function readSwapFee(swapToPay: Address): ContractRead {
 /** A word of return data as an address; undefined when the data is shorter. */
 export function addressAt(digits: string, index: number): Address | undefined {
   const word = digits.slice(index * WORD, (index + 1) * WORD)
-  return word.length === WORD ? (`0x${word.slice(24)}` as string as Address) : undefined
+  return word.length === WORD ? (`0x${word.slice(24)}` as Address) : undefined
 }
 
 /** `slot0()` of a Uniswap-v3-shaped pool; first the square root of the price, in 2^-96. */
