@@ -123,8 +123,6 @@ export interface CallableMethod {
 export interface Answered extends Given {
   /** As the handler gave it. */
   readonly plain: object
-  /** Makes the message of it: half of what it costs to write it in binary, which does without. */
-  readonly toMessage: () => Message
 }
 
 export interface AnsweredStream {
@@ -168,7 +166,7 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[], log
       const call = createCall(desc, incoming, logger)
       try {
         const plain = await run(call)
-        return { plain, toMessage: () => toMessage(desc, plain), ...givenOf(call) }
+        return { plain, ...givenOf(call) }
       } catch (error) {
         incoming.onFailure?.(givenOf(call))
         throw error

@@ -47,9 +47,16 @@ export async function encodeBody(
   minBytes: number,
 ): Promise<EncodedBody> {
   const encoding = chooseEncoding(acceptEncoding)
-  if (body.length < minBytes || encoding === undefined) return { body, headers: {} }
+  if (body.length < minBytes || encoding === undefined) return { body: asBytes(body), headers: {} }
   const compressed = await compressors[encoding](body, encoding === 'br' ? { params: BROTLI_PARAMS } : {})
   return { body: compressed, headers: { 'content-encoding': encoding } }
+}
+
+/** A text is made of thousands of pieces, which would wait with it until its last byte is out. */
+const MOST_TEXT = 4096
+
+function asBytes(body: Uint8Array | string): Uint8Array | string {
+  return typeof body === 'string' && body.length > MOST_TEXT ? Buffer.from(body) : body
 }
 
 /** Chooses by Accept-Encoding (RFC 9110, 12.5.3); gzip where both are as good, since it takes less memory and time. */

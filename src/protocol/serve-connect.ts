@@ -1,7 +1,7 @@
 import { WaybillError, waybillError } from '../errors.ts'
 import { compileBinarySerializer } from '../transcoding/binary-serializer.ts'
-import { createJsonSerializers } from '../transcoding/json-serializer.ts'
 import { decodeQueryComponent } from '../transcoding/percent-decoding.ts'
+import { compilePlainJsonSerializer } from '../transcoding/plain-json-serializer.ts'
 import type { Given } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
 import { connectErrorBody, metadataOf, wireFormOfError } from './error-mapping.ts'
@@ -34,14 +34,14 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
   const { input, output } = method.desc
   const { maxBodyBytes, compressMinBytes } = options
   const decode = compileDecoder(input)
-  const toJson = createJsonSerializers().ofMessage(output)
+  const toJson = compilePlainJsonSerializer(output)
   const toBinary = compileBinarySerializer(output)
 
   return async (inbound, { format, readBytes }) => {
     const { exchange, requestId, commonHeaders } = inbound
     let failed: Given | undefined
     try {
-      const { plain, toMessage, ...given } = await method.callUnary({
+      const { plain, ...given } = await method.callUnary({
         protocol: 'connect',
         requestId,
         headers: exchange.headers,
@@ -54,7 +54,7 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
           failed = given
         },
       })
-      const whole = format === 'json' ? toJson(toMessage()) : toBinary(plain)
+      const whole = format === 'json' ? toJson(plain) : toBinary(plain)
       const { body, headers } = await encodeBody(
         whole,
         exchange.headers['accept-encoding']?.toString(),

@@ -1,6 +1,6 @@
 import { WaybillError, waybillError } from '../errors.ts'
 import { compileBinarySerializer } from '../transcoding/binary-serializer.ts'
-import { createJsonSerializers } from '../transcoding/json-serializer.ts'
+import { compilePlainJsonSerializer } from '../transcoding/plain-json-serializer.ts'
 import { type Given, headerOf } from './call.ts'
 import type { CallableMethod } from './call-core.ts'
 import { ENVELOPE_OVERHEAD, openEnvelope, sealEnvelope, sealTrailers } from './envelope.ts'
@@ -45,7 +45,7 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
   const { input, output } = method.desc
   const { maxBodyBytes, compressMinBytes } = options
   const decode = compileDecoder(input)
-  const toJson = createJsonSerializers().ofMessage(output)
+  const toJson = compilePlainJsonSerializer(output)
   const toBinary = compileBinarySerializer(output)
 
   async function readRequest({ exchange }: Inbound, { format, isText }: GrpcForm) {
@@ -60,7 +60,7 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
     const { exchange, requestId } = inbound
     let failed: Given | undefined
     try {
-      const { plain, toMessage, header, trailer } = await method.callUnary({
+      const { plain, header, trailer } = await method.callUnary({
         protocol: form.protocol,
         requestId,
         headers: exchange.headers,
@@ -73,7 +73,7 @@ export function createGrpcUnaryServer(method: CallableMethod, options: UnaryOpti
           failed = given
         },
       })
-      const bytes = form.format === 'json' ? Buffer.from(toJson(toMessage())) : toBinary(plain)
+      const bytes = form.format === 'json' ? Buffer.from(toJson(plain)) : toBinary(plain)
       // Every client of grpc-js says that it takes gzip; those that mean it compress as well.
       const encoded = await encodeBody(
         bytes,
