@@ -113,10 +113,14 @@ function groupingOf(name: GroupName, at: number, query: SummaryQuery): Grouping 
   return { at, key: name, before: [], behind: [], join: [], columns: [text(`cells.key${at}`)] }
 }
 
-function partyGrouping(name: GroupName, at: number, { top }: SummaryQuery): Grouping {
+function partyGrouping(name: GroupName, at: number, { groupBy, top }: SummaryQuery): Grouping {
+  // Grouped by nothing else, each stands in the groups once; and the top ones are kept while all are gone through, not sorted.
+  const ofEach = `select key${at}, ${groupBy.length === 1 ? 'usd, n' : 'sum(usd) as usd, sum(n) as n'}
+    from cells where key${at} is not null${groupBy.length === 1 ? '' : ` group by key${at}`}`
   const places: Statement = {
-    sql: `select key${at}, (row_number() over (order by sum(usd) desc, sum(n) desc, key${at}))::integer as place
-  from cells where key${at} is not null group by key${at} order by place limit ?`,
+    sql: `select key${at}, (row_number() over (order by usd desc, n desc, key${at}))::integer as place
+  from (${ofEach}
+    order by usd desc, n desc, key${at} limit ?) as best`,
     bindings: [top],
   }
   return {
