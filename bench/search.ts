@@ -16,14 +16,14 @@ import { parseArgs } from 'node:util'
 import { createDatabase } from '../src/db/knex.ts'
 import { report } from './report.ts'
 import { explainClass } from './search/explain-class.ts'
-import { measureExport } from './search/measure-export.ts'
-import { measureIngest } from './search/measure-ingest.ts'
+import { type MeasuredExport, measureExport } from './search/measure-export.ts'
+import { type MeasuredIngest, measureIngest } from './search/measure-ingest.ts'
 import { type MeasuredSearch, measureSearch } from './search/measure-search.ts'
 import { type LoadedDatabase, openData } from './search/open-data.ts'
 import { prepareClass } from './search/prepare-queries.ts'
 import { samplePayments } from './search/sample-payments.ts'
 import { searchClasses } from './search/search-classes.ts'
-import { flowFigures, type MeasuredFlow, markdownOf, searchFigures, searchTable } from './search/search-figures.ts'
+import { exportFigures, ingestFigures, markdownOf, searchFigures, searchTable } from './search/search-figures.ts'
 import { createSubject } from './search/subject.ts'
 
 const { values } = parseArgs({
@@ -38,8 +38,8 @@ const { values } = parseArgs({
     /** Compares each class with the same among a million payments, which are kept in the folder of `few`. */
     growth: { type: 'boolean', default: false },
     few: { type: 'string' },
-    /** Measures what goes in and out alone. */
-    flow: { type: 'boolean', default: false },
+    /** `ingest` or `export`: measures that alone. */
+    only: { type: 'string' },
     /** Leaves out plain SQL and what is written into the database. */
     brief: { type: 'boolean', default: false },
   },
@@ -62,7 +62,8 @@ if (values.hold) {
   say(`the database of ${dataDir} runs until this is interrupted`)
   await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
 } else if (named.length > 0) await explain(database)
-else if (values.flow) await report('search-flow', flowFigures(await measureFlow(database)))
+else if (values.only === 'export') await report('search-export', exportFigures(await takeOut(database)))
+else if (values.only === 'ingest') await report('search-ingest', ingestFigures(await bringIn(database)))
 else await measure(database)
 
 async function explain({ connection }: LoadedDatabase): Promise<void> {
@@ -97,21 +98,25 @@ async function measure(database: LoadedDatabase): Promise<void> {
   const name = ['search', ...size, ...(values.class === undefined ? [] : [values.class])].join('-')
   await mkdir(OUT, { recursive: true })
   await writeFile(join(OUT, `${name}-classes.md`), markdownOf(table))
-  const flow = values.brief || values.class !== undefined ? [] : flowFigures(await measureFlow(database))
+  const isWhole = !values.brief && values.class === undefined
+  const flow = isWhole ? [...exportFigures(await takeOut(database)), ...ingestFigures(await bringIn(database))] : []
   await report(name, [...searchFigures(measured), ...flow])
 }
 
-async function measureFlow({ connection, knex }: LoadedDatabase): Promise<MeasuredFlow> {
-  const ingest = await measureIngest({ knex, account, modelAccountId: 2, rows: Math.min(100_000, rows / 10), say })
-  // a third of the three years of an account that has three tenths of all payments
-  const exported = await measureExport({
+function bringIn({ knex }: LoadedDatabase): Promise<MeasuredIngest> {
+  return measureIngest({ knex, account, modelAccountId: 2, rows: Math.min(100_000, rows / 10), say })
+}
+
+/** A year of an account that has three tenths of all payments: a million of ten. Before it a month or two, so that the process is warm. */
+function takeOut({ connection }: LoadedDatabase): Promise<MeasuredExport> {
+  const isLarge = rows >= 10_000_000
+  return measureExport({
     connection,
     accountName: account.name,
-    query: rows < 10_000_000 ? '' : 'toDate=2024-05-31',
-    warmQuery: 'toDate=2023-06-07',
+    query: isLarge ? 'toDate=2024-05-31' : '',
+    warmQuery: isLarge ? 'toDate=2023-06-20' : 'toDate=2023-11-30',
     say,
   })
-  return { ingest, exported }
 }
 
 async function fewDir(): Promise<string> {

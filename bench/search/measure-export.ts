@@ -11,6 +11,8 @@ export interface MeasuredExport {
   readonly rowsPerSecond: number
   /** The most memory during the export, beyond what the process had after a smaller one. */
   readonly growthMib: number
+  /** The mean memory of the last tenth of the time beyond that of the second: what grows with the rows. */
+  readonly driftMib: number
 }
 
 export interface ExportOptions {
@@ -50,19 +52,33 @@ export async function measureExport(options: ExportOptions): Promise<MeasuredExp
     const take = (query: string) => countLines(`${baseUrl}/v1/payments:export?${query}`, key)
     await take(options.warmQuery)
     const beforeMib = residentMib(service)
-    let peakMib = beforeMib
-    const looking = setInterval(() => {
-      peakMib = Math.max(peakMib, residentMib(service))
-    }, LOOK_EVERY_MS)
+    const seenMib: number[] = []
+    const looking = setInterval(() => seenMib.push(residentMib(service)), LOOK_EVERY_MS)
     const startedMs = performance.now()
     const rows = await take(options.query).finally(() => clearInterval(looking))
     const seconds = (performance.now() - startedMs) / 1_000
-    say(`export: ${rows} rows in ${seconds.toFixed(1)} s, from ${beforeMib.toFixed(0)} to ${peakMib.toFixed(0)} MiB`)
-    return { rows, rowsPerSecond: rows / seconds, growthMib: peakMib - beforeMib }
+    const tenths = Array.from({ length: 10 }, (_, at) => mean(tenthOf(seenMib, at)))
+    say(
+      `export: ${rows} rows in ${seconds.toFixed(1)} s; MiB before: ${beforeMib.toFixed(0)}, in each tenth: ${tenths.map((mib) => mib.toFixed(0)).join(' ')}`,
+    )
+    return {
+      rows,
+      rowsPerSecond: rows / seconds,
+      growthMib: Math.max(...seenMib) - beforeMib,
+      driftMib: (tenths[9] ?? 0) - (tenths[1] ?? 0),
+    }
   } finally {
     service.kill('SIGTERM')
     await ended
   }
+}
+
+function tenthOf(values: readonly number[], at: number): readonly number[] {
+  return values.slice(Math.floor((values.length * at) / 10), Math.floor((values.length * (at + 1)) / 10))
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
 /** Uncompressed: fetch would ask for gzip. */
