@@ -130,7 +130,11 @@ it('misses nothing and repeats nothing while four write', async () => {
     const found = await searchAll(processes[0] as WatchProcess, account, input)
     expect(found.size).toBeGreaterThan(0)
     expect(sorted(state)).toEqual(sorted(found))
-    expect(events.map(shortForm)).toEqual(expectedEvents(log, filters[at]?.matches ?? (() => false)))
+    const expected = expectedEvents(log, filters[at]?.matches ?? (() => false))
+    expect(events.map(shortForm)).toEqual(expected)
+    // Once more, when every payment has moved on.
+    const again = await watchAll(input, (cursor) => cursor === end.cursor, at)
+    expect(again.events.map(shortForm)).toEqual(expected)
   }
   expect(log.length).toBeGreaterThan(500)
   const types = new Set(all.flatMap(({ events }) => events.map(({ type }) => type)))

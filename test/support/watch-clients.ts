@@ -1,4 +1,4 @@
-import type { DescMethod, JsonObject, JsonValue } from '@bufbuild/protobuf'
+import { type DescMethod, fromJson, type JsonObject, type JsonValue } from '@bufbuild/protobuf'
 import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
 import { ofHttpError, restRequestOf } from './clients.ts'
 import { createStreamClient, streamProtocols } from './stream-clients.ts'
@@ -37,7 +37,7 @@ export async function watchBy(way: WatchWay, call: WatchCall): Promise<WatchOutc
   const client = createStreamClient(call.url)
   let isEnough = false
   try {
-    const { messages, error } = await client.call(way, method, [call.request ?? {}], {
+    const { messages, error } = await client.call(way, method, [fromJson(method.input, call.request ?? {})], {
       headers: call.headers,
       onMessage(message) {
         if (isEnough) return 'hang up'
