@@ -190,12 +190,16 @@ function toMessage({ output }: DescMethod, answer: object): Message {
 }
 
 /** The innermost step: the handler. */
-function invoke({ desc, handler }: ServedMethod): Next {
+function invoke({ desc, handler, chooseForm }: ServedMethod): Next {
   switch (desc.methodKind) {
     case 'unary':
       return async (call) => (await handler(requestOf(call), call)) as object
     case 'server_streaming':
-      return async (call) => toMessages(desc, handler(requestOf(call), call) as AsyncIterable<object>)
+      return async (call) => {
+        const answers = handler(requestOf(call), call) as AsyncIterable<object>
+        // A form of its own is written from what the handler gave: to make messages of it would cost as much again.
+        return call.incoming.protocol === 'rest' && chooseForm !== undefined ? answers : toMessages(desc, answers)
+      }
     case 'bidi_streaming':
       return async (call) => toMessages(desc, handler(requestsOf(call), call) as AsyncIterable<object>)
     case 'client_streaming':

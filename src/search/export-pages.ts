@@ -34,11 +34,12 @@ export type ExportPages = (
 export interface ExportPagesOptions {
   readonly knex: Knex
   readonly parseFilter: (account: Account, input: SearchInput, signal?: AbortSignal) => Promise<PaymentFilter>
-  /** Payments read at a time; default 500, some 500 KB. */
+  /** Payments read at a time; default 100. */
   readonly pageRows?: number
 }
 
-const PAGE_ROWS = 500
+/** What outlives one page grows old before it is collected, and the process with it. */
+const PAGE_ROWS = 100
 
 export function createExportPages({ knex, parseFilter, pageRows = PAGE_ROWS }: ExportPagesOptions): ExportPages {
   const repository = createPaymentRepository(knex)
