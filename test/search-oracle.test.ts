@@ -338,3 +338,37 @@ test('every limit from 1 to 100 gives the same walk', async () => {
     expect(pages.slice(0, -1).every((page) => page.payments.length === limit)).toBe(true)
   }
 })
+
+test('a payment of a combination that came since the statistics were read is on the page', async () => {
+  const owner = { id: 5, name: 'five' }
+  const [ofCells] = THRESHOLDS.slice(-1)
+  const paymentSearch = createPaymentSearch({
+    knex: database.knex,
+    chains,
+    tokens,
+    cursorSecret: Buffer.alloc(32, 1),
+    ...(ofCells === undefined ? {} : { thresholds: ofCells }),
+  })
+  const stored = generatePayments(5, 300, 5)
+  await insertPayments(database.knex, stored)
+  const newest = async (input: SearchInput) => (await paymentSearch.search(owner, { ...input, limit: 1 })).payments[0]
+  const before = await newest({ currency: ['USDC'] })
+  const [some] = stored as [StoredPayment]
+  const id = '00000000-0000-8000-8000-000000000005'
+  const timestamp = new Date(START + 999 * HOUR)
+  const { txHash: _, eventIndex: __, ...payment } = some.payment
+  const added = {
+    ...payment,
+    id,
+    timestamp,
+    currency: 'USDC-NEWNET',
+    network: 'NEWNET',
+    invoiceCurrency: 'USDC-NEWNET',
+  }
+  await insertPayments(database.knex, [{ ...some, payment: added }])
+  expect(before?.id).not.toBe(id)
+  expect((await newest({ currency: ['USDC'] }))?.id).toBe(id)
+  expect((await newest({ network: ['NEWNET'] }))?.id).toBe(id)
+  const byAmount = await paymentSearch.search(owner, { invoiceCurrency: ['USDC'], sortBy: 'amount', limit: 100 })
+  expect(byAmount.payments.map((found) => found.id)).toContain(id)
+})

@@ -28,6 +28,9 @@ export interface Cell {
   readonly network: string
   readonly symbol: string
   readonly n: number
+  /** Milliseconds since 1970. */
+  readonly firstMs: number
+  readonly lastMs: number
 }
 
 /** Payments in one currency on one destination network. */
@@ -58,8 +61,8 @@ const STATISTICS_SQL = `with mine as materialized (
   select network, source_network, currency, currency_symbol, invoice_currency, type, status, n, first_at, last_at, seq
   from payment_statistics where account_id = ?
 )
-select 'cell' as kind, status, null::smallint as type, network, currency_symbol as name, sum(n)::text as n, null::timestamptz as first_at,
-  null::timestamptz as last_at, null::text as seq
+select 'cell' as kind, status, null::smallint as type, network, currency_symbol as name, sum(n)::text as n, min(first_at) as first_at,
+  max(last_at) as last_at, null::text as seq
 from mine group by status, network, currency_symbol
 union all select 'type', null, type, null, null, sum(n)::text, null, null, null from mine group by type
 union all select 'currency', null, null, network, currency, sum(n)::text, null, null, null from mine group by network, currency
@@ -80,9 +83,18 @@ export function statisticsOfRows(rows: readonly StatisticsRow[]): AccountStatist
     n,
     firstMs: all?.first_at?.getTime() ?? 0,
     lastMs: all?.last_at?.getTime() ?? -1,
-    cells: rows.flatMap(({ kind, status, network, name, n: count }) =>
+    cells: rows.flatMap(({ kind, status, network, name, n: count, first_at: first, last_at: last }) =>
       kind === 'cell' && status !== null && network !== null && name !== null
-        ? [{ status, network, symbol: name, n: Number(count) }]
+        ? [
+            {
+              status,
+              network,
+              symbol: name,
+              n: Number(count),
+              firstMs: first?.getTime() ?? 0,
+              lastMs: last?.getTime() ?? 0,
+            },
+          ]
         : [],
     ),
     shareOfType: sharesOf('type', ({ type }) => type),

@@ -12,7 +12,9 @@ export interface Estimate {
   readonly ofDates: number
   /** The cells that the filter leaves, by destination network where it names networks. */
   readonly cells: readonly Cell[]
-  /** Of the payments in these cells, what matches. */
+  /** The payments that only come from the filter's networks. */
+  readonly elsewhere: number
+  /** Of the payments in these cells and those from elsewhere, what matches. */
   readonly inCells: number
 }
 
@@ -38,7 +40,8 @@ export function estimateMatches(filter: PaymentFilter, statistics: AccountStatis
     ofSmall: Math.min(1, ratio(matches, nOfStatus)),
     ofDates: shareOfDates(filter, statistics),
     cells,
-    inCells: Math.min(1, inCells),
+    elsewhere: elsewhere * statistics.n,
+    inCells: Math.min(1, ratio(matches, countOf(cells) + elsewhere * statistics.n)),
   }
 }
 

@@ -35,11 +35,6 @@ export function countStatement(filter: PaymentFilter, cap: number): Statement {
   return joined([matches], '', 'select count(*) as count from (', ') as matches')
 }
 
-/** Asks the planner how many matches it expects. */
-export function estimateStatement(filter: PaymentFilter): Statement {
-  return joined([matchStatement(filter)], '', 'explain (format json) ')
-}
-
 function matchStatement(filter: PaymentFilter): Statement {
   return joined(
     [accountIs(filter.accountId), ...conditionsOf(filter, filterFields)],

@@ -21,9 +21,11 @@ import {
   clamp,
   DEFAULT_THRESHOLDS,
   dates,
+  gapBefore,
   hasAny,
   isOneOf,
   MARGIN,
+  MARGIN_OF_CELLS,
   type PlanThresholds,
   ranksOf,
   readText,
@@ -111,6 +113,7 @@ function namedBy({ filter }: Terms, field: NamingField): Named[] {
 function planTransactions({ given, thresholds }: Terms): Plan {
   const part: Part = {
     index: 'payments_account_id_tx_hash_event_index_network_key, payments_source_tx',
+    order: 'none',
     within: ['txHash'],
     residual: given.filter((name) => name !== 'txHash'),
   }
@@ -154,10 +157,15 @@ function planNamed(terms: Terms): Plan {
   const ofRange = isRange ? named.flatMap((each) => amountParts(terms, each)) : []
   const inRange = (most: number): Shape[] => (isRange ? [{ kind: 'gather', parts: ofRange, overlap, most }] : [])
   const expected = query.rows / Math.max(shareLeft(terms), 1e-9)
-  const most = isCovered ? thresholds.longestWalk : thresholds.walk
+  const most = isCovered ? thresholds.longestWalk : 2 * thresholds.walk
   const walked = bounded(terms, parts, clamp(MARGIN * expected, thresholds.walk, most), overlap)
-  const turns = expected > most ? [gathered, walked] : [walked, gathered]
-  return [...probes, ...inRange(thresholds.probe), ...turns, ...inRange(thresholds.gather), exact]
+  const others = fields.slice(1).map((each) => gatherOf(each, thresholds.gatherRows))
+  const turns = expected > most ? [gathered, ...others, walked] : [walked, gathered, ...others]
+  const cells = query.sortBy === 'amount' || !isWallet ? undefined : cellParts(terms)
+  const isRare = cells !== undefined && countOf(terms.estimate.cells) <= terms.statistics.n / MARGIN
+  const inCells = isRare ? [bounded(terms, cells.parts, 2 * thresholds.walk, cells.overlap)] : []
+  if (gapBefore(terms) > 0.1) return [...probes, ...inCells, ...inRange(thresholds.gather), ...turns, exact]
+  return [...probes, ...inRange(thresholds.probe), ...inRange(thresholds.gather), ...turns, ...inCells, exact]
 }
 
 const walletFields = ['payer', 'payee', 'walletAddress'] as const
@@ -172,7 +180,7 @@ function planByTime(terms: Terms): Plan {
   const { thresholds, query, statistics, estimate, given } = terms
   if (query.sortBy === 'date' && given.every((name) => isOneOf(dates, name))) {
     const within = boundsLeft(terms, dates)
-    return [walk([{ index: 'payments_date', within, residual: [], fixedKeys: 0, after: true }])]
+    return [walk([{ index: 'payments_date', within, order: 'time', residual: [], fixedKeys: 0, after: true }])]
   }
   const parts = statusParts(terms)
   const exact = walk(parts)
@@ -181,12 +189,19 @@ function planByTime(terms: Terms): Plan {
   const expected = expectedEntries(terms)
   if (hasAny(terms, amounts)) {
     const ofRange = (most: number): Shape => ({ kind: 'gather', parts: amountParts(terms), overlap: false, most })
-    const walked = bounded(terms, parts, clamp(MARGIN * MARGIN * expected, thresholds.walk, thresholds.longestWalk))
-    return [ofRange(thresholds.probe), walked, ofRange(thresholds.gather), ...months(terms), exact]
+    const upTo = (entries: number) => bounded(terms, parts, clamp(entries, thresholds.walk, thresholds.longestWalk))
+    return [
+      ofRange(thresholds.probe),
+      upTo(MARGIN * expected),
+      ofRange(thresholds.gather),
+      upTo(MARGIN * MARGIN * expected),
+      ...months(terms),
+      exact,
+    ]
   }
   const walked = bounded(terms, parts, clamp(MARGIN * expected, thresholds.walk, thresholds.longestWalk))
   const cells = cellParts(terms)
-  const inCells = query.rows / Math.max(estimate.inCells, 1e-3)
+  const inCells = query.rows / Math.max(estimate.inCells, 1e-6)
   const costOfCells = cells === undefined ? Number.POSITIVE_INFINITY : BRANCH_COST * estimate.cells.length + inCells
   const ofCells = cells === undefined ? [] : walksOfCells(terms, cells, inCells)
   const gathered = gathers(terms)
@@ -198,7 +213,7 @@ function planByTime(terms: Terms): Plan {
 
 function walksOfCells(terms: Terms, { parts, overlap }: NonNullable<ReturnType<typeof cellParts>>, expected: number) {
   const { walk: least, longestWalk } = terms.thresholds
-  if (hasResidual(parts)) return [bounded(terms, parts, clamp(MARGIN * expected, least, longestWalk), overlap)]
+  if (hasResidual(parts)) return [bounded(terms, parts, clamp(MARGIN_OF_CELLS * expected, least, longestWalk), overlap)]
   return [...sliced(terms, parts, overlap), walk(parts, overlap)]
 }
 
@@ -212,7 +227,8 @@ function planByAmount(terms: Terms): Plan {
   const expected = query.rows / Math.max(share, 1e-9)
   const gathered = gathers(terms)
   const walked = bounded(terms, parts, clamp(MARGIN * expected, thresholds.walk, thresholds.longestWalk))
-  const isFew = statistics.n * share <= expected && gathered.length > 0
+  // an entry of a walk costs twice as much as one that is gathered
+  const isFew = statistics.n * share <= 2 * expected && gathered.length > 0
   const turns = isFew ? [...gathered, walked] : [walked, ...gathered]
   const cells = cellParts(terms)
   // payments of a few cells may all have the amounts that come last
@@ -239,9 +255,10 @@ function gathers(terms: Terms): Shape[] {
 }
 
 /** How many entries a walk by date or status is expected to read until the page is full. */
-function expectedEntries({ query, statistics, estimate }: Terms): number {
+function expectedEntries(terms: Terms): number {
+  const { query, statistics, estimate } = terms
   const density = Math.max(estimate.ofSmall, 1e-9)
-  if (query.sortBy === 'date') return query.rows / density
+  if (query.sortBy === 'date') return query.rows / density + gapBefore(terms) * statistics.n * estimate.ofStatus
   const ranks = directionOf(query) === 'asc' ? ranksOf(query.filter) : ranksOf(query.filter).toReversed()
   const from = query.position === undefined ? 0 : ranks.indexOf(Number(query.position.keys[0]))
   let [entries, rows] = [0, 0]

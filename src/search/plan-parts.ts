@@ -45,7 +45,7 @@ interface TimeTerms {
 function timeParts(terms: Terms, { index, branches, answered }: TimeTerms): WalkPart[] {
   const { query, given } = terms
   const within = dates.filter((name) => given.includes(name))
-  const part = { index, residual: given.filter((name) => !answered.includes(name)) }
+  const part = { index, order: 'time' as const, residual: given.filter((name) => !answered.includes(name)) }
   if (query.sortBy !== 'status') {
     return [{ ...part, branches, within: boundsLeft(terms, dates), fixedKeys: 0, after: true }]
   }
@@ -90,6 +90,7 @@ export function cellParts(terms: Terms): { readonly parts: WalkPart[]; readonly 
   if (terms.query.sortBy === 'status') return undefined
   const elsewhere: WalkPart = {
     index: 'payments_source_network',
+    order: 'time',
     branches: { columns: ['source_network'], tuples: sources.map((network) => [network]) },
     within: boundsLeft(terms, dates),
     residual: given.filter((name) => name !== 'network' && !isOneOf(dates, name)),
@@ -106,6 +107,7 @@ export function amountParts(terms: Terms, named?: Named): WalkPart[] {
   const part = (index: string, branches: Branches | undefined, answered: readonly FieldName[]): WalkPart => ({
     index,
     ...(branches === undefined ? {} : { branches }),
+    order: 'amount',
     within: boundsLeft(terms, amounts),
     residual: given.filter((name) => !answered.includes(name) && !isOneOf(amounts, name)),
     fixedKeys: 0,
@@ -145,6 +147,7 @@ export function invoicePart({
   const share = ids.reduce((sum, id) => sum + (statistics.shareOfInvoice.get(id) ?? 0), 0)
   const part: Part = {
     index: 'payments_invoice_amount',
+    order: 'none',
     branches: { columns: ['invoice_currency'], tuples: ids.map((id) => [id]) },
     within: [],
     residual: given.filter((name) => name !== of),

@@ -25,12 +25,12 @@ export interface PlanThresholds {
 }
 
 export const DEFAULT_THRESHOLDS: PlanThresholds = {
-  small: 2_000,
+  small: 5_000,
   walk: 1_500,
   longestWalk: 20_000,
   probe: 300,
-  gather: 10_000,
-  gatherRows: 1_000,
+  gather: 16_000,
+  gatherRows: 3_000,
   branches: 600,
 }
 
@@ -38,6 +38,8 @@ export const DEFAULT_THRESHOLDS: PlanThresholds = {
 export const BRANCH_COST = 25
 /** Of two estimates that are wrong by as much. */
 export const MARGIN = 4
+/** Every one of many branches reads its share to the end, so that a margin is paid for. */
+export const MARGIN_OF_CELLS = 2
 
 export const dates = ['fromDate', 'toDate'] as const
 export const amounts = ['minAmount', 'maxAmount'] as const
@@ -84,6 +86,23 @@ export function boundsLeft({ query, given }: Terms, range: readonly FieldName[])
   const behind = directionOf(query) === 'asc' ? ['fromDate', 'minAmount'] : ['toDate', 'maxAmount']
   const saysMore = (name: FieldName) => query.position === undefined || !isAlong(name) || !behind.includes(name)
   return range.filter((name) => given.includes(name) && saysMore(name))
+}
+
+/**
+ * The part of the account's time, from 0 to 1, that a walk by time goes through before it comes to the first cell that matches: a network
+ * that was given up lies far back.
+ */
+export function gapBefore({ query, filter, statistics, estimate }: Terms): number {
+  const { firstMs, lastMs } = statistics
+  const span = lastMs - firstMs
+  if (query.sortBy !== 'date' || span <= 0 || estimate.cells.length === 0) return 0
+  const at = query.position === undefined ? undefined : Date.parse(String(query.position.keys[0]))
+  if (directionOf(query) === 'desc') {
+    const last = estimate.cells.reduce((most, cell) => Math.max(most, cell.lastMs), 0)
+    return clamp(((at ?? Math.min(filter.toDate ?? lastMs, lastMs)) - last) / span, 0, 1)
+  }
+  const first = estimate.cells.reduce((least, cell) => Math.min(least, cell.firstMs), Number.POSITIVE_INFINITY)
+  return clamp((first - (at ?? Math.max(filter.fromDate ?? firstMs, firstMs))) / span, 0, 1)
 }
 
 /** The statuses that the filter leaves, by rank. */

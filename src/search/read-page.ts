@@ -75,12 +75,17 @@ export function createPageReader<Row extends PageRow>({
   async function tryPlan(asked: PageQuery, statistics: AccountStatistics, signal: AbortSignal | undefined) {
     const query = { ...asked, filter: readText(asked.filter) }
     const plan = planPage(query, statistics, thresholds)
+    let cut: Shape | undefined
     for (const { statement, isFirst, shape } of statementsOf(plan, query, columns)) {
+      if (shape === cut) continue
       const rows = await run<Row>(statement(), signal)
       const [first] = rows
       if (reliesOnStatistics(shape) && Number(first?.statistics_seq ?? 0) > statistics.seq) return undefined
       const found = rows.filter(({ id }) => id !== null)
-      if (rows.some(({ page_cut: isCut }) => isCut === true)) continue
+      if (rows.some(({ page_cut: isCut }) => isCut === true)) {
+        cut = shape
+        continue
+      }
       if (isFirst && found.length < query.rows) continue
       return { rows: found, lastChange: first?.last_change ?? 0n }
     }

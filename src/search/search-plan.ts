@@ -80,6 +80,8 @@ export interface Part {
   readonly index: string
   /** Absent: all payments of the account. */
   readonly branches?: Branches
+  /** What the entries of the index are ordered by behind the branches. */
+  readonly order: 'time' | 'amount' | 'none'
   /** The filters that the index answers beside the branches. */
   readonly within: readonly FieldName[]
   /** The filters that its entries, or the rows, are asked one by one. */

@@ -1,3 +1,4 @@
+import { amountBasis, type PaymentFilter } from '../payment-filter.ts'
 import {
   accountIs,
   type Binding,
@@ -8,7 +9,7 @@ import {
   type Statement,
   text,
 } from '../payment-query-repository.ts'
-import { type SortKey } from '../search-fields.ts'
+import { amountColumns, type SortKey } from '../search-fields.ts'
 import { branchTypes, type GatherShape, type Part } from '../search-plan.ts'
 import { branchConditions } from './branches-repository.ts'
 import { pageRows, pageTable } from './page-rows-repository.ts'
@@ -43,6 +44,10 @@ export function gatherStatement(
   )
 }
 
+/**
+ * Without an order the planner would take any index of the branches, whatever it has to read of it: without the values it cannot tell
+ * how much a range leaves.
+ */
 function gatherPart(part: Part, needed: readonly string[], { filter }: PageQuery, most: number | undefined): Statement {
   const conditions = [
     accountIs(filter.accountId),
@@ -50,7 +55,8 @@ function gatherPart(part: Part, needed: readonly string[], { filter }: PageQuery
     ...conditionsOf(filter, fieldsOf(part.within)),
   ]
   const capped = most === undefined ? '' : ` limit ${most + 1}`
-  const select = joined(conditions, ' and ', `select ${needed.join(', ')} from payments\nwhere `)
+  const ordered = part.order === 'none' ? '' : `\norder by ${orderColumn(part.order, filter)}, id`
+  const select = joined(conditions, ' and ', `select ${needed.join(', ')} from payments\nwhere `, ordered)
   const { branches } = part
   if (branches === undefined) return joined([select, text(capped)], '')
   const values = branches.columns.map((_, at) => branches.tuples.map((tuple) => tuple[at]) as Binding)
@@ -63,10 +69,14 @@ function gatherPart(part: Part, needed: readonly string[], { filter }: PageQuery
       },
       select,
       // the offset keeps the planner from joining the other way round, which would read all payments of the account
-      text(` offset 0\n) k${capped}`),
+      text(`${capped === '' ? ' offset 0' : capped}\n) k${capped}`),
     ],
     '',
   )
+}
+
+function orderColumn(order: 'time' | 'amount', filter: PaymentFilter): string {
+  return order === 'time' ? 'timestamp' : amountColumns[amountBasis(filter)].column
 }
 
 /** Rows are compared one by one here, so that what is unknown needs no walk of its own. */

@@ -23,7 +23,13 @@ export function monthsStatement({ months }: MonthsShape, query: PageQuery, colum
   const bounds = keysetBounds(keysOf(query), directionOf(query), filter, position)
   const conditions = [
     accountIs(filter.accountId),
-    ...branchConditions({ index: '', branches: { columns: ['month'], tuples: [] }, within: [], residual: [] }),
+    ...branchConditions({
+      index: '',
+      branches: { columns: ['month'], tuples: [] },
+      order: 'amount',
+      within: [],
+      residual: [],
+    }),
     ...conditionsOf(filter, filterFields),
     ...bounds,
   ].filter((condition) => condition !== ALL)
