@@ -12,6 +12,8 @@ export interface ChainConfig {
   readonly chainId: number
   /** JSON-RPC over HTTP, in order of preference. At least one. */
   readonly rpcUrls: readonly string[]
+  /** How many HTTP requests a second routes may send to each URL; as many as it takes unless given. */
+  readonly requestsPerSecond?: number
   /** The Multicall3 contract. */
   readonly multicall: Address
   readonly native: NativeCoinConfig

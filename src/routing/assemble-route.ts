@@ -5,7 +5,7 @@ import type { Route, RouteReadiness, RouteSpeed, RouteWarning } from '../domain/
 import { type Explanation, explain, explainInOneLine, type ReasonParameters } from '../errors.ts'
 import { type Reason } from '../reasons.ts'
 import type { Candidate } from './candidates.ts'
-import type { ChainState } from './chain-reader.ts'
+import type { ChainState } from './chain-state.ts'
 import { breakDownCosts, type CostBreakdown, type CostLine, fractionOf } from './costs.ts'
 import type { Price } from './prices.ts'
 import type { Quote } from './providers/provider.ts'

@@ -1,52 +1,39 @@
 import type { Address } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
-import type { Token } from '../domain/currency.ts'
-import { createJsonRpc, type JsonRpc, type RpcCall, RpcFailure } from './json-rpc.ts'
-import {
-  type ContractRead,
-  decodeAggregate3,
-  encodeAggregate3,
-  intAt,
-  readBlockTimestamp,
-  readDecimals,
-  readLatestRound,
-  readNativeBalance,
-  readTokenBalance,
-  uintAt,
-} from './multicall.ts'
-import { decidePrice, type FeedRound, type Price } from './prices.ts'
+import type { ChainState, UsualReads } from './chain-state.ts'
+import { createJsonRpc, type JsonRpc, type RpcAnswer, type RpcCall, RpcFailure } from './json-rpc.ts'
+import { type ContractRead, decodeAggregate3, encodeAggregate3, keyOf } from './multicall.ts'
 
-/** What one look at a chain told about a wallet. Balances, prices and time are of one block. */
-export interface ChainState {
-  readonly chain: ChainConfig
+/** What is to be known for one wallet. */
+export interface Ask {
+  readonly wallet: Address
+  /** Beside the balances and prices of all the chain's tokens. */
+  readonly reads: readonly ContractRead[]
+}
+
+/** What a URL told to several asks. */
+export interface Reading {
+  /** The time of the block that everything is of. */
   readonly timestampSec: number
-  /** Wei for a unit of gas: the next block's base fee and the median tip of the last blocks. */
-  readonly gasPrice: bigint
-  /** Whether the wallet is a contract, or delegates to one. */
-  readonly walletHasCode: boolean
-  /** Base units that the wallet holds; undefined when the token's contract gave no number. */
-  balanceOf(token: Token): bigint | undefined
-  priceOf(token: Token): Price | undefined
-  /** The return data of a further read that was asked for, as digits; undefined when it failed. */
-  answerTo(read: ContractRead): string | undefined
+  /** In the order of the asks. */
+  readonly states: readonly (ChainState | RpcFailure)[]
 }
 
 /** Looks at one chain through one URL. */
 export interface ChainReader {
   /**
-   * Reads everything in one HTTP request.
+   * Reads everything for several wallets in one HTTP request; in more where the node finds that too much.
    *
-   * @param reads - beside the balances and prices of all the chain's tokens
-   * @throws RpcFailure when the node is unreachable, on another chain, behind, or answers what cannot be right
+   * @throws RpcFailure when no ask has its answer: the node is unreachable, on another chain, behind, or answers what cannot be right;
+   *   the signal's reason when it fires
    */
-  read(wallet: Address, reads: readonly ContractRead[], signal: AbortSignal): Promise<ChainState>
+  read(asks: readonly Ask[], signal: AbortSignal): Promise<Reading>
 }
 
 export interface ChainReaderOptions {
   readonly chain: ChainConfig
   readonly url: string
-  /** The chain's tokens, the native coin among them. */
-  readonly tokens: readonly Token[]
+  readonly reads: UsualReads
   readonly fetch: typeof fetch
   /** Milliseconds since 1970. */
   readonly clock: () => number
@@ -59,106 +46,135 @@ const FEE_HISTORY_BLOCKS = 5
 const STALE_HEAD_SECONDS = 300
 const STALE_HEAD_BLOCKS = 20
 
-/** Makes the reader of a chain's URL. It checks the URL's chain id in its first request and then knows it. */
-export function createChainReader(options: ChainReaderOptions): ChainReader {
-  const { chain, tokens } = options
-  const rpc: JsonRpc = createJsonRpc(options.url, options.fetch)
-  const feedDecimals = new Map<Address, number>()
-  let chainIdChecked = false
+const FEE_HISTORY_CALL: RpcCall = {
+  method: 'eth_feeHistory',
+  params: [`0x${FEE_HISTORY_BLOCKS.toString(16)}`, 'latest', [50]],
+}
+const CHAIN_ID_CALL: RpcCall = { method: 'eth_chainId', params: [] }
 
-  /** The chain itself, the tokens' balances and feeds: what every look reads. */
-  function usualReads(wallet: Address): ContractRead[] {
-    const reads = [readBlockTimestamp(chain.multicall)]
-    for (const token of tokens) {
-      reads.push(readBalance(chain, token, wallet))
-      if (token.usdFeed === undefined) continue
-      reads.push(readLatestRound(token.usdFeed))
-      if (!feedDecimals.has(token.usdFeed)) reads.push(readDecimals(token.usdFeed))
-    }
-    return reads
+/** Makes the reader of a chain's URL. It checks the URL's chain id in its first request, and again after a failure. */
+export function createChainReader({ chain, url, reads: usual, fetch, clock }: ChainReaderOptions): ChainReader {
+  const rpc: JsonRpc = createJsonRpc(url, fetch)
+  let isChainIdKnown = false
+  /** What was found out that the node takes in one request. */
+  let mostWallets = Number.POSITIVE_INFINITY
+
+  function checkAge(timestampSec: number): void {
+    const ageSec = Math.floor(clock() / 1000) - timestampSec
+    if (ageSec <= Math.max(STALE_HEAD_SECONDS, STALE_HEAD_BLOCKS * chain.blockTimeSeconds)) return
+    throw new RpcFailure('INCONSISTENT', `its newest block is ${ageSec} seconds old`, { isLie: true })
   }
 
-  function readRound(feed: Address | undefined, answerTo: ChainState['answerTo']): FeedRound | undefined {
-    if (feed === undefined) return undefined
-    const decimals = feedDecimals.get(feed) ?? Number(uintAt(answerTo(readDecimals(feed)) ?? '', 0) ?? -1)
-    const digits = answerTo(readLatestRound(feed)) ?? ''
-    const [answer, updatedAt] = [intAt(digits, 1), uintAt(digits, 3)]
-    if (decimals < 0 || answer === undefined || updatedAt === undefined) return undefined
-    feedDecimals.set(feed, decimals)
-    return { answer, decimals, updatedAtSec: Number(updatedAt) }
-  }
-
-  function stateOf(wallet: Address, answers: Answers, gasPrice: bigint, code: string): ChainState {
+  async function readAtOnce(asks: readonly Ask[], signal: AbortSignal): Promise<Reading> {
+    const reads = gatherReads(asks, usual)
+    const calls: RpcCall[] = [
+      { method: 'eth_call', params: [{ to: chain.multicall, data: encodeAggregate3([...reads.values()]) }, 'latest'] },
+      FEE_HISTORY_CALL,
+      ...asks.map(({ wallet }) => ({ method: 'eth_getCode', params: [wallet, 'latest'] })),
+    ]
+    const checksChainId = !isChainIdKnown
+    if (checksChainId) calls.push(CHAIN_ID_CALL)
+    const results = await rpc.callAll(calls, asks.length === 1, signal)
+    if (checksChainId) checkChainId(chain, results)
+    isChainIdKnown = true
+    const answers = decodeAnswers(reads, resultOf(results[0], asks.length > 1))
     const answerTo = (read: ContractRead) => answers.get(keyOf(read))
-    const timestampSec = Number(uintAt(answerTo(readBlockTimestamp(chain.multicall)) ?? '', 0) ?? 0)
-    if (timestampSec === 0) throw new RpcFailure('INCONSISTENT', 'Multicall3 told no time')
-    const ageSec = Math.floor(options.clock() / 1000) - timestampSec
-    if (ageSec > Math.max(STALE_HEAD_SECONDS, STALE_HEAD_BLOCKS * chain.blockTimeSeconds)) {
-      throw new RpcFailure('INCONSISTENT', `its newest block is ${ageSec} seconds old`)
-    }
-    return {
-      chain,
-      timestampSec,
-      gasPrice,
-      walletHasCode: code.length > 2,
-      balanceOf: (token) => uintAt(answerTo(readBalance(chain, token, wallet)) ?? '', 0),
-      priceOf: (token) => decidePrice(token, readRound(token.usdFeed, answerTo), timestampSec),
-      answerTo,
+    const timestampSec = usual.timestampOf(answerTo)
+    checkAge(timestampSec)
+    const gasPrice = decodeGasPrice(resultOf(results[1]))
+    const states = asks.map(({ wallet }, i) => {
+      const code = codeIn(results[i + 2])
+      if (code instanceof RpcFailure) return code
+      return usual.stateOf({ wallet, timestampSec, gasPrice, walletHasCode: code.length > 2, answerTo })
+    })
+    const [failure] = states.filter((state) => state instanceof RpcFailure)
+    if (failure !== undefined && states.every((state) => state instanceof RpcFailure)) throw failure
+    return { timestampSec, states }
+  }
+
+  /** In halves, each of which is divided further where it has to be. */
+  async function readDivided(asks: readonly Ask[], signal: AbortSignal): Promise<Reading> {
+    const middle = Math.ceil(asks.length / 2)
+    const halves = [asks.slice(0, middle), asks.slice(middle)]
+    const settled = await Promise.allSettled(halves.map((half) => read(half, signal)))
+    signal.throwIfAborted()
+    const readings = settled.filter((each) => each.status === 'fulfilled').map(({ value }) => value)
+    if (readings.length === 0) throw settled.find((each) => each.status === 'rejected')?.reason
+    mostWallets = Math.min(mostWallets, middle)
+    const states = settled.flatMap((each, i): Reading['states'] => {
+      if (each.status === 'fulfilled') return each.value.states
+      if (!(each.reason instanceof RpcFailure)) throw each.reason
+      return (halves[i] ?? []).map(() => each.reason as RpcFailure)
+    })
+    return { timestampSec: Math.max(...readings.map((each) => each.timestampSec)), states }
+  }
+
+  async function read(asks: readonly Ask[], signal: AbortSignal): Promise<Reading> {
+    if (asks.length > mostWallets) return readDivided(asks, signal)
+    try {
+      return await readAtOnce(asks, signal)
+    } catch (error) {
+      if (!(error instanceof RpcFailure)) throw error
+      if (error.maybeTooLarge && asks.length > 1) return readDivided(asks, signal)
+      isChainIdKnown = false
+      throw error
     }
   }
 
-  return {
-    async read(wallet, furtherReads, signal) {
-      const reads = withoutRepetition([...usualReads(wallet), ...furtherReads])
-      const calls: RpcCall[] = [
-        { method: 'eth_call', params: [{ to: chain.multicall, data: encodeAggregate3(reads) }, 'latest'] },
-        { method: 'eth_feeHistory', params: [`0x${FEE_HISTORY_BLOCKS.toString(16)}`, 'latest', [50]] },
-        { method: 'eth_getCode', params: [wallet, 'latest'] },
-      ]
-      if (!chainIdChecked) calls.push({ method: 'eth_chainId', params: [] })
-      const [aggregate, feeHistory, code, chainId] = await rpc.callAll(calls, signal)
-      if (!chainIdChecked) checkChainId(chain, chainId)
-      chainIdChecked = true
-      if (typeof code !== 'string' || !code.startsWith('0x')) throw new RpcFailure('INCONSISTENT', 'no code')
-      return stateOf(wallet, decodeAnswers(reads, aggregate), decodeGasPrice(feeHistory), code)
-    },
+  return { read }
+}
+
+/** @throws RpcFailure */
+function resultOf(answer: RpcAnswer | undefined, maybeTooLarge = false): unknown {
+  if (answer === undefined) throw new RpcFailure('INCONSISTENT', 'an answer is missing')
+  if ('result' in answer) return answer.result
+  if (!maybeTooLarge) throw answer.failure
+  throw new RpcFailure(answer.failure.kind, answer.failure.message, { cause: answer.failure, maybeTooLarge })
+}
+
+function codeIn(answer: RpcAnswer | undefined): string | RpcFailure {
+  if (answer !== undefined && 'failure' in answer) return answer.failure
+  const code = answer?.result
+  return typeof code === 'string' && code.startsWith('0x') ? code : new RpcFailure('INCONSISTENT', 'no code')
+}
+
+/** The reads of all asks, each once. */
+function gatherReads(asks: readonly Ask[], usual: UsualReads): Map<string, ContractRead> {
+  const reads = new Map<string, ContractRead>()
+  const add = (read: ContractRead) => reads.set(keyOf(read), read)
+  usual.ofChain().forEach(add)
+  for (const { wallet, reads: further } of asks) {
+    usual.ofWallet(wallet).forEach(add)
+    further.forEach(add)
   }
+  return reads
 }
 
 type Answers = ReadonlyMap<string, string | undefined>
 
-function keyOf(read: ContractRead): string {
-  return read.to + read.data
-}
-
-function withoutRepetition(reads: readonly ContractRead[]): ContractRead[] {
-  return [...new Map(reads.map((read) => [keyOf(read), read])).values()]
-}
-
-function decodeAnswers(reads: readonly ContractRead[], aggregate: unknown): Answers {
+/** @throws RpcFailure */
+function decodeAnswers(reads: ReadonlyMap<string, ContractRead>, aggregate: unknown): Answers {
   if (typeof aggregate !== 'string') throw new RpcFailure('INCONSISTENT', 'no data')
   if (aggregate === '0x')
     throw new RpcFailure('INCONSISTENT', 'there is no Multicall3 contract at the configured address')
   try {
-    const answers = decodeAggregate3(aggregate, reads.length)
-    return new Map(reads.map((read, i) => [keyOf(read), answers[i]]))
+    const answers = decodeAggregate3(aggregate, reads.size)
+    return new Map([...reads.keys()].map((key, i) => [key, answers[i]]))
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause
     throw new RpcFailure('INCONSISTENT', `what Multicall3 returned is broken: ${cause.message}`, { cause })
   }
 }
 
-/** The read of an account's holdings of a token or native coin. */
-export function readBalance(chain: ChainConfig, token: Token, owner: Address): ContractRead {
-  return token.address === undefined
-    ? readNativeBalance(chain.multicall, owner)
-    : readTokenBalance(token.address, owner)
-}
-
-function checkChainId(chain: ChainConfig, answer: unknown): void {
-  const id = quantity(answer)
+/** @throws RpcFailure */
+function checkChainId(chain: ChainConfig, answers: readonly RpcAnswer[]): void {
+  const answer = answers.at(-1)
+  // Where this one failed, something else may have before it.
+  if (answer === undefined || 'failure' in answer) answers.forEach((each) => resultOf(each))
+  const id = quantity(resultOf(answer))
   if (id === BigInt(chain.chainId)) return
-  throw new RpcFailure('INCONSISTENT', `it says that its chain id is ${id ?? 'none'}, not ${chain.chainId}`)
+  const detail = `it says that its chain id is ${id ?? 'none'}, not ${chain.chainId}`
+  throw new RpcFailure('INCONSISTENT', detail, { isLie: true })
 }
 
 function quantity(answer: unknown): bigint | undefined {

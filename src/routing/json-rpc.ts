@@ -14,32 +14,52 @@ export interface RpcCall {
   readonly params: readonly unknown[]
 }
 
-/** The node could not be reached, or did not answer as a node does. `detail` never holds the URL, which may hold a key. */
+/** What else is known of a failure. */
+interface FailureOptions extends ErrorOptions {
+  /** Less in one request might do. */
+  readonly maybeTooLarge?: boolean
+  /** The node asks to be left alone for so long. */
+  readonly retryAfterMs?: number
+  /** What the node says is wrong as a whole: another chain, or a head far behind. */
+  readonly isLie?: boolean
+}
+
+/** The node could not be reached, or did not answer as a node does. The message never holds the URL, which may hold a key. */
 export class RpcFailure extends Error {
   override readonly name = 'RpcFailure'
   readonly kind: 'UNREACHABLE' | 'INCONSISTENT'
+  readonly maybeTooLarge: boolean
+  readonly retryAfterMs: number | undefined
+  readonly isLie: boolean
 
-  constructor(kind: RpcFailure['kind'], detail: string, options?: ErrorOptions) {
+  constructor(kind: RpcFailure['kind'], detail: string, options: FailureOptions = {}) {
     super(detail, options)
     this.kind = kind
+    this.maybeTooLarge = options.maybeTooLarge ?? false
+    this.retryAfterMs = options.retryAfterMs
+    this.isLie = options.isLie ?? false
   }
 }
+
+/** What became of one call of several. */
+export type RpcAnswer = { readonly result: unknown } | { readonly failure: RpcFailure }
 
 export interface JsonRpc {
   /**
    * Makes all calls in one HTTP request, or in parallel ones where the URL refuses batches.
    *
-   * @returns the results in the order of the calls
-   * @throws RpcFailure when any of them has no result; the signal's reason when it fires
+   * @param mayDivide - whether they may go as single ones; else a batch that is refused fails with `maybeTooLarge`
+   * @returns in the order of the calls; a call that fails by itself fails no other
+   * @throws RpcFailure when none was answered; the signal's reason when it fires
    */
-  callAll(calls: readonly RpcCall[], signal: AbortSignal): Promise<readonly unknown[]>
+  callAll(calls: readonly RpcCall[], mayDivide: boolean, signal: AbortSignal): Promise<readonly RpcAnswer[]>
 }
 
 /** Makes the client of one URL. Whether it takes batches is learned once. */
 export function createJsonRpc(url: string, fetchFunction: typeof fetch): JsonRpc {
   let takesBatches = true
 
-  async function post(body: string, signal: AbortSignal): Promise<{ status: number; text: string }> {
+  async function post(body: string, signal: AbortSignal): Promise<Reply> {
     try {
       const response = await fetchFunction(url, {
         method: 'POST',
@@ -48,39 +68,46 @@ export function createJsonRpc(url: string, fetchFunction: typeof fetch): JsonRpc
         redirect: 'error',
         signal,
       })
-      return { status: response.status, text: await readLimited(response) }
+      return { status: response.status, headers: response.headers, text: await readLimited(response) }
     } catch (error) {
       if (signal.aborted || error instanceof RpcFailure) throw error
       throw new RpcFailure('UNREACHABLE', describeNetworkError(error), { cause: error })
     }
   }
 
-  async function callBatch(calls: readonly RpcCall[], signal: AbortSignal): Promise<readonly unknown[] | undefined> {
-    const { status, text } = await post(JSON.stringify(calls.map(toMessage)), signal)
-    if (BATCH_REFUSED_STATUSES.has(status)) return undefined
-    const answer = parseAnswer(status, text)
-    if (Array.isArray(answer)) return pickResults(answer, calls)
+  async function callBatch(calls: readonly RpcCall[], signal: AbortSignal): Promise<readonly RpcAnswer[] | undefined> {
+    const reply = await post(JSON.stringify(calls.map(toMessage)), signal)
+    if (BATCH_REFUSED_STATUSES.has(reply.status)) return undefined
+    const answer = parseReply(reply)
+    if (Array.isArray(answer)) return pickAnswers(answer, calls)
     if (isObject(answer) && 'error' in answer) return undefined
     throw new RpcFailure('INCONSISTENT', 'a batch was answered with something else')
   }
 
-  async function callSingle(call: RpcCall, signal: AbortSignal): Promise<unknown> {
-    const { status, text } = await post(JSON.stringify(toMessage(call, 0)), signal)
-    return pickResults([parseAnswer(status, text)], [call])[0]
+  async function callSingle(call: RpcCall, signal: AbortSignal): Promise<RpcAnswer> {
+    const reply = await post(JSON.stringify(toMessage(call, 0)), signal)
+    return pickAnswers([parseReply(reply)], [call])[0] as RpcAnswer
   }
 
   return {
-    async callAll(calls, signal) {
+    async callAll(calls, mayDivide, signal) {
       if (takesBatches) {
-        const results = await callBatch(calls, signal)
-        if (results !== undefined) return results
+        const answers = await callBatch(calls, signal)
+        if (answers !== undefined) return answers
+        if (!mayDivide) throw new RpcFailure('INCONSISTENT', 'a batch was refused', { maybeTooLarge: true })
       }
-      const results = await Promise.all(calls.map((call) => callSingle(call, signal)))
+      const answers = await Promise.all(calls.map((call) => callSingle(call, signal)))
       // Only now is it known that the batch was at fault and not the calls.
       takesBatches = false
-      return results
+      return answers
     },
   }
+}
+
+interface Reply {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
 }
 
 function toMessage(call: RpcCall, id: number): object {
@@ -107,12 +134,16 @@ async function readLimited(response: Response): Promise<string> {
 
 function checkSize(bytes: number): void {
   if (bytes <= MOST_ANSWER_BYTES) return
-  throw new RpcFailure('INCONSISTENT', `its answer is larger than ${MOST_ANSWER_BYTES} bytes`)
+  throw new RpcFailure('INCONSISTENT', `its answer is larger than ${MOST_ANSWER_BYTES} bytes`, { maybeTooLarge: true })
 }
 
-function parseAnswer(status: number, text: string): unknown {
+function parseReply({ status, headers, text }: Reply): unknown {
   // Nodes answer errors of the protocol with 200; anything else comes from what stands before them.
-  if (status !== 200) throw new RpcFailure('UNREACHABLE', `HTTP status ${status}`)
+  if (status !== 200) {
+    const retryAfterMs =
+      readRetryAfter(headers.get('retry-after')) ?? (status === 429 ? USUAL_RETRY_AFTER_MS : undefined)
+    throw new RpcFailure('UNREACHABLE', `HTTP status ${status}`, retryAfterMs === undefined ? {} : { retryAfterMs })
+  }
   try {
     return JSON.parse(text)
   } catch (cause) {
@@ -120,17 +151,26 @@ function parseAnswer(status: number, text: string): unknown {
   }
 }
 
-function pickResults(answers: readonly unknown[], calls: readonly RpcCall[]): readonly unknown[] {
+const USUAL_RETRY_AFTER_MS = 1_000
+
+/** The header's seconds in milliseconds; nodes write no dates. */
+function readRetryAfter(header: string | null): number | undefined {
+  return header !== null && /^[1-9]\d{0,8}$/.test(header) ? Number(header) * 1_000 : undefined
+}
+
+function pickAnswers(answers: readonly unknown[], calls: readonly RpcCall[]): readonly RpcAnswer[] {
   const byId = new Map<unknown, Record<string, unknown>>()
   for (const answer of answers) if (isObject(answer)) byId.set(answer.id, answer)
   return calls.map((call, id) => {
     const answer = byId.get(id)
-    if (answer === undefined) throw new RpcFailure('INCONSISTENT', `no answer to ${call.method}`)
-    if (isObject(answer.error))
-      throw new RpcFailure('INCONSISTENT', `${call.method} failed with ${codeOf(answer.error)}`)
-    if (answer.result === undefined) throw new RpcFailure('INCONSISTENT', `no result of ${call.method}`)
-    return answer.result
+    if (answer === undefined) return fail(`no answer to ${call.method}`)
+    if (isObject(answer.error)) return fail(`${call.method} failed with ${codeOf(answer.error)}`)
+    return answer.result === undefined ? fail(`no result of ${call.method}`) : { result: answer.result }
   })
+}
+
+function fail(detail: string): RpcAnswer {
+  return { failure: new RpcFailure('INCONSISTENT', detail) }
 }
 
 function codeOf(error: Record<string, unknown>): string {

@@ -1,7 +1,7 @@
 import { formatAmount } from '../domain/decimal.ts'
 import { type Explanation, explain } from '../errors.ts'
 import { type Candidate, isFiatRequest } from './candidates.ts'
-import type { ChainState } from './chain-reader.ts'
+import type { ChainState } from './chain-state.ts'
 import type { Payment } from './payment.ts'
 import type { Plan } from './providers/provider.ts'
 

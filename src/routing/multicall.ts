@@ -17,6 +17,11 @@ export interface ContractRead {
   readonly data: Hex
 }
 
+/** The same for reads of the same. */
+export function keyOf(read: ContractRead): string {
+  return read.to + read.data
+}
+
 /** 32 bytes of a number, as hexadecimal digits. */
 function wordOf(value: bigint | number): string {
   return value.toString(16).padStart(WORD, '0')

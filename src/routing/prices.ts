@@ -17,7 +17,7 @@ export interface FeedRound {
 }
 
 /** Feeds answer with 8 or 18 decimals; anything far beyond is no feed. */
-const MOST_FEED_DECIMALS = 36
+export const MOST_FEED_DECIMALS = 36
 
 /**
  * Decides a token's price: the feed's, if it is above 0 and fresh, else the peg, else none.

@@ -38,7 +38,7 @@ export function createRouting(options: RoutingOptions): Routing {
   const { chains, tokens, loadRequest, clock, logger, chainTimeoutMs = CHAIN_TIMEOUT_MS } = options
   const providers = createProviders(chains, tokens)
   checkRouteIds(tokens.all, new Set(providers.map((provider) => provider.name)))
-  const scanner = createScanner({ chains, tokens, clock, logger, fetch: options.fetch ?? fetch })
+  const scanner = createScanner({ chains, tokens, clock, logger, fetch: options.fetch ?? fetch, chainTimeoutMs })
   const dependencies = { chains, tokens, providers, scanner, loadRequest, clock, chainTimeoutMs }
   return {
     findRoutes: createFindRoutes(dependencies),

@@ -4,9 +4,13 @@ import type { ChainConfig } from '../domain/chains-file.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import type { Logger } from '../domain/logger.ts'
 import { type Explanation, explain } from '../errors.ts'
-import { type ChainReader, type ChainState, createChainReader } from './chain-reader.ts'
+import { createChainReader } from './chain-reader.ts'
+import { createChainSource } from './chain-source.ts'
+import { createChainSources } from './chain-sources.ts'
+import { type ChainState, createUsualReads } from './chain-state.ts'
 import { RpcFailure } from './json-rpc.ts'
 import type { ContractRead } from './multicall.ts'
+import { createSharedLooks, type SharedLooks } from './shared-looks.ts'
 
 /** What a look at a chain gave: its state, or why there is none. */
 export type ScanOutcome =
@@ -47,21 +51,19 @@ export interface ScannerOptions {
   readonly fetch: typeof fetch
   readonly clock: () => number
   readonly logger: Logger
+  /** How long a URL may take, and all URLs of a chain together. */
+  readonly chainTimeoutMs: number
 }
 
 /** Makes the scanner of the configured chains. */
-export function createScanner({ chains, tokens, logger, ...io }: ScannerOptions): Scanner {
-  const readers = new Map(
-    chains.configured.map((chain) => [
-      chain.name,
-      chain.rpcUrls.map((url) => createChainReader({ chain, url, tokens: tokens.ofChain(chain.name), ...io })),
-    ]),
-  )
+export function createScanner(options: ScannerOptions): Scanner {
+  const { chains, logger } = options
+  const looks = new Map(chains.configured.map((chain) => [chain.name, createLooks(chain, options)]))
 
   async function scanChain(name: string, wallet: Address, reads: readonly ContractRead[], deadline: Deadline) {
     const chain = chains.config(name) as ChainConfig
     try {
-      const state = await readFromFirst(readers.get(name) ?? [], wallet, reads, deadline.signal)
+      const state = await (looks.get(name) as SharedLooks).look({ wallet, reads }, deadline.signal)
       return { ok: true, state } as const
     } catch (error) {
       deadline.throwIfCancelled()
@@ -84,23 +86,23 @@ export function createScanner({ chains, tokens, logger, ...io }: ScannerOptions)
   }
 }
 
-/** Asks the URLs of a chain in order of preference until one gives a good answer. */
-async function readFromFirst(
-  readers: readonly ChainReader[],
-  wallet: Address,
-  reads: readonly ContractRead[],
-  signal: AbortSignal,
-): Promise<ChainState> {
-  let firstError: unknown
-  for (const reader of readers) {
-    try {
-      return await reader.read(wallet, reads, signal)
-    } catch (error) {
-      if (signal.aborted || !(error instanceof RpcFailure)) throw error
-      firstError ??= error
-    }
-  }
-  throw firstError
+/** The second URL of a chain is asked as well after this part of the time. */
+const SOFT_PART = 1 / 4
+
+function createLooks(chain: ChainConfig, options: ScannerOptions): SharedLooks {
+  const { tokens, fetch, clock, logger, chainTimeoutMs } = options
+  const usual = createUsualReads(chain, tokens.ofChain(chain.name))
+  const times = { timeoutMs: chainTimeoutMs, softMs: Math.ceil(chainTimeoutMs * SOFT_PART), clock }
+  const sources = chain.rpcUrls.map((url) =>
+    createChainSource({
+      reader: createChainReader({ chain, url, reads: usual, fetch, clock }),
+      name: { chain: chain.name, node: new URL(url).host },
+      requestsPerSecond: chain.requestsPerSecond,
+      logger,
+      ...times,
+    }),
+  )
+  return createSharedLooks(createChainSources({ chain, sources, ...times }))
 }
 
 interface Deadline {

@@ -1,7 +1,7 @@
 import { ZERO_ADDRESS } from '../../domain/address.ts'
 import type { ChainConfig } from '../../domain/chains-file.ts'
 import type { Token } from '../../domain/currency.ts'
-import { type ChainState, readBalance } from '../chain-reader.ts'
+import { type ChainState, readBalance } from '../chain-state.ts'
 import type { PaymentGasFacts } from '../gas.ts'
 import { type ContractRead, uintAt } from '../multicall.ts'
 import type { Payment } from '../payment.ts'

@@ -5,7 +5,7 @@ import type { ChainConfig, SwapV2Config } from '../../domain/chains-file.ts'
 import type { TokenDirectory } from '../../domain/currency.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { type Explanation, explain } from '../../errors.ts'
-import type { ChainState } from '../chain-reader.ts'
+import type { ChainState } from '../chain-state.ts'
 import { type SwapGasFacts, swapToPayGas } from '../gas.ts'
 import {
   addressAt,

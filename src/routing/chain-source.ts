@@ -1,0 +1,144 @@
+import type { Logger } from '../domain/logger.ts'
+import { type Admission, createBreaker } from './breaker.ts'
+import type { Ask, ChainReader, Reading } from './chain-reader.ts'
+import { RpcFailure } from './json-rpc.ts'
+
+/** One URL of a chain with what is known of how it does. */
+export interface ChainSource {
+  admit(): Admission
+  /** Milliseconds until its budget allows a request; 0 when it does now. */
+  readyInMs(): number
+  /**
+   * Reads through it.
+   *
+   * @param timeoutMs - whole milliseconds
+   * @param signal - fires when nobody waits any more
+   * @param check - throws an RpcFailure when what others told shows that it is wrong
+   * @throws RpcFailure, also when the time is over; the signal's reason when it fires
+   */
+  read(
+    asks: readonly Ask[],
+    timeoutMs: number,
+    signal: AbortSignal,
+    check: (reading: Reading) => void,
+  ): Promise<Reading>
+  /** The time of the newest block that it told of; 0 while there is none. */
+  readonly head: () => number
+  /** Why it failed last. */
+  readonly lastFailure: () => RpcFailure | undefined
+}
+
+export interface ChainSourceOptions {
+  readonly reader: ChainReader
+  /** How the log names it: the rest of its URL may be a key. */
+  readonly name: { readonly chain: string; readonly node: string }
+  readonly requestsPerSecond: number | undefined
+  /** Of a request that is given up: how long it must have been without an answer for that to be its fault. */
+  readonly softMs: number
+  readonly clock: () => number
+  readonly logger: Logger
+}
+
+/** Makes the source of a URL. */
+export function createChainSource(options: ChainSourceOptions): ChainSource {
+  const { reader, name, clock, logger, softMs } = options
+  const breaker = createBreaker((change) => {
+    if (change.open) logger.warn({ ...name, detail: change.detail }, 'the node fails and is left alone for a while')
+    else logger.info(name, 'the node answers again')
+  })
+  const budget = createBudget(options.requestsPerSecond, clock)
+  let head = 0
+  let lastFailure: RpcFailure | undefined
+
+  function fail(failure: RpcFailure, opensAtOnce: boolean): void {
+    lastFailure = failure
+    const { message: detail, retryAfterMs } = failure
+    breaker.fail({ detail, opensAtOnce, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }, clock())
+  }
+
+  return {
+    admit: () => breaker.admit(clock()),
+    readyInMs: () => budget.readyInMs(),
+    head: () => head,
+    lastFailure: () => lastFailure,
+    async read(asks, timeoutMs, signal, check) {
+      budget.take()
+      const limit = startLimit(timeoutMs, signal)
+      try {
+        const reading = await reader.read(asks, limit.signal)
+        head = Math.max(head, reading.timestampSec)
+        check(reading)
+        breaker.succeed()
+        return reading
+      } catch (error) {
+        if (limit.isOver()) {
+          const failure = new RpcFailure('UNREACHABLE', `nothing came within ${timeoutMs} ms`, { cause: error })
+          fail(failure, true)
+          throw failure
+        }
+        if (signal.aborted) {
+          if (limit.elapsedMs() < softMs) breaker.abandon()
+          else
+            fail(
+              new RpcFailure('UNREACHABLE', `nothing came for ${limit.elapsedMs()} ms`),
+              limit.elapsedMs() >= 0.9 * timeoutMs,
+            )
+          throw signal.reason
+        }
+        if (error instanceof RpcFailure) fail(error, error.isLie)
+        else breaker.abandon()
+        throw error
+      } finally {
+        limit.stop()
+      }
+    },
+  }
+}
+
+/** A signal that fires after a time, or with another. */
+function startLimit(timeoutMs: number, signal: AbortSignal) {
+  const controller = new AbortController()
+  const startedAt = performance.now()
+  const follow = () => controller.abort(signal.reason)
+  let isOver = false
+  const timer = setTimeout(() => {
+    isOver = true
+    controller.abort()
+  }, timeoutMs)
+  if (signal.aborted) follow()
+  signal.addEventListener('abort', follow, { once: true })
+  return {
+    signal: controller.signal,
+    isOver: () => isOver,
+    elapsedMs: () => Math.round(performance.now() - startedAt),
+    stop() {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', follow)
+    },
+  }
+}
+
+/** At most so many a second, and a second's worth at once. */
+function createBudget(perSecond: number | undefined, clock: () => number) {
+  let left = perSecond ?? 0
+  let countedAtMs = clock()
+
+  function refill(rate: number): void {
+    const nowMs = clock()
+    left = Math.min(rate, left + (Math.max(0, nowMs - countedAtMs) * rate) / 1_000)
+    countedAtMs = nowMs
+  }
+
+  return {
+    readyInMs(): number {
+      if (perSecond === undefined) return 0
+      refill(perSecond)
+      return left >= 1 ? 0 : Math.ceil(((1 - left) * 1_000) / perSecond)
+    },
+    take(): void {
+      if (perSecond === undefined) return
+      refill(perSecond)
+      left -= 1
+    },
+  }
+}

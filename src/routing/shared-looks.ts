@@ -1,0 +1,162 @@
+import type { Address } from '../domain/address.ts'
+import type { Ask, Reading } from './chain-reader.ts'
+import type { ChainState } from './chain-state.ts'
+import { RpcFailure } from './json-rpc.ts'
+import { type ContractRead, keyOf } from './multicall.ts'
+
+/** Looks at one chain for all who ask, in as few requests as may be. */
+export interface SharedLooks {
+  /**
+   * Joins a look for the same wallet that is under way where that reads as much, else goes with all others of the same turn of the event
+   * loop. Nobody who leaves ends what others wait for.
+   *
+   * @param signal - fires when the caller no longer waits; what nobody waits for is ended
+   * @throws RpcFailure; the signal's reason when it fires
+   */
+  look(ask: Ask, signal: AbortSignal): Promise<ChainState>
+}
+
+/** Where looks are had from. */
+interface Source {
+  readyInMs(): number
+  read(asks: readonly Ask[], signal: AbortSignal): Promise<Reading>
+}
+
+/** What goes in one request; gateways limit both the calls of a batch and the gas of one. */
+const MOST_WALLETS = 16
+const MOST_READS = 600
+
+/** One wallet's part of a request. */
+interface Flight {
+  readonly wallet: Address
+  readonly reads: Map<string, ContractRead>
+  readonly state: Promise<ChainState>
+  settle(state: ChainState | RpcFailure): void
+  reject(error: unknown): void
+  waiting: number
+  /** The request that it went with; undefined before it has gone. */
+  request: { readonly controller: AbortController; readonly flights: readonly Flight[] } | undefined
+}
+
+/** Makes the looks at one chain. */
+export function createSharedLooks(source: Source): SharedLooks {
+  /** By wallet, the last one under way. */
+  const underWay = new Map<Address, Flight>()
+  let boarding: Flight[] = []
+  let isScheduled = false
+
+  function board({ wallet, reads }: Ask): Flight {
+    const known = underWay.get(wallet)
+    if (known !== undefined) {
+      if (known.request === undefined) for (const read of reads) known.reads.set(keyOf(read), read)
+      if (reads.every((read) => known.reads.has(keyOf(read)))) return known
+    }
+    const flight = createFlight(wallet, reads)
+    underWay.set(wallet, flight)
+    boarding.push(flight)
+    schedule()
+    return flight
+  }
+
+  function schedule(): void {
+    if (isScheduled) return
+    isScheduled = true
+    const readyInMs = source.readyInMs()
+    if (readyInMs === 0) setImmediate(depart)
+    else setTimeout(depart, readyInMs)
+  }
+
+  function depart(): void {
+    isScheduled = false
+    const wanted = boarding.filter(({ waiting }) => waiting > 0)
+    for (const flight of boarding) if (flight.waiting === 0) forget(flight)
+    boarding = []
+    for (const flights of divide(wanted)) void send(flights)
+  }
+
+  async function send(flights: readonly Flight[]): Promise<void> {
+    const controller = new AbortController()
+    for (const flight of flights) flight.request = { controller, flights }
+    const asks = flights.map(({ wallet, reads }) => ({ wallet, reads: [...reads.values()] }))
+    try {
+      const { states } = await source.read(asks, controller.signal)
+      flights.forEach((flight, i) => flight.settle(states[i] ?? new RpcFailure('INCONSISTENT', 'an answer is missing')))
+    } catch (error) {
+      for (const flight of flights) flight.reject(error)
+    } finally {
+      flights.forEach(forget)
+    }
+  }
+
+  function forget(flight: Flight): void {
+    if (underWay.get(flight.wallet) === flight) underWay.delete(flight.wallet)
+  }
+
+  function leave(flight: Flight): void {
+    flight.waiting -= 1
+    if (flight.waiting > 0 || flight.request === undefined) return
+    // Whoever comes now must not join what ends.
+    forget(flight)
+    if (flight.request.flights.every(({ waiting }) => waiting === 0)) flight.request.controller.abort()
+  }
+
+  return {
+    look(ask, signal) {
+      const flight = board(ask)
+      flight.waiting += 1
+      return new Promise<ChainState>((resolve, reject) => {
+        let isHere = true
+        const go = () => {
+          if (!isHere) return
+          isHere = false
+          signal.removeEventListener('abort', go)
+          leave(flight)
+          reject(signal.reason as Error)
+        }
+        const stay =
+          <T>(then: (value: T) => void) =>
+          (value: T) => {
+            if (!isHere) return
+            isHere = false
+            signal.removeEventListener('abort', go)
+            leave(flight)
+            then(value)
+          }
+        if (signal.aborted) return go()
+        signal.addEventListener('abort', go)
+        flight.state.then(stay(resolve), stay(reject))
+      })
+    },
+  }
+}
+
+function createFlight(wallet: Address, reads: readonly ContractRead[]): Flight {
+  const { promise, resolve, reject } = Promise.withResolvers<ChainState>()
+  // Whoever waits learns of it; there may be nobody any more.
+  promise.catch(() => {})
+  return {
+    wallet,
+    reads: new Map(reads.map((read) => [keyOf(read), read])),
+    state: promise,
+    settle: (state) => (state instanceof RpcFailure ? reject(state) : resolve(state)),
+    reject,
+    waiting: 0,
+    request: undefined,
+  }
+}
+
+/** In requests of bounded size; a single wallet goes whatever it reads. */
+function divide(flights: readonly Flight[]): Flight[][] {
+  const groups: Flight[][] = []
+  let reads = 0
+  for (const flight of flights) {
+    const last = groups.at(-1)
+    reads += flight.reads.size
+    if (last !== undefined && last.length < MOST_WALLETS && reads <= MOST_READS) last.push(flight)
+    else {
+      groups.push([flight])
+      reads = flight.reads.size
+    }
+  }
+  return groups
+}
