@@ -128,7 +128,7 @@ function raceInTurn(queue: readonly ChainSource[], race: Race): Promise<Reading>
       const source = queue[next]
       if (source === undefined || controller.signal.aborted) {
         if (running > 0) return
-        if (doubtful === undefined) reject(firstError)
+        if (doubtful === undefined) reject(firstError ?? new RpcFailure('UNREACHABLE', 'there is no URL to ask'))
         else resolve(doubtful)
         return
       }
