@@ -71,44 +71,69 @@ export interface Given {
 /** What a stream carries. */
 export type Messages = AsyncIterable<Message>
 
-/** Makes a call of what came in. Signal, headers and logger are made when first asked for: most calls need few of them. */
+/** Makes a call of what came in. */
 export function createCall(method: DescMethod, incoming: IncomingCall, logger: Logger): Call {
-  let controller: AbortController | undefined
-  let requestHeader: Headers | undefined
-  let responseHeader: Headers | undefined
-  let responseTrailer: Headers | undefined
-  let callLogger: Logger | undefined
-  return {
-    incoming,
-    method,
-    requestId: incoming.requestId,
-    get signal() {
-      controller ??= new AbortController()
-      return controller.signal
-    },
-    get requestHeader() {
-      requestHeader ??= toHeaders(incoming.headers)
-      return requestHeader
-    },
-    get responseHeader() {
-      responseHeader ??= new Headers()
-      return responseHeader
-    },
-    get responseTrailer() {
-      responseTrailer ??= new Headers()
-      return responseTrailer
-    },
-    openStream: () => incoming.onOpen?.(),
-    get logger() {
-      callLogger ??= withFields(logger, { requestId: incoming.requestId })
-      return callLogger
-    },
-    givenResponseHeader: () => responseHeader,
-    givenResponseTrailer: () => responseTrailer,
-    abort: (error) => {
-      controller ??= new AbortController()
-      controller.abort(error)
-    },
+  return new StartedCall(method, incoming, logger)
+}
+
+/**
+ * Signal, headers and logger are made when first asked for: most calls need few of them.
+ *
+ * A class, because getters written in an object belong to its hidden class, which V8 then makes anew for each object and keeps, with all
+ * that they refer to, until a major collection: every call outlived dozens of minor ones.
+ */
+class StartedCall implements Call {
+  readonly method: DescMethod
+  readonly incoming: IncomingCall
+  readonly requestId: string
+  readonly #logger: Logger
+  #controller: AbortController | undefined
+  #requestHeader: Headers | undefined
+  #responseHeader: Headers | undefined
+  #responseTrailer: Headers | undefined
+  #callLogger: Logger | undefined
+
+  constructor(method: DescMethod, incoming: IncomingCall, logger: Logger) {
+    this.method = method
+    this.incoming = incoming
+    this.requestId = incoming.requestId
+    this.#logger = logger
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController()
+    return this.#controller.signal
+  }
+
+  get requestHeader(): Headers {
+    this.#requestHeader ??= toHeaders(this.incoming.headers)
+    return this.#requestHeader
+  }
+
+  get responseHeader(): Headers {
+    this.#responseHeader ??= new Headers()
+    return this.#responseHeader
+  }
+
+  get responseTrailer(): Headers {
+    this.#responseTrailer ??= new Headers()
+    return this.#responseTrailer
+  }
+
+  get logger(): Logger {
+    this.#callLogger ??= withFields(this.#logger, { requestId: this.requestId })
+    return this.#callLogger
+  }
+
+  readonly openStream = (): void => this.incoming.onOpen?.()
+
+  readonly givenResponseHeader = (): Headers | undefined => this.#responseHeader
+
+  readonly givenResponseTrailer = (): Headers | undefined => this.#responseTrailer
+
+  readonly abort = (error: WaybillError): void => {
+    this.#controller ??= new AbortController()
+    this.#controller.abort(error)
   }
 }
 
