@@ -49,7 +49,7 @@ export async function startService(attackerRate: string, nodeOptions: readonly s
   const issue = (rate: string) => run(['keys', 'create', '--account', 'a', '--scopes', 'payments:read', '--rate', rate])
   const [key, attackerKey] = [await issue('0'), await issue(attackerRate)]
   await run(['import', 'payments', '-', '--account', 'a'], paymentLines())
-  const served = spawn(process.execPath, [...nodeOptions, 'src/main.ts', 'serve'], {
+  const served = spawn(process.execPath, ['--max-semi-space-size=8', ...nodeOptions, 'src/main.ts', 'serve'], {
     cwd: ROOT,
     env,
     stdio: ['ignore', 'pipe', 'inherit'],

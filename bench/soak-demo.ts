@@ -40,7 +40,7 @@ const env = {
   DATABASE_URL: '',
   CHAINS_FILE: '',
 }
-const service = spawn(process.execPath, ['src/main.ts', 'serve'], {
+const service = spawn(process.execPath, ['--max-semi-space-size=8', 'src/main.ts', 'serve'], {
   cwd: ROOT,
   env,
   stdio: ['ignore', 'pipe', 'inherit'],

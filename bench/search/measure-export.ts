@@ -41,7 +41,7 @@ export async function measureExport(options: ExportOptions): Promise<MeasuredExp
     LOG_LEVEL: 'error',
   }
   const key = await createKey(env, accountName)
-  const service = spawn(process.execPath, ['src/main.ts', 'serve'], {
+  const service = spawn(process.execPath, ['--max-semi-space-size=8', 'src/main.ts', 'serve'], {
     cwd: ROOT,
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
