@@ -161,7 +161,7 @@ function planNamed(terms: Terms): Plan {
   const walked = bounded(terms, parts, clamp(MARGIN * expected, thresholds.walk, most), overlap)
   const others = fields.slice(1).map((each) => gatherOf(each, thresholds.gatherRows))
   const turns = expected > most ? [gathered, ...others, walked] : [walked, gathered, ...others]
-  const cells = query.sortBy === 'amount' || !isWallet ? undefined : cellParts(terms)
+  const cells = query.sortBy === 'amount' ? undefined : cellParts(terms)
   const isRare = cells !== undefined && countOf(terms.estimate.cells) <= terms.statistics.n / MARGIN
   const inCells = isRare ? [bounded(terms, cells.parts, 2 * thresholds.walk, cells.overlap)] : []
   if (gapBefore(terms) > 0.1) return [...probes, ...inCells, ...inRange(thresholds.gather), ...turns, exact]
