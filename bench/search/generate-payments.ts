@@ -75,7 +75,7 @@ const PRICES = {
   YFI: 5123,
   DOGE: 0.1123,
 }
-export const SYMBOLS = Object.keys(PRICES)
+const SYMBOLS = Object.keys(PRICES)
 /** The rest is known from imports alone, and of no known price. */
 export const CONFIGURED_SYMBOLS = SYMBOLS.slice(0, 32)
 
@@ -83,7 +83,7 @@ const FIAT = { USD: 1, EUR: 1.0821, GBP: 1.2713, CHF: 1.1204, JPY: 0.0067, BRL: 
 export const FIAT_CODES = Object.keys(FIAT)
 
 /** All accounts; 1, 2 and 3 have 30, 15 and 8 of a hundred payments, the others share the rest by Zipf. */
-export const ACCOUNTS = 5_003
+const ACCOUNTS = 5_003
 /** The reference that one of twenty payments bears. */
 export const SHARED_REFERENCE = 'subscription'
 export const START = '2023-06-01T00:00:00Z'

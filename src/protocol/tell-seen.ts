@@ -5,7 +5,7 @@ import type { CallContext } from './call-context.ts'
 import type { ServedMethod, ServedService } from './call-core.ts'
 
 /** In answers: up to where the caller has seen the database. In requests: what the answer must not be behind. */
-export const SEEN_HEADER = 'x-waybill-seen'
+const SEEN_HEADER = 'x-waybill-seen'
 
 /** What callers have seen, where several servers of the database answer. */
 export interface SeenTokens {

@@ -23,7 +23,7 @@ function readArtifact(packageName: string, path: string): Artifact {
 }
 
 /** Deploys a contract. @returns its address */
-export async function deploy(chain: TestChain, artifact: Artifact, args: readonly unknown[] = []): Promise<EvmAddress> {
+async function deploy(chain: TestChain, artifact: Artifact, args: readonly unknown[] = []): Promise<EvmAddress> {
   const data = encodeDeployData({ ...artifact, args })
   const { transactionHash } = await chain.send(chain.deployer, { data }, { gas: 15_000_000n })
   const receipt = await chain.client.rpc.call<{ contractAddress: Hex }>('eth_getTransactionReceipt', [transactionHash])

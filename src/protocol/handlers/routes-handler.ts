@@ -37,17 +37,17 @@ export interface RoutesCalls {
 }
 
 /** Makes the handlers of RoutesService. */
-export function createRoutesHandlers({ findRoutes, streamRoutes, preparePayment }: RoutesCalls) {
+export function createRoutesHandlers(calls: RoutesCalls) {
   return {
     async getPaymentRoutes(request, context) {
-      return toResponse(await findRoutes(accountOf(context), questionOf(request), optionsOf(context)))
+      return toResponse(await calls.findRoutes(accountOf(context), questionOf(request), optionsOf(context)))
     },
     async *streamPaymentRoutes(request, context) {
-      const events = streamRoutes(accountOf(context), questionOf(request), optionsOf(context))
+      const events = calls.streamRoutes(accountOf(context), questionOf(request), optionsOf(context))
       for await (const event of events) yield toStreamed(event)
     },
     async getPaymentCalldata(request, context) {
-      return toCalldata(await preparePayment(accountOf(context), request, optionsOf(context)))
+      return toCalldata(await calls.preparePayment(accountOf(context), request, optionsOf(context)))
     },
   } satisfies ServiceHandlers<typeof RoutesService>
 }

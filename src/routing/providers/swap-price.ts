@@ -44,6 +44,6 @@ export function splitLoss({ amountIn, withoutFee, atMidPrice, midPrice }: SwapAm
 }
 
 /** Of numbers that are not negative. */
-export function divideHalfUp(dividend: bigint, divisor: bigint): bigint {
+function divideHalfUp(dividend: bigint, divisor: bigint): bigint {
   return (2n * dividend + divisor) / (2n * divisor)
 }
