@@ -168,6 +168,16 @@ describe('a first start', () => {
     })
   })
 
+  it('has a request in US dollars that a wallet can pay in tokens', async () => {
+    const { wallets, requests } = await demoFile()
+    const fiat = requests.find(({ says }) => says.startsWith('Open: 500 US dollars'))
+    const { body } = await get(`/v1/request/${fiat?.paymentReference}/routes?wallet=${wallets.direct?.address}`)
+    expect(body.routes.map(({ id, readiness }) => [id, readiness.hasEnoughGas])).toContainEqual([
+      'REQUEST_NETWORK_PAYMENT',
+      true,
+    ])
+  })
+
   it('marks every answer as one of a demo', async () => {
     for (const path of ['/payments?limit=1', '/payments?colour=red', '/nowhere', '/healthz']) {
       const response = await fetch(url + path, { headers: { 'x-api-key': 'demo' } })

@@ -46,6 +46,15 @@ export function describeChain(
       address: canonical(contract.address),
       fromBlock: CREATION_BLOCK,
     })) as ChainConfig['contracts'],
+    conversion: {
+      path: canonical(contracts.conversionPath),
+      paths: [...tokens, native].map(({ symbol }) => ({
+        from: 'USD',
+        token: symbol,
+        via: [],
+        heartbeatSeconds: FEED_HEARTBEAT_SEC,
+      })),
+    },
     finality: { useFinalizedTag: false, depth: spec.finalityDepth },
     blockTimeSeconds: USUAL_BLOCK_SEC,
   }

@@ -46,7 +46,7 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
   {
     name: 'direct',
     place: 16,
-    says: 'Holds USDC, USDT and DAI and gas on every chain: can pay any request directly.',
+    says: 'Holds USDC, USDT and DAI and gas on every chain: can pay any request directly, those in US dollars at the rate of the moment.',
     holds: (['ETHEREUM', 'POLYGON', 'ARBITRUM', 'BSC'] as const).map((chain) => ({
       chain,
       coins: 50,

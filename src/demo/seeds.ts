@@ -69,7 +69,7 @@ const SEEDS: readonly SeedDraft[] = [
     symbol: 'USDC',
     invoice: 'USD',
     amount: '500',
-    says: 'Open: 500 US dollars, to be paid in USDC on ARBITRUM at the rate of the day.',
+    says: 'Open: 500 US dollars, to be paid in USDC on ARBITRUM at the rate of the moment. Wallet direct can pay it.',
   },
   {
     name: 'fiat-paid',
