@@ -88,7 +88,7 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   ],
   [
     'CHAINS_FILE',
-    'JSON file of the chains to serve, or none for search alone; without it and DATABASE_URL the demo runs',
+    'JSON file of the chains to serve (chains/mainnets.json: the real ones), or none for search alone; without it and DATABASE_URL the demo runs',
   ],
 ]
 

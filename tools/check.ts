@@ -18,6 +18,7 @@ const checks: readonly Check[] = [
   { name: 'proto breaking changes', run: checkBreaking },
   { name: 'generated code', run: checkGenerated },
   command('table of reasons', 'node', ['tools/write-reasons.ts', '--check']),
+  command('chains file of the real networks', 'node', ['tools/extract-real-chains.ts', '--check']),
   { name: 'lock file', run: checkLockFile },
   { name: 'registry hosts', run: checkRegistryHosts },
 ]

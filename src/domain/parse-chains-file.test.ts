@@ -124,6 +124,29 @@ describe('parseChainsFile', () => {
     expect(parseChainsFile(text, {}).ok).toBe(false)
   })
 
+  it('leaves out RPC URLs of an optional chain whose variables are not set, and the chain where none is left', () => {
+    const urls = (chainId: number) => [`https://x/\${KEY_${chainId}}`, `https://y/\${KEY_${chainId}}/\${SECOND}`]
+    const optional = { ...base(), optional: true }
+    const chains = [
+      { ...optional, rpcUrls: urls(1) },
+      { ...optional, name: 'BSC', chainId: 56, rpcUrls: urls(56) },
+    ]
+    const text = JSON.stringify({ chains })
+    const one = parseChainsFile(text, { KEY_56: 'a', KEY_1: '' })
+    expect(one).toMatchObject({ ok: true, chains: [{ name: 'BSC', rpcUrls: ['https://x/a'] }] })
+    expect(one.ok && one.chains[0]).not.toHaveProperty('optional')
+    const two = parseChainsFile(text, { KEY_56: 'a', SECOND: 'b' })
+    expect(two).toMatchObject({ ok: true, chains: [{ rpcUrls: ['https://x/a', 'https://y/a/b'] }] })
+    const none = parseChainsFile(text, {})
+    expect(none.ok ? '' : none.faults.join('\n')).toMatch(/no chain is left.* KEY_1, KEY_56$/)
+  })
+
+  it('refuses faults of a chain that is left out', () => {
+    const left = { ...base(), name: 'BSC', chainId: 56, optional: true, rpcUrls: ['https://x/${NOT_SET}'] }
+    const parsed = parse([base(), { ...left, intermediaries: [TOKEN.replace('C', 'c')] }])
+    expect(parsed.ok ? [] : parsed.faults).toEqual([expect.stringContaining('chains[1].intermediaries[0]')])
+  })
+
   it('refuses two chains of one name or id, and reports all faults at once', () => {
     const parsed = parse([base(), { ...base(), rpcUrls: ['ftp://x'] }])
     expect(parsed.ok ? [] : parsed.faults).toHaveLength(3)

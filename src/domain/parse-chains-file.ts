@@ -11,6 +11,7 @@ export type ParsedChainsFile =
 
 /** A chain whose shape is right: a {@link ChainConfig}, but for the form of its addresses and what its id decides. */
 interface ShapedChain extends Omit<ChainConfig, 'finality'> {
+  readonly optional?: boolean
   readonly finality: Omit<FinalityConfig, 'depth'> & Partial<FinalityConfig>
 }
 
@@ -51,8 +52,10 @@ export function parseChainsFile(
   }).compile<ShapedFile>(schema)
   if (!validate(json)) return { ok: false, faults: (validate.errors ?? []).map(describeShapeFault) }
   const faults: string[] = []
-  const chains = json.chains.map((chain, index) => readChain(chain, `chains[${index}]`, environment, faults))
-  faults.push(...findRepeats(chains))
+  const read = json.chains.map((chain, index) => readChain(chain, `chains[${index}]`, environment, faults))
+  faults.push(...findRepeats(read))
+  const chains = read.filter(({ rpcUrls }) => rpcUrls.length > 0)
+  if (chains.length === 0) faults.push(describeNoChain(json.chains))
   return faults.length > 0 ? { ok: false, faults } : { ok: true, chains }
 }
 
@@ -67,8 +70,14 @@ function describeShapeFault({ instancePath, message = 'is wrong', params, keywor
   return `${where} ${message}${extra}${allowed}`
 }
 
+function describeNoChain(chains: readonly ShapedChain[]): string {
+  const names = chains.flatMap(({ rpcUrls: [first = ''] }) => variablesOf(first))
+  return `no chain is left, since all are optional: set at least one of the environment variables ${names.join(', ')}`
+}
+
+/** An optional chain has no RPC URL left where none of their variables is set. */
 function readChain(
-  chain: ShapedChain,
+  { optional = false, ...chain }: ShapedChain,
   path: string,
   environment: Readonly<Record<string, string | undefined>>,
   faults: string[],
@@ -83,7 +92,11 @@ function readChain(
     feed === undefined ? {} : { usdFeed: address(feed, field) }
   return {
     ...chain,
-    rpcUrls: chain.rpcUrls.map((url, i) => readUrl(url, `${path}.rpcUrls[${i}]`, environment, faults)),
+    rpcUrls: chain.rpcUrls.flatMap((url, i) =>
+      optional && variablesOf(url).some((name) => !environment[name])
+        ? []
+        : readUrl(url, `${path}.rpcUrls[${i}]`, environment, faults),
+    ),
     finality: { depth: FINALITY_DEPTHS.get(chain.chainId) ?? USUAL_FINALITY_DEPTH, ...chain.finality },
     multicall: address(chain.multicall, 'multicall'),
     native: { ...chain.native, ...optionalFeed(chain.native.usdFeed, 'native.usdFeed') },
@@ -158,6 +171,10 @@ function knownToken({ name, native, tokens }: ShapedChain, symbol: string, path:
   const isKnown = [native, ...tokens].some((token) => token.symbol === symbol)
   if (!isKnown) faults.push(`${path}: "${symbol}" is no token of ${name}`)
   return symbol
+}
+
+function variablesOf(url: string): string[] {
+  return [...url.matchAll(VARIABLE)].flatMap(([, name]) => name ?? [])
 }
 
 function readUrl(

@@ -1,0 +1,311 @@
+/**
+ * Writes the chains file of the real networks: Request's contracts with their versions and blocks of creation from the package that publishes
+ * them, chains, coins and USDC from viem, and from real-chains.json beside this what neither publishes.
+ *
+ *   tools/with-node node tools/extract-real-chains.ts           writes chains/mainnets.json
+ *   tools/with-node node tools/extract-real-chains.ts --check   ends with 1 where the committed file differs
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { runInNewContext } from 'node:vm'
+import { type Address, type Chain, getAddress } from 'viem'
+import { arbitrum, base, bsc, mainnet, optimism, polygon, sepolia } from 'viem/chains'
+import { usdc } from 'viem/tokens'
+import type { PaymentContractKind } from '../src/domain/chains-file.ts'
+import table from './real-chains.json' with { type: 'json' }
+
+const OUTPUT = fileURLToPath(new URL('../chains/mainnets.json', import.meta.url))
+
+/** Of lists; objects have a line, however long. */
+const LINE_LENGTH = 120
+
+const VIEM_CHAINS: Readonly<Record<string, Chain>> = {
+  ETHEREUM: mainnet,
+  POLYGON: polygon,
+  ARBITRUM: arbitrum,
+  OPTIMISM: optimism,
+  BASE: base,
+  BSC: bsc,
+  SEPOLIA: sepolia,
+}
+
+/** A folder of the package's artifacts, for each kind of contract. */
+const PAYMENT_ARTIFACTS: readonly (readonly [kind: PaymentContractKind, artifact: string])[] = [
+  ['ERC20_FEE_PROXY', 'ERC20FeeProxy'],
+  ['ETHEREUM_FEE_PROXY', 'EthereumFeeProxy'],
+  ['ERC20_CONVERSION_PROXY', 'Erc20ConversionProxy'],
+  ['ETH_CONVERSION_PROXY', 'EthConversionProxy'],
+  ['ERC20_SWAP_TO_PAY', 'ERC20SwapToPay'],
+]
+
+/** Of a kind, versions below this are called otherwise: nothing is paid through them, but they have paid. */
+const LOWEST_VERSIONS: Partial<Record<PaymentContractKind, string>> = { ERC20_SWAP_TO_PAY: '0.4.0' }
+
+/**
+ * They pay through a proxy with what somebody gave them in the same transaction. Left out are the escrow, which was given it before, and the
+ * single request proxies, which are a contract a request, made by a factory.
+ */
+const INTERMEDIARY_ARTIFACTS = [
+  'BatchPayments',
+  'BatchNoConversionPayments',
+  'BatchConversionPayments',
+  'Erc20SwapConversion',
+]
+
+interface HandKept {
+  readonly address: string
+  readonly sources: readonly string[]
+}
+
+interface HandKeptToken extends Partial<HandKept> {
+  readonly symbol: string
+  /** Published by viem, address and decimals. */
+  readonly viem?: string
+  readonly decimals?: number
+  readonly feed?: string
+  readonly pegUsd?: string
+  readonly bridged?: boolean
+  readonly approveReset?: boolean
+}
+
+interface HandKeptChain {
+  readonly name: string
+  /** As Request's packages call it. */
+  readonly network: string
+  readonly finalityDepth: number
+  /** Where viem tells none. */
+  readonly blockTimeSeconds?: number
+  readonly nativeFeed: string
+  /** Chainlink's, in US dollars, by what they price. */
+  readonly feeds: Readonly<Record<string, (HandKept & { readonly heartbeatSeconds: number }) | undefined>>
+  readonly tokens: readonly HandKeptToken[]
+  readonly conversion?: { readonly from: readonly string[]; readonly into: readonly string[] }
+  readonly swapV2?: {
+    readonly factory: string
+    readonly pairCodeHash?: string
+    readonly feeBps?: number
+    readonly through: readonly string[]
+  }
+  readonly swapV3?: { readonly factory: string; readonly quoter: string; readonly router: string }
+  readonly executors?: readonly HandKept[]
+}
+
+interface Deployment {
+  readonly version: string
+  readonly address: Address
+  readonly block: number
+}
+
+const require = createRequire(import.meta.url)
+const requestPackage = dirname(require.resolve('@requestnetwork/smart-contracts/package.json'))
+
+/** Its modules want ethers, and hardhat's tools, only to talk to chains; what they publish is constant. */
+function evaluate(path: string): Record<string, unknown> {
+  const exports: Record<string, unknown> = {}
+  const ContractArtifact = class {
+    readonly info: unknown
+    constructor(info: unknown) {
+      this.info = info
+    }
+  }
+  runInNewContext(readFileSync(join(requestPackage, 'dist', path), 'utf8'), {
+    exports,
+    require: () => ({ ContractArtifact }),
+  })
+  return exports
+}
+
+type ArtifactInfo = Readonly<
+  Record<
+    string,
+    {
+      readonly deployment: Readonly<
+        Record<string, { readonly address: string; readonly creationBlockNumber: number } | undefined>
+      >
+    }
+  >
+>
+
+/** All versions of a contract that were deployed on a network, oldest first. Of several at one address the newest, from the first block on. */
+function deploymentsOf(artifact: string, network: string): Deployment[] {
+  const [exported] = Object.values(evaluate(`src/lib/artifacts/${artifact}/index.js`)).filter(
+    (value): value is { info: ArtifactInfo } => typeof value === 'object' && value !== null && 'info' in value,
+  )
+  if (exported === undefined) throw new Error(`${artifact} publishes no deployments`)
+  const byAddress = new Map<Address, Deployment>()
+  for (const [version, { deployment }] of Object.entries(exported.info)) {
+    const found = deployment[network]
+    if (found === undefined) continue
+    const address = getAddress(found.address)
+    const before = byAddress.get(address)
+    byAddress.set(address, {
+      version: before === undefined || compareVersions(version, before.version) > 0 ? version : before.version,
+      address,
+      block: Math.min(found.creationBlockNumber, before?.block ?? Number.POSITIVE_INFINITY),
+    })
+  }
+  return [...byAddress.values()].toSorted((a, b) => compareVersions(a.version, b.version))
+}
+
+function compareVersions(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true })
+}
+
+function isPaidThrough(kind: PaymentContractKind, { version }: Deployment): boolean {
+  return compareVersions(version, LOWEST_VERSIONS[kind] ?? '0') >= 0
+}
+
+function contractsOf(network: string) {
+  return PAYMENT_ARTIFACTS.flatMap(([kind, artifact]) =>
+    deploymentsOf(artifact, network)
+      .filter((deployment) => isPaidThrough(kind, deployment))
+      .map(({ version, address, block }) => ({ kind, version, address, fromBlock: block })),
+  )
+}
+
+function intermediariesOf(network: string): Address[] {
+  const outdated = PAYMENT_ARTIFACTS.flatMap(([kind, artifact]) =>
+    deploymentsOf(artifact, network).filter((deployment) => !isPaidThrough(kind, deployment)),
+  )
+  const others = INTERMEDIARY_ARTIFACTS.flatMap((artifact) => deploymentsOf(artifact, network))
+  return [...outdated, ...others].map(({ address }) => address)
+}
+
+/** Where Request set its swaps up: a router of the network's own exchange, or none. */
+function swapRouterOf(network: string): Address {
+  const { uniswapV2RouterAddresses } = evaluate('scripts/utils.js') as {
+    uniswapV2RouterAddresses: Record<string, string>
+  }
+  const router = uniswapV2RouterAddresses[network]
+  if (router === undefined || BigInt(router) === 0n) throw new Error(`no router is published for ${network}`)
+  return getAddress(router)
+}
+
+function handKept(address: string): Address {
+  if (getAddress(address) !== address) throw new Error(`real-chains.json: ${address} has a wrong checksum`)
+  return address
+}
+
+/** A round that is due is seen up to a minute later, and of long heartbeats later still. */
+function longestAge(heartbeatSeconds: number): number {
+  return heartbeatSeconds + Math.max(60, Math.ceil(heartbeatSeconds / 10))
+}
+
+function feedOf({ name, feeds }: HandKeptChain, feed: string) {
+  const found = feeds[feed]
+  if (found === undefined) throw new Error(`real-chains.json: ${name} has no feed of ${feed}`)
+  return found
+}
+
+function priceOf(chain: HandKeptChain, feed: string | undefined) {
+  if (feed === undefined) return {}
+  const { address, heartbeatSeconds } = feedOf(chain, feed)
+  return { usdFeed: handKept(address), heartbeatSeconds: longestAge(heartbeatSeconds) }
+}
+
+function tokenOf(chain: HandKeptChain, viemChain: Chain, token: HandKeptToken) {
+  const { symbol, viem, feed, pegUsd, bridged, approveReset } = token
+  const published = viem === undefined ? undefined : usdc.addresses[viemChain.id as keyof typeof usdc.addresses]
+  const address = published === undefined ? handKept(token.address ?? '') : getAddress(published)
+  return {
+    symbol,
+    address,
+    decimals: published === undefined ? token.decimals : usdc.decimals,
+    ...priceOf(chain, feed),
+    ...(pegUsd !== undefined && { pegUsd }),
+    ...(bridged === true && { bridged }),
+    ...(approveReset === true && { approveReset }),
+  }
+}
+
+/** Straight from dollars, and by way of them from other currencies. The provider leaves a round its time to be mined by itself. */
+function conversionOf(chain: HandKeptChain) {
+  const path = deploymentsOf('ChainlinkConversionPath', chain.network).at(-1)
+  if (path === undefined) throw new Error(`no ChainlinkConversionPath is published for ${chain.network}`)
+  const feedFor = (symbol: string) =>
+    feedOf(chain, chain.tokens.find((token) => token.symbol === symbol)?.feed ?? symbol)
+  const { from: currencies, into } = chain.conversion ?? { from: [], into: [] }
+  const paths = currencies.flatMap((from) =>
+    into.map((token) => {
+      const feeds = [feedFor(token), ...(from === 'USD' ? [] : [feedOf(chain, from)])]
+      return {
+        from,
+        token,
+        ...(from !== 'USD' && { via: ['USD'] }),
+        heartbeatSeconds: Math.max(...feeds.map(({ heartbeatSeconds }) => heartbeatSeconds)),
+      }
+    }),
+  )
+  return { path: path.address, paths }
+}
+
+function chainOf(chain: HandKeptChain) {
+  const { name, network, finalityDepth, nativeFeed, swapV2, swapV3, executors } = chain
+  const viemChain = VIEM_CHAINS[name]
+  const multicall = viemChain?.contracts?.multicall3
+  if (viemChain === undefined || multicall === undefined)
+    throw new Error(`viem knows no ${name}, or no Multicall3 on it`)
+  const { symbol, decimals } = viemChain.nativeCurrency
+  const blockTimeSeconds = chain.blockTimeSeconds ?? (viemChain.blockTime ?? Number.NaN) / 1_000
+  return {
+    name,
+    chainId: viemChain.id,
+    optional: true,
+    rpcUrls: [`\${${name}_RPC_URL}`, `\${${name}_RPC_URL_2}`],
+    multicall: getAddress(multicall.address),
+    native: { symbol, decimals, ...priceOf(chain, nativeFeed) },
+    tokens: chain.tokens.map((token) => tokenOf(chain, viemChain, token)),
+    contracts: contractsOf(network),
+    intermediaries: intermediariesOf(network),
+    ...(executors && { executors: executors.map(({ address }) => handKept(address)) }),
+    conversion: conversionOf(chain),
+    ...(swapV2 && {
+      swapV2: {
+        router: swapRouterOf(network),
+        factory: handKept(swapV2.factory),
+        ...(swapV2.pairCodeHash !== undefined && { pairCodeHash: swapV2.pairCodeHash }),
+        ...(swapV2.feeBps !== undefined && { feeBps: swapV2.feeBps }),
+        through: swapV2.through,
+      },
+    }),
+    ...(swapV3 && {
+      swapV3: {
+        factory: handKept(swapV3.factory),
+        quoter: handKept(swapV3.quoter),
+        router: handKept(swapV3.router),
+      },
+    }),
+    finality: { useFinalizedTag: true, depth: finalityDepth },
+    blockTimeSeconds,
+  }
+}
+
+/** JSON with an object a line, unless it holds others. */
+function format(value: unknown, indent = ''): string {
+  const isList = Array.isArray(value)
+  const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []
+  const parts = entries.map(([key, each]) => `${isList ? '' : `"${key}": `}${format(each, `${indent}  `)}`)
+  if (entries.length === 0) return JSON.stringify(value)
+  const line = isList ? `[${parts.join(', ')}]` : `{ ${parts.join(', ')} }`
+  const isFlat = !line.includes('\n') && !entries.some(([, each]) => isObject(each))
+  if (isFlat && (!isList || line.length <= LINE_LENGTH)) return line
+  const open = isList ? '[' : '{'
+  const rest = parts.map((part) => `\n${indent}  ${part}`).join(',')
+  return `${open}${rest}\n${indent}${isList ? ']' : '}'}`
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+const chains: readonly HandKeptChain[] = table.chains
+const text = `${format({ $schema: '../src/domain/chains-file.schema.json', chains: chains.map(chainOf) })}\n`
+if (!process.argv.includes('--check')) writeFileSync(OUTPUT, text)
+else if (readFileSync(OUTPUT, 'utf8') !== text) {
+  process.stderr.write(
+    'chains/mainnets.json differs from its sources: run the tool without --check and commit the result\n',
+  )
+  process.exitCode = 1
+}
