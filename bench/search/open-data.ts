@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Knex } from 'knex'
+import { dumpSchema } from '../../src/db/dump-schema.ts'
 import type { Connection } from '../../src/db/embedded-connection.ts'
 import { openEmbeddedServer, startEmbeddedServer } from '../../src/db/embedded-server.ts'
 import { createDatabase } from '../../src/db/knex.ts'
@@ -16,6 +17,8 @@ export interface LoadedDatabase {
 }
 
 const STAMP = 'search-bench.json'
+/** Not all that differs is a step of its own while steps are still being written. */
+const SCHEMA = resolve(import.meta.dirname, '../../src/db/schema.sql')
 
 /** For two cores and 16 GB or more: what an operator of such a machine would set. */
 const SERVE_SETTINGS = {
@@ -69,6 +72,9 @@ export async function openData(options: OpenOptions, stack: AsyncDisposableStack
   if (ran.length > 0) {
     say(`migrated: ${ran.join(', ')}`)
     await knex.raw('vacuum (analyze)')
+  }
+  if ((await dumpSchema(knex)) !== (await readFile(SCHEMA, 'utf8'))) {
+    throw new Error(`${dataDir} has a schema that differs from src/db/schema.sql: remove it or name another folder`)
   }
   return { connection: server.connection(), knex }
 }
