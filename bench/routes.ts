@@ -1,0 +1,93 @@
+/**
+ * What it takes to find the routes of a wallet over four chains of three tokens and a coin each, with the quotes of all providers, on
+ * nodes that take 5, 50, 150 and 300 ms to answer; beside a loop of viem.
+ *
+ *   npm run bench:routes -- [--rounds N] [--profile]
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type Figure, median, report } from './report.ts'
+import type { Order, Took } from './routes/caller.ts'
+import { startNetwork } from './routes/network.ts'
+
+const { values } = parseArgs({
+  options: { rounds: { type: 'string', default: '10' }, profile: { type: 'boolean', default: false } },
+})
+const ROUNDS = Number(values.rounds)
+/** A round is short, and what is compared takes turns, so that other work on the machine meets both alike. */
+const CALLS = 50
+const AT_ONCE = 32
+
+const network = await startNetwork(AT_ONCE)
+const caller = fork(join(import.meta.dirname, 'routes/caller.ts'), {
+  execArgv: values.profile ? ['--cpu-prof', '--cpu-prof-dir=bench/out', '--cpu-prof-name=routes.cpuprofile'] : [],
+})
+caller.once('exit', (code) => {
+  if (code !== 0) process.exit(1)
+})
+
+async function run(order: Order): Promise<Took> {
+  caller.send(order)
+  const [took] = (await once(caller, 'message')) as [Took]
+  return took
+}
+
+async function repeat(rounds: number, orders: readonly Order[]): Promise<readonly Took[][]> {
+  const all: Took[][] = orders.map(() => [])
+  for (let round = 0; round < rounds; round++) {
+    for (const [i, order] of orders.entries()) all[i]?.push(await run(order))
+  }
+  return all
+}
+
+const [TOKEN, FIAT, VIEM, FETCH] = (['TOKEN', 'FIAT', 'VIEM', 'FETCH'] as const).map((subject) => ({
+  subject,
+  calls: CALLS,
+  atOnce: 1,
+})) as [Order, Order, Order, Order]
+const MANY = { ...TOKEN, calls: CALLS * 8, atOnce: AT_ONCE }
+
+network.setLatency(false)
+await run({ ...TOKEN, configs: network.configs, calls: 400 })
+await run({ ...VIEM, calls: 20 })
+await run(MANY)
+
+network.takeCounts()
+await run(TOKEN)
+const roundTrips = Math.max(...Object.values(network.takeCounts())) / TOKEN.calls
+await run(MANY)
+const roundTripsOfMany = Math.max(...Object.values(network.takeCounts())) / MANY.calls
+
+const cpu = (tooks: readonly Took[] | undefined) => median((tooks ?? []).map(({ cpuMs }) => cpuMs))
+const [token, fiat, viem, many] = await repeat(ROUNDS, [TOKEN, FIAT, { ...VIEM, calls: 10 }, MANY])
+
+network.setLatency(true)
+const slow = (order: Order, calls: number): Order => ({ ...order, calls })
+const [late, bare, lateViem, lateMany] = await repeat(3, [
+  slow(TOKEN, 15),
+  slow(FETCH, 15),
+  slow(VIEM, 1),
+  slow(MANY, AT_ONCE * 8),
+])
+const p50 = (tooks: readonly Took[] | undefined) => median((tooks ?? []).flatMap(({ timesMs }) => timesMs))
+const perSecond = (tooks: readonly Took[] | undefined) => median((tooks ?? []).map((took) => took.perSecond))
+
+const figures: Figure[] = [
+  { name: 'roundtrips.per-chain', value: roundTrips, unit: 'HTTP requests a call', target: { atMost: 1 } },
+  { name: 'roundtrips.32-wallets', value: roundTripsOfMany, unit: 'HTTP requests a call' },
+  { name: 'cpu.ms', value: cpu(token), unit: 'ms a call, direct, v2 and v3 quotes', target: { atMost: 1.2 } },
+  { name: 'cpu.ms.fiat', value: cpu(fiat), unit: 'ms a call, conversion quotes' },
+  { name: 'cpu.ms.32-wallets', value: cpu(many), unit: 'ms a call' },
+  { name: 'cpu.ms.viem', value: cpu(viem), unit: 'ms a call, no quotes' },
+  { name: 'p50', value: p50(late), unit: 'ms' },
+  { name: 'p50.viem', value: p50(lateViem), unit: 'ms' },
+  { name: 'p50/slowest-chain', value: p50(late) / p50(bare), unit: 'ratio', target: { atMost: 1.3 } },
+  { name: 'concurrency32/1', value: perSecond(lateMany) / perSecond(late), unit: 'ratio', target: { atLeast: 3 } },
+  { name: 'concurrency32/1.no-latency', value: perSecond(many) / perSecond(token), unit: 'ratio' },
+]
+caller.disconnect()
+await once(caller, 'exit')
+await network.stop()
+await report('routes', figures)

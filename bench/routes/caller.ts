@@ -1,0 +1,112 @@
+/** The process that is measured: it is told what to do by its parent, and answers what it took. */
+import { createPublicClient, erc20Abi, http, parseAbi } from 'viem'
+import type { ChainConfig } from '../../src/domain/chains-file.ts'
+import type { Hex } from '../../src/domain/hex.ts'
+import { createTestRouting, freshAddress } from '../../test/support/routing.ts'
+import { walletOf } from './network.ts'
+
+/** What is asked for. */
+export type Subject = 'TOKEN' | 'FIAT' | 'VIEM' | 'FETCH'
+
+export interface Order {
+  readonly configs?: readonly ChainConfig[]
+  readonly subject: Subject
+  readonly calls: number
+  /** Calls under way at any time, each of another wallet. */
+  readonly atOnce: number
+}
+
+export interface Took {
+  /** Processor time of this process a call. */
+  readonly cpuMs: number
+  /** Calls a second. */
+  readonly perSecond: number
+  readonly timesMs: readonly number[]
+}
+
+let ask: Record<Subject, (place: number) => Promise<void>> | undefined
+
+function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
+  const bodies = new Map<string, string>()
+  const routing = createTestRouting(configs, {
+    chainTimeoutMs: 20_000,
+    fetch: (url, init) => {
+      bodies.set(url as string, init?.body as string)
+      return fetch(url, init)
+    },
+  })
+  const terms = { payee: freshAddress('payee'), amount: '150', network: 'ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
+  const token = routing.addRequest({ ...terms, invoiceCurrency: 'USDC-ETHEREUM' })
+  const fiat = routing.addRequest({ ...terms, invoiceCurrency: 'USD' })
+  const find = (paymentReference: Hex, count: number) => async (place: number) => {
+    const { routes, degraded } = await routing.find({ paymentReference, wallet: walletOf(place) })
+    if (routes.length !== count || degraded) throw new Error(`${routes.length} routes, degraded: ${degraded}`)
+  }
+  const [slowest] = configs
+  const url = slowest?.rpcUrls[0] ?? ''
+  const slowestChain = async () => {
+    const headers = { 'content-type': 'application/json' }
+    const response = await fetch(url, { method: 'POST', headers, body: bodies.get(url) ?? '' })
+    if (!Array.isArray(await response.json())) throw new Error('no answer')
+  }
+  // Direct, and two tokens by two exchanges.
+  return { TOKEN: find(token, 5), FIAT: find(fiat, 1), VIEM: createViemLoop(configs), FETCH: slowestChain }
+}
+
+const FEED_ABI = parseAbi(['function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)'])
+
+/** What one writes first: all chains at a time, of each one read after another; balances and prices alone, no quotes. */
+function createViemLoop(configs: readonly ChainConfig[]) {
+  const clients = configs.map((config) => ({
+    config,
+    client: createPublicClient({ transport: http(config.rpcUrls[0]) }),
+  }))
+  return async (place: number) => {
+    const wallet = walletOf(place)
+    await Promise.all(
+      clients.map(async ({ config, client }) => {
+        await client.getBalance({ address: wallet })
+        await client.getCode({ address: wallet })
+        await client.getBlock()
+        await client.getFeeHistory({ blockCount: 5, rewardPercentiles: [50] })
+        for (const { address, usdFeed } of config.tokens) {
+          const balance = { address: address as Hex, abi: erc20Abi, functionName: 'balanceOf', args: [wallet] } as const
+          await client.readContract(balance)
+          await client.readContract({ address: usdFeed as Hex, abi: FEED_ABI, functionName: 'latestRoundData' })
+        }
+      }),
+    )
+  }
+}
+
+async function measure({ subject, calls, atOnce }: Order): Promise<Took> {
+  const call = ask?.[subject]
+  if (call === undefined) throw new TypeError('not prepared')
+  const timesMs: number[] = []
+  const cpu = process.cpuUsage()
+  const startedAt = performance.now()
+  let next = 0
+  const worker = async (place: number) => {
+    while (next < calls) {
+      next += 1
+      const begin = performance.now()
+      await call(place)
+      timesMs.push(performance.now() - begin)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, (_, place) => worker(place)))
+  const seconds = (performance.now() - startedAt) / 1_000
+  const { user, system } = process.cpuUsage(cpu)
+  return { cpuMs: (user + system) / 1_000 / calls, perSecond: calls / seconds, timesMs }
+}
+
+process.on('message', (order: Order) => {
+  if (order.configs !== undefined) ask = prepare(order.configs)
+  measure(order).then(
+    (took) => process.send?.(took),
+    (error: unknown) => {
+      console.error(error)
+      process.exit(1)
+    },
+  )
+})
