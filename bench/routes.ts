@@ -51,8 +51,16 @@ const MANY = { ...TOKEN, calls: CALLS * 8, atOnce: AT_ONCE }
 
 network.setLatency(false)
 await run({ ...TOKEN, configs: network.configs, calls: 400 })
-await run({ ...VIEM, calls: 20 })
-await run(MANY)
+if (!values.profile) await run({ ...VIEM, calls: 20 })
+if (!values.profile) await run(MANY)
+
+if (values.profile) {
+  await repeat(ROUNDS, [TOKEN])
+  caller.disconnect()
+  await once(caller, 'exit')
+  await network.stop()
+  process.exit(0)
+}
 
 network.takeCounts()
 await run(TOKEN)

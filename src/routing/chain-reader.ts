@@ -34,7 +34,6 @@ export interface ChainReaderOptions {
   readonly chain: ChainConfig
   readonly url: string
   readonly reads: UsualReads
-  readonly fetch: typeof fetch
   /** Milliseconds since 1970. */
   readonly clock: () => number
 }
@@ -48,13 +47,13 @@ const STALE_HEAD_BLOCKS = 20
 
 const FEE_HISTORY_CALL: RpcCall = {
   method: 'eth_feeHistory',
-  params: [`0x${FEE_HISTORY_BLOCKS.toString(16)}`, 'latest', [50]],
+  params: `["0x${FEE_HISTORY_BLOCKS.toString(16)}","latest",[50]]`,
 }
-const CHAIN_ID_CALL: RpcCall = { method: 'eth_chainId', params: [] }
+const CHAIN_ID_CALL: RpcCall = { method: 'eth_chainId', params: '[]' }
 
 /** Makes the reader of a chain's URL. It checks the URL's chain id in its first request, and again after a failure. */
-export function createChainReader({ chain, url, reads: usual, fetch, clock }: ChainReaderOptions): ChainReader {
-  const rpc: JsonRpc = createJsonRpc(url, fetch)
+export function createChainReader({ chain, url, reads: usual, clock }: ChainReaderOptions): ChainReader {
+  const rpc: JsonRpc = createJsonRpc(url)
   let isChainIdKnown = false
   /** What was found out that the node takes in one request. */
   let mostWallets = Number.POSITIVE_INFINITY
@@ -68,9 +67,12 @@ export function createChainReader({ chain, url, reads: usual, fetch, clock }: Ch
   async function readAtOnce(asks: readonly Ask[], signal: AbortSignal): Promise<Reading> {
     const reads = gatherReads(asks, usual)
     const calls: RpcCall[] = [
-      { method: 'eth_call', params: [{ to: chain.multicall, data: encodeAggregate3([...reads.values()]) }, 'latest'] },
+      {
+        method: 'eth_call',
+        params: `[{"to":"${chain.multicall}","data":"${encodeAggregate3([...reads.values()])}"},"latest"]`,
+      },
       FEE_HISTORY_CALL,
-      ...asks.map(({ wallet }) => ({ method: 'eth_getCode', params: [wallet, 'latest'] })),
+      ...asks.map(({ wallet }) => ({ method: 'eth_getCode', params: `["${wallet}","latest"]` })),
     ]
     const checksChainId = !isChainIdKnown
     if (checksChainId) calls.push(CHAIN_ID_CALL)

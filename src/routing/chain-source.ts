@@ -39,6 +39,12 @@ export interface ChainSourceOptions {
   readonly logger: Logger
 }
 
+/** Why a request is given up whose answer another URL gave meanwhile. */
+export const ANOTHER_ANSWERED = new Error('another URL answered')
+
+/** Callers who wait for as long as the source may take leave just before its time is over. */
+const NEARLY_ALL = 0.9
+
 /** Makes the source of a URL. */
 export function createChainSource(options: ChainSourceOptions): ChainSource {
   const { reader, name, clock, logger, softMs } = options
@@ -78,11 +84,11 @@ export function createChainSource(options: ChainSourceOptions): ChainSource {
         }
         if (signal.aborted) {
           if (limit.elapsedMs() < softMs) breaker.abandon()
-          else
-            fail(
-              new RpcFailure('UNREACHABLE', `nothing came for ${limit.elapsedMs()} ms`),
-              limit.elapsedMs() >= 0.9 * timeoutMs,
-            )
+          else {
+            const wasBeaten = signal.reason === ANOTHER_ANSWERED
+            const opensAtOnce = wasBeaten || limit.elapsedMs() >= NEARLY_ALL * timeoutMs
+            fail(new RpcFailure('UNREACHABLE', `nothing came for ${limit.elapsedMs()} ms`), opensAtOnce)
+          }
           throw signal.reason
         }
         if (error instanceof RpcFailure) fail(error, error.isLie)

@@ -1,6 +1,6 @@
 import type { ChainConfig } from '../domain/chains-file.ts'
 import type { Ask, Reading } from './chain-reader.ts'
-import type { ChainSource } from './chain-source.ts'
+import { ANOTHER_ANSWERED, type ChainSource } from './chain-source.ts'
 import { RpcFailure } from './json-rpc.ts'
 
 /** All URLs of a chain. */
@@ -159,6 +159,6 @@ function raceInTurn(queue: readonly ChainSource[], race: Race): Promise<Reading>
   }).finally(() => {
     clearTimeout(timer)
     race.signal.removeEventListener('abort', onAbort)
-    controller.abort()
+    if (running > 0) controller.abort(ANOTHER_ANSWERED)
   })
 }

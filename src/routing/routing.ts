@@ -15,8 +15,6 @@ export interface RoutingOptions {
   /** Milliseconds since 1970. */
   readonly clock: () => number
   readonly logger: Logger
-  /** How chains are reached; the process's own unless told. */
-  readonly fetch?: typeof fetch
   /** How long a chain may take to answer; 3,000 unless told. */
   readonly chainTimeoutMs?: number
 }
@@ -38,7 +36,7 @@ export function createRouting(options: RoutingOptions): Routing {
   const { chains, tokens, loadRequest, clock, logger, chainTimeoutMs = CHAIN_TIMEOUT_MS } = options
   const providers = createProviders(chains, tokens)
   checkRouteIds(tokens.all, new Set(providers.map((provider) => provider.name)))
-  const scanner = createScanner({ chains, tokens, clock, logger, fetch: options.fetch ?? fetch, chainTimeoutMs })
+  const scanner = createScanner({ chains, tokens, clock, logger, chainTimeoutMs })
   const dependencies = { chains, tokens, providers, scanner, loadRequest, clock, chainTimeoutMs }
   return {
     findRoutes: createFindRoutes(dependencies),

@@ -48,7 +48,6 @@ export interface Scanner {
 export interface ScannerOptions {
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
-  readonly fetch: typeof fetch
   readonly clock: () => number
   readonly logger: Logger
   /** How long a URL may take, and all URLs of a chain together. */
@@ -90,12 +89,12 @@ export function createScanner(options: ScannerOptions): Scanner {
 const SOFT_PART = 1 / 4
 
 function createLooks(chain: ChainConfig, options: ScannerOptions): SharedLooks {
-  const { tokens, fetch, clock, logger, chainTimeoutMs } = options
+  const { tokens, clock, logger, chainTimeoutMs } = options
   const usual = createUsualReads(chain, tokens.ofChain(chain.name))
   const times = { timeoutMs: chainTimeoutMs, softMs: Math.ceil(chainTimeoutMs * SOFT_PART), clock }
   const sources = chain.rpcUrls.map((url) =>
     createChainSource({
-      reader: createChainReader({ chain, url, reads: usual, fetch, clock }),
+      reader: createChainReader({ chain, url, reads: usual, clock }),
       name: { chain: chain.name, node: new URL(url).host },
       requestsPerSecond: chain.requestsPerSecond,
       logger,

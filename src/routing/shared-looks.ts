@@ -35,7 +35,13 @@ interface Flight {
   reject(error: unknown): void
   waiting: number
   /** The request that it went with; undefined before it has gone. */
-  request: { readonly controller: AbortController; readonly flights: readonly Flight[] } | undefined
+  request: Request | undefined
+}
+
+interface Request {
+  readonly controller: AbortController
+  readonly flights: readonly Flight[]
+  isOver: boolean
 }
 
 /** Makes the looks at one chain. */
@@ -76,7 +82,8 @@ export function createSharedLooks(source: Source): SharedLooks {
 
   async function send(flights: readonly Flight[]): Promise<void> {
     const controller = new AbortController()
-    for (const flight of flights) flight.request = { controller, flights }
+    const request: Request = { controller, flights, isOver: false }
+    for (const flight of flights) flight.request = request
     const asks = flights.map(({ wallet, reads }) => ({ wallet, reads: [...reads.values()] }))
     try {
       const { states } = await source.read(asks, controller.signal)
@@ -84,6 +91,7 @@ export function createSharedLooks(source: Source): SharedLooks {
     } catch (error) {
       for (const flight of flights) flight.reject(error)
     } finally {
+      request.isOver = true
       flights.forEach(forget)
     }
   }
@@ -97,7 +105,8 @@ export function createSharedLooks(source: Source): SharedLooks {
     if (flight.waiting > 0 || flight.request === undefined) return
     // Whoever comes now must not join what ends.
     forget(flight)
-    if (flight.request.flights.every(({ waiting }) => waiting === 0)) flight.request.controller.abort()
+    const { flights, controller, isOver } = flight.request
+    if (!isOver && flights.every(({ waiting }) => waiting === 0)) controller.abort()
   }
 
   return {
