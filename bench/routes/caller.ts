@@ -19,6 +19,8 @@ export interface Order {
 export interface Took {
   /** Processor time of this process a call. */
   readonly cpuMs: number
+  /** Of that, what the system did for it. */
+  readonly systemMs: number
   /** Calls a second. */
   readonly perSecond: number
   readonly timesMs: readonly number[]
@@ -63,7 +65,6 @@ function createViemLoop(configs: readonly ChainConfig[]) {
       clients.map(async ({ config, client }) => {
         await client.getBalance({ address: wallet })
         await client.getCode({ address: wallet })
-        await client.getBlock()
         await client.getFeeHistory({ blockCount: 5, rewardPercentiles: [50] })
         for (const { address, usdFeed } of config.tokens) {
           const balance = { address: address as Hex, abi: erc20Abi, functionName: 'balanceOf', args: [wallet] } as const
@@ -93,7 +94,12 @@ async function measure({ subject, calls, atOnce }: Order): Promise<Took> {
   await Promise.all(Array.from({ length: atOnce }, (_, place) => worker(place)))
   const seconds = (performance.now() - startedAt) / 1_000
   const { user, system } = process.cpuUsage(cpu)
-  return { cpuMs: (user + system) / 1_000 / calls, perSecond: calls / seconds, timesMs }
+  return {
+    cpuMs: (user + system) / 1_000 / calls,
+    systemMs: system / 1_000 / calls,
+    perSecond: calls / seconds,
+    timesMs,
+  }
 }
 
 process.on('message', (order: Order) => {

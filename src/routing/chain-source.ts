@@ -42,6 +42,8 @@ export interface ChainSourceOptions {
 /** Why a request is given up whose answer another URL gave meanwhile. */
 export const ANOTHER_ANSWERED = new Error('another URL answered')
 
+const TIME_IS_OVER = new Error('the time is over')
+
 /** Callers who wait for as long as the source may take leave just before its time is over. */
 const NEARLY_ALL = 0.9
 
@@ -109,7 +111,7 @@ function startLimit(timeoutMs: number, signal: AbortSignal) {
   let isOver = false
   const timer = setTimeout(() => {
     isOver = true
-    controller.abort()
+    controller.abort(TIME_IS_OVER)
   }, timeoutMs)
   if (signal.aborted) follow()
   signal.addEventListener('abort', follow, { once: true })

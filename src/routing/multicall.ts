@@ -27,20 +27,35 @@ function wordOf(value: bigint | number): string {
   return value.toString(16).padStart(WORD, '0')
 }
 
+/** Words of offsets and lengths, which are the same ones in every call. */
+const smallWords: string[] = []
+const SMALL = 1 << 15
+
+/** As {@link wordOf}, for offsets and lengths. */
+function smallWordOf(value: number): string {
+  if (value >= SMALL) return wordOf(value)
+  return (smallWords[value] ??= wordOf(value))
+}
+
+const ADDRESS_PADDING = '0'.repeat(WORD - 40)
+
 /** 32 bytes of an EVM address, as hexadecimal digits. */
 function wordOfAddress(address: Address): string {
-  return address.slice(2).padStart(WORD, '0')
+  return ADDRESS_PADDING + address.slice(2)
 }
+
+const PADDINGS = Array.from({ length: WORD }, (_, digits) => '0'.repeat((WORD - digits) % WORD))
+/** That it may fail, and where its data begins. */
+const READ_FLAGS = wordOf(1) + wordOf(0x60)
 
 /** Calldata of `aggregate3` that makes all reads and lets each fail by itself. */
 export function encodeAggregate3(reads: readonly ContractRead[]): Hex {
   let heads = ''
   let tails = ''
-  for (const read of reads) {
-    const digits = read.data.slice(2)
-    const padding = '0'.repeat((WORD - (digits.length % WORD)) % WORD)
-    heads += wordOf(reads.length * 32 + tails.length / 2)
-    tails += wordOfAddress(read.to) + wordOf(1) + wordOf(0x60) + wordOf(digits.length / 2) + digits + padding
+  for (const { to, data } of reads) {
+    const digits = data.length - 2
+    heads += smallWordOf(reads.length * 32 + tails.length / 2)
+    tails += wordOfAddress(to) + READ_FLAGS + smallWordOf(digits / 2) + data.slice(2) + PADDINGS[digits % WORD]
   }
   return `0x${AGGREGATE3}${wordOf(0x20)}${wordOf(reads.length)}${heads}${tails}`
 }

@@ -113,11 +113,14 @@ interface Deadline {
   stop(): void
 }
 
+/** Why looks end. Making an error for each call would take longer than most of what they do. */
+const OVER = new Error('nobody waits any more')
+
 /** One timer for all chains of a call. */
 function startDeadline(caller: AbortSignal, timeoutMs: number): Deadline {
   caller.throwIfAborted()
   const controller = new AbortController()
-  const abort = () => controller.abort()
+  const abort = () => controller.abort(OVER)
   const timer = setTimeout(abort, timeoutMs)
   caller.addEventListener('abort', abort, { once: true })
   return {
