@@ -228,6 +228,23 @@ describe('a start that finds something amiss', () => {
     await startAndSee((demo) => expect(demo.freshChains).toEqual([]))
   })
 
+  it('begins a chain anew that another version of the demo made, and says so', async () => {
+    const record = chainFile('ARBITRUM', 'chain.json')
+    const known = JSON.parse(await readFile(record, 'utf8')) as object
+    await writeFile(record, JSON.stringify({ ...known, layoutVersion: 1 }))
+    const logger = recordLogs()
+    const demo = await startDemo({ dataDir, logger, now: () => new Date() })
+    try {
+      expect(demo.lostChains).toEqual(['ARBITRUM'])
+      const says = 'a demo chain was made by another version of the demo: it begins anew'
+      expect(logger.records).toContainEqual(expect.objectContaining({ level: 'warn', message: says }))
+      await demo.seed(recordRequests())
+    } finally {
+      await demo.stop()
+    }
+    await startAndSee((again) => expect(again.freshChains).toEqual([]))
+  })
+
   it('falls back to the last save where the state of the exit is torn', async () => {
     await tear(chainFile('ETHEREUM', 'exit.json'))
     await startAndSee((demo) => expect(demo.freshChains).toEqual([]))

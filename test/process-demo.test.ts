@@ -162,7 +162,14 @@ describe('a first start', () => {
       expect(body.unavailable.every(({ reason }) => reason !== '')).toBe(true)
     }
     expect(outcomes).toMatchObject({
-      direct: [['REQUEST_NETWORK_PAYMENT', true]],
+      direct: [
+        ['REQUEST_NETWORK_PAYMENT', true],
+        ['ETHEREUM_ETHEREUM_DAI_USDC', true],
+        ['ETHEREUM_ETHEREUM_USDT_USDC', true],
+      ],
+      otherToken: [['ETHEREUM_ETHEREUM_DAI_USDC', true]],
+      shallowPool: [['ETHEREUM_ETHEREUM_USDT_USDC', true]],
+      otherChain: [],
       noGas: [['REQUEST_NETWORK_PAYMENT', false]],
       empty: [],
     })

@@ -1,14 +1,24 @@
 /** A demo chain in the words of a chains file. */
 import { type Address, parseAddress } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
-import { FEED_HEARTBEAT_SEC, USUAL_BLOCK_SEC } from './chain-specs.ts'
+import { FEED_HEARTBEAT_SEC, POOL_TOKEN_BETWEEN, USUAL_BLOCK_SEC } from './chain-specs.ts'
 import type { Deployed } from './deployment.ts'
 
 /** Versions under which Request publishes the contracts that stand here. */
-const VERSIONS = { erc20FeeProxy: '0.2.0', ethereumFeeProxy: '0.2.0', erc20Conversion: '0.1.2', ethConversion: '0.2.1' }
+const VERSIONS = {
+  erc20FeeProxy: '0.2.0',
+  ethereumFeeProxy: '0.2.0',
+  erc20Conversion: '0.1.2',
+  ethConversion: '0.2.1',
+  swapToPay: '0.4.0',
+}
 const COIN_DECIMALS = 18
 /** All of Request's contracts are made in the first block after the genesis. */
 const CREATION_BLOCK = 1
+/** But for the one that swaps, which comes with the exchange. */
+const EXCHANGE_BLOCK = 2
+/** What DemoPair keeps. */
+const POOL_FEE_BPS = 30
 
 /** @returns what a chains file would say of it */
 export function describeChain(
@@ -16,7 +26,7 @@ export function describeChain(
   rpcUrl: string,
   deployed: Deployed,
 ): ChainConfig {
-  const { contracts, native, tokens } = deployed
+  const { contracts, native, tokens, exchange } = deployed
   return {
     name: spec.name,
     chainId: spec.chainId,
@@ -41,10 +51,11 @@ export function describeChain(
       { kind: 'ETHEREUM_FEE_PROXY', version: VERSIONS.ethereumFeeProxy, address: contracts.ethereumFeeProxy },
       { kind: 'ERC20_CONVERSION_PROXY', version: VERSIONS.erc20Conversion, address: contracts.erc20ConversionProxy },
       { kind: 'ETH_CONVERSION_PROXY', version: VERSIONS.ethConversion, address: contracts.ethConversionProxy },
+      ...(exchange ? [{ kind: 'ERC20_SWAP_TO_PAY', version: VERSIONS.swapToPay, address: exchange.swapToPay }] : []),
     ].map((contract) => ({
       ...contract,
       address: canonical(contract.address),
-      fromBlock: CREATION_BLOCK,
+      fromBlock: contract.kind === 'ERC20_SWAP_TO_PAY' ? EXCHANGE_BLOCK : CREATION_BLOCK,
     })) as ChainConfig['contracts'],
     conversion: {
       path: canonical(contracts.conversionPath),
@@ -55,6 +66,17 @@ export function describeChain(
         heartbeatSeconds: FEED_HEARTBEAT_SEC,
       })),
     },
+    ...(exchange
+      ? {
+          swapV2: {
+            router: canonical(exchange.address),
+            factory: canonical(exchange.address),
+            pairCodeHash: exchange.pairCodeHash,
+            feeBps: POOL_FEE_BPS,
+            through: [POOL_TOKEN_BETWEEN],
+          },
+        }
+      : {}),
     finality: { useFinalizedTag: false, depth: spec.finalityDepth },
     blockTimeSeconds: USUAL_BLOCK_SEC,
   }

@@ -2,6 +2,7 @@
  * The four chains of the demo: what is fixed about them, as data.
  */
 import type { ChainSpec, TokenSpec } from './deployment.ts'
+import type { PoolSpec } from './exchange.ts'
 
 const GWEI = 10n ** 9n
 const USD = 10n ** 8n
@@ -49,12 +50,21 @@ function stablecoins(decimals: { usdc: number; usdt: number }): readonly TokenSp
   ]
 }
 
+/** The token that both pools have. */
+export const POOL_TOKEN_BETWEEN = 'USDC'
+/** The same on every chain: what a payment moves by a hair in one moves the other by percents. */
+const POOLS: readonly PoolSpec[] = [
+  { tokens: ['DAI', POOL_TOKEN_BETWEEN], each: 5_000_000n },
+  { tokens: ['USDT', POOL_TOKEN_BETWEEN], each: 20_000n },
+]
+
 export const DEMO_CHAINS: readonly DemoChainSpec[] = [
   {
     name: 'ETHEREUM',
     chainId: 31_337_001,
     native: { symbol: 'ETH', usdPrice: 3_000n * USD },
     tokens: stablecoins({ usdc: 6, usdt: 6 }),
+    pools: POOLS,
     addressSeed: 1,
     baseFeePerGas: 8n * GWEI,
     tipPerGas: GWEI / 2n,
@@ -65,6 +75,7 @@ export const DEMO_CHAINS: readonly DemoChainSpec[] = [
     chainId: 31_337_002,
     native: { symbol: 'POL', usdPrice: USD / 2n },
     tokens: stablecoins({ usdc: 6, usdt: 6 }),
+    pools: POOLS,
     addressSeed: 2,
     baseFeePerGas: 40n * GWEI,
     tipPerGas: 30n * GWEI,
@@ -75,6 +86,7 @@ export const DEMO_CHAINS: readonly DemoChainSpec[] = [
     chainId: 31_337_003,
     native: { symbol: 'ETH', usdPrice: 3_000n * USD },
     tokens: stablecoins({ usdc: 6, usdt: 6 }),
+    pools: POOLS,
     addressSeed: 3,
     baseFeePerGas: GWEI / 50n,
     tipPerGas: 0n,
@@ -85,6 +97,7 @@ export const DEMO_CHAINS: readonly DemoChainSpec[] = [
     chainId: 31_337_004,
     native: { symbol: 'BNB', usdPrice: 600n * USD },
     tokens: stablecoins({ usdc: 18, usdt: 18 }),
+    pools: POOLS,
     addressSeed: 4,
     baseFeePerGas: GWEI / 10n,
     tipPerGas: GWEI / 20n,

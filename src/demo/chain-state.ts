@@ -20,7 +20,7 @@ const run = promisify(execFile)
 const LOCK_WAIT_SEC = 5
 
 /** Raised when what the demo puts on its chains changes, so that chains of an older version are made anew. */
-const LAYOUT_VERSION = 1
+export const LAYOUT_VERSION = 2
 
 /** Identifies a chain that is complete: contracts, history and all. */
 export interface ChainRecord {
@@ -37,7 +37,7 @@ export interface ChainStateFolder {
   /**
    * Takes over what a node left as it ended, once it has.
    *
-   * @returns the record of a chain that can be continued, or undefined
+   * @returns the record of a chain that is whole, or undefined; one of another layout version cannot be continued
    * @throws Error when another process goes on using the folder
    */
   open(): Promise<ChainRecord | undefined>
@@ -117,8 +117,7 @@ async function parses(file: string): Promise<boolean> {
 
 async function readRecord(file: string): Promise<ChainRecord | undefined> {
   try {
-    const record = JSON.parse(await readFile(file, 'utf8')) as ChainRecord
-    return record.layoutVersion === LAYOUT_VERSION ? record : undefined
+    return JSON.parse(await readFile(file, 'utf8')) as ChainRecord
   } catch {
     return undefined
   }

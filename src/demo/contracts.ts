@@ -13,8 +13,11 @@ import {
   toBytes,
 } from 'viem'
 import chainlinkConversionPath from './contracts/ChainlinkConversionPath.json' with { type: 'json' }
+import demoExchange from './contracts/DemoExchange.json' with { type: 'json' }
+import demoPair from './contracts/DemoPair.json' with { type: 'json' }
 import demoToken from './contracts/DemoToken.json' with { type: 'json' }
 import erc20FeeProxy from './contracts/ERC20FeeProxy.json' with { type: 'json' }
+import erc20SwapToPay from './contracts/ERC20SwapToPay.json' with { type: 'json' }
 import erc20ConversionProxy from './contracts/Erc20ConversionProxy.json' with { type: 'json' }
 import ethConversionProxy from './contracts/EthConversionProxy.json' with { type: 'json' }
 import ethereumFeeProxy from './contracts/EthereumFeeProxy.json' with { type: 'json' }
@@ -27,8 +30,11 @@ import tetherLikeToken from './contracts/TetherLikeToken.json' with { type: 'jso
 
 const CONTRACTS = {
   ChainlinkConversionPath: chainlinkConversionPath,
+  DemoExchange: demoExchange,
+  DemoPair: demoPair,
   DemoToken: demoToken,
   ERC20FeeProxy: erc20FeeProxy,
+  ERC20SwapToPay: erc20SwapToPay,
   Erc20ConversionProxy: erc20ConversionProxy,
   EthConversionProxy: ethConversionProxy,
   EthereumFeeProxy: ethereumFeeProxy,

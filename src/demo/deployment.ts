@@ -11,6 +11,7 @@ import {
   FEED_DECIMALS,
   MULTICALL3_ADDRESS,
 } from './contracts.ts'
+import { type DeployedExchange, type PoolSpec, planExchange } from './exchange.ts'
 
 export type TokenBehaviour = 'PLAIN' | 'TETHER' | 'FEE_ON_TRANSFER'
 
@@ -26,6 +27,8 @@ export interface TokenSpec {
 export interface ChainSpec {
   native: { symbol: string; usdPrice: bigint }
   tokens: readonly TokenSpec[]
+  /** The pools of the chain's exchange; without any there is none. */
+  pools?: readonly PoolSpec[]
   /** Moves the addresses of tokens and feeds, so that one token has different addresses on two chains. */
   addressSeed: number
 }
@@ -53,6 +56,7 @@ export interface Deployed {
   contracts: DeployedContracts
   native: { symbol: string; feed: Address; conversionHash: Address }
   tokens: readonly DeployedToken[]
+  exchange?: DeployedExchange
 }
 
 /** Transactions of the deployer in the order of their nonces. */
@@ -62,7 +66,7 @@ export interface DeploymentPlan {
   common: readonly Hex[]
   /** The nonce that the deployer is set to before `own`. */
   ownNonce: number
-  /** Tokens and feeds. */
+  /** Tokens and feeds, then the exchange. */
   own: readonly Hex[]
   calls: readonly ContractCall[]
 }
@@ -103,6 +107,9 @@ export function planDeployment(spec: ChainSpec, deployer: Address, startTimeSec:
     address: own.add(encodeCreation(TOKEN_CONTRACTS[behaviour], [name, symbol, decimals])),
     feed: addFeed(symbol, usdPrice),
   }))
+  const { exchange, calls = [] } = spec.pools
+    ? planExchange((code) => own.add(code), { owner: deployer, erc20FeeProxy, tokens, pools: spec.pools })
+    : {}
 
   const aggregators = [
     { input: conversionHash, output: USD_HASH, feed: nativeFeed },
@@ -121,11 +128,12 @@ export function planDeployment(spec: ChainSpec, deployer: Address, startTimeSec:
       },
       native: { symbol: spec.native.symbol, feed: nativeFeed, conversionHash },
       tokens,
+      ...(exchange ? { exchange } : {}),
     },
     common: common.code,
     ownNonce,
     own: own.code,
-    calls: [encodeAggregators(conversionPath, aggregators)],
+    calls: [encodeAggregators(conversionPath, aggregators), ...calls],
   }
 }
 

@@ -9,7 +9,7 @@ import { type Anvil, type AnvilExit, type AnvilOptions, AnvilStartError, startAn
 import { type ChainClient, createChainClient, deployContracts } from './chain-client.ts'
 import { describeChain } from './chain-config.ts'
 import { DEMO_CHAINS, type DemoChainSpec } from './chain-specs.ts'
-import { type ChainRecord, type ChainStateFolder, openStateFolder } from './chain-state.ts'
+import { type ChainRecord, type ChainStateFolder, LAYOUT_VERSION, openStateFolder } from './chain-state.ts'
 import { type Deployed, planDeployment } from './deployment.ts'
 import { mintsForPeople, supplyPeople } from './funding.ts'
 import { DEMO_ACCOUNTS, DEMO_MNEMONIC, type DemoPeople, readPeople } from './people.ts'
@@ -116,9 +116,13 @@ type RunningChain = Omit<DemoChain, 'fresh' | 'lost'>
 async function continueChain(
   spec: DemoChainSpec,
   state: ChainStateFolder,
-  { genesisHash, genesisTimeSec }: ChainRecord,
+  { layoutVersion, genesisHash, genesisTimeSec }: ChainRecord,
   logger: Logger,
 ): Promise<RunningChain | undefined> {
+  if (layoutVersion !== LAYOUT_VERSION) {
+    logger.warn({ chain: spec.name }, 'a demo chain was made by another version of the demo: it begins anew')
+    return undefined
+  }
   let anvil: Anvil
   try {
     anvil = await startAnvil({ ...anvilOptions(spec, state), genesisTimeSec, loadFile: state.stateFile })

@@ -56,7 +56,7 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
   {
     name: 'otherToken',
     place: 17,
-    says: 'Holds DAI and gas on ETHEREUM and nothing else: a USDC request there needs a swap.',
+    says: 'Holds DAI and gas on ETHEREUM and nothing else: pays a USDC request there by a swap in a deep pool.',
     holds: [{ chain: 'ETHEREUM', coins: 2, tokens: { DAI: 10_000 } }],
   },
   {
@@ -82,6 +82,12 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
     place: 21,
     says: 'Holds exactly 150 USDC and gas on ETHEREUM: enough for the open request, too little with a platform fee on top.',
     holds: [{ chain: 'ETHEREUM', coins: 1, tokens: { USDC: 150 } }],
+  },
+  {
+    name: 'shallowPool',
+    place: 23,
+    says: 'Holds USDT and gas on ETHEREUM and nothing else: pays a USDC request there by a swap in a shallow pool, which costs it.',
+    holds: [{ chain: 'ETHEREUM', coins: 2, tokens: { USDT: 10_000 } }],
   },
   { name: 'empty', place: 22, says: 'Holds nothing anywhere: no routes, and a reason for each.', holds: [] },
 ]
