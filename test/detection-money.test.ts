@@ -117,7 +117,11 @@ describe('money that the payee sends under a request’s reference', () => {
 })
 
 describe('a payment through a contract', () => {
-  it.each([true, false])('is its funder’s where the chains file lists it (%s)', async (isListed) => {
+  it.each([
+    ['its funder’s where the chains file lists it', 'intermediaries', 'DIRECT'],
+    ['from another chain where it is a bridge’s', 'executors', 'CROSSCHAIN'],
+    ['its own where nothing lists it', 'nowhere', 'DIRECT'],
+  ])('is %s', async (_, list, type) => {
     const { USDC } = chain.tokens
     const { paymentBatch, erc20FeeProxy } = chain.contracts
     const own = await createTestDatabase()
@@ -135,13 +139,13 @@ describe('a payment through a contract', () => {
     ])
     await chain.send(payer, batch)
     await chain.mine()
-    const config = configOf(chain, 'BASE', isListed ? { intermediaries: [canonical(paymentBatch)] } : {})
+    const config = configOf(chain, 'BASE', { [list]: [canonical(paymentBatch)] })
     const options = { knex: own.knex, chains: [config], logger: silentLogger, now: () => new Date() }
     await (await composeService(options)).detection.scanOnce()
-    const expected = canonical(isListed ? payer : paymentBatch)
-    expect(await paymentsOf(own.knex, account, request)).toMatchObject([
-      { payer: expected, initiator: canonical(payer) },
-    ])
+    const payers: Record<string, string> = { intermediaries: canonical(payer), nowhere: canonical(paymentBatch) }
+    const [payment] = await paymentsOf(own.knex, account, request)
+    expect(payment).toMatchObject({ type, initiator: canonical(payer) })
+    expect(payment?.payer).toBe(payers[list] ?? null)
     await own.drop()
   })
 })

@@ -46,7 +46,7 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
     ...sighting,
     id: paymentIdOf({ account, chainId, txHash: receipt.txHash, eventIndex: event.eventIndex }),
     requestId: request.requestId,
-    type: isConversionRequest(request) ? 'CONVERSION' : 'DIRECT',
+    type: typeOf(parts),
     amount: formatDecimal(amount),
     currency: token.id,
     ...(amountInUsd === undefined ? {} : { amountInUsd }),
@@ -77,6 +77,11 @@ export function buildRefund(
     amount: formatAmount(match.amount, match.token.decimals),
     currency: match.token.id,
   }
+}
+
+function typeOf({ event, match }: PaymentParts): DetectedPayment['type'] {
+  if (event.isCarried) return 'CROSSCHAIN'
+  return isConversionRequest(match.request) ? 'CONVERSION' : 'DIRECT'
 }
 
 function sightingOf(event: SeenEvent, receipt: TransactionReceipt, timestamp: Date): Sighting {

@@ -242,7 +242,8 @@ function createReplayChain(options: ChainFollowerOptions, chainId: string): Repl
   const reader = createChainReader(client, [...contracts])
   const native = tokens.native(config.name)
   if (native === undefined) throw new Error(`the chain ${config.name} is not in the directory of tokens`)
-  const followed = { contracts, intermediaries: options.intermediaries?.get(config.name) ?? new Set<Address>() }
+  const intermediaries = options.intermediaries?.get(config.name) ?? new Set<Address>()
+  const followed = { contracts, intermediaries, executors: new Set(config.executors) }
   const tools: FindingTools = {
     chain: { name: config.name, chainId, native, followed },
     tokens,

@@ -60,6 +60,7 @@ function event(given: Partial<SeenEvent> = {}): SeenEvent {
     received: 100n,
     feeReceived: 0n,
     payer: address('b'),
+    isCarried: false,
     ...given,
   }
 }

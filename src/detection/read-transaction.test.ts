@@ -15,6 +15,7 @@ const PAYEE = address('2')
 const FEE = address('3')
 const SWAP = address('4')
 const POOL = address('5')
+const EXECUTOR = address('7')
 const ENTRY_POINT = '0x0000000071727de22e5e9d8baf0edac6f37da032' as Address
 
 type Draft = Pick<RpcLog, 'address' | 'topics' | 'data'>
@@ -66,7 +67,11 @@ function receipt(drafts: readonly Draft[], given: Partial<TransactionReceipt> = 
   }
 }
 
-const followed = { contracts: new Set([PROXY, CONVERSION_PROXY]), intermediaries: new Set([SWAP]) }
+const followed = {
+  contracts: new Set([PROXY, CONVERSION_PROXY]),
+  intermediaries: new Set([SWAP]),
+  executors: new Set([EXECUTOR]),
+}
 const read = (drafts: readonly Draft[], given: Partial<TransactionReceipt> = {}) =>
   readTransaction(receipt(drafts, given), followed)
 
@@ -182,6 +187,19 @@ describe('who paid', () => {
       paid(PAYEE, 5n),
     ]
     expect(read(logs).map(({ payer }) => payer)).toEqual([PAYER, PAYER, other])
+  })
+
+  it('is not known where a bridge called the proxy: what funded it here is the bridge’s own', () => {
+    const [carried, other] = read([
+      transfer(POOL, EXECUTOR, 7n),
+      transfer(EXECUTOR, PAYEE, 7n),
+      paid(PAYEE, 7n),
+      transfer(PAYER, PAYEE, 7n),
+      paid(PAYEE, 7n),
+    ])
+    expect(carried).toMatchObject({ received: 7n, isCarried: true })
+    expect(carried).not.toHaveProperty('payer')
+    expect(other).toMatchObject({ payer: PAYER, isCarried: false })
   })
 
   it('is not known where the intermediary was funded in another transaction', () => {

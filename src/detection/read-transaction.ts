@@ -35,6 +35,8 @@ export interface SeenEvent extends FeeProxyEvent {
   /** What `feeAddress` received, likewise. 0 where the fee was charged to nobody. */
   readonly feeReceived: bigint
   readonly payer?: Address
+  /** The proxy was called by a bridge, so that whoever paid is on another chain. */
+  readonly isCarried: boolean
   /** In the invoice's currency. */
   readonly conversion?: { readonly amount: bigint; readonly currency: Address; readonly feeAmount: bigint }
 }
@@ -44,6 +46,8 @@ export interface FollowedContracts {
   readonly contracts: ReadonlySet<Address>
   /** Contracts that pay with what somebody else gave them. */
   readonly intermediaries: ReadonlySet<Address>
+  /** Contracts through which bridges pay. */
+  readonly executors: ReadonlySet<Address>
 }
 
 /** The Transfers behind an event of a token. */
@@ -128,16 +132,21 @@ function finishEvent(draft: Draft, { receipt, transfers, payouts, followed }: Tr
   const { event, eventIndex, position, conversion } = draft
   const { paidBy, feePaidBy } = draft.claim
   const sender = { from: receipt.from, to: receipt.to }
+  // The proxy pulls from whoever calls it.
+  const isCarried = paidBy !== undefined && followed.executors.has(paidBy.from)
   const payer =
     event.token === undefined
       ? findNativePayer(position, receipt.logs, sender, event.emitter)
-      : paidBy && findTokenPayer(paidBy, transfers, payouts, followed.intermediaries)
+      : paidBy && !isCarried
+        ? findTokenPayer(paidBy, transfers, payouts, followed.intermediaries)
+        : undefined
   return {
     ...event,
     eventIndex,
     received: event.token === undefined ? event.amount : (paidBy?.value ?? 0n),
     feeReceived: event.token === undefined ? nativeFee(event) : (feePaidBy?.value ?? 0n),
     ...(payer === undefined ? {} : { payer }),
+    isCarried,
     ...(conversion === undefined ? {} : { conversion }),
   }
 }
