@@ -20,6 +20,7 @@ import { type ApiOptions, serveApi } from './protocol/serve-api.ts'
 import { tellSeen } from './protocol/tell-seen.ts'
 import { createRequestRepository } from './requests/request-repository.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
+import type { LifiOptions } from './routing/lifi-client.ts'
 import { createRouting } from './routing/routing.ts'
 import { createPaymentReads, createPooledReads } from './search/payment-reads.ts'
 import { createPaymentSearch } from './search/payment-search.ts'
@@ -42,6 +43,8 @@ export interface ServiceOptions {
   readonly demoAccount?: string
   /** What an address may do a minute without a key; 0 for any number; 300 by default. */
   readonly openCallsPerMinute?: number
+  /** Who carries payments in from other chains; nobody unless given. */
+  readonly lifi?: LifiOptions
   /** In the place of the clocks of the database and of this machine, for tests of limits. */
   readonly limitClock?: LimitClock
 }
@@ -88,6 +91,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     tokens,
     clock: () => now().getTime(),
     logger,
+    ...(options.lifi && { lifi: options.lifi }),
     loadRequest: (account, reference, signal) => requestRepository.findByReference(account, reference, signal),
   })
   const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })

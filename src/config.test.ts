@@ -50,6 +50,8 @@ describe('readConfig', () => {
       DATABASE_REPLICA_URLS: 'postgres://u:p@one/waybill, postgresql://u:p@two/waybill',
       DATABASE_PREPARED_STATEMENTS: 'OFF',
       CHAINS_FILE: 'chains.json',
+      LIFI_URL: 'https://li.quest/v1/',
+      LIFI_API_KEY: 'key-1',
     }
     expect(readConfig(environment, '/srv')).toEqual({
       host: '0.0.0.0',
@@ -67,6 +69,7 @@ describe('readConfig', () => {
         preparedStatements: false,
       },
       chains: { kind: 'FILE', path: '/srv/chains.json' },
+      lifi: { url: 'https://li.quest', apiKey: 'key-1' },
     })
     expect(configHelp.map(([name]) => name).toSorted()).toEqual(Object.keys(environment).toSorted())
   })
@@ -95,6 +98,12 @@ describe('readConfig', () => {
     [{ DATABASE_REPLICA_URLS: 'postgres://db/x' }, 'DATABASE_URL'],
     [{ DATABASE_URL: 'postgres://db/x', CHAINS_FILE: 'none', DATABASE_REPLICA_URLS: 'postgres://a/x,b' }, 'number 2'],
     [{ DATABASE_PREPARED_STATEMENTS: 'maybe' }, 'DATABASE_PREPARED_STATEMENTS'],
+    [{ LIFI_API_KEY: 'k' }, 'LIFI_URL'],
+    [{ LIFI_URL: 'li.quest' }, 'LIFI_URL'],
+    [{ LIFI_URL: 'http://li.quest' }, 'https://'],
+    [{ LIFI_URL: 'https://key@li.quest' }, 'LIFI_API_KEY'],
+    [{ LIFI_URL: 'https://li.quest?key=1' }, 'LIFI_API_KEY'],
+    [{ LIFI_URL: 'https://li.quest', LIFI_API_KEY: 'two words' }, 'LIFI_API_KEY'],
   ])('refuses %o', (environment, name) => {
     const faults = faultsOf(environment)
     expect(faults).toHaveLength(1)
@@ -103,9 +112,17 @@ describe('readConfig', () => {
 
   it('reports all faults at once, and no password', () => {
     const DATABASE_REPLICA_URLS = 'http://u:secret@a,http://u:secret@b'
-    const bad = { PORT: 'x', LOG_LEVEL: 'y', MAX_CALLS: 'z', DATABASE_URL: 'http://u:secret@db', DATABASE_REPLICA_URLS }
+    const bad = {
+      PORT: 'x',
+      LOG_LEVEL: 'y',
+      MAX_CALLS: 'z',
+      DATABASE_URL: 'http://u:secret@db',
+      DATABASE_REPLICA_URLS,
+      LIFI_URL: 'https://u:secret@li.quest',
+      LIFI_API_KEY: 'se cret',
+    }
     const faults = faultsOf(bad)
-    expect(faults).toHaveLength(7)
-    expect(faults.join()).not.toContain('secret')
+    expect(faults).toHaveLength(9)
+    expect(faults.join()).not.toMatch(/se ?cret/)
   })
 })

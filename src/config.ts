@@ -36,6 +36,8 @@ export interface Config extends StoreConfig {
     | { readonly kind: 'DEMO' }
     | { readonly kind: 'FILE'; readonly path: string }
     | { readonly kind: 'NONE' }
+  /** Who carries payments in from other chains; absent for nobody. */
+  readonly lifi?: { readonly url: string; readonly apiKey?: string }
 }
 
 /** How much there may be at once in this process. */
@@ -90,6 +92,11 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
     'CHAINS_FILE',
     'JSON file of the chains to serve (chains/mainnets.json: the real ones), or none for search alone; without it and DATABASE_URL the demo runs',
   ],
+  [
+    'LIFI_URL',
+    'https:// URL of LI.FI (https://li.quest), for routes from other chains (default none; not in the demo)',
+  ],
+  ['LIFI_API_KEY', 'its key, for a larger quota (default none)'],
 ]
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -107,8 +114,10 @@ export function readConfig(environment: Environment, workingFolder: string): Con
   const store = readStore(read, workingFolder, faults)
   const tls = readTls(read('TLS_CERT'), read('TLS_KEY'), workingFolder, faults)
   const chains = readChains(read('CHAINS_FILE'), store.database.kind, workingFolder, faults)
+  const lifi = readLifi(read('LIFI_URL'), read('LIFI_API_KEY'), faults)
   return orThrow(faults, {
     ...store,
+    ...(lifi && { lifi }),
     host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
     port: readPort(read('PORT') ?? '8080', faults),
     ...(tls && { tls }),
@@ -199,6 +208,29 @@ function readPort(text: string, faults: string[]): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
   if (!(port >= 0 && port <= 65_535)) faults.push(`PORT is "${text}", which is no port: use 0 to 65535`)
   return port
+}
+
+/** Neither value is quoted: keys are put in wrong places. */
+function readLifi(url: string | undefined, apiKey: string | undefined, faults: string[]): Config['lifi'] {
+  if (url === undefined) {
+    if (apiKey !== undefined) faults.push('LIFI_API_KEY is set and LIFI_URL is not: set both or unset the key')
+    return undefined
+  }
+  const parsed = URL.parse(url)
+  const isPlain = parsed?.protocol === 'http:'
+  if (parsed === null || !(isPlain || parsed.protocol === 'https:')) {
+    faults.push('LIFI_URL is not a https:// URL, such as https://li.quest')
+    return undefined
+  }
+  if (parsed.username !== '' || parsed.password !== '' || parsed.search !== '' || parsed.hash !== '') {
+    faults.push('LIFI_URL has more than an origin and a path: put the key into LIFI_API_KEY')
+  }
+  if (isPlain && !LOOPBACK.test(parsed.hostname))
+    faults.push('LIFI_URL is http://, which anybody can read: use https://')
+  if (apiKey !== undefined && !/^[\x21-\x7e]{1,512}$/.test(apiKey)) {
+    faults.push('LIFI_API_KEY has characters that no header can have, or is too long')
+  }
+  return { url: url.replace(/\/+$/, '').replace(/\/v1$/, ''), ...(apiKey === undefined ? {} : { apiKey }) }
 }
 
 function readTls(

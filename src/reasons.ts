@@ -609,6 +609,12 @@ export const reasons = {
     message: 'there is no price of {currency}, so the fee leaves out the gas',
     remedy: 'count the gas by yourself',
   },
+  CROSSCHAIN_SURPLUS: {
+    kind: 'NOTICE',
+    in: warning,
+    message: 'about {amount} {token} more than the payment needs is carried along',
+    remedy: 'expect it in the wallet on {chain}',
+  },
   // Candidates that did not become a route
   INSUFFICIENT_BALANCE: {
     kind: 'NOTICE',
@@ -696,6 +702,80 @@ export const reasons = {
     in: unavailable,
     message: 'the wallet has {have} {token} on {chain}, but nothing here carries it to {destinationChain}',
     remedy: 'carry it there elsewhere and pay with {paymentToken} on {destinationChain}',
+  },
+  CROSSCHAIN_DELIVERS_TOKENS: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{provider} is asked to deliver tokens, and {coin} is the native coin of {destinationChain}',
+    remedy: 'pay with {coin} on {destinationChain}',
+  },
+  CROSSCHAIN_BRIDGED_TOKEN: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{token} on {chain} is a bridged copy, and {provider} is asked for tokens of their issuers alone',
+    remedy: 'pay with another token, or ask for one',
+  },
+  CROSSCHAIN_AMOUNT_TOO_SMALL: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: 'it is too little to be carried from {chain} to {destinationChain} by {provider}: {detail}',
+    remedy: 'pay with {paymentToken} on {destinationChain}, or more at once',
+  },
+  CROSSCHAIN_BALANCE_TOO_LOW: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: 'the wallet has {have} {token} and needs about {need} and what it costs to carry them',
+    remedy: 'add more than {missing} {token} on {chain}',
+  },
+  CROSSCHAIN_NOT_ASKED: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message:
+      '{provider} is asked for the {most} best-funded tokens of a wallet, and {token} on {chain} is none of them',
+    remedy: 'ask with tokens={token} and chains={chain}',
+  },
+  CROSSCHAIN_NO_ROUTE: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message:
+      '{provider} has no way from {token} on {chain} to {paymentToken} on {destinationChain} for this amount: {detail}',
+    remedy: 'pay with {paymentToken} on {destinationChain}, or try again later',
+  },
+  CROSSCHAIN_REFUSED: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{provider} refuses the question: {detail}',
+    remedy: 'check that {provider} serves {chain} and {destinationChain} and their configured tokens',
+  },
+  CROSSCHAIN_QUOTA_EXHAUSTED: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{provider} may not be asked for {seconds} seconds: its quota is used up',
+    remedy: 'ask again then, or let the operator get a larger quota',
+  },
+  CROSSCHAIN_UNAUTHORIZED: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{provider} does not take the API key of this service',
+    remedy: 'let the operator check LIFI_API_KEY',
+  },
+  CROSSCHAIN_TIMEOUT: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{provider} did not answer in time',
+    remedy: 'try again in a moment',
+  },
+  CROSSCHAIN_UNREACHABLE: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{provider} could not be asked: {detail}',
+    remedy: 'try again in a moment',
+  },
+  CROSSCHAIN_INCONSISTENT: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message: '{provider} gave an answer that cannot be right: {detail}',
+    remedy: 'take another route, or try again later',
   },
   NO_PAYMENT_CONTRACT: {
     kind: 'NOTICE',

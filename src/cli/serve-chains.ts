@@ -21,7 +21,14 @@ export async function serveChains(
     openStore(config, context, stack, logger),
     import('../app.ts'),
   ])
-  const service = await composeService({ knex, ...(readPools && { readPools }), chains, logger, now: () => new Date() })
+  const service = await composeService({
+    knex,
+    ...(readPools && { readPools }),
+    ...(config.lifi && { lifi: config.lifi }),
+    chains,
+    logger,
+    now: () => new Date(),
+  })
   service.detection.start()
   stack.defer(() => service.detection.stop())
   service.pruning.start()

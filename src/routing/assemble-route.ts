@@ -121,10 +121,11 @@ interface JudgedGas {
 
 /** Counts the gas of all steps against what of the native coin the payment itself leaves. */
 function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedGas {
-  const need = totalGas(quote.steps) * state.gasPrice
+  const gas = totalGas(quote.steps) * state.gasPrice
+  const need = gas + (quote.alsoNative ?? 0n)
   const spent = candidate.source.id === native.id ? quote.mostPulled : 0n
   const have = (state.balanceOf(native) ?? 0n) - spent
-  const line: CostLine = { type: 'GAS', stage: 'SENDING', token: native, amount: need }
+  const line: CostLine = { type: 'GAS', stage: 'SENDING', token: native, amount: gas }
   if (state.walletHasCode) return { line, isEnough: undefined, warnings: [warn('GAS_MAY_BE_SPONSORED', {})] }
   if (have >= need) return { line, isEnough: true, warnings: [] }
   const warning = warn('INSUFFICIENT_GAS', {

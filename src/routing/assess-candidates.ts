@@ -1,6 +1,7 @@
 import type { Token, TokenDirectory } from '../domain/currency.ts'
 import type { UnavailableRoute } from '../domain/route.ts'
 import { type Explanation, explain } from '../errors.ts'
+import type { Reason } from '../reasons.ts'
 import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'
 import type { PlannedCandidate } from './plan-candidates.ts'
 import type { Price } from './prices.ts'
@@ -33,7 +34,16 @@ export type Assessed =
 const QUOTE_LIFETIME_MS = 30_000
 
 /** Failures of a source, as against what is simply so. */
-const DEGRADING: ReadonlySet<string> = new Set(['CHAIN_INCONSISTENT'])
+const DEGRADING: ReadonlySet<string> = new Set<Reason>([
+  'CHAIN_INCONSISTENT',
+  'CHAIN_TIMEOUT',
+  'CHAIN_UNREACHABLE',
+  'CROSSCHAIN_INCONSISTENT',
+  'CROSSCHAIN_QUOTA_EXHAUSTED',
+  'CROSSCHAIN_TIMEOUT',
+  'CROSSCHAIN_UNAUTHORIZED',
+  'CROSSCHAIN_UNREACHABLE',
+])
 
 /**
  * Turns every planned candidate into a route or an entry that says why it is none, each as soon as its chains are known. Of the reasons
@@ -85,6 +95,7 @@ async function assess(entry: PlannedCandidate, look: Look, { tokens, clock }: As
   if (!scan.ok) return { chainFailure: scan.failure }
   const unreadable = [source, native].find((token) => scan.state.balanceOf(token) === undefined)
   if (unreadable !== undefined) return explainUnreadable(unreadable)
+  if (plan.readsOfDestination !== undefined && ofDestination?.ok === false) return ofDestination.failure
   const priceOf = (token: Token) => priceIn(token.chain === source.chain ? scan : ofDestination, token)
   const quote = await plan.quote(scan.state, { priceOf, signal: look.signal })
   if ('reason' in quote || provider === undefined) return quote as Exclude<typeof quote, Quote>

@@ -14,6 +14,8 @@ export interface Payment {
   /** On top of the amount. */
   readonly platformFee?: PlatformFee
   readonly limit: SpendingLimit
+  /** It is about to be taken, so that no quote may be remembered from before. */
+  readonly isToBeTaken?: boolean
 }
 
 /** What may leave the wallet where the amount is only known when the transaction is mined: conversions and swaps. */

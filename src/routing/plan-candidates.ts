@@ -38,11 +38,15 @@ export function planCandidates(
 /** The chains that are to be looked at, with what the plans need to know of each. */
 export function readsByChain(planned: readonly PlannedCandidate[]): ReadonlyMap<string, readonly ContractRead[]> {
   const reads = new Map<string, ContractRead[]>()
+  const add = (chain: string, more: readonly ContractRead[]) => {
+    const ofChain = reads.get(chain) ?? []
+    ofChain.push(...more)
+    reads.set(chain, ofChain)
+  }
   for (const { candidate, plan } of planned) {
     if ('reason' in plan) continue
-    const ofChain = reads.get(candidate.source.chain) ?? []
-    ofChain.push(...plan.reads)
-    reads.set(candidate.source.chain, ofChain)
+    add(candidate.source.chain, plan.reads)
+    if (plan.readsOfDestination !== undefined) add(candidate.destination.chain, plan.readsOfDestination)
   }
   return reads
 }

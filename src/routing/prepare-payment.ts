@@ -68,7 +68,7 @@ function planNamed(
   { providers }: QuoteDependencies,
 ): PlannedCandidate {
   if (search === undefined) throw new TypeError('nothing was searched')
-  const planned = planCandidates([candidate], { ...search.payment, limit }, providers)
+  const planned = planCandidates([candidate], { ...search.payment, limit, isToBeTaken: true }, providers)
   const found = planned.find((entry) => entry.provider?.routeId === provider?.routeId)
   if (found === undefined) throw new TypeError('a plan depends on its limit')
   return found

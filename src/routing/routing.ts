@@ -2,6 +2,7 @@ import type { ChainDirectory } from '../domain/chain.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import type { Logger } from '../domain/logger.ts'
 import { createFindRoutes, createStreamRoutes, type FindRoutes, type StreamRoutes } from './find-routes.ts'
+import { createLifiClient, type LifiOptions } from './lifi-client.ts'
 import { createPreparePayment, type PreparePayment } from './prepare-payment.ts'
 import { createProviders } from './providers/list.ts'
 import type { LoadRequest } from './quote-routes.ts'
@@ -15,6 +16,8 @@ export interface RoutingOptions {
   /** Milliseconds since 1970. */
   readonly clock: () => number
   readonly logger: Logger
+  /** Who carries payments in from other chains; nobody unless given. */
+  readonly lifi?: LifiOptions
   /** How long a chain may take to answer; 3,000 unless told. */
   readonly chainTimeoutMs?: number
 }
@@ -34,7 +37,8 @@ export interface Routing {
  */
 export function createRouting(options: RoutingOptions): Routing {
   const { chains, tokens, loadRequest, clock, logger, chainTimeoutMs = CHAIN_TIMEOUT_MS } = options
-  const providers = createProviders(chains, tokens)
+  const lifi = options.lifi && createLifiClient({ ...options.lifi, clock, logger, fetch })
+  const providers = createProviders(chains, tokens, lifi)
   checkRouteIds(tokens.all, new Set(providers.map((provider) => provider.name)))
   const scanner = createScanner({ chains, tokens, clock, logger, chainTimeoutMs })
   const dependencies = { chains, tokens, providers, scanner, loadRequest, clock, chainTimeoutMs }

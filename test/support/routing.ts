@@ -106,7 +106,7 @@ export interface TestRouting {
 /** The room over some chains, with requests kept in memory. */
 export function createTestRouting(
   configs: readonly ChainConfig[],
-  options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'logger'>> = {},
+  options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'lifi' | 'logger'>> = {},
 ): TestRouting {
   const requests = new Map<string, { request: PaymentRequest; counted: CountedSums }>()
   const { findRoutes, streamRoutes, preparePayment } = createRouting({

@@ -27,6 +27,8 @@ export interface Provider {
 export interface Plan {
   /** What the quote needs to know of the source chain, beside balances and prices. */
   readonly reads: readonly ContractRead[]
+  /** The same of the destination's chain, which is then looked at as well; empty for its prices alone. */
+  readonly readsOfDestination?: readonly ContractRead[]
   /**
    * Decides by what was read. Asked only when the wallet's balance of the source token is known. A promise where somebody has to be
    * asked once the chain is known; it never rejects but by the signal.
@@ -48,6 +50,8 @@ export interface Quote {
   readonly sourceAmount: bigint
   /** The most that the contract may pull; decides whether the balance suffices. */
   readonly mostPulled: bigint
+  /** What leaves the wallet beside it in the native coin, gas not counted. */
+  readonly alsoNative?: bigint
   /** What the payee is to receive, in the request's payment currency: what fees are a fraction of. */
   readonly received: bigint
   /** Costs but for gas. */

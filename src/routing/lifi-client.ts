@@ -1,0 +1,195 @@
+import type { ContractCallsQuoteRequestToAmount } from '@lifi/types'
+import type { Logger } from '../domain/logger.ts'
+import { createBreaker } from './breaker.ts'
+import { failureOfAnswer, type LifiFailure, type ParsedBody } from './lifi-failure.ts'
+import { createQuota } from './quota.ts'
+
+/** Where LI.FI, or what speaks its shape, is reached. */
+export interface LifiOptions {
+  /** Without `/v1`: `https://li.quest`. */
+  readonly url: string
+  /** Never in a log, an error or an answer. */
+  readonly apiKey?: string
+  /** How long a quote may take; 2,500 unless told. */
+  readonly timeoutMs?: number
+}
+
+export interface LifiClientOptions extends LifiOptions {
+  readonly fetch: typeof fetch
+  /** Milliseconds since 1970. */
+  readonly clock: () => number
+  readonly logger: Logger
+}
+
+/** What came of a question: JSON of which nothing is known yet, or why there is none. */
+export type LifiAnswer =
+  | { readonly ok: true; readonly body: unknown /** When it came, milliseconds since 1970. */; readonly atMs: number }
+  | { readonly ok: false; readonly failure: LifiFailure }
+
+export interface LifiClient {
+  /**
+   * Asks for a quote that ends in a call on the destination chain. The same question is asked once, however many ask it at a time, and its
+   * answer is remembered for seconds. Never rejects; once the signal has fired it resolves as if the time were over.
+   *
+   * @param options - `fresh`: what is remembered does not count
+   */
+  quote(
+    request: ContractCallsQuoteRequestToAmount,
+    options: { readonly signal: AbortSignal; readonly fresh: boolean },
+  ): Promise<LifiAnswer>
+}
+
+const TIMEOUT_MS = 2_500
+const REMEMBERED_MS = 10_000
+const MOST_REMEMBERED = 1_000
+
+/** The largest answer that is read; usual ones have some 10 kB. */
+const MOST_ANSWER_BYTES = 1 << 20
+
+/** Makes the client. Quota and failures are counted in it, so there is one of them in a process. */
+export function createLifiClient(options: LifiClientOptions): LifiClient {
+  const { apiKey, timeoutMs = TIMEOUT_MS, clock, logger } = options
+  const endpoint = `${options.url.replace(/\/+$/, '')}/v1/quote/contractCalls`
+  const headers = {
+    'content-type': 'application/json',
+    accept: 'application/json',
+    ...(apiKey === undefined ? {} : { 'x-lifi-api-key': apiKey }),
+  }
+  const quota = createQuota()
+  const underWay = new Map<string, Promise<LifiAnswer>>()
+  const remembered = new Map<string, { readonly answer: LifiAnswer; readonly untilMs: number }>()
+  let lastFault: LifiFailure = { kind: 'TIMEOUT' }
+  const breaker = createBreaker((change) =>
+    change.open
+      ? logger.warn({ detail: change.detail }, 'quotes of other chains fail and are not asked for')
+      : logger.info({}, 'quotes of other chains come again'),
+  )
+
+  async function ask(body: string): Promise<LifiAnswer> {
+    const admission = breaker.admit(clock())
+    if (admission === 'NO') return failed(lastFault)
+    const waitMs = quota.take(clock())
+    if (waitMs > 0) {
+      if (admission === 'PROBE') breaker.abandon()
+      return failed({ kind: 'QUOTA', seconds: Math.ceil(waitMs / 1_000) })
+    }
+    const answer = await post(body)
+    if (!answer.ok && isFault(answer.failure)) {
+      lastFault = answer.failure
+      const opensAtOnce = answer.failure.kind !== 'UNREACHABLE'
+      breaker.fail({ detail: describe(answer.failure), opensAtOnce }, clock())
+    } else breaker.succeed()
+    return answer
+  }
+
+  async function post(body: string): Promise<LifiAnswer> {
+    const signal = AbortSignal.timeout(timeoutMs)
+    let isAnswered = false
+    try {
+      const response = await options.fetch(endpoint, { method: 'POST', headers, body, redirect: 'error', signal })
+      isAnswered = true
+      if (response.status === 429) quota.refused(response.headers, clock())
+      else quota.answered(response.headers, clock())
+      const parsed = parse(await readLimited(response))
+      if (response.status === 200 && parsed.ok) return { ok: true, body: parsed.value, atMs: clock() }
+      return failed(failureOfAnswer({ status: response.status, body: parsed, retryAfter: response.headers, apiKey }))
+    } catch (error) {
+      if (!isAnswered) quota.unanswered()
+      if (signal.aborted) return failed({ kind: 'TIMEOUT' })
+      return failed(
+        error instanceof TooLarge
+          ? { kind: 'INCONSISTENT', detail: error.message }
+          : { kind: 'UNREACHABLE', detail: describeNetworkError(error) },
+      )
+    }
+  }
+
+  function remember(key: string, answer: LifiAnswer): void {
+    if (!answer.ok && !isLasting(answer.failure)) return
+    remembered.delete(key)
+    if (remembered.size >= MOST_REMEMBERED) {
+      const [oldest] = remembered.keys()
+      if (oldest !== undefined) remembered.delete(oldest)
+    }
+    remembered.set(key, { answer, untilMs: clock() + REMEMBERED_MS })
+  }
+
+  /** Goes on when those that asked are gone: it counts against the quota already, and the next may ask the same. */
+  function askOnce(key: string): Promise<LifiAnswer> {
+    const asked = ask(key).then((answer) => {
+      remember(key, answer)
+      if (underWay.get(key) === asked) underWay.delete(key)
+      return answer
+    })
+    underWay.set(key, asked)
+    return asked
+  }
+
+  return {
+    quote(request, { signal, fresh }) {
+      const key = JSON.stringify(request)
+      const known = fresh ? undefined : remembered.get(key)
+      if (known !== undefined && clock() < known.untilMs) return Promise.resolve(known.answer)
+      const asked = (fresh ? undefined : underWay.get(key)) ?? askOnce(key)
+      return orTimeout(asked, signal)
+    },
+  }
+}
+
+function failed(failure: LifiFailure): LifiAnswer {
+  return { ok: false, failure }
+}
+
+/** Whether it is the source that fails, and not the question. */
+function isFault({ kind }: LifiFailure): boolean {
+  return kind === 'TIMEOUT' || kind === 'UNREACHABLE' || kind === 'INCONSISTENT' || kind === 'UNAUTHORIZED'
+}
+
+/** Whether the same question would be answered alike in the next seconds. */
+function isLasting({ kind }: LifiFailure): boolean {
+  return kind === 'NO_ROUTE' || kind === 'AMOUNT_TOO_SMALL' || kind === 'REFUSED'
+}
+
+function describe(failure: LifiFailure): string {
+  return 'detail' in failure ? failure.detail : failure.kind
+}
+
+function orTimeout(asked: Promise<LifiAnswer>, signal: AbortSignal): Promise<LifiAnswer> {
+  const over = failed({ kind: 'TIMEOUT' })
+  if (signal.aborted) return Promise.resolve(over)
+  return new Promise((resolve, reject) => {
+    const onAbort = () => resolve(over)
+    signal.addEventListener('abort', onAbort, { once: true })
+    asked.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
+
+function parse(text: string): ParsedBody {
+  try {
+    return { ok: true, value: JSON.parse(text) }
+  } catch {
+    return { ok: false }
+  }
+}
+
+class TooLarge extends Error {
+  override readonly name = 'TooLarge'
+}
+
+async function readLimited(response: Response): Promise<string> {
+  if (response.body === null) return ''
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body) {
+    size += chunk.length
+    if (size > MOST_ANSWER_BYTES) throw new TooLarge(`it is larger than ${MOST_ANSWER_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Says what a failed fetch was about, without the URL: `ECONNREFUSED`. */
+function describeNetworkError(error: unknown): string {
+  const { cause } = error as { cause?: { code?: unknown } }
+  return typeof cause?.code === 'string' ? cause.code : 'the connection failed'
+}

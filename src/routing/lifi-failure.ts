@@ -1,0 +1,130 @@
+import type { ErrorCode, ToolError, UnavailableRoutes } from '@lifi/types'
+
+/** Why LI.FI gave no quote. Details are its words, never ours. */
+export type LifiFailure =
+  | { readonly kind: 'TIMEOUT' }
+  | { readonly kind: 'UNREACHABLE'; readonly detail: string }
+  /** What it answered cannot be right. */
+  | { readonly kind: 'INCONSISTENT'; readonly detail: string }
+  | { readonly kind: 'QUOTA'; readonly seconds: number }
+  | { readonly kind: 'UNAUTHORIZED' }
+  | { readonly kind: 'NO_ROUTE'; readonly detail: string }
+  | { readonly kind: 'AMOUNT_TOO_SMALL'; readonly detail: string }
+  /** It takes the question for a wrong one. */
+  | { readonly kind: 'REFUSED'; readonly detail: string }
+
+type FailureKind = LifiFailure['kind']
+
+/** @see https://docs.li.fi, "Error codes" */
+const KIND_OF_CODE: Readonly<Record<`${ErrorCode}`, FailureKind>> = {
+  1000: 'UNREACHABLE', // DefaultError
+  1001: 'NO_ROUTE', // FailedToBuildTransactionError
+  1002: 'NO_ROUTE', // NoQuoteError
+  1003: 'NO_ROUTE', // NotFoundError
+  1004: 'NO_ROUTE', // NotProcessableError
+  1005: 'QUOTA', // RateLimitError
+  1006: 'UNREACHABLE', // ServerError
+  1007: 'NO_ROUTE', // SlippageError
+  1008: 'UNREACHABLE', // ThirdPartyError
+  1009: 'TIMEOUT', // TimeoutError
+  1010: 'UNAUTHORIZED', // UnauthorizedError
+  1011: 'REFUSED', // ValidationError
+  1012: 'UNREACHABLE', // RpcFailure
+  1013: 'REFUSED', // MalformedSchema
+}
+
+const KIND_OF_STATUS: Readonly<Record<number, FailureKind>> = {
+  400: 'REFUSED',
+  401: 'UNAUTHORIZED',
+  403: 'UNAUTHORIZED',
+  404: 'NO_ROUTE',
+  408: 'TIMEOUT',
+  422: 'REFUSED',
+}
+
+/** Codes by which bridges and exchanges say that it is not worth it. */
+const TOO_SMALL = new Set(['AMOUNT_TOO_LOW', 'FEES_HIGHER_THAN_AMOUNT'])
+
+/** Seconds for which a quota is taken for used up where an answer does not tell. */
+const USUAL_PAUSE_SECONDS = 60
+
+/** JSON, or not. */
+export type ParsedBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false }
+
+/** What an answer was that holds no quote. */
+export interface FailedAnswer {
+  readonly status: number
+  readonly body: ParsedBody
+  readonly retryAfter: Headers
+  /** Taken out of the details, where it might be quoted. */
+  readonly apiKey?: string | undefined
+}
+
+/** Reads `{message, code, errors}`, as far as it is that. */
+export function failureOfAnswer({ status, body, retryAfter, apiKey }: FailedAnswer): LifiFailure {
+  const { message, code, errors } = fieldsOf(body)
+  const kind = status === 429 ? 'QUOTA' : (KIND_OF_CODE[code as `${ErrorCode}`] ?? kindOfStatus(status, body))
+  const codes = toolCodesOf(errors)
+  const said = codes.length > 0 ? codes.join(', ') : message
+  const detail = withoutKey(said === '' ? `HTTP status ${status}` : said, apiKey)
+  switch (kind) {
+    case 'TIMEOUT':
+    case 'UNAUTHORIZED':
+      return { kind }
+    case 'QUOTA':
+      return { kind, seconds: secondsOf(retryAfter) }
+    case 'NO_ROUTE':
+      return { kind: isTooSmall(codes) ? 'AMOUNT_TOO_SMALL' : kind, detail }
+    case 'UNREACHABLE':
+    case 'INCONSISTENT':
+    case 'AMOUNT_TOO_SMALL':
+    case 'REFUSED':
+      return { kind, detail }
+  }
+}
+
+/** Anything but JSON comes from what stands before it, whatever its status says. */
+function kindOfStatus(status: number, body: ParsedBody): FailureKind {
+  if (status === 200) return 'INCONSISTENT'
+  return body.ok ? (KIND_OF_STATUS[status] ?? 'UNREACHABLE') : 'UNREACHABLE'
+}
+
+function fieldsOf(body: ParsedBody): { message: string; code: unknown; errors: unknown } {
+  const { message, code, errors } = (body.ok && isObject(body.value) ? body.value : {}) as Record<string, unknown>
+  return { message: typeof message === 'string' ? message : '', code, errors }
+}
+
+/** Of a list of tools' errors, or of one by the way that they stand on. */
+function toolCodesOf(errors: unknown): string[] {
+  const listed = Array.isArray(errors) ? errors : []
+  const { failed } = (isObject(errors) ? errors : {}) as Partial<Record<keyof UnavailableRoutes, unknown>>
+  const ofPaths = (Array.isArray(failed) ? failed : []).flatMap((route: unknown) => {
+    const { subpaths } = (isObject(route) ? route : {}) as { subpaths?: unknown }
+    return isObject(subpaths) ? Object.values(subpaths).flat() : []
+  })
+  const codes = [...listed, ...ofPaths].map((error: unknown) =>
+    isObject(error) ? (error as Partial<Record<keyof ToolError, unknown>>).code : undefined,
+  )
+  return [...new Set(codes.filter((code) => typeof code === 'string'))]
+}
+
+/** Where some tool finds it too little, and the others have nothing to say. */
+function isTooSmall(codes: readonly string[]): boolean {
+  return (
+    codes.some((code) => TOO_SMALL.has(code)) &&
+    codes.every((code) => TOO_SMALL.has(code) || code === 'NO_POSSIBLE_ROUTE')
+  )
+}
+
+function secondsOf(headers: Headers): number {
+  const seconds = Number(headers.get('ratelimit-reset') ?? headers.get('retry-after') ?? USUAL_PAUSE_SECONDS)
+  return Number.isSafeInteger(seconds) && seconds > 0 ? seconds : USUAL_PAUSE_SECONDS
+}
+
+function withoutKey(text: string, apiKey: string | undefined): string {
+  return apiKey === undefined ? text : text.replaceAll(apiKey, '…')
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}

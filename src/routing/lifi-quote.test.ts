@@ -1,0 +1,163 @@
+import type { ContractCallsQuoteRequestToAmount } from '@lifi/types'
+import { describe, expect, it } from 'vitest'
+import { type LifiAnswer, quoteOf } from '../../test/support/lifi-server.ts'
+import type { Address } from '../domain/address.ts'
+import type { Token } from '../domain/currency.ts'
+import { LifiQuoteFault, readLifiQuote } from './lifi-quote.ts'
+
+const address = (digit: string) => `0x${digit.repeat(40)}` as Address
+const [WALLET, PROXY, PULLER, ESCROW] = [address('1'), address('2'), address('3'), address('4')]
+const ZERO = address('0')
+const CALL_DATA = `0xc219a14d${'0a'.repeat(64)}`
+
+const token = (symbol: string, chain: string, decimals: number, at?: Address): Token => ({
+  id: `${symbol}-${chain}`,
+  symbol,
+  chain,
+  decimals,
+  ...(at === undefined ? {} : { address: at }),
+  bridged: false,
+  approveReset: false,
+})
+const source = token('USDT', 'ETHEREUM', 6, address('a'))
+const coin = token('ETH', 'ETHEREUM', 18)
+const destination = token('USDC', 'BASE', 6, address('b'))
+
+const call = {
+  fromAmount: '100000000',
+  fromTokenAddress: address('b'),
+  toContractAddress: PROXY,
+  toContractCallData: CALL_DATA,
+  toContractGasLimit: '100000',
+}
+const requestFrom = (from: Token): ContractCallsQuoteRequestToAmount => ({
+  fromChain: 1,
+  fromToken: from.address ?? ZERO,
+  fromAddress: WALLET,
+  toChain: 8453,
+  toToken: address('b'),
+  toAmount: '100000000',
+  contractCalls: [call],
+})
+const questionFrom = (from: Token) => ({ request: requestFrom(from), call, source: from, destination })
+
+const server = {
+  tokens: [
+    { chainId: 1, address: address('a'), symbol: 'USDT', decimals: 6, usd: 10n ** 8n },
+    { chainId: 1, address: ZERO, symbol: 'ETH', decimals: 18, usd: 3000n * 10n ** 8n },
+    { chainId: 8453, address: address('b'), symbol: 'USDC', decimals: 6, usd: 10n ** 8n },
+  ],
+  pullers: { 1: PULLER },
+  escrow: ESCROW,
+}
+const TERMS = { bridgeFee: 1_000n, protocolFee: 2_500n, messageFee: 5n, surplus: 7n }
+const answerFrom = (from: Token) => quoteOf(requestFrom(from), TERMS, server)
+
+type Change = (answer: LifiAnswer) => unknown
+
+const inAction =
+  (more: object): Change =>
+  (answer) => ({ ...answer, action: { ...answer.action, ...more } })
+const inEstimate =
+  (more: object): Change =>
+  (answer) => ({ ...answer, estimate: { ...answer.estimate, ...more } })
+const inTransaction =
+  (more: object): Change =>
+  (answer) => ({ ...answer, transactionRequest: { ...answer.transactionRequest, ...more } })
+const withoutPart =
+  (name: keyof LifiAnswer): Change =>
+  (answer) => ({ ...answer, [name]: undefined })
+const withToken = (name: 'fromToken' | 'toToken', more: object): Change => {
+  return (answer) => inAction({ [name]: { ...answer.action[name], ...more } })(answer)
+}
+const withFee = (more: object): Change => {
+  return (answer) => inEstimate({ feeCosts: [{ ...answer.estimate.feeCosts?.[0], ...more }] })(answer)
+}
+const callIs = (more: object): Change => {
+  return (answer) => ({ ...answer, includedSteps: [{ ...answer.includedSteps[0], action: more }] })
+}
+
+describe('an answer of LI.FI', () => {
+  it('is read where it is whole', () => {
+    expect(readLifiQuote(answerFrom(source), questionFrom(source))).toMatchObject({
+      fromAmount: 100_000_007n + 100_000n + 250_000n,
+      toAmount: 100_000_007n,
+      toAmountMin: 100_000_000n,
+      approvalAddress: PULLER,
+      durationSeconds: 43,
+      tool: 'across',
+      transaction: { to: PULLER, value: 5n, gasLimit: 120_000n },
+    })
+    const native = readLifiQuote(answerFrom(coin), questionFrom(coin))
+    expect(native).not.toHaveProperty('approvalAddress')
+    expect(native.transaction.value).toBe(native.fromAmount + 5n)
+  })
+
+  it('is taken where only what is sent shows the call', () => {
+    const sent = inTransaction({ data: `0x01020304${CALL_DATA.slice(2).toUpperCase()}` })(answerFrom(source))
+    expect(() => readLifiQuote({ ...(sent as object), includedSteps: [] }, questionFrom(source))).not.toThrow()
+  })
+
+  it.each<[string, Change, RegExp]>([
+    ['nothing', () => null, /no object/],
+    ['a text', () => 'quote', /no object/],
+    ['a list', () => [], /no object/],
+    ['an error with status 200', () => ({ message: 'no', code: 1002 }), /action is no object/],
+    ['no action', withoutPart('action'), /action/],
+    ['no estimate', withoutPart('estimate'), /estimate/],
+    ['no transaction', withoutPart('transactionRequest'), /transactionRequest/],
+    ['another source chain', inAction({ fromChainId: 10 }), /source chain/],
+    ['a chain as text', inAction({ fromChainId: '1' }), /source chain/],
+    ['another destination chain', inAction({ toChainId: 10 }), /destination chain/],
+    ['another source token', withToken('fromToken', { address: address('c') }), /USDT-ETHEREUM/],
+    ['the native coin for a token', withToken('fromToken', { address: ZERO }), /USDT-ETHEREUM/],
+    ['another destination token', withToken('toToken', { address: address('c') }), /USDC-BASE/],
+    ['a token of another chain', withToken('toToken', { chainId: 1 }), /USDC-BASE/],
+    ['other decimals', withToken('toToken', { decimals: 18 }), /USDC-BASE/],
+    ['another wallet', inAction({ fromAddress: address('9') }), /another wallet/],
+    ['two amounts', inAction({ fromAmount: '1' }), /two amounts/],
+    ['no amount', inEstimate({ fromAmount: undefined }), /fromAmount/],
+    ['an amount that is a number', inEstimate({ fromAmount: 100 }), /fromAmount/],
+    ['an amount with a point', inEstimate({ fromAmount: '100.5' }), /fromAmount/],
+    ['an amount below 0', inEstimate({ toAmount: '-1' }), /toAmount/],
+    ['less than the payment needs', inEstimate({ toAmountMin: '99999999' }), /warrants 99999999 of 100000000/],
+    ['less expected than warranted', inEstimate({ toAmount: '1' }), /less than it warrants/],
+    ['no approval address', inEstimate({ approvalAddress: undefined }), /approvalAddress/],
+    ['approval of the zero address', inEstimate({ approvalAddress: ZERO }), /zero address/],
+    ['no duration', inEstimate({ executionDuration: undefined }), /duration/],
+    ['a duration below 0', inEstimate({ executionDuration: -1 }), /duration/],
+    ['a duration of months', inEstimate({ executionDuration: 1e7 }), /duration/],
+    ['fees that are no list', inEstimate({ feeCosts: {} }), /feeCosts/],
+    ['a fee of no amount', withFee({ amount: 'much' }), /feeCosts.amount/],
+    ['a fee that is neither in nor on top', withFee({ included: undefined }), /included/],
+    ['a fee without a token', withFee({ token: undefined }), /feeCosts.token/],
+    ['a transaction on another chain', inTransaction({ chainId: 10 }), /another chain/],
+    ['a transaction of another wallet', inTransaction({ from: address('9') }), /another wallet/],
+    ['a transaction to nobody', inTransaction({ to: undefined }), /to is no address/],
+    ['a transaction to the zero address', inTransaction({ to: ZERO }), /zero address/],
+    ['a plain transfer of the token', inTransaction({ to: address('a') }), /to the token/],
+    ['a transaction to the wallet', inTransaction({ to: WALLET }), /to the token or the wallet/],
+    ['no data', inTransaction({ data: '0x' }), /no data/],
+    ['data that is none', inTransaction({ data: '0x123456789' }), /no data/],
+    ['a value that is none', inTransaction({ value: '-5' }), /value/],
+    ['no gas limit at all', inTransaction({ gasLimit: undefined }), /gasLimit/],
+    ['a gas limit of nothing', inTransaction({ gasLimit: '0x1' }), /gas limit of 1/],
+    ['a gas limit beyond a block', inTransaction({ gasLimit: '0xffffffffff' }), /gas limit/],
+    ['a transfer without the call', (answer) => ({ ...answer, includedSteps: [] }), /does not make the call/],
+    ['another call', callIs({ toContractAddress: PROXY, toContractCallData: '0x12345678' }), /does not make the call/],
+    [
+      'the call of a stranger',
+      callIs({ toContractAddress: ESCROW, toContractCallData: CALL_DATA }),
+      /not make the call/,
+    ],
+  ])('is refused: %s', (_, change, fault) => {
+    const read = () => readLifiQuote(change(answerFrom(source)), questionFrom(source))
+    expect(read).toThrow(LifiQuoteFault)
+    expect(read).toThrow(fault)
+  })
+
+  it('is refused where a coin is taken and not sent', () => {
+    const answer = inTransaction({ value: '0x0' })(answerFrom(coin))
+    expect(() => readLifiQuote(answer, questionFrom(coin))).toThrow(/sends less than it takes/)
+  })
+})

@@ -1,0 +1,216 @@
+import type { ContractCall, ContractCallsQuoteRequestToAmount } from '@lifi/types'
+import { type Address, isZeroAddress, parseAddress } from '../domain/address.ts'
+import type { Token } from '../domain/currency.ts'
+import type { Hex } from '../domain/hex.ts'
+
+/** A quote of LI.FI that was held against its question. Amounts in base units. */
+export interface LifiQuote {
+  readonly fromAmount: bigint
+  /** What is expected on the other chain, and what is at least. */
+  readonly toAmount: bigint
+  readonly toAmountMin: bigint
+  /** Who pulls the source token; absent for a native coin. */
+  readonly approvalAddress?: Address
+  readonly approvalReset: boolean
+  readonly fees: readonly LifiFee[]
+  readonly durationSeconds: number
+  /** The bridge: `across`. */
+  readonly tool: string
+  readonly transaction: { readonly to: Address; readonly data: Hex; readonly value: bigint; readonly gasLimit: bigint }
+}
+
+export interface LifiFee {
+  readonly name: string
+  readonly chainId: number
+  /** Absent for a native coin. */
+  readonly address?: Address
+  readonly amount: bigint
+  /** Whether it is a part of what leaves the wallet in the source token. */
+  readonly included: boolean
+}
+
+/** What was asked, and for which tokens. */
+export interface LifiQuestion {
+  readonly request: ContractCallsQuoteRequestToAmount
+  readonly call: ContractCall
+  readonly source: Token
+  readonly destination: Token
+}
+
+/** The answer is not one to the question, or not whole; the message says what is wrong with it. */
+export class LifiQuoteFault extends Error {
+  override readonly name = 'LifiQuoteFault'
+}
+
+/** Nobody means a week: what is longer is a mistake. */
+const LONGEST_SECONDS = 7 * 24 * 60 * 60
+const LEAST_GAS = 21_000n
+const MOST_GAS = 30_000_000n
+const LONGEST_DATA = 2 * 128 * 1_024
+
+/**
+ * Reads an answer as an untrusted stranger's: its tokens, chains, amounts and addresses must be those of the question, and it must make
+ * the payment's call. A transfer without that call would reach nobody under the request's reference.
+ *
+ * @throws LifiQuoteFault
+ */
+export function readLifiQuote(body: unknown, question: LifiQuestion): LifiQuote {
+  const { request, source, destination } = question
+  const step = objectOf(body, 'the answer')
+  const action = objectOf(step.action, 'action')
+  const estimate = objectOf(step.estimate, 'estimate')
+
+  check(action.fromChainId === request.fromChain, 'it is for another source chain')
+  check(action.toChainId === request.toChain, 'it is for another destination chain')
+  checkToken(action.fromToken, Number(request.fromChain), source)
+  checkToken(action.toToken, Number(request.toChain), destination)
+  if (action.fromAddress !== undefined) {
+    check(addressOf(action.fromAddress, 'fromAddress') === request.fromAddress, 'it is for another wallet')
+  }
+
+  const fromAmount = amountOf(estimate.fromAmount, 'fromAmount')
+  const [toAmount, toAmountMin] = [
+    amountOf(estimate.toAmount, 'toAmount'),
+    amountOf(estimate.toAmountMin, 'toAmountMin'),
+  ]
+  check(fromAmount > 0n, 'it takes nothing')
+  check(amountOf(action.fromAmount, 'action.fromAmount') === fromAmount, 'it says two amounts')
+  check(toAmountMin >= BigInt(request.toAmount), `it warrants ${toAmountMin} of ${request.toAmount}`)
+  check(toAmount >= toAmountMin, 'it expects less than it warrants')
+
+  const fees = listOf(estimate.feeCosts, 'feeCosts').map(readFee)
+  const transaction = readTransaction(step, question, fromAmount)
+  checkCall(step, transaction.data, question.call)
+  return {
+    fromAmount,
+    toAmount,
+    toAmountMin,
+    ...(source.address === undefined ? {} : { approvalAddress: partyOf(estimate.approvalAddress, 'approvalAddress') }),
+    approvalReset: estimate.approvalReset === true,
+    fees,
+    durationSeconds: secondsOf(estimate.executionDuration),
+    tool: typeof step.tool === 'string' ? step.tool : '',
+    transaction,
+  }
+}
+
+function readTransaction(
+  step: Fields,
+  { request, source }: LifiQuestion,
+  fromAmount: bigint,
+): LifiQuote['transaction'] {
+  const transaction = objectOf(step.transactionRequest, 'transactionRequest')
+  check(transaction.chainId === request.fromChain, 'its transaction is for another chain')
+  if (transaction.from !== undefined) {
+    check(addressOf(transaction.from, 'from') === request.fromAddress, 'its transaction is another wallet’s')
+  }
+  const to = partyOf(transaction.to, 'to')
+  check(to !== source.address && to !== request.fromAddress, 'its transaction goes to the token or the wallet itself')
+  const { data } = transaction
+  check(typeof data === 'string' && data.length <= LONGEST_DATA && /^0x(?:[0-9a-f]{2}){4,}$/i.test(data), 'no data')
+  const value = transaction.value === undefined ? 0n : quantityOf(transaction.value, 'value')
+  if (source.address === undefined) check(value >= fromAmount, 'its transaction sends less than it takes')
+  const gasLimit = gasLimitOf(step, transaction)
+  check(gasLimit >= LEAST_GAS && gasLimit <= MOST_GAS, `a gas limit of ${gasLimit}`)
+  return { to, data: data.toLowerCase() as Hex, value, gasLimit }
+}
+
+/** Of the transaction, else of the estimate. */
+function gasLimitOf(step: Fields, transaction: Fields): bigint {
+  if (transaction.gasLimit !== undefined) return quantityOf(transaction.gasLimit, 'gasLimit')
+  const costs = listOf(objectOf(step.estimate, 'estimate').gasCosts, 'gasCosts')
+  const sent = costs.map((cost) => objectOf(cost, 'gasCosts')).find(({ type }) => type === 'SEND')
+  return quantityOf(sent?.limit, 'gasLimit')
+}
+
+/** It stands as a step of its own, or within what is sent. */
+function checkCall(step: Fields, data: Hex, call: ContractCall): void {
+  const wanted = call.toContractCallData.toLowerCase()
+  const steps = listOf(step.includedSteps, 'includedSteps').map((each) => objectOf(each, 'includedSteps'))
+  const isStep = steps.some((each) => {
+    const { toContractAddress, toContractCallData } = objectOf(each.action, 'includedSteps.action')
+    return (
+      typeof toContractCallData === 'string' &&
+      toContractCallData.toLowerCase() === wanted &&
+      addressOf(toContractAddress, 'toContractAddress') === call.toContractAddress
+    )
+  })
+  check(isStep || data.includes(wanted.slice(2)), 'it does not make the call that pays')
+}
+
+function readFee(value: unknown): LifiFee {
+  const fee = objectOf(value, 'feeCosts')
+  const token = objectOf(fee.token, 'feeCosts.token')
+  const address = tokenAddressOf(token.address, 'feeCosts.token.address')
+  check(typeof token.chainId === 'number' && Number.isSafeInteger(token.chainId), 'a fee of no chain')
+  check(typeof fee.included === 'boolean', 'a fee that is neither included nor not')
+  return {
+    name: typeof fee.name === 'string' ? fee.name : '',
+    chainId: token.chainId,
+    ...(address === undefined ? {} : { address }),
+    amount: amountOf(fee.amount, 'feeCosts.amount'),
+    included: fee.included,
+  }
+}
+
+function checkToken(value: unknown, chainId: number, wanted: Token): void {
+  const token = objectOf(value, 'a token')
+  const isSame = token.chainId === chainId && tokenAddressOf(token.address, 'a token’s address') === wanted.address
+  check(isSame && token.decimals === wanted.decimals, `it is not for ${wanted.id}`)
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function check(isRight: boolean, fault: string): asserts isRight {
+  if (!isRight) throw new LifiQuoteFault(fault)
+}
+
+function objectOf(value: unknown, name: string): Fields {
+  check(typeof value === 'object' && value !== null && !Array.isArray(value), `${name} is no object`)
+  return value as Fields
+}
+
+/** Absent is empty. */
+function listOf(value: unknown, name: string): readonly unknown[] {
+  if (value === undefined) return []
+  check(Array.isArray(value), `${name} is no list`)
+  return value
+}
+
+/** Whole base units as LI.FI writes them: decimal digits. */
+function amountOf(value: unknown, name: string): bigint {
+  check(typeof value === 'string' && /^\d{1,78}$/.test(value), `${name} is no amount`)
+  return BigInt(value)
+}
+
+/** As transactions have them: hexadecimal or decimal digits. */
+function quantityOf(value: unknown, name: string): bigint {
+  check(typeof value === 'string' && /^(?:0x[0-9a-f]{1,64}|\d{1,78})$/i.test(value), `${name} is no number`)
+  return BigInt(value)
+}
+
+function secondsOf(value: unknown): number {
+  check(typeof value === 'number' && value >= 0 && value <= LONGEST_SECONDS, 'executionDuration is no duration')
+  return Math.ceil(value)
+}
+
+function addressOf(value: unknown, name: string): Address {
+  const parsed = typeof value === 'string' && value.startsWith('0x') ? parseAddress(value) : undefined
+  check(parsed?.ok === true, `${name} is no address`)
+  return parsed.address
+}
+
+/** Whoever is called or allowed something. */
+function partyOf(value: unknown, name: string): Address {
+  const address = addressOf(value, name)
+  check(!isZeroAddress(address), `${name} is the zero address`)
+  return address
+}
+
+/** Native coins have one of two addresses that belong to nobody. */
+const NATIVE = `0x${'e'.repeat(40)}`
+
+function tokenAddressOf(value: unknown, name: string): Address | undefined {
+  const address = addressOf(value, name)
+  return isZeroAddress(address) || address === NATIVE ? undefined : address
+}

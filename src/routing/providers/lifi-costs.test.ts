@@ -1,0 +1,175 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Address } from '../../domain/address.ts'
+import { createChainDirectory } from '../../domain/chain.ts'
+import type { ChainConfig } from '../../domain/chains-file.ts'
+import { createTokenDirectory, type Token } from '../../domain/currency.ts'
+import { type Decimal, parseDecimal } from '../../domain/decimal.ts'
+import { breakDownCosts } from '../costs.ts'
+import { type LifiFee, type LifiQuestion, type LifiQuote, LifiQuoteFault } from '../lifi-quote.ts'
+import type { Price } from '../prices.ts'
+import { costOfCarrying, priceImpactOf, usdOf } from './lifi-costs.ts'
+
+const address = (digit: string) => `0x${digit.repeat(40)}` as Address
+const chainOf = (name: string, chainId: number, tokens: readonly [string, number, string][]): ChainConfig => ({
+  name,
+  chainId,
+  rpcUrls: ['http://localhost'],
+  multicall: address('f'),
+  native: { symbol: 'ETH', decimals: 18 },
+  tokens: tokens.map(([symbol, decimals, digit]) => ({ symbol, decimals, address: address(digit) })),
+  contracts: [],
+  finality: { useFinalizedTag: false, depth: 1 },
+  blockTimeSeconds: 2,
+})
+const configs = [
+  chainOf('ETHEREUM', 1, [
+    ['DAI', 18, 'a'],
+    ['OLD', 2, 'b'],
+  ]),
+  chainOf('BASE', 8453, [['USDC', 6, 'c']]),
+]
+const [chains, tokens] = [createChainDirectory(configs), createTokenDirectory(configs)]
+const get = (id: string) => tokens.byId(id) as Token
+const [DAI, ETH, OLD, USDC] = [get('DAI-ETHEREUM'), get('ETH-ETHEREUM'), get('OLD-ETHEREUM'), get('USDC-BASE')]
+
+const prices = fc.record({
+  [DAI.id]: fc.bigInt({ min: 1n, max: 10n ** 9n }),
+  [ETH.id]: fc.bigInt({ min: 1n, max: 10n ** 13n }),
+  [USDC.id]: fc.bigInt({ min: 1n, max: 10n ** 9n }),
+})
+const priceIn =
+  (known: Record<string, bigint>) =>
+  ({ id }: Token): Price | undefined => {
+    const units = known[id]
+    return units === undefined ? undefined : { usd: { units, places: 8 }, source: 'feed' }
+  }
+
+const amounts = fc.bigInt({ min: 1n, max: 10n ** 30n })
+const fees = fc.array(
+  fc.record({
+    name: fc.constantFrom('Relayer fee', 'LIFI Fixed Fee', 'Network fee', ''),
+    token: fc.constantFrom(DAI, USDC, OLD, ETH),
+    amount: fc.bigInt({ min: 0n, max: 10n ** 25n }),
+  }),
+  { maxLength: 5 },
+)
+const onTop = fc.array(fc.bigInt({ min: 0n, max: 10n ** 18n }), { maxLength: 3 })
+
+const chainIdOf = ({ chain }: Token) => (chain === 'BASE' ? 8453 : 1)
+const feeOf = (token: Token, amount: bigint, included: boolean, name = 'fee'): LifiFee => ({
+  name,
+  chainId: chainIdOf(token),
+  ...(token.address === undefined ? {} : { address: token.address }),
+  amount,
+  included,
+})
+const quoteOf = (given: Partial<LifiQuote> & { value?: bigint }): LifiQuote => ({
+  fromAmount: 100n,
+  toAmount: 100n,
+  toAmountMin: 100n,
+  approvalReset: false,
+  fees: [],
+  durationSeconds: 1,
+  tool: 'across',
+  transaction: { to: address('1'), data: '0x', value: given.value ?? 0n, gasLimit: 1n },
+  ...given,
+})
+const questionOf = (source: Token) => ({ source, destination: USDC }) as LifiQuestion
+
+/** Exact: numerator over a common denominator of 10^-`places`. */
+const scaled = ({ units, places }: Decimal) => units * 10n ** BigInt(80 - places)
+
+describe('the cost of carrying', () => {
+  it.each([DAI, ETH])('adds up with what arrives to what leaves, to the last digit, from $symbol', (source) => {
+    fc.assert(
+      fc.property(prices, amounts, amounts, fees, onTop, (known, fromAmount, toAmount, included, messages) => {
+        const priceOf = priceIn(known)
+        const extra = messages.reduce((sum, each) => sum + each, 0n)
+        const quote = quoteOf({
+          fromAmount,
+          toAmount,
+          fees: [
+            ...included.map(({ name, token, amount }) => feeOf(token, amount, true, name)),
+            ...messages.map((amount) => feeOf(ETH, amount, false)),
+          ],
+          value: extra + (source.address === undefined ? fromAmount : 0n),
+        })
+        const { costs, lossUsd } = costOfCarrying(questionOf(source), quote, {
+          provider: 'lifi',
+          chains,
+          tokens,
+          priceOf,
+        })
+        const left = [usdOf(fromAmount, source, priceOf(source)), usdOf(extra, ETH, priceOf(ETH))]
+        const arrived = [
+          ...costs.map(({ token, amount }) => usdOf(amount, token, priceOf(token))),
+          lossUsd,
+          usdOf(toAmount, USDC, priceOf(USDC)),
+        ]
+        const sum = (all: Decimal[]) => all.reduce((total, each) => total + scaled(each), 0n)
+        expect(sum(arrived)).toBe(sum(left))
+        expect(costs.every(({ amount }) => amount > 0n)).toBe(true)
+        expect(costs.every(({ token }) => token.id !== OLD.id)).toBe(true)
+        const { lines, feeAmount, unpriced } = breakDownCosts(costs, USDC, priceOf)
+        const told = lines.map((line) => parseDecimal(line.amountInFeeCurrency ?? '') as Decimal)
+        expect(unpriced).toBeUndefined()
+        expect(sum(told)).toBe(scaled(feeAmount))
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  it('names who takes what, and where', () => {
+    const quote = quoteOf({
+      fees: ['Relayer fee', 'LIFI Fixed Fee', 'Destination gas'].map((name) => feeOf(DAI, 1n, true, name)),
+      value: 3n,
+    })
+    const priceOf = priceIn({ [DAI.id]: 1n, [USDC.id]: 1n, [ETH.id]: 1n })
+    const { costs } = costOfCarrying(questionOf(DAI), quote, { provider: 'lifi', chains, tokens, priceOf })
+    expect(costs.map(({ type, stage, provider, token }) => [type, stage, provider, token.id])).toEqual([
+      ['CROSSCHAIN', 'PROXYING', 'across', 'DAI-ETHEREUM'],
+      ['PROTOCOL', 'SENDING', 'lifi', 'DAI-ETHEREUM'],
+      ['GAS', 'RECEIVING', undefined, 'DAI-ETHEREUM'],
+      ['CROSSCHAIN', 'PROXYING', 'across', 'ETH-ETHEREUM'],
+    ])
+  })
+
+  it.each([
+    ['on top in a token that nothing pulls', [feeOf(DAI, 1n, false)], 1n],
+    ['on top in the coin of the other chain', [feeOf(get('ETH-BASE'), 1n, false)], 1n],
+    ['that are more than is sent', [feeOf(ETH, 2n, false)], 1n],
+  ])('is refused with fees %s', (_, given, value) => {
+    const priceOf = priceIn({ [DAI.id]: 1n, [USDC.id]: 1n, [ETH.id]: 1n })
+    const cost = () =>
+      costOfCarrying(questionOf(DAI), quoteOf({ fees: given, value }), { provider: 'lifi', chains, tokens, priceOf })
+    expect(cost).toThrow(LifiQuoteFault)
+  })
+})
+
+describe('the price impact', () => {
+  const usd = (units: bigint): Decimal => ({ units, places: 2 })
+
+  it('is the loss over what the payee receives, rounded half-even to 8 places', () => {
+    const received = fc.bigInt({ min: 1_000n, max: 10n ** 12n })
+    fc.assert(
+      fc.property(received, fc.integer({ min: -49, max: 499 }), (payee, thousandths) => {
+        const loss = (payee * BigInt(thousandths)) / 1_000n
+        const { units, places } = priceImpactOf(usd(loss), usd(payee))
+        // Twice the distance to the exact ratio, in units of 10^-8, is at most one.
+        const twice = 2n * (loss * 10n ** 8n - units * payee)
+        expect(places).toBe(8)
+        expect(twice <= payee && -twice <= payee).toBe(true)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  it.each([
+    [51n, 100n],
+    [900n, 100n],
+    [-6n, 100n],
+  ])('is refused where it is absurd: a loss of %s on %s', (loss, payee) => {
+    expect(() => priceImpactOf(usd(loss), usd(payee))).toThrow(LifiQuoteFault)
+  })
+})

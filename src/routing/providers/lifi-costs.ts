@@ -1,0 +1,114 @@
+import type { ChainDirectory } from '../../domain/chain.ts'
+import type { Token, TokenDirectory } from '../../domain/currency.ts'
+import { addDecimals, compareDecimals, type Decimal, divideDecimals, subtractDecimals } from '../../domain/decimal.ts'
+import type { CostLine } from '../costs.ts'
+import { type LifiFee, type LifiQuestion, type LifiQuote, LifiQuoteFault } from '../lifi-quote.ts'
+import type { Price } from '../prices.ts'
+
+/** What carrying costs, in parts that have nothing in common. */
+export interface CarryingCost {
+  readonly costs: readonly CostLine[]
+  /** US dollars that neither a line of `costs` tells nor anybody receives; below 0 where more comes out than went in. */
+  readonly lossUsd: Decimal
+}
+
+interface Known {
+  readonly provider: string
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly priceOf: (token: Token) => Price | undefined
+}
+
+const NOTHING: Decimal = { units: 0n, places: 0 }
+
+/**
+ * Splits what a quote takes. Fees that are `included` are a part of `fromAmount`; the others go along in the native coin and are
+ * what the transaction sends beyond it. An included fee in a token of unknown price is no line, so it stays in the loss.
+ *
+ * @throws LifiQuoteFault where its fees and its transaction contradict each other
+ */
+export function costOfCarrying({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known): CarryingCost {
+  const fees = quote.fees.map((fee) => ({ fee, token: tokenOf(fee, known) }))
+  const included = fees.flatMap(({ fee, token }) => {
+    const price = token && known.priceOf(token)
+    if (!fee.included || fee.amount === 0n || token === undefined || price === undefined) return []
+    return [{ line: lineOf(fee, token, quote, known), usd: usdOf(fee.amount, token, price) }]
+  })
+  const out = usdOf(quote.toAmount, destination, known.priceOf(destination))
+  const explained = included.reduce((sum, { usd }) => addDecimals(sum, usd), out)
+  return {
+    costs: [...included.map(({ line }) => line), ...linesOnTop(source, quote, fees, known)],
+    lossUsd: subtractDecimals(usdOf(quote.fromAmount, source, known.priceOf(source)), explained),
+  }
+}
+
+interface FoundFee {
+  readonly fee: LifiFee
+  readonly token: Token | undefined
+}
+
+/** What the transaction sends in the native coin beyond what is carried: its fees, and what it does not account for. */
+function linesOnTop(source: Token, quote: LifiQuote, fees: readonly FoundFee[], known: Known): CostLine[] {
+  const coin = known.tokens.native(source.chain)
+  if (coin === undefined) throw new TypeError(`${source.chain} has no coin`)
+  const sent = quote.transaction.value - (source.address === undefined ? quote.fromAmount : 0n)
+  const onTop = fees.filter(({ fee }) => !fee.included && fee.amount > 0n)
+  if (onTop.some(({ token }) => token?.id !== coin.id)) throw new LifiQuoteFault('a fee that nothing pays')
+  const told = onTop.reduce((sum, { fee }) => sum + fee.amount, 0n)
+  if (told > sent) throw new LifiQuoteFault('its fees are more than its transaction sends')
+  const lines = onTop.map(({ fee }) => lineOf(fee, coin, quote, known))
+  if (told === sent) return lines
+  return [...lines, lineOf({ name: '', amount: sent - told }, coin, quote, known)]
+}
+
+function tokenOf({ chainId, address }: LifiFee, { chains, tokens }: Known): Token | undefined {
+  const chain = chains.configured.find((each) => each.chainId === chainId)
+  if (chain === undefined) return undefined
+  return address === undefined ? tokens.native(chain.name) : tokens.byAddress(chain.name, address)
+}
+
+/** LI.FI's own share and that of whoever integrates it. */
+const OF_PROTOCOL = /li\.?fi|integrator/i
+/** The destination's gas, which a relayer pays and bills. */
+const OF_GAS = /gas|network/i
+const TOOL = /^[\w.-]{1,64}$/
+
+function lineOf(
+  fee: Pick<LifiFee, 'name' | 'amount'>,
+  token: Token,
+  { tool }: LifiQuote,
+  { provider }: Known,
+): CostLine {
+  const { name, amount } = fee
+  if (OF_GAS.test(name)) return { type: 'GAS', stage: 'RECEIVING', token, amount }
+  if (OF_PROTOCOL.test(name)) return { type: 'PROTOCOL', stage: 'SENDING', provider, token, amount }
+  return { type: 'CROSSCHAIN', stage: 'PROXYING', provider: TOOL.test(tool) ? tool : provider, token, amount }
+}
+
+/**
+ * Exact.
+ *
+ * @param price - of one unit; only quotes of tokens with a price are asked for
+ */
+export function usdOf(amount: bigint, token: Token, price: Price | undefined): Decimal {
+  if (price === undefined) throw new TypeError(`${token.id} has no price`)
+  return { units: amount * price.usd.units, places: token.decimals + price.usd.places }
+}
+
+const IMPACT_PLACES = 8
+
+/** What is lost beyond its fees is within these, as a fraction of what the payee receives, or the quote is a mistake. */
+const LARGEST_LOSS: Decimal = { units: 5n, places: 1 }
+const LARGEST_GAIN: Decimal = { units: -5n, places: 2 }
+
+/**
+ * The loss as a fraction of what the payee receives, rounded half-even to 8 places.
+ *
+ * @throws LifiQuoteFault where it is absurd
+ */
+export function priceImpactOf(lossUsd: Decimal, receivedUsd: Decimal): Decimal {
+  const impact = receivedUsd.units === 0n ? NOTHING : divideDecimals(lossUsd, receivedUsd, IMPACT_PLACES)
+  if (compareDecimals(impact, LARGEST_LOSS) > 0) throw new LifiQuoteFault('it takes far more than the market would')
+  if (compareDecimals(impact, LARGEST_GAIN) < 0) throw new LifiQuoteFault('it takes far less than the market would')
+  return impact
+}

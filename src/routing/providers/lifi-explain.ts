@@ -1,0 +1,49 @@
+import { type Explanation, explain } from '../../errors.ts'
+import type { LifiFailure } from '../lifi-failure.ts'
+import type { LifiQuestion } from '../lifi-quote.ts'
+
+/** Says why there is no quote. */
+export function explainFailure(provider: string, question: LifiQuestion, failure: LifiFailure): Explanation {
+  const { source, destination } = question
+  switch (failure.kind) {
+    case 'TIMEOUT':
+      return explain('CROSSCHAIN_TIMEOUT', { provider })
+    case 'UNREACHABLE':
+      return explain('CROSSCHAIN_UNREACHABLE', { provider, detail: failure.detail })
+    case 'INCONSISTENT':
+      return explain('CROSSCHAIN_INCONSISTENT', { provider, detail: failure.detail })
+    case 'QUOTA':
+      return explain('CROSSCHAIN_QUOTA_EXHAUSTED', { provider, seconds: failure.seconds })
+    case 'UNAUTHORIZED':
+      return explain('CROSSCHAIN_UNAUTHORIZED', { provider })
+    case 'AMOUNT_TOO_SMALL':
+      return explainTooSmall(provider, question, failure.detail)
+    case 'NO_ROUTE':
+      return explain('CROSSCHAIN_NO_ROUTE', {
+        provider,
+        token: source.symbol,
+        chain: source.chain,
+        paymentToken: destination.symbol,
+        destinationChain: destination.chain,
+        detail: failure.detail,
+      })
+    case 'REFUSED':
+      return explain('CROSSCHAIN_REFUSED', {
+        provider,
+        chain: source.chain,
+        destinationChain: destination.chain,
+        detail: failure.detail,
+      })
+  }
+}
+
+/** @param detail - how much it is, or what was said of it */
+export function explainTooSmall(provider: string, { source, destination }: LifiQuestion, detail: string): Explanation {
+  return explain('CROSSCHAIN_AMOUNT_TOO_SMALL', {
+    provider,
+    chain: source.chain,
+    paymentToken: destination.symbol,
+    destinationChain: destination.chain,
+    detail,
+  })
+}

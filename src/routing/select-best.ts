@@ -1,0 +1,85 @@
+/** Chooses among those that come one by one. It decides each as soon as the rest cannot change it. */
+export interface Selection {
+  /** One more is to come. To be called before any of them enters. */
+  expect(): Contender
+}
+
+/** One of those that are chosen among. */
+export interface Contender {
+  /** @param worth - the more, the better. @returns whether it is chosen */
+  enter(worth: bigint): Promise<boolean>
+  /** It does not take part. */
+  withdraw(): void
+}
+
+export interface SelectionOptions {
+  readonly places: number
+  /** Those that have not come after so long are not waited for. */
+  readonly patienceMs: number
+}
+
+interface Entry {
+  readonly worth: bigint
+  readonly decide: (isChosen: boolean) => void
+  decided?: boolean
+}
+
+/** Makes a selection of the `places` best. */
+export function createSelection({ places, patienceMs }: SelectionOptions): Selection {
+  const entries: Entry[] = []
+  let chosen = 0
+  let outstanding = 0
+  let isPatient = true
+  let timer: NodeJS.Timeout | undefined
+
+  function settle(): void {
+    const awaited = isPatient ? outstanding : 0
+    for (const [place, entry] of entries.toSorted(byWorth).entries()) {
+      if (entry.decided !== undefined) continue
+      if (place >= places || chosen >= places) decide(entry, false)
+      else if (place + awaited < places) decide(entry, true)
+    }
+    if (entries.every(({ decided }) => decided !== undefined)) clearTimeout(timer)
+  }
+
+  function decide(entry: Entry, isChosen: boolean): void {
+    entry.decided = isChosen
+    if (isChosen) chosen += 1
+    entry.decide(isChosen)
+  }
+
+  function losePatience(): void {
+    isPatient = false
+    settle()
+  }
+
+  return {
+    expect() {
+      let isOutstanding = true
+      outstanding += 1
+      const arrive = () => {
+        if (isOutstanding) outstanding -= 1
+        isOutstanding = false
+      }
+      return {
+        enter(worth) {
+          arrive()
+          return new Promise((decideEntry) => {
+            entries.push({ worth, decide: decideEntry })
+            timer ??= setTimeout(losePatience, patienceMs)
+            settle()
+          })
+        },
+        withdraw() {
+          arrive()
+          settle()
+        },
+      }
+    },
+  }
+}
+
+/** The best first; of equals the one that came first. */
+function byWorth(a: Entry, b: Entry): number {
+  return a.worth > b.worth ? -1 : a.worth < b.worth ? 1 : 0
+}

@@ -1,0 +1,232 @@
+/**
+ * A server that speaks the shape of LI.FI's contract-calls quotes, with latency and faults. What it takes and gives is of LI.FI's own
+ * types, so that a change of theirs fails the type check.
+ */
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type {
+  ChainId,
+  ContractCallsQuoteRequestToAmount,
+  CustomStep,
+  ErrorCode,
+  FeeCost,
+  LiFiStep,
+  Token,
+  ToolError,
+} from '@lifi/types'
+import { encodeFunctionData, parseAbi, zeroAddress } from 'viem'
+
+/** A token that the server knows, with its price in hundred-millionths of a US dollar. */
+export interface LifiToken {
+  readonly chainId: number
+  /** The zero address is the native coin's. */
+  readonly address: string
+  readonly symbol: string
+  readonly decimals: number
+  readonly usd: bigint
+}
+
+/** What quotes take. */
+export interface LifiTerms {
+  /** Millionths of the worth, by the bridge and by LI.FI: both a part of what is taken. */
+  readonly bridgeFee?: bigint
+  readonly protocolFee?: bigint
+  /** Wei of the source's coin, beside what is taken. */
+  readonly messageFee?: bigint
+  /** Millionths of the worth that are lost on the way. */
+  readonly impact?: bigint
+  /** Base units that more is expected than warranted. */
+  readonly surplus?: bigint
+}
+
+/** What a server that errs says. */
+export interface LifiError {
+  readonly message: string
+  readonly code?: `${ErrorCode}` extends `${infer N extends number}` ? N : never
+  readonly errors?: readonly Pick<ToolError, 'errorType' | 'code' | 'tool' | 'message'>[]
+}
+
+/** How the next answers are given; `quote` is the good one. */
+export type LifiBehaviour = (exchange: {
+  readonly quote: () => LifiAnswer
+  readonly response: ServerResponse
+}) => void | Promise<void>
+
+/** A quote with all that this server always gives. */
+export type LifiAnswer = LiFiStep & Required<Pick<LiFiStep, 'estimate' | 'transactionRequest'>>
+
+export interface LifiServer {
+  readonly url: string
+  /** What was asked, in order. */
+  readonly asked: readonly ContractCallsQuoteRequestToAmount[]
+  readonly headers: readonly IncomingHttpHeaders[]
+  charge(terms: LifiTerms): void
+  behave(behaviour: LifiBehaviour): void
+  stop(): Promise<void>
+}
+
+export interface LifiServerOptions {
+  readonly tokens: readonly LifiToken[]
+  /** Who pulls the source token, by chain id: an ERC20 fee proxy, which pays what it pulls to `escrow`. */
+  readonly pullers: Readonly<Record<number, string>>
+  readonly escrow: string
+}
+
+export const quoteWell: LifiBehaviour = ({ quote, response }) => sendJson(response, 200, quote())
+
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  body: LifiAnswer | LifiError,
+  headers: Record<string, string> = {},
+): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+}
+
+/** Starts it on loopback. */
+export async function startLifiServer(options: LifiServerOptions): Promise<LifiServer> {
+  const asked: ContractCallsQuoteRequestToAmount[] = []
+  const headers: IncomingHttpHeaders[] = []
+  let terms: LifiTerms = {}
+  let behaviour = quoteWell
+  const server = createServer((request, response) => {
+    const answer = async () => {
+      const question = JSON.parse(await readBody(request)) as ContractCallsQuoteRequestToAmount
+      if (request.url !== '/v1/quote/contractCalls') return sendJson(response, 404, { message: 'no such path' })
+      asked.push(question)
+      headers.push(request.headers)
+      await behaviour({ quote: () => quoteOf(question, terms, options), response })
+    }
+    answer().catch((error: unknown) => response.destroy(error as Error))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    headers,
+    charge: (changed) => {
+      terms = changed
+    },
+    behave: (changed) => {
+      behaviour = changed
+    },
+    async stop() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  let body = ''
+  for await (const chunk of request.setEncoding('utf8')) body += chunk as string
+  return body
+}
+
+const MILLION = 1_000_000n
+const PULL_ABI = parseAbi([
+  'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
+])
+
+/** The answer to a question by fixed prices: what is delivered, and on top of it what everybody takes. */
+export function quoteOf(
+  question: ContractCallsQuoteRequestToAmount,
+  { bridgeFee = 0n, protocolFee = 0n, messageFee = 0n, impact = 0n, surplus = 0n }: LifiTerms,
+  { tokens, pullers, escrow }: LifiServerOptions,
+): LifiAnswer {
+  const tokenOf = (chain: number | string, address: string) => {
+    const found = tokens.find((each) => each.chainId === chain && each.address.toLowerCase() === address.toLowerCase())
+    if (found === undefined) throw new Error(`no token ${address} on ${chain}`)
+    return found
+  }
+  const [from, to] = [tokenOf(question.fromChain, question.fromToken), tokenOf(question.toChain, question.toToken)]
+  const toAmount = BigInt(question.toAmount) + surplus
+  const worth = (amount: bigint) =>
+    ceil(amount * to.usd * 10n ** BigInt(from.decimals), from.usd * 10n ** BigInt(to.decimals))
+  const share = (millionths: bigint) => (worth(toAmount) * millionths) / MILLION
+  const [ofBridge, ofProtocol] = [share(bridgeFee), share(protocolFee)]
+  const fromAmount = worth(toAmount) + ofBridge + ofProtocol + share(impact)
+  const feeCosts = [
+    feeCost('Relayer fee', from, ofBridge, true),
+    feeCost('LIFI Fixed Fee', from, ofProtocol, true),
+    feeCost('Message fee', tokenOf(from.chainId, zeroAddress), messageFee, false),
+  ].filter(({ amount }) => amount !== '0')
+  const isNative = from.address === zeroAddress
+  const puller = pullers[from.chainId] ?? ''
+  const action = {
+    fromChainId: from.chainId,
+    fromAmount: fromAmount.toString(),
+    fromToken: asToken(from),
+    fromAddress: question.fromAddress,
+    toChainId: to.chainId,
+    toToken: asToken(to),
+  }
+  const estimate = {
+    tool: 'across',
+    fromAmount: fromAmount.toString(),
+    toAmount: toAmount.toString(),
+    toAmountMin: question.toAmount,
+    approvalAddress: isNative ? zeroAddress : puller,
+    feeCosts,
+    gasCosts: [],
+    executionDuration: 42.5,
+  }
+  const [call] = question.contractCalls
+  const custom: CustomStep = {
+    id: 'call',
+    type: 'custom',
+    tool: 'custom',
+    toolDetails: toolDetails('custom'),
+    action: {
+      ...action,
+      toContractAddress: call?.toContractAddress ?? '',
+      toContractCallData: call?.toContractCallData ?? '',
+      toFallbackAddress: question.toFallbackAddress ?? '',
+      callDataGasLimit: call?.toContractGasLimit ?? '',
+    },
+    estimate,
+  }
+  const pull = {
+    abi: PULL_ABI,
+    args: [from.address as '0x', escrow as '0x', fromAmount, '0x00000000000000ff', 0n, zeroAddress] as const,
+  }
+  return {
+    id: 'step',
+    type: 'lifi',
+    tool: 'across',
+    toolDetails: toolDetails('across'),
+    action,
+    estimate,
+    includedSteps: [custom],
+    transactionRequest: {
+      from: question.fromAddress,
+      to: isNative ? escrow : puller,
+      chainId: from.chainId,
+      data: isNative ? '0x00000000' : encodeFunctionData(pull),
+      value: `0x${(messageFee + (isNative ? fromAmount : 0n)).toString(16)}`,
+      gasLimit: `0x${(120_000).toString(16)}`,
+      gasPrice: '0x1',
+    },
+  }
+}
+
+function ceil(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor
+}
+
+function asToken({ chainId, address, symbol, decimals, usd }: LifiToken): Token {
+  const priceUSD = (Number(usd) / 1e8).toString()
+  return { chainId: chainId as ChainId, address, symbol, decimals, name: symbol, priceUSD }
+}
+
+function feeCost(name: string, token: LifiToken, amount: bigint, included: boolean): FeeCost {
+  const common = { name, description: name, percentage: '0', amountUSD: '0', included }
+  return { ...common, token: asToken(token), amount: amount.toString() }
+}
+
+function toolDetails(key: string) {
+  return { key, name: key, logoURI: '' }
+}
