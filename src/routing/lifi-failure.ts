@@ -90,7 +90,8 @@ function kindOfStatus(status: number, body: ParsedBody): FailureKind {
 }
 
 function fieldsOf(body: ParsedBody): { message: string; code: unknown; errors: unknown } {
-  const { message, code, errors } = (body.ok && isObject(body.value) ? body.value : {}) as Record<string, unknown>
+  const fields: Record<string, unknown> = body.ok && isObject(body.value) ? body.value : {}
+  const { message, code, errors } = fields
   return { message: typeof message === 'string' ? message : '', code, errors }
 }
 

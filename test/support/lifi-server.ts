@@ -6,7 +6,6 @@ import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type {
-  ChainId,
   ContractCallsQuoteRequestToAmount,
   CustomStep,
   ErrorCode,
@@ -219,7 +218,7 @@ function ceil(dividend: bigint, divisor: bigint): bigint {
 
 function asToken({ chainId, address, symbol, decimals, usd }: LifiToken): Token {
   const priceUSD = (Number(usd) / 1e8).toString()
-  return { chainId: chainId as ChainId, address, symbol, decimals, name: symbol, priceUSD }
+  return { chainId, address, symbol, decimals, name: symbol, priceUSD }
 }
 
 function feeCost(name: string, token: LifiToken, amount: bigint, included: boolean): FeeCost {
