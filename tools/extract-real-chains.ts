@@ -278,8 +278,15 @@ function chainOf(chain: HandKeptChain) {
       },
     }),
     finality: { useFinalizedTag: true, depth: finalityDepth },
+    ...l1FeeOf(name, viemChain),
     blockTimeSeconds,
   }
+}
+
+/** Chains of the OP stack are those that viem knows a gas price oracle of. */
+function l1FeeOf(name: string, { contracts }: Chain): { l1Fee?: string } {
+  if (contracts !== undefined && 'gasPriceOracle' in contracts) return { l1Fee: 'OP_STACK' }
+  return name === 'ARBITRUM' ? { l1Fee: 'ARBITRUM' } : {}
 }
 
 /** JSON with an object a line, unless it holds others. */

@@ -26,10 +26,15 @@ export interface ChainConfig {
   readonly conversion?: ConversionConfig
   readonly swapV2?: SwapV2Config
   readonly swapV3?: SwapV3Config
+  /** Takes a fee for publishing transactions on the chain below, and how that is asked for. */
+  readonly l1Fee?: L1FeeKind
   readonly finality: FinalityConfig
   /** The usual time between blocks, in seconds; decides the estimated duration of a payment. */
   readonly blockTimeSeconds: number
 }
+
+/** Rollups that charge by the size of a transaction: of the OP stack, and Arbitrum. */
+export type L1FeeKind = 'OP_STACK' | 'ARBITRUM'
 
 /** How a token's price in US dollars is known. Without either there is none. */
 interface PriceConfig {

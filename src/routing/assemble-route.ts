@@ -23,6 +23,8 @@ export interface UnrankedRoute {
   readonly unpriced: boolean
   readonly candidate: Candidate
   readonly quote: Quote
+  /** The most gas that each step is expected to use, with what its chain counts as gas beside. */
+  readonly gasLimits: readonly bigint[]
 }
 
 /** What a route is put together from. */
@@ -61,7 +63,8 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
   if (balance < quote.mostPulled) return explainBalance(source, balance, quote.mostPulled)
 
   const gas = judgeGas(quoted)
-  const costs = breakDownCosts([gas.line, ...quote.costs], destination, quoted.priceOf)
+  if ('reason' in gas) return gas
+  const costs = breakDownCosts([...gas.lines, ...quote.costs], destination, quoted.priceOf)
   const fee = fractionOf(costs.feeAmount, { units: quote.received, places: destination.decimals })
   const totalCost = addDecimals(fee, quote.priceImpact)
   return {
@@ -72,6 +75,7 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
     unpriced: costs.unpriced !== undefined,
     candidate,
     quote,
+    gasLimits: gas.limits,
     route: {
       id: quoted.id,
       fee: decimalToNumber(fee),
@@ -113,21 +117,34 @@ function explainBalance(token: Token, have: bigint, need: bigint): Explanation {
 }
 
 interface JudgedGas {
-  readonly line: CostLine
+  readonly lines: readonly CostLine[]
+  /** By step. */
+  readonly limits: readonly bigint[]
   /** undefined where it cannot be known. */
   readonly isEnough: boolean | undefined
   readonly warnings: readonly RouteWarning[]
 }
 
 /** Counts the gas of all steps against what of the native coin the payment itself leaves. */
-function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedGas {
+function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedGas | Explanation {
   const gas = totalGas(quote.steps) * state.gasPrice
-  const need = gas + (quote.alsoNative ?? 0n)
+  const l1Fees = l1FeesOf(quote, state)
+  if (l1Fees === undefined) {
+    const detail = 'it does not tell what it takes for publishing'
+    return explain('CHAIN_INCONSISTENT', { chain: native.chain, detail })
+  }
+  const l1Fee = l1Fees.reduce((sum, fee) => sum + fee, 0n)
+  const need = gas + l1Fee + (quote.alsoNative ?? 0n)
   const spent = candidate.source.id === native.id ? quote.mostPulled : 0n
   const have = (state.balanceOf(native) ?? 0n) - spent
-  const line: CostLine = { type: 'GAS', stage: 'SENDING', token: native, amount: gas }
-  if (state.walletHasCode) return { line, isEnough: undefined, warnings: [warn('GAS_MAY_BE_SPONSORED', {})] }
-  if (have >= need) return { line, isEnough: true, warnings: [] }
+  const line = { type: 'GAS', stage: 'SENDING', token: native } as const
+  const published = state.chain.l1Fee === undefined ? [] : [{ ...line, provider: L1_PROVIDER, amount: l1Fee }]
+  const counted = {
+    lines: [{ ...line, amount: gas }, ...published],
+    limits: quote.steps.map(({ gasLimit }, i) => gasLimit + l1GasOf(l1Fees[i] ?? 0n, state)),
+  }
+  if (state.walletHasCode) return { ...counted, isEnough: undefined, warnings: [warn('GAS_MAY_BE_SPONSORED', {})] }
+  if (have >= need) return { ...counted, isEnough: true, warnings: [] }
   const warning = warn('INSUFFICIENT_GAS', {
     have: formatAmount(have, native.decimals),
     need: formatAmount(need, native.decimals),
@@ -135,7 +152,23 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
     currency: native.symbol,
     chain: native.chain,
   })
-  return { line, isEnough: false, warnings: [warning] }
+  return { ...counted, isEnough: false, warnings: [warning] }
+}
+
+/** Tells the gas line of publishing from the other. */
+const L1_PROVIDER = 'l1-data'
+
+/** What publishing each step takes. They are written out only where that counts. */
+function l1FeesOf({ steps }: Quote, state: ChainState): readonly bigint[] | undefined {
+  if (state.chain.l1Fee === undefined) return steps.map(() => 0n)
+  const fees = steps.map((step) => state.l1FeeOf((step.transaction().data.length - 2) / 2))
+  return fees.every((fee) => fee !== undefined) ? fees : undefined
+}
+
+/** Arbitrum takes the fee as gas, which the limit of a transaction has to cover. */
+function l1GasOf(l1Fee: bigint, { chain, gasPrice }: ChainState): bigint {
+  if (chain.l1Fee !== 'ARBITRUM' || gasPrice === 0n) return 0n
+  return (l1Fee + gasPrice - 1n) / gasPrice
 }
 
 function priceWarnings({ unpriced }: CostBreakdown): readonly RouteWarning[] {

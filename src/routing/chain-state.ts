@@ -2,6 +2,7 @@ import type { Address } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import type { Token } from '../domain/currency.ts'
 import { RpcFailure } from './json-rpc.ts'
+import { createL1Fee } from './l1-fee.ts'
 import {
   type ContractRead,
   intAt,
@@ -25,6 +26,13 @@ export interface ChainState {
   /** Base units that the wallet holds; undefined when the token's contract gave no number. */
   balanceOf(token: Token): bigint | undefined
   priceOf(token: Token): Price | undefined
+  /**
+   * Wei that a transaction costs beside its gas for being published on the chain below; 0 where there is none.
+   *
+   * @param dataBytes - of its calldata
+   * @returns undefined when the chain does not tell
+   */
+  l1FeeOf(dataBytes: number): bigint | undefined
   /** The return data of a further read that was asked for, as digits; undefined when it failed. */
   answerTo(read: ContractRead): string | undefined
 }
@@ -52,7 +60,8 @@ export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]): 
   /** A feed's decimals never change; they are asked for until they are known. */
   const unknownDecimals = new Map([...rounds.keys()].map((feed) => [feed, readDecimals(feed)]))
   const knownDecimals = new Map<Address, number>()
-  let ofChain = [timestamp, ...rounds.values(), ...unknownDecimals.values()]
+  const l1Fee = chain.l1Fee === undefined ? undefined : createL1Fee(chain.l1Fee)
+  let ofChain = [timestamp, ...(l1Fee?.reads ?? []), ...rounds.values(), ...unknownDecimals.values()]
 
   function decimalsOf(feed: Address, answerTo: ChainState['answerTo']): number | undefined {
     const known = knownDecimals.get(feed)
@@ -91,6 +100,7 @@ export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]): 
         chain,
         ...told,
         balanceOf: (token) => uintAt(answerTo(readBalance(chain, token, wallet)) ?? '', 0),
+        l1FeeOf: (dataBytes) => (l1Fee === undefined ? 0n : l1Fee.feeOf(dataBytes, answerTo)),
         priceOf(token) {
           if (!prices.has(token.id)) prices.set(token.id, decide(token))
           return prices.get(token.id)

@@ -54,6 +54,7 @@ function routeOf(terms: Case): UnrankedRoute {
     timestampSec: 0,
     gasPrice: terms.gasPrice,
     walletHasCode: false,
+    l1FeeOf: () => 0n,
     balanceOf: () => 10n ** 60n,
     priceOf,
     answerTo: () => undefined,

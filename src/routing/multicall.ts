@@ -183,3 +183,13 @@ export function readExactOutput(quoter: Address, { tokenIn, tokenOut, amountOut,
   const words = [wordOfAddress(tokenIn), wordOfAddress(tokenOut), wordOf(amountOut), wordOf(fee), wordOf(0)]
   return { to: quoter, data: `0xbd21704a${words.join('')}` }
 }
+
+/** `getL1FeeUpperBound(size)` of an OP stack's GasPriceOracle, wei; the size is that of the unsigned transaction in bytes. */
+export function readL1FeeUpperBound(oracle: Address, size: number): ContractRead {
+  return { to: oracle, data: `0xf1c7a58b${wordOf(size)}` }
+}
+
+/** `getPricesInWei()` of ArbGasInfo; second the price of a byte of calldata on the chain below. */
+export function readPricesInWei(gasInfo: Address): ContractRead {
+  return { to: gasInfo, data: '0x41b247a8' }
+}

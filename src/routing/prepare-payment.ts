@@ -89,10 +89,10 @@ function prepare(found: UnrankedRoute, maxSourceAmount: bigint | undefined): Pre
   if (maxSourceAmount !== undefined && quote.sourceAmount > maxSourceAmount)
     throw quoteChanged(route, maxSourceAmount, source)
   const transactions = quote.steps.map(
-    (step): PreparedTransaction => ({
+    (step, i): PreparedTransaction => ({
       kind: step.kind,
       chainId: route.chainId,
-      gasLimit: step.gasLimit,
+      gasLimit: found.gasLimits[i] ?? step.gasLimit,
       ...step.transaction(),
     }),
   )
