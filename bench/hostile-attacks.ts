@@ -17,6 +17,7 @@ import {
   preface,
   uint32,
 } from './hostile-frames.ts'
+import { NETWORKS, SYMBOLS, WALLETS } from './hostile-payments.ts'
 
 /** What an attack does over and over. */
 export interface Attack {
@@ -253,6 +254,39 @@ export const attacks: Readonly<Record<string, Attack>> = {
   ),
   'gzip bombs': connecting(20, post(json, gzipSync(zeros), { extra: 'content-encoding: gzip\r\n' })),
   'brotli bombs': connecting(20, post(json, brotliCompressSync(zeros), { extra: 'content-encoding: br\r\n' })),
+  // Who asks for what is costly to find; most of it meets the limit of the key
+  'searches for a hundred of everything': connecting(
+    20,
+    post(
+      json,
+      Buffer.from(
+        JSON.stringify({
+          network: NETWORKS,
+          currency: SYMBOLS,
+          walletAddress: WALLETS,
+          sortBy: 'AMOUNT',
+          includeTotal: 'EXACT',
+        }),
+      ),
+    ),
+  ),
+  'searches of a hundred years': connecting(
+    20,
+    get('/payments?fromDate=1970-01-01&toDate=2069-12-31&sortBy=amount&includeTotal=exact'),
+  ),
+  'the dearest search in a loop': connecting(
+    20,
+    get(`/payments?network=${NETWORKS[3]}&minAmount=1&maxAmount=1000000&sortBy=date&sortOrder=asc`),
+  ),
+  'summaries in a loop': connecting(20, get('/v1/payments:summarize?groupBy=payer&groupBy=currency')),
+  'watchers that never read': {
+    perSecond: 50,
+    act(target) {
+      const request = get('/v1/payments:watch', 'accept: text/event-stream\r\n')(target)
+      if (connections < 50) open(target, request.replace('connection: close\r\n', '')).pause()
+      return true
+    },
+  },
   // Who is nobody
   garbage: connecting(100, () => Buffer.alloc(1_000, 0xfe)),
   'health checks': connecting(200, () => 'GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'),

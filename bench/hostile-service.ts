@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { AttackerReport } from './hostile-attacks.ts'
+import { paymentLines } from './hostile-payments.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 const CALL_EVERY_MS = 5
-const PAYMENTS = 2_000
 
 /** A service of its own with some payments, and two keys of one account: an attacker's and another client's. */
 export interface Service {
@@ -66,22 +66,6 @@ export async function startService(attackerRate: string, nodeOptions: readonly s
       await rm(folder, { recursive: true })
     },
   }
-}
-
-function paymentLines(): string {
-  return Array.from({ length: PAYMENTS }, (_, n) => {
-    const payment = {
-      id: `0b7d2a31-6f0e-8c55-9d3b-${String(n).padStart(12, '0')}`,
-      status: 'CONFIRMED',
-      timestamp: new Date(Date.UTC(2026, 0, 1) + n * 60_000).toISOString(),
-      amount: String(n + 1),
-      currency: 'USDC-BASE',
-      network: 'BASE',
-      txHash: `0x${n.toString(16).padStart(64, '0')}`,
-      eventIndex: 0,
-    }
-    return `${JSON.stringify(payment)}\n`
-  }).join('')
 }
 
 /** One attacker. */
