@@ -1,9 +1,11 @@
 import { zeroAddress } from 'viem'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { ChainConfig } from '../src/domain/chains-file.ts'
 import { addDecimals, type Decimal, parseAmount, parseDecimal } from '../src/domain/decimal.ts'
 import type { Hex } from '../src/domain/hex.ts'
 import type { Route, RoutesAnswer } from '../src/domain/route.ts'
 import { WaybillError } from '../src/errors.ts'
+import type { RoutingOptions } from '../src/routing/routing.ts'
 import { startTestChain, type TestChain, type TestToken } from './support/chain.ts'
 import { type LifiBehaviour, type LifiServer, quoteWell, sendJson, startLifiServer } from './support/lifi-server.ts'
 import {
@@ -30,11 +32,15 @@ describe('a payment carried in from another chain', () => {
   let payer: EvmAddress
   let payers = 0
   let nowMs = Date.now()
+  let coupons: { address: Hex; symbol: string; decimals: number }[]
   beforeAll(async () => {
     near = await startTestChain({ chainId: 31_337 })
     far = await startTestChain({ chainId: 31_338, addressSeed: 7 })
     const usd = (value: bigint) => value * 10n ** 8n
-    const known = (chain: TestChain, { address, symbol, decimals }: TestToken) => ({
+    const known = (
+      chain: TestChain,
+      { address, symbol, decimals }: Pick<TestToken, 'address' | 'symbol' | 'decimals'>,
+    ) => ({
       chainId: chain.chainId,
       address,
       symbol,
@@ -43,8 +49,12 @@ describe('a payment carried in from another chain', () => {
     })
     const coin = { chainId: near.chainId, address: zeroAddress, symbol: 'ETH', decimals: 18, usd: usd(3_000n) }
     const { USDC, USDT, DAI } = near.tokens
+    const symbols = Array.from({ length: 9 }, (_, i) => `COUPON${i}`)
+    coupons = []
+    for (const symbol of symbols)
+      coupons.push({ ...(await near.deployToken({ symbol, decimals: 6 })), symbol, decimals: 6 })
     lifi = await startLifiServer({
-      tokens: [coin, ...[USDC, USDT, DAI].map((token) => known(near, token)), known(far, far.tokens.USDC)],
+      tokens: [coin, ...[USDC, USDT, DAI, ...coupons].map((token) => known(near, token)), known(far, far.tokens.USDC)],
       pullers: { [near.chainId]: near.contracts.erc20FeeProxy },
       escrow: ESCROW,
     })
@@ -63,9 +73,16 @@ describe('a payment carried in from another chain', () => {
   })
 
   const configs = () => [configOf(near, 'ETHEREUM'), configOf(far, 'BASE')]
-  const open = (more: { timeoutMs?: number; apiKey?: string; configs?: ReturnType<typeof configs> } = {}) =>
+  interface Opening extends Pick<RoutingOptions, 'chainTimeoutMs' | 'logger'> {
+    readonly timeoutMs: number
+    readonly apiKey: string
+    readonly configs: ReturnType<typeof configs>
+  }
+  const open = (more: Partial<Opening> = {}) =>
     createTestRouting(more.configs ?? configs(), {
       clock: () => nowMs,
+      ...(more.logger && { logger: more.logger }),
+      ...(more.chainTimeoutMs && { chainTimeoutMs: more.chainTimeoutMs }),
       lifi: { url: lifi.url, timeoutMs: more.timeoutMs ?? 2_000, ...(more.apiKey && { apiKey: more.apiKey }) },
     })
 
@@ -234,6 +251,41 @@ describe('a payment carried in from another chain', () => {
     expect(questionsSince(start)).toHaveLength(3)
   })
 
+  it('keeps an answer that came too late for those who ask next', async () => {
+    const start = lifi.asked.length
+    const released = Promise.withResolvers<void>()
+    lifi.behave(async (exchange) => {
+      await released.promise
+      await quoteWell(exchange)
+    })
+    const routing = open({ chainTimeoutMs: 400 })
+    const question = ask(routing)
+    const answer = await routing.find(question)
+    expect([reasonOf(answer)?.reason, answer.degraded]).toEqual(['CROSSCHAIN_TIMEOUT', true])
+    released.resolve()
+    expect((await routing.find(question)).routes.map(({ id }) => id)).toEqual([ID])
+    expect(questionsSince(start)).toHaveLength(1)
+  })
+
+  it('asks for the best-funded tokens alone, and for another where it is told to', async () => {
+    const start = lifi.asked.length
+    for (const [i, coupon] of coupons.entries()) await near.fund(coupon, payer, BigInt(500 + i) * UNIT)
+    const [source, destination] = configs() as [ChainConfig, ChainConfig]
+    const listed = coupons.map(({ address, ...token }) => ({ ...token, address: canonical(address), pegUsd: '1' }))
+    const routing = open({ configs: [{ ...source, tokens: [...source.tokens, ...listed] }, destination] })
+    const question = ask(routing)
+    const answer = await routing.find(question)
+    const tokens = ['USDT', ...coupons.slice(2).map(({ symbol }) => symbol)]
+    expect(answer.routes.map(({ token }) => token).toSorted()).toEqual(tokens.toSorted())
+    expect(questionsSince(start)).toHaveLength(8)
+    expect(reasonOf(answer, 'COUPON1')).toMatchObject({
+      reason: 'CROSSCHAIN_NOT_ASKED',
+      remedy: 'ask with tokens=COUPON1 and chains=ETHEREUM',
+    })
+    const { routes } = await routing.find({ ...question, tokens: ['COUPON1'], chains: ['ETHEREUM'] })
+    expect(routes.map(({ token }) => token)).toEqual(['COUPON1'])
+  })
+
   it('asks no reset of an allowance that it knows to be none', async () => {
     const routing = open()
     const question = ask(routing)
@@ -372,14 +424,18 @@ describe('a payment carried in from another chain', () => {
 
   it.each(faults)('says so where it $name', async ({ behave, reason, degraded = true }) => {
     lifi.behave(behave)
-    const routing = open({ timeoutMs: 300, apiKey: API_KEY })
+    const logged: unknown[] = []
+    const log = (...said: unknown[]) => void logged.push(said)
+    const logger = { debug: log, info: log, warn: log, error: log }
+    const routing = open({ timeoutMs: 300, apiKey: API_KEY, logger })
     const answer = await routing.find(ask(routing))
     expect(answer.routes).toEqual([])
     expect(reasonOf(answer)?.reason).toBe(reason)
     expect(reasonOf(answer)?.remedy).not.toBe('')
     expect(answer.degraded).toBe(degraded)
-    expect(JSON.stringify(answer)).not.toContain(API_KEY)
-    expect(JSON.stringify(answer)).not.toContain('127.0.0.1')
+    const told = JSON.stringify([answer, logged])
+    expect(told).not.toContain(API_KEY)
+    expect(told).not.toContain('127.0.0.1')
   })
 
   it('is not asked again until its quota is there again', async () => {

@@ -88,11 +88,13 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
     try {
       const response = await options.fetch(endpoint, { method: 'POST', headers, body, redirect: 'error', signal })
       isAnswered = true
-      if (response.status === 429) quota.refused(response.headers, clock())
-      else quota.answered(response.headers, clock())
+      quota.answered(response.headers, clock())
       const parsed = parse(await readLimited(response))
       if (response.status === 200 && parsed.ok) return { ok: true, body: parsed.value, atMs: clock() }
-      return failed(failureOfAnswer({ status: response.status, body: parsed, retryAfter: response.headers, apiKey }))
+      const { status, headers: told } = response
+      const failure = failureOfAnswer({ status, body: parsed, headers: told, apiKey })
+      if (failure.kind === 'QUOTA') quota.refused(told, clock())
+      return failed(failure)
     } catch (error) {
       if (!isAnswered) quota.unanswered()
       if (signal.aborted) return failed({ kind: 'TIMEOUT' })

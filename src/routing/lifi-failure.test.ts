@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { failureOfAnswer } from './lifi-failure.ts'
 
 const failureOf = (status: number, value: unknown, apiKey?: string) =>
-  failureOfAnswer({ status, body: { ok: true, value }, retryAfter: new Headers(), apiKey })
-const notJson = (status: number) => failureOfAnswer({ status, body: { ok: false }, retryAfter: new Headers() })
+  failureOfAnswer({ status, body: { ok: true, value }, headers: new Headers(), apiKey })
+const notJson = (status: number) => failureOfAnswer({ status, body: { ok: false }, headers: new Headers() })
 const tools = (...codes: string[]) => codes.map((code) => ({ errorType: 'NO_QUOTE', code, tool: 'across' }))
 
 describe('an error of LI.FI', () => {

@@ -55,13 +55,13 @@ export type ParsedBody = { readonly ok: true; readonly value: unknown } | { read
 export interface FailedAnswer {
   readonly status: number
   readonly body: ParsedBody
-  readonly retryAfter: Headers
+  readonly headers: Headers
   /** Taken out of the details, where it might be quoted. */
   readonly apiKey?: string | undefined
 }
 
 /** Reads `{message, code, errors}`, as far as it is that. */
-export function failureOfAnswer({ status, body, retryAfter, apiKey }: FailedAnswer): LifiFailure {
+export function failureOfAnswer({ status, body, headers, apiKey }: FailedAnswer): LifiFailure {
   const { message, code, errors } = fieldsOf(body)
   const kind = status === 429 ? 'QUOTA' : (KIND_OF_CODE[code as `${ErrorCode}`] ?? kindOfStatus(status, body))
   const codes = toolCodesOf(errors)
@@ -72,7 +72,7 @@ export function failureOfAnswer({ status, body, retryAfter, apiKey }: FailedAnsw
     case 'UNAUTHORIZED':
       return { kind }
     case 'QUOTA':
-      return { kind, seconds: secondsOf(retryAfter) }
+      return { kind, seconds: secondsOf(headers) }
     case 'NO_ROUTE':
       return { kind: isTooSmall(codes) ? 'AMOUNT_TOO_SMALL' : kind, detail }
     case 'UNREACHABLE':

@@ -37,6 +37,7 @@ it.each([
 ])('pauses after a refusal with %s', (_, headers, pauseMs) => {
   const quota = createQuota()
   quota.take(0)
+  quota.answered(headers, 0)
   quota.refused(headers, 0)
   expect(quota.take(0)).toBe(pauseMs)
   expect(quota.take(pauseMs)).toBe(0)

@@ -4,7 +4,7 @@ export interface Quota {
   take(nowMs: number): number
   /** The answer to a question that was counted has come, with `ratelimit-*` headers or without. */
   answered(headers: Headers, nowMs: number): void
-  /** The same, and the answer was that there were too many. */
+  /** And it was that there were too many. */
   refused(headers: Headers, nowMs: number): void
   /** There will be no answer to a question that was counted. */
   unanswered(): void
@@ -26,13 +26,6 @@ export function createQuota(): Quota {
   let allowance: Allowance | undefined
   let underWay = 0
 
-  function learn(headers: Headers, nowMs: number): void {
-    underWay -= 1
-    const [remaining, resetMs] = [countOf(headers, 'ratelimit-remaining'), pauseOf(headers)]
-    if (remaining === undefined || resetMs === undefined) return
-    allowance = { remaining, untilMs: nowMs + resetMs }
-  }
-
   return {
     take(nowMs) {
       if (allowance !== undefined && nowMs >= allowance.untilMs) allowance = undefined
@@ -41,9 +34,12 @@ export function createQuota(): Quota {
       underWay += 1
       return 0
     },
-    answered: learn,
+    answered(headers, nowMs) {
+      underWay -= 1
+      const [remaining, resetMs] = [countOf(headers, 'ratelimit-remaining'), pauseOf(headers)]
+      if (remaining !== undefined && resetMs !== undefined) allowance = { remaining, untilMs: nowMs + resetMs }
+    },
     refused(headers, nowMs) {
-      learn(headers, nowMs)
       allowance = { remaining: 0, untilMs: nowMs + (pauseOf(headers) ?? USUAL_PAUSE_MS) }
     },
     unanswered() {
