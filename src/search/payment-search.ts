@@ -6,7 +6,7 @@ import type { TokenDirectory } from '../domain/currency.ts'
 import type { Payment } from '../domain/payment.ts'
 import { parsePaymentId } from '../domain/payment-id.ts'
 import { waybillError } from '../errors.ts'
-import { createAccountNames } from './account-names-repository.ts'
+import { createAccountNamesReader } from './account-names-repository.ts'
 import { countMatches, type Total } from './count-matches.ts'
 import { parseFilter } from './parse-filter.ts'
 import type { PaymentFilter } from './payment-filter.ts'
@@ -95,9 +95,10 @@ export function createPaymentSearch({
 }: PaymentSearchOptions): PaymentSearch {
   const repository = createPaymentRepository(knex, thresholds)
   const totals = createTotalRepository(knex)
+  const namesOf = createAccountNamesReader(knex)
 
   const parseGiven = (account: Account, input: SearchInput, signal: AbortSignal | undefined) =>
-    parseFilter(input, { chains, tokens, account: createAccountNames(knex, account.id, signal) })
+    parseFilter(input, { chains, tokens, account: namesOf(account.id, signal) })
 
   async function search(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage> {
     const seal = searchSeal(cursorSecret, account.id)
