@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Reason } from '../src/reasons.ts'
 import type { SearchInput } from '../src/search/search-input.ts'
 import { faultOf, type OpenedSearch, openSearch } from './support/open-search.ts'
-import { hash, PAYERS } from './support/search-payments.ts'
+import { generatePayments, hash, insertPayments, PAYERS } from './support/search-payments.ts'
 
 let opened: OpenedSearch
 
@@ -79,4 +79,25 @@ describe('bad input', () => {
     expect(fault.reason).toBe('UNKNOWN_NETWORK')
     expect(fault.message.length).toBeLessThan(1_000)
   })
+})
+
+test('a name that only the account knows is known with the payment that brings it, and to nobody else', async () => {
+  const [other, nobody] = [
+    { id: 77, name: 'other' },
+    { id: 78, name: 'nobody' },
+  ]
+  const asked: SearchInput = { network: ['Newnet'], currency: ['newcoin', 'NEWCOIN-NEWNET'] }
+  const [stored] = generatePayments(other.id, 1, 77)
+  if (stored === undefined) throw new TypeError('nothing was generated')
+  const payment = { ...stored.payment, network: 'NEWNET', currency: 'NEWCOIN-NEWNET' }
+  for (const account of [other, nobody]) {
+    expect(await faultOf(search(asked, account))).toMatchObject({ reason: expect.stringMatching(/^UNKNOWN_/) })
+  }
+  await insertPayments(opened.database.knex, [stored])
+  expect(await faultOf(search(asked, other))).toMatchObject({ reason: expect.stringMatching(/^UNKNOWN_/) })
+  await insertPayments(opened.database.knex, [
+    { ...stored, payment: { ...payment, id: '0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c99' } },
+  ])
+  expect((await search(asked, other)).payments).toHaveLength(1)
+  expect(await faultOf(search(asked, nobody))).toMatchObject({ reason: expect.stringMatching(/^UNKNOWN_/) })
 })
