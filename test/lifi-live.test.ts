@@ -33,7 +33,7 @@ it.skipIf(process.env.LIFI_LIVE !== '1')('asks the real LI.FI, whose answer is t
     limit: { slippage: { units: 5n, places: 3 } },
   } as unknown as Payment
   const candidate = { kind: 'CROSSCHAIN', source, destination } as const
-  const plan = createLifiProvider({ name: 'lifi', client, chains, tokens }).plan(candidate, payment)
+  const plan = createLifiProvider({ client, chains, tokens }).plan(candidate, payment)
   if (plan === undefined || 'reason' in plan) throw new Error(plan?.message ?? 'no plan')
 
   const rich = { balanceOf: () => 10n ** 12n, answerTo: () => undefined } as unknown as Parameters<typeof plan.quote>[0]

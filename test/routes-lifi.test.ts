@@ -338,7 +338,10 @@ describe('a payment carried in from another chain', () => {
     },
     {
       name: 'has another place to ask at',
-      behave: ({ response }) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+      behave: ({ response }) => {
+        lifi.behave(quoteWell)
+        response.writeHead(307, { location: `${lifi.url}/v1/quote/contractCalls` }).end()
+      },
       reason: 'CROSSCHAIN_UNREACHABLE',
     },
     {
@@ -381,7 +384,7 @@ describe('a payment carried in from another chain', () => {
     },
     {
       name: 'answers without an end',
-      behave: ({ response }) => void response.writeHead(200).end('x'.repeat(2 << 20)),
+      behave: ({ quote, response }) => void response.writeHead(200).end(JSON.stringify(quote()) + ' '.repeat(2 << 20)),
       reason: 'CROSSCHAIN_INCONSISTENT',
     },
     {

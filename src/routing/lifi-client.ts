@@ -6,6 +6,8 @@ import { createQuota } from './quota.ts'
 
 /** Where LI.FI, or what speaks its shape, is reached. */
 export interface LifiOptions {
+  /** As routes name it; `lifi` unless told. */
+  readonly name?: string
   /** Without `/v1`: `https://li.quest`. */
   readonly url: string
   /** Never in a log, an error or an answer. */
@@ -27,6 +29,7 @@ export type LifiAnswer =
   | { readonly ok: false; readonly failure: LifiFailure }
 
 export interface LifiClient {
+  readonly name: string
   /**
    * Asks for a quote that ends in a call on the destination chain. The same question is asked once, however many ask it at a time, and its
    * answer is remembered for seconds. Never rejects; once the signal has fired it resolves as if the time were over.
@@ -48,7 +51,7 @@ const MOST_ANSWER_BYTES = 1 << 20
 
 /** Makes the client. Quota and failures are counted in it, so there is one of them in a process. */
 export function createLifiClient(options: LifiClientOptions): LifiClient {
-  const { apiKey, timeoutMs = TIMEOUT_MS, clock, logger } = options
+  const { name = 'lifi', apiKey, timeoutMs = TIMEOUT_MS, clock, logger } = options
   const endpoint = `${options.url.replace(/\/+$/, '')}/v1/quote/contractCalls`
   const headers = {
     'content-type': 'application/json',
@@ -61,8 +64,8 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
   let lastFault: LifiFailure = { kind: 'TIMEOUT' }
   const breaker = createBreaker((change) =>
     change.open
-      ? logger.warn({ detail: change.detail }, 'quotes of other chains fail and are not asked for')
-      : logger.info({}, 'quotes of other chains come again'),
+      ? logger.warn({ provider: name, detail: change.detail }, 'quotes of other chains fail and are not asked for')
+      : logger.info({ provider: name }, 'quotes of other chains come again'),
   )
 
   async function ask(body: string): Promise<LifiAnswer> {
@@ -128,6 +131,7 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
   }
 
   return {
+    name,
     quote(request, { signal, fresh }) {
       const key = JSON.stringify(request)
       const known = fresh ? undefined : remembered.get(key)

@@ -29,8 +29,7 @@ import { explainFailure, explainTooSmall } from './lifi-explain.ts'
 import type { Plan, Provider, Quote, QuoteContext } from './provider.ts'
 
 export interface LifiProviderOptions {
-  /** As it goes out: `lifi`, or what else speaks its shape. */
-  readonly name: string
+  /** LI.FI, or what else speaks its shape; the provider has its name. */
   readonly client: LifiClient
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
@@ -61,7 +60,8 @@ const MOST_SPENDERS = 4
  * @see https://docs.li.fi, `POST /v1/quote/contractCalls`
  */
 export function createLifiProvider(options: LifiProviderOptions): Provider {
-  const { name, chains } = options
+  const { chains } = options
+  const { name } = options.client
   // Each call plans a payment object of its own.
   const selections = new WeakMap<Payment, Selection>()
   const spenders = new Map<string, Set<Address>>()
@@ -123,15 +123,15 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
     readsOfDestination: [],
     async quote(state, context) {
       const balance = state.balanceOf(source) ?? 0n
-      const worth = judgeWorth(options.name, carrying, balance, context)
+      const worth = judgeWorth(options.client.name, carrying, balance, context)
       if (typeof worth !== 'bigint') {
         contender.withdraw()
         return worth
       }
-      if (!(await contender.enter(worth))) return explainNotAsked(options.name, source)
+      if (!(await contender.enter(worth))) return explainNotAsked(options.client.name, source)
       const fresh = payment.isToBeTaken === true
       const answer = await options.client.quote(question.request, { signal: context.signal, fresh })
-      if (!answer.ok) return explainFailure(options.name, question, answer.failure)
+      if (!answer.ok) return explainFailure(options.client.name, question, answer.failure)
       try {
         const quote = readLifiQuote(answer.body, question)
         remember(spenders, quote.approvalAddress)
@@ -143,7 +143,7 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
         }
       } catch (error) {
         if (!(error instanceof LifiQuoteFault)) throw error
-        return explain('CROSSCHAIN_INCONSISTENT', { provider: options.name, detail: error.message })
+        return explain('CROSSCHAIN_INCONSISTENT', { provider: options.client.name, detail: error.message })
       }
     },
   }
@@ -259,7 +259,11 @@ function assembleQuote(options: LifiProviderOptions, carrying: Carrying, { quote
   const { chain, payment, question } = carrying
   const { source, destination } = question
   const charged = chargedFor(payment)
-  const carried = costOfCarrying(question, quote, { provider: options.name, ...options, priceOf: context.priceOf })
+  const carried = costOfCarrying(question, quote, {
+    provider: options.client.name,
+    ...options,
+    priceOf: context.priceOf,
+  })
   const platform = { type: 'PLATFORM', stage: 'RECEIVING', provider: 'request-network', token: destination } as const
   const { gasLimit, ...transaction } = quote.transaction
   const surplus = quote.toAmount - charged.total

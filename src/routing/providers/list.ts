@@ -23,6 +23,6 @@ export function createProviders(
     createConversionProvider(chains),
     createSwapV2Provider(chains, tokens),
     createSwapV3Provider(chains),
-    ...(lifi === undefined ? [] : [createLifiProvider({ name: 'lifi', client: lifi, chains, tokens })]),
+    ...(lifi === undefined ? [] : [createLifiProvider({ client: lifi, chains, tokens })]),
   ]
 }
