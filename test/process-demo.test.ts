@@ -239,6 +239,68 @@ describe('a first start', () => {
     expect(other?.stderr).toContain(`- DATA_DIR is ${dataDir}, which holds the data of a demo.`)
   })
 
+  describe('and its commands', () => {
+    let swapped: Ended
+    let converted: Ended
+    let reorged: Ended
+    let fiat: string
+    beforeAll(async () => {
+      fiat = (await demoFile()).requests.find(({ says }) => says.startsWith('Open: 500 US'))?.paymentReference ?? ''
+      const run = (...words: string[]) => runWaybill(['demo', ...words], environment())
+      ;[swapped, converted, reorged] = await Promise.all([
+        run('pay', '--wallet', 'otherToken', '--route', 'ETHEREUM_ETHEREUM_DAI_USDC'),
+        run('pay', '--wallet', 'direct', '--route', 'REQUEST_NETWORK_PAYMENT', '--request', fiat),
+        run('reorg', '--chain', 'bsc'),
+      ])
+    })
+    const columnsOf = ({ stdout }: Ended) => stdout.split('\n').map((line) => line.split('\t'))
+    const lineOf = (ended: Ended, subject: string) => columnsOf(ended).find(([first]) => first === subject) ?? []
+
+    it('pay by a swap what the quote says, and search finds it as paid by the wallet', async () => {
+      expect([swapped.code, swapped.stderr]).toEqual([0, ''])
+      const [, , , spends = ''] = lineOf(swapped, 'quote')
+      const spent = /^spends (150\.\d+) DAI on ETHEREUM$/.exec(spends)?.[1]
+      const [, wallet, , payee] = lineOf(swapped, 'after')
+      expect([wallet, payee]).toEqual([
+        expect.stringContaining(`(-${spent})`),
+        expect.stringMatching(/ USDC \(\+150\)$/),
+      ])
+      expect(columnsOf(swapped).flatMap(([first, kind]) => (first === 'sent' ? [kind] : []))).toEqual([
+        'APPROVE',
+        'PAY',
+      ])
+      const id = lineOf(swapped, 'found')[1]?.replace('payment ', '')
+      const { body } = await get(`/v1/payments/${id}`)
+      expect(body).toMatchObject({ amount: '150', payer: (await demoFile()).wallets.otherToken?.address })
+    })
+
+    it('pay a request in US dollars', async () => {
+      expect([converted.code, converted.stderr]).toEqual([0, ''])
+      expect(lineOf(converted, 'found')).toContain('CONVERSION')
+      expect((await get(`/v1/request/${fiat}`)).body).toMatchObject({ outstandingAmount: '0' })
+    })
+
+    it('show a payment that a reorg takes out and that comes back with its id', () => {
+      expect([reorged.code, reorged.stderr]).toEqual([0, ''])
+      const [, found] = lineOf(reorged, 'found')
+      const path = `GET /v1/payments/${found?.replace('payment ', '')}`
+      expect(lineOf(reorged, 'gone').slice(1, 3)).toEqual([path, '404'])
+      expect(lineOf(reorged, 'back').slice(1, 3)).toEqual([path, '200'])
+      expect(lineOf(reorged, 'again')[1]).toBe(columnsOf(reorged).findLast(([first]) => first === 'sent')?.[2])
+    })
+
+    it.each([
+      ['pay --wallet nobody --route X', 2, /"nobody" is no wallet of the demo, which has\n {2}direct: Holds/],
+      ['pay --wallet direct --route X', 1, /has no route X; use one of: REQUEST_NETWORK_PAYMENT, ETHEREUM_/],
+      ['pay --wallet direct', 2, /--route is missing/],
+      ['reorg --chain MARS', 2, /"MARS" is no chain of the demo, which has ETHEREUM, POLYGON, ARBITRUM, BSC\n/],
+    ])('refuse `demo %s`', async (words, code, says) => {
+      const ended = await runWaybill(['demo', ...words.split(' ')], environment())
+      expect([ended.code, ended.stdout]).toEqual([code, ''])
+      expect(ended.stderr).toMatch(says)
+    })
+  })
+
   it('finishes a slow call when it is told to stop, and takes all its processes along', async () => {
     historyEnds = new Date(Date.now() - 3_600_000).toISOString()
     history = await settledPayments(historyEnds)
@@ -253,6 +315,16 @@ describe('a first start', () => {
     expect([answer.statusCode, await text(answer)]).toEqual([400, expect.stringContaining('invalid_argument')])
     expect(await demo.ended).toMatchObject({ code: 0, signal: null })
     await allGone(started)
+  })
+
+  it('is missed by its commands once it is over', async () => {
+    const [over, never] = await Promise.all([
+      runWaybill(['demo', 'reorg'], environment()),
+      runWaybill(['demo', 'reorg'], { DATA_DIR: join(folder, 'nothing') }),
+    ])
+    expect([over?.code, over?.stdout, never?.code, never?.stdout]).toEqual([1, '', 1, ''])
+    expect(over?.stderr).toContain(`waybill demo reorg: no demo runs at ${url}`)
+    expect(never?.stderr).toContain(`waybill demo reorg: there is no demo in ${join(folder, 'nothing')}; start one`)
   })
 })
 

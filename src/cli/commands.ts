@@ -1,6 +1,7 @@
 import { chainsCheck, chainsRestart } from './chains-command.ts'
 import { checkCommand } from './check-command.ts'
 import type { Command } from './command.ts'
+import { demoPay, demoReorg } from './demo-command.ts'
 import { exportPaymentsCommand } from './export-command.ts'
 import { importPaymentsCommand, importRequestsCommand } from './import-command.ts'
 import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './keys-command.ts'
@@ -22,4 +23,6 @@ export const commands: readonly Command[] = [
   checkCommand,
   chainsCheck,
   chainsRestart,
+  demoPay,
+  demoReorg,
 ]

@@ -7,9 +7,17 @@ import { type DemoRequestTerms, referenceOf } from './requests.ts'
 export interface DemoFile {
   baseUrl: string
   apiKey: string
-  chains: readonly { name: string; chainId: number; rpcUrl: string }[]
+  chains: readonly DemoFileChain[]
   wallets: Readonly<Record<string, { address: string; says: string }>>
   requests: readonly { paymentReference: string; requestId: string; says: string }[]
+}
+
+export interface DemoFileChain {
+  name: string
+  chainId: number
+  rpcUrl: string
+  native: { symbol: string; decimals: number }
+  tokens: readonly { symbol: string; address: string; decimals: number }[]
 }
 
 export function describeDemo(
@@ -21,7 +29,13 @@ export function describeDemo(
   return {
     baseUrl,
     apiKey,
-    chains: chains.map(({ spec, anvil }) => ({ name: spec.name, chainId: spec.chainId, rpcUrl: anvil.rpcUrl })),
+    chains: chains.map(({ spec, anvil, deployed }) => ({
+      name: spec.name,
+      chainId: spec.chainId,
+      rpcUrl: anvil.rpcUrl,
+      native: { symbol: spec.native.symbol, decimals: 18 },
+      tokens: deployed.tokens.map(({ symbol, address, decimals }) => ({ symbol, address, decimals })),
+    })),
     wallets: Object.fromEntries(wallets.map(({ name, address, says }) => [name, { address, says }])),
     requests: requests.map(({ terms, says }) => ({
       paymentReference: referenceOf(terms),

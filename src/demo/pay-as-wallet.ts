@@ -1,0 +1,137 @@
+import { formatAmount } from '../domain/decimal.ts'
+import type { DemoFileChain } from './demo-file.ts'
+import type { Rpc } from './rpc.ts'
+import {
+  type CalldataTransaction,
+  type DemoRequest,
+  type FoundPayment,
+  makeRequest,
+  type RunningDemo,
+  readHolding,
+  readRequest,
+  searchOf,
+  sendAs,
+  waitForPayment,
+} from './running-demo.ts'
+
+interface Calldata {
+  route: {
+    provider: string
+    chain: string
+    chainId: string
+    token: string
+    sourceAmount: string
+    feeBreakdown: { type: string; amount: string; currency: string }[]
+  }
+  transactions: CalldataTransaction[]
+  maxSourceAmount: string
+}
+
+/** Writes a line: what it is about, then what there is to say. */
+export type Say = (subject: string, ...columns: readonly string[]) => void
+
+/**
+ * Takes a route to its end as one of the demo's wallets, and tells what happens: the quote, balances before, each transaction once it is
+ * mined, balances after, and the payment as search finds it.
+ *
+ * @param paymentReference - of the request to pay; without it a new one like the first of demo.json
+ * @throws DemoAnswerError where the API refuses; Error when a transaction was reverted
+ */
+export async function payAsWallet(
+  demo: RunningDemo,
+  { wallet, route, paymentReference }: { wallet: string; route: string; paymentReference: string | undefined },
+  { say, signal }: { say: Say; signal: AbortSignal },
+): Promise<FoundPayment> {
+  const request = await (paymentReference === undefined ? makeRequest(demo) : readRequest(demo, paymentReference))
+  const query = new URLSearchParams({ wallet, route })
+  const calldata = await demo.get<Calldata>(`/v1/request/${request.paymentReference}/pay?${query}`)
+  sayQuote(say, request, route, calldata)
+  const chain = chainOf(demo, calldata.route.chainId)
+  const before = await readBalances(demo, { wallet, request, calldata, chain })
+  say(
+    'before',
+    ...before.map(({ whose, units, decimals, symbol }) => `${whose} ${formatAmount(units, decimals)} ${symbol}`),
+  )
+  const last = await sendAll(demo.rpcOf(chain), wallet, calldata.transactions, { say, signal })
+  const after = await readBalances(demo, { wallet, request, calldata, chain })
+  say(
+    'after',
+    ...after.map(({ whose, units, decimals, symbol }, i) => {
+      const moved = formatAmount(units - (before[i]?.units ?? 0n), decimals)
+      return `${whose} ${formatAmount(units, decimals)} ${symbol} (${moved.startsWith('-') ? '' : '+'}${moved})`
+    }),
+  )
+  const found = await waitForPayment(demo, { paymentReference: request.paymentReference, hash: last }, signal)
+  say('search', `GET ${searchOf(request.paymentReference)}`)
+  say(
+    'found',
+    `payment ${found.id}`,
+    `${found.amount} ${found.currency}`,
+    found.status,
+    found.type,
+    `from ${found.payer}`,
+  )
+  return found
+}
+
+function sayQuote(say: Say, request: DemoRequest, id: string, { route, maxSourceAmount }: Calldata): void {
+  say('request', request.paymentReference, `${request.amount} ${request.invoiceCurrency} to ${request.payee}`)
+  say(
+    'quote',
+    id,
+    route.provider,
+    `spends ${route.sourceAmount} ${route.token} on ${route.chain}`,
+    `at most ${maxSourceAmount}`,
+  )
+  for (const { type, amount, currency } of route.feeBreakdown) say('cost', type, `${amount} ${currency}`)
+}
+
+function chainOf({ file }: RunningDemo, chainId: string): DemoFileChain {
+  const chain = file.chains.find((each) => `eip155:${each.chainId}` === chainId)
+  if (chain === undefined) throw new Error(`the route begins on ${chainId}, which is no chain of demo.json`)
+  return chain
+}
+
+interface Balance {
+  whose: 'wallet' | 'payee'
+  symbol: string
+  units: bigint
+  decimals: number
+}
+
+/** What the wallet spends, its gas, and what the payee receives. */
+async function readBalances(
+  demo: RunningDemo,
+  {
+    wallet,
+    request,
+    calldata: { route },
+    chain,
+  }: { wallet: string; request: DemoRequest; calldata: Calldata; chain: DemoFileChain },
+): Promise<Balance[]> {
+  const rpc = demo.rpcOf(chain)
+  const of = async (whose: Balance['whose'], owner: string, symbol: string): Promise<Balance> => ({
+    whose,
+    symbol,
+    ...(await readHolding(rpc, chain, { owner, symbol })),
+  })
+  const spent = [...new Set([route.token, chain.native.symbol])].map((symbol) => of('wallet', wallet, symbol))
+  const [paid = ''] = request.paymentCurrency.split('-')
+  return Promise.all(request.network === chain.name ? [...spent, of('payee', request.payee, paid)] : spent)
+}
+
+/** @returns the hash of the last one */
+async function sendAll(
+  rpc: Rpc,
+  wallet: string,
+  transactions: readonly CalldataTransaction[],
+  { say, signal }: { say: Say; signal: AbortSignal },
+): Promise<string> {
+  let last = ''
+  for (const transaction of transactions) {
+    const { hash, blockNumber, gasUsed } = await sendAs(rpc, wallet, transaction, signal)
+    say('sent', transaction.kind, hash, `block ${blockNumber}`, `gas ${gasUsed} of ${transaction.gasLimit}`)
+    last = hash
+  }
+  return last
+}

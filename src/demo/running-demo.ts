@@ -1,0 +1,226 @@
+/** A demo that runs in another process, as its users meet it: the public API, and the nodes of its chains. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import type { DemoFile, DemoFileChain } from './demo-file.ts'
+import { createRpc, type Rpc, toQuantity } from './rpc.ts'
+
+export interface RunningDemo {
+  file: DemoFile
+  /** What the API answers. @throws DemoAnswerError when that is an error */
+  get: <T>(path: string) => Promise<T>
+  post: <T>(path: string, body: object) => Promise<T>
+  /** The node of a chain. */
+  rpcOf(chain: DemoFileChain): Rpc
+}
+
+/** What the running demo answered instead of what it was asked for. */
+export class DemoAnswerError extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.name = 'DemoAnswerError'
+    this.status = status
+  }
+}
+
+/**
+ * The demo that runs on a data folder.
+ *
+ * @throws Error where there is none, or none any more
+ */
+export async function findRunningDemo(dataDir: string, signal: AbortSignal): Promise<RunningDemo> {
+  const file = await readDemoFile(dataDir)
+  const call = async <T>(path: string, init: RequestInit = {}): Promise<T> => {
+    const headers = { 'x-api-key': file.apiKey, 'content-type': 'application/json' }
+    const response = await fetch(file.baseUrl + path, { ...init, headers, signal })
+    const body = (await response.json()) as T & { message?: string }
+    if (!response.ok) throw new DemoAnswerError(response.status, body.message ?? `the demo answered ${response.status}`)
+    return body
+  }
+  const over = `no demo runs at ${file.baseUrl}, where the one of ${dataDir} was last; start it: npm start`
+  const health = await fetch(`${file.baseUrl}/healthz`, { signal }).catch((error: unknown) => {
+    if (signal.aborted) throw error
+    throw new Error(over, { cause: error })
+  })
+  await health.body?.cancel()
+  if (health.headers.get('x-waybill-demo') !== 'true') {
+    throw new Error(`what runs at ${file.baseUrl} is no demo; start it: npm start`)
+  }
+  // Another demo may have taken the port of the one that wrote the file; its chains are elsewhere.
+  const nodes = await Promise.allSettled(file.chains.map((chain) => isNodeOf(chain)))
+  if (nodes.some((node) => node.status === 'rejected' || !node.value)) throw new Error(over)
+  return {
+    file,
+    get: (path) => call(path),
+    post: (path, body) => call(path, { method: 'POST', body: JSON.stringify(body) }),
+    rpcOf: ({ rpcUrl }) => createRpc(rpcUrl),
+  }
+}
+
+async function isNodeOf({ rpcUrl, chainId }: DemoFileChain): Promise<boolean> {
+  return Number(await createRpc(rpcUrl).call<string>('eth_chainId')) === chainId
+}
+
+async function readDemoFile(dataDir: string): Promise<DemoFile> {
+  const path = join(dataDir, 'demo.json')
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+    throw new Error(
+      `there is no demo in ${dataDir}; start one: npm start, or set DATA_DIR to the folder of the one that runs`,
+    )
+  })
+  return JSON.parse(text) as DemoFile
+}
+
+const LOOK_EVERY_MS = 100
+
+/**
+ * Looks again and again until there is something to see.
+ *
+ * @throws Error naming what was waited for when it did not come in a minute
+ */
+export async function waitFor<T>(
+  what: string,
+  look: () => Promise<T | undefined>,
+  signal: AbortSignal,
+  mostMs = 60_000,
+): Promise<T> {
+  const endMs = performance.now() + mostMs
+  for (;;) {
+    const seen = await look()
+    if (seen !== undefined) return seen
+    if (performance.now() > endMs) throw new Error(`${what} did not come within ${mostMs / 1000} seconds`)
+    await setTimeout(LOOK_EVERY_MS, undefined, { signal })
+  }
+}
+
+/** A transaction of `GET /v1/request/{ref}/pay`. */
+export interface CalldataTransaction {
+  kind: string
+  to: string
+  data: string
+  value: string
+  chainId: string
+  gasLimit: string
+}
+
+export interface Mined {
+  hash: string
+  blockNumber: number
+  gasUsed: string
+}
+
+interface RpcReceipt {
+  status: string
+  blockNumber: string
+  gasUsed: string
+}
+
+/**
+ * Sends a transaction as one of the demo's wallets, whose keys its nodes hold, and waits for its block.
+ *
+ * @throws Error when it was reverted
+ */
+export async function sendAs(
+  rpc: Rpc,
+  wallet: string,
+  { to, data, value }: Pick<CalldataTransaction, 'to' | 'data' | 'value'>,
+  signal: AbortSignal,
+): Promise<Mined> {
+  const call = { from: wallet, to, data, value: toQuantity(BigInt(value)) }
+  // A fifth more: the block that it comes into may be another than the one it was estimated on.
+  const gas = (BigInt(await rpc.call<string>('eth_estimateGas', [call])) * 6n) / 5n
+  const hash = await rpc.call<string>('eth_sendTransaction', [{ ...call, gas: toQuantity(gas) }])
+  return waitForReceipt(rpc, hash, signal)
+}
+
+export async function waitForReceipt(rpc: Rpc, hash: string, signal: AbortSignal): Promise<Mined> {
+  const look = async () => (await rpc.call<RpcReceipt | null>('eth_getTransactionReceipt', [hash])) ?? undefined
+  const receipt = await waitFor(`the block of transaction ${hash}`, look, signal)
+  if (BigInt(receipt.status) !== 1n) throw new Error(`transaction ${hash} was reverted`)
+  return { hash, blockNumber: Number(receipt.blockNumber), gasUsed: BigInt(receipt.gasUsed).toString() }
+}
+
+/** The first 4 bytes of `balanceOf(address)`. */
+const BALANCE_OF = '0x70a08231'
+
+/** What an address holds of a token or the coin of a chain, base units with their decimals. */
+export async function readHolding(
+  rpc: Rpc,
+  chain: DemoFileChain,
+  { owner, symbol }: { owner: string; symbol: string },
+): Promise<{ units: bigint; decimals: number }> {
+  const token = chain.tokens.find((each) => each.symbol === symbol)
+  if (token === undefined) {
+    return {
+      units: BigInt(await rpc.call<string>('eth_getBalance', [owner, 'latest'])),
+      decimals: chain.native.decimals,
+    }
+  }
+  const data = BALANCE_OF + owner.slice(2).toLowerCase().padStart(64, '0')
+  const answer = await rpc.call<string>('eth_call', [{ to: token.address, data }, 'latest'])
+  return { units: BigInt(answer), decimals: token.decimals }
+}
+
+/** What the commands need of a payment that search gives. */
+export interface FoundPayment {
+  id: string
+  status: string
+  type: string
+  amount: string
+  currency: string
+  txHash: string
+  blockNumber: string
+  payer?: string
+}
+
+/** The payment of a transaction, once search has it. */
+export function waitForPayment(
+  { get }: RunningDemo,
+  { paymentReference, hash }: { paymentReference: string; hash: string },
+  signal: AbortSignal,
+): Promise<FoundPayment> {
+  return waitFor(
+    `the payment of transaction ${hash}`,
+    async () => {
+      const { payments } = await get<{ payments: FoundPayment[] }>(searchOf(paymentReference))
+      return payments.find(({ txHash }) => txHash === hash)
+    },
+    signal,
+  )
+}
+
+/** The search that finds the payments of a request. */
+export function searchOf(paymentReference: string): string {
+  return `/payments?paymentReference=${paymentReference}`
+}
+
+/** The address of the wallet with that name or address. */
+export function walletNamed({ wallets }: DemoFile, word: string): string | undefined {
+  const addresses = Object.values(wallets).map(({ address }) => address)
+  return wallets[word]?.address ?? addresses.find((address) => address.toLowerCase() === word.toLowerCase())
+}
+
+/** What the commands need of a request. */
+export interface DemoRequest {
+  paymentReference: string
+  payee: string
+  amount: string
+  invoiceCurrency: string
+  paymentCurrency: string
+  network: string
+}
+
+export function readRequest({ get }: RunningDemo, paymentReference: string): Promise<DemoRequest> {
+  return get(`/v1/request/${encodeURIComponent(paymentReference)}`)
+}
+
+/** A new request like the first one of demo.json, but for what differs: what demo.json says of that one stays true. */
+export async function makeRequest(demo: RunningDemo, changes: Partial<DemoRequest> = {}): Promise<DemoRequest> {
+  const [first] = demo.file.requests
+  if (first === undefined) throw new Error('demo.json names no requests')
+  const { payee, amount, invoiceCurrency, paymentCurrency, network } = await readRequest(demo, first.paymentReference)
+  return demo.post('/v1/request', { payee, amount, invoiceCurrency, paymentCurrency, network, ...changes })
+}
