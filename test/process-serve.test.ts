@@ -205,9 +205,12 @@ describe('a database of somebody else', () => {
 
 it('serves chains whose nodes are not reached, and says in its answers what is missing', async () => {
   const file = join(folder, 'chains.json')
-  await writeFile(file, JSON.stringify({ chains: [deadChain] }))
+  const bridged = deadChain.tokens.map((token) => ({ ...token, symbol: 'USDC.e', bridged: true }))
+  const other = { ...deadChain, name: 'ARBITRUM', chainId: 42161, tokens: bridged }
+  await writeFile(file, JSON.stringify({ chains: [deadChain, other] }))
   const closed = await unusedUrl()
-  const settings = { ...fresh('dead'), CHAINS_FILE: file, DEAD_NODE: closed }
+  const lifi = { LIFI_URL: closed, LIFI_API_KEY: 'hush-hush' }
+  const settings = { ...fresh('dead'), CHAINS_FILE: file, DEAD_NODE: closed, ...lifi }
   const { service, url } = await startService(settings)
   expect((await fetch(`${url}/readyz`)).status).toBe(200)
   const key = await createKey(settings)
@@ -216,8 +219,13 @@ it('serves chains whose nodes are not reached, and says in its answers what is m
   const routes = await call(`${url}/v1/request/${made.body.paymentReference}/routes?wallet=${requestTerms.payee}`, key)
   expect(routes.body).toMatchObject({ routes: [], degraded: true })
   expect(routes.body.unavailable[0]).toMatchObject({ chain: 'BASE' })
+  expect(routes.body.unavailable).toContainEqual(
+    expect.objectContaining({ token: 'USDC.e', provider: 'lifi', reason: 'CROSSCHAIN_BRIDGED_TOKEN' }),
+  )
   await service.says(/"network":"BASE".*the chain does not answer/, 'stderr')
-  expect(await stop(service)).toMatchObject({ code: 0 })
+  const ended = await stop(service)
+  expect(ended).toMatchObject({ code: 0 })
+  expect(ended.stdout + ended.stderr).not.toContain('hush')
 })
 
 describe('the command line', () => {
