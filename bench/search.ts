@@ -18,6 +18,7 @@ import { report } from './report.ts'
 import { explainClass } from './search/explain-class.ts'
 import { type MeasuredExport, measureExport } from './search/measure-export.ts'
 import { type MeasuredIngest, measureIngest } from './search/measure-ingest.ts'
+import { measurePath } from './search/measure-path.ts'
 import { type MeasuredSearch, measureSearch } from './search/measure-search.ts'
 import { type LoadedDatabase, openData } from './search/open-data.ts'
 import { prepareClass } from './search/prepare-queries.ts'
@@ -38,7 +39,7 @@ const { values } = parseArgs({
     /** Compares each class with the same among a million payments, which are kept in the folder of `few`. */
     growth: { type: 'boolean', default: false },
     few: { type: 'string' },
-    /** `ingest` or `export`: measures that alone. */
+    /** `ingest`, `export` or `path`, the steps from the database to the text: measures that alone. */
     only: { type: 'string' },
     /** Leaves out plain SQL and what is written into the database. */
     brief: { type: 'boolean', default: false },
@@ -63,6 +64,7 @@ if (values.hold) {
   await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
 } else if (named.length > 0) await explain(database)
 else if (values.only === 'export') await report('search-export', exportFigures(await takeOut(database)))
+else if (values.only === 'path') await report('search-path', await measurePath(createSubject(database.knex, account)))
 else if (values.only === 'ingest') await report('search-ingest', ingestFigures(await bringIn(database)))
 else await measure(database)
 

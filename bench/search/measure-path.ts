@@ -1,0 +1,47 @@
+import type { Knex } from 'knex'
+import { SearchPaymentsResponseSchema } from '../../gen/payments/v1/payment_search_service_pb.js'
+import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../../src/db/payment-row.ts'
+import { runPrepared, runPreparedText } from '../../src/db/prepared.ts'
+import { paymentToProto } from '../../src/protocol/handlers/payment-to-proto.ts'
+import { compilePlainJsonSerializer } from '../../src/transcoding/plain-json-serializer.ts'
+import { type Figure, median } from '../report.ts'
+import type { Subject } from './subject.ts'
+
+const ROUNDS = 400
+const WARM_ROUNDS = 100
+const PAYMENTS = 50
+
+/** What each step from the database to the text of an answer adds, for fifty payments that are known by their ids. */
+export async function measurePath({ knex, account, search }: Subject): Promise<Figure[]> {
+  const ids = (await search({ limit: PAYMENTS })).payments.map(({ id }) => id)
+  const sql = `select p.* from unnest(?::uuid[]) known(id)
+    cross join lateral (select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = known.id offset 0) p`
+  const statement = { sql, bindings: [ids, account.id] }
+  const toJson = compilePlainJsonSerializer(SearchPaymentsResponseSchema)
+  const rows = () => runPrepared<ReadPaymentRow>(knex, statement, undefined)
+  const payments = async () => (await rows()).map((row) => paymentOfRow(row))
+  const ways: Readonly<Record<string, () => Promise<unknown>>> = {
+    'text of a prepared statement': () => runPreparedText(knex, statement, undefined),
+    'rows with values': rows,
+    payments,
+    'JSON of the payments': async () => toJson({ payments: (await payments()).map(paymentToProto) }),
+    'rows through Knex alone': async () => JSON.stringify(await throughKnex(knex, statement), bigintToText),
+    'a whole search, to JSON': async () =>
+      toJson({ payments: (await search({ limit: PAYMENTS })).payments.map(paymentToProto) }),
+  }
+  const times = new Map(Object.keys(ways).map((name) => [name, [] as number[]]))
+  for (let round = -WARM_ROUNDS; round < ROUNDS; round++) {
+    for (const [name, way] of Object.entries(ways)) {
+      const startedMs = performance.now()
+      await way()
+      if (round >= 0) times.get(name)?.push(performance.now() - startedMs)
+    }
+  }
+  return [...times].map(([name, each]) => ({ name: `path.${name}`, value: median(each), unit: 'ms' }))
+}
+
+async function throughKnex(knex: Knex, { sql, bindings }: { sql: string; bindings: readonly unknown[] }) {
+  return (await knex.raw<{ rows: unknown[] }>(sql, bindings as Knex.RawBinding[])).rows
+}
+
+const bigintToText = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
