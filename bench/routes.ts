@@ -42,11 +42,11 @@ async function repeat(rounds: number, orders: readonly Order[]): Promise<readonl
   return all
 }
 
-const [TOKEN, FIAT, VIEM, FETCH] = (['TOKEN', 'FIAT', 'VIEM', 'FETCH'] as const).map((subject) => ({
+const [TOKEN, FIAT, VIEM, SLOWEST, POSTS] = (['TOKEN', 'FIAT', 'VIEM', 'SLOWEST', 'POSTS'] as const).map((subject) => ({
   subject,
   calls: CALLS,
   atOnce: 1,
-})) as [Order, Order, Order, Order]
+})) as [Order, Order, Order, Order, Order]
 const MANY = { ...TOKEN, calls: CALLS * 8, atOnce: AT_ONCE }
 
 network.setLatency(false)
@@ -64,18 +64,25 @@ if (values.profile) {
 
 network.takeCounts()
 await run(TOKEN)
+const bodies = network.lastBodies()
 const roundTrips = Math.max(...Object.values(network.takeCounts())) / TOKEN.calls
 await run(MANY)
 const roundTripsOfMany = Math.max(...Object.values(network.takeCounts())) / MANY.calls
 
 const cpu = (tooks: readonly Took[] | undefined) => median((tooks ?? []).map(({ cpuMs }) => cpuMs))
-const [token, fiat, viem, many] = await repeat(ROUNDS, [TOKEN, FIAT, { ...VIEM, calls: 10 }, MANY])
+const [token, fiat, viem, many, posts] = await repeat(ROUNDS, [
+  TOKEN,
+  FIAT,
+  { ...VIEM, calls: 10 },
+  MANY,
+  { ...POSTS, bodies },
+])
 
 network.setLatency(true)
 const slow = (order: Order, calls: number): Order => ({ ...order, calls })
 const [late, bare, lateViem, lateMany] = await repeat(3, [
   slow(TOKEN, 15),
-  slow(FETCH, 15),
+  slow(SLOWEST, 15),
   slow(VIEM, 1),
   slow(MANY, AT_ONCE * 8),
 ])
@@ -91,6 +98,7 @@ const figures: Figure[] = [
     value: median((token ?? []).map(({ systemMs }) => systemMs)),
     unit: 'ms of it in the system',
   },
+  { name: 'cpu.ms.exchanges', value: cpu(posts), unit: 'ms a call, the HTTP exchanges alone' },
   { name: 'cpu.ms.fiat', value: cpu(fiat), unit: 'ms a call, conversion quotes' },
   { name: 'cpu.ms.32-wallets', value: cpu(many), unit: 'ms a call' },
   { name: 'cpu.ms.viem', value: cpu(viem), unit: 'ms a call, 9 reads a chain, no quotes' },

@@ -2,14 +2,17 @@
 import { createPublicClient, erc20Abi, http, parseAbi } from 'viem'
 import type { ChainConfig } from '../../src/domain/chains-file.ts'
 import type { Hex } from '../../src/domain/hex.ts'
+import { createHttpPost } from '../../src/routing/http-post.ts'
 import { createTestRouting, freshAddress } from '../../test/support/routing.ts'
 import { walletOf } from './network.ts'
 
 /** What is asked for. */
-export type Subject = 'TOKEN' | 'FIAT' | 'VIEM' | 'FETCH'
+export type Subject = 'TOKEN' | 'FIAT' | 'VIEM' | 'SLOWEST' | 'POSTS'
 
 export interface Order {
   readonly configs?: readonly ChainConfig[]
+  /** What the calls of TOKEN sent, by chain. */
+  readonly bodies?: readonly string[]
   readonly subject: Subject
   readonly calls: number
   /** Calls under way at any time, each of another wallet. */
@@ -26,6 +29,7 @@ export interface Took {
   readonly timesMs: readonly number[]
 }
 
+let bodies: readonly string[] = []
 let ask: Record<Subject, (place: number) => Promise<void>> | undefined
 
 function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
@@ -39,6 +43,12 @@ function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
     const { routes, degraded } = await routing.find({ paymentReference, wallet: walletOf(place) })
     if (routes.length !== count || degraded) throw new Error(`${routes.length} routes, degraded: ${degraded}`)
   }
+  const posts = configs.map((config) => createHttpPost(config.rpcUrls[0] ?? '', 1 << 20))
+  const { signal } = new AbortController()
+  /** Sends what TOKEN sends, and does nothing with the answers. */
+  const exchangeAll = async () => {
+    await Promise.all(posts.map((post, i) => post(bodies[i] ?? '', signal)))
+  }
   const [slowest] = configs
   const body = '{"jsonrpc":"2.0","id":0,"method":"eth_getBlockByNumber","params":["latest",false]}'
   const url = slowest?.rpcUrls[0] ?? ''
@@ -48,7 +58,13 @@ function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
     if ('error' in ((await response.json()) as object)) throw new Error('no answer')
   }
   // Direct, and two tokens by two exchanges.
-  return { TOKEN: find(token, 5), FIAT: find(fiat, 1), VIEM: createViemLoop(configs), FETCH: slowestChain }
+  return {
+    TOKEN: find(token, 5),
+    FIAT: find(fiat, 1),
+    VIEM: createViemLoop(configs),
+    SLOWEST: slowestChain,
+    POSTS: exchangeAll,
+  }
 }
 
 const FEED_ABI = parseAbi(['function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)'])
@@ -103,6 +119,7 @@ async function measure({ subject, calls, atOnce }: Order): Promise<Took> {
 }
 
 process.on('message', (order: Order) => {
+  if (order.bodies !== undefined) bodies = order.bodies
   if (order.configs !== undefined) ask = prepare(order.configs)
   measure(order).then(
     (took) => process.send?.(took),

@@ -18,6 +18,8 @@ export interface Network {
   readonly configs: readonly ChainConfig[]
   /** HTTP requests since it was last asked, by chain. */
   takeCounts(): Readonly<Record<string, number>>
+  /** The body of the last HTTP request, by chain. */
+  lastBodies(): readonly string[]
   /** With the chains' latencies, or with none. */
   setLatency(on: boolean): void
   stop(): Promise<void>
@@ -43,6 +45,7 @@ export async function startNetwork(wallets: number): Promise<Network> {
     configs,
     takeCounts: () =>
       Object.fromEntries(proxies.map(({ bodies }, i) => [NAMES[i] as Name, bodies.splice(0).length] as const)),
+    lastBodies: () => proxies.map(({ bodies }) => bodies.at(-1) ?? ''),
     setLatency(on) {
       proxies.forEach((proxy, i) => {
         const latencyMs = on ? LATENCIES_MS[NAMES[i] as Name] : 0
