@@ -2,7 +2,7 @@ import type { Address } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import type { ChainState, UsualReads } from './chain-state.ts'
 import { createJsonRpc, type JsonRpc, type RpcAnswer, type RpcCall, RpcFailure } from './json-rpc.ts'
-import { type ContractRead, decodeAggregate3, encodeAggregate3, keyOf } from './multicall.ts'
+import { type ContractRead, createReadSet, decodeAggregate3, encodeAggregate3, type ReadSet } from './multicall.ts'
 
 /** What is to be known for one wallet. */
 export interface Ask {
@@ -69,7 +69,7 @@ export function createChainReader({ chain, url, reads: usual, clock }: ChainRead
     const calls: RpcCall[] = [
       {
         method: 'eth_call',
-        params: `[{"to":"${chain.multicall}","data":"${encodeAggregate3([...reads.values()])}"},"latest"]`,
+        params: `[{"to":"${chain.multicall}","data":"${encodeAggregate3(reads.list)}"},"latest"]`,
       },
       FEE_HISTORY_CALL,
       ...asks.map(({ wallet }) => ({ method: 'eth_getCode', params: `["${wallet}","latest"]` })),
@@ -79,8 +79,8 @@ export function createChainReader({ chain, url, reads: usual, clock }: ChainRead
     const results = await rpc.callAll(calls, asks.length === 1, signal)
     if (checksChainId) checkChainId(chain, results)
     isChainIdKnown = true
-    const answers = decodeAnswers(reads, resultOf(results[0], asks.length > 1))
-    const answerTo = (read: ContractRead) => answers.get(keyOf(read))
+    const answers = decodeAnswers(reads.list.length, resultOf(results[0], asks.length > 1))
+    const answerTo = (read: ContractRead) => answers[reads.placeOf(read) ?? -1]
     const timestampSec = usual.timestampOf(answerTo)
     checkAge(timestampSec)
     const gasPrice = decodeGasPrice(resultOf(results[1]))
@@ -140,28 +140,23 @@ function codeIn(answer: RpcAnswer | undefined): string | RpcFailure {
   return typeof code === 'string' && code.startsWith('0x') ? code : new RpcFailure('INCONSISTENT', 'no code')
 }
 
-/** The reads of all asks, each once. */
-function gatherReads(asks: readonly Ask[], usual: UsualReads): Map<string, ContractRead> {
-  const reads = new Map<string, ContractRead>()
-  const add = (read: ContractRead) => reads.set(keyOf(read), read)
-  usual.ofChain().forEach(add)
+function gatherReads(asks: readonly Ask[], usual: UsualReads): ReadSet {
+  const reads = createReadSet()
+  usual.ofChain().forEach(reads.add)
   for (const { wallet, reads: further } of asks) {
-    usual.ofWallet(wallet).forEach(add)
-    further.forEach(add)
+    usual.ofWallet(wallet).forEach(reads.add)
+    further.forEach(reads.add)
   }
   return reads
 }
 
-type Answers = ReadonlyMap<string, string | undefined>
-
 /** @throws RpcFailure */
-function decodeAnswers(reads: ReadonlyMap<string, ContractRead>, aggregate: unknown): Answers {
+function decodeAnswers(count: number, aggregate: unknown): readonly (string | undefined)[] {
   if (typeof aggregate !== 'string') throw new RpcFailure('INCONSISTENT', 'no data')
   if (aggregate === '0x')
     throw new RpcFailure('INCONSISTENT', 'there is no Multicall3 contract at the configured address')
   try {
-    const answers = decodeAggregate3(aggregate, reads.size)
-    return new Map([...reads.keys()].map((key, i) => [key, answers[i]]))
+    return decodeAggregate3(aggregate, count)
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause
     throw new RpcFailure('INCONSISTENT', `what Multicall3 returned is broken: ${cause.message}`, { cause })

@@ -17,9 +17,32 @@ export interface ContractRead {
   readonly data: Hex
 }
 
-/** The same for reads of the same. */
-export function keyOf(read: ContractRead): string {
-  return read.to + read.data
+/** Reads, each once, in the order in which they came. */
+export interface ReadSet {
+  readonly list: readonly ContractRead[]
+  readonly add: (read: ContractRead) => void
+  /** Its place in the list; undefined when it is not there. */
+  placeOf(read: ContractRead): number | undefined
+}
+
+/** Makes an empty set. It looks up the parts of a read and puts none together, which would take longer than all else. */
+export function createReadSet(): ReadSet {
+  const places = new Map<Address, Map<Hex, number>>()
+  const list: ContractRead[] = []
+  return {
+    list,
+    add(read) {
+      let ofTarget = places.get(read.to)
+      if (ofTarget === undefined) {
+        ofTarget = new Map()
+        places.set(read.to, ofTarget)
+      }
+      if (ofTarget.has(read.data)) return
+      ofTarget.set(read.data, list.length)
+      list.push(read)
+    },
+    placeOf: ({ to, data }) => places.get(to)?.get(data),
+  }
 }
 
 /** 32 bytes of a number, as hexadecimal digits. */
@@ -83,10 +106,13 @@ export function decodeAggregate3(data: string, count: number): readonly (string 
 
 /** A word as a small number. */
 function numberAt(digits: string, at: number): number {
-  const word = digits.slice(at, at + WORD)
-  if (word.length < WORD) throw new RangeError('cut off')
-  return Number.parseInt(word, 16)
+  if (at + WORD > digits.length) throw new RangeError('cut off')
+  const isSmall = digits.startsWith(SMALL_NUMBER_ZEROS, at)
+  return Number.parseInt(digits.slice(isSmall ? at + SMALL_NUMBER_ZEROS.length : at, at + WORD), 16)
 }
+
+/** What nearly all offsets and lengths begin with. */
+const SMALL_NUMBER_ZEROS = '0'.repeat(WORD - 8)
 
 /** A word that counts bytes, given back as a count of digits. */
 function placeAt(digits: string, at: number): number {

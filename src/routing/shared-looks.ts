@@ -2,7 +2,7 @@ import type { Address } from '../domain/address.ts'
 import type { Ask, Reading } from './chain-reader.ts'
 import type { ChainState } from './chain-state.ts'
 import { RpcFailure } from './json-rpc.ts'
-import { type ContractRead, keyOf } from './multicall.ts'
+import { type ContractRead, createReadSet, type ReadSet } from './multicall.ts'
 
 /** Looks at one chain for all who ask, in as few requests as may be. */
 export interface SharedLooks {
@@ -29,7 +29,7 @@ const MOST_READS = 600
 /** One wallet's part of a request. */
 interface Flight {
   readonly wallet: Address
-  readonly reads: Map<string, ContractRead>
+  readonly reads: ReadSet
   readonly state: Promise<ChainState>
   settle(state: ChainState | RpcFailure): void
   reject(error: unknown): void
@@ -54,8 +54,8 @@ export function createSharedLooks(source: Source): SharedLooks {
   function board({ wallet, reads }: Ask): Flight {
     const known = underWay.get(wallet)
     if (known !== undefined) {
-      if (known.request === undefined) for (const read of reads) known.reads.set(keyOf(read), read)
-      if (reads.every((read) => known.reads.has(keyOf(read)))) return known
+      if (known.request === undefined) reads.forEach(known.reads.add)
+      if (reads.every((read) => known.reads.placeOf(read) !== undefined)) return known
     }
     const flight = createFlight(wallet, reads)
     underWay.set(wallet, flight)
@@ -84,7 +84,7 @@ export function createSharedLooks(source: Source): SharedLooks {
     const controller = new AbortController()
     const request: Request = { controller, flights, isOver: false }
     for (const flight of flights) flight.request = request
-    const asks = flights.map(({ wallet, reads }) => ({ wallet, reads: [...reads.values()] }))
+    const asks = flights.map(({ wallet, reads }) => ({ wallet, reads: reads.list }))
     try {
       const { states } = await source.read(asks, controller.signal)
       flights.forEach((flight, i) => flight.settle(states[i] ?? new RpcFailure('INCONSISTENT', 'an answer is missing')))
@@ -143,9 +143,11 @@ function createFlight(wallet: Address, reads: readonly ContractRead[]): Flight {
   const { promise, resolve, reject } = Promise.withResolvers<ChainState>()
   // Whoever waits learns of it; there may be nobody any more.
   promise.catch(() => {})
+  const set = createReadSet()
+  reads.forEach(set.add)
   return {
     wallet,
-    reads: new Map(reads.map((read) => [keyOf(read), read])),
+    reads: set,
     state: promise,
     settle: (state) => (state instanceof RpcFailure ? reject(state) : resolve(state)),
     reject,
@@ -160,11 +162,11 @@ function divide(flights: readonly Flight[]): Flight[][] {
   let reads = 0
   for (const flight of flights) {
     const last = groups.at(-1)
-    reads += flight.reads.size
+    reads += flight.reads.list.length
     if (last !== undefined && last.length < MOST_WALLETS && reads <= MOST_READS) last.push(flight)
     else {
       groups.push([flight])
-      reads = flight.reads.size
+      reads = flight.reads.list.length
     }
   }
   return groups
