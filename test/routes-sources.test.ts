@@ -281,6 +281,16 @@ describe('a node that fails', () => {
   })
 })
 
+it('is no failure that a node closes a connection that was kept', async () => {
+  const room = newRoom()
+  expect(await isServed(room.ask())).toBe(true)
+  first.behave((_, response) => {
+    first.behave(passOn)
+    response.destroy()
+  })
+  expect([await isServed(room.ask()), first.bodies.length]).toEqual([true, 3])
+})
+
 describe('a chain with two URLs', () => {
   it('answers whole while the first is silent, at once from then on, and goes back to it', async () => {
     const room = newRoom(bothUrls())
