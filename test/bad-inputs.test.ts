@@ -152,12 +152,12 @@ function errorOf({ body }: RawAnswer): WireError {
   return detail !== undefined && 'type' in detail ? ofConnectError(json) : ofHttpError(json)
 }
 
-/** Declared, and answered by UNIMPLEMENTED. */
-const notServedYet = new Set(['WatchPayments', 'CreateWatchTicket'])
+/** A good call of it never ends; what is wrong with one is seen in test/watch.test.ts. */
+const endless = new Set(['WatchPayments'])
 
 const methods = [RoutesService, PaymentSearchService, RequestsService]
   .flatMap(({ methods: each }) => each)
-  .filter(({ name }) => !notServedYet.has(name))
+  .filter(({ name }) => !endless.has(name))
 
 /** A good call of each method, by method name. */
 const goodRequests: Readonly<Record<string, JsonObject>> = {
@@ -175,6 +175,7 @@ const goodRequests: Readonly<Record<string, JsonObject>> = {
   CreatePaymentRequest: { ...goodTerms, payee: '${payee}' },
   GetPaymentRequest: { paymentReference: '${open.paymentReference}' },
   ListPaymentRequests: {},
+  CreateWatchTicket: {},
 }
 
 const goodRequestOf = (name: string) => JSON.parse(fillIn(JSON.stringify(goodRequests[name]))) as JsonObject
