@@ -17,7 +17,7 @@ import {
   type TestRouting,
 } from './support/routing.ts'
 
-const TIMEOUT_MS = 1_200
+const TIMEOUT_MS = 2_000
 const WALLET = freshAddress('wallet')
 const wallets = (count: number) => Array.from({ length: count }, (_, i) => freshAddress(`wallet ${i}`))
 
@@ -307,6 +307,19 @@ describe('a chain with two URLs', () => {
     expect([await isServed(room.ask()), second.bodies.length]).toEqual([true, 0])
   })
 
+  it('has the second asked in time for a call of little time', async () => {
+    const room = newRoom(bothUrls())
+    first.behave(hang)
+    const { paymentReference } = room
+    // The 50 ms in which the answer goes out are kept back.
+    const deadlineAtMs = headSec * 1_000 + TIMEOUT_MS / 2 + 50
+    const { routes, degraded } = await room.find({ paymentReference, wallet: WALLET }, { deadlineAtMs })
+    expect([routes.length, degraded, counts()]).toEqual([1, false, [1, 1]])
+    for (let call = 1; call <= 3; call++) await room.find({ paymentReference, wallet: WALLET }, { deadlineAtMs })
+    // Silent three times in a row, however short.
+    expect([counts(), room.said]).toEqual([[3, 4], [FAILS]])
+  })
+
   const faults: [string, ProxyBehaviour][] = [
     ['resets', reset],
     ['500', (_, response) => void response.writeHead(500).end()],
@@ -338,6 +351,14 @@ describe('a chain with two URLs', () => {
     room.wait(200_000)
     for (let call = 1; call <= 4; call++) expect(await isServed(room.ask())).toBe(true)
     expect([counts(), room.said]).toEqual([[4, 1], []])
+  })
+
+  it('takes an old head for what it is when the second is silent', async () => {
+    const room = newRoom(bothUrls())
+    room.wait(200_000)
+    second.behave(hang)
+    for (let call = 1; call <= 3; call++) expect(await isServed(room.ask())).toBe(true)
+    expect([counts(), room.said]).toEqual([[3, 1], []])
   })
 
   it('says of the first why when all fail', async () => {

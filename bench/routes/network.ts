@@ -5,7 +5,7 @@ import { configOf, freshAddress, type RpcProxy, startRpcProxy } from '../../test
 import { deploySwapToPay, deployUniswapV2, deployUniswapV3 } from '../../test/support/uniswap.ts'
 
 /** By chain, milliseconds that an answer takes at least. The chain of the requests, which is asked the most, is the slowest. */
-export const LATENCIES_MS = { ETHEREUM: 300, POLYGON: 150, ARBITRUM: 50, BASE: 5 } as const
+const LATENCIES_MS = { ETHEREUM: 300, POLYGON: 150, ARBITRUM: 50, BASE: 5 } as const
 
 type Name = keyof typeof LATENCIES_MS
 const NAMES = Object.keys(LATENCIES_MS) as Name[]

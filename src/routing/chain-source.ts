@@ -39,8 +39,11 @@ export interface ChainSourceOptions {
   readonly logger: Logger
 }
 
-/** Why a request is given up whose answer another URL gave meanwhile. */
+/** Why a request is given up whose answer another URL gave meanwhile that was asked later. */
 export const ANOTHER_ANSWERED = new Error('another URL answered')
+
+/** Why one is given up that was asked later than the one that answered. */
+export const NOT_NEEDED = new Error('it is not needed any more')
 
 const TIME_IS_OVER = new Error('the time is over')
 
@@ -85,12 +88,11 @@ export function createChainSource(options: ChainSourceOptions): ChainSource {
           throw failure
         }
         if (signal.aborted) {
-          if (limit.elapsedMs() < softMs) breaker.abandon()
-          else {
-            const wasBeaten = signal.reason === ANOTHER_ANSWERED
-            const opensAtOnce = wasBeaten || limit.elapsedMs() >= NEARLY_ALL * timeoutMs
-            fail(new RpcFailure('UNREACHABLE', `nothing came for ${limit.elapsedMs()} ms`), opensAtOnce)
-          }
+          const elapsedMs = limit.elapsedMs()
+          const wasBeaten = signal.reason === ANOTHER_ANSWERED
+          const opensAtOnce = elapsedMs >= (wasBeaten ? softMs : NEARLY_ALL * timeoutMs)
+          if (!wasBeaten && elapsedMs < softMs) breaker.abandon()
+          else fail(new RpcFailure('UNREACHABLE', `nothing came for ${elapsedMs} ms`), opensAtOnce)
           throw signal.reason
         }
         if (error instanceof RpcFailure) fail(error, error.isLie)

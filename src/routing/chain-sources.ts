@@ -1,6 +1,6 @@
 import type { ChainConfig } from '../domain/chains-file.ts'
 import type { Ask, Reading } from './chain-reader.ts'
-import { ANOTHER_ANSWERED, type ChainSource } from './chain-source.ts'
+import { ANOTHER_ANSWERED, type ChainSource, NOT_NEEDED } from './chain-source.ts'
 import { RpcFailure } from './json-rpc.ts'
 
 /** All URLs of a chain. */
@@ -10,10 +10,11 @@ export interface ChainSources {
   /**
    * Asks the URLs in order of preference until one gives a good answer: the next one when one fails, or as well when one takes long.
    *
+   * @param waitMs - how long the answer is waited for
    * @param signal - fires when nobody waits any more
    * @throws the first failure when all fail, at once while all are left alone; the signal's reason when it fires
    */
-  read(asks: readonly Ask[], signal: AbortSignal): Promise<Reading>
+  read(asks: readonly Ask[], waitMs: number, signal: AbortSignal): Promise<Reading>
 }
 
 export interface ChainSourcesOptions {
@@ -22,7 +23,7 @@ export interface ChainSourcesOptions {
   readonly sources: readonly ChainSource[]
   /** For all that is asked for one answer. */
   readonly timeoutMs: number
-  /** After so long without an answer the next URL is asked as well. */
+  /** After so long without an answer a URL is slow. */
   readonly softMs: number
   readonly clock: () => number
 }
@@ -76,11 +77,11 @@ export function createChainSources({ chain, sources, timeoutMs, softMs, clock }:
 
   return {
     readyInMs: () => Math.min(...sources.map((source) => source.readyInMs())),
-    async read(asks, signal) {
+    async read(asks, waitMs, signal) {
       const { queue, timeoutMs: limitMs } = choose(asks)
       if (queue.length === 0) throw leftAlone(sources)
       return raceInTurn(queue, {
-        softMs,
+        hedgeMs: Math.min(softMs, Math.ceil((softMs * waitMs) / timeoutMs)),
         signal,
         start: (source, elapsedMs, raceSignal) =>
           source.read(asks, Math.max(1, limitMs - elapsedMs), raceSignal, (reading) => checkHead(source, reading)),
@@ -100,7 +101,8 @@ function leftAlone(sources: readonly ChainSource[]): RpcFailure {
 }
 
 interface Race {
-  readonly softMs: number
+  /** After so long without an answer the next URL is asked as well. */
+  readonly hedgeMs: number
   readonly signal: AbortSignal
   readonly start: (source: ChainSource, elapsedMs: number, signal: AbortSignal) => Promise<Reading>
   /** Whether a second opinion is wanted on an answer. */
@@ -108,57 +110,74 @@ interface Race {
   readonly onConfirmed: () => void
 }
 
+/** One URL's turn in a race. */
+interface Attempt {
+  readonly controller: AbortController
+  isRunning: boolean
+}
+
 /**
  * Starts with the first, goes on to the next when one fails, takes long or is doubtful, and takes the first good answer. A doubtful one is
- * taken once the next has failed or has the same to say.
+ * taken once the next has failed, takes long or has the same to say.
  */
 function raceInTurn(queue: readonly ChainSource[], race: Race): Promise<Reading> {
-  const controller = new AbortController()
+  const attempts: Attempt[] = []
   const startedAt = performance.now()
-  let next = 0
-  let running = 0
   let timer: NodeJS.Timeout | undefined
   let doubtful: Reading | undefined
+  let winner = 0
   let firstError: Error | undefined
-  const onAbort = () => controller.abort(race.signal.reason)
+  const isAnyRunning = () => attempts.some(({ isRunning }) => isRunning)
+  const onAbort = () => {
+    for (const { controller } of attempts) controller.abort(race.signal.reason)
+  }
 
   return new Promise<Reading>((resolve, reject) => {
     const launch = () => {
       clearTimeout(timer)
-      const source = queue[next]
-      if (source === undefined || controller.signal.aborted) {
-        if (running > 0) return
+      const source = queue[attempts.length]
+      if (source === undefined || race.signal.aborted) {
+        if (isAnyRunning()) return
         if (doubtful === undefined) reject(firstError ?? new RpcFailure('UNREACHABLE', 'there is no URL to ask'))
         else resolve(doubtful)
         return
       }
-      next += 1
-      running += 1
-      race.start(source, Math.round(performance.now() - startedAt), controller.signal).then(take, failed)
-      if (next < queue.length) timer = setTimeout(launch, race.softMs)
+      const attempt: Attempt = { controller: new AbortController(), isRunning: true }
+      const place = attempts.push(attempt) - 1
+      const elapsedMs = Math.round(performance.now() - startedAt)
+      race.start(source, elapsedMs, attempt.controller.signal).then(
+        (reading) => {
+          attempt.isRunning = false
+          take(reading, place)
+        },
+        (error: Error) => {
+          attempt.isRunning = false
+          firstError ??= error
+          if (error instanceof RpcFailure || race.signal.aborted) launch()
+          else reject(error)
+        },
+      )
+      if (attempts.length < queue.length) timer = setTimeout(launch, race.hedgeMs)
     }
-    const take = (reading: Reading) => {
-      running -= 1
+    const take = (reading: Reading, place: number) => {
       if (doubtful !== undefined) race.onConfirmed()
-      else if (race.isDoubtful(reading) && (running > 0 || next < queue.length)) {
+      else if (race.isDoubtful(reading) && (isAnyRunning() || attempts.length < queue.length)) {
         doubtful = reading
-        if (running === 0) launch()
+        if (!isAnyRunning()) launch()
+        clearTimeout(timer)
+        timer = setTimeout(() => take(reading, place), race.hedgeMs)
         return
       }
+      winner = place
       resolve(reading)
     }
-    const failed = (error: Error) => {
-      running -= 1
-      firstError ??= error
-      if (error instanceof RpcFailure || controller.signal.aborted) launch()
-      else reject(error)
-    }
     race.signal.addEventListener('abort', onAbort, { once: true })
-    if (race.signal.aborted) onAbort()
     launch()
   }).finally(() => {
     clearTimeout(timer)
     race.signal.removeEventListener('abort', onAbort)
-    if (running > 0) controller.abort(ANOTHER_ANSWERED)
+    for (const [place, { controller, isRunning }] of attempts.entries()) {
+      if (isRunning) controller.abort(place < winner ? ANOTHER_ANSWERED : NOT_NEEDED)
+    }
   })
 }

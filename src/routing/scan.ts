@@ -62,7 +62,7 @@ export function createScanner(options: ScannerOptions): Scanner {
   async function scanChain(name: string, wallet: Address, reads: readonly ContractRead[], deadline: Deadline) {
     const chain = chains.config(name) as ChainConfig
     try {
-      const state = await (looks.get(name) as SharedLooks).look({ wallet, reads }, deadline.signal)
+      const state = await (looks.get(name) as SharedLooks).look({ wallet, reads }, deadline.timeoutMs, deadline.signal)
       return { ok: true, state } as const
     } catch (error) {
       deadline.throwIfCancelled()
@@ -85,7 +85,7 @@ export function createScanner(options: ScannerOptions): Scanner {
   }
 }
 
-/** The second URL of a chain is asked as well after this part of the time. */
+/** A URL is slow, and the next one is asked as well, after this part of the time. */
 const SOFT_PART = 1 / 4
 
 function createLooks(chain: ChainConfig, options: ScannerOptions): SharedLooks {

@@ -10,16 +10,17 @@ export interface SharedLooks {
    * Joins a look for the same wallet that is under way where that reads as much, else goes with all others of the same turn of the event
    * loop. Nobody who leaves ends what others wait for.
    *
+   * @param timeoutMs - how long the caller waits at most; whoever waits least decides when a second URL is asked
    * @param signal - fires when the caller no longer waits; what nobody waits for is ended
    * @throws RpcFailure; the signal's reason when it fires
    */
-  look(ask: Ask, signal: AbortSignal): Promise<ChainState>
+  look(ask: Ask, timeoutMs: number, signal: AbortSignal): Promise<ChainState>
 }
 
 /** Where looks are had from. */
 interface Source {
   readyInMs(): number
-  read(asks: readonly Ask[], signal: AbortSignal): Promise<Reading>
+  read(asks: readonly Ask[], timeoutMs: number, signal: AbortSignal): Promise<Reading>
 }
 
 /** What goes in one request; gateways limit both the calls of a batch and the gas of one. */
@@ -34,6 +35,8 @@ interface Flight {
   settle(state: ChainState | RpcFailure): void
   reject(error: unknown): void
   waiting: number
+  /** Of whoever waits least. */
+  timeoutMs: number
   /** The request that it went with; undefined before it has gone. */
   request: Request | undefined
 }
@@ -86,7 +89,8 @@ export function createSharedLooks(source: Source): SharedLooks {
     for (const flight of flights) flight.request = request
     const asks = flights.map(({ wallet, reads }) => ({ wallet, reads: reads.list }))
     try {
-      const { states } = await source.read(asks, controller.signal)
+      const timeoutMs = Math.min(...flights.map((flight) => flight.timeoutMs))
+      const { states } = await source.read(asks, timeoutMs, controller.signal)
       flights.forEach((flight, i) => flight.settle(states[i] ?? new RpcFailure('INCONSISTENT', 'an answer is missing')))
     } catch (error) {
       for (const flight of flights) flight.reject(error)
@@ -110,8 +114,9 @@ export function createSharedLooks(source: Source): SharedLooks {
   }
 
   return {
-    look(ask, signal) {
+    look(ask, timeoutMs, signal) {
       const flight = board(ask)
+      flight.timeoutMs = Math.min(flight.timeoutMs, timeoutMs)
       flight.waiting += 1
       return new Promise<ChainState>((resolve, reject) => {
         let isHere = true
@@ -152,6 +157,7 @@ function createFlight(wallet: Address, reads: readonly ContractRead[]): Flight {
     settle: (state) => (state instanceof RpcFailure ? reject(state) : resolve(state)),
     reject,
     waiting: 0,
+    timeoutMs: Number.POSITIVE_INFINITY,
     request: undefined,
   }
 }
