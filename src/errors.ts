@@ -35,9 +35,14 @@ function beginningOf(value: string): string {
   return value.slice(0, LONGEST_LOOKED_AT).replace(/w[bt]_[0-9A-Za-z]*$/, '')
 }
 
+/** Shorter than any key, and nothing that need be hidden: nearly all values, known without looking further. */
+const PLAIN_AND_SHORT = /^[ -~]{0,22}$/
+
 /** Cuts a value that came from outside to what a message can show: no control characters, no API key, and not long. */
 export function printable(value: string | number, longest = LONGEST_VALUE): string {
-  const text = withoutKeys(beginningOf(String(value)).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}]/gu, '\uFFFD'))
+  const whole = String(value)
+  if (longest > 22 && PLAIN_AND_SHORT.test(whole)) return whole
+  const text = withoutKeys(beginningOf(whole).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}]/gu, '\uFFFD'))
   return text.length > longest ? `${text.slice(0, longest)}…` : text
 }
 
@@ -49,8 +54,16 @@ function shown(name: string, value: string | number): string {
   return ownWords.has(name) ? printable(value, LONGEST_OWN_WORDS) : printable(value)
 }
 
+/** Templates of the table taken apart: text and names in turn. */
+const partsOf = new Map<string, readonly string[]>()
+
 function fill(template: string, parameters: Readonly<Record<string, string | number>>): string {
-  return template.replace(/\{(\w+)\}/g, (_, name: string) => shown(name, parameters[name] ?? ''))
+  let parts = partsOf.get(template)
+  if (parts === undefined) {
+    parts = template.split(/\{(\w+)\}/)
+    partsOf.set(template, parts)
+  }
+  return parts.map((part, i) => (i % 2 === 0 ? part : shown(part, parameters[part] ?? ''))).join('')
 }
 
 /**

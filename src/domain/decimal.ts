@@ -44,9 +44,11 @@ export function formatDecimal({ units, places }: Decimal): string {
   return negative ? `-${text}` : text
 }
 
+const powersOfTen = Array.from({ length: 80 }, (_, places) => 10n ** BigInt(places))
+
 /** 10^`places` as bigint. */
 export function powerOfTen(places: number): bigint {
-  return 10n ** BigInt(places)
+  return powersOfTen[places] ?? 10n ** BigInt(places)
 }
 
 /**
