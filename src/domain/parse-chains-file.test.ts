@@ -52,12 +52,20 @@ describe('parseChainsFile', () => {
 
   it('reads how amounts are converted and swapped', () => {
     const swapV3 = { factory: PROXY, quoter: TOKEN, router: PROXY }
-    const given = { conversion: { path: PROXY, paths: [path({ via: ['USD', TOKEN] })] }, executors: [TOKEN], swapV3 }
+    const given = {
+      conversion: { path: PROXY, paths: [path({ via: ['USD', TOKEN] })] },
+      executors: [TOKEN],
+      swapV3,
+      l1Fee: 'ARBITRUM',
+      requestsPerSecond: 25,
+    }
     expect(parse([{ ...base(), ...given, swapV2: { router: PROXY, factory: TOKEN } }])).toMatchObject({
       ok: true,
       chains: [
         {
           executors: [TOKEN.toLowerCase()],
+          l1Fee: 'ARBITRUM',
+          requestsPerSecond: 25,
           conversion: { path: PROXY.toLowerCase(), paths: [path({ via: ['USD', TOKEN.toLowerCase()] })] },
           swapV2: { router: PROXY.toLowerCase(), factory: TOKEN.toLowerCase(), through: [] },
           swapV3: { router: PROXY.toLowerCase(), fees: [100, 500, 3000, 10000] },
@@ -108,6 +116,8 @@ describe('parseChainsFile', () => {
     ['a swap through nothing', 'swapV2', { router: PROXY, factory: TOKEN, through: ['NONE'] }, 'no token of BASE'],
     ['a broken router', 'swapV2', { router: PROXY.replace('C', 'c'), factory: TOKEN }, 'swapV2.router'],
     ['no fee tier', 'swapV3', { factory: PROXY, quoter: PROXY, router: PROXY, fees: [] }, 'fees'],
+    ['another kind of rollup', 'l1Fee', 'ZK', 'OP_STACK, ARBITRUM'],
+    ['no requests at all', 'requestsPerSecond', 0, 'requestsPerSecond must be >= 1'],
     ['a broken executor', 'executors', [TOKEN.replace('C', 'c')], 'executors[0]'],
     ['a contract twice', 'contracts.1', base().contracts[0], 'given twice'],
     ['a finality depth of 0', 'finality', { depth: 0 }, 'finality.depth'],
