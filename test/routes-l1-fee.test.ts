@@ -71,8 +71,10 @@ it('is in the limit of gas where the chain takes it as gas', async () => {
     const question = { paymentReference: requests[0] as string, wallet: WALLET, route: 'REQUEST_NETWORK_PAYMENT' }
     return (await routing.prepare(question)).transactions.map(({ gasLimit }) => gasLimit)
   }
-  // Less than a unit of gas, rounded up.
-  expect(await limits('ARBITRUM')).toEqual((await limits('OP_STACK')).map((limit) => limit + 1n))
+  // Less than a unit of gas, rounded up; with the quarter that every limit has beyond it, one or two.
+  const without = await limits('OP_STACK')
+  const more = (await limits('ARBITRUM')).map((limit, i) => limit - (without[i] ?? 0n))
+  expect(more.every((gas) => gas === 1n || gas === 2n)).toBe(true)
 })
 
 it('is none where the chain takes none', async () => {

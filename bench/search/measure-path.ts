@@ -12,8 +12,9 @@ const WARM_ROUNDS = 100
 const PAYMENTS = 50
 
 /** What each step from the database to the text of an answer adds, for fifty payments that are known by their ids. */
-export async function measurePath({ knex, account, search }: Subject): Promise<Figure[]> {
-  const ids = (await search({ limit: PAYMENTS })).payments.map(({ id }) => id)
+export async function measurePath(subject: Subject): Promise<Figure[]> {
+  const { knex, account } = subject
+  const ids = (await subject.search({ limit: PAYMENTS })).payments.map(({ id }) => id)
   const sql = `select p.* from unnest(?::uuid[]) known(id)
     cross join lateral (select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = known.id offset 0) p`
   const statement = { sql, bindings: [ids, account.id] }
@@ -27,7 +28,7 @@ export async function measurePath({ knex, account, search }: Subject): Promise<F
     'JSON of the payments': async () => toJson({ payments: (await payments()).map(paymentToProto) }),
     'rows through Knex alone': async () => JSON.stringify(await throughKnex(knex, statement), bigintToText),
     'a whole search, to JSON': async () =>
-      toJson({ payments: (await search({ limit: PAYMENTS })).payments.map(paymentToProto) }),
+      toJson({ payments: (await subject.search({ limit: PAYMENTS })).payments.map(paymentToProto) }),
   }
   const times = new Map(Object.keys(ways).map((name) => [name, [] as number[]]))
   for (let round = -WARM_ROUNDS; round < ROUNDS; round++) {

@@ -132,7 +132,7 @@ export interface PreparedTransaction {
   readonly value: bigint
   /** CAIP-2. */
   readonly chainId: string
-  /** The most gas that it is expected to use. */
+  /** What to allow it: a quarter more than it is expected to use, since refunds come at its end. */
   readonly gasLimit: bigint
 }
 

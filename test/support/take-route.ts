@@ -21,7 +21,7 @@ export async function takeRoute(
 ): Promise<TakenStep[]> {
   const taken: TakenStep[] = []
   for (const { kind, to, data, value, gasLimit } of transactions) {
-    const { transactionHash } = await chain.send(payer, { to: to as EvmAddress, data, value })
+    const { transactionHash } = await chain.send(payer, { to: to as EvmAddress, data, value }, { gas: gasLimit })
     const receipt = await chain.client.rpc.call<{ gasUsed: string; effectiveGasPrice: string }>(
       'eth_getTransactionReceipt',
       [transactionHash],
@@ -32,10 +32,10 @@ export async function takeRoute(
   return taken
 }
 
-/** The gas of all transactions is at most what was quoted, and at least four fifths of it. */
+/** The gas of all transactions is at most what was quoted, four fifths of what they were allowed, and at least four fifths of that. */
 export function expectGasWithin(taken: readonly TakenStep[]): void {
   const sum = (of: (step: TakenStep) => bigint) => Number(taken.reduce((total, step) => total + of(step), 0n))
-  const share = sum((step) => step.gasUsed) / sum((step) => step.gasLimit)
+  const share = sum((step) => step.gasUsed) / (sum((step) => step.gasLimit) * 0.8)
   expect(share).toBeLessThanOrEqual(1)
   expect(share).toBeGreaterThanOrEqual(0.8)
 }

@@ -96,7 +96,8 @@ export declare type PaymentTransaction = Message<"payments.v1.PaymentTransaction
   chainId: string;
 
   /**
-   * The most gas that it is expected to use. Example: `"96000"`.
+   * The gas limit to send it with: a quarter more than it is expected to use at most, which is what the quote counts, since gas that
+   * it gives back for cleared storage comes back at its end. Example: `"120000"`.
    *
    * @generated from field: int64 gas_limit = 6;
    */
