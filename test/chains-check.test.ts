@@ -89,8 +89,8 @@ describe('checkChain', () => {
     ]
     expect([...new Set(facts.map((fact) => fact.check))]).toEqual(kinds)
     const count = (kind: string) => facts.filter((fact) => fact.check === kind).length
-    // Multicall, four contracts, four tokens and the feeds of these and of the coin.
-    expect([count('code'), count('fromBlock'), count('symbol'), count('feed')]).toEqual([14, 4, 4, 5])
+    // Multicall, the conversion path, four contracts, four tokens and the feeds of these and of the coin.
+    expect([count('code'), count('fromBlock'), count('symbol'), count('feed')]).toEqual([15, 4, 4, 5])
   })
 
   it('tells another chain, and asks it nothing more', async () => {
