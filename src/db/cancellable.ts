@@ -6,6 +6,8 @@ export interface PooledConnection {
   readonly processID: number
   /** idle, in a transaction, in a failed one */
   getTransactionStatus(): 'I' | 'T' | 'E' | null
+  /** whether the server has said that it is through with all that was sent */
+  readonly readyForQuery: boolean
   end(done: () => void): void
   /** Knex's mark of a connection that the pool is not to hand out again */
   __knex__disposed?: unknown
@@ -72,6 +74,8 @@ export function inTransaction<T>(
       try {
         const result = await work(trx)
         signal?.throwIfAborted()
+        // a failure is told before the server says what it makes of the transaction; that has come when another statement is through
+        if (!connection.readyForQuery) await trx.raw('select 1').catch(() => {})
         // the server answers COMMIT with a rollback then, which Knex takes for success
         if (connection.getTransactionStatus() === 'E') throw new TransactionFailedError()
         return result
