@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { explain, explainInOneLine, kindOf, printable, waybillError } from './errors.ts'
 import { reasons } from './reasons.ts'
@@ -10,6 +12,16 @@ describe('the table of reasons', () => {
     expect(entry.in.length).toBeGreaterThan(0)
     expect(entry.kind === 'NOTICE').toBe(!(entry.in as readonly string[]).includes('error'))
     if (name !== 'CALL_CANCELLED') expect(entry.remedy).not.toBe('')
+  })
+})
+
+describe('the files of the table', () => {
+  it('name no reason twice', async () => {
+    const folder = join(import.meta.dirname, 'reasons')
+    const files = (await readdir(folder)).filter((name) => name !== 'reason-entry.ts')
+    const modules: Record<string, object>[] = await Promise.all(files.map((name) => import(join(folder, name))))
+    const names = modules.flatMap((module) => Object.values(module).flatMap((part) => Object.keys(part)))
+    expect(names.toSorted()).toEqual(Object.keys(reasons).toSorted())
   })
 })
 

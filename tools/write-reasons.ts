@@ -11,7 +11,7 @@ const FILE = join(import.meta.dirname, '..', 'docs', 'reasons.md')
 
 const head = `# Reasons
 
-Written by \`npm run reasons\` from \`src/reasons.ts\`. Do not edit.
+Written by \`npm run reasons\` from \`src/reasons/\`. Do not edit.
 
 Every error carries one reason, as \`google.rpc.ErrorInfo\` with the domain \`waybill\`; warnings and missing routes carry theirs in
 the field \`reason\`. \`{name}\` stands for a value, which errors also carry in \`metadata\`.
@@ -43,7 +43,7 @@ const text = write()
 if (process.argv.includes('--check')) {
   const present = await readFile(FILE, 'utf8').catch(() => '')
   if (present !== text) {
-    process.stderr.write('docs/reasons.md differs from src/reasons.ts; run `npm run reasons`\n')
+    process.stderr.write('docs/reasons.md differs from src/reasons/; run `npm run reasons`\n')
     process.exitCode = 1
   }
 } else {

@@ -1,0 +1,83 @@
+import { error, type ReasonEntry } from './reason-entry.ts'
+
+/** Of keys, tickets, scopes and accounts, and of limits on who asks. */
+export const accessReasons = {
+  MISSING_API_KEY: {
+    kind: 'UNAUTHENTICATED',
+    in: error,
+    message: 'this call needs an API key',
+    remedy: 'send the key in the header x-api-key',
+  },
+  INVALID_API_KEY: {
+    kind: 'UNAUTHENTICATED',
+    in: error,
+    message: 'the API key is not known here, or is revoked or expired',
+    remedy: 'send a valid key in the header x-api-key',
+  },
+  INVALID_TICKET: {
+    kind: 'UNAUTHENTICATED',
+    in: error,
+    message: 'the ticket is not known here, was used, or is older than 60 seconds',
+    remedy: 'ask for another with CreateWatchTicket: one is good for one call, also when that failed',
+  },
+  MISSING_SCOPE: {
+    kind: 'FORBIDDEN',
+    in: error,
+    message: 'the API key lacks the scope {scope}',
+    remedy: 'use a key that has the scope',
+  },
+  MISSING_ACCOUNT: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'a platform key must name an account',
+    remedy: 'send the account in the header x-account',
+  },
+  UNKNOWN_ACCOUNT: {
+    kind: 'NOT_FOUND',
+    in: error,
+    message: 'there is no account "{value}"',
+    remedy: 'name an account that has a key',
+  },
+  ACCOUNT_NOT_ALLOWED: {
+    kind: 'FORBIDDEN',
+    in: error,
+    message: 'this key belongs to one account and cannot name another',
+    remedy: 'leave the header x-account out, or use a platform key',
+  },
+  HOST_NOT_ALLOWED: {
+    kind: 'FORBIDDEN',
+    in: error,
+    message: 'the host "{value}" is not served by the demo',
+    remedy: 'call the demo as localhost or 127.0.0.1',
+  },
+  RATE_LIMITED: {
+    kind: 'LIMITED',
+    in: error,
+    message: 'more than {limit} calls a minute',
+    remedy: 'wait {retryAfterSeconds} seconds',
+  },
+  OVERLOADED: {
+    kind: 'UNAVAILABLE',
+    in: error,
+    message: 'too many calls are under way',
+    remedy: 'try again in a moment',
+  },
+  TOO_MANY_WATCHERS: {
+    kind: 'LIMITED',
+    in: error,
+    message: 'the account has {limit} watches open, which is the most',
+    remedy: 'end one first, or watch once with a filter that takes in several',
+  },
+  READER_TOO_SLOW: {
+    kind: 'LIMITED',
+    in: error,
+    message: 'nothing of the stream was taken for {limitMs} ms',
+    remedy: 'read faster or ask for less, and go on behind the last that came',
+  },
+  TOO_MANY_CONNECTIONS: {
+    kind: 'UNAVAILABLE',
+    in: error,
+    message: 'too many connections are open {detail}',
+    remedy: 'use one connection for many calls, or try again in a moment',
+  },
+} as const satisfies Record<string, ReasonEntry>

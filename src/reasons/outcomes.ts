@@ -1,0 +1,134 @@
+import { error, type ReasonEntry } from './reason-entry.ts'
+
+/** Of what was asked for and is not there or does not fit, and of bad days: time, database, shutdown. */
+export const outcomeReasons = {
+  // Resources
+  ROUTE_NOT_FOUND: {
+    kind: 'NOT_FOUND',
+    in: error,
+    message: 'there is nothing at {path}',
+    remedy: '{suggestion}',
+  },
+  METHOD_NOT_ALLOWED: {
+    kind: 'UNSUPPORTED',
+    in: error,
+    message: '{method} is not possible at {path}',
+    remedy: 'use {allow}',
+  },
+  WRONG_REQUEST_COUNT: {
+    kind: 'UNSUPPORTED',
+    in: error,
+    message: 'the call holds {count}',
+    remedy: 'send exactly one message: the method takes no stream',
+  },
+  METHOD_NOT_FOUND: {
+    kind: 'UNSUPPORTED',
+    in: error,
+    message: 'there is no method {path}',
+    remedy: 'ask the reflection service for the methods there are',
+  },
+  UNKNOWN_SERVICE: {
+    kind: 'NOT_FOUND',
+    in: error,
+    message: 'there is no service "{value}" here',
+    remedy: 'ask the reflection service for the services there are',
+  },
+  REQUEST_NOT_FOUND: {
+    kind: 'NOT_FOUND',
+    in: error,
+    message: 'there is no payment request {value}',
+    remedy: 'check the reference, or create the request first',
+  },
+  PAYMENT_NOT_FOUND: {
+    kind: 'NOT_FOUND',
+    in: error,
+    message: 'there is no payment {value}',
+    remedy: 'check the id; a payment whose block was taken back by its chain is gone',
+  },
+  REQUEST_TERMS_DIFFER: {
+    kind: 'CONFLICT',
+    in: error,
+    message: 'the request {value} is stored with other terms: {detail}',
+    remedy: 'terms never change: send the stored ones, or another requestId',
+  },
+  IDEMPOTENCY_KEY_REUSED: {
+    kind: 'CONFLICT',
+    in: error,
+    message: 'the idempotency key was used for other terms',
+    remedy: 'send the same terms, or another key',
+  },
+  UNKNOWN_ROUTE: {
+    kind: 'NOT_FOUND',
+    in: error,
+    message: 'this request has no route {value}',
+    remedy: '{suggestion}',
+  },
+  ROUTE_UNAVAILABLE: {
+    kind: 'PRECONDITION',
+    in: error,
+    message: 'the route {route} cannot be taken now: {detail}',
+    remedy: '{remedy}',
+  },
+  REQUEST_COVERED: {
+    kind: 'PRECONDITION',
+    in: error,
+    message: 'nothing is to be paid: {detail}',
+    remedy: 'look at the request anew when its payments change',
+  },
+  QUOTE_CHANGED: {
+    kind: 'CONFLICT',
+    in: error,
+    message: 'the route {route} now takes {sourceAmount} {token}, more than the {maxSourceAmount} that it may',
+    remedy: 'show the new quote to the payer and send a maxSourceAmount that allows it, or leave maxSourceAmount out',
+  },
+  // Bad days
+  DEADLINE_EXCEEDED: {
+    kind: 'TIMEOUT',
+    in: error,
+    message: 'the answer did not come within {timeoutMs} ms',
+    remedy: 'allow more time, or narrow the question',
+  },
+  STREAM_EXPIRED: {
+    kind: 'UNAVAILABLE',
+    in: error,
+    message: 'a stream lasts {limitMs} ms at most',
+    remedy: 'call again',
+  },
+  DATABASE_TIMEOUT: {
+    kind: 'TIMEOUT',
+    in: error,
+    message: 'the database did not answer in time',
+    remedy: 'narrow the question, or try again later',
+  },
+  EXPORT_POSITION_UNKNOWN: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field}: there is no payment {value}, and none was there within the last 7 days',
+    remedy: 'begin the export anew, with fromDate at the last timestamp that was received',
+  },
+  SUMMARY_TIMEOUT: {
+    kind: 'TIMEOUT',
+    in: error,
+    message: 'the summary was not there within {timeoutMs} ms',
+    remedy: 'narrow the filters: each payment that matches is read',
+  },
+  DATABASE_UNAVAILABLE: {
+    kind: 'UNAVAILABLE',
+    in: error,
+    message: 'the database cannot be reached',
+    remedy: 'try again in a moment',
+  },
+  CALL_CANCELLED: { kind: 'CANCELLED', in: error, message: 'the caller hung up', remedy: '' },
+  SHUTTING_DOWN: {
+    kind: 'UNAVAILABLE',
+    in: error,
+    message: 'this process is stopping',
+    remedy: 'connect again',
+  },
+  INTERNAL: {
+    kind: 'INTERNAL',
+    in: error,
+    message: 'something went wrong here',
+    remedy: 'try again; if it stays, report the x-request-id of this answer',
+  },
+} as const satisfies Record<string, ReasonEntry>

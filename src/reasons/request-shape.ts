@@ -1,0 +1,155 @@
+import { error, type ReasonEntry } from './reason-entry.ts'
+
+/** Of the form of what came in: fields, addresses, bodies, headers. */
+export const requestShapeReasons = {
+  MISSING_FIELD: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field} is missing',
+    remedy: 'send a value for {field}',
+  },
+  VALUE_TOO_LONG: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field} is too long: {detail}',
+    remedy: 'send a shorter value',
+  },
+  TOO_MANY_VALUES: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field} has too many values: {detail}',
+    remedy: 'send fewer values, or several calls',
+  },
+  INVALID_FIELD: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field} is not valid: {detail}',
+    remedy: 'correct the value',
+  },
+  UNKNOWN_PARAMETER: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'unknown query parameter "{field}"',
+    remedy: '{suggestion}',
+  },
+  DUPLICATE_PARAMETER: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'query parameter "{field}" is given more than once',
+    remedy: 'send it once',
+  },
+  PATH_PARAMETER_IN_QUERY: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '"{field}" is a part of the path and cannot be a query parameter as well',
+    remedy: 'remove the query parameter',
+  },
+  ONEOF_CONFLICT: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field} excludes another field that is given: {detail}',
+    remedy: 'send one of them',
+  },
+  UNKNOWN_FIELD: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the message has an unknown field: {detail}',
+    remedy: 'remove it, or generate the client anew from the current definitions',
+  },
+  UNKNOWN_ENUM_VALUE: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field} has no value {value}',
+    remedy: '{suggestion}',
+  },
+  MALFORMED_ESCAPE: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'malformed percent-escape in "{value}"',
+    remedy: 'write a percent sign as %25',
+  },
+  MALFORMED_URL: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the request target is not a valid path: {detail}',
+    remedy: 'send a path that begins with / and is encoded after RFC 3986',
+  },
+  INVALID_UTF8: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field} is not valid UTF-8',
+    remedy: 'encode text as UTF-8',
+  },
+  MALFORMED_BODY: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the body cannot be read: {detail}',
+    remedy: 'send one message in the format that Content-Type names',
+  },
+  BODY_TOO_DEEP: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the body is nested deeper than {limit} levels',
+    remedy: 'send a flatter body',
+  },
+  BODY_TOO_LARGE: {
+    kind: 'LIMITED',
+    in: error,
+    message: 'the body is larger than {limit} bytes',
+    remedy: 'send a smaller body',
+  },
+  BODY_TOO_COMPLEX: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the body holds more than {limit} fields and values',
+    remedy: 'send fewer values, or several calls',
+  },
+  TOO_MANY_HEADERS: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the request has more than {limit} headers',
+    remedy: 'send fewer headers',
+  },
+  HEADERS_TOO_LARGE: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the request line and headers are larger than {limit} bytes',
+    remedy: 'send fewer or shorter headers or query parameters',
+  },
+  MALFORMED_REQUEST: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'what came is no HTTP request: {detail}',
+    remedy: 'speak HTTP/1.1, or HTTP/2 with prior knowledge',
+  },
+  REQUEST_TOO_SLOW: {
+    kind: 'TIMEOUT',
+    in: error,
+    message: 'the request did not arrive within {timeoutMs} ms',
+    remedy: 'send it faster, or a smaller one',
+  },
+  UNSUPPORTED_CONTENT_TYPE: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'content type "{value}" is not understood here',
+    remedy: 'send {expected}',
+  },
+  UNSTATED_COMPRESSION: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the message is compressed and the call does not say how',
+    remedy: 'name the compression in grpc-encoding',
+  },
+  UNSUPPORTED_CONTENT_ENCODING: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'content encoding "{value}" is not understood here',
+    remedy: 'send {expected}',
+  },
+  NOT_ACCEPTABLE: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'none of the formats in Accept "{value}" can be given',
+    remedy: 'accept {expected}',
+  },
+} as const satisfies Record<string, ReasonEntry>

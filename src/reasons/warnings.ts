@@ -1,0 +1,49 @@
+import { type ReasonEntry, warning } from './reason-entry.ts'
+
+/** Of answers that hold, but not as the caller may think. */
+export const warningReasons = {
+  // Warnings on the answer as a whole
+  REQUEST_ALREADY_PAID: {
+    kind: 'NOTICE',
+    in: warning,
+    message: 'final payments cover this request',
+    remedy: 'nothing is to be paid',
+  },
+  PAYMENT_PENDING: {
+    kind: 'NOTICE',
+    in: warning,
+    message: 'payments that are not final yet cover this request',
+    remedy: 'wait until they are final',
+  },
+  AMOUNT_ABOVE_OUTSTANDING: {
+    kind: 'NOTICE',
+    in: warning,
+    message: 'the amount {amount} is above the outstanding balance of {outstanding} {currency}',
+    remedy: 'pay the outstanding balance',
+  },
+  // Warnings on a route
+  INSUFFICIENT_GAS: {
+    kind: 'NOTICE',
+    in: warning,
+    message: 'the wallet has {have} {currency} for gas and needs about {need}',
+    remedy: 'add {missing} {currency} on {chain}',
+  },
+  GAS_MAY_BE_SPONSORED: {
+    kind: 'NOTICE',
+    in: warning,
+    message: 'the wallet is a contract, so its gas may be paid by others',
+    remedy: 'check the gas with whoever runs the wallet',
+  },
+  GAS_UNPRICED: {
+    kind: 'NOTICE',
+    in: warning,
+    message: 'there is no price of {currency}, so the fee leaves out the gas',
+    remedy: 'count the gas by yourself',
+  },
+  CROSSCHAIN_SURPLUS: {
+    kind: 'NOTICE',
+    in: warning,
+    message: 'about {amount} {token} more than the payment needs is carried along',
+    remedy: 'expect it in the wallet on {chain}',
+  },
+} as const satisfies Record<string, ReasonEntry>
