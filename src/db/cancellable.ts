@@ -9,6 +9,9 @@ export interface PooledConnection {
   /** whether the server has said that it is through with all that was sent */
   readonly readyForQuery: boolean
   end(done: () => void): void
+  /** `drain`: the server is through and nothing more is to be sent; `end`: it is gone */
+  once(event: 'drain' | 'end', listener: () => void): unknown
+  off(event: 'drain' | 'end', listener: () => void): unknown
   /** Knex's mark of a connection that the pool is not to hand out again */
   __knex__disposed?: unknown
 }
@@ -26,6 +29,9 @@ const CANCEL_EVERY_MS = 250
 /** How long one cancel may take, and how many are sent, before the connection is broken off instead. */
 const CANCEL_WITHIN_MS = 2_000
 const CANCEL_TRIES = 8
+
+/** How long the server may take to say that it is through with a statement that has failed. */
+const THROUGH_WITHIN_MS = 2_000
 
 /**
  * Runs one query, and has the server cancel it when the signal fires.
@@ -74,8 +80,7 @@ export function inTransaction<T>(
       try {
         const result = await work(trx)
         signal?.throwIfAborted()
-        // a failure is told before the server says what it makes of the transaction; that has come when another statement is through
-        if (!connection.readyForQuery) await trx.raw('select 1').catch(() => {})
+        await untilThrough(connection)
         // the server answers COMMIT with a rollback then, which Knex takes for success
         if (connection.getTransactionStatus() === 'E') throw new TransactionFailedError()
         return result
@@ -109,6 +114,7 @@ export async function withConnection<T>(
   try {
     return await work(connection)
   } catch (error) {
+    await untilThrough(connection)
     if (signal?.aborted) throw signal.reason
     throw error
   } finally {
@@ -170,6 +176,17 @@ async function cancelStatement(client: KnexClient, connection: PooledConnection)
     () => false,
   )
   return (await pause(CANCEL_WITHIN_MS, cancelling)) ?? false
+}
+
+/** A failure is told before the server lets go of what the statement held and says what it makes of the transaction. */
+async function untilThrough(connection: PooledConnection): Promise<void> {
+  if (connection.readyForQuery || connection.__knex__disposed !== undefined) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  connection.once('drain', resolve)
+  connection.once('end', resolve)
+  await pause(THROUGH_WITHIN_MS, promise)
+  connection.off('drain', resolve)
+  connection.off('end', resolve)
 }
 
 function drop(connection: PooledConnection): void {
