@@ -6,7 +6,8 @@
  *   npm run bench:search -- --data /var/tmp/payments   keeps the folder and uses it again
  *   npm run bench:search -- --data DIR --growth --few DIR      also against a million
  *   npm run bench:search -- --data DIR --hold          fills the folder and keeps its server running
- *   npm run bench:search -- --data DIR --class NAME    one class, or all whose names begin so: statements and plans
+ *   npm run bench:search -- --data DIR --class NAME    one class: statements and plans; all whose names begin so: measured
+ *   npm run bench:search -- --data DIR --class NAME --slowest 5      the slowest searches of each class, and the plans of the first
  */
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -15,17 +16,18 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createDatabase } from '../src/db/knex.ts'
 import { report } from './report.ts'
-import { explainClass } from './search/explain-class.ts'
+import { describeSearch, explainSearches, typicalPages } from './search/explain-class.ts'
 import { type MeasuredExport, measureExport } from './search/measure-export.ts'
 import { type MeasuredIngest, measureIngest } from './search/measure-ingest.ts'
 import { measurePath } from './search/measure-path.ts'
 import { type MeasuredSearch, measureSearch } from './search/measure-search.ts'
 import { type LoadedDatabase, openData } from './search/open-data.ts'
-import { prepareClass } from './search/prepare-queries.ts'
+import { type PreparedClass, prepareClass } from './search/prepare-queries.ts'
 import { samplePayments } from './search/sample-payments.ts'
 import { searchClasses } from './search/search-classes.ts'
 import { exportFigures, ingestFigures, markdownOf, searchFigures, searchTable } from './search/search-figures.ts'
-import { createSubject } from './search/subject.ts'
+import { slowestFirst } from './search/slowest-searches.ts'
+import { createSubject, type Subject } from './search/subject.ts'
 
 const { values } = parseArgs({
   options: {
@@ -35,6 +37,8 @@ const { values } = parseArgs({
     data: { type: 'string' },
     hold: { type: 'boolean', default: false },
     class: { type: 'string' },
+    /** Tells the slowest searches of each class, so many, instead of measuring it. */
+    slowest: { type: 'string' },
     queries: { type: 'string', default: '1000' },
     /** Compares each class with the same among a million payments, which are kept in the folder of `few`. */
     growth: { type: 'boolean', default: false },
@@ -49,6 +53,7 @@ const rows = Number(values.rows ?? (values.quick ? 1_000_000 : 10_000_000))
 const seed = Number(values.seed)
 const CONNECTIONS = 8
 const FEW = 1_000_000
+const SLOWEST_VARIANTS = 50
 const OUT = join(import.meta.dirname, 'out')
 /** The account with the most payments. */
 const account = { id: 1, name: 'account-1' }
@@ -62,20 +67,38 @@ const chosen = named.length > 0 ? named : searchClasses.filter(({ name }) => nam
 if (values.hold) {
   say(`the database of ${dataDir} runs until this is interrupted`)
   await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
-} else if (named.length > 0) await explain(database)
+} else if (values.slowest !== undefined) await tellSlowest(database, Number(values.slowest))
+else if (named.length > 0) await explain(database)
 else if (values.only === 'export') await report('search-export', exportFigures(await takeOut(database)))
 else if (values.only === 'path') await report('search-path', await measurePath(createSubject(database.knex, account)))
 else if (values.only === 'ingest') await report('search-ingest', ingestFigures(await bringIn(database)))
 else await measure(database)
 
-async function explain({ connection }: LoadedDatabase): Promise<void> {
-  await using own = new AsyncDisposableStack()
-  const knex = own.adopt(createDatabase(connection, { poolMin: 1, poolMax: 1 }), (pool) => pool.destroy())
-  const subject = createSubject(knex, account)
-  const sample = await samplePayments(knex, { accountId: account.id, count: 20_000, seed })
+async function explain(database: LoadedDatabase): Promise<void> {
+  await withEachClass(database, 3, (subject, prepared) => explainSearches(subject, typicalPages(prepared), console.log))
+}
+
+async function tellSlowest(database: LoadedDatabase, most: number): Promise<void> {
+  await withEachClass(database, SLOWEST_VARIANTS, async (subject, prepared) => {
+    const found = (await slowestFirst(subject, prepared)).slice(0, most)
+    for (const { page, query, ms } of found) console.log(`${ms.toFixed(1)} ms, ${page}: ${describeSearch(query)}`)
+    if (named.length > 0) await explainSearches(subject, found.slice(0, 1), console.log)
+  })
+}
+
+/** A connection of its own for each class, since the server goes on telling of what a connection ran. */
+async function withEachClass(
+  { connection }: LoadedDatabase,
+  variants: number,
+  work: (subject: Subject, prepared: PreparedClass) => Promise<void>,
+): Promise<void> {
   for (const each of chosen) {
+    await using own = new AsyncDisposableStack()
+    const knex = own.adopt(createDatabase(connection, { poolMin: 1, poolMax: 1 }), (pool) => pool.destroy())
+    const subject = createSubject(knex, account)
+    const sample = await samplePayments(knex, { accountId: account.id, count: 20_000, seed })
     console.log(`\n=== ${each.name}`)
-    await explainClass(subject, await prepareClass(each, { subject, sample, seed, variants: 3 }), console.log)
+    await work(subject, await prepareClass(each, { subject, sample, seed, variants }))
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { PreparedClass } from './prepare-queries.ts'
+import type { PreparedClass, PreparedQuery } from './prepare-queries.ts'
 import type { Subject } from './subject.ts'
 
 interface NoticingConnection {
@@ -27,26 +27,42 @@ async function explainAll(knex: Knex, onPlan: (text: string) => void): Promise<v
   await client.releaseConnection(connection)
 }
 
-/** Runs a first and a later page of a class, each once to warm and once with its statements and their plans printed. */
-export async function explainClass(
+/** A search whose plans are asked for. */
+export interface ExplainedSearch {
+  readonly page: string
+  readonly query: PreparedQuery
+}
+
+/** A first and a later page of a class. */
+export function typicalPages({ first, deep }: PreparedClass): ExplainedSearch[] {
+  const later = deep.find(({ position }) => position?.direction === 'forward') ?? deep[0]
+  const pages = [
+    { page: 'first page', query: first[0] },
+    { page: 'later page', query: later },
+  ]
+  return pages.flatMap(({ page, query }) => (query === undefined ? [] : [{ page, query }]))
+}
+
+/** Runs searches once to warm, and once more with their statements and the plans of these printed. */
+export async function explainSearches(
   subject: Subject,
-  { first, deep }: PreparedClass,
+  searches: readonly ExplainedSearch[],
   print: (text: string) => void,
 ): Promise<void> {
-  const pages = [
-    ['first page', first[0]],
-    ['later page', deep.find(({ position }) => position?.direction === 'forward') ?? deep[0]],
-  ] as const
-  for (const [, query] of pages) if (query !== undefined) await subject.search(query.sent)
+  for (const { query } of searches) await subject.search(query.sent)
   let onPlan: (text: string) => void = () => {}
   await explainAll(subject.knex, (text) => onPlan(text))
-  for (const [name, query] of pages) {
-    if (query === undefined) continue
-    print(`\n--- ${name}: ${JSON.stringify(query.input)} ${JSON.stringify(query.position ?? '')}`)
+  for (const { page, query } of searches) {
+    print(`\n--- ${page}: ${describeSearch(query)}`)
     onPlan = print
     const startedMs = performance.now()
     const { payments } = await subject.search(query.sent)
     onPlan = () => {}
     print(`${payments.length} payments in ${(performance.now() - startedMs).toFixed(1)} ms, plans included`)
   }
+}
+
+/** What is asked, and where the page begins. */
+export function describeSearch({ input, position }: PreparedQuery): string {
+  return `${JSON.stringify(input)} ${JSON.stringify(position ?? '')}`
 }
