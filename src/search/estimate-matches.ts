@@ -1,6 +1,6 @@
 import { codeOfType, rankOfStatus } from '../domain/payment.ts'
 import type { AccountStatistics, Cell } from './account-statistics-repository.ts'
-import type { CurrencyMatch, PaymentFilter } from './payment-filter.ts'
+import { amountBasis, type CurrencyMatch, type PaymentFilter } from './payment-filter.ts'
 
 /** How many of an account's payments a filter is expected to match, as parts of all, from 0 to 1. */
 export interface Estimate {
@@ -10,6 +10,8 @@ export interface Estimate {
   readonly ofSmall: number
   /** Of all, what the dates leave. */
   readonly ofDates: number
+  /** Of all, what the range of amounts leaves; undefined where nothing is known of such amounts. */
+  readonly ofAmounts: number | undefined
   /** The cells that the filter leaves, by destination network where it names networks. */
   readonly cells: readonly Cell[]
   /** The payments that only come from the filter's networks. */
@@ -39,6 +41,7 @@ export function estimateMatches(filter: PaymentFilter, statistics: AccountStatis
     ofStatus: ratio(nOfStatus, statistics.n),
     ofSmall: Math.min(1, ratio(matches, nOfStatus)),
     ofDates: shareOfDates(filter, statistics),
+    ofAmounts: shareOfAmounts(filter, statistics),
     cells,
     elsewhere: elsewhere * statistics.n,
     inCells: Math.min(1, ratio(matches, countOf(cells) + elsewhere * statistics.n)),
@@ -105,6 +108,29 @@ function shareOfDates({ fromDate, toDate }: PaymentFilter, { firstMs, lastMs }: 
   const span = Math.max(1, lastMs - firstMs)
   const shared = Math.min(toDate ?? lastMs, lastMs) - Math.max(fromDate ?? firstMs, firstMs)
   return Math.min(1, Math.max(0, shared / span))
+}
+
+/** What is in none of a sample may still be in half of one. */
+function shareOfAmounts(filter: PaymentFilter, { sample }: AccountStatistics): number | undefined {
+  const { minAmount, maxAmount } = filter
+  if (minAmount === undefined && maxAmount === undefined) return 1
+  if (sample.n === 0 || amountBasis(filter) !== 'amountInUsd') return undefined
+  const below = (amount: number, inclusive: boolean) => countBelow(sample.known, amount, inclusive)
+  const beginning = minAmount === undefined ? 0 : below(Number(minAmount), false)
+  const end = maxAmount === undefined ? sample.known.length : below(Number(maxAmount), true)
+  return (Math.max(0, end - beginning) + 0.5) / (sample.n + 0.5)
+}
+
+/** How many of the sorted amounts are less, or no more, than one. */
+function countBelow(sorted: readonly number[], amount: number, inclusive: boolean): number {
+  let [low, high] = [0, sorted.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    const at = sorted[middle] as number
+    if (at < amount || (inclusive && at === amount)) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** The payments of cells. */

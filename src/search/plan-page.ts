@@ -1,19 +1,9 @@
-import { addressToBytes } from '../domain/address.ts'
 import type { AccountStatistics } from './account-statistics-repository.ts'
 import { countOf, currencyFields } from './estimate-matches.ts'
 import { amountBasis } from './payment-filter.ts'
 import type { PageQuery } from './payment-query-repository.ts'
-import {
-  amountParts,
-  bounded,
-  cellParts,
-  hasResidual,
-  invoicePart,
-  type Named,
-  sliced,
-  statusParts,
-  walk,
-} from './plan-parts.ts'
+import { namingFields, planNamed } from './plan-named.ts'
+import { amountParts, bounded, cellParts, hasResidual, invoicePart, sliced, statusParts, walk } from './plan-parts.ts'
 import {
   amounts,
   BRANCH_COST,
@@ -32,7 +22,7 @@ import {
   type Terms,
   termsOf,
 } from './plan-terms.ts'
-import type { FieldName, Part, Plan, Shape } from './search-plan.ts'
+import type { FieldName, Part, Plan, Shape, WalkPart } from './search-plan.ts'
 import { directionOf } from './shapes/shape-query.ts'
 
 /**
@@ -76,37 +66,10 @@ export function needsStatistics({ filter, sortBy }: PageQuery): boolean {
   const readable = readText(filter)
   const has = (names: readonly FieldName[]) => names.some((name) => readable[name] !== undefined)
   if (has(['txHash', 'q'])) return false
+  // of payments that are named twice over, one name's are walked status by status, in proportion
+  if (namingFields.filter((name) => readable[name] !== undefined).length > 1) return true
   if (has(['network', 'type', ...currencyFields, ...amounts])) return true
   return sortBy === 'amount' && has(['status', ...dates])
-}
-
-/** Filters that name payments by a column with an index, what names the fewest first. */
-const namingFields = ['requestId', 'paymentReference', 'reference', 'payer', 'payee', 'walletAddress'] as const
-type NamingField = (typeof namingFields)[number]
-
-const hex = (text: string) => Buffer.from(text.replace(/^0x/, ''), 'hex')
-
-/** A wallet is two: payer and payee. */
-function namedBy({ filter }: Terms, field: NamingField): Named[] {
-  const values = filter[field] ?? []
-  switch (field) {
-    case 'requestId':
-      return [{ field, column: 'request_id', values: values.map(hex) }]
-    case 'paymentReference':
-      return [{ field, column: 'payment_reference', values: values.map(hex) }]
-    case 'reference':
-      return [{ field, column: 'reference', values }]
-    case 'payer':
-    case 'payee':
-      return [{ field, column: field, values: (filter[field] ?? []).map(addressToBytes) }]
-    case 'walletAddress': {
-      const wallets = (filter[field] ?? []).map(addressToBytes)
-      return [
-        { field, column: 'payer', values: wallets },
-        { field, column: 'payee', values: wallets },
-      ]
-    }
-  }
 }
 
 /** What a transaction has is gathered. */
@@ -123,58 +86,6 @@ function planTransactions({ given, thresholds }: Terms): Plan {
   ]
 }
 
-/** Of named payments little is known beforehand: walks and gathers take turns, each longer than the one before. */
-function planNamed(terms: Terms): Plan {
-  const { given, thresholds, query, filter } = terms
-  const fields = namingFields.filter((field) => given.includes(field))
-  const [field] = fields as [NamingField]
-  const isWallet = isOneOf(walletFields, field)
-  // the rows themselves are asked where the index does not have what is
-  const isPayerOfPayee = fields.join() === 'payer,payee'
-  const isCovered = isPayerOfPayee || (fields.length === 1 && (isWallet || field === 'reference'))
-  const gatherOf = (of: NamingField, most?: number): Shape => {
-    const named = namedBy(terms, of)
-    const parts = named.flatMap((each) => statusParts(terms, each))
-    return { kind: 'gather', parts, overlap: named.length > 1, ...(most === undefined ? {} : { most }) }
-  }
-  const named = namedBy(terms, field)
-  const overlap = named.length > 1
-  const gathered = gatherOf(field, isCovered ? thresholds.gather : thresholds.gatherRows)
-  const isUsd = amountBasis(filter) === 'amountInUsd'
-  if (query.sortBy === 'amount' && !(isUsd && isWallet)) {
-    const ofAccount = amountParts(terms)
-    const entries = field === 'reference' && isUsd ? thresholds.longestWalk / 4 : thresholds.walk
-    const probes = fields.map((each) => gatherOf(each, thresholds.probe))
-    return [...probes, bounded(terms, ofAccount, entries), ...(isCovered ? [gathered] : []), gatherOf(field)]
-  }
-  const parts = named.flatMap((each) =>
-    query.sortBy === 'amount' ? amountParts(terms, each) : statusParts(terms, each),
-  )
-  const exact = walk(parts, overlap)
-  if (!hasResidual(parts)) return [...sliced(terms, parts, overlap), exact]
-  const probes = fields.length > 1 || !isCovered ? fields.map((each) => gatherOf(each, thresholds.probe)) : []
-  const isRange = isCovered && isWallet && isUsd && hasAny(terms, amounts) && query.sortBy !== 'amount'
-  const ofRange = isRange ? named.flatMap((each) => amountParts(terms, each)) : []
-  const inRange = (most: number): Shape[] => (isRange ? [{ kind: 'gather', parts: ofRange, overlap, most }] : [])
-  const expected = query.rows / Math.max(shareLeft(terms), 1e-9)
-  const most = isCovered ? thresholds.longestWalk : 2 * thresholds.walk
-  const walked = bounded(terms, parts, clamp(MARGIN * expected, thresholds.walk, most), overlap)
-  const others = fields.slice(1).map((each) => gatherOf(each, thresholds.gatherRows))
-  const turns = expected > most ? [gathered, ...others, walked] : [walked, gathered, ...others]
-  const cells = query.sortBy === 'amount' ? undefined : cellParts(terms)
-  const isRare = cells !== undefined && countOf(terms.estimate.cells) <= terms.statistics.n / MARGIN
-  const inCells = isRare ? [bounded(terms, cells.parts, 2 * thresholds.walk, cells.overlap)] : []
-  if (gapBefore(terms) > 0.1) return [...probes, ...inCells, ...inRange(thresholds.gather), ...turns, exact]
-  return [...probes, ...inRange(thresholds.probe), ...inRange(thresholds.gather), ...turns, ...inCells, exact]
-}
-
-const walletFields = ['payer', 'payee', 'walletAddress'] as const
-
-/** What the small filters, and dates where they do not bound the walk, are expected to leave of named payments. */
-function shareLeft({ estimate, query }: Terms): number {
-  return estimate.ofSmall * (query.sortBy === 'amount' ? estimate.ofDates * estimate.ofStatus : 1)
-}
-
 /** By date or by status, of all payments of the account. */
 function planByTime(terms: Terms): Plan {
   const { thresholds, query, statistics, estimate, given } = terms
@@ -186,35 +97,60 @@ function planByTime(terms: Terms): Plan {
   const exact = walk(parts)
   const ofTime = statistics.n * estimate.ofStatus * estimate.ofDates
   if (!hasResidual(parts) || ofTime <= thresholds.small) return [exact]
+  if (estimate.ofAmounts === undefined) return [...planOfUnknownAmounts(terms, parts), exact]
   const expected = expectedEntries(terms)
-  if (hasAny(terms, amounts)) {
-    const ofRange = (most: number): Shape => ({ kind: 'gather', parts: amountParts(terms), overlap: false, most })
-    const upTo = (entries: number) => bounded(terms, parts, clamp(entries, thresholds.walk, thresholds.longestWalk))
-    return [
-      ofRange(thresholds.probe),
-      upTo(MARGIN * expected),
-      ofRange(thresholds.gather),
-      upTo(MARGIN * MARGIN * expected),
-      ...months(terms),
-      exact,
-    ]
-  }
   const walked = bounded(terms, parts, clamp(MARGIN * expected, thresholds.walk, thresholds.longestWalk))
   const cells = cellParts(terms)
-  const inCells = query.rows / Math.max(estimate.inCells, 1e-6)
+  const inCells = query.rows / Math.max(estimate.inCells * estimate.ofAmounts, 1e-6)
   const costOfCells = cells === undefined ? Number.POSITIVE_INFINITY : BRANCH_COST * estimate.cells.length + inCells
   const ofCells = cells === undefined ? [] : walksOfCells(terms, cells, inCells)
   const gathered = gathers(terms)
-  if (costOfCells < expected) return [...ofCells, ...gathered, walked, exact]
-  return expected > thresholds.longestWalk
-    ? [...gathered, walked, ...ofCells, exact]
-    : [walked, ...gathered, ...ofCells, exact]
+  const turns = (): Shape[] => {
+    if (costOfCells < expected) return [...ofCells, ...gathered, walked]
+    return expected > thresholds.longestWalk ? [...gathered, walked, ...ofCells] : [walked, ...gathered, ...ofCells]
+  }
+  return [...withRange(terms, Math.min(expected, costOfCells), turns()), exact]
 }
 
+/** Where the plan is for a range of amounts, the range itself is gathered, or walked month by month, in its turn. */
+function withRange(terms: Terms, cost: number, turns: readonly Shape[]): Shape[] {
+  const { estimate, statistics, thresholds, given } = terms
+  if (!hasAny(terms, amounts)) return [...turns]
+  const inRange = statistics.n * (estimate.ofAmounts ?? 1)
+  const gathered: Shape = { kind: 'gather', parts: amountParts(terms), overlap: false, most: thresholds.gather }
+  const ofMonths = months(terms)
+  // the index of months has nothing else that is asked
+  const isOfRanges = given.every((name) => isOneOf(dates, name) || isOneOf(amounts, name))
+  const inMonth = (inRange * MONTH_MS) / Math.max(statistics.lastMs - statistics.firstMs, MONTH_MS)
+  const costOfMonths = ofMonths.length > 0 && isOfRanges ? Math.max(inMonth, BRANCH_COST) : Number.POSITIVE_INFINITY
+  if (costOfMonths < Math.min(cost, inRange)) return ofMonths
+  if (inRange < Math.min(cost, 0.75 * thresholds.gather)) return [gathered, ...turns, ...ofMonths]
+  const turn = inRange < 2 * thresholds.gather ? 1 : turns.length
+  return [...turns.slice(0, turn), gathered, ...turns.slice(turn), ...ofMonths]
+}
+
+/** Amounts that nothing is known of: walks and gathers take turns, each longer than the one before. */
+function planOfUnknownAmounts(terms: Terms, parts: readonly WalkPart[]): Shape[] {
+  const { thresholds } = terms
+  const expected = expectedEntries(terms)
+  const ofRange = (most: number): Shape => ({ kind: 'gather', parts: amountParts(terms), overlap: false, most })
+  const upTo = (entries: number) => bounded(terms, parts, clamp(entries, thresholds.walk, thresholds.longestWalk))
+  return [
+    ofRange(thresholds.probe),
+    upTo(MARGIN * expected),
+    ofRange(thresholds.gather),
+    upTo(MARGIN * MARGIN * expected),
+    ...months(terms),
+  ]
+}
+
+/** In some cells matches lie further apart than elsewhere: what was too short is tried once more. */
 function walksOfCells(terms: Terms, { parts, overlap }: NonNullable<ReturnType<typeof cellParts>>, expected: number) {
   const { walk: least, longestWalk } = terms.thresholds
-  if (hasResidual(parts)) return [bounded(terms, parts, clamp(MARGIN_OF_CELLS * expected, least, longestWalk), overlap)]
-  return [...sliced(terms, parts, overlap), walk(parts, overlap)]
+  if (!hasResidual(parts)) return [...sliced(terms, parts, overlap), walk(parts, overlap)]
+  const short = clamp(MARGIN_OF_CELLS * expected, least, longestWalk)
+  const long = clamp(MARGIN * short, least, longestWalk)
+  return (short < long ? [short, long] : [short]).map((entries) => bounded(terms, parts, entries, overlap))
 }
 
 /** By amount, of all payments of the account. */
@@ -257,7 +193,7 @@ function gathers(terms: Terms): Shape[] {
 /** How many entries a walk by date or status is expected to read until the page is full. */
 function expectedEntries(terms: Terms): number {
   const { query, statistics, estimate } = terms
-  const density = Math.max(estimate.ofSmall, 1e-9)
+  const density = Math.max(estimate.ofSmall * (estimate.ofAmounts ?? 1), 1e-9)
   if (query.sortBy === 'date') return query.rows / density + gapBefore(terms) * statistics.n * estimate.ofStatus
   const ranks = directionOf(query) === 'asc' ? ranksOf(query.filter) : ranksOf(query.filter).toReversed()
   const from = query.position === undefined ? 0 : ranks.indexOf(Number(query.position.keys[0]))

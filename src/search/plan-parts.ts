@@ -167,6 +167,9 @@ export function walk(parts: readonly WalkPart[], overlap = false): Shape {
   return { kind: 'walk', parts, overlap }
 }
 
+/** Branches of few entries stray further from what is expected than those of many; the first that ends ends the walk. */
+const SPREAD = 2.5
+
 /**
  * A walk of no more than some entries. They are divided among branches as payments are divided among statuses and cells, so that the
  * branches end at about the same place; where branches follow one another, each has all.
@@ -181,7 +184,8 @@ export function bounded(terms: Terms, parts: readonly WalkPart[], entries: numbe
     if (inOrder === true) return Math.ceil(entries)
     // a status may be all of the page
     const values = Math.max(1, (branches?.tuples.length ?? 1) / ranksOf(terms.filter).length)
-    return Math.ceil(terms.query.sortBy === 'status' ? entries / values : (entries * weight) / total) + 5
+    const expected = terms.query.sortBy === 'status' ? entries / values : (entries * weight) / total
+    return Math.ceil(expected + SPREAD * Math.sqrt(expected)) + 3
   }
   return walk(
     parts.map((part, nth) => ({ ...part, entries: (weights[nth] ?? []).map((weight) => ofBranch(part, weight)) })),

@@ -39,7 +39,7 @@ export const BRANCH_COST = 25
 /** Of two estimates that are wrong by as much. */
 export const MARGIN = 4
 /** Every one of many branches reads its share to the end, so that a margin is paid for. */
-export const MARGIN_OF_CELLS = 2
+export const MARGIN_OF_CELLS = 1.5
 
 export const dates = ['fromDate', 'toDate'] as const
 export const amounts = ['minAmount', 'maxAmount'] as const
