@@ -162,15 +162,20 @@ describe('a first start', () => {
       expect(body.unavailable.every(({ reason }) => reason !== '')).toBe(true)
     }
     expect(outcomes).toMatchObject({
-      direct: [
+      direct: expect.arrayContaining([
         ['REQUEST_NETWORK_PAYMENT', true],
         ['ETHEREUM_ETHEREUM_DAI_USDC', true],
         ['ETHEREUM_ETHEREUM_USDT_USDC', true],
-      ],
+        ['BSC_ETHEREUM_DAI_USDC', true],
+      ]),
       otherToken: [['ETHEREUM_ETHEREUM_DAI_USDC', true]],
       shallowPool: [['ETHEREUM_ETHEREUM_USDT_USDC', true]],
-      otherChain: [],
-      noGas: [['REQUEST_NETWORK_PAYMENT', false]],
+      otherChain: expect.arrayContaining([['ARBITRUM_ETHEREUM_USDC_USDC', true]]),
+      coinsOnly: expect.arrayContaining([['BSC_ETHEREUM_BNB_USDC', true]]),
+      noGas: expect.arrayContaining([
+        ['REQUEST_NETWORK_PAYMENT', false],
+        ['ARBITRUM_ETHEREUM_USDC_USDC', false],
+      ]),
       empty: [],
     })
   })
@@ -243,14 +248,21 @@ describe('a first start', () => {
     let swapped: Ended
     let converted: Ended
     let reorged: Ended
+    let carried: Ended
     let fiat: string
     beforeAll(async () => {
-      fiat = (await demoFile()).requests.find(({ says }) => says.startsWith('Open: 500 US'))?.paymentReference ?? ''
+      const { requests } = await demoFile()
+      const [fiatRequest, partPaidRequest] = ['Open: 500 US', 'Part-paid: 120 of 300'].map((words) =>
+        requests.find(({ says }) => says.startsWith(words)),
+      )
+      fiat = fiatRequest?.paymentReference ?? ''
+      const partPaid = partPaidRequest?.paymentReference ?? ''
       const run = (...words: string[]) => runWaybill(['demo', ...words], environment())
-      ;[swapped, converted, reorged] = await Promise.all([
+      ;[swapped, converted, reorged, carried] = await Promise.all([
         run('pay', '--wallet', 'otherToken', '--route', 'ETHEREUM_ETHEREUM_DAI_USDC'),
         run('pay', '--wallet', 'direct', '--route', 'REQUEST_NETWORK_PAYMENT', '--request', fiat),
         run('reorg', '--chain', 'bsc'),
+        run('pay', '--wallet', 'direct', '--route', 'POLYGON_ARBITRUM_DAI_USDC', '--request', partPaid),
       ])
     })
     const columnsOf = ({ stdout }: Ended) => stdout.split('\n').map((line) => line.split('\t'))
@@ -272,6 +284,21 @@ describe('a first start', () => {
       const id = lineOf(swapped, 'found')[1]?.replace('payment ', '')
       const { body } = await get(`/v1/payments/${id}`)
       expect(body).toMatchObject({ amount: '150', payer: (await demoFile()).wallets.otherToken?.address })
+    })
+
+    it('pay by the bridge what the quote says, and search finds what it has delivered', async () => {
+      expect([carried.code, carried.stderr]).toEqual([0, ''])
+      const [, , provider, spends = '', most] = lineOf(carried, 'quote')
+      const spent = /^spends (18\d\.\d+) DAI on POLYGON$/.exec(spends)?.[1]
+      expect([provider, most]).toEqual(['demo-bridge', `at most ${spent}`])
+      const [, wallet, , payee] = lineOf(carried, 'after')
+      const received = expect.stringMatching(/ USDC \(\+180\)$/) as string
+      expect([wallet, payee]).toEqual([expect.stringContaining(`(-${spent})`), received])
+      const [, id = ''] = lineOf(carried, 'found')
+      const { body } = await get(`/v1/payments/${id.replace('payment ', '')}`)
+      const [, type, txHash] = lineOf(carried, 'carried')
+      expect(body).toMatchObject({ amount: '180', network: 'ARBITRUM', type, txHash })
+      expect(type).toBe('CROSSCHAIN')
     })
 
     it('pay a request in US dollars', async () => {

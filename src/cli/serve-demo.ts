@@ -16,6 +16,9 @@ import { stampDataFolder } from './stamp-data-folder.ts'
 /** The account of the demo, and its key. */
 const DEMO = 'demo'
 
+/** As its routes name the bridge, which speaks LI.FI's form. */
+const DEMO_BRIDGE = 'demo-bridge'
+
 /** Runs the demo: local chains, an embedded database and somebody who pays. */
 export async function serveDemo(config: Config, context: CommandContext, logger: Logger): Promise<void> {
   const { signal, stdout } = context
@@ -35,7 +38,8 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   const { knex } = store
   signal.throwIfAborted()
   await forgetFreshChains(knex, demo, { logger, now })
-  const service = await composeService({ knex, chains: demo.configs, logger, now, demoAccount: DEMO })
+  const lifi = { name: DEMO_BRIDGE, url: demo.bridgeUrl }
+  const service = await composeService({ knex, chains: demo.configs, logger, now, demoAccount: DEMO, lifi })
   await demo.seed(await createDemoRequests(knex, service))
   signal.throwIfAborted()
   // Once to the head, so that the first answer knows all of history.

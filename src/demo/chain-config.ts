@@ -26,7 +26,7 @@ export function describeChain(
   rpcUrl: string,
   deployed: Deployed,
 ): ChainConfig {
-  const { contracts, native, tokens, exchange } = deployed
+  const { contracts, native, tokens, exchange, bridge } = deployed
   return {
     name: spec.name,
     chainId: spec.chainId,
@@ -77,6 +77,7 @@ export function describeChain(
           },
         }
       : {}),
+    ...(bridge ? { executors: [canonical(bridge.executor)] } : {}),
     finality: { useFinalizedTag: false, depth: spec.finalityDepth },
     blockTimeSeconds: USUAL_BLOCK_SEC,
   }

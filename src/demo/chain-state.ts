@@ -20,7 +20,7 @@ const run = promisify(execFile)
 const LOCK_WAIT_SEC = 5
 
 /** Raised when what the demo puts on its chains changes, so that chains of an older version are made anew. */
-export const LAYOUT_VERSION = 2
+export const LAYOUT_VERSION = 3
 
 /** Identifies a chain that is complete: contracts, history and all. */
 export interface ChainRecord {

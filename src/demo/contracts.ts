@@ -13,7 +13,9 @@ import {
   toBytes,
 } from 'viem'
 import chainlinkConversionPath from './contracts/ChainlinkConversionPath.json' with { type: 'json' }
+import demoEscrow from './contracts/DemoEscrow.json' with { type: 'json' }
 import demoExchange from './contracts/DemoExchange.json' with { type: 'json' }
+import demoExecutor from './contracts/DemoExecutor.json' with { type: 'json' }
 import demoPair from './contracts/DemoPair.json' with { type: 'json' }
 import demoToken from './contracts/DemoToken.json' with { type: 'json' }
 import erc20FeeProxy from './contracts/ERC20FeeProxy.json' with { type: 'json' }
@@ -30,7 +32,9 @@ import tetherLikeToken from './contracts/TetherLikeToken.json' with { type: 'jso
 
 const CONTRACTS = {
   ChainlinkConversionPath: chainlinkConversionPath,
+  DemoEscrow: demoEscrow,
   DemoExchange: demoExchange,
+  DemoExecutor: demoExecutor,
   DemoPair: demoPair,
   DemoToken: demoToken,
   ERC20FeeProxy: erc20FeeProxy,

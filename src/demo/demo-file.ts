@@ -7,6 +7,8 @@ import { type DemoRequestTerms, referenceOf } from './requests.ts'
 export interface DemoFile {
   baseUrl: string
   apiKey: string
+  /** Of the bridge: `/v1/quote/contractCalls` and `/v1/status` in LI.FI's form. */
+  bridgeUrl: string
   chains: readonly DemoFileChain[]
   wallets: Readonly<Record<string, { address: string; says: string }>>
   requests: readonly { paymentReference: string; requestId: string; says: string }[]
@@ -21,7 +23,7 @@ export interface DemoFileChain {
 }
 
 export function describeDemo(
-  { baseUrl, apiKey }: { baseUrl: string; apiKey: string },
+  { baseUrl, apiKey, bridgeUrl }: Pick<DemoFile, 'baseUrl' | 'apiKey' | 'bridgeUrl'>,
   chains: readonly DemoChain[],
   requests: readonly { terms: DemoRequestTerms; says: string }[],
 ): DemoFile {
@@ -29,6 +31,7 @@ export function describeDemo(
   return {
     baseUrl,
     apiKey,
+    bridgeUrl,
     chains: chains.map(({ spec, anvil, deployed }) => ({
       name: spec.name,
       chainId: spec.chainId,

@@ -3,7 +3,7 @@
  *
  *   const demo = await startDemo({ dataDir, logger, now })   // chains run: demo.configs is what a chains file would say
  *   …drop the rows of demo.freshChains, start the service and detection on demo.configs…
- *   await demo.seed(requests)                               // requests stored, then paid; chains move on from here
+ *   await demo.seed(requests)                               // requests stored, then paid; chains move on from here, and the bridge carries
  *   await demo.live({ baseUrl, apiKey })                    // demo.json written; the live payer pays
  *   await demo.stop()
  */
@@ -13,6 +13,8 @@ import { setTimeout } from 'node:timers/promises'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { AnvilExit } from './anvil.ts'
+import { type Bridge, startBridge } from './bridge/bridge.ts'
+import { toBridgeChain } from './bridge/bridge-chain.ts'
 import type { BlockHeader } from './chain-client.ts'
 import { type Clock, createClock } from './clock.ts'
 import { type DemoFile, describeDemo, writeDemoFile } from './demo-file.ts'
@@ -40,6 +42,8 @@ export interface Demo {
   lostChains: readonly string[]
   /** Settles when a chain ended without being told to. */
   crashed: Promise<{ chain: string; exit: AnvilExit }>
+  /** Where the bridge between the chains answers in LI.FI's form. */
+  bridgeUrl: string
   /** Stores the demo's requests, then makes the payments of chains that are fresh; from then on the chains move. */
   seed(requests: DemoRequests): Promise<void>
   /** Writes demo.json and begins to pay. @returns what was written */
@@ -65,17 +69,24 @@ export async function startDemo({
   const folder = join(dataDir, 'chains')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const network = await startNetwork({ folder, logger, now })
-  const run = createRun(network, { dataDir, logger, now })
+  const bridge = await startBridge(network.chains.map(bridgeChainOf), { now, logger })
+  const run = createRun({ network, bridge }, { dataDir, logger, now })
   const namesOf = (chains: readonly DemoChain[]): string[] => chains.map((chain) => chain.spec.name)
   return {
     configs: network.configs,
     freshChains: namesOf(network.chains.filter((chain) => chain.fresh)),
     lostChains: namesOf(network.chains.filter((chain) => chain.lost)),
     crashed: network.crashed,
+    bridgeUrl: bridge.url,
     seed: run.seed,
     live: run.live,
     stop: run.stop,
   }
+}
+
+function bridgeChainOf({ spec, client, deployed, people }: DemoChain) {
+  const { name, chainId, tipPerGas } = spec
+  return toBridgeChain({ name, chainId, tipPerGas, client, deployed, relayer: people.relayer })
 }
 
 interface RunContext {
@@ -84,7 +95,10 @@ interface RunContext {
   now: () => Date
 }
 
-function createRun(network: DemoNetwork, context: RunContext): Pick<Demo, 'seed' | 'live' | 'stop'> {
+function createRun(
+  { network, bridge }: { network: DemoNetwork; bridge: Bridge },
+  context: RunContext,
+): Pick<Demo, 'seed' | 'live' | 'stop'> {
   const { logger, now } = context
   const { chains } = network
   let clocks: readonly Clock[] = []
@@ -106,6 +120,7 @@ function createRun(network: DemoNetwork, context: RunContext): Pick<Demo, 'seed'
       const keeper = createKeeper(chains, clocks, { requests, now })
       await keeper.keep()
       for (const clock of clocks) clock.start()
+      bridge.relay()
       seeded = { requests, keeper, seeds: inListedOrder(plans.flatMap((plan) => plan.seeds)) }
     },
 
@@ -113,7 +128,7 @@ function createRun(network: DemoNetwork, context: RunContext): Pick<Demo, 'seed'
       if (!seeded) throw new Error('the demo is seeded before it lives')
       const { requests, keeper, seeds } = seeded
       const write = async (pending: PendingRequest): Promise<DemoFile> => {
-        const file = describeDemo(access, chains, [...seeds, pending])
+        const file = describeDemo({ ...access, bridgeUrl: bridge.url }, chains, [...seeds, pending])
         await writeDemoFile(context.dataDir, file)
         return file
       }
@@ -135,6 +150,7 @@ function createRun(network: DemoNetwork, context: RunContext): Pick<Demo, 'seed'
     async stop() {
       stopping.abort()
       await paying
+      await bridge.stop()
       await Promise.all(clocks.map((clock) => clock.stop()))
       await network.stop()
     },

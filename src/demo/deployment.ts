@@ -52,11 +52,18 @@ export interface DeployedContracts {
   multicall3: Address
 }
 
+/** The demo's own bridge: where it takes on this chain, and through whom it delivers. */
+export interface DeployedBridge {
+  escrow: Address
+  executor: Address
+}
+
 export interface Deployed {
   contracts: DeployedContracts
   native: { symbol: string; feed: Address; conversionHash: Address }
   tokens: readonly DeployedToken[]
   exchange?: DeployedExchange
+  bridge?: DeployedBridge
 }
 
 /** Transactions of the deployer in the order of their nonces. */
@@ -66,7 +73,7 @@ export interface DeploymentPlan {
   common: readonly Hex[]
   /** The nonce that the deployer is set to before `own`. */
   ownNonce: number
-  /** Tokens and feeds, then the exchange. */
+  /** Tokens and feeds, then the exchange, then the bridge. */
   own: readonly Hex[]
   calls: readonly ContractCall[]
 }
@@ -80,8 +87,17 @@ const TOKEN_CONTRACTS = {
 /** The hash that stands for US dollars in conversion paths. */
 export const USD_HASH = currencyHash('iso4217', 'USD')
 
-/** Decides every transaction and address of a chain's contracts. `startTimeSec` dates the feeds' first round. */
-export function planDeployment(spec: ChainSpec, deployer: Address, startTimeSec: number): DeploymentPlan {
+/**
+ * Decides every transaction and address of a chain's contracts.
+ *
+ * @param startTimeSec - dates the feeds' first round
+ * @param relayer - of the bridge; without one there is no bridge
+ */
+export function planDeployment(
+  spec: ChainSpec,
+  { deployer, relayer }: { deployer: Address; relayer?: Address },
+  startTimeSec: number,
+): DeploymentPlan {
   const conversionHash = currencyHash('eth', spec.native.symbol)
   const common = createInOrder(deployer, 0)
   const erc20FeeProxy = common.add(encodeCreation('ERC20FeeProxy'))
@@ -110,6 +126,10 @@ export function planDeployment(spec: ChainSpec, deployer: Address, startTimeSec:
   const { exchange, calls = [] } = spec.pools
     ? planExchange((code) => own.add(code), { owner: deployer, erc20FeeProxy, tokens, pools: spec.pools })
     : {}
+  const bridge = relayer && {
+    escrow: own.add(encodeCreation('DemoEscrow', [relayer])),
+    executor: own.add(encodeCreation('DemoExecutor', [erc20FeeProxy])),
+  }
 
   const aggregators = [
     { input: conversionHash, output: USD_HASH, feed: nativeFeed },
@@ -129,6 +149,7 @@ export function planDeployment(spec: ChainSpec, deployer: Address, startTimeSec:
       native: { symbol: spec.native.symbol, feed: nativeFeed, conversionHash },
       tokens,
       ...(exchange ? { exchange } : {}),
+      ...(bridge ? { bridge } : {}),
     },
     common: common.code,
     ownNonce,

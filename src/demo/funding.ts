@@ -14,7 +14,7 @@ const PAYER_COINS = 100_000_000n
 
 /** What the deployer mints: plenty for payers, and exactly what demo.json says for the wallets. */
 export function mintsForPeople(spec: DemoChainSpec, deployed: Deployed, people: DemoPeople): readonly ContractCall[] {
-  const payers = [...people.payers, people.livePayer, people.pendingPayer, people.spoofer]
+  const payers = [...people.payers, people.livePayer, people.pendingPayer, people.spoofer, people.relayer]
   const forPayers = deployed.tokens.flatMap((token) =>
     payers.map((payer) => encodeMint(token.address, payer, PAYER_TOKENS * 10n ** BigInt(token.decimals))),
   )
@@ -39,7 +39,8 @@ export async function supplyPeople(
 ): Promise<void> {
   const setCoins = (address: Address, wei: bigint): Promise<unknown> =>
     client.rpc.call('anvil_setBalance', [address, toQuantity(wei)])
-  for (const payer of [people.deployer, people.livePayer, people.pendingPayer, people.spoofer, ...people.payers]) {
+  const { deployer, livePayer, pendingPayer, spoofer, relayer, payers } = people
+  for (const payer of [deployer, livePayer, pendingPayer, spoofer, relayer, ...payers]) {
     await setCoins(payer, PAYER_COINS * COIN)
   }
   for (const nobody of [people.feeCollector, people.livePayee, ...people.payees]) await setCoins(nobody, 0n)
@@ -54,6 +55,11 @@ export async function supplyPeople(
       for (const proxy of [deployed.contracts.erc20FeeProxy, deployed.contracts.erc20ConversionProxy]) {
         hashes.push(await client.send(payer, encodeApprove(token.address, proxy, MAX_UINT256)))
       }
+    }
+  }
+  if (deployed.bridge) {
+    for (const token of deployed.tokens) {
+      hashes.push(await client.send(relayer, encodeApprove(token.address, deployed.bridge.executor, MAX_UINT256)))
     }
   }
   hashes.push(...(await prepareSpoofer(client, deployed, people.spoofer)))

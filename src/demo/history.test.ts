@@ -13,6 +13,7 @@ const PEOPLE: DemoPeople = {
   spoofer: address(4),
   feeCollector: address(5),
   livePayee: address(6),
+  relayer: address(11),
   payers: [address(7), address(8)],
   payees: [address(9), address(10)],
   wallets: [],

@@ -138,7 +138,7 @@ async function continueChain(
     return undefined
   }
   const people = await readPeople(anvil.rpc)
-  const { deployed } = planDeployment(spec, people.deployer, 0)
+  const { deployed } = planDeployment(spec, people, 0)
   return { spec, client, deployed, people, anvil, state }
 }
 
@@ -147,7 +147,7 @@ async function makeChain(spec: DemoChainSpec, state: ChainStateFolder, now: Date
   const anvil = await startAnvil({ ...anvilOptions(spec, state), genesisTimeSec })
   const client = createChainClient(anvil.rpc)
   const people = await readPeople(anvil.rpc)
-  const plan = planDeployment(spec, people.deployer, genesisTimeSec)
+  const plan = planDeployment(spec, people, genesisTimeSec)
   const deployed = await deployContracts(client, plan, {
     deployer: people.deployer,
     calls: mintsForPeople(spec, plan.deployed, people),

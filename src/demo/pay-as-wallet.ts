@@ -1,10 +1,11 @@
 import { formatAmount } from '../domain/decimal.ts'
-import type { DemoFileChain } from './demo-file.ts'
+import type { DemoFile, DemoFileChain } from './demo-file.ts'
 import type { Rpc } from './rpc.ts'
 import {
   type CalldataTransaction,
   type DemoRequest,
   type FoundPayment,
+  findPayments,
   makeRequest,
   type RunningDemo,
   readHolding,
@@ -52,7 +53,17 @@ export async function payAsWallet(
     'before',
     ...before.map(({ whose, units, decimals, symbol }) => `${whose} ${formatAmount(units, decimals)} ${symbol}`),
   )
-  const last = await sendAll(demo.rpcOf(chain), wallet, calldata.transactions, { say, signal })
+  const { paymentReference: reference } = request
+  const earlier = await findPayments(demo, reference)
+  const hash = await sendAll(demo.rpcOf(chain), wallet, calldata.transactions, { say, signal })
+  const isCarried = request.network !== chain.name
+  // Of what is carried search knows no earlier than when it has arrived, and by another transaction.
+  const found = await waitForPayment(
+    demo,
+    { paymentReference: reference, ...(isCarried ? { earlier } : { hash }) },
+    signal,
+  )
+  if (isCarried) say('carried', found.type, found.txHash, `block ${found.blockNumber} of ${request.network}`)
   const after = await readBalances(demo, { wallet, request, calldata, chain })
   say(
     'after',
@@ -61,8 +72,7 @@ export async function payAsWallet(
       return `${whose} ${formatAmount(units, decimals)} ${symbol} (${moved.startsWith('-') ? '' : '+'}${moved})`
     }),
   )
-  const found = await waitForPayment(demo, { paymentReference: request.paymentReference, hash: last }, signal)
-  say('search', `GET ${searchOf(request.paymentReference)}`)
+  say('search', `GET ${searchOf(reference)}`)
   say(
     'found',
     `payment ${found.id}`,
@@ -86,10 +96,14 @@ function sayQuote(say: Say, request: DemoRequest, id: string, { route, maxSource
   for (const { type, amount, currency } of route.feeBreakdown) say('cost', type, `${amount} ${currency}`)
 }
 
-function chainOf({ file }: RunningDemo, chainId: string): DemoFileChain {
-  const chain = file.chains.find((each) => `eip155:${each.chainId}` === chainId)
-  if (chain === undefined) throw new Error(`the route begins on ${chainId}, which is no chain of demo.json`)
+function chainThat({ chains }: DemoFile, isIt: (chain: DemoFileChain) => boolean, name: string): DemoFileChain {
+  const chain = chains.find(isIt)
+  if (chain === undefined) throw new Error(`${name} is no chain of demo.json`)
   return chain
+}
+
+function chainOf({ file }: RunningDemo, chainId: string): DemoFileChain {
+  return chainThat(file, ({ chainId: id }) => `eip155:${id}` === chainId, chainId)
 }
 
 interface Balance {
@@ -109,15 +123,15 @@ async function readBalances(
     chain,
   }: { wallet: string; request: DemoRequest; calldata: Calldata; chain: DemoFileChain },
 ): Promise<Balance[]> {
-  const rpc = demo.rpcOf(chain)
-  const of = async (whose: Balance['whose'], owner: string, symbol: string): Promise<Balance> => ({
+  const of = async (whose: Balance['whose'], at: DemoFileChain, owner: string, symbol: string): Promise<Balance> => ({
     whose,
     symbol,
-    ...(await readHolding(rpc, chain, { owner, symbol })),
+    ...(await readHolding(demo.rpcOf(at), at, { owner, symbol })),
   })
-  const spent = [...new Set([route.token, chain.native.symbol])].map((symbol) => of('wallet', wallet, symbol))
+  const spent = [...new Set([route.token, chain.native.symbol])].map((symbol) => of('wallet', chain, wallet, symbol))
   const [paid = ''] = request.paymentCurrency.split('-')
-  return Promise.all(request.network === chain.name ? [...spent, of('payee', request.payee, paid)] : spent)
+  const far = chainThat(demo.file, ({ name }) => name === request.network, request.network)
+  return Promise.all([...spent, of('payee', far, request.payee, paid)])
 }
 
 /** @returns the hash of the last one */

@@ -12,6 +12,7 @@ import type { Rpc } from './rpc.ts'
 export const DEMO_MNEMONIC = 'chronic shove carry usual across service unfair final strike analyst fitness royal'
 
 export const DEPLOYER_PLACE = 0
+export const RELAYER_PLACE = 24
 
 /** Place of each role among the accounts. Fixed: addresses stand in demo.json and in payments that are on the chain. */
 const PLACES = {
@@ -23,9 +24,10 @@ const PLACES = {
   payers: [5, 6, 7, 8, 9, 10],
   payees: [11, 12, 13, 14],
   livePayee: 15,
+  relayer: RELAYER_PLACE,
 } as const
 
-export const DEMO_ACCOUNTS = 24
+export const DEMO_ACCOUNTS = 25
 
 /** What a demo wallet holds. Token amounts in whole units; `coins` in units of the chain's own coin. */
 export interface WalletHolding {
@@ -62,7 +64,7 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
   {
     name: 'otherChain',
     place: 18,
-    says: 'Holds USDC and gas on ARBITRUM and nothing else: a request on another chain needs a bridge.',
+    says: 'Holds USDC and gas on ARBITRUM and nothing else: pays a request on another chain by the bridge.',
     holds: [{ chain: 'ARBITRUM', coins: 2, tokens: { USDC: 10_000 } }],
   },
   {
@@ -74,7 +76,7 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
   {
     name: 'coinsOnly',
     place: 20,
-    says: "Holds the chains' own coins and no token: can pay the request in ETH and cannot pay those in tokens.",
+    says: "Holds the chains' own coins and no token: pays the request in ETH directly, and those in tokens by the bridge from another chain.",
     holds: (['ETHEREUM', 'POLYGON', 'ARBITRUM', 'BSC'] as const).map((chain) => ({ chain, coins: 20 })),
   },
   {
@@ -99,6 +101,8 @@ export interface DemoPeople {
   spoofer: Address
   feeCollector: Address
   livePayee: Address
+  /** Of the bridge. */
+  relayer: Address
   payers: readonly Address[]
   payees: readonly Address[]
   wallets: readonly (DemoWalletSpec & { address: Address })[]
@@ -119,6 +123,7 @@ export async function readPeople(rpc: Rpc): Promise<DemoPeople> {
     spoofer: at(PLACES.spoofer),
     feeCollector: at(PLACES.feeCollector),
     livePayee: at(PLACES.livePayee),
+    relayer: at(PLACES.relayer),
     payers: PLACES.payers.map(at),
     payees: PLACES.payees.map(at),
     wallets: DEMO_WALLETS.map((wallet) => ({ ...wallet, address: at(wallet.place) })),

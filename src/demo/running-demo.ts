@@ -132,8 +132,20 @@ export async function sendAs(
   const call = { from: wallet, to, data, value: toQuantity(BigInt(value)) }
   // A fifth more: the block that it comes into may be another than the one it was estimated on.
   const gas = (BigInt(await rpc.call<string>('eth_estimateGas', [call])) * 6n) / 5n
-  const hash = await rpc.call<string>('eth_sendTransaction', [{ ...call, gas: toQuantity(gas) }])
+  const tip = toQuantity(await medianTip(rpc))
+  const fees = { maxPriorityFeePerGas: tip, maxFeePerGas: toQuantity(MOST_PER_GAS) }
+  const hash = await rpc.call<string>('eth_sendTransaction', [{ ...call, ...fees, gas: toQuantity(gas) }])
   return waitForReceipt(rpc, hash, signal)
+}
+
+/** wei; above every base fee of the demo's chains. */
+const MOST_PER_GAS = 1_000n * 10n ** 9n
+
+/** What others tip, which is what routes count with: the node's own default is far more than some chains ask. */
+async function medianTip(rpc: Rpc): Promise<bigint> {
+  const { reward } = await rpc.call<{ reward: string[][] }>('eth_feeHistory', ['0x5', 'latest', [50]])
+  const tips = reward.map(([tip = '0x0']) => BigInt(tip)).toSorted((a, b) => (a < b ? -1 : 1))
+  return tips[Math.floor(tips.length / 2)] ?? 0n
 }
 
 export async function waitForReceipt(rpc: Rpc, hash: string, signal: AbortSignal): Promise<Mined> {
@@ -176,18 +188,22 @@ export interface FoundPayment {
   payer?: string
 }
 
-/** The payment of a transaction, once search has it. */
+/** The payments of a request as search has them now. */
+export async function findPayments({ get }: RunningDemo, paymentReference: string): Promise<FoundPayment[]> {
+  return (await get<{ payments: FoundPayment[] }>(searchOf(paymentReference))).payments
+}
+
+/** A payment of a request, once search has it: that of a transaction, or one that is not among `earlier`. */
 export function waitForPayment(
-  { get }: RunningDemo,
-  { paymentReference, hash }: { paymentReference: string; hash: string },
+  demo: RunningDemo,
+  wanted: { paymentReference: string } & ({ hash: string } | { earlier: readonly FoundPayment[] }),
   signal: AbortSignal,
 ): Promise<FoundPayment> {
+  const isWanted = ({ id, txHash }: FoundPayment) =>
+    'hash' in wanted ? txHash === wanted.hash : wanted.earlier.every((each) => each.id !== id)
   return waitFor(
-    `the payment of transaction ${hash}`,
-    async () => {
-      const { payments } = await get<{ payments: FoundPayment[] }>(searchOf(paymentReference))
-      return payments.find(({ txHash }) => txHash === hash)
-    },
+    'hash' in wanted ? `the payment of transaction ${wanted.hash}` : `a payment of ${wanted.paymentReference}`,
+    async () => (await findPayments(demo, wanted.paymentReference)).find(isWanted),
     signal,
   )
 }

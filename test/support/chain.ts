@@ -44,6 +44,7 @@ import {
 } from '../../src/demo/contracts.ts'
 import {
   type ChainSpec,
+  type Deployed,
   type DeployedContracts,
   type DeployedToken,
   planDeployment,
@@ -86,6 +87,8 @@ export interface TestChain {
   contracts: DeployedContracts
   native: { symbol: string; feed: Address; conversionHash: Address }
   tokens: { USDC: TestToken; USDT: TestToken; DAI: TestToken; TAX: TestToken }
+  /** All that stands there. */
+  deployed: Deployed
   /** Deploys, mints and owns the feeds; not among `wallets`. */
   deployer: Address
   /** The chain in the words of a chains file. */
@@ -135,6 +138,8 @@ export interface TestChainOptions {
   genesisTimeSec?: number
   /** Base fee of the next block, wei. */
   baseFeePerGas?: bigint
+  /** The demo's bridge stands there as well; its relayer is the last of `wallets`. */
+  bridge?: boolean
   /** What differs from the usual tokens and prices. */
   spec?: Partial<ChainSpec>
 }
@@ -155,7 +160,12 @@ export async function startTestChain(options: TestChainOptions = {}): Promise<Te
   if (deployer === undefined) throw new Error('anvil has no accounts')
 
   const startTimeSec = (await client.head()).timestampSec
-  const plan = planDeployment({ ...SPEC, addressSeed, ...options.spec }, deployer, startTimeSec)
+  const relayer = options.bridge ? wallets.at(-1) : undefined
+  const plan = planDeployment(
+    { ...SPEC, addressSeed, ...options.spec },
+    { deployer, ...(relayer && { relayer }) },
+    startTimeSec,
+  )
   const deployed = await deployContracts(client, plan, { deployer })
 
   const mineOne = async (hash: Hex): Promise<Receipt> => {
@@ -205,6 +215,7 @@ export async function startTestChain(options: TestChainOptions = {}): Promise<Te
     contracts: deployed.contracts,
     native: deployed.native,
     tokens: Object.fromEntries(deployed.tokens.map((token) => [token.symbol, token])) as TestChain['tokens'],
+    deployed,
     deployer,
     config: ({ name = 'ETHEREUM', finalityDepth = 3 } = {}) =>
       describeChain({ name, chainId, finalityDepth }, anvil.rpcUrl, deployed),

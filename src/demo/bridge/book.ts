@@ -1,0 +1,120 @@
+/** What the logs of the bridge's contracts say of every deposit: all that the bridge knows of the past. It keeps nothing else. */
+import type { Hex } from 'viem'
+import { toQuantity } from '../rpc.ts'
+import type { BridgeChain } from './bridge-chain.ts'
+import { type BridgeEvent, type Deposit, decodeBridgeLog } from './deposit.ts'
+
+/** Where something happened. */
+export interface Place {
+  chain: BridgeChain
+  txHash: Hex
+  block: number
+}
+
+export interface Entry {
+  id: Hex
+  deposit: Deposit
+  deposited: Place
+  delivered?: Place & { isPaid: boolean }
+  /** What has become of what was deposited. */
+  closed?: Place & { kind: 'TAKEN' | 'RETURNED' }
+}
+
+export interface Book {
+  /** Reads what is new. @throws what the node of a chain met */
+  read(): Promise<void>
+  entries(): readonly Entry[]
+  /** The block that a chain was read up to. @throws Error for a chain that was never read */
+  headOf(chain: BridgeChain): Head
+}
+
+export interface Head {
+  number: number
+  hash: string
+  timestampSec: number
+}
+
+/** Blocks that are read again each time, since a reorg may have put others in their place. */
+const UNSETTLED_BLOCKS = 64
+
+interface Found {
+  place: Place
+  event: BridgeEvent
+}
+
+interface Pages {
+  head: Head
+  settled: readonly Found[]
+  recent: readonly Found[]
+}
+
+/** Makes a book in which nothing is written yet. */
+export function createBook(chains: readonly BridgeChain[]): Book {
+  const pages = new Map<BridgeChain, Pages>()
+
+  async function readChain(chain: BridgeChain): Promise<void> {
+    const known = pages.get(chain)
+    const { number, hash, timestampSec } = await chain.client.head()
+    if (known?.head.hash === hash) return
+    const head = { number: Number(number), hash, timestampSec }
+    const from = known === undefined ? 0 : Math.max(0, known.head.number - UNSETTLED_BLOCKS)
+    const found = await readLogs(chain, from, head.number)
+    const settledUntil = head.number - UNSETTLED_BLOCKS
+    const before = known?.settled.filter(({ place }) => place.block < from) ?? []
+    const settled = [...before, ...found.filter(({ place }) => place.block < settledUntil)]
+    pages.set(chain, { head, settled, recent: found.filter(({ place }) => place.block >= settledUntil) })
+  }
+
+  let reading: Promise<void> | undefined
+
+  async function readAll(): Promise<void> {
+    try {
+      await Promise.all(chains.map(readChain))
+    } finally {
+      reading = undefined
+    }
+  }
+
+  return {
+    read: () => (reading ??= readAll()),
+    entries: () => enter([...pages.values()].flatMap(({ settled, recent }) => [...settled, ...recent])),
+    headOf(chain) {
+      const known = pages.get(chain)
+      if (known === undefined) throw new Error(`${chain.name} was not read yet`)
+      return known.head
+    },
+  }
+}
+
+interface RpcLog {
+  topics: Hex[]
+  data: Hex
+  transactionHash: Hex
+  blockNumber: Hex
+}
+
+async function readLogs(chain: BridgeChain, from: number, to: number): Promise<Found[]> {
+  const filter = { address: [chain.escrow, chain.executor], fromBlock: toQuantity(from), toBlock: toQuantity(to) }
+  const logs = await chain.client.rpc.call<RpcLog[]>('eth_getLogs', [filter])
+  return logs.map((log) => ({
+    place: { chain, txHash: log.transactionHash, block: Number(log.blockNumber) },
+    event: decodeBridgeLog(log),
+  }))
+}
+
+function enter(found: readonly Found[]): Entry[] {
+  const entries = new Map<Hex, Entry>()
+  for (const { place, event } of found) {
+    if (event.kind === 'DEPOSITED') entries.set(event.id, { id: event.id, deposit: event.deposit, deposited: place })
+  }
+  for (const { place, event } of found) {
+    const entry = entries.get(event.id)
+    if (entry === undefined) continue
+    // Anybody may deliver under any id; only what the relayer delivered counts.
+    if (event.kind === 'DELIVERED' && event.relayer.toLowerCase() === place.chain.relayer.toLowerCase()) {
+      entry.delivered = { ...place, isPaid: event.isPaid }
+    }
+    if (event.kind === 'TAKEN' || event.kind === 'RETURNED') entry.closed = { ...place, kind: event.kind }
+  }
+  return [...entries.values()]
+}

@@ -1,0 +1,64 @@
+/**
+ * The demo's own bridge between its chains: quotes and statuses over HTTP in LI.FI's form, and a relayer that delivers. It runs in the
+ * demo's process and keeps nothing but what is on the chains.
+ */
+import { setTimeout } from 'node:timers/promises'
+import type { Logger } from '../../domain/logger.ts'
+import { createBook } from './book.ts'
+import type { BridgeChain } from './bridge-chain.ts'
+import { createRelayer } from './relayer.ts'
+import { startBridgeServer } from './server.ts'
+
+export interface Bridge {
+  /** Where it answers, without `/v1`. */
+  url: string
+  /** Begins to deliver, what is open from an earlier run included. */
+  relay(): void
+  stop(): Promise<void>
+}
+
+export interface BridgeOptions {
+  now: () => Date
+  logger: Logger
+  /** Time between two looks at the chains; a second unless told. */
+  lookEveryMs?: number
+}
+
+const LOOK_EVERY_MS = 1_000
+
+/** Begins to answer. */
+export async function startBridge(
+  chains: readonly BridgeChain[],
+  { now, logger, lookEveryMs = LOOK_EVERY_MS }: BridgeOptions,
+): Promise<Bridge> {
+  const book = createBook(chains)
+  const relayer = createRelayer(chains, book, logger)
+  const server = await startBridgeServer(chains, book, { now, logger })
+  const stopping = new AbortController()
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      try {
+        await book.read()
+        await relayer.step()
+        await setTimeout(lookEveryMs, undefined, { signal: stopping.signal })
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        logger.warn({ err: error }, 'the bridge could not look at the chains')
+        await setTimeout(lookEveryMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  let running: Promise<void> | undefined
+  return {
+    url: server.url,
+    relay() {
+      running ??= run()
+    },
+    async stop() {
+      stopping.abort()
+      await Promise.all([running, server.stop()])
+    },
+  }
+}

@@ -1,0 +1,246 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import type { ContractCallsQuoteRequestToAmount, CustomStep, FeeCost, LiFiStep, Token } from '@lifi/types'
+import { type Address, decodeAbiParameters, getAddress, type Hex, isAddress, isHex, parseAbiParameters } from 'viem'
+import { encodeBalanceOf, encodeLatestRound, ZERO_ADDRESS } from '../contracts.ts'
+import { toQuantity } from '../rpc.ts'
+import { type BridgeChain, type BridgeToken, tokenAt } from './bridge-chain.ts'
+import { type Deposit, encodeDeposit, idOfDeposit, isCoin } from './deposit.ts'
+import { type CarryingPrice, priceCarrying } from './price-carrying.ts'
+
+/** As routes and statuses name the bridge. */
+export const TOOL = 'demo-bridge'
+
+/** What is wrong with a question, with LI.FI's code for it. */
+export class QuestionFault extends Error {
+  override readonly name = 'QuestionFault'
+  readonly code: 1002 | 1003 | 1011
+  /** The code of the bridge's own, where it is the bridge that cannot. */
+  readonly toolCode: 'INSUFFICIENT_LIQUIDITY' | undefined
+
+  constructor(code: 1002 | 1003 | 1011, message: string, toolCode?: 'INSUFFICIENT_LIQUIDITY') {
+    super(message)
+    this.code = code
+    this.toolCode = toolCode
+  }
+}
+
+/** A quote is said to hold for half a minute; the block that it is paid in may come as much later. */
+const PAY_WITHIN_SEC = 60
+const DELIVER_WITHIN_SEC = 3_600
+/** Longer than that, so that no clock of a chain makes both possible, and the relayer has time to take what it delivered. */
+const RETURN_AFTER_SEC = 7_200
+
+/** The block of the deposit, the relayer's look at it, and the block of the delivery; each comes every second while something waits. */
+const DURATION_SEC = 5
+
+/** Gas, measured: a deposit where the escrow holds some of the token, what it takes more where it holds none, and one of coins. */
+const DEPOSIT_GAS = 90_000n
+const FIRST_OF_TOKEN_GAS = 17_100n
+const COIN_DEPOSIT_GAS = 67_000n
+/** A delivery to accounts that never held the token, platform fee included. */
+const DELIVERY_GAS = 142_000n
+
+interface Question {
+  source: BridgeChain
+  destination: BridgeChain
+  from: BridgeToken
+  to: BridgeToken
+  payer: Address
+  fallbackTo: Address
+  wanted: bigint
+  call: Hex
+  gasLimit: string
+}
+
+/**
+ * Answers a contract-calls question in LI.FI's form with a quote that the relayer has signed.
+ *
+ * @param nowSec - seconds since 1970
+ * @throws QuestionFault
+ */
+export async function quote(chains: readonly BridgeChain[], asked: unknown, nowSec: number): Promise<LiFiStep> {
+  const question = readQuestion(chains, asked)
+  const price = await priceOf(question)
+  const { source, destination, from, to, payer, fallbackTo, wanted, call } = question
+  const deposit: Deposit = {
+    payer,
+    token: from.address,
+    amount: price.amount,
+    payUntil: BigInt(nowSec + PAY_WITHIN_SEC),
+    deliverUntil: BigInt(nowSec + DELIVER_WITHIN_SEC),
+    returnFrom: BigInt(nowSec + RETURN_AFTER_SEC),
+    toChainId: BigInt(destination.chainId),
+    toToken: to.address,
+    toAmount: wanted,
+    target: destination.feeProxy,
+    call,
+    fallbackTo,
+    serial: BigInt(`0x${randomBytes(16).toString('hex')}`),
+  }
+  const id = idOfDeposit(source.chainId, source.escrow, deposit)
+  const signature = await source.client.rpc.call<Hex>('eth_sign', [source.relayer, id])
+  const { data, value = 0n } = encodeDeposit(source.escrow, deposit, signature)
+  const gasLimit = toQuantity(await gasOfDeposit(source, from))
+  const { baseFeePerGas } = await source.client.head()
+  const transactionRequest = {
+    from: payer,
+    to: source.escrow,
+    chainId: source.chainId,
+    data,
+    value: toQuantity(value),
+    gasLimit,
+    gasPrice: toQuantity(baseFeePerGas + source.tipPerGas),
+  }
+  return { ...describe(question, price), transactionRequest }
+}
+
+function readQuestion(chains: readonly BridgeChain[], asked: unknown): Question {
+  const question = (
+    typeof asked === 'object' && asked !== null ? asked : {}
+  ) as Partial<ContractCallsQuoteRequestToAmount>
+  const [source, destination] = [chainOf(chains, question.fromChain), chainOf(chains, question.toChain)]
+  check(source !== destination, 'fromChain and toChain are the same')
+  const from = tokenAt(source, textOf(question.fromToken))
+  const to = tokenAt(destination, textOf(question.toToken))
+  if (from === undefined || to === undefined) throw new QuestionFault(1003, 'no such token')
+  check(!isCoin(to.address), 'toToken is a coin: only tokens are delivered with a call')
+  const { toAmount, contractCalls } = question
+  check(typeof toAmount === 'string' && /^[1-9]\d{0,37}$/.test(toAmount), 'toAmount is no amount')
+  const [call, ...more] = Array.isArray(contractCalls) ? contractCalls : []
+  check(call !== undefined && more.length === 0, 'contractCalls is not one call')
+  const isProxy = textOf(call.toContractAddress).toLowerCase() === destination.feeProxy.toLowerCase()
+  check(isProxy, `only ${destination.feeProxy} is called there`)
+  check(
+    textOf(call.fromTokenAddress).toLowerCase() === to.address.toLowerCase(),
+    'the call takes another token than toToken',
+  )
+  check(call.fromAmount === toAmount, 'the call takes another amount than toAmount')
+  check(isHex(call.toContractCallData), 'toContractCallData is no data')
+  const payer = addressOf(question.fromAddress, 'fromAddress')
+  return {
+    source,
+    destination,
+    from,
+    to,
+    payer,
+    fallbackTo:
+      question.toFallbackAddress === undefined ? payer : addressOf(question.toFallbackAddress, 'toFallbackAddress'),
+    wanted: BigInt(toAmount),
+    call: call.toContractCallData,
+    gasLimit: textOf(call.toContractGasLimit),
+  }
+}
+
+function check(isRight: boolean, fault: string): asserts isRight {
+  if (!isRight) throw new QuestionFault(1011, fault)
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function addressOf(value: unknown, name: string): Address {
+  check(typeof value === 'string' && isAddress(value, { strict: false }), `${name} is no address`)
+  return getAddress(value)
+}
+
+function chainOf(chains: readonly BridgeChain[], id: unknown): BridgeChain {
+  const chain = chains.find(({ chainId }) => String(chainId) === String(id))
+  if (chain === undefined) throw new QuestionFault(1003, `no chain ${String(id)}`)
+  return chain
+}
+
+/** By the feeds of both chains at this moment. */
+async function priceOf({ source, destination, from, to, wanted }: Question): Promise<CarryingPrice> {
+  const [fromUsd, toUsd, coinUsd, { baseFeePerGas }, held] = await Promise.all([
+    readPrice(source, from),
+    readPrice(destination, to),
+    readPrice(destination, destination.coin),
+    destination.client.head(),
+    readBalance(destination, to, destination.relayer),
+  ])
+  if (held < wanted) {
+    throw new QuestionFault(
+      1002,
+      `the bridge has too little ${to.symbol} on ${destination.name}`,
+      'INSUFFICIENT_LIQUIDITY',
+    )
+  }
+  const priced = {
+    source: { decimals: from.decimals, usd: fromUsd },
+    destination: { decimals: to.decimals, usd: toUsd },
+    coin: { decimals: destination.coin.decimals, usd: coinUsd },
+  }
+  return priceCarrying(priced, { wanted, gasWei: DELIVERY_GAS * (baseFeePerGas + destination.tipPerGas) })
+}
+
+const ROUND = parseAbiParameters('uint80, int256, uint256, uint256, uint80')
+
+async function readPrice({ client }: BridgeChain, { feed, symbol }: BridgeToken): Promise<bigint> {
+  const [, answer] = decodeAbiParameters(ROUND, await client.read(encodeLatestRound(feed)))
+  if (answer <= 0n) throw new QuestionFault(1002, `${symbol} has no price`)
+  return answer
+}
+
+async function readBalance({ client }: BridgeChain, { address }: BridgeToken, owner: Address): Promise<bigint> {
+  return BigInt(await client.read(encodeBalanceOf(address, owner)))
+}
+
+async function gasOfDeposit(source: BridgeChain, from: BridgeToken): Promise<bigint> {
+  if (isCoin(from.address)) return COIN_DEPOSIT_GAS
+  const isFirst = (await readBalance(source, from, source.escrow)) === 0n
+  return isFirst ? DEPOSIT_GAS + FIRST_OF_TOKEN_GAS : DEPOSIT_GAS
+}
+
+function describe(question: Question, price: CarryingPrice): LiFiStep {
+  const { source, destination, from, to, payer, fallbackTo, wanted, call, gasLimit } = question
+  const [fromToken, toToken] = [asToken(source, from), asToken(destination, to)]
+  const action = {
+    fromChainId: source.chainId,
+    fromAmount: price.amount.toString(),
+    fromToken,
+    fromAddress: payer,
+    toChainId: destination.chainId,
+    toToken,
+    toAddress: fallbackTo,
+  }
+  const estimate = {
+    tool: TOOL,
+    fromAmount: price.amount.toString(),
+    toAmount: wanted.toString(),
+    toAmountMin: wanted.toString(),
+    approvalAddress: isCoin(from.address) ? ZERO_ADDRESS : source.escrow,
+    executionDuration: DURATION_SEC,
+    feeCosts: [
+      feeCost('Relayer fee', 'What the bridge keeps', fromToken, price.bridgeFee, price.amount),
+      feeCost('Destination gas', 'The gas of the delivery', fromToken, price.gasFee, price.amount),
+    ],
+    gasCosts: [],
+  }
+  const custom: CustomStep = {
+    id: randomUUID(),
+    type: 'custom',
+    tool: 'custom',
+    toolDetails: { key: 'custom', name: 'Contract call', logoURI: '' },
+    action: {
+      ...action,
+      toContractAddress: destination.feeProxy,
+      toContractCallData: call,
+      toFallbackAddress: fallbackTo,
+      callDataGasLimit: gasLimit,
+    },
+    estimate,
+  }
+  const toolDetails = { key: TOOL, name: "The demo's bridge", logoURI: '' }
+  return { id: randomUUID(), type: 'lifi', tool: TOOL, toolDetails, action, estimate, includedSteps: [custom] }
+}
+
+/** A token in LI.FI's form. Its price is told with the quote's amounts, not here. */
+export function asToken({ chainId }: BridgeChain, { symbol, address, decimals }: BridgeToken): Token {
+  return { chainId, address, symbol, decimals, name: symbol, priceUSD: '' }
+}
+
+function feeCost(name: string, description: string, token: Token, amount: bigint, whole: bigint): FeeCost {
+  const percentage = (Number((amount * 1_000_000n) / whole) / 1_000_000).toString()
+  return { name, description, token, amount: amount.toString(), amountUSD: '', percentage, included: true }
+}

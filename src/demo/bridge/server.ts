@@ -1,0 +1,99 @@
+/** The bridge over HTTP, in LI.FI's form: `POST /v1/quote/contractCalls` and `GET /v1/status`. */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Logger } from '../../domain/logger.ts'
+import type { Book } from './book.ts'
+import type { BridgeChain } from './bridge-chain.ts'
+import { QuestionFault, quote, TOOL } from './quotes.ts'
+import { statusOf } from './statuses.ts'
+
+export interface BridgeServer {
+  /** Without `/v1`. */
+  url: string
+  stop(): Promise<void>
+}
+
+/** A question has some 2 kB. */
+const MOST_BODY_BYTES = 64 * 1_024
+
+interface Answer {
+  status: number
+  body: object
+}
+
+/** Begins to answer on a free port of loopback. */
+export async function startBridgeServer(
+  chains: readonly BridgeChain[],
+  book: Book,
+  { now, logger }: { now: () => Date; logger: Logger },
+): Promise<BridgeServer> {
+  async function answer(request: IncomingMessage): Promise<Answer> {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
+    if (request.method === 'POST' && pathname === '/v1/quote/contractCalls') {
+      const asked = parse(await readBody(request))
+      return { status: 200, body: await quote(chains, asked, Math.floor(now().getTime() / 1_000)) }
+    }
+    if (request.method === 'GET' && pathname === '/v1/status') {
+      const txHash = searchParams.get('txHash') ?? ''
+      await book.read()
+      const status = await statusOf(chains, book.entries(), txHash)
+      if (status === undefined) throw new QuestionFault(1003, 'no transfer of that transaction')
+      return { status: 200, body: status }
+    }
+    throw new QuestionFault(1003, 'no such path')
+  }
+
+  const server = createServer((request, response) => {
+    answer(request)
+      .catch((error: unknown) => {
+        if (!(error instanceof QuestionFault)) logger.warn({ err: error }, 'the bridge could not answer')
+        return explain(error)
+      })
+      .then((answered) => send(response, answered))
+      .catch(() => response.destroy())
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async stop() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+const STATUS_OF_CODE = { 1002: 404, 1003: 404, 1011: 400 } as const
+
+function explain(error: unknown): Answer {
+  if (!(error instanceof QuestionFault)) return { status: 500, body: { message: 'the bridge has failed', code: 1006 } }
+  const { code, message, toolCode } = error
+  const errors = toolCode === undefined ? [] : [{ errorType: 'NO_QUOTE', code: toolCode, tool: TOOL, message }]
+  return { status: STATUS_OF_CODE[code], body: { message, code, errors } }
+}
+
+function send(response: ServerResponse, { status, body }: Answer): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > MOST_BODY_BYTES) throw new QuestionFault(1011, 'the question is too long')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new QuestionFault(1011, 'the question is no JSON')
+  }
+}
