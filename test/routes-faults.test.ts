@@ -216,7 +216,7 @@ describe('a chain that goes wrong', () => {
     const paymentReference = routing.addRequest({ ...terms, ...currency })
     const answer = await routing.find({ paymentReference, wallet: WALLET })
     expect([answer.routes, answer.degraded]).toEqual([[], true])
-    expect(answer.unavailable[0]).toMatchObject({ token: 'USDC', reason: 'CHAIN_INCONSISTENT' })
+    expect(answer.unavailable[0]).toMatchObject({ token: 'USDC', reason: 'CONTRACT_UNREADABLE' })
     expect(answer.unavailable[1]).toMatchObject({ token: 'ETH', reason: 'NO_SWAP_PROVIDER' })
   })
 

@@ -105,5 +105,5 @@ it('stands against a route when the chain does not tell it', async () => {
   const { routing, requests } = newRouting('OP_STACK')
   const answer = await routing.find({ paymentReference: requests[0] as string, wallet: WALLET })
   expect([answer.routes, answer.degraded]).toEqual([[], true])
-  expect(answer.unavailable[0]).toMatchObject({ token: 'USDC', reason: 'CHAIN_INCONSISTENT' })
+  expect(answer.unavailable[0]).toMatchObject({ token: 'USDC', reason: 'CONTRACT_UNREADABLE' })
 })

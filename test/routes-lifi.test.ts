@@ -218,7 +218,7 @@ describe('a payment carried in from another chain', () => {
     expect(reasonOf(answer)).toMatchObject({
       reason: 'CROSSCHAIN_BALANCE_TOO_LOW',
       message: 'the wallet has 1000 USDT and needs about 2000 and what it costs to carry them',
-      remedy: 'add more than 1000 USDT on ETHEREUM',
+      remedy: 'add more than 1000 USDT on ETHEREUM; the quote then tells what carrying costs',
     })
     expect(reasonOf(answer, 'DAI')?.reason).toBe('CROSSCHAIN_BALANCE_TOO_LOW')
     expect(reasonOf(answer, 'USDC')?.reason).toBe('CROSSCHAIN_BRIDGED_TOKEN')

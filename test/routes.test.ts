@@ -113,7 +113,7 @@ describe('an answer', () => {
       token: 'USDT',
       reason: 'NO_SWAP_PROVIDER',
       message: 'the wallet has 77.5 USDT, but nothing here swaps it into USDC on ETHEREUM',
-      remedy: 'swap it elsewhere and pay with USDC on ETHEREUM',
+      remedy: 'swap it elsewhere and pay with 10 USDC on ETHEREUM',
     })
     expect(entryOf(answer, 'BASE', 'DAI')?.message).toBe(
       'the wallet has 3 DAI on BASE, but nothing here carries it to ETHEREUM',

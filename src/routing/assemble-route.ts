@@ -130,8 +130,7 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
   const gas = totalGas(quote.steps) * state.gasPrice
   const l1Fees = l1FeesOf(quote, state)
   if (l1Fees === undefined) {
-    const detail = 'it does not tell what it takes for publishing'
-    return explain('CHAIN_INCONSISTENT', { chain: native.chain, detail })
+    return explain('CONTRACT_UNREADABLE', { contract: 'l1Fee', chain: native.chain, what: 'what publishing takes' })
   }
   const l1Fee = l1Fees.reduce((sum, fee) => sum + fee, 0n)
   const need = gas + l1Fee + (quote.alsoNative ?? 0n)

@@ -38,6 +38,7 @@ const DEGRADING: ReadonlySet<string> = new Set<Reason>([
   'CHAIN_INCONSISTENT',
   'CHAIN_TIMEOUT',
   'CHAIN_UNREACHABLE',
+  'CONTRACT_UNREADABLE',
   'CROSSCHAIN_INCONSISTENT',
   'CROSSCHAIN_QUOTA_EXHAUSTED',
   'CROSSCHAIN_TIMEOUT',
@@ -119,8 +120,10 @@ function priceIn(scan: ScanOutcome | undefined, token: Token): Price | undefined
   return scan?.ok ? scan.state.priceOf(token) : undefined
 }
 
-function explainUnreadable(token: Token): Explanation {
-  return explain('CHAIN_INCONSISTENT', { chain: token.chain, detail: `no balance of ${token.symbol} can be read` })
+/** Balances of the native coin are told by Multicall3. */
+function explainUnreadable({ address, symbol, chain }: Token): Explanation {
+  const contract = address === undefined ? 'multicall' : symbol
+  return explain('CONTRACT_UNREADABLE', { contract, chain, what: `the balance of ${symbol}` })
 }
 
 function placeOf({ candidate, provider }: PlannedCandidate): Pick<UnavailableRoute, 'chain' | 'token' | 'provider'> {

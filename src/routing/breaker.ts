@@ -28,6 +28,8 @@ export interface Breaker {
   fail(fault: SourceFault, nowMs: number): void
   /** Nothing was learned. */
   abandon(): void
+  /** Milliseconds after which it admits something again, if the source has just failed. */
+  againInMs(nowMs: number): number
 }
 
 /** Is told when it opens, with the reason, and when it closes; not of probes that fail. */
@@ -43,9 +45,10 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
   let openUntilMs: number | undefined
   let isProbed = false
 
+  const cooldownMs = () => Math.min(FIRST_COOLDOWN_MS * 2 ** openings, LONGEST_COOLDOWN_MS)
+
   function open({ detail, retryAfterMs = 0 }: SourceFault, nowMs: number): void {
-    const cooldownMs = Math.min(FIRST_COOLDOWN_MS * 2 ** openings, LONGEST_COOLDOWN_MS)
-    openUntilMs = nowMs + Math.max(cooldownMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS))
+    openUntilMs = nowMs + Math.max(cooldownMs(), Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS))
     openings += 1
     if (openings === 1) onChange({ open: true, detail })
   }
@@ -75,6 +78,10 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
     },
     abandon() {
       isProbed = false
+    },
+    againInMs(nowMs) {
+      // A failure that is just being told of may not have come here yet.
+      return openUntilMs !== undefined && openUntilMs > nowMs ? openUntilMs - nowMs : cooldownMs()
     },
   }
 }

@@ -24,6 +24,8 @@ export interface ChainSource {
   ): Promise<Reading>
   /** The time of the newest block that it told of; 0 while there is none. */
   readonly head: () => number
+  /** Milliseconds after which it may be asked again, once it has failed. */
+  readonly againInMs: () => number
   /** Why it failed last. */
   readonly lastFailure: () => RpcFailure | undefined
 }
@@ -71,6 +73,7 @@ export function createChainSource(options: ChainSourceOptions): ChainSource {
     admit: () => breaker.admit(clock()),
     readyInMs: () => budget.readyInMs(),
     head: () => head,
+    againInMs: () => breaker.againInMs(clock()),
     lastFailure: () => lastFailure,
     async read(asks, timeoutMs, signal, check) {
       budget.take()

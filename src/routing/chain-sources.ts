@@ -7,6 +7,8 @@ import { RpcFailure } from './json-rpc.ts'
 export interface ChainSources {
   /** Milliseconds until any URL's budget allows a request; 0 when one does now. */
   readyInMs(): number
+  /** Milliseconds after which any URL may be asked again, once all have failed. */
+  againInMs(): number
   /**
    * Asks the URLs in order of preference until one gives a good answer: the next one when one fails, or as well when one takes long.
    *
@@ -77,6 +79,7 @@ export function createChainSources({ chain, sources, timeoutMs, softMs, clock }:
 
   return {
     readyInMs: () => Math.min(...sources.map((source) => source.readyInMs())),
+    againInMs: () => Math.min(...sources.map((source) => source.againInMs())),
     async read(asks, waitMs, signal) {
       const { queue, timeoutMs: limitMs } = choose(asks)
       if (queue.length === 0) throw leftAlone(sources)

@@ -40,6 +40,8 @@ export interface LifiClient {
     request: ContractCallsQuoteRequestToAmount,
     options: { readonly signal: AbortSignal; readonly fresh: boolean },
   ): Promise<LifiAnswer>
+  /** Seconds after which a question that has just failed like this may have another answer. */
+  againInSeconds(failure: LifiFailure): number
 }
 
 const TIMEOUT_MS = 2_500
@@ -132,6 +134,12 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
 
   return {
     name,
+    againInSeconds(failure) {
+      const ofSource = isFault(failure) ? breaker.againInMs(clock()) : 0
+      // An answer that only its reader finds wrong is remembered as well.
+      const ofAnswer = isLasting(failure) || failure.kind === 'INCONSISTENT' ? REMEMBERED_MS : 0
+      return Math.ceil(Math.max(ofSource, ofAnswer) / 1_000)
+    },
     quote(request, { signal, fresh }) {
       const key = JSON.stringify(request)
       const known = fresh ? undefined : remembered.get(key)

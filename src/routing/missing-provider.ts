@@ -3,6 +3,7 @@ import { type Explanation, explain } from '../errors.ts'
 import { type Candidate, isFiatRequest } from './candidates.ts'
 import type { ChainState } from './chain-state.ts'
 import type { Payment } from './payment.ts'
+import { directTerms } from './providers/fee-proxy.ts'
 import type { Plan } from './providers/provider.ts'
 
 /**
@@ -15,11 +16,11 @@ export function planWithoutProvider(candidate: Candidate, payment: Payment): Pla
 }
 
 function explainMissingProvider(candidate: Candidate, payment: Payment, state: ChainState): Explanation {
-  const { kind, source, destination } = candidate
+  const { kind, source } = candidate
   const { request } = payment
   const have = formatAmount(state.balanceOf(source) ?? 0n, source.decimals)
   const wallet = { have, token: source.symbol, chain: source.chain }
-  const target = { paymentToken: destination.symbol, destinationChain: destination.chain }
+  const target = directTerms(payment)
   // The last step would be a conversion, which takes the payment currency alone.
   if (isFiatRequest(request) && kind !== 'CONVERSION') {
     return explain('NO_CONVERSION_PROVIDER', { ...wallet, ...target, invoiceCurrency: request.invoiceCurrency })
@@ -27,7 +28,7 @@ function explainMissingProvider(candidate: Candidate, payment: Payment, state: C
   switch (kind) {
     case 'DIRECT':
     case 'CONVERSION':
-      return explain('NO_PAYMENT_CONTRACT', wallet)
+      throw new TypeError(`nobody here is for ${kind}`)
     case 'SWAP':
       return explain('NO_SWAP_PROVIDER', { ...wallet, ...target })
     case 'CROSSCHAIN':

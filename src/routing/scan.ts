@@ -61,12 +61,13 @@ export function createScanner(options: ScannerOptions): Scanner {
 
   async function scanChain(name: string, wallet: Address, reads: readonly ContractRead[], deadline: Deadline) {
     const chain = chains.config(name) as ChainConfig
+    const ofChain = looks.get(name) as SharedLooks
     try {
-      const state = await (looks.get(name) as SharedLooks).look({ wallet, reads }, deadline.timeoutMs, deadline.signal)
+      const state = await ofChain.look({ wallet, reads }, deadline.timeoutMs, deadline.signal)
       return { ok: true, state } as const
     } catch (error) {
       deadline.throwIfCancelled()
-      const failure = explainFailure(chain, error, deadline)
+      const failure = explainFailure(chain, error, deadline, ofChain.againInMs())
       logger.warn({ chain: name, reason: failure.reason }, failure.message)
       return { ok: false, failure } as const
     }
@@ -135,11 +136,12 @@ function startDeadline(caller: AbortSignal, timeoutMs: number): Deadline {
   }
 }
 
-function explainFailure(chain: ChainConfig, error: unknown, deadline: Deadline): Explanation {
+function explainFailure(chain: ChainConfig, error: unknown, deadline: Deadline, againInMs: number): Explanation {
+  const seconds = Math.ceil(againInMs / 1_000)
   if (deadline.signal.aborted) {
-    return explain('CHAIN_TIMEOUT', { chain: chain.name, timeoutMs: deadline.timeoutMs })
+    return explain('CHAIN_TIMEOUT', { chain: chain.name, timeoutMs: deadline.timeoutMs, seconds })
   }
   if (!(error instanceof RpcFailure)) throw error
   const reason = error.kind === 'UNREACHABLE' ? 'CHAIN_UNREACHABLE' : 'CHAIN_INCONSISTENT'
-  return explain(reason, { chain: chain.name, detail: error.message })
+  return explain(reason, { chain: chain.name, detail: error.message, seconds })
 }

@@ -15,11 +15,14 @@ export interface SharedLooks {
    * @throws RpcFailure; the signal's reason when it fires
    */
   look(ask: Ask, timeoutMs: number, signal: AbortSignal): Promise<ChainState>
+  /** Milliseconds after which it is worth looking again, once a look has failed. */
+  againInMs(): number
 }
 
 /** Where looks are had from. */
 interface Source {
   readyInMs(): number
+  againInMs(): number
   read(asks: readonly Ask[], timeoutMs: number, signal: AbortSignal): Promise<Reading>
 }
 
@@ -114,6 +117,7 @@ export function createSharedLooks(source: Source): SharedLooks {
   }
 
   return {
+    againInMs: () => source.againInMs(),
     look(ask, timeoutMs, signal) {
       const flight = board(ask)
       flight.timeoutMs = Math.min(flight.timeoutMs, timeoutMs)

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { type Abi, encodeDeployData, encodeFunctionData, parseAbi } from 'viem'
 import swapToPay from '../../src/demo/contracts/ERC20SwapToPay.json' with { type: 'json' }
 import { encodeApprove } from '../../src/demo/contracts.ts'
+import type { SwapV2Config, SwapV3Config } from '../../src/domain/chains-file.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { TestChain } from './chain.ts'
 import { canonical, type EvmAddress } from './routing.ts'
@@ -70,9 +71,16 @@ export async function deployUniswapV2(chain: TestChain): Promise<UniswapV2> {
   }
 }
 
+/** What a chains file says of it. */
+export function uniswapV2Config({ router, factory }: UniswapV2, through: readonly string[] = []): SwapV2Config {
+  const pairCodeHash = '0x96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f'
+  return { router, factory, pairCodeHash, feeBps: 30, through }
+}
+
 const SWAP_TO_PAY_ABI = parseAbi([
   'function approvePaymentProxyToSpend(address erc20, address paymentProxy)',
   'function approveRouterToSpend(address erc20)',
+  'function setRouter(address router)',
   'function updateRequestSwapFees(uint256 fees)',
 ])
 
@@ -83,6 +91,8 @@ export interface SwapToPay {
   approveRouter(token: { address: Hex }): Promise<void>
   /** In thousandths. */
   setFee(perMille: bigint): Promise<void>
+  /** Lets its owner make a call that is written out: `approveRouterToSpend(0x…)`. */
+  callAsOwner(text: string): Promise<void>
 }
 
 export async function deploySwapToPay(chain: TestChain, router: EvmAddress): Promise<SwapToPay> {
@@ -104,6 +114,11 @@ export async function deploySwapToPay(chain: TestChain, router: EvmAddress): Pro
       await call(
         encodeFunctionData({ abi: SWAP_TO_PAY_ABI, functionName: 'approveRouterToSpend', args: [token.address] }),
       )
+    },
+    async callAsOwner(text) {
+      const [, functionName, list = ''] = /^(\w+)\((.*)\)$/.exec(text) ?? []
+      const args = list.split(', ') as [Hex]
+      await call(encodeFunctionData({ abi: SWAP_TO_PAY_ABI, functionName: functionName as 'setRouter', args }))
     },
     async setFee(perMille) {
       await call(encodeFunctionData({ abi: SWAP_TO_PAY_ABI, functionName: 'updateRequestSwapFees', args: [perMille] }))
@@ -200,6 +215,12 @@ export async function deployUniswapV3(chain: TestChain): Promise<UniswapV3> {
       await chain.send(chain.deployer, { to: positions, data: mint }, { gas: 8_000_000n })
     },
   }
+}
+
+/** What a chains file says of it. */
+export function uniswapV3Config({ factory, quoter, router }: UniswapV3): SwapV3Config {
+  const poolCodeHash = '0xe34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54'
+  return { factory, quoter, router, poolCodeHash, fees: [100, 500, 3000, 10000] }
 }
 
 function sqrt(value: bigint): bigint {

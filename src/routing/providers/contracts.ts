@@ -20,10 +20,12 @@ export function secondsOfBlocks(chain: ChainConfig, blocks: number): number {
   return Math.max(1, Math.ceil(chain.blockTimeSeconds * blocks))
 }
 
-/** What a contract should tell and does not. */
-export function explainUnreadable(token: Token, what: string): Explanation {
-  return explain('CHAIN_INCONSISTENT', {
-    chain: token.chain,
-    detail: `the contract of ${token.symbol} does not tell ${what}`,
-  })
+/** What a token's contract should tell and does not. */
+export function explainUnreadable({ symbol, chain }: Token, what: string): Explanation {
+  return explain('CONTRACT_UNREADABLE', { contract: symbol, chain, what })
+}
+
+/** That a chain has no contract of a kind to pay a token with. */
+export function explainNoContract({ symbol, chain }: Token, kind: PaymentContractKind): Explanation {
+  return explain('NO_PAYMENT_CONTRACT', { token: symbol, chain, kind })
 }

@@ -2,8 +2,9 @@ import { encodeFunctionData, parseAbi } from 'viem'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import type { ChainDirectory } from '../../domain/chain.ts'
 import type { ChainConfig, ConversionPath } from '../../domain/chains-file.ts'
-import type { Token } from '../../domain/currency.ts'
+import { FIAT_DECIMALS, type Token } from '../../domain/currency.ts'
 import { currencyHash } from '../../domain/currency-hash.ts'
+import { formatAmount } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { type Explanation, explain } from '../../errors.ts'
 import type { ChainState } from '../chain-state.ts'
@@ -12,13 +13,16 @@ import { type ContractRead, readAllowance, readConversion, uintAt } from '../mul
 import { mostToSpend, type Payment, platformFeeOf } from '../payment.ts'
 import type { Step, Transaction } from '../steps.ts'
 import { approvalSteps } from './approval.ts'
-import { explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
+import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
 
 const NAME = 'request-network'
 
 const NO_IMPACT = { units: 0n, places: 0 }
+
+/** The contract counts rates in so many parts, so that what this amounts to is the rate itself. */
+const RATE_BASE = 10n ** 18n
 
 /**
  * Pays a request that is stated in a fiat currency, in its payment currency, through Request's conversion proxies: they take the amount in
@@ -36,7 +40,7 @@ export function createConversionProvider(chains: ChainDirectory): Provider {
       const kind = source.address === undefined ? 'ETH_CONVERSION_PROXY' : 'ERC20_CONVERSION_PROXY'
       const proxy = chain && newestContract(chain, kind)
       if (chain === undefined || proxy === undefined) {
-        return explain('NO_PAYMENT_CONTRACT', { token: source.symbol, chain: source.chain })
+        return explainNoContract(source, kind)
       }
       const from = payment.request.invoiceCurrency
       const way = chain.conversion?.paths.find((path) => path.from === from && path.token === source.symbol)
@@ -71,12 +75,13 @@ function planConversion(conversion: Conversion): Plan {
   const invoiced = invoicedOf(payment)
   const amountRead = readConversion(contract, invoiced.amount, path)
   const feeRead = readConversion(contract, invoiced.fee, path)
+  const rateRead = readConversion(contract, RATE_BASE, path)
   const allowanceRead = token.address && readAllowance(token.address, payment.wallet, proxy)
   const receivers = receiverReads(chain, token, payment)
   return {
-    reads: [amountRead, feeRead, ...(allowanceRead === undefined ? [] : [allowanceRead]), ...receivers.reads],
+    reads: [amountRead, feeRead, rateRead, ...(allowanceRead === undefined ? [] : [allowanceRead]), ...receivers.reads],
     quote(state) {
-      const converted = convertedBy(conversion, state, amountRead, feeRead)
+      const converted = convertedBy(conversion, state, { amountRead, feeRead, rateRead })
       if ('reason' in converted) return converted
       const allowance = allowanceRead && uintAt(state.answerTo(allowanceRead) ?? '', 0)
       if (allowanceRead !== undefined && allowance === undefined) return explainUnreadable(token, 'its allowance')
@@ -111,18 +116,29 @@ function maxRateTimespan({ heartbeatSeconds }: ConversionPath): number {
   return Math.ceil(heartbeatSeconds * 1.1)
 }
 
+interface ConversionReads {
+  readonly amountRead: ContractRead
+  readonly feeRead: ContractRead
+  readonly rateRead: ContractRead
+}
+
 function convertedBy(
   { way, chain, payment }: Conversion,
   state: ChainState,
-  amountRead: ContractRead,
-  feeRead: ContractRead,
+  { amountRead, feeRead, rateRead }: ConversionReads,
 ): Converted | Explanation {
   const answer = state.answerTo(amountRead) ?? ''
   const [amount, oldestSec] = [uintAt(answer, 0), uintAt(answer, 1)]
   const fee = uintAt(state.answerTo(feeRead) ?? '', 0)
+  const rate = uintAt(state.answerTo(rateRead) ?? '', 0)
   const pair = { invoiceCurrency: way.from, token: way.token, chain: chain.name }
-  if (amount === undefined || oldestSec === undefined || fee === undefined || amount === 0n) {
-    return explain('NO_RATE', pair)
+  if (amount === undefined || oldestSec === undefined || fee === undefined || !rate) return explain('NO_RATE', pair)
+  if (amount === 0n) {
+    return explain('CONVERSION_TOO_SMALL', {
+      ...pair,
+      amount: formatAmount(payment.amount, FIAT_DECIMALS),
+      least: formatAmount((RATE_BASE + rate - 1n) / rate, FIAT_DECIMALS),
+    })
   }
   const staleAtSec = Number(oldestSec) + maxRateTimespan(way)
   if (staleAtSec < state.timestampSec) {

@@ -2,13 +2,12 @@ import type { Address } from '../../domain/address.ts'
 import type { ChainDirectory } from '../../domain/chain.ts'
 import type { ChainConfig } from '../../domain/chains-file.ts'
 import type { Token } from '../../domain/currency.ts'
-import { explain } from '../../errors.ts'
 import { erc20PaymentGas, nativePaymentGas } from '../gas.ts'
 import { readAllowance, uintAt } from '../multicall.ts'
 import type { Payment } from '../payment.ts'
 import type { Step } from '../steps.ts'
 import { approvalSteps } from './approval.ts'
-import { explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
+import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
 import { type Charged, chargedFor, erc20Payment, nativePayment } from './fee-proxy.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
@@ -31,7 +30,7 @@ export function createDirectProvider(chains: ChainDirectory): Provider {
       const kind = source.address === undefined ? 'ETHEREUM_FEE_PROXY' : 'ERC20_FEE_PROXY'
       const proxy = chain === undefined ? undefined : newestContract(chain, kind)
       if (chain === undefined || proxy === undefined) {
-        return explain('NO_PAYMENT_CONTRACT', { token: source.symbol, chain: source.chain })
+        return explainNoContract(source, kind)
       }
       return source.address === undefined
         ? planNative(chain, proxy, source, payment)

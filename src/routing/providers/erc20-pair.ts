@@ -2,6 +2,8 @@ import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import { type Explanation, explain } from '../../errors.ts'
 import type { Candidate } from '../candidates.ts'
+import type { Payment } from '../payment.ts'
+import { directTerms } from './fee-proxy.ts'
 
 /** A token with a contract. */
 export type Erc20 = Token & { readonly address: Address }
@@ -10,6 +12,7 @@ export type Erc20 = Token & { readonly address: Address }
 export function erc20Pair(
   exchange: string,
   { source, destination }: Candidate,
+  payment: Payment,
 ): { readonly source: Erc20; readonly destination: Erc20 } | Explanation {
   if (source.address !== undefined && destination.address !== undefined) {
     return {
@@ -21,7 +24,7 @@ export function erc20Pair(
     exchange,
     coin: (source.address === undefined ? source : destination).symbol,
     token: source.symbol,
-    paymentToken: destination.symbol,
     chain: source.chain,
+    ...directTerms(payment),
   })
 }

@@ -1,5 +1,6 @@
 import { encodeFunctionData, parseAbi } from 'viem'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
+import { formatAmount } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { type Payment, platformFeeOf } from '../payment.ts'
 import type { Transaction } from '../steps.ts'
@@ -16,6 +17,19 @@ export interface Charged {
 export function chargedFor({ amount, platformFee }: Payment): Charged {
   const fee = platformFee === undefined ? undefined : platformFeeOf(amount, platformFee.percentage)
   return { amount, fee, total: amount + (fee ?? 0n) }
+}
+
+/** What a remedy says that is to be paid in the payment currency itself, which is always enough. */
+export interface DirectTerms {
+  /** Human units. */
+  readonly need: string
+  readonly paymentToken: string
+  readonly destinationChain: string
+}
+
+export function directTerms(payment: Payment): DirectTerms {
+  const { symbol, chain, decimals } = payment.destination
+  return { need: formatAmount(chargedFor(payment).total, decimals), paymentToken: symbol, destinationChain: chain }
 }
 
 /** @see https://github.com/RequestNetwork/requestNetwork, ERC20FeeProxy and EthereumFeeProxy */

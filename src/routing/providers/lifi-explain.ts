@@ -1,17 +1,21 @@
+import { formatAmount } from '../../domain/decimal.ts'
 import { type Explanation, explain } from '../../errors.ts'
+import type { LifiClient } from '../lifi-client.ts'
 import type { LifiFailure } from '../lifi-failure.ts'
 import type { LifiQuestion } from '../lifi-quote.ts'
 
 /** Says why there is no quote. */
-export function explainFailure(provider: string, question: LifiQuestion, failure: LifiFailure): Explanation {
+export function explainFailure(client: LifiClient, question: LifiQuestion, failure: LifiFailure): Explanation {
+  const { name: provider } = client
+  const seconds = client.againInSeconds(failure)
   const { source, destination } = question
   switch (failure.kind) {
     case 'TIMEOUT':
-      return explain('CROSSCHAIN_TIMEOUT', { provider })
+      return explain('CROSSCHAIN_TIMEOUT', { provider, seconds })
     case 'UNREACHABLE':
-      return explain('CROSSCHAIN_UNREACHABLE', { provider, detail: failure.detail })
+      return explain('CROSSCHAIN_UNREACHABLE', { provider, seconds, detail: failure.detail })
     case 'INCONSISTENT':
-      return explain('CROSSCHAIN_INCONSISTENT', { provider, detail: failure.detail })
+      return explain('CROSSCHAIN_INCONSISTENT', { provider, seconds, detail: failure.detail })
     case 'QUOTA':
       return explain('CROSSCHAIN_QUOTA_EXHAUSTED', { provider, seconds: failure.seconds })
     case 'UNAUTHORIZED':
@@ -23,8 +27,8 @@ export function explainFailure(provider: string, question: LifiQuestion, failure
         provider,
         token: source.symbol,
         chain: source.chain,
-        paymentToken: destination.symbol,
-        destinationChain: destination.chain,
+        ...paidDirectly(question),
+        seconds,
         detail: failure.detail,
       })
     case 'REFUSED':
@@ -38,12 +42,16 @@ export function explainFailure(provider: string, question: LifiQuestion, failure
 }
 
 /** @param detail - how much it is, or what was said of it */
-export function explainTooSmall(provider: string, { source, destination }: LifiQuestion, detail: string): Explanation {
+export function explainTooSmall(provider: string, question: LifiQuestion, detail: string): Explanation {
   return explain('CROSSCHAIN_AMOUNT_TOO_SMALL', {
     provider,
-    chain: source.chain,
-    paymentToken: destination.symbol,
-    destinationChain: destination.chain,
+    chain: question.source.chain,
+    ...paidDirectly(question),
     detail,
   })
+}
+
+function paidDirectly({ request, destination }: LifiQuestion) {
+  const need = formatAmount(BigInt(request.toAmount), destination.decimals)
+  return { need, paymentToken: destination.symbol, destinationChain: destination.chain }
 }

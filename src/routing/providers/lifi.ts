@@ -22,8 +22,8 @@ import type { Payment } from '../payment.ts'
 import { createSelection, type Selection } from '../select-best.ts'
 import type { Step } from '../steps.ts'
 import { approvalSteps } from './approval.ts'
-import { newestContract, secondsOfBlocks } from './contracts.ts'
-import { type Charged, chargedFor, erc20Payment } from './fee-proxy.ts'
+import { explainNoContract, newestContract, secondsOfBlocks } from './contracts.ts'
+import { type Charged, chargedFor, directTerms, erc20Payment } from './fee-proxy.ts'
 import { costOfCarrying, priceImpactOf, usdOf } from './lifi-costs.ts'
 import { explainFailure, explainTooSmall } from './lifi-explain.ts'
 import type { Plan, Provider, Quote, QuoteContext } from './provider.ts'
@@ -81,17 +81,19 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
       if (chain === undefined || far === undefined) return undefined
       const bridged = [source, destination].find((token) => token.bridged)
       if (bridged !== undefined) {
-        return explain('CROSSCHAIN_BRIDGED_TOKEN', { provider: name, token: bridged.symbol, chain: bridged.chain })
+        const { symbol: token, chain: place } = bridged
+        return explain('CROSSCHAIN_BRIDGED_TOKEN', { provider: name, token, chain: place, ...directTerms(payment) })
       }
       const { address } = destination
       if (address === undefined) {
-        const coin = { coin: destination.symbol, destinationChain: destination.chain }
-        return explain('CROSSCHAIN_DELIVERS_TOKENS', { provider: name, ...coin })
+        return explain('CROSSCHAIN_DELIVERS_TOKENS', {
+          provider: name,
+          coin: destination.symbol,
+          ...directTerms(payment),
+        })
       }
       const proxy = newestContract(far, 'ERC20_FEE_PROXY')
-      if (proxy === undefined) {
-        return explain('NO_PAYMENT_CONTRACT', { token: destination.symbol, chain: destination.chain })
-      }
+      if (proxy === undefined) return explainNoContract(destination, 'ERC20_FEE_PROXY')
       const seen = spenders.get(chain.name) ?? new Set()
       spenders.set(chain.name, seen)
       return planCarrying(options, {
@@ -131,7 +133,7 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
       if (!(await contender.enter(worth))) return explainNotAsked(options.client.name, source)
       const fresh = payment.isToBeTaken === true
       const answer = await options.client.quote(question.request, { signal: context.signal, fresh })
-      if (!answer.ok) return explainFailure(options.client.name, question, answer.failure)
+      if (!answer.ok) return explainFailure(options.client, question, answer.failure)
       try {
         const quote = readLifiQuote(answer.body, question)
         remember(spenders, quote.approvalAddress)
@@ -143,7 +145,7 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
         }
       } catch (error) {
         if (!(error instanceof LifiQuoteFault)) throw error
-        return explain('CROSSCHAIN_INCONSISTENT', { provider: options.client.name, detail: error.message })
+        return explainFailure(options.client, question, { kind: 'INCONSISTENT', detail: error.message })
       }
     },
   }
@@ -209,15 +211,19 @@ function judgeWorth(
 ): bigint | Explanation {
   const { source, destination } = question
   const [price, priceOfPayment] = [priceOf(source), priceOf(destination)]
-  if (price === undefined) return explain('NO_PRICE', { token: source.symbol, chain: source.chain })
-  if (priceOfPayment === undefined) return explain('NO_PRICE', { token: destination.symbol, chain: destination.chain })
+  if (price === undefined) return explainNoPrice(source)
+  if (priceOfPayment === undefined) return explainNoPrice(destination)
   const due = usdOf(chargedFor(payment).total, destination, priceOfPayment)
   if (compareDecimals(due, ONE_DOLLAR) <= 0) {
-    return explainTooSmall(provider, question, `$${formatDecimal(rescale(due, 6))}`)
+    return explainTooSmall(provider, question, `$${formatDecimal(rescale(due, 6))} is not more than $1`)
   }
   const need = divideDecimals(due, price.usd, source.decimals).units
   if (balance * 100n < need * LEAST_PERCENT) return explainLowBalance(source, balance, need)
   return rescale(usdOf(balance, source, price), MAX_DECIMAL_PLACES).units
+}
+
+function explainNoPrice({ symbol, chain, usdFeed }: Token): Explanation {
+  return explain(usdFeed === undefined ? 'NO_PRICE' : 'PRICE_STALE', { token: symbol, chain })
 }
 
 function explainLowBalance(token: Token, have: bigint, need: bigint): Explanation {

@@ -21,6 +21,7 @@ import type { Step } from '../steps.ts'
 import { approvalSteps } from './approval.ts'
 import { explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
 import { type Erc20, erc20Pair } from './erc20-pair.ts'
+import { directTerms } from './fee-proxy.ts'
 import { isFirst } from './pool-address.ts'
 import { amountsFor, pairAddress, type Reserves } from './pool-v2.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
@@ -50,7 +51,7 @@ export function createSwapV2Provider(chains: ChainDirectory, tokens: TokenDirect
       if (swapToPay === undefined || proxy === undefined) {
         return explain('NO_SWAP_CONTRACT', { exchange: NAME, chain: candidate.source.chain })
       }
-      const pair = erc20Pair(NAME, candidate)
+      const pair = erc20Pair(NAME, candidate, payment)
       if ('reason' in pair) return pair
       const { source, destination } = pair
       const paths = pathsOf(chain.swapV2, source, destination, tokens)
@@ -109,19 +110,19 @@ function planSwap(swap: Swap): Plan {
       const told = (read: ContractRead) => uintAt(state.answerTo(read) ?? '', 0)
       const [allowance, feePerMille] = [told(reads.allowance), told(reads.fee)]
       if (allowance === undefined) return explainUnreadable(source, 'its allowance')
-      if (feePerMille === undefined) return explain('SWAP_NOT_SET_UP', { chain: chain.name, detail: 'it tells no fee' })
+      if (feePerMille === undefined) return explain('NO_SWAP_CONTRACT', { exchange: NAME, chain: chain.name })
       const bought = boughtFor(payment, feePerMille)
       const best = findBest(swap, hops, bought.total, state)
       if ('reason' in best) return best
       const limit = mostToSpend(best.amountIn, payment.limit)
-      const fault = setUpFault(swap, {
+      const faults = setUpFaults(swap, {
         router: addressAt(state.answerTo(reads.router) ?? '', 0),
         toRouter: told(reads.toRouter) ?? 0n,
         toProxy: told(reads.toProxy) ?? 0n,
         limit,
         total: bought.total,
       })
-      if (fault !== undefined) return explain('SWAP_NOT_SET_UP', { chain: chain.name, detail: fault })
+      if (faults.length > 0) return explainNotSetUp(chain.name, faults)
       const fees = bought.platformFee + bought.protocolFee
       const facts: SwapGasFacts = {
         ...receivers.gasFacts(state, payment.platformFee === undefined ? undefined : fees),
@@ -165,12 +166,12 @@ function boughtFor({ amount, platformFee }: Payment, feePerMille: bigint): Bough
 
 /** The path that takes the least; of equal ones the shortest. */
 function findBest(
-  { exchange, paths, source, destination, chain }: Swap,
+  { exchange, paths, source, chain, payment }: Swap,
   hops: readonly (readonly Hop[])[],
   total: bigint,
   state: ChainState,
 ): BestSwap | Explanation {
-  const pair = { exchange: NAME, token: source.symbol, paymentToken: destination.symbol, chain: chain.name }
+  const pair = { exchange: NAME, token: source.symbol, chain: chain.name, ...directTerms(payment) }
   const pools = hops.map((ofPath) => ofPath.map((hop) => reservesOf(hop, state)))
   const whole = pools.map((ofPath) => ofPath.filter((reserves) => reserves !== undefined))
   const existing = paths.flatMap((path, i) => {
@@ -194,12 +195,36 @@ interface SetUp {
   readonly total: bigint
 }
 
-/** Why the contract would not carry the swap out as it stands. */
-function setUpFault({ exchange, source, destination }: Swap, setUp: SetUp): string | undefined {
-  if (setUp.router !== exchange.router) return 'it swaps on another router than the configured one'
-  if (setUp.toRouter < setUp.limit) return `its router may not spend its ${source.symbol}`
-  if (setUp.toProxy < setUp.total) return `the fee proxy may not spend its ${destination.symbol}`
-  return undefined
+interface SetUpFault {
+  readonly detail: string
+  /** What mends it. */
+  readonly call: string
+}
+
+/** Why the contract would not carry the swap out as it stands, in the order in which it is to be mended. */
+function setUpFaults({ exchange, proxy, source, destination }: Swap, setUp: SetUp): SetUpFault[] {
+  const router = {
+    detail: 'it swaps on another router than the configured one',
+    call: `setRouter(${exchange.router})`,
+  }
+  const toRouter = {
+    detail: `its router may not spend its ${source.symbol}`,
+    call: `approveRouterToSpend(${source.address})`,
+  }
+  const toProxy = {
+    detail: `the fee proxy may not spend its ${destination.symbol}`,
+    call: `approvePaymentProxyToSpend(${destination.address}, ${proxy})`,
+  }
+  return [
+    ...(setUp.router === exchange.router ? [] : [router]),
+    ...(setUp.toRouter >= setUp.limit ? [] : [toRouter]),
+    ...(setUp.toProxy >= setUp.total ? [] : [toProxy]),
+  ]
+}
+
+function explainNotSetUp(chain: string, faults: readonly SetUpFault[]): Explanation {
+  const calls = faults.map(({ call }) => call).join(', then ')
+  return explain('SWAP_NOT_SET_UP', { chain, detail: faults[0]?.detail ?? '', calls })
 }
 
 const SWAP_TO_PAY_ABI = parseAbi([

@@ -10,9 +10,9 @@ import { type ContractRead, readAllowance, readExactOutput, readSlot0, uintAt } 
 import { mostToSpend, type Payment } from '../payment.ts'
 import type { Step, Transaction } from '../steps.ts'
 import { approvalSteps } from './approval.ts'
-import { explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
+import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks } from './contracts.ts'
 import { type Erc20, erc20Pair } from './erc20-pair.ts'
-import { type Charged, chargedFor, erc20Payment } from './fee-proxy.ts'
+import { type Charged, chargedFor, directTerms, erc20Payment } from './fee-proxy.ts'
 import { create2Address, isFirst } from './pool-address.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
@@ -34,12 +34,10 @@ export function createSwapV3Provider(chains: ChainDirectory): Provider {
     plan(candidate, payment) {
       const chain = chains.config(candidate.source.chain)
       if (chain?.swapV3 === undefined) return undefined
-      const pair = erc20Pair(NAME, candidate)
+      const pair = erc20Pair(NAME, candidate, payment)
       if ('reason' in pair) return pair
       const proxy = newestContract(chain, 'ERC20_FEE_PROXY')
-      if (proxy === undefined) {
-        return explain('NO_PAYMENT_CONTRACT', { token: pair.destination.symbol, chain: chain.name })
-      }
+      if (proxy === undefined) return explainNoContract(pair.destination, 'ERC20_FEE_PROXY')
       return planSwap({ chain, exchange: chain.swapV3, proxy, ...pair, payment })
     },
   }
@@ -138,12 +136,12 @@ function tierOf({ exchange, source, destination }: Swap, fee: number, amountOut:
 
 /** The tier that takes the least. */
 function findBest(
-  { source, destination, chain }: Swap,
+  { source, destination, chain, payment }: Swap,
   tiers: readonly Tier[],
   amountOut: bigint,
   state: ChainState,
 ): BestSwap | Explanation {
-  const pair = { exchange: NAME, token: source.symbol, paymentToken: destination.symbol, chain: chain.name }
+  const pair = { exchange: NAME, token: source.symbol, chain: chain.name, ...directTerms(payment) }
   const existing = tiers.filter(({ price }) => (uintAt(state.answerTo(price) ?? '', 0) ?? 0n) > 0n)
   if (existing.length === 0) return explain('NO_POOL', pair)
   const possible = existing.flatMap(({ fee, price, amount }) => {
