@@ -18,7 +18,16 @@ import { createTestDatabase, type TestDatabase } from './support/database.ts'
 // What is planned for which search, and that PostgreSQL answers every shape by the indexes that the plan names, on 40,000 generated
 // payments. The thresholds are so low that nothing is too small to be planned.
 
-const THRESHOLDS = { small: 0, walk: 100, longestWalk: 1_500, probe: 100, gather: 500, gatherRows: 100, branches: 600 }
+const THRESHOLDS = {
+  small: 0,
+  walk: 100,
+  longestWalk: 1_500,
+  probe: 100,
+  gather: 500,
+  gatherRows: 100,
+  branches: 600,
+  manyBranches: 60,
+}
 let database: TestDatabase
 let statistics: AccountStatistics
 let known: Record<'payer' | 'payee', Buffer>
@@ -86,6 +95,7 @@ const dogeOfBase = [{ of: 'payment', symbol: 'DOGE', id: 'DOGE-BASE' }] as const
 const eur = [{ of: 'invoice', symbol: 'EUR', id: 'EUR' }] as const
 const invoicedUsdc = [{ of: 'invoice', symbol: 'USDC' }] as const
 const wallet = (name: 'payer' | 'payee') => [`0x${known[name].toString('hex').slice(2)}` as const]
+const WALLETS = Array.from({ length: 50 }, (_, nth) => `0x${String(nth).padStart(40, '0')}` as const)
 const byAmount = { sortBy: 'amount' } as const
 const byStatus = { sortBy: 'status', sortOrder: 'asc' } as const
 
@@ -230,6 +240,7 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
   ['a payee by amount', () => ({ payee: wallet('payee') }), byAmount, ['walk payments_payee_usd']],
   ['a payee by status', () => ({ payee: wallet('payee') }), byStatus, ['walk payments_payee']],
   ['a wallet', () => ({ walletAddress: wallet('payee') }), {}, ['walk payments_payee, payments_payer']],
+  ['very many wallets', () => ({ walletAddress: WALLETS }), {}, ['slices payments_payee, payments_payer']],
   [
     'a wallet by amount',
     () => ({ walletAddress: wallet('payee') }),

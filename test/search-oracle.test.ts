@@ -48,13 +48,22 @@ afterAll(() => database.drop())
 
 const THRESHOLDS: readonly PlanThresholds[] = [
   // little of anything
-  { small: 0, walk: 5, longestWalk: 20, probe: 3, gather: 10, gatherRows: 5, branches: 1_000 },
+  { small: 0, walk: 5, longestWalk: 20, probe: 3, gather: 10, gatherRows: 5, branches: 1_000, manyBranches: 1 },
   // walks that end early and gathers that do not
-  { small: 0, walk: 5, longestWalk: 10, probe: 3, gather: 100_000, gatherRows: 100_000, branches: 1_000 },
+  {
+    small: 0,
+    walk: 5,
+    longestWalk: 10,
+    probe: 3,
+    gather: 100_000,
+    gatherRows: 100_000,
+    branches: 1_000,
+    manyBranches: 9,
+  },
   // no gathers, no cells
-  { small: 0, walk: 50, longestWalk: 400, probe: 0, gather: 0, gatherRows: 0, branches: 0 },
+  { small: 0, walk: 50, longestWalk: 400, probe: 0, gather: 0, gatherRows: 0, branches: 0, manyBranches: 1_000 },
   // cells and months, and no gathers
-  { small: 0, walk: 1, longestWalk: 1, probe: 0, gather: 0, gatherRows: 0, branches: 1_000 },
+  { small: 0, walk: 1, longestWalk: 1, probe: 0, gather: 0, gatherRows: 0, branches: 1_000, manyBranches: 2 },
 ]
 
 type Basis = 'amount' | 'invoiceAmount' | 'amountInUsd'

@@ -47,6 +47,7 @@ function isWhole(shape: Shape): boolean {
       return shape.parts.every(({ entries }) => entries === undefined)
     case 'gather':
       return shape.most === undefined
+    case 'slices':
     case 'months':
     case 'plain':
       return true

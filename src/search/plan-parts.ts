@@ -196,9 +196,13 @@ export function bounded(terms: Terms, parts: readonly WalkPart[], entries: numbe
 /** Many branches give few rows each to a page, so little is read of each at first. */
 export function sliced(terms: Terms, parts: readonly WalkPart[], overlap: boolean): Shape[] {
   const count = parts.reduce((sum, { branches }) => sum + (branches?.tuples.length ?? 1), 0)
-  if (count < 60 || hasResidual(parts)) return []
-  const { rows } = terms.query
+  if (count < terms.thresholds.manyBranches || hasResidual(parts)) return []
+  const { rows, sortBy } = terms.query
   const isOfCells = parts.some(({ index }) => index === 'payments_cell')
+  // of cells it is known how many each has, but of names it is not
+  if (!isOfCells && sortBy === 'date') {
+    return [{ kind: 'slices', parts, overlap, each: Math.ceil((MARGIN * rows) / count / 3) * 3 }]
+  }
   const weights = parts.map((part) => weightsOf(terms, part))
   const total = weights.flat().reduce((sum, weight) => sum + weight, 0)
   // of named payments it is known how many have a status, but not how many have a name

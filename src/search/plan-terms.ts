@@ -22,6 +22,8 @@ export interface PlanThresholds {
   readonly gatherRows: number
   /** Cells, or months, in one statement. */
   readonly branches: number
+  /** Branches of which there are so many that few rows are read of each at first. */
+  readonly manyBranches: number
 }
 
 export const DEFAULT_THRESHOLDS: PlanThresholds = {
@@ -32,6 +34,7 @@ export const DEFAULT_THRESHOLDS: PlanThresholds = {
   gather: 16_000,
   gatherRows: 3_000,
   branches: 600,
+  manyBranches: 60,
 }
 
 /** To begin a branch costs as much as reading so many entries. */

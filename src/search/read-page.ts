@@ -11,6 +11,7 @@ import type { Plan, Shape } from './search-plan.ts'
 import { gatherStatement } from './shapes/gather-repository.ts'
 import { monthsStatement } from './shapes/months-repository.ts'
 import { plainStatement } from './shapes/plain-repository.ts'
+import { slicesStatement } from './shapes/slices-repository.ts'
 import { isTwofold, walkStatement } from './shapes/walk-repository.ts'
 
 /** Runs a statement; rows as objects by the names of their columns. */
@@ -130,6 +131,8 @@ function statementOf(shape: Shape, query: PageQuery, columns: readonly string[])
   switch (shape.kind) {
     case 'walk':
       return walkStatement(shape, query, columns)
+    case 'slices':
+      return slicesStatement(shape, query, columns)
     case 'gather':
       return gatherStatement(shape, query, columns)
     case 'months':

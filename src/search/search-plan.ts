@@ -7,7 +7,7 @@ import type { ColumnType } from './search-fields.ts'
  */
 export type Plan = readonly Shape[]
 
-export type Shape = WalkShape | GatherShape | MonthsShape | PlainShape
+export type Shape = WalkShape | SlicesShape | GatherShape | MonthsShape | PlainShape
 
 /** A filter by its name. */
 export type FieldName = keyof FilterValues
@@ -21,6 +21,15 @@ export interface WalkShape {
   readonly parts: readonly WalkPart[]
   /** Whether parts may have rows in common. */
   readonly overlap: boolean
+}
+
+/** Reads by time, of many branches that have nothing else to ask: some rows of each, and a page of those that may have more on it. */
+export interface SlicesShape {
+  readonly kind: 'slices'
+  readonly parts: readonly WalkPart[]
+  readonly overlap: boolean
+  /** The rows that are read of each at first. */
+  readonly each: number
 }
 
 /** Reads all that the parts have, without order, as long as it is no more than `most`; then filters and sorts. */

@@ -3,6 +3,7 @@ import type { PageQuery, Statement } from '../payment-query-repository.ts'
 import type { WalkPart } from '../search-plan.ts'
 import { gatherStatement } from './gather-repository.ts'
 import { monthsStatement } from './months-repository.ts'
+import { slicesStatement } from './slices-repository.ts'
 import { walkStatement } from './walk-repository.ts'
 
 const ID = '0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11'
@@ -94,6 +95,61 @@ test('statuses in the order of the answer follow one another', () => {
   )
   expect(sql).toContain('from (select * from unnest(?::smallint[]) with ordinality as b(status, nth) order by nth) d')
   expect(sql).toContain(') k\norder by d.nth, k.timestamp asc, k.id asc limit 21')
+})
+
+test('of many branches some rows are read first, and a page of those that may have more on it', () => {
+  const part: WalkPart = {
+    ...byStatus,
+    branches: {
+      columns: ['payee', 'status'],
+      tuples: [
+        ['a', 1],
+        ['a', 3],
+      ],
+    },
+  }
+  const shape = { kind: 'slices', parts: [part], overlap: false, each: 3 } as const
+  const statement = slicesStatement(shape, query({ position: after([AT]) }), ['id'])
+  expect(statement).toEqual({
+    sql: `with begun as materialized (
+select d.branch, k.timestamp, k.id from unnest(?::bytea[], ?::smallint[], ?::int[]) as d(payee, status, branch)
+cross join lateral (
+select timestamp, id from payments
+where account_id = ? and payee = d.payee and status = d.status and (timestamp, id) < (?::timestamptz, ?::uuid)
+order by timestamp desc, id desc limit 3
+) k
+),
+again as materialized (
+select branch from begun group by branch
+having count(*) = 3 and (min(timestamp) >= (
+  select timestamp from (select timestamp, id from begun) found order by timestamp desc, id desc offset 20 limit 1) is not false)
+),
+page as (
+select timestamp, id, cut from (
+(select timestamp, id, false as cut from begun where branch not in (select branch from again))
+union all
+(select timestamp, id, false as cut from (
+select d.branch, k.timestamp, k.id from (select * from unnest(?::bytea[], ?::smallint[], ?::int[]) as d(payee, status, branch) where branch in (select branch from again) offset 0) d
+cross join lateral (
+select timestamp, id from payments
+where account_id = ? and payee = d.payee and status = d.status and (timestamp, id) < (?::timestamptz, ?::uuid)
+order by timestamp desc, id desc limit 21
+) k
+) more)
+) found
+order by timestamp desc, id desc limit 21
+)${JOIN}`,
+    bindings: [['a', 'a'], [1, 3], [0, 1], 7, AT, ID, ['a', 'a'], [1, 3], [0, 1], 7, AT, ID, 7, 7, 21, 7],
+  })
+})
+
+test('the branches of several parts have numbers of their own, and what stands in two counts once', () => {
+  const shape = { kind: 'slices', parts: [byStatus, byStatus], overlap: true, each: 3 } as const
+  const statement = slicesStatement(shape, query({ sortOrder: 'asc' }), ['id'])
+  expect(statement.bindings.slice(0, 6)).toEqual([[1, 3], [0, 1], 7, [1, 3], [2, 3], 7])
+  expect(statement.sql).toContain(
+    'max(timestamp) <= (\n  select timestamp from (select distinct timestamp, id from begun)',
+  )
 })
 
 test('unknown amounts are left out of a walk that is to see whether the page is full without them', () => {

@@ -41,7 +41,7 @@ export function walkStatement(
 }
 
 /** Where the walks of a part begin: an order with unknown keys is two walks. */
-function boundsOf(part: WalkPart, query: PageQuery): Statement[] {
+export function boundsOf(part: WalkPart, query: PageQuery): Statement[] {
   const keys = keysOf(query).slice(part.fixedKeys)
   const { position } = query
   if (!part.after || position === undefined) return keysetBounds(keys, directionOf(query), query.filter, undefined)
@@ -71,6 +71,12 @@ function openWalk(part: WalkPart, bound: Statement, query: PageQuery, limit: num
 
 function whereAll(conditions: readonly Statement[]): Statement {
   return conditions.length === 0 ? text('') : joined(conditions, ' and ', '\nwhere ')
+}
+
+/** The rows of a branch that has nothing else to ask, by their keys, in the order of the answer and without an end. */
+export function branchRows(part: WalkPart, bound: Statement, query: PageQuery): Statement {
+  const keys = [...keysOf(query).map(({ column }) => column), 'id'].join(', ')
+  return joined([text(`select ${keys} from payments`), whereOf(part, [bound], query), orderOf(part, query)], '\n')
 }
 
 /** No more entries than the branch says; the last of them is returned whether it matches or not, and marked. */
