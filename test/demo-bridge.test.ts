@@ -1,141 +1,233 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Book, createBook, type Entry } from '../src/demo/bridge/book.ts'
-import { type BridgeChain, toBridgeChain } from '../src/demo/bridge/bridge-chain.ts'
-import { createRelayer, type Relayer } from '../src/demo/bridge/relayer.ts'
-import { type BridgeServer, startBridgeServer } from '../src/demo/bridge/server.ts'
-import { MAX_UINT256 } from '../src/demo/contracts.ts'
+import type { Entry } from '../src/demo/bridge/book.ts'
+import { encodeDelivery, encodeGiveBack, encodeTake } from '../src/demo/bridge/deposit.ts'
+import { encodeErc20Payment } from '../src/demo/contracts.ts'
 import { parseAmount } from '../src/domain/decimal.ts'
-import { silentLogger } from '../src/domain/logger.ts'
-import { startTestChain, type TestChain } from './support/chain.ts'
-import { createTestRouting, type EvmAddress, freshAddress, type TestRouting } from './support/routing.ts'
-import { expectGasWithin, takeRoute } from './support/take-route.ts'
+import type { Hex } from '../src/domain/hex.ts'
+import type { PreparedPayment } from '../src/domain/route.ts'
+import { startTestBridge, type TestBridge } from './support/bridge.ts'
+import { type EvmAddress, freshAddress } from './support/routing.ts'
+import { takeRoute } from './support/take-route.ts'
 
-const COIN = 10n ** 18n
-const GWEI = 10n ** 9n
+const ROUTE = 'ETHEREUM_BSC_USDC_USDC'
+const HOUR_SEC = 3_600
 
-describe("a payment carried by the demo's bridge", () => {
-  let near: TestChain
-  let far: TestChain
-  let chains: BridgeChain[]
-  let book: Book
-  let relayer: Relayer
-  let server: BridgeServer
-  let routing: TestRouting
-  let nowMs = Date.now()
-  let cases = 0
+describe("the demo's bridge", () => {
+  let bridge: TestBridge
+  let payer: EvmAddress
   beforeAll(async () => {
-    const usd = 10n ** 8n
-    const dearer = { name: 'Tether USD', usdPrice: (usd * 10_007n) / 10_000n }
-    ;[near, far] = await Promise.all([
-      startTestChain({ chainId: 31_337, bridge: true, baseFeePerGas: 8n * GWEI }),
-      startTestChain({
-        chainId: 31_338,
-        addressSeed: 7,
-        bridge: true,
-        baseFeePerGas: GWEI,
-        spec: {
-          native: { symbol: 'BNB', usdPrice: 600n * usd },
-          tokens: [
-            { symbol: 'USDC', name: 'USD Coin', decimals: 18, behaviour: 'PLAIN', usdPrice: usd },
-            { symbol: 'USDT', ...dearer, decimals: 18, behaviour: 'TETHER' },
-            { symbol: 'DAI', name: 'Dai', decimals: 18, behaviour: 'PLAIN', usdPrice: usd },
-          ],
-        },
-      }),
-    ])
-    chains = [bridgeChain(near, 'ETHEREUM'), bridgeChain(far, 'BSC')]
-    for (const [chain, { relayer: owner, executor }] of [
-      [near, chains[0]],
-      [far, chains[1]],
-    ] as [TestChain, BridgeChain][]) {
-      for (const token of [chain.tokens.USDC, chain.tokens.USDT, chain.tokens.DAI]) {
-        await chain.fund(token, owner, 10n ** BigInt(token.decimals + 9))
-        await chain.approve(owner, token, executor, MAX_UINT256)
-      }
-    }
-    book = createBook(chains)
-    relayer = createRelayer(chains, book, silentLogger)
-    const now = () => new Date(nowMs)
-    server = await startBridgeServer(chains, book, { now, logger: silentLogger })
-    const configs = [near.config({ name: 'ETHEREUM' }), far.config({ name: 'BSC' })]
-    routing = createTestRouting(configs, { clock: () => nowMs, lifi: { name: 'demo-bridge', url: server.url } })
+    bridge = await startTestBridge({ chainIds: [31_443, 31_444] })
   })
-  afterAll(() => Promise.all([near, far, server].map((each) => each?.stop())))
+  afterAll(() => bridge?.stop())
 
-  function bridgeChain({ chainId, client, deployed, wallets }: TestChain, name: string): BridgeChain {
-    return toBridgeChain({ name, chainId, client, deployed, relayer: wallets.at(-1) as EvmAddress, tipPerGas: GWEI })
+  async function prepare(route = ROUTE) {
+    payer = await bridge.newPayer()
+    const { payee, platform: _, ...question } = bridge.ask(payer, { into: 'USDC', amount: '100' })
+    await bridge.setTime()
+    const prepared = await bridge.routing.prepare({ ...question, route })
+    return { ...prepared, payee, question }
+  }
+  const spentOf = ({ route }: PreparedPayment) => parseAmount(route.sourceAmount, route.token === 'ETH' ? 18 : 6) ?? 0n
+  const held = (of: Hex, token = 'USDC') =>
+    token === 'ETH' ? bridge.near.nativeBalance(of) : bridge.near.balanceOf(bridge.near.tokens.USDC, of)
+  const received = (by: Hex) => bridge.far.balanceOf(bridge.far.tokens.USDC, by)
+  const entryOf = (entries: readonly Entry[], taken: { transactionHash: string }[]) =>
+    entries.find(({ deposited }) => deposited.txHash === taken.at(-1)?.transactionHash) as Entry
+
+  async function post(body: unknown) {
+    const response = await fetch(`${bridge.url}/v1/quote/contractCalls`, { method: 'POST', body: JSON.stringify(body) })
+    return { status: response.status, body: (await response.json()) as { message: string; code: number } }
   }
 
-  /** The relayer looks and sends what is due; then each chain mines a block. */
-  async function relay(): Promise<Entry[]> {
-    await book.read()
-    await relayer.step()
-    await Promise.all([near.mine(), far.mine()])
-    await book.read()
-    return [...book.entries()]
+  /** A question as the provider asks it, under a reference of its own. */
+  function questionOf(wallet: EvmAddress, payee: EvmAddress, amount: bigint) {
+    const [near, far] = bridge.chains
+    const { data } = encodeErc20Payment(far.feeProxy, bridge.far.tokens.USDC.address, {
+      to: payee,
+      amount,
+      paymentReference: '0x00000000000000aa',
+    })
+    const call = {
+      fromAmount: amount.toString(),
+      fromTokenAddress: bridge.far.tokens.USDC.address,
+      toContractAddress: far.feeProxy,
+      toContractCallData: data,
+      toContractGasLimit: '100000',
+    }
+    return {
+      fromChain: near.chainId,
+      fromToken: bridge.near.tokens.USDC.address,
+      fromAddress: wallet,
+      toChain: far.chainId,
+      toToken: bridge.far.tokens.USDC.address,
+      toAmount: amount.toString(),
+      contractCalls: [call],
+    }
   }
 
-  interface Terms {
-    from: 'USDC' | 'USDT' | 'DAI' | 'ETH'
-    into: 'USDC' | 'USDT' | 'DAI'
-    amount: string
-    percentage?: string
-    known?: boolean
-  }
-  const terms: Terms[] = [
-    { from: 'USDC', into: 'USDC', amount: '1.000001' },
-    { from: 'USDC', into: 'USDC', amount: '150.123456', percentage: '0.5' },
-    { from: 'USDC', into: 'USDT', amount: '250000', known: true },
-    { from: 'USDT', into: 'USDC', amount: '1.5', percentage: '2.5' },
-    { from: 'USDT', into: 'USDT', amount: '99999.999999999999999999', percentage: '0.1', known: true },
-    { from: 'DAI', into: 'USDC', amount: '150' },
-    { from: 'DAI', into: 'DAI', amount: '12345.6789', percentage: '33.3333333333' },
-    { from: 'ETH', into: 'USDC', amount: '150', percentage: '0.5' },
-    { from: 'ETH', into: 'USDT', amount: '90000' },
-  ]
-  it.each(terms)('costs what the quote says: %o', async ({ from, into, amount, percentage, known }) => {
-    const seed = `bridge ${cases++}`
-    const [payer, payee, feeAddress] = ['payer', 'payee', 'fee'].map((who) => freshAddress(`${who} ${seed}`)) as [
-      EvmAddress,
-      EvmAddress,
-      EvmAddress,
+  it.each(['USDC', 'ETH'])(
+    'delivers once what was deposited in %s while nobody looked, and then takes it',
+    async (token) => {
+      const prepared = await prepare(`ETHEREUM_BSC_${token}_USDC`)
+      const taken = await takeRoute(bridge.near, payer, prepared)
+      bridge.restart()
+      const [, far] = bridge.chains
+      const escrowed = await held(bridge.chains[0].escrow, token)
+      let entry = entryOf(await bridge.relay(), taken)
+      expect([entry.delivered?.isPaid, entry.closed, await received(prepared.payee)]).toEqual([
+        true,
+        undefined,
+        100n * 10n ** 18n,
+      ])
+      const before = await received(far.relayer)
+      for (let block = 0; block < 8; block++) {
+        bridge.restart()
+        entry = entryOf(await bridge.relay(), taken)
+      }
+      expect(entry.closed?.kind).toBe('TAKEN')
+      expect([await received(prepared.payee), await received(far.relayer)]).toEqual([100n * 10n ** 18n, before])
+      expect(escrowed - (await held(bridge.chains[0].escrow, token))).toBe(spentOf(prepared))
+    },
+  )
+
+  it('delivers again what a reorg has taken out', async () => {
+    const prepared = await prepare()
+    const taken = await takeRoute(bridge.near, payer, prepared)
+    await bridge.relay()
+    await bridge.far.reorg(1)
+    expect(await received(prepared.payee)).toBe(0n)
+    const entry = entryOf(await bridge.relay(), taken)
+    expect([entry.delivered?.isPaid, await received(prepared.payee)]).toEqual([true, 100n * 10n ** 18n])
+  })
+
+  it('takes no deposit by a quote that is over, changed, used, or of somebody else', async () => {
+    const { near } = bridge
+    const prepared = await prepare()
+    const [approve, pay] = prepared.transactions as [
+      PreparedPayment['transactions'][0],
+      PreparedPayment['transactions'][0],
     ]
-    const target = far.tokens[into]
-    const source = from === 'ETH' ? undefined : near.tokens[from]
-    const decimals = source?.decimals ?? 18
-    await near.setNativeBalance(payer, 100n * COIN)
-    await near.client.rpc.call('anvil_impersonateAccount', [payer])
-    if (source) await near.fund(source, payer, 10n ** BigInt(decimals + 6))
-    if (known) for (const holder of [payee, feeAddress]) await far.fund(target, holder, 1n)
-    nowMs = (await near.client.head()).timestampSec * 1_000
-    const currency = `${into}-BSC`
-    const currencies = { invoiceCurrency: currency, paymentCurrency: currency }
-    const paymentReference = routing.addRequest({ payee, amount, network: 'BSC', ...currencies })
-    const fee = percentage === undefined ? {} : { feePercentage: percentage, feeAddress }
-    const route = `ETHEREUM_BSC_${from}_${into}`
-    const prepared = await routing.prepare({ paymentReference, wallet: payer, route, ...fee })
-    expect(prepared.route.provider).toBe('demo-bridge')
+    await takeRoute(near, payer, { transactions: [approve] })
+    const before = await held(payer)
+    const { data: deposit } = pay
+    const amountAt = deposit.indexOf(spentOf(prepared).toString(16).padStart(64, '0'))
+    expect(amountAt).toBeGreaterThan(0)
+    const less =
+      deposit.slice(0, amountAt) +
+      (spentOf(prepared) - 1n).toString(16).padStart(64, '0') +
+      deposit.slice(amountAt + 64)
+    const send = (from: EvmAddress, data: string) =>
+      takeRoute(near, from, { transactions: [{ ...pay, data: data as `0x${string}` }] })
+    await expect(send(payer, less)).rejects.toThrow('was reverted')
+    const other = await bridge.newPayer()
+    await expect(send(other, deposit)).rejects.toThrow('was reverted')
+    const { timestampSec } = await near.client.head()
+    await near.mine({ timestampSec: timestampSec + 61 })
+    await expect(send(payer, deposit)).rejects.toThrow('was reverted')
+    expect(await held(payer)).toBe(before)
 
-    const holdings = async () => [
-      source ? await near.balanceOf(source, payer) : 0n,
-      await near.nativeBalance(payer),
-      await far.balanceOf(target, payee),
-      await far.balanceOf(target, feeAddress),
-    ]
-    const before = await holdings()
-    const taken = await takeRoute(near, payer, prepared)
-    const entries = await relay()
-    const entry = entries.find(({ deposited }) => deposited.txHash === taken.at(-1)?.transactionHash)
-    expect(entry?.delivered?.isPaid).toBe(true)
+    const again = await prepare()
+    await takeRoute(near, payer, again)
+    await expect(takeRoute(near, payer, { transactions: again.transactions.slice(-1) })).rejects.toThrow('was reverted')
+    await bridge.relay()
+  })
 
-    const moved = (await holdings()).map((balance, i) => balance - (before[i] ?? 0n))
-    const spent = parseAmount(prepared.route.sourceAmount, decimals) ?? 0n
-    const platform = prepared.route.feeBreakdown.find(({ type }) => type === 'PLATFORM')?.amount ?? '0'
-    const gas = taken.reduce((sum, { gasCost }) => sum + gasCost, 0n)
-    const ofCoins = source === undefined ? spent : 0n
-    expect(moved).toEqual([ofCoins - spent, -gas - ofCoins, parseAmount(amount, 18), parseAmount(platform, 18)])
-    const delivery = await far.receipt(entry?.delivered?.txHash as EvmAddress)
-    expect(Number(delivery?.gasUsed)).toBeLessThanOrEqual(142_000)
-    expectGasWithin(taken)
+  it('says QUOTE_CHANGED, with the new quote, when the other end has become dearer', async () => {
+    const { far, routing } = bridge
+    const prepared = await prepare()
+    await far.setFeed(far.native.feed, { answer: 900n * 10n ** 8n })
+    const maxSourceAmount = prepared.maxSourceAmount
+    const changed = routing.prepare({ ...prepared.question, maxSourceAmount, route: ROUTE })
+    await expect(changed).rejects.toMatchObject({ reason: 'QUOTE_CHANGED' })
+    await far.setFeed(far.native.feed, { answer: 600n * 10n ** 8n })
+    const { route } = await routing.prepare({ ...prepared.question, maxSourceAmount, route: ROUTE })
+    expect(parseAmount(route.sourceAmount, 6)).toBeLessThanOrEqual(spentOf(prepared))
+  })
+
+  it('gives the wallet what was carried where the payment contract refuses the call', async () => {
+    const { near } = bridge
+    const wallet = await bridge.newPayer()
+    const payee = freshAddress('payee of a call that fails')
+    const question = questionOf(wallet, payee, 10n ** 18n)
+    // A call of the proxy for more than is delivered.
+    const [call] = question.contractCalls
+    const more = questionOf(wallet, payee, 2n * 10n ** 18n).contractCalls[0]?.toContractCallData
+    await bridge.setTime()
+    const quoted = await post({ ...question, contractCalls: [{ ...call, toContractCallData: more }] })
+    const { transactionRequest: sent, estimate } = quoted.body as unknown as {
+      transactionRequest: { to: EvmAddress; data: EvmAddress }
+      estimate: { fromAmount: string; approvalAddress: EvmAddress }
+    }
+    await near.approve(wallet, near.tokens.USDC, estimate.approvalAddress, BigInt(estimate.fromAmount))
+    const { transactionHash } = await near.send(wallet, { to: sent.to, data: sent.data })
+    const entry = entryOf(await bridge.relay(), [{ transactionHash }])
+    expect([entry.delivered?.isPaid, await received(payee), await received(wallet)]).toEqual([false, 0n, 10n ** 18n])
+    const status = await fetch(`${bridge.url}/v1/status?txHash=${transactionHash}`)
+    expect(await status.json()).toMatchObject({ status: 'DONE', substatus: 'PARTIAL' })
+  })
+
+  it('gives back what was not delivered in its time, and not sooner', async () => {
+    const { near, far, chains } = bridge
+    const [{ escrow, relayer }, { executor }] = chains
+    const cases = []
+    for (const token of ['USDC', 'ETH']) {
+      const prepared = await prepare(`ETHEREUM_BSC_${token}_USDC`)
+      const taken = await takeRoute(near, payer, prepared)
+      cases.push({ token, payer, taken, prepared, left: await held(payer, token) })
+    }
+    bridge.restart()
+    // Nobody looks for an hour.
+    const { timestampSec } = await near.client.head()
+    await far.mine({ timestampSec: timestampSec + HOUR_SEC + 60 })
+    const stranger = near.wallets[2]
+    const late = await bridge.relay()
+    for (const { taken } of cases) {
+      const { delivered, closed, deposit, id } = entryOf(late, taken)
+      expect([delivered, closed]).toEqual([undefined, undefined])
+      await expect(near.send(stranger, encodeGiveBack(escrow, deposit))).rejects.toThrow('was reverted')
+      await expect(near.send(stranger, encodeTake(escrow, deposit))).rejects.toThrow('was reverted')
+      await expect(far.send(relayer, encodeDelivery(executor, id, deposit))).rejects.toThrow('was reverted')
+    }
+
+    await near.mine({ timestampSec: timestampSec + 2 * HOUR_SEC })
+    const entries = await bridge.relay()
+    for (const { token, payer: wallet, taken, prepared, left } of cases) {
+      const { closed, deposit } = entryOf(entries, taken)
+      const back = left + spentOf(prepared)
+      expect([closed?.kind, await held(wallet, token), await received(prepared.payee)]).toEqual(['RETURNED', back, 0n])
+      await expect(near.send(relayer, encodeTake(escrow, deposit))).rejects.toThrow('was reverted')
+      const status = await fetch(`${bridge.url}/v1/status?txHash=${taken.at(-1)?.transactionHash}`)
+      expect(await status.json()).toMatchObject({ status: 'DONE', substatus: 'REFUNDED' })
+    }
+  })
+
+  it.each([
+    ['a chain that it does not know', () => ({ fromChain: 1 }), 404, 1003],
+    ['a token that it does not know', () => ({ fromToken: freshAddress('no token') }), 404, 1003],
+    [
+      'a coin to be delivered',
+      () => ({ toToken: freshAddress('x').replace(/^0x.*/, `0x${'0'.repeat(40)}`) }),
+      400,
+      1011,
+    ],
+    ['more than it has', () => ({ toAmount: `1${'0'.repeat(37)}` }), 404, 1002],
+    ['no amount', () => ({ toAmount: '1.5' }), 400, 1011],
+    ['no call', () => ({ contractCalls: [] }), 400, 1011],
+    ['a call of the token itself', () => ({ toContractAddress: bridge.far.tokens.USDC.address }), 400, 1011],
+  ])('refuses %s', async (_, change, status, code) => {
+    await bridge.setTime()
+    const question = questionOf(freshAddress('asks'), freshAddress('is paid'), 10n ** 18n)
+    const changes: Record<string, unknown> = change()
+    const [call] = question.contractCalls
+    const { toContractAddress = call?.toContractAddress, ...rest } = changes
+    const amount = (changes.toAmount as string | undefined) ?? question.toAmount
+    const asked = { ...question, contractCalls: [{ ...call, toContractAddress, fromAmount: amount }], ...rest }
+    const answer = await post(asked)
+    expect([answer.status, answer.body.code]).toEqual([status, code])
+  })
+  it.each(['', '[]', '{"fromChain":', '"x"'])('refuses %s for a question', async (body) => {
+    const response = await fetch(`${bridge.url}/v1/quote/contractCalls`, { method: 'POST', body })
+    expect(response.ok).toBe(false)
+    expect(((await response.json()) as { code: number }).code).toBeLessThan(1_012)
   })
 })
