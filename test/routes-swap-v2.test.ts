@@ -106,7 +106,7 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     { from: 'DAI', amount: '150.123456' },
     { from: 'DAI', amount: '150.123456', percentage: '1.5', known: true },
     { from: 'DAI', amount: '100000', percentage: '0.1' },
-    { from: 'DAI', amount: '99.999999', swapFee: 5n },
+    { from: 'DAI', amount: '99.999999', percentage: '0', swapFee: 5n },
     { from: 'DAI', amount: '99.999999', percentage: '0.7', swapFee: 5n },
     { from: 'USDT', amount: '150' },
     { from: 'USDT', amount: '20000', percentage: '2', swapFee: 1n, known: true },

@@ -58,7 +58,7 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
     ...(token.address === undefined ? {} : { tokenAddress: token.address }),
     paymentReference: request.paymentReference,
     ...(request.reference === undefined ? {} : { reference: request.reference }),
-    fees: platformFees(parts, usd),
+    fees: feesOf(parts, usd),
     exchangeRates: [...rates, ...usd.rates, ...nativeRates(parts)],
     ...(gas === undefined ? {} : { gas }),
   }
@@ -146,21 +146,26 @@ function nativeRates({ native, nativePrice, match, event, receipt }: PaymentPart
 }
 
 /** A line only where somebody received it, of what they received: some tokens keep a part of each transfer. */
-function platformFees({ match, event }: PaymentParts, usd: UsdWorth): PaymentFee[] {
-  if (event.feeReceived === 0n) return []
-  const fee = { units: event.feeReceived, places: match.token.decimals }
-  const amountInUsd = usd.worth(fee)
-  return [
-    {
-      type: 'PLATFORM',
-      stage: 'SENDING',
-      amount: formatDecimal(fee),
-      currency: match.token.id,
-      ...(amountInUsd === undefined ? {} : { amountInUsd }),
-      receiverAddress: event.feeAddress,
-      network: match.token.chain,
-    },
-  ]
+function feesOf({ match, event }: PaymentParts, usd: UsdWorth): PaymentFee[] {
+  const received = [
+    { type: 'PLATFORM', units: event.feeReceived },
+    { type: 'PROTOCOL', provider: 'request-network', units: event.swapFeeReceived },
+  ] as const
+  return received
+    .filter(({ units }) => units > 0n)
+    .map(({ units, ...line }) => {
+      const fee = { units, places: match.token.decimals }
+      const amountInUsd = usd.worth(fee)
+      return {
+        ...line,
+        stage: 'SENDING',
+        amount: formatDecimal(fee),
+        currency: match.token.id,
+        ...(amountInUsd === undefined ? {} : { amountInUsd }),
+        receiverAddress: event.feeAddress,
+        network: match.token.chain,
+      }
+    })
 }
 
 /** What the transaction cost its sender, first-layer fee included; unknown where the node tells no price. */

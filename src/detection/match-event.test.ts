@@ -59,6 +59,7 @@ function event(given: Partial<SeenEvent> = {}): SeenEvent {
     eventIndex: 0,
     received: 100n,
     feeReceived: 0n,
+    swapFeeReceived: 0n,
     payer: address('b'),
     isCarried: false,
     ...given,

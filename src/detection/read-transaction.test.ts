@@ -132,6 +132,23 @@ describe('events of a transaction', () => {
     expect(read([paidNative(PAYEE, 9n)])).toMatchObject([{ feeReceived: 0n }])
   })
 
+  it('tell the fee that the contract that swapped sends after them', () => {
+    const paidBySwap = (amount: bigint) => [transfer(SWAP, PAYEE, amount), paid(PAYEE, amount, { feeTo: FEE })]
+    const swapFees = (...logs: Draft[]) => read(logs).map(({ swapFeeReceived }) => swapFeeReceived)
+    expect(swapFees(...paidBySwap(7n), transfer(SWAP, FEE, 3n))).toEqual([3n])
+    expect(swapFees(...paidBySwap(7n), transfer(PAYER, FEE, 3n), transfer(SWAP, PAYER, 3n))).toEqual([0n])
+    expect(swapFees(...paidBySwap(7n), transfer(SWAP, FEE, 3n, address('d')))).toEqual([0n])
+    expect(swapFees(transfer(PAYER, PAYEE, 7n), paid(PAYEE, 7n, { feeTo: FEE }), transfer(PAYER, FEE, 3n))).toEqual([
+      0n,
+    ])
+    expect(swapFees(...paidBySwap(7n), transfer(SWAP, FEE, 3n), ...paidBySwap(8n), transfer(SWAP, FEE, 4n))).toEqual([
+      3n,
+      4n,
+    ])
+    const nobody = [transfer(SWAP, PAYEE, 7n), paid(PAYEE, 7n), transfer(SWAP, ZERO_ADDRESS, 3n)]
+    expect(swapFees(...nobody)).toEqual([0n])
+  })
+
   it('received nothing where no transfer is behind them', () => {
     const [event] = read([transfer(PAYER, FEE, 7n), paid(PAYEE, 7n)])
     expect(event).toMatchObject({ received: 0n })

@@ -34,6 +34,8 @@ export interface SeenEvent extends FeeProxyEvent {
   readonly received: bigint
   /** What `feeAddress` received, likewise. 0 where the fee was charged to nobody. */
   readonly feeReceived: bigint
+  /** What `feeAddress` received beside it from the contract that swapped and then paid; no event tells of that. */
+  readonly swapFeeReceived: bigint
   readonly payer?: Address
   /** The proxy was called by a bridge, so that whoever paid is on another chain. */
   readonly isCarried: boolean
@@ -88,7 +90,12 @@ export function readTransaction(receipt: TransactionReceipt, followed: FollowedC
     addConversion(log, drafts)
   }
   const payouts = drafts.flatMap(({ claim }) => (claim.paidBy === undefined ? [] : [claim.paidBy.position]))
-  return drafts.map((draft) => finishEvent(draft, { receipt, transfers, payouts, followed }))
+  return drafts.map((draft, i) => {
+    const isUnclaimed = ({ position }: PlacedTransfer) => !claimed.has(position)
+    const until = drafts[i + 1]?.position ?? receipt.logs.length
+    const after = transfers.filter(({ position }) => position > draft.position && position < until).filter(isUnclaimed)
+    return finishEvent(draft, { receipt, transfers, after, payouts, followed })
+  })
 }
 
 /** A conversion proxy reports right after the fee proxy's code that it ran in its own name. */
@@ -121,14 +128,28 @@ function chargesFee({ feeAmount, feeAddress }: FeeProxyEvent): boolean {
 
 const nativeFee = (event: FeeProxyEvent) => (chargesFee(event) ? event.feeAmount : 0n)
 
+/** ERC20SwapToPay sends its fee, which it bought with the rest, right after it has paid. */
+function swapFeeOf(
+  { token, feeAddress }: FeeProxyEvent,
+  paidBy: PlacedTransfer | undefined,
+  { after, followed }: TransactionContext,
+): bigint {
+  if (paidBy === undefined || !followed.intermediaries.has(paidBy.from) || feeAddress === ZERO_ADDRESS) return 0n
+  const sent = after.find((each) => each.token === token && each.from === paidBy.from && each.to === feeAddress)
+  return sent?.value ?? 0n
+}
+
 interface TransactionContext {
   readonly receipt: TransactionReceipt
   readonly transfers: readonly PlacedTransfer[]
+  /** Those after the event and before the next one that are not behind any event. */
+  readonly after: readonly PlacedTransfer[]
   readonly payouts: readonly number[]
   readonly followed: FollowedContracts
 }
 
-function finishEvent(draft: Draft, { receipt, transfers, payouts, followed }: TransactionContext): SeenEvent {
+function finishEvent(draft: Draft, context: TransactionContext): SeenEvent {
+  const { receipt, transfers, payouts, followed } = context
   const { event, eventIndex, position, conversion } = draft
   const { paidBy, feePaidBy } = draft.claim
   const sender = { from: receipt.from, to: receipt.to }
@@ -145,6 +166,7 @@ function finishEvent(draft: Draft, { receipt, transfers, payouts, followed }: Tr
     eventIndex,
     received: event.token === undefined ? event.amount : (paidBy?.value ?? 0n),
     feeReceived: event.token === undefined ? nativeFee(event) : (feePaidBy?.value ?? 0n),
+    swapFeeReceived: swapFeeOf(event, paidBy, context),
     ...(payer === undefined ? {} : { payer }),
     isCarried,
     ...(conversion === undefined ? {} : { conversion }),

@@ -83,6 +83,13 @@ export const missingRouteReasons = {
     message: 'the contract of {chain} that swaps and pays is not ready for this: {detail}',
     remedy: 'let its owner call {calls}',
   },
+  NO_FEE_RECEIVER: {
+    kind: 'NOTICE',
+    in: unavailable,
+    message:
+      'the contract of {chain} that swaps through {exchange} and pays takes a fee for the feeAddress, and without one it would send it to nobody',
+    remedy: 'ask with a feeAddress, and with feePercentage=0 where nothing else is to be charged',
+  },
   NO_SWAP_PROVIDER: {
     kind: 'NOTICE',
     in: unavailable,

@@ -100,8 +100,6 @@ export function nativeConversionGas(facts: ConversionGasFacts): bigint {
 export interface SwapGasFacts extends PaymentGasFacts {
   /** Pools that it goes through. */
   readonly hops: number
-  /** A fee is bought that nobody receives. */
-  readonly keepsFee: boolean
 }
 
 const SWAP_TO_PAY = 167_000n
@@ -122,7 +120,7 @@ export function swapToPayGas(facts: SwapGasFacts): bigint {
   let gas = SWAP_TO_PAY + FURTHER_HOP * BigInt(facts.hops - 1)
   if (facts.payeeIsNew) gas += SWAP_NEW_SLOT
   if (facts.feeReceiver !== undefined) gas += SWAP_FEE
-  if (facts.feeReceiver === 'NEW' || facts.keepsFee) gas += SWAP_NEW_SLOT
+  if (facts.feeReceiver === 'NEW') gas += SWAP_NEW_SLOT
   return (gas * 11n) / 10n
 }
 

@@ -241,6 +241,25 @@ export const ownScenes = {
       })
     },
   ],
+  NO_FEE_RECEIVER: [
+    async () => {
+      await stage.swapToPay.setFee(3n)
+      return nearScene('DAI', {
+        funds: { DAI: 200n * COIN },
+        ...SWAPPED,
+        then:
+          ({ room, question }) =>
+          async (remedy) => {
+            const words = /^ask with a feeAddress, and with (feePercentage)=(0) where nothing else is to be charged$/
+            const [name = '', value] = read(remedy, words)
+            const asked = { ...question, feeAddress: freshAddress('receiver of a fee'), [name]: value }
+            expect(idsOf(await room.find(asked))).toContain(SWAPPED.route)
+            await stage.swapToPay.setFee(0n)
+            return { question: asked }
+          },
+      })
+    },
+  ],
   NO_SWAP_PROVIDER: [
     () =>
       nearScene('DAI', {

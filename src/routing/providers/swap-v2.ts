@@ -114,6 +114,9 @@ function planSwap(swap: Swap): Plan {
       const bought = boughtFor(payment, feePerMille)
       const best = findBest(swap, hops, bought.total, state)
       if ('reason' in best) return best
+      if (bought.protocolFee > 0n && payment.platformFee === undefined) {
+        return explain('NO_FEE_RECEIVER', { exchange: NAME, chain: chain.name })
+      }
       const limit = mostToSpend(best.amountIn, payment.limit)
       const faults = setUpFaults(swap, {
         router: addressAt(state.answerTo(reads.router) ?? '', 0),
@@ -127,7 +130,6 @@ function planSwap(swap: Swap): Plan {
       const facts: SwapGasFacts = {
         ...receivers.gasFacts(state, payment.platformFee === undefined ? undefined : fees),
         hops: best.path.length - 1,
-        keepsFee: payment.platformFee === undefined && fees > 0n,
       }
       return quoteOf(swap, {
         bought,

@@ -1,0 +1,172 @@
+/**
+ * A followed chain with exchanges and feeds on which routes are quoted, taken and detected: requests, wallets and payments are what the
+ * service would store and find.
+ */
+import type { Knex } from 'knex'
+import { encodeFunctionData, parseAbi } from 'viem'
+import type { Account } from '../../src/domain/account.ts'
+import { createChainDirectory } from '../../src/domain/chain.ts'
+import { type ChainConfig, intermediariesOf } from '../../src/domain/chains-file.ts'
+import { createTokenDirectory } from '../../src/domain/currency.ts'
+import { silentLogger } from '../../src/domain/logger.ts'
+import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import type { PaymentQuestion, PreparedPayment } from '../../src/domain/route.ts'
+import { createRequestRepository } from '../../src/requests/request-repository.ts'
+import { createRouting } from '../../src/routing/routing.ts'
+import { startTestChain, type TestChain, type TestToken } from './chain.ts'
+import { createTestDatabase } from './database.ts'
+import { addAccount, detect, makeRequest, paymentsOf, storeRequest } from './detection.ts'
+import { configOf, type EvmAddress, freshAddress } from './routing.ts'
+import {
+  deploySwapToPay,
+  deployUniswapV2,
+  deployUniswapV3,
+  type SwapToPay,
+  uniswapV2Config,
+  uniswapV3Config,
+} from './uniswap.ts'
+
+const COIN = 10n ** 18n
+const UNIT = 10n ** 6n
+export const USD = 10n ** 8n
+
+/** The symbol of a token of the chain, or of its coin. */
+export type Symbol = 'USDC' | 'USDT' | 'DAI' | 'ETH'
+
+export interface RouteStage {
+  readonly chain: TestChain
+  readonly swapToPay: SwapToPay
+  /** A request to a payee whom nobody has paid, and a wallet with plenty of a token and some coins. */
+  arrange(from: Symbol, terms: Partial<PaymentRequest>): Promise<Arranged>
+  prepare(question: PaymentQuestion): Promise<PreparedPayment>
+  /** Looks at the chain as far as it has come. @returns the payments of a request */
+  detected(request: PaymentRequest): ReturnType<typeof paymentsOf>
+  /** Holdings in base units. */
+  holdings(symbol: Symbol, owner: string): Promise<bigint>
+  decimalsOf(symbol: Symbol): number
+  /** Somebody else's trade on an exchange: so much of the one token for the other. */
+  trade(exchange: 'v2' | 'v3', amount: bigint, from: TestToken, to: TestToken): Promise<void>
+  stop(): Promise<void>
+}
+
+export interface Arranged {
+  readonly request: PaymentRequest
+  readonly wallet: EvmAddress
+}
+
+const V2_ABI = parseAbi([
+  'function swapExactTokensForTokens(uint256 amountIn, uint256 amountOutMin, address[] path, address to, uint256 deadline)',
+])
+const V3_ABI = parseAbi([
+  'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountIn, uint256 amountOutMinimum, uint160 sqrtPriceLimitX96) params) payable',
+])
+
+const V3_FEE = 500
+
+/** DAI is swapped on the v2, USDT on the v3, both for USDC, near one to one. */
+export async function startRouteStage(): Promise<RouteStage> {
+  const [chain, database] = await Promise.all([startTestChain({ baseFeePerGas: 8_000_000_000n }), createTestDatabase()])
+  const { USDC, USDT, DAI } = chain.tokens
+  const v2 = await deployUniswapV2(chain)
+  const v3 = await deployUniswapV3(chain)
+  const swapToPay = await deploySwapToPay(chain, v2.router)
+  await v2.addLiquidity(DAI, 1_000_000n * COIN, USDC, 1_010_000n * UNIT)
+  await v3.addLiquidity(V3_FEE, { ...USDT, amount: 1_000_000n * UNIT }, { ...USDC, amount: 990_000n * UNIT })
+  for (const token of [USDC, DAI]) {
+    await swapToPay.approveProxy(token, chain.contracts.erc20FeeProxy)
+    await swapToPay.approveRouter(token)
+  }
+  const config = configWith(chain, swapToPay, { swapV2: uniswapV2Config(v2), swapV3: uniswapV3Config(v3) })
+  const { knex } = database
+  const account = await addAccount(knex, 'shop')
+  const detection = detect(knex, [config], { intermediaries: new Map([[config.name, intermediariesOf(config)]]) })
+  const routing = routingOver(config, knex)
+  const token = (symbol: Symbol) => (symbol === 'ETH' ? undefined : chain.tokens[symbol])
+  let cases = 0
+
+  async function trade(exchange: 'v2' | 'v3', amount: bigint, from: TestToken, to: TestToken): Promise<void> {
+    const trader = chain.deployer
+    const { router } = exchange === 'v2' ? v2 : v3
+    await chain.fund(from, trader, amount)
+    await chain.approve(trader, from, router, 0n)
+    await chain.approve(trader, from, router, amount)
+    const params = {
+      tokenIn: from.address,
+      tokenOut: to.address,
+      fee: V3_FEE,
+      recipient: trader,
+      amountIn: amount,
+      amountOutMinimum: 0n,
+      sqrtPriceLimitX96: 0n,
+    }
+    const data =
+      exchange === 'v2'
+        ? encodeFunctionData({ abi: V2_ABI, args: [amount, 0n, [from.address, to.address], trader, 2n ** 40n] })
+        : encodeFunctionData({ abi: V3_ABI, args: [params] })
+    await chain.send(trader, { to: router, data }, { gas: 1_000_000n })
+  }
+  // The first swaps that pools ever see take more gas than all others.
+  for (const exchange of ['v2', 'v3'] as const) {
+    const other = exchange === 'v2' ? DAI : USDT
+    for (const [from, to] of [
+      [other, USDC],
+      [USDC, other],
+    ] as const) {
+      const { timestampSec } = await chain.client.head()
+      await chain.mine({ timestampSec: timestampSec + 60 })
+      await trade(exchange, 10n ** BigInt(from.decimals), from, to)
+    }
+  }
+
+  return {
+    chain,
+    swapToPay,
+    async arrange(from, terms) {
+      const seed = `${cases++}`
+      const [payee, wallet] = [freshAddress(`payee of a route ${seed}`), freshAddress(`wallet of a route ${seed}`)]
+      await chain.setNativeBalance(wallet, 100n * COIN)
+      await chain.client.rpc.call('anvil_impersonateAccount', [wallet])
+      const paid = token(from)
+      if (paid !== undefined) await chain.fund(paid, wallet, 10n ** BigInt(paid.decimals + 6))
+      const request = makeRequest({ payee, network: config.name, ...terms })
+      return { request: await storeRequest(knex, account, request), wallet }
+    },
+    prepare: (question) => routing.preparePayment(account, question, { signal: new AbortController().signal }),
+    async detected(request) {
+      await detection.scanOnce()
+      return paymentsOf(knex, account, request)
+    },
+    holdings(symbol, owner) {
+      const held = token(symbol)
+      return held === undefined ? chain.nativeBalance(owner as EvmAddress) : chain.balanceOf(held, owner as EvmAddress)
+    },
+    decimalsOf: (symbol) => token(symbol)?.decimals ?? 18,
+    trade,
+    async stop() {
+      await Promise.all([chain.stop(), database.drop()])
+    },
+  }
+}
+
+function configWith(chain: TestChain, swapToPay: SwapToPay, exchanges: Partial<ChainConfig>): ChainConfig {
+  const plain = configOf(chain, 'ETHEREUM')
+  const swap = { kind: 'ERC20_SWAP_TO_PAY', version: '0.4.0', address: swapToPay.address, fromBlock: 0 } as const
+  return {
+    ...plain,
+    contracts: [...plain.contracts, swap],
+    ...exchanges,
+    finality: { useFinalizedTag: false, depth: 3 },
+  }
+}
+
+/** As the service has it. */
+function routingOver(config: ChainConfig, knex: Knex) {
+  const requests = createRequestRepository(knex)
+  return createRouting({
+    chains: createChainDirectory([config]),
+    tokens: createTokenDirectory([config]),
+    clock: Date.now,
+    logger: silentLogger,
+    loadRequest: (account: Account, reference, signal) => requests.findByReference(account, reference, signal),
+  })
+}
