@@ -69,12 +69,13 @@ export function canonicalChainName(text: string): string | undefined {
  * What a caller's word for a chain means.
  * - `chain`: the chain of that name
  * - `elsewhere`: a real chain, named by its id, whose name is served here under another id (as in a demo); matches nothing
- * - `unknown`: nobody knows it
+ * - `unknown`: nobody knows it. Suggestions are looked for when asked for: that takes a tenth of a millisecond, and whoever has
+ *   further names to try may not need one
  */
 export type ResolvedChain =
   | { readonly kind: 'chain'; readonly name: string }
   | { readonly kind: 'elsewhere'; readonly name: string }
-  | { readonly kind: 'unknown'; readonly suggestion: string }
+  | { readonly kind: 'unknown'; readonly suggest: () => string }
 
 /** Finds chains by any of their names. */
 export interface ChainDirectory {
@@ -122,8 +123,8 @@ export function createChainDirectory(configured: readonly ChainConfig[]): ChainD
     const chainId = /^[0-9]{1,16}$/.test(text) ? `eip155:${BigInt(text)}` : text.toLowerCase()
     const resolved = resolveId(chainId) ?? resolveName(text, alsoKnown)
     if (resolved !== undefined) return resolved
-    const names = new Set([...configs.keys(), ...alsoKnown, ...builtIn.keys(), ...nameByAlias.keys()])
-    return { kind: 'unknown', suggestion: suggestName(text, names) }
+    const names = () => new Set([...configs.keys(), ...alsoKnown, ...builtIn.keys(), ...nameByAlias.keys()])
+    return { kind: 'unknown', suggest: () => suggestName(text, names()) }
   }
 
   return {

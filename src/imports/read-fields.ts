@@ -186,7 +186,7 @@ export const readNetwork: Reader<string> = (path, value) => {
   const resolved = builtIn.resolve(text)
   const name = resolved.kind === 'unknown' ? canonicalChainName(text) : resolved.name
   if (name === undefined) {
-    const suggestion = resolved.kind === 'unknown' ? resolved.suggestion : ''
+    const suggestion = resolved.kind === 'unknown' ? resolved.suggest() : ''
     throw waybillError('UNKNOWN_NETWORK', { field: path, value: text, suggestion })
   }
   if (canonicalNames.size < MOST_NAMES) canonicalNames.set(text, name)

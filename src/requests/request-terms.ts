@@ -65,7 +65,7 @@ export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
 function parseNetwork(text: string, { chains }: KnownCurrencies): string {
   const resolved = chains.resolve(text)
   if (resolved.kind === 'unknown') {
-    throw waybillError('UNKNOWN_NETWORK', { field: 'network', value: text, suggestion: resolved.suggestion })
+    throw waybillError('UNKNOWN_NETWORK', { field: 'network', value: text, suggestion: resolved.suggest() })
   }
   if (resolved.kind === 'elsewhere' || chains.config(resolved.name) === undefined) {
     const names = chains.configured.map(({ name }) => name).join(', ')

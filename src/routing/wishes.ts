@@ -84,7 +84,7 @@ function readList(
 function chainsOf({ chains }: Directories, field: string, text: string): readonly string[] {
   const resolved = chains.resolve(text)
   if (resolved.kind === 'unknown') {
-    throw waybillError('UNKNOWN_NETWORK', { field, value: text, suggestion: resolved.suggestion })
+    throw waybillError('UNKNOWN_NETWORK', { field, value: text, suggestion: resolved.suggest() })
   }
   // One that is served here under another id is not the one that was meant.
   return resolved.kind === 'chain' ? [resolved.name] : []

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex'
 import { runCancellable } from '../db/cancellable.ts'
-import { symbolOfCurrency } from '../domain/currency.ts'
 import type { Statement } from './payment-query-repository.ts'
 
 /** What the payments of an account call networks and currencies, beyond what tables and configuration know. */
@@ -8,8 +7,8 @@ export interface AccountNames {
   networks(): Promise<ReadonlySet<string>>
   /** Symbols of payment currencies. */
   symbols(): Promise<ReadonlySet<string>>
-  /** Ids of payment currencies that have one of the symbols. */
-  currencyIds(symbols: readonly string[]): Promise<ReadonlySet<string>>
+  /** Ids of payment currencies. */
+  currencyIds(): Promise<ReadonlySet<string>>
   /** Currency ids and codes of invoices. */
   invoiceCurrencies(): Promise<ReadonlySet<string>>
 }
@@ -64,10 +63,7 @@ export function createAccountNamesReader(
     return {
       networks: () => names('network', { sql: NETWORKS_SQL, bindings: [accountId] }),
       symbols: () => names('symbol', { sql: distinctSql('currency_symbol'), bindings: [accountId] }),
-      async currencyIds(symbols) {
-        const ids = await names('currency', { sql: distinctSql('currency'), bindings: [accountId] })
-        return new Set([...ids].filter((id) => symbols.includes(symbolOfCurrency(id))))
-      },
+      currencyIds: () => names('currency', { sql: distinctSql('currency'), bindings: [accountId] }),
       invoiceCurrencies: () => names('invoice', { sql: distinctSql('invoice_currency'), bindings: [accountId] }),
     }
   }

@@ -29,7 +29,7 @@ export async function resolveNetwork(sources: NameSources, field: string, text: 
   throw waybillError('UNKNOWN_NETWORK', {
     field,
     value: text,
-    suggestion: again.kind === 'unknown' ? again.suggestion : known.suggestion,
+    suggestion: again.kind === 'unknown' ? again.suggest() : known.suggest(),
   })
 }
 
@@ -94,9 +94,8 @@ async function importedPayment({ account }: NameSources, text: string): Promise<
   const known = await account.symbols()
   const symbols = matchName(text, known)
   if (symbols.length > 0) return symbols.map((symbol) => ({ of: 'payment', symbol }))
-  const ofThatSymbol = equalButForCase(symbolOfCurrency(text), known)
-  if (!text.includes('-') || ofThatSymbol.length === 0) return undefined
-  const ids = matchName(text, await account.currencyIds(ofThatSymbol))
+  if (!text.includes('-') || equalButForCase(symbolOfCurrency(text), known).length === 0) return undefined
+  const ids = matchName(text, await account.currencyIds())
   return ids.length === 0 ? undefined : ids.map((id) => ({ of: 'payment', symbol: symbolOfCurrency(id), id }))
 }
 
@@ -104,16 +103,29 @@ async function importedInvoice({ account }: NameSources, text: string): Promise<
   const known = await account.invoiceCurrencies()
   const ids = matchName(text, known)
   if (ids.length > 0) return ids.map((id) => ({ of: 'invoice', symbol: symbolOfCurrency(id), id }))
-  const symbols = matchName(text, new Set([...known].map(symbolOfCurrency)))
+  const symbols = matchName(text, symbolsOf(known))
   return symbols.length === 0 ? undefined : symbols.map((symbol) => ({ of: 'invoice', symbol }))
 }
 
 /** The name that is exactly so, else all that differ in case alone. */
-function matchName(text: string, names: ReadonlySet<string>): string[] {
+function matchName(text: string, names: ReadonlySet<string>): readonly string[] {
   return names.has(text) ? [text] : equalButForCase(text, names)
 }
 
-function equalButForCase(text: string, names: Iterable<string>): string[] {
-  const wanted = text.toLowerCase()
-  return [...names].filter((name) => name.toLowerCase() === wanted)
+function equalButForCase(text: string, names: ReadonlySet<string>): readonly string[] {
+  return byLowerCase(names).get(text.toLowerCase()) ?? []
+}
+
+const byLowerCase = oncePerSet((names) => Map.groupBy(names, (name) => name.toLowerCase()))
+
+const symbolsOf = oncePerSet((ids): ReadonlySet<string> => new Set([...ids].map(symbolOfCurrency)))
+
+/** An account may have ten thousands of names, which are remembered as one set, and a filter ask for a hundred. */
+function oncePerSet<T>(make: (names: ReadonlySet<string>) => T): (names: ReadonlySet<string>) => T {
+  const made = new WeakMap<ReadonlySet<string>, T>()
+  return (names) => {
+    const known = made.get(names) ?? make(names)
+    made.set(names, known)
+    return known
+  }
 }
