@@ -149,6 +149,19 @@ const piece = Buffer.alloc(65_536)
 const zeros = Buffer.alloc(100 * MB)
 const json = 'application/json'
 
+const hundredOfEverything = post(
+  json,
+  Buffer.from(
+    JSON.stringify({
+      network: NETWORKS,
+      currency: SYMBOLS,
+      walletAddress: WALLETS,
+      sortBy: 'AMOUNT',
+      includeTotal: 'EXACT',
+    }),
+  ),
+)
+
 /** By name; the pace is that of one attacker on a line of its own. */
 export const attacks: Readonly<Record<string, Attack>> = {
   // Who says little
@@ -255,21 +268,14 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'gzip bombs': connecting(20, post(json, gzipSync(zeros), { extra: 'content-encoding: gzip\r\n' })),
   'brotli bombs': connecting(20, post(json, brotliCompressSync(zeros), { extra: 'content-encoding: br\r\n' })),
   // Who asks for what is costly to find; most of it meets the limit of the key
-  'searches for a hundred of everything': connecting(
-    20,
-    post(
-      json,
-      Buffer.from(
-        JSON.stringify({
-          network: NETWORKS,
-          currency: SYMBOLS,
-          walletAddress: WALLETS,
-          sortBy: 'AMOUNT',
-          includeTotal: 'EXACT',
-        }),
-      ),
-    ),
-  ),
+  'searches for a hundred of everything': connecting(20, hundredOfEverything),
+  'forty searches for a hundred of everything at once': {
+    perSecond: 1,
+    act(target) {
+      for (let n = 0; n < 40; n++) open(target, hundredOfEverything(target))
+      return true
+    },
+  },
   'searches of a hundred years': connecting(
     20,
     get('/payments?fromDate=1970-01-01&toDate=2069-12-31&sortBy=amount&includeTotal=exact'),

@@ -17,6 +17,7 @@ import { createPaymentsServices, VOLATILE_FIELDS } from './protocol/handlers/pay
 import { watchEventId } from './protocol/handlers/watch-handler.ts'
 import type { Listener } from './protocol/listener.ts'
 import { type ApiOptions, serveApi } from './protocol/serve-api.ts'
+import { turnLimitsOf } from './protocol/take-turns.ts'
 import { tellSeen } from './protocol/tell-seen.ts'
 import { createRequestRepository } from './requests/request-repository.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
@@ -132,6 +133,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     listen: (listenOptions) =>
       serveApi({
         ...listenOptions,
+        limits: { ...turnLimitsOf(readPools?.pools.length ?? 1), ...listenOptions.limits },
         services,
         authenticate: auth.authenticate,
         countOpen: auth.countOpen,

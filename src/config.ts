@@ -46,6 +46,8 @@ export interface CapacityLimits {
   readonly maxConnectionsPerAddress?: number
   readonly maxCalls?: number
   readonly maxOpenStreams?: number
+  readonly maxSearchesPerKey?: number
+  readonly maxSummariesPerKey?: number
 }
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
@@ -79,6 +81,8 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   ['MAX_CONNECTIONS_PER_ADDRESS', 'of them from one address, TRUSTED_PROXIES apart (default 1000)'],
   ['MAX_CALLS', 'calls under way at once (default 1000)'],
   ['MAX_STREAMS', 'streams open at once beside them (default 1000)'],
+  ['MAX_SEARCHES_PER_KEY', 'searches, lists and exports of one key that are worked on at once; more wait (default 4)'],
+  ['MAX_SUMMARIES_PER_KEY', 'summaries of one key that are worked on at once; more wait (default 1)'],
   ['DATABASE_URL', 'postgres:// URL instead of the embedded database; needs CHAINS_FILE'],
   [
     'DATABASE_REPLICA_URLS',
@@ -252,6 +256,8 @@ const capacities: readonly (readonly [name: string, limit: keyof CapacityLimits]
   ['MAX_CONNECTIONS_PER_ADDRESS', 'maxConnectionsPerAddress'],
   ['MAX_CALLS', 'maxCalls'],
   ['MAX_STREAMS', 'maxOpenStreams'],
+  ['MAX_SEARCHES_PER_KEY', 'maxSearchesPerKey'],
+  ['MAX_SUMMARIES_PER_KEY', 'maxSummariesPerKey'],
 ]
 
 function readLimits(read: (name: string) => string | undefined, faults: string[]): CapacityLimits {

@@ -230,6 +230,9 @@ describe.each(calls)('what the definition of %s does not know', (method, request
 })
 
 describe('calls that the database keeps waiting', () => {
+  /** None waits for its turn. */
+  const allAtOnce = { maxSearches: 20, maxSearchesPerKey: 20, maxSummaries: 20, maxSummariesPerKey: 20 }
+
   /** While it runs, every call waits for its tables. */
   async function whileLocked(body: () => Promise<void>): Promise<void> {
     await running.database.knex.transaction(async (trx) => {
@@ -246,7 +249,7 @@ describe('calls that the database keeps waiting', () => {
   }
 
   it.each(calls)('%s ends at the deadline of the service, the same over every protocol', async (method, request) => {
-    const hasty = openWays((await running.listen({ maxCallMs: 100 })).url)
+    const hasty = openWays((await running.listen({ maxCallMs: 100, ...allAtOnce })).url)
     await whileLocked(async () => {
       const outcomes = await Promise.all(
         waysOf(method, hasty).map(async (way) => [way, await ask(way, { method, request })] as const),

@@ -18,6 +18,7 @@ import { keepDeadline } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
 import { type CallerOptions, requireCaller } from './require-caller.ts'
 import type { ChooseForm } from './stream-format.ts'
+import { type TurnKind, type TurnLimits, takeTurns } from './take-turns.ts'
 import type { Validate } from './validation.ts'
 
 /** What a method answers with: one message, or what is to become one, or the messages of a stream. */
@@ -39,6 +40,8 @@ export interface MethodAccess {
   readonly takesTicket?: true
   /** How its stream is written over plain HTTP, where that is not as all others are. */
   readonly chooseForm?: ChooseForm
+  /** Its work is of this kind, of which each key has its part. */
+  readonly turn?: TurnKind
 }
 
 /** A service and all that is needed to serve it. */
@@ -55,6 +58,7 @@ export interface ServedMethod {
   readonly scope: Scope | 'open'
   readonly takesTicket: boolean
   readonly chooseForm: ChooseForm | undefined
+  readonly turn: TurnKind | undefined
   readonly handler: Handler
 }
 
@@ -80,13 +84,14 @@ export function serveService<S extends DescService>(
       scope: needed.scope,
       takesTicket: needed.takesTicket === true,
       chooseForm: needed.chooseForm,
+      turn: needed.turn,
       handler: handler.bind(handlers) as Handler,
     }
   })
   return { service, methods }
 }
 
-export interface CallCoreOptions extends CallCaps, CallerOptions {
+export interface CallCoreOptions extends CallCaps, CallerOptions, TurnLimits {
   readonly services: readonly ServedService[]
   readonly validate: Validate
   readonly classify: ClassifyFailure
@@ -137,7 +142,7 @@ export interface AnsweredStream {
 
 /**
  * Makes the one core under every protocol: each method behind the same interceptors, in the order log, cap, deadline, caller,
- * request, handler, so that nothing of a request is judged before its caller is known.
+ * request, turn, handler, so that nothing of a request is judged before its caller is known.
  *
  * @returns the methods by path
  */
@@ -149,6 +154,7 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
     keepDeadline(options),
     requireCaller(options),
     checkRequests(validate, options.requestTimeoutMs),
+    takeTurns(options),
   ]
   const methods = options.services.flatMap((served) => served.methods)
   return new Map(methods.map((method) => [method.path, compose(method, interceptors, logger)]))

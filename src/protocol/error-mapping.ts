@@ -164,7 +164,7 @@ function detailsOf(error: WaybillError): readonly Detail[] {
 /** How long the caller is to wait, in whole seconds; undefined where the error says nothing of it. */
 export function retryAfterSeconds({ reason, metadata }: WaybillError): number | undefined {
   if (reason === 'OVERLOADED' || reason === 'TOO_MANY_CONNECTIONS') return 1
-  if (reason !== 'RATE_LIMITED') return undefined
+  if (reason !== 'RATE_LIMITED' && reason !== 'TOO_MANY_AT_ONCE') return undefined
   const seconds = Math.ceil(Number(metadata.retryAfterSeconds))
   return Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : undefined
 }

@@ -20,6 +20,7 @@ import { createConnectUnaryServer } from './serve-connect.ts'
 import { createGrpcUnaryServer } from './serve-grpc.ts'
 import { createRestServer } from './serve-rest.ts'
 import { createStreamServer } from './serve-streams.ts'
+import { type TurnLimits, turnLimitsOf } from './take-turns.ts'
 import { createValidate } from './validation.ts'
 
 export interface ApiOptions {
@@ -54,7 +55,7 @@ export interface ApiOptions {
   readonly limits?: Partial<ApiLimits>
 }
 
-export interface ApiLimits extends ConnectionLimits, CallCaps {
+export interface ApiLimits extends ConnectionLimits, CallCaps, TurnLimits {
   /** Of a request, compressed or not. */
   readonly maxBodyBytes: number
   /** Of one message of a stream that callers send, compressed or not. */
@@ -92,6 +93,7 @@ const DEFAULT_LIMITS: ApiLimits = {
   maxCalls: 1_000,
   maxOpenStreams: 1_000,
   maxKeylessStreams: 200,
+  ...turnLimitsOf(1),
 }
 
 /**

@@ -62,6 +62,12 @@ export const accessReasons = {
     message: 'too many calls are under way',
     remedy: 'try again in a moment',
   },
+  TOO_MANY_AT_ONCE: {
+    kind: 'LIMITED',
+    in: error,
+    message: 'the call had no turn in time: of one key {limit} of this kind are worked on at once',
+    remedy: 'send fewer at a time, and this one again in {retryAfterSeconds} s',
+  },
   TOO_MANY_WATCHERS: {
     kind: 'LIMITED',
     in: error,

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
 import { type Address, addressFromBytes } from '../domain/address.ts'
@@ -9,7 +8,6 @@ import { parseTimeZone, timeZoneNames } from '../domain/time-zone.ts'
 import { waybillError } from '../errors.ts'
 import type { PaymentFilter } from './payment-filter.ts'
 import type { SearchInput } from './search-input.ts'
-import { createSharedReads } from './share-reads.ts'
 import { type GroupName, readSummary, type SummaryKey, type SummaryRow } from './summary-repository.ts'
 
 /** A summary as it was asked for: the filters of a search, and what to group by. */
@@ -59,7 +57,7 @@ export type SummarizePayments = (account: Account, input: SummaryInput, signal?:
 export interface SummaryOptions {
   readonly knex: Knex
   readonly parseFilter: (account: Account, input: SearchInput, signal?: AbortSignal) => Promise<PaymentFilter>
-  /** What a summary may take, the wait for its turn included. */
+  /** What a summary may take. */
   readonly timeoutMs?: number
 }
 
@@ -68,15 +66,11 @@ const MOST_GROUPS = 10_000
 const DEFAULT_TOP = 10
 const LARGEST_TOP = 100
 
-/** Half of what a call may take: some twenty million payments of one account. */
+/** Half of what a call may take, which may wait for its turn in the other half: some twenty million payments of one account. */
 const TIMEOUT_MS = 15_000
-
-/** Each reads all that matches, so they leave most connections of the database to others. */
-const MOST_AT_ONCE = 2
 
 export function createSummarizePayments(options: SummaryOptions): SummarizePayments {
   const { knex, parseFilter, timeoutMs = TIMEOUT_MS } = options
-  const reads = createSharedReads<SummaryRow[]>({ mostAtOnce: MOST_AT_ONCE })
 
   return async (account, input, signal) => {
     const groupBy = parseGroupBy(input.groupBy)
@@ -84,10 +78,7 @@ export function createSummarizePayments(options: SummaryOptions): SummarizePayme
     const top = parseTop(input.top)
     const filter = await parseFilter(account, input, signal)
     const query = { filter, groupBy, timeZone, top, rows: MOST_GROUPS + 1 }
-    const rows = await withinTime(timeoutMs, signal, (bounded) =>
-      // None is shared: one that began before the caller's last payment was stored would leave it out.
-      reads.get(randomUUID(), (own) => readSummary(knex, query, own), bounded),
-    )
+    const rows = await withinTime(timeoutMs, signal, (bounded) => readSummary(knex, query, bounded))
     if (rows.length > MOST_GROUPS) throw waybillError('TOO_MANY_GROUPS', { limit: MOST_GROUPS })
     return assembleSummary(groupBy, rows)
   }

@@ -47,10 +47,10 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         ...createWatchHandlers(watch),
       },
       {
-        searchPayments: 'payments:read',
+        searchPayments: { scope: 'payments:read', turn: 'page' },
         getPayment: 'payments:read',
-        summarizePayments: 'payments:read',
-        exportPayments: { scope: 'payments:read', chooseForm: chooseExportForm },
+        summarizePayments: { scope: 'payments:read', turn: 'summary' },
+        exportPayments: { scope: 'payments:read', turn: 'page', chooseForm: chooseExportForm },
         watchPayments: { scope: 'payments:read', takesTicket: true },
         createWatchTicket: 'payments:read',
       },
@@ -58,7 +58,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
     serveService(RequestsService, createRequestsHandlers(requests), {
       createPaymentRequest: 'requests:write',
       getPaymentRequest: 'requests:read',
-      listPaymentRequests: 'requests:read',
+      listPaymentRequests: { scope: 'requests:read', turn: 'page' },
     }),
   ]
 }

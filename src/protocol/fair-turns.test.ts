@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createFairTurns, type FairTurnsOptions, TooManyAtOnceError } from './fair-turns.ts'
+
+const NEVER = new AbortController().signal
+
+/** Turns at what `places` do at once, and a list of who has begun. */
+function open(options: Partial<FairTurnsOptions>) {
+  const turns = createFairTurns({ places: 4, placesEach: 3, waitingEach: 10, nowMs: () => Date.now(), ...options })
+  const begun: string[] = []
+  const ends = new Map<string, () => void>()
+  const ask = async (name: string, { signal = NEVER, withinMs = 1_000 } = {}) => {
+    const end = await turns.take(name.charAt(0), { signal, untilMs: Date.now() + withinMs })
+    begun.push(name)
+    ends.set(name, end)
+  }
+  const askAll = (names: string) => names.split(' ').map((name) => ask(name))
+  const end = async (name: string) => {
+    ends.get(name)?.()
+    await vi.advanceTimersByTimeAsync(0)
+  }
+  return { begun, ask, askAll, end }
+}
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+describe('turns', () => {
+  it('are had at once by one who asks alone, up to the part of one', async () => {
+    const { begun, askAll } = open({})
+    void askAll('a1 a2 a3 a4')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(begun).toEqual(['a1', 'a2', 'a3'])
+  })
+
+  it('are left for who comes later, without a wait', async () => {
+    const { begun, askAll } = open({})
+    void askAll('a1 a2 a3 a4 a5 b1')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(begun).toEqual(['a1', 'a2', 'a3', 'b1'])
+  })
+
+  it('go to whoever has the fewest, and there in the order of asking', async () => {
+    const { begun, askAll, end } = open({})
+    void askAll('a1 a2 a3 a4 a5 b1 b2 b3')
+    await vi.advanceTimersByTimeAsync(0)
+    await end('a1')
+    expect(begun).toEqual(['a1', 'a2', 'a3', 'b1', 'b2'])
+    await end('a2')
+    expect(begun.slice(5)).toEqual(['a4'])
+    await end('b1')
+    await end('a3')
+    expect(begun.slice(6)).toEqual(['b3', 'a5'])
+  })
+
+  it('go round among those who have as many', async () => {
+    const { begun, askAll, end } = open({ places: 1, placesEach: 1 })
+    void askAll('a1 a2 a3 b1 b2 c1')
+    for (const name of ['a1', 'b1', 'c1', 'a2', 'b2', 'a3']) {
+      await vi.advanceTimersByTimeAsync(0)
+      expect(begun.at(-1)).toBe(name)
+      await end(name)
+    }
+  })
+
+  it('come to no one who has gone', async () => {
+    const { begun, ask, end } = open({ places: 1, placesEach: 1 })
+    const left = new AbortController()
+    void ask('a1')
+    const gone = ask('a2', { signal: left.signal }).catch((error: unknown) => error)
+    void ask('a3')
+    left.abort(new Error('hung up'))
+    expect(await gone).toEqual(new Error('hung up'))
+    await end('a1')
+    expect(begun).toEqual(['a1', 'a3'])
+    await expect(ask('a4', { signal: left.signal })).rejects.toThrow('hung up')
+  })
+
+  it('are refused to who has waited for as long as could be waited, and to those beyond who may wait', async () => {
+    const { begun, ask, end } = open({ places: 1, placesEach: 1, waitingEach: 2 })
+    void ask('a1')
+    const late = ask('a2', { withinMs: 300 }).catch((error: unknown) => error)
+    void ask('a3')
+    await vi.advanceTimersByTimeAsync(200)
+    await expect(ask('a4')).rejects.toEqual(new TooManyAtOnceError(200))
+    await vi.advanceTimersByTimeAsync(100)
+    expect(await late).toEqual(new TooManyAtOnceError(300))
+    await end('a1')
+    expect(begun).toEqual(['a1', 'a3'])
+  })
+})

@@ -1,0 +1,56 @@
+import type { Message } from '@bufbuild/protobuf'
+import { expect, it } from 'vitest'
+import type { Call, Messages } from './call.ts'
+import type { ServedMethod } from './call-core.ts'
+import { takeTurns, turnLimitsOf } from './take-turns.ts'
+
+const oneAtATime = { ...turnLimitsOf(1), maxSearchesPerKey: 1, maxWaitingPerKey: 0 }
+
+function callOf(methodKind: string, signal = new AbortController().signal): Call {
+  return { method: { methodKind }, keyId: '1', account: { id: 1 }, deadlineAtMs: Date.now() + 1_000, signal } as never
+}
+
+it('gives a stream a turn while it works, and none while its reader does', async () => {
+  const takeATurn = takeTurns({ ...oneAtATime, maxWaitingPerKey: 1 })
+  const method = { turn: 'page' } as ServedMethod
+  const working = Promise.withResolvers<void>()
+  async function* work(): AsyncGenerator {
+    yield 'first'
+    await working.promise
+    yield 'second'
+  }
+  const search = () => takeATurn(method, async () => ({}))(callOf('unary'))
+  const stream = (await takeATurn(method, async () => work() as Messages)(callOf('server_streaming'))) as Messages
+  const messages = stream[Symbol.asyncIterator]()
+
+  expect(await messages.next()).toEqual({ done: false, value: 'first' })
+  expect(await search()).toEqual({})
+  const order: string[] = []
+  const second = messages.next().then(() => order.push('second message'))
+  const found = search().then(() => order.push('search'))
+  await new Promise(setImmediate)
+  working.resolve()
+  await Promise.all([second, found])
+  expect(order).toEqual(['second message', 'search'])
+  expect(await messages.next()).toEqual({ done: true, value: undefined })
+  expect(await search()).toEqual({})
+})
+
+it('ends the work of a stream that is left', async () => {
+  const ended = Promise.withResolvers<string>()
+  async function* work(): AsyncGenerator<Message> {
+    try {
+      for (;;) yield {} as Message
+    } finally {
+      ended.resolve('ended')
+    }
+  }
+  const take = takeTurns(oneAtATime)({ turn: 'page' } as ServedMethod, async () => work())
+  for await (const _ of (await take(callOf('server_streaming'))) as Messages) break
+  expect(await ended.promise).toBe('ended')
+})
+
+it('leaves alone what is of no kind that is shared out', () => {
+  const next = async () => ({})
+  expect(takeTurns(oneAtATime)({} as ServedMethod, next)).toBe(next)
+})

@@ -1,0 +1,225 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { ListenOptions } from '../src/app.ts'
+import { methodNamed, openWays, type Way } from './support/clients.ts'
+import { startTestService, type TestService } from './support/service.ts'
+
+/**
+ * What one key has under way does not keep others from their answers. Searches are held by a lock on the table of payments, so that what
+ * is under way stays so for as long as a test looks at it.
+ */
+
+let running: TestService
+
+beforeAll(async () => {
+  running = await startTestService()
+})
+afterAll(() => running.stop())
+
+async function listen(limits: NonNullable<ListenOptions['limits']>) {
+  const { url, port } = await running.listen(limits)
+  const ways = openWays(url)
+  const rest = ways.named('REST')
+  const ask = (apiKey: string, asked: Asked = {}) => {
+    const { way = rest, method = 'SearchPayments', request = {}, headers, signal } = asked
+    const terms = { method: methodNamed(method), request, headers: { 'x-api-key': apiKey, ...headers } }
+    return way.ask({ ...terms, ...(signal && { signal }) })
+  }
+  return { url, port, ways, ask }
+}
+
+interface Asked {
+  readonly way?: Way
+  readonly method?: string
+  readonly request?: Record<string, string>
+  readonly headers?: Record<string, string>
+  readonly signal?: AbortSignal
+}
+
+/** While it runs, every search waits for its table. */
+async function whileLocked<T>(body: () => Promise<T>): Promise<T> {
+  return running.database.knex.transaction(async (trx) => {
+    await trx.raw('lock table payments, requests in access exclusive mode')
+    return body()
+  })
+}
+
+/** Searches that are under way: those that have no turn do not get to the database. */
+async function underWay(): Promise<number> {
+  const { rows } = await running.database.knex.raw<{ rows: unknown[] }>(
+    `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  )
+  return rows.length
+}
+
+const untilUnderWay = (count: number) => vi.waitFor(async () => expect(await underWay()).toBe(count))
+
+const statusOf = async (asked: Promise<{ readonly httpStatus?: number }>) => (await asked).httpStatus
+
+describe('a key that has as much under way as it may', () => {
+  it('waits with the rest, which is answered in its turn, while another key is served', async () => {
+    const { ask } = await listen({ maxSearches: 2, maxSearchesPerKey: 1, maxWaitingPerKey: 4 })
+    const { shop, other } = running.keys
+    const asked = await whileLocked(async () => {
+      const all = Array.from({ length: 5 }, () => statusOf(ask(shop)))
+      await untilUnderWay(1)
+      // One is under way and four wait, so all of its room is taken; there is some left for others.
+      expect((await ask(shop)).error?.info).toMatchObject({ reason: 'TOO_MANY_AT_ONCE', metadata: { limit: '1' } })
+      all.push(statusOf(ask(other)))
+      await untilUnderWay(2)
+      return all
+    })
+    expect(await Promise.all(asked)).toEqual([200, 200, 200, 200, 200, 200])
+  })
+
+  it('is refused what there is no room for, the same over every protocol, and told when to come back', async () => {
+    const { url, ways, ask } = await listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
+    const { shop } = running.keys
+    const held = await whileLocked(async () => {
+      const both = [statusOf(ask(shop)), statusOf(ask(shop))]
+      await untilUnderWay(1)
+      for (const method of ['SearchPayments', 'ListPaymentRequests']) {
+        for (const way of ways.all) {
+          const { error } = await ask(shop, { way, method })
+          expect([way.name, error]).toMatchObject([
+            way.name,
+            {
+              code: 'resource_exhausted',
+              info: { reason: 'TOO_MANY_AT_ONCE', metadata: { limit: '1', retryAfterSeconds: '1' } },
+              details: [expect.stringContaining('ErrorInfo'), expect.stringContaining('RetryInfo')],
+            },
+          ])
+        }
+      }
+      const answer = await fetch(`${url}/payments`, { headers: { 'x-api-key': shop } })
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1'])
+      return both
+    })
+    expect(await Promise.all(held)).toEqual([200, 200])
+    ways.close()
+  })
+
+  it('is told after half of its time that there was no turn, which leaves the other half to those who have one', async () => {
+    const { ways, ask } = await listen({ maxSearchesPerKey: 1 })
+    const { shop } = running.keys
+    const held = await whileLocked(async () => {
+      const first = [statusOf(ask(shop))]
+      await untilUnderWay(1)
+      const way = ways.named('gRPC')
+      const { error } = await ask(shop, { way, headers: { 'grpc-timeout': '200m' } })
+      expect(error).toMatchObject({ code: 'resource_exhausted', info: { reason: 'TOO_MANY_AT_ONCE' } })
+      return first
+    })
+    expect(await Promise.all(held)).toEqual([200])
+    ways.close()
+  })
+
+  it('has its summaries and its watches all the same', async () => {
+    const { url, ask } = await listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
+    const { shop } = running.keys
+    const watching = new AbortController()
+    const watches = await Promise.all(
+      Array.from({ length: 3 }, () =>
+        fetch(`${url}/v1/payments:watch`, { headers: { 'x-api-key': shop }, signal: watching.signal }),
+      ),
+    )
+    expect(watches.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(await statusOf(ask(shop))).toBe(200)
+    const asked = await whileLocked(async () => {
+      const all = [statusOf(ask(shop)), statusOf(ask(shop))]
+      await untilUnderWay(1)
+      all.push(statusOf(ask(shop, { method: 'SummarizePayments' })))
+      await untilUnderWay(2)
+      return all
+    })
+    expect(await Promise.all(asked)).toEqual([200, 200, 200])
+    watching.abort()
+  })
+
+  it('waits for one account alone where it is a platform key', async () => {
+    const { ask } = await listen({ maxSearchesPerKey: 1 })
+    const { platform } = running.keys
+    const asked = await whileLocked(async () => {
+      const both = ['shop', 'other'].map((account) => statusOf(ask(platform, { headers: { 'x-account': account } })))
+      await untilUnderWay(2)
+      return both
+    })
+    expect(await Promise.all(asked)).toEqual([200, 200])
+  })
+})
+
+describe('a turn is given back', () => {
+  /** A listener where one search of a key is worked on, and one more waits for that to end. */
+  const open = () => listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
+
+  /** @returns the status of one more search of the key, once it is seen to have its turn */
+  async function searchOnceMore({ ask }: Awaited<ReturnType<typeof open>>): Promise<() => Promise<unknown>> {
+    const status = statusOf(ask(running.keys.shop))
+    await untilUnderWay(1)
+    return () => status
+  }
+
+  it('when the caller hangs up, over every protocol', async () => {
+    const opened = await open()
+    for (const way of opened.ways.all) {
+      const next = await whileLocked(async () => {
+        const caller = new AbortController()
+        const gone = opened.ask(running.keys.shop, { way, signal: caller.signal }).catch(() => {})
+        await untilUnderWay(1)
+        caller.abort()
+        await gone
+        await untilUnderWay(0)
+        return searchOnceMore(opened)
+      })
+      expect([way.name, await next()]).toEqual([way.name, 200])
+    }
+    opened.ways.close()
+  })
+
+  it.each(['/payments', '/v1/payments:export'])('when the connection breaks, under %s', async (path) => {
+    const opened = await open()
+    const next = await whileLocked(async () => {
+      const socket = connect({ port: opened.port, host: '127.0.0.1' })
+      await once(socket, 'connect')
+      socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\nx-api-key: ${running.keys.shop}\r\n\r\n`)
+      await untilUnderWay(1)
+      socket.resetAndDestroy()
+      await untilUnderWay(0)
+      return searchOnceMore(opened)
+    })
+    expect(await next()).toBe(200)
+  })
+
+  it('when the deadline passes', async () => {
+    const opened = await open()
+    const next = await whileLocked(async () => {
+      const way = opened.ways.named('gRPC')
+      const { error } = await opened.ask(running.keys.shop, { way, headers: { 'grpc-timeout': '50m' } })
+      expect(error?.info).toMatchObject({ reason: 'DEADLINE_EXCEEDED' })
+      return searchOnceMore(opened)
+    })
+    expect(await next()).toBe(200)
+    opened.ways.close()
+  })
+
+  it('when the search fails, or has failed while it waited', async () => {
+    const opened = await open()
+    const request = { cursor: 'none' }
+    const fails = async () => (await opened.ask(running.keys.shop, { request })).error?.info
+    for (let n = 0; n < 3; n++) expect(await fails()).toMatchObject({ reason: 'INVALID_CURSOR' })
+    const next = await whileLocked(async () => {
+      const first = await searchOnceMore(opened)
+      const caller = new AbortController()
+      const second = opened.ask(running.keys.shop, { signal: caller.signal }).catch((error: Error) => error.name)
+      await vi.waitFor(async () => {
+        expect(await statusOf(opened.ask(running.keys.shop))).toBe(429)
+      })
+      caller.abort()
+      expect(await second).toBe('AbortError')
+      return first
+    })
+    expect(await next()).toBe(200)
+    expect(await statusOf(opened.ask(running.keys.shop))).toBe(200)
+  })
+})
