@@ -25,17 +25,17 @@ const BPS = 10_000n
  * @see https://github.com/Uniswap/v2-periphery, UniswapV2Library.getAmountsIn
  */
 export function amountsFor(amountOut: bigint, pools: readonly Reserves[], feeBps: number): SwapAmounts | undefined {
-  const kept = BPS - BigInt(feeBps)
+  const passedOn = BPS - BigInt(feeBps)
   let amountIn = amountOut
-  let withoutFee = amountOut
-  let [numerator, denominator] = [1n, 1n]
+  /** From the pool that is looked at to the end. */
+  let midPrice = { numerator: 1n, denominator: 1n }
+  let kept = 0n
   for (const { ofIn, ofOut } of pools.toReversed()) {
     if (ofIn === 0n || amountIn >= ofOut) return undefined
-    amountIn = (ofIn * amountIn * BPS) / ((ofOut - amountIn) * kept) + 1n
-    withoutFee = (ofIn * withoutFee) / (ofOut - withoutFee) + 1n
-    numerator *= ofOut
-    denominator *= ofIn
+    amountIn = (ofIn * amountIn * BPS) / ((ofOut - amountIn) * passedOn) + 1n
+    midPrice = { numerator: midPrice.numerator * ofOut, denominator: midPrice.denominator * ofIn }
+    // In parts of the denominator of the price, as what later pools keep has come to be.
+    kept = kept * ofIn + amountIn * BigInt(feeBps) * midPrice.numerator
   }
-  const atMidPrice = (amountOut * denominator) / numerator
-  return { amountIn, withoutFee, atMidPrice, midPrice: { numerator, denominator } }
+  return { amountIn, amountOut, midPrice, kept: { numerator: kept, denominator: midPrice.denominator * BPS } }
 }

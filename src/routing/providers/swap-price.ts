@@ -7,16 +7,16 @@ export interface Ratio {
   readonly denominator: bigint
 }
 
-/** What a swap takes, and how much of that is lost to whom; base units of the token that goes in. */
+/** A swap, and what the pools keep of it; exact, since a small trade may take few units of a token that has few decimals. */
 export interface SwapAmounts {
-  /** What goes in. */
+  /** What goes in, base units. */
   readonly amountIn: bigint
-  /** What would go in if the pools kept nothing. */
-  readonly withoutFee: bigint
-  /** What would go in at the price before the trade. */
-  readonly atMidPrice: bigint
+  /** What comes out, base units. */
+  readonly amountOut: bigint
   /** Units that come out for each that goes in, at the price before the trade. */
   readonly midPrice: Ratio
+  /** What the pools keep, in units of what comes out at the price before the trade. */
+  readonly kept: Ratio
 }
 
 /** What a swap costs, in the token that comes out, at the price before the trade. */
@@ -30,16 +30,22 @@ export interface SwapCosts {
 const IMPACT_PLACES = 8
 
 /**
- * Splits the loss of a swap in two that have nothing in common: what the pools keep, and the move of the price.
+ * Splits the loss of a swap in two that have nothing in common: what the pools keep, and the move of the price. Together they are what goes
+ * in, at the price before the trade, less what comes out.
  *
  * @param received - what the payee is to receive, base units of the token that comes out, above 0
  */
-export function splitLoss({ amountIn, withoutFee, atMidPrice, midPrice }: SwapAmounts, received: bigint): SwapCosts {
-  const { numerator, denominator } = midPrice
-  const moved = { units: (withoutFee - atMidPrice) * numerator, places: 0 }
+export function splitLoss({ amountIn, amountOut, midPrice, kept }: SwapAmounts, received: bigint): SwapCosts {
+  const worth = { numerator: amountIn * midPrice.numerator, denominator: midPrice.denominator }
+  const lost = { numerator: worth.numerator - amountOut * worth.denominator, denominator: worth.denominator }
+  const moved = {
+    units: lost.numerator * kept.denominator - kept.numerator * lost.denominator,
+    places: 0,
+  }
+  const whole = { units: received * lost.denominator * kept.denominator, places: 0 }
   return {
-    lpFee: divideHalfUp((amountIn - withoutFee) * numerator, denominator),
-    priceImpact: divideDecimals(moved, { units: received * denominator, places: 0 }, IMPACT_PLACES),
+    lpFee: divideHalfUp(kept.numerator, kept.denominator),
+    priceImpact: divideDecimals(moved, whole, IMPACT_PLACES),
   }
 }
 

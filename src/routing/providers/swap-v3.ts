@@ -163,9 +163,11 @@ const Q192 = 2n ** 192n
 function amountsOf(amountIn: bigint, amountOut: bigint, fee: number, root: bigint, isForward: boolean): SwapAmounts {
   const price = root * root
   const midPrice = isForward ? { numerator: price, denominator: Q192 } : { numerator: Q192, denominator: price }
-  const atMidPrice = (amountOut * midPrice.denominator) / midPrice.numerator
-  const kept = (amountIn * BigInt(fee) + MILLION - 1n) / MILLION
-  return { amountIn, withoutFee: amountIn - kept, atMidPrice, midPrice }
+  const kept = {
+    numerator: amountIn * BigInt(fee) * midPrice.numerator,
+    denominator: MILLION * midPrice.denominator,
+  }
+  return { amountIn, amountOut, midPrice, kept }
 }
 
 const ROUTER_ABI = parseAbi([
