@@ -38,3 +38,24 @@ it.each(['x-api-key', 'authorization', 'cookie', 'password', 'apiKey', 'database
     expect(JSON.stringify(lines)).not.toContain('hush')
   },
 )
+
+it('never writes a secret that an error carries', async () => {
+  const error = Object.assign(new Error('no'), { databaseUrl: 'postgres://user:hush@host' })
+  const lines = await linesOf((logger) => {
+    logger.warn({ err: error }, 'it failed')
+    logger.warn({ detail: error }, 'it failed')
+    logger.warn(error, 'it failed')
+  })
+  expect(lines).toMatchObject([
+    { err: { type: 'Error', message: 'no', databaseUrl: '[secret]' } },
+    { detail: { databaseUrl: '[secret]' } },
+    { err: { databaseUrl: '[secret]' } },
+  ])
+  expect(JSON.stringify(lines)).not.toContain('hush')
+})
+
+it('writes what is no secret as it is', async () => {
+  const fields = { at: new Date(0), list: [{ a: 1 }], nothing: null, deep: { a: { b: [1] } }, err: 'a text' }
+  const [line] = await linesOf((logger) => logger.info(fields, 'said'))
+  expect(line).toMatchObject({ ...fields, at: '1970-01-01T00:00:00.000Z' })
+})
