@@ -3,6 +3,7 @@ import type { Path } from '@bufbuild/protobuf/reflect'
 import { createValidator, type Violation } from '@bufbuild/protovalidate'
 import { type FieldViolation, WaybillError, waybillError } from '../errors.ts'
 import { invalidLimit, unknownEnumValue, usableNames } from './request-errors.ts'
+import { compileSurelyValid } from './surely-valid.ts'
 
 /**
  * Refuses a message that breaks the buf.validate rules of its definition. Throws a WaybillError that lists every violation
@@ -22,7 +23,14 @@ export function createValidate(): Validate {
     return expression.test(text)
   }
   const validator = createValidator({ regexMatch })
+  const quickChecks = new Map<DescMessage, (message: Message) => boolean>()
   return (desc, message) => {
+    let isSurelyValid = quickChecks.get(desc)
+    if (isSurelyValid === undefined) {
+      isSurelyValid = compileSurelyValid(desc)
+      quickChecks.set(desc, isSurelyValid)
+    }
+    if (isSurelyValid(message)) return
     const result = validator.validate(desc, message)
     if (result.kind === 'valid') return
     if (result.kind === 'error') throw result.error

