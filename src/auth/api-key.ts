@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 
 /** API keys: `wb_` and 40 base62 characters, 238 bits; shown once, stored as a hash. */
 
@@ -44,7 +44,7 @@ export function drawSecret(prefix: string): string {
  * @returns 32 bytes
  */
 export function hashApiKey(key: string): Buffer {
-  return createHash('sha256').update(key).digest()
+  return hash('sha256', key, 'buffer')
 }
 
 /** The part of a key by which people tell keys apart in a list. */

@@ -46,8 +46,8 @@ export async function encodeBody(
   acceptEncoding: string | undefined,
   minBytes: number,
 ): Promise<EncodedBody> {
-  const encoding = chooseEncoding(acceptEncoding)
-  if (body.length < minBytes || encoding === undefined) return { body: asBytes(body), headers: {} }
+  const encoding = body.length < minBytes ? undefined : chooseEncoding(acceptEncoding)
+  if (encoding === undefined) return { body: asBytes(body), headers: {} }
   const compressed = await compressors[encoding](body, encoding === 'br' ? { params: BROTLI_PARAMS } : {})
   return { body: compressed, headers: { 'content-encoding': encoding } }
 }

@@ -34,11 +34,16 @@ export function createHttp1(options: Http1Options): Server {
   server.maxHeadersCount = 0
   const inFlight = new WeakMap<Duplex, Set<ServerResponse>>()
   server.on('request', (request, response) => {
-    const responses = inFlight.get(request.socket) ?? new Set()
-    inFlight.set(request.socket, responses.add(response))
+    const { socket } = request
+    let responses = inFlight.get(socket)
+    if (responses === undefined) {
+      responses = new Set()
+      inFlight.set(socket, responses)
+    }
+    responses.add(response)
     response.once('close', () => {
       responses.delete(response)
-      if (stopping.aborted) request.socket.end()
+      if (stopping.aborted) socket.end()
     })
     void serve(request, response)
   })
@@ -76,9 +81,10 @@ export function createHttp1(options: Http1Options): Server {
   return server
 }
 
-/** An answer that is complete and not taken holds its memory: the connection ends with it. */
+/** An answer that is complete and not taken holds its memory: the connection ends with it. Most are with the system by now. */
 function boundTaking(response: ServerResponse, socket: Duplex, timeoutMs: number): void {
-  if (response.writableFinished || response.destroyed) return
+  const isTaken = response.writableEnded && response.writableLength === 0
+  if (isTaken || response.destroyed) return
   const timer = setTimeout(() => socket.destroy(), timeoutMs)
   response.once('close', () => clearTimeout(timer))
 }

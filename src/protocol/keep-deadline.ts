@@ -78,7 +78,7 @@ interface Watch {
 function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): Watch {
   let done = false
   let failure: WaybillError | undefined
-  let fail = (_error: WaybillError) => {}
+  let fail: (error: WaybillError) => void = ignore
   const end = (error: WaybillError) => {
     if (done) return
     done = true
@@ -96,19 +96,17 @@ function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): W
   const timer = setTimeout(() => end(whyExpired()), Math.min(timeoutMs, LONGEST_TIMER_MS))
   const dispose = () => {
     done = true
+    // It would hold the answer.
+    fail = ignore
     clearTimeout(timer)
     stopping?.removeEventListener('abort', stop)
   }
-  const unlessEnded = async <T>(work: Promise<T>): Promise<T> => {
+  const unlessEnded = <T>(work: Promise<T>): Promise<T> => {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     fail = reject
     if (failure !== undefined) reject(failure)
     work.then(resolve, reject)
-    try {
-      return await promise
-    } finally {
-      fail = () => {}
-    }
+    return promise
   }
   const ended = () => {
     const { promise, reject } = Promise.withResolvers<never>()
@@ -120,6 +118,8 @@ function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): W
   }
   return { unlessEnded, ended, dispose }
 }
+
+function ignore(): void {}
 
 /** Looks whether what was given to a reader is taken. */
 interface ReaderWatch {

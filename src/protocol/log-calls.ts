@@ -73,9 +73,9 @@ function writeLine(logger: Logger, { call, method, startMs, error }: EndedCall):
     method,
     protocol: incoming.protocol,
     code: codeName(error && wireFormOfError(error).code),
-    ...(error && { reason: error.reason }),
+    reason: error?.reason,
     durationMs: Math.round((performance.now() - startMs) * 100) / 100,
-    ...(account && { account: account.name }),
+    account: account?.name,
   }
   logOutcome(logger, fields, error, 'call')
 }

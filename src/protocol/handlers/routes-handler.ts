@@ -56,8 +56,9 @@ function optionsOf({ signal, deadlineAtMs }: CallContext): CallOptions {
   return deadlineAtMs === undefined ? { signal } : { signal, deadlineAtMs }
 }
 
-function questionOf({ sort, ...question }: GetPaymentRoutesRequest | StreamPaymentRoutesRequest): RoutesQuestion {
-  return sort === undefined ? question : { ...question, sort: GetPaymentRoutesRequest_Sort[sort] as RouteSort }
+function questionOf(request: GetPaymentRoutesRequest | StreamPaymentRoutesRequest): RoutesQuestion {
+  const { sort } = request
+  return { ...request, sort: sort === undefined ? undefined : (GetPaymentRoutesRequest_Sort[sort] as RouteSort) }
 }
 
 function toStreamed(event: RoutesEvent): MessageInitShape<typeof StreamPaymentRoutesResponseSchema> {
@@ -98,10 +99,11 @@ function toResponse(answer: RoutesAnswer): MessageInitShape<typeof GetPaymentRou
   }
 }
 
-function toRoute({ tokenAddress, ...route }: Route): MessageInitShape<typeof RouteSchema> {
+function toRoute(route: Route): MessageInitShape<typeof RouteSchema> {
+  const { tokenAddress } = route
   return {
     ...route,
-    ...(tokenAddress === undefined ? {} : { tokenAddress: formatAddress(tokenAddress) }),
+    tokenAddress: tokenAddress && formatAddress(tokenAddress),
     speed: Route_Speed[route.speed],
     feeBreakdown: route.feeBreakdown.map((line) => ({
       ...line,
