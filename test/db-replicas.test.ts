@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { createReadPools, type ReadPools, type ReadPoolsOptions } from '../src/db/read-pools.ts'
 import { silentLogger } from '../src/domain/logger.ts'
 import { waybillError } from '../src/errors.ts'
+import { recordLogs } from './support/logs.ts'
 import { type ReplicatedDatabase, startReplicatedDatabase } from './support/replica.ts'
 
 let db: ReplicatedDatabase
@@ -197,4 +198,52 @@ test('a replica that dies is left to the primary, and used again when it is back
   expect(await whereFrom(pools, 1)).toBe('primary')
   await db.startReplica()
   await untilUsed(pools)
+})
+
+test('a replica of another cluster answers nobody, however far it is, and the log says so once', async () => {
+  const another = await startReplicatedDatabase()
+  const logs = recordLogs()
+  const foreign = open({ replicas: [{ name: 'foreign', connection: another.replicaConnection }], logger: logs })
+  try {
+    const ours = await pools.positionOf(db.primary)
+    await another.primary.raw('create table notes (n int)')
+    await vi.waitFor(
+      async () => {
+        // Each leaves the rest of a piece of the log empty.
+        await another.primary.raw('insert into notes values (0)')
+        await another.primary.raw('select pg_switch_wal()')
+        const { rows } = await another.replica().raw(`select (pg_last_wal_replay_lsn() - '0/0')::text as at`)
+        expect(BigInt(rows[0].at)).toBeGreaterThan(ours + 2n ** 26n)
+      },
+      { timeout: 20_000, interval: 20 },
+    )
+    await foreign.start()
+    expect(await whereFrom(foreign, 1)).toBe('primary')
+    const line = 'a replica is not one of this database; it is not used'
+    expect(await whereFrom(foreign, 2)).toBe('primary')
+    expect(logs.records.filter(({ message }) => message === line)).toHaveLength(1)
+  } finally {
+    await foreign.stop()
+    await another.stop()
+  }
+}, 60_000)
+
+test('what a replica says once it was promoted is shown to nobody, work that has begun included', async () => {
+  await untilUsed(pools)
+  const asked: boolean[] = []
+  const answer = await pools.read({ accountId: 1 }, async (pool) => {
+    asked.push(await isReplica(pool))
+    if (asked.length === 1) {
+      await db.replica().raw('select pg_promote()')
+      // Its own life begins: nothing of it is the primary's.
+      await pool('notes').insert({ n: 777 })
+    }
+    return countOf(777)(pool)
+  })
+  expect(asked).toEqual([true, false])
+  expect(answer).toBe(0)
+  expect(await whereFrom(pools, 1)).toBe('primary')
+  const anew = open()
+  await anew.start()
+  expect(await whereFrom(anew, 1)).toBe('primary')
 })
