@@ -97,6 +97,32 @@ describe('writing payments', () => {
   })
 })
 
+it('a combination is priced from the first known amount in US dollars on, and has a new number then', async () => {
+  const account = 2
+  const rows = [rowOf(account, 1), rowOf(account, 2, { status: 2, amount_in_usd: '5.5' })]
+  const seen = () =>
+    knex('payment_statistics').where({ account_id: account }).orderBy('status').select('status', 'n', 'priced', 'seq')
+  const write = (change: (trx: Parameters<typeof changePayments>[0]) => Promise<unknown>) =>
+    inTransaction(knex, undefined, async (trx) => change(await lockAccount(trx, account, NOW)))
+  await write((locked) => insertPayments(locked, knex('payments').insert(rows).toSQL()))
+  const [other, unpriced] = await seen()
+  expect(unpriced).toMatchObject({ status: 3, n: 1n, priced: false })
+  expect(other).toMatchObject({ status: 2, n: 1n, priced: true })
+
+  const price = knex('payments').where({ account_id: account, status: 3 }).update({ amount_in_usd: '7' })
+  await write((locked) => changePayments(locked, price.toSQL()))
+  const [, priced] = await seen()
+  expect(priced).toMatchObject({ status: 3, n: 1n, priced: true })
+  expect(priced.seq > other.seq && priced.seq > unpriced.seq).toBe(true)
+
+  await write((locked) => insertPayments(locked, knex('payments').insert(rowOf(account, 3)).toSQL()))
+  expect((await seen())[1]).toMatchObject({ n: 2n, priced: true, seq: priced.seq })
+  await write((locked) =>
+    deletePayments(locked, knex('payments').where({ account_id: account, status: 3 }).delete().toSQL()),
+  )
+  expect((await seen())[1]).toMatchObject({ n: 0n, priced: true, seq: priced.seq })
+})
+
 function stat(network: string, type: number, status: number, n: bigint, first: string, last: string) {
   const day = (text: string) => new Date(`2026-11-${text}T00:00:00Z`)
   return { network, type, status, n, first_at: day(first), last_at: day(last) }

@@ -119,7 +119,12 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
     'dates by amount',
     () => MONTH,
     byAmount,
-    ['gather up to payments_status', 'walk up to payments_usd', 'walk payments_month_usd'],
+    [
+      'walk up to payments_month_usd',
+      'gather up to payments_status',
+      'walk up to payments_usd',
+      'walk payments_month_usd',
+    ],
   ],
   ['dates by status', () => MONTH, byStatus, ['walk payments_status']],
   [
@@ -179,6 +184,12 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
     ],
   ],
   ['a network of sources alone', () => ({ network: ['MANTLE'] }), {}, ['walk payments_source_network']],
+  [
+    'currencies without any US dollars, by amount in US dollars',
+    () => ({ currency: [...doge, { of: 'payment', symbol: 'YFI' }] }),
+    byAmount,
+    ['walk up to payments_usd', 'walk up to payments_usd', 'gather payments_cell'],
+  ],
   [
     'a network by amount',
     () => ({ network: ['GNOSIS'] }),
@@ -332,17 +343,42 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
 
 describe('the plan names the indexes by which each shape is answered', () => {
   test.each(cases)('%s', async (_, filterOf, given, names) => {
-    const filter = readText({ ...filterOf(), accountId: 1 })
-    const query: PageQuery = { sortBy: 'date', sortOrder: 'desc', rows: 21, ...given, filter }
-    const plan = planPage(query, statistics, THRESHOLDS)
-    expect(plan.map(nameOf)).toEqual(names)
-    for (const { shape, statement } of statementsOf(plan, query, ['amount'])) {
-      const used = await indexesOf(statement())
-      if (isLastResort(shape)) expect(used.filter((name) => name.startsWith('all of'))).toEqual([])
-      else
-        expect(used.map(withoutUsd)).toEqual(
-          shape.kind === 'months' ? ['payments_month'] : namesOf(shape.parts).map(withoutUsd),
-        )
-    }
+    await expectPlan(filterOf(), given, statistics, names)
+  })
+
+  test('a network and dates by amount, of very many payments', async () => {
+    const times = 1_000
+    const cells = statistics.cells.map((cell) => ({ ...cell, n: cell.n * times }))
+    const many = { ...statistics, n: statistics.n * times, cells }
+    await expectPlan({ ...MONTH, network: ['GNOSIS'] }, byAmount, many, [
+      'walk up to payments_month_usd',
+      'walk up to payments_usd',
+      'gather payments_cell, payments_source_network',
+    ])
   })
 })
+
+async function expectPlan(
+  filter: FilterValues,
+  given: Given,
+  known: AccountStatistics,
+  names: readonly string[],
+): Promise<void> {
+  const query: PageQuery = {
+    sortBy: 'date',
+    sortOrder: 'desc',
+    rows: 21,
+    ...given,
+    filter: readText({ ...filter, accountId: 1 }),
+  }
+  const plan = planPage(query, known, THRESHOLDS)
+  expect(plan.map(nameOf)).toEqual(names)
+  for (const { shape, statement } of statementsOf(plan, query, ['amount'])) {
+    const used = await indexesOf(statement())
+    if (isLastResort(shape)) expect(used.filter((name) => name.startsWith('all of'))).toEqual([])
+    else
+      expect(used.map(withoutUsd)).toEqual(
+        shape.kind === 'months' ? ['payments_month'] : namesOf(shape.parts).map(withoutUsd),
+      )
+  }
+}

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { inTransaction } from '../src/db/cancellable.ts'
+import { changePayments, lockAccount } from '../src/db/payment-changes.ts'
 import { compareDecimals, parseDecimal } from '../src/domain/decimal.ts'
 import { type Payment, rankOfStatus } from '../src/domain/payment.ts'
 import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../src/search/payment-search.ts'
@@ -380,4 +382,28 @@ test('a payment of a combination that came since the statistics were read is on 
   expect((await newest({ network: ['NEWNET'] }))?.id).toBe(id)
   const byAmount = await paymentSearch.search(owner, { invoiceCurrency: ['USDC'], sortBy: 'amount', limit: 100 })
   expect(byAmount.payments.map((found) => found.id)).toContain(id)
+})
+
+test('a payment whose US dollars became known since the statistics were read is before those of unknown amount', async () => {
+  const owner = { id: 6, name: 'six' }
+  const terms = { knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) }
+  const thresholds = { ...(THRESHOLDS[1] as PlanThresholds), walk: 1_000, longestWalk: 1_000 }
+  const paymentSearch = createPaymentSearch({ ...terms, thresholds })
+  const unpriced = generatePayments(6, 300, 6).map((stored): StoredPayment => {
+    const { amountInUsd, ...payment } = stored.payment
+    const isUsdc = payment.currency.startsWith('USDC-')
+    return { ...stored, payment: isUsdc && amountInUsd !== undefined ? { ...payment, amountInUsd } : payment }
+  })
+  await insertPayments(database.knex, unpriced)
+  const asked = { currency: ['DAI', 'ETH'], sortBy: 'amount', limit: 100 } as const
+  const found = (await paymentSearch.search(owner, asked)).payments
+  expect(found.length).toBeGreaterThan(10)
+  expect(found.every(({ amountInUsd }) => amountInUsd === undefined)).toBe(true)
+  const last = found.at(-1) as Payment
+  await inTransaction(database.knex, undefined, async (trx) => {
+    const row = database.knex('payments').where({ account_id: 6, id: last.id }).update({ amount_in_usd: '0.01' })
+    await changePayments(await lockAccount(trx, owner.id, new Date(START)), row.toSQL())
+  })
+  const after = (await paymentSearch.search(owner, asked)).payments
+  expect(after.map(({ id }) => id)).toEqual([last.id, ...found.slice(0, -1).map(({ id }) => id)])
 })

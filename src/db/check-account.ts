@@ -98,16 +98,15 @@ async function checkStatistics(trx: Knex, accountId: number): Promise<Difference
   }))
 }
 
-const DESCRIBE = `concat_ws(' ', n, currency_symbol, to_char(first_at, ISO), 'to', to_char(last_at, ISO))`.replaceAll(
-  'ISO',
-  `'YYYY-MM-DD"T"HH24:MI:SS"Z"'`,
-)
+const DESCRIBE =
+  `concat_ws(' ', n, currency_symbol, case when priced then 'with US dollars' end, to_char(first_at, ISO), 'to',
+  to_char(last_at, ISO))`.replaceAll('ISO', `'YYYY-MM-DD"T"HH24:MI:SS"Z"'`)
 
 const COMPARE_STATISTICS = `
   with counted as (
     select network, coalesce(source_network, '') as source_network, currency, coalesce(invoice_currency, '') as invoice_currency,
       coalesce(type, -1)::smallint as type, status, min(currency_symbol) as currency_symbol, count(*) as n,
-      min(timestamp) as first_at, max(timestamp) as last_at
+      min(timestamp) as first_at, max(timestamp) as last_at, bool_or(amount_in_usd is not null) as priced
     from payments where account_id = ? group by 1, 2, 3, 4, 5, 6
   )
   select network, source_network, currency, invoice_currency, type, status,
@@ -116,7 +115,7 @@ const COMPARE_STATISTICS = `
   from (select * from payment_statistics where account_id = ?) s
   full join counted c using (network, source_network, currency, invoice_currency, type, status)
   where coalesce(s.n, 0) <> coalesce(c.n, 0) or s.first_at > c.first_at or s.last_at < c.last_at
-    or s.currency_symbol <> c.currency_symbol
+    or s.currency_symbol <> c.currency_symbol or (c.priced and not s.priced)
   order by 1, 2, 3, 4, 5, 6 limit ?`
 
 interface Log {

@@ -89,6 +89,8 @@ export interface Arrivals {
   readonly type: number
   readonly status: number
   readonly n: number
+  /** Whether the US dollars of any of them are known. */
+  readonly priced: boolean
   readonly firstAt: Date
   readonly lastAt: Date
 }
@@ -113,17 +115,21 @@ export async function logArrivals(
   )
   bindings.push(
     arrivals.map(({ n }) => n),
+    arrivals.map(({ priced }) => priced),
     arrivals.map(({ firstAt }) => firstAt),
     arrivals.map(({ lastAt }) => lastAt),
   )
   await trx.raw(LOG_ARRIVALS, bindings as Knex.RawBinding[])
 }
 
+/** Searches rely on what is not priced, so a combination that comes to be is as one that is new. */
 const ADD_TO_STORED = `
   on conflict (account_id, network, source_network, currency, invoice_currency, type, status) do update set
     n = stored.n + excluded.n,
     first_at = least(stored.first_at, excluded.first_at),
-    last_at = greatest(stored.last_at, excluded.last_at)`
+    last_at = greatest(stored.last_at, excluded.last_at),
+    priced = stored.priced or excluded.priced,
+    seq = case when excluded.priced and not stored.priced then excluded.seq else stored.seq end`
 
 const LOG_ARRIVALS = `
   with logged as (
@@ -135,9 +141,9 @@ const LOG_ARRIVALS = `
     update account_changes set last_change = last_change + ? where account_id = ?
   )
   insert into payment_statistics as stored (account_id, network, source_network, currency, currency_symbol, invoice_currency,
-    type, status, n, first_at, last_at)
+    type, status, n, priced, first_at, last_at)
   select ?::int, added.*
-  from unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::smallint[], ?::smallint[], ?::bigint[],
+  from unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::smallint[], ?::smallint[], ?::bigint[], ?::boolean[],
     ?::timestamptz[], ?::timestamptz[]) as added
   ${ADD_TO_STORED}`
 
@@ -152,7 +158,7 @@ interface WriteKind {
   readonly accountBindings: number
 }
 
-/** The columns by which statistics are kept, and the time that they bound. */
+/** The columns by which statistics are kept, the time that they bound, and what says whether they are priced. */
 const KEYS = [
   'network',
   'source_network',
@@ -162,6 +168,7 @@ const KEYS = [
   'type',
   'status',
   'timestamp',
+  'amount_in_usd',
 ]
 const keysOf = (table: string) => KEYS.map((key) => `${table}.${key}`).join(', ')
 
@@ -218,9 +225,9 @@ async function write(account: LockedAccount, { sql, bindings }: PaymentStatement
     ), moves as (${kind.moves}
     ), counted as (
       insert into payment_statistics as stored (account_id, network, source_network, currency, currency_symbol, invoice_currency,
-        type, status, n, first_at, last_at)
+        type, status, n, priced, first_at, last_at)
       select ?, network, coalesce(source_network, ''), currency, min(currency_symbol), coalesce(invoice_currency, ''),
-        coalesce(type, -1), status, sum(n), min(timestamp), max(timestamp)
+        coalesce(type, -1), status, sum(n), bool_or(amount_in_usd is not null and n > 0), min(timestamp), max(timestamp)
       from moves group by 2, 3, 4, 6, 7, 8 order by 2, 3, 4, 6, 7, 8
       ${ADD_TO_STORED}
     ), numbered as (

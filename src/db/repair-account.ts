@@ -36,7 +36,7 @@ export function repairAccount(
 
 const COUNT = `
   insert into payment_statistics (account_id, network, source_network, currency, currency_symbol, invoice_currency, type, status,
-    n, first_at, last_at)
+    n, priced, first_at, last_at)
   select account_id, network, coalesce(source_network, ''), currency, min(currency_symbol), coalesce(invoice_currency, ''),
-    coalesce(type, -1), status, count(*), min(timestamp), max(timestamp)
+    coalesce(type, -1), status, count(*), bool_or(amount_in_usd is not null), min(timestamp), max(timestamp)
   from payments where account_id = ? group by 1, 2, 3, 4, 6, 7, 8`

@@ -30,6 +30,8 @@ export interface Cell {
   readonly network: string
   readonly symbol: string
   readonly n: number
+  /** Whether the US dollars of any of them may be known; complete up to `seq`, as cells are. */
+  readonly priced: boolean
   /** Milliseconds since 1970. */
   readonly firstMs: number
   readonly lastMs: number
@@ -60,6 +62,7 @@ export interface StatisticsRow {
   readonly first_at: Date | null
   readonly last_at: Date | null
   readonly seq: string | null
+  readonly priced: boolean | null
 }
 
 /** Reads the statistics in one pass. */
@@ -72,19 +75,19 @@ const SAMPLE_RUNS = 160
 const SAMPLE_RUN = 50
 
 const STATISTICS_SQL = `with mine as materialized (
-  select network, source_network, currency, currency_symbol, invoice_currency, type, status, n, first_at, last_at, seq
+  select network, source_network, currency, currency_symbol, invoice_currency, type, status, n, first_at, last_at, seq, priced
   from payment_statistics where account_id = ?
 )
 select 'cell' as kind, status, null::smallint as type, network, currency_symbol as name, sum(n)::text as n, min(first_at) as first_at,
-  max(last_at) as last_at, null::text as seq
+  max(last_at) as last_at, null::text as seq, bool_or(priced) as priced
 from mine group by status, network, currency_symbol
-union all select 'type', null, type, null, null, sum(n)::text, null, null, null from mine group by type
-union all select 'currency', null, null, network, currency, sum(n)::text, null, null, null from mine group by network, currency
-union all select 'invoice', null, null, null, invoice_currency, sum(n)::text, null, null, null from mine group by invoice_currency
-union all select 'source', null, null, null, source_network, sum(n)::text, null, null, null from mine
+union all select 'type', null, type, null, null, sum(n)::text, null, null, null, null from mine group by type
+union all select 'currency', null, null, network, currency, sum(n)::text, null, null, null, null from mine group by network, currency
+union all select 'invoice', null, null, null, invoice_currency, sum(n)::text, null, null, null, null from mine group by invoice_currency
+union all select 'source', null, null, null, source_network, sum(n)::text, null, null, null, null from mine
   where source_network <> network group by source_network
-union all select 'all', null, null, null, null, coalesce(sum(n), 0)::text, min(first_at), max(last_at), coalesce(max(seq), 0)::text from mine
-union all select 'sample', null, null, null, string_agg(k.amount_in_usd::text, ' '), count(*)::text, null, null, null
+union all select 'all', null, null, null, null, coalesce(sum(n), 0)::text, min(first_at), max(last_at), coalesce(max(seq), 0)::text, null from mine
+union all select 'sample', null, null, null, string_agg(k.amount_in_usd::text, ' '), count(*)::text, null, null, null, null
   from (select status, min(first_at) as first_at, max(last_at) as last_at from mine group by status order by sum(n) desc limit 1) frequent
   cross join generate_series(0, ${SAMPLE_RUNS - 1}) as run
   cross join lateral (
@@ -106,7 +109,7 @@ export function statisticsOfRows(rows: readonly StatisticsRow[]): AccountStatist
     n,
     firstMs: all?.first_at?.getTime() ?? 0,
     lastMs: all?.last_at?.getTime() ?? -1,
-    cells: rows.flatMap(({ kind, status, network, name, n: count, first_at: first, last_at: last }) =>
+    cells: rows.flatMap(({ kind, status, network, name, n: count, first_at: first, last_at: last, priced }) =>
       kind === 'cell' && status !== null && network !== null && name !== null
         ? [
             {
@@ -114,6 +117,7 @@ export function statisticsOfRows(rows: readonly StatisticsRow[]): AccountStatist
               network,
               symbol: name,
               n: Number(count),
+              priced: priced ?? true,
               firstMs: first?.getTime() ?? 0,
               lastMs: last?.getTime() ?? 0,
             },

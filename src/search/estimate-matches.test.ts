@@ -7,7 +7,13 @@ const sampled: StatisticsRow = {
   kind: 'sample',
   name: Array.from({ length: 80 }, (_, nth) => `${80 - nth}.000000`).join(' '),
   n: '100',
-  ...{ status: null, type: null, network: null, first_at: null, last_at: null, seq: null },
+  status: null,
+  type: null,
+  network: null,
+  first_at: null,
+  last_at: null,
+  seq: null,
+  priced: null,
 }
 const statistics = statisticsOfRows([sampled])
 

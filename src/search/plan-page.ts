@@ -166,11 +166,41 @@ function planByAmount(terms: Terms): Plan {
   const walked = bounded(terms, parts, clamp(MARGIN * expected, thresholds.walk, thresholds.longestWalk))
   // an entry of a walk costs twice as much as one that is gathered
   const isFew = statistics.n * share <= 2 * expected && gathered.length > 0
-  const turns = isFew ? [...gathered, walked] : [walked, ...gathered]
+  const turns = [
+    ...unpricedWalk(terms, parts),
+    ...boundedMonths(terms, Math.min(expected, (statistics.n * share) / 2)),
+    ...(isFew ? [...gathered, walked] : [walked, ...gathered]),
+  ]
   const cells = cellParts(terms)
   // payments of a few cells may all have the amounts that come last
   if (cells === undefined || countOf(estimate.cells) > statistics.n / 4) return [...turns, ...monthWalk(terms), exact]
   return [...turns, { kind: 'gather', ...cells }]
+}
+
+/** Where no US dollars of what matches are known, the known ones need not be walked first. */
+function unpricedWalk(terms: Terms, parts: readonly WalkPart[]): Shape[] {
+  const { estimate, statistics, thresholds, query, filter } = terms
+  const { cells, inCells } = estimate
+  const isAtUnknown = query.position === undefined || query.position.keys[0] === null
+  const isUnpriced = cells.length > 0 && filter.network === undefined && cells.every(({ priced }) => !priced)
+  if (!isUnpriced || !isAtUnknown || hasAny(terms, amounts) || amountBasis(filter) !== 'amountInUsd') return []
+  const { known, n } = statistics.sample
+  const unknown = (statistics.n * (n - known.length + 0.5)) / (n + 0.5)
+  const expected = (query.rows * unknown) / Math.max(1, countOf(cells) * inCells * estimate.ofDates)
+  const unknownOnly = parts.map((part) => ({ ...part, unknownOnly: true as const }))
+  return [bounded(terms, unknownOnly, clamp(MARGIN * expected, thresholds.walk, thresholds.longestWalk))]
+}
+
+/** By US dollars in the months of a range of dates, where that is expected to cost less than something else. */
+function boundedMonths(terms: Terms, cost: number): Shape[] {
+  const { estimate, thresholds, query, filter } = terms
+  const { fromDate = 0, toDate = 0 } = filter
+  const parts = monthParts(terms, ['status', 'network'])
+  const months = parts.reduce((n, { branches }) => n + branches.tuples.length, 0)
+  const ofMonths = (toDate - fromDate) / Math.max(1, months * MONTH_MS)
+  const expected = query.rows / Math.max(estimate.ofStatus * estimate.ofSmall * ofMonths, 1e-9)
+  if (months === 0 || expected + BRANCH_COST * months >= cost || expected > thresholds.longestWalk) return []
+  return [bounded(terms, parts, clamp(2 * expected, thresholds.walk, thresholds.longestWalk))]
 }
 
 /** What can be read whole and sorted: an amount range, cells, invoices, or a stretch of time. The fewest expected first. */
@@ -228,16 +258,18 @@ function months(terms: Terms): Shape[] {
   return starts.length === 0 ? [] : [{ kind: 'months', months: starts }]
 }
 
-/** By US dollars within months; the index has nothing that other filters ask. */
+/** By US dollars within months, whole. */
 function monthWalk(terms: Terms): Shape[] {
-  const isOfRanges = terms.given.every((name) => isOneOf(dates, name) || isOneOf(amounts, name))
-  if (!isOfRanges || amountBasis(terms.filter) !== 'amountInUsd') return []
+  const parts = monthParts(terms, [])
+  return parts.length === 0 ? [] : [walk(parts)]
+}
+
+/** Walks by US dollars of the months of a range of dates, where nothing is asked beside that the index does not have. */
+function monthParts(terms: Terms, others: readonly FieldName[]) {
+  const isCovered = terms.given.every((name) => [...dates, ...amounts, ...others].includes(name))
+  if (!isCovered || amountBasis(terms.filter) !== 'amountInUsd') return []
   const tuples = monthsOf(terms).map((ms) => [new Date(ms).toISOString()])
   if (tuples.length === 0) return []
-  const parts = amountParts(terms).map((part) => ({
-    ...part,
-    index: 'payments_month_usd',
-    branches: { columns: ['month' as const], tuples },
-  }))
-  return [walk(parts)]
+  const branches = { columns: ['month' as const], tuples }
+  return amountParts(terms).map((part) => ({ ...part, index: 'payments_month_usd', branches }))
 }

@@ -144,8 +144,8 @@ function statementOf(shape: Shape, query: PageQuery, columns: readonly string[])
 
 /** Whether payments of a combination that is not known would be left out. */
 function reliesOnStatistics(shape: Shape): boolean {
-  if (shape.kind !== 'walk' && shape.kind !== 'gather') return false
-  return shape.parts.some(({ index }) => KNOWN_BY_STATISTICS.includes(index))
+  if (shape.kind === 'months' || shape.kind === 'plain') return false
+  return shape.parts.some((part) => KNOWN_BY_STATISTICS.includes(part.index) || 'unknownOnly' in part)
 }
 
 /** Indexes whose branches are what the statistics know to be there. */

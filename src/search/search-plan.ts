@@ -105,6 +105,8 @@ export interface WalkPart extends Part {
   readonly fixedKeys: 0 | 1
   /** Whether the position bounds it; if not, all of it comes after the position. */
   readonly after: boolean
+  /** Whether only unknown amounts are read, since there are no others. */
+  readonly unknownOnly?: true
   /** The most entries read of each branch; absent: as many as it takes. */
   readonly entries?: readonly number[]
   /** Whether the branches follow one another in the order of the answer, so that those behind a full page are not read. */

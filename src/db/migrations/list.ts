@@ -4,6 +4,7 @@ import { paymentChanges } from './0002-payment-changes.ts'
 import { searchIndexes } from './0003-search-indexes.ts'
 import { lineHash } from './0004-line-hash.ts'
 import { watchTickets } from './0005-watch-tickets.ts'
+import { priced } from './0006-priced.ts'
 
 /** Every step of the schema, oldest first. A step that was released is never changed; the next one corrects it. */
-export const MIGRATIONS: readonly Migration[] = [initial, paymentChanges, searchIndexes, lineHash, watchTickets]
+export const MIGRATIONS: readonly Migration[] = [initial, paymentChanges, searchIndexes, lineHash, watchTickets, priced]

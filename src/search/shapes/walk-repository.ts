@@ -40,13 +40,14 @@ export function walkStatement(
   return pageRows([pageTable(walks, query, { limit, overlap })], query, columns)
 }
 
-/** Where the walks of a part begin: an order with unknown keys is two walks. */
+/** Where the walks of a part begin: an order with unknown keys is two walks, that of the unknown ones first. */
 export function boundsOf(part: WalkPart, query: PageQuery): Statement[] {
   const keys = keysOf(query).slice(part.fixedKeys)
   const { position } = query
-  if (!part.after || position === undefined) return keysetBounds(keys, directionOf(query), query.filter, undefined)
-  const tail = { ...position, keys: position.keys.slice(part.fixedKeys) }
-  return keysetBounds(keys, directionOf(query), query.filter, tail)
+  const isAfter = part.after && position !== undefined
+  const tail = isAfter ? { ...position, keys: position.keys.slice(part.fixedKeys) } : undefined
+  const bounds = keysetBounds(keys, directionOf(query), query.filter, tail)
+  return part.unknownOnly === true ? bounds.slice(0, 1) : bounds
 }
 
 function walkOf(part: WalkPart, bound: Statement, query: PageQuery, limit: number): Statement {
