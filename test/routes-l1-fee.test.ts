@@ -84,19 +84,21 @@ it('is none where the chain takes none', async () => {
 })
 
 it('counts for whether the wallet has enough gas', async () => {
-  const { routing, requests } = newRouting('OP_STACK')
-  const question = { paymentReference: requests[0] as string, wallet: WALLET }
-  const gasOf = (route: { feeBreakdown: readonly { type: string; amount: string }[] } | undefined) =>
-    (route?.feeBreakdown ?? [])
-      .filter((line) => line.type === 'GAS')
-      .reduce((sum, line) => sum + (parseAmount(line.amount, 18) ?? 0n), 0n)
-  const need = gasOf((await routing.find(question)).routes[0])
-  const hasEnough = async (wei: bigint) => {
-    await chain.setNativeBalance(WALLET, wei)
-    return (await routing.find(question)).routes[0]?.readiness.hasEnoughGas
+  const wallet = freshAddress('a wallet without gas')
+  await chain.fund(chain.tokens.USDC, wallet, 1_000_000_000n)
+  const gas = async (kind: L1FeeKind | undefined) => {
+    const { routing, requests } = newRouting(kind)
+    const [route] = (await routing.find({ paymentReference: requests[0] as string, wallet })).routes
+    const [, missing = '0'] = /; add ([\d.]+) ETH/.exec(route?.warnings[0]?.message ?? '') ?? []
+    const published = route?.feeBreakdown.find(({ provider }) => provider === 'l1-data')?.amount ?? '0'
+    return { missing: parseAmount(missing, 18) as bigint, published: parseAmount(published, 18) as bigint }
   }
-  expect([await hasEnough(need), await hasEnough(need - 1n)]).toEqual([true, false])
-  await chain.setNativeBalance(WALLET, 10n ** 18n)
+  const [none, opStack] = [await gas(undefined), await gas('OP_STACK')]
+  expect(opStack.missing - none.missing).toBe(opStack.published)
+  await chain.setNativeBalance(wallet, opStack.missing)
+  expect((await gas('OP_STACK')).missing).toBe(0n)
+  await chain.setNativeBalance(wallet, opStack.missing - 1n)
+  expect((await gas('OP_STACK')).missing).toBe(1n)
 })
 
 it('stands against a route when the chain does not tell it', async () => {

@@ -1,8 +1,10 @@
+import { toHex } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { formatAmount, parseAmount } from '../src/domain/decimal.ts'
-import type { RoutesAnswer } from '../src/domain/route.ts'
+import type { PreparedTransaction, RoutesAnswer } from '../src/domain/route.ts'
 import type { missingRouteReasons } from '../src/reasons/missing-routes.ts'
 import { reasons } from '../src/reasons.ts'
+import type { TestChain } from './support/chain.ts'
 import { DIRECT, entryOf, idsOf, inCoins, inFiat, read, SWAPPED, SWAPPED_V3 } from './support/remedy-acts.ts'
 import { ownScenes } from './support/remedy-scenes.ts'
 import { carriedScenes } from './support/remedy-scenes-carried.ts'
@@ -113,5 +115,45 @@ describe('what a remedy says that is missing', () => {
     })
     await give('ETH', wallet, 1n)
     expect(gasOf(await room.find(question))).toEqual({ hasEnough: true, warning: '' })
+
+    // It is enough to send what is to be sent, at the price that was counted with.
+    const { transactions } = await room.prepare({ ...question, route: route ?? DIRECT })
+    const { nextBaseFee, tip } = await feesNow(stage.near)
+    for (const transaction of transactions) {
+      const hash = await send(wallet, transaction, { maxFeePerGas: nextBaseFee + tip, maxPriorityFeePerGas: tip })
+      await stage.near.mine()
+      expect((await stage.near.receipt(hash))?.succeeded).toBe(true)
+    }
   })
+
+  it('of gas is what a node demands, and no unit less', async () => {
+    const wallet = await stage.newWallet()
+    const room = stage.open()
+    const question = { ...stage.ask(room, wallet, inCoins), chains: ['ETHEREUM'] }
+    await stage.near.setNativeBalance(wallet, 2n * 10n ** 18n)
+    const [route] = (await room.find(question)).routes
+    const [amount = ''] = read(route?.warnings[0]?.message ?? '', /; add ([\d.]+) ETH on ETHEREUM$/)
+    const missing = parseAmount(amount, 18) as bigint
+    const [transaction] = (await room.prepare({ ...question, route: DIRECT })).transactions
+    if (transaction === undefined) throw new TypeError('nothing is to be sent')
+    const { nextBaseFee, tip } = await feesNow(stage.near)
+    const fees = { maxFeePerGas: nextBaseFee + tip, maxPriorityFeePerGas: tip }
+    await give('ETH', wallet, missing - 1n)
+    await expect(send(wallet, transaction, fees)).rejects.toThrow(/insufficient funds/i)
+    await give('ETH', wallet, 1n)
+    await expect(send(wallet, transaction, fees)).resolves.toMatch(/^0x/)
+  })
+
+  async function feesNow(chain: TestChain) {
+    const args = ['0x5', 'latest', [50]]
+    const history = await chain.client.rpc.call<{ baseFeePerGas: string[]; reward: string[][] }>('eth_feeHistory', args)
+    const tips = history.reward.map(([tip]) => BigInt(tip ?? 0)).toSorted((a, b) => (a < b ? -1 : 1))
+    return { nextBaseFee: BigInt(history.baseFeePerGas.at(-1) ?? 0), tip: tips[2] ?? 0n }
+  }
+
+  function send(from: string, transaction: PreparedTransaction, fees: Record<string, bigint>): Promise<`0x${string}`> {
+    const { to, data, value, gasLimit } = transaction
+    const numbers = Object.entries({ value, gas: gasLimit, ...fees }).map(([name, number]) => [name, toHex(number)])
+    return stage.near.client.rpc.call('eth_sendTransaction', [{ from, to, data, ...Object.fromEntries(numbers) }])
+  }
 })

@@ -1,18 +1,13 @@
-import { encodeFunctionData, parseAbi } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAmount } from '../src/domain/decimal.ts'
 import type { Route } from '../src/domain/route.ts'
-import { startTestChain, type TestChain, type TestToken } from './support/chain.ts'
+import { startTestChain, type TestChain } from './support/chain.ts'
 import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from './support/routing.ts'
 import { expectGasWithin, takeRoute } from './support/take-route.ts'
-import { deploySwapToPay, deployUniswapV2, type SwapToPay, type UniswapV2 } from './support/uniswap.ts'
+import { deploySwapToPay, deployUniswapV2, type SwapToPay, type UniswapV2, uniswapV2Config } from './support/uniswap.ts'
 
 const COIN = 10n ** 18n
 const USDC_UNIT = 10n ** 6n
-const ROUTER_ABI = parseAbi([
-  'function swapExactTokensForTokens(uint256 amountIn, uint256 amountOutMin, address[] path, address to, uint256 deadline)',
-])
-
 /** Request's ERC20SwapToPay over Uniswap's v2, all of it their own bytecode. */
 describe('a swap through Uniswap v2, taken on the chain', () => {
   let chain: TestChain
@@ -54,14 +49,7 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     return {
       ...config,
       contracts: [...config.contracts, swap],
-      swapV2: {
-        router: v2.router,
-        factory: v2.factory,
-        pairCodeHash: '0x96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f',
-        feeBps: 30,
-        through: ['DAI'],
-        ...changes,
-      } as const,
+      swapV2: { ...uniswapV2Config(v2, ['DAI']), ...changes },
     }
   }
 
@@ -133,20 +121,14 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     const limit = parseAmount(prepared.maxSourceAmount, 18) as bigint
     const { DAI, USDC } = chain.tokens
     const trader = chain.deployer
-    const trade = async (amount: bigint, path: readonly [TestToken, TestToken]) => {
-      await chain.fund(path[0], trader, amount)
-      await chain.approve(trader, path[0], v2.router, amount)
-      const args = [amount, 0n, path.map(({ address }) => address), trader, 2n ** 40n] as const
-      await chain.send(trader, { to: v2.router, data: encodeFunctionData({ abi: ROUTER_ABI, args }) })
-    }
     const had = await chain.balanceOf(USDC, trader)
-    await trade(50_000n * COIN, [DAI, USDC])
+    await v2.trade(50_000n * COIN, DAI, USDC)
     const bought = (await chain.balanceOf(USDC, trader)) - had
     const before = await balances()
     await expect(takeRoute(chain, payer, prepared)).rejects.toThrow(/revert/)
     expect(await balances()).toEqual(before)
     // What the pool has kept of both leaves the price a little worse.
-    await trade(bought, [USDC, DAI])
+    await v2.trade(bought, USDC, DAI)
     const last = { transactions: prepared.transactions.slice(-1) }
     await takeRoute(chain, payer, last)
     const spent = (before[0] ?? 0n) - ((await balances())[0] ?? 0n)

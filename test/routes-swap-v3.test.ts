@@ -1,18 +1,13 @@
-import { encodeFunctionData, parseAbi } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAmount } from '../src/domain/decimal.ts'
 import type { Route } from '../src/domain/route.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
 import { configOf, createTestRouting, freshAddress, type TestRouting } from './support/routing.ts'
 import { expectGasWithin, takeRoute } from './support/take-route.ts'
-import { deployUniswapV3, type UniswapV3 } from './support/uniswap.ts'
+import { deployUniswapV3, type UniswapV3, uniswapV3Config } from './support/uniswap.ts'
 
 const COIN = 10n ** 18n
 const USDC_UNIT = 10n ** 6n
-const ROUTER_ABI = parseAbi([
-  'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountIn, uint256 amountOutMinimum, uint160 sqrtPriceLimitX96) params) payable',
-])
-
 /** Uniswap's own contracts; the payment goes through Request's fee proxy. */
 describe('a swap through Uniswap v3, taken on the chain', () => {
   let chain: TestChain
@@ -32,15 +27,7 @@ describe('a swap through Uniswap v3, taken on the chain', () => {
   afterAll(() => chain.stop())
 
   function configWith(changes: object = {}) {
-    const swapV3 = {
-      factory: v3.factory,
-      quoter: v3.quoter,
-      router: v3.router,
-      poolCodeHash: '0xe34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54',
-      fees: [100, 500, 3000, 10000],
-      ...changes,
-    } as const
-    return { ...configOf(chain, 'ETHEREUM'), swapV3 }
+    return { ...configOf(chain, 'ETHEREUM'), swapV3: { ...uniswapV3Config(v3), ...changes } }
   }
 
   interface Terms {
@@ -112,19 +99,7 @@ describe('a swap through Uniswap v3, taken on the chain', () => {
     const { payer, question, balances, id } = await arrange({ from: 'USDT', amount: '1000' })
     const prepared = await routing.prepare({ ...question, route: id, slippage: '0.2' })
     const { USDT, USDC } = chain.tokens
-    const trader = chain.deployer
-    await chain.fund(USDT, trader, 20_000n * USDC_UNIT)
-    await chain.approve(trader, USDT, v3.router, 20_000n * USDC_UNIT)
-    const params = {
-      tokenIn: USDT.address,
-      tokenOut: USDC.address,
-      fee: 3000,
-      recipient: trader,
-      amountIn: 20_000n * USDC_UNIT,
-      amountOutMinimum: 0n,
-      sqrtPriceLimitX96: 0n,
-    }
-    await chain.send(trader, { to: v3.router, data: encodeFunctionData({ abi: ROUTER_ABI, args: [params] }) })
+    await v3.trade(3000, 20_000n * USDC_UNIT, USDT, USDC)
     const before = await balances()
     await expect(takeRoute(chain, payer, prepared)).rejects.toThrow(/revert/)
     expect(await balances()).toEqual(before)

@@ -7,6 +7,7 @@ import { type Reason } from '../reasons.ts'
 import type { Candidate } from './candidates.ts'
 import type { ChainState } from './chain-state.ts'
 import { breakDownCosts, type CostBreakdown, type CostLine, fractionOf } from './costs.ts'
+import { gasToAllow } from './gas.ts'
 import type { Price } from './prices.ts'
 import type { Quote } from './providers/provider.ts'
 import { totalGas } from './steps.ts'
@@ -23,7 +24,7 @@ export interface UnrankedRoute {
   readonly unpriced: boolean
   readonly candidate: Candidate
   readonly quote: Quote
-  /** The most gas that each step is expected to use, with what its chain counts as gas beside. */
+  /** The gas that each step is to be allowed, what its chain counts as gas beside included. */
   readonly gasLimits: readonly bigint[]
 }
 
@@ -133,14 +134,15 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
     return explain('CONTRACT_UNREADABLE', { contract: 'l1Fee', chain: native.chain, what: 'what publishing takes' })
   }
   const l1Fee = l1Fees.reduce((sum, fee) => sum + fee, 0n)
-  const need = gas + l1Fee + (quote.alsoNative ?? 0n)
+  const limits = quote.steps.map(({ gasLimit }, i) => gasToAllow(gasLimit + l1GasOf(l1Fees[i] ?? 0n, state)))
+  const need = mostNeeded(quote.steps, { l1Fees, limits, state }) + (quote.alsoNative ?? 0n)
   const spent = candidate.source.id === native.id ? quote.mostPulled : 0n
   const have = (state.balanceOf(native) ?? 0n) - spent
   const line = { type: 'GAS', stage: 'SENDING', token: native } as const
   const published = state.chain.l1Fee === undefined ? [] : [{ ...line, provider: L1_PROVIDER, amount: l1Fee }]
   const counted = {
     lines: [{ ...line, amount: gas }, ...published],
-    limits: quote.steps.map(({ gasLimit }, i) => gasLimit + l1GasOf(l1Fees[i] ?? 0n, state)),
+    limits,
   }
   if (state.walletHasCode) return { ...counted, isEnough: undefined, warnings: [warn('GAS_MAY_BE_SPONSORED', {})] }
   if (have >= need) return { ...counted, isEnough: true, warnings: [] }
@@ -152,6 +154,31 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
     chain: native.chain,
   })
   return { ...counted, isEnough: false, warnings: [warning] }
+}
+
+interface StepCosts {
+  /** By step, wei. */
+  readonly l1Fees: readonly bigint[]
+  /** By step, gas. */
+  readonly limits: readonly bigint[]
+  readonly state: ChainState
+}
+
+/**
+ * The wei that a wallet must hold to send all steps, one after the other. A node takes a transaction only where the wallet could pay for all
+ * the gas that it is allowed, though less is used in the end.
+ */
+function mostNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, gasPrice } }: StepCosts): bigint {
+  let spent = 0n
+  let most = 0n
+  for (const [i, { gasLimit }] of steps.entries()) {
+    const [l1Fee, limit] = [l1Fees[i] ?? 0n, limits[i] ?? gasLimit]
+    const beside = chain.l1Fee === 'ARBITRUM' ? 0n : l1Fee
+    const demanded = spent + limit * gasPrice + beside
+    if (demanded > most) most = demanded
+    spent += gasLimit * gasPrice + l1Fee
+  }
+  return most
 }
 
 /** Tells the gas line of publishing from the other. */

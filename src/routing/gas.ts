@@ -135,3 +135,13 @@ const ROUTER_V3 = 52_000n
 export function swapV3Gas({ poolGas, receiverIsNew }: { poolGas: bigint; receiverIsNew: boolean }): bigint {
   return ((ROUTER_V3 + poolGas + (receiverIsNew ? NEW_SLOT : 0n)) * 11n) / 10n
 }
+
+/**
+ * What has to be allowed so that so much is used in the end: storage that is cleared gives gas back, at most a fifth of all, only once
+ * the transaction is through.
+ *
+ * @see https://eips.ethereum.org/EIPS/eip-3529
+ */
+export function gasToAllow(used: bigint): bigint {
+  return (used * 5n + 3n) / 4n
+}

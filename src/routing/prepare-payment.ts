@@ -80,16 +80,6 @@ function explainNoRoute(id: string, unavailable: readonly { reason: string; mess
   return waybillError('ROUTE_UNAVAILABLE', { route: id, detail: `${reason}: ${message}`, remedy })
 }
 
-/**
- * What has to be allowed so that so much is used in the end: storage that is cleared gives gas back, at most a fifth of all, only once
- * the transaction is through.
- *
- * @see https://eips.ethereum.org/EIPS/eip-3529
- */
-function gasNeeded(used: bigint): bigint {
-  return (used * 5n + 3n) / 4n
-}
-
 /** @throws QUOTE_CHANGED */
 function prepare(found: UnrankedRoute, maxSourceAmount: bigint | undefined): PreparedPayment {
   const { quote, candidate } = found
@@ -102,7 +92,7 @@ function prepare(found: UnrankedRoute, maxSourceAmount: bigint | undefined): Pre
     (step, i): PreparedTransaction => ({
       kind: step.kind,
       chainId: route.chainId,
-      gasLimit: gasNeeded(found.gasLimits[i] ?? step.gasLimit),
+      gasLimit: found.gasLimits[i] ?? step.gasLimit,
       ...step.transaction(),
     }),
   )

@@ -3,7 +3,6 @@
  * service would store and find.
  */
 import type { Knex } from 'knex'
-import { encodeFunctionData, parseAbi } from 'viem'
 import type { Account } from '../../src/domain/account.ts'
 import { createChainDirectory } from '../../src/domain/chain.ts'
 import { type ChainConfig, intermediariesOf } from '../../src/domain/chains-file.ts'
@@ -54,13 +53,6 @@ export interface Arranged {
   readonly wallet: EvmAddress
 }
 
-const V2_ABI = parseAbi([
-  'function swapExactTokensForTokens(uint256 amountIn, uint256 amountOutMin, address[] path, address to, uint256 deadline)',
-])
-const V3_ABI = parseAbi([
-  'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountIn, uint256 amountOutMinimum, uint160 sqrtPriceLimitX96) params) payable',
-])
-
 const V3_FEE = 500
 
 /** DAI is swapped on the v2, USDT on the v3, both for USDC, near one to one. */
@@ -84,27 +76,8 @@ export async function startRouteStage(): Promise<RouteStage> {
   const token = (symbol: Symbol) => (symbol === 'ETH' ? undefined : chain.tokens[symbol])
   let cases = 0
 
-  async function trade(exchange: 'v2' | 'v3', amount: bigint, from: TestToken, to: TestToken): Promise<void> {
-    const trader = chain.deployer
-    const { router } = exchange === 'v2' ? v2 : v3
-    await chain.fund(from, trader, amount)
-    await chain.approve(trader, from, router, 0n)
-    await chain.approve(trader, from, router, amount)
-    const params = {
-      tokenIn: from.address,
-      tokenOut: to.address,
-      fee: V3_FEE,
-      recipient: trader,
-      amountIn: amount,
-      amountOutMinimum: 0n,
-      sqrtPriceLimitX96: 0n,
-    }
-    const data =
-      exchange === 'v2'
-        ? encodeFunctionData({ abi: V2_ABI, args: [amount, 0n, [from.address, to.address], trader, 2n ** 40n] })
-        : encodeFunctionData({ abi: V3_ABI, args: [params] })
-    await chain.send(trader, { to: router, data }, { gas: 1_000_000n })
-  }
+  const trade: RouteStage['trade'] = (exchange, ...terms) =>
+    exchange === 'v2' ? v2.trade(...terms) : v3.trade(V3_FEE, ...terms)
   // The first swaps that pools ever see take more gas than all others.
   for (const exchange of ['v2', 'v3'] as const) {
     const other = exchange === 'v2' ? DAI : USDT

@@ -32,10 +32,17 @@ async function deploy(chain: TestChain, artifact: Artifact, args: readonly unkno
 }
 
 const ROUTER_ABI = parseAbi([
+  'function swapExactTokensForTokens(uint256 amountIn, uint256 amountOutMin, address[] path, address to, uint256 deadline)',
   'function addLiquidity(address tokenA, address tokenB, uint256 amountADesired, uint256 amountBDesired, uint256 amountAMin, uint256 amountBMin, address to, uint256 deadline)',
 ])
 
 const FOREVER = 2n ** 40n
+
+async function fundTrade(chain: TestChain, router: Hex, amount: bigint, from: { address: Hex }): Promise<void> {
+  await chain.fund(from, chain.deployer, amount)
+  await chain.send(chain.deployer, encodeApprove(from.address, router, 0n))
+  await chain.send(chain.deployer, encodeApprove(from.address, router, amount))
+}
 
 /** A Uniswap v2. */
 export interface UniswapV2 {
@@ -43,6 +50,8 @@ export interface UniswapV2 {
   readonly router: EvmAddress
   /** Puts both into their pool, which comes to be with the first of it. */
   addLiquidity(a: { address: Hex }, amountA: bigint, b: { address: Hex }, amountB: bigint): Promise<void>
+  /** Somebody's trade of so much of one token for what it brings of another. */
+  trade(amount: bigint, from: { address: Hex }, to: { address: Hex }): Promise<void>
 }
 
 export async function deployUniswapV2(chain: TestChain): Promise<UniswapV2> {
@@ -65,8 +74,14 @@ export async function deployUniswapV2(chain: TestChain): Promise<UniswapV2> {
         await chain.send(chain.deployer, encodeApprove(token.address, router, amount))
       }
       const args = [a.address, b.address, amountA, amountB, 0n, 0n, chain.deployer, FOREVER] as const
-      const data = encodeFunctionData({ abi: ROUTER_ABI, args })
+      const data = encodeFunctionData({ abi: ROUTER_ABI, functionName: 'addLiquidity', args })
       await chain.send(chain.deployer, { to: router, data }, { gas: 8_000_000n })
+    },
+    async trade(amount, from, to) {
+      await fundTrade(chain, router, amount, from)
+      const args = [amount, 0n, [from.address, to.address], chain.deployer, FOREVER] as const
+      const data = encodeFunctionData({ abi: ROUTER_ABI, functionName: 'swapExactTokensForTokens', args })
+      await chain.send(chain.deployer, { to: router, data }, { gas: 1_000_000n })
     },
   }
 }
@@ -151,7 +166,13 @@ export interface UniswapV3 {
     b: { address: Hex; amount: bigint },
     ticks?: number,
   ): Promise<void>
+  /** Somebody's trade in the pool of a fee tier. */
+  trade(fee: number, amount: bigint, from: { address: Hex }, to: { address: Hex }): Promise<void>
 }
+
+const ROUTER_V3_ABI = parseAbi([
+  'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountIn, uint256 amountOutMinimum, uint160 sqrtPriceLimitX96) params) payable',
+])
 
 export async function deployUniswapV3(chain: TestChain): Promise<UniswapV3> {
   const periphery = (path: string) => readArtifact('@uniswap/v3-periphery', `artifacts/contracts/${path}`)
@@ -213,6 +234,20 @@ export async function deployUniswapV3(chain: TestChain): Promise<UniswapV3> {
       }
       const mint = encodeFunctionData({ abi: POSITIONS_ABI, functionName: 'mint', args: [terms] })
       await chain.send(chain.deployer, { to: positions, data: mint }, { gas: 8_000_000n })
+    },
+    async trade(fee, amount, from, to) {
+      await fundTrade(chain, router, amount, from)
+      const params = {
+        tokenIn: from.address,
+        tokenOut: to.address,
+        fee,
+        recipient: chain.deployer,
+        amountIn: amount,
+        amountOutMinimum: 0n,
+        sqrtPriceLimitX96: 0n,
+      }
+      const data = encodeFunctionData({ abi: ROUTER_V3_ABI, args: [params] })
+      await chain.send(chain.deployer, { to: router, data }, { gas: 1_000_000n })
     },
   }
 }
