@@ -25,9 +25,11 @@ export interface Network {
   stop(): Promise<void>
 }
 
-/** What wallet of so many. */
+const wallets: ReturnType<typeof freshAddress>[] = []
+
+/** What wallet of so many. Its hash is no part of what is measured. */
 export function walletOf(place: number) {
-  return freshAddress(`bench wallet ${place}`)
+  return (wallets[place] ??= freshAddress(`bench wallet ${place}`))
 }
 
 /** @param wallets - how many are given what they need to pay with any token on any chain */

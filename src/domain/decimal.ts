@@ -39,9 +39,15 @@ export function formatDecimal({ units, places }: Decimal): string {
   const negative = units < 0n
   const digits = (negative ? -units : units).toString().padStart(places + 1, '0')
   const whole = digits.slice(0, digits.length - places)
-  const fraction = digits.slice(digits.length - places).replace(/0+$/, '')
+  const fraction = withoutEndingZeros(digits.slice(digits.length - places))
   const text = fraction === '' ? whole : `${whole}.${fraction}`
   return negative ? `-${text}` : text
+}
+
+function withoutEndingZeros(digits: string): string {
+  let end = digits.length
+  while (digits[end - 1] === '0') end -= 1
+  return digits.slice(0, end)
 }
 
 const powersOfTen = Array.from({ length: 80 }, (_, places) => 10n ** BigInt(places))

@@ -94,12 +94,17 @@ export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]): 
     },
     stateOf({ wallet, ...told }) {
       const { answerTo, timestampSec } = told
+      const balances = new Map<string, bigint | undefined>()
       const prices = new Map<string, Price | undefined>()
       const decide = (token: Token) => decidePrice(token, readRound(token.usdFeed, answerTo), timestampSec)
       return {
         chain,
         ...told,
-        balanceOf: (token) => uintAt(answerTo(readBalance(chain, token, wallet)) ?? '', 0),
+        balanceOf(token) {
+          if (!balances.has(token.id))
+            balances.set(token.id, uintAt(answerTo(readBalance(chain, token, wallet)) ?? '', 0))
+          return balances.get(token.id)
+        },
         l1FeeOf: (dataBytes) => (l1Fee === undefined ? 0n : l1Fee.feeOf(dataBytes, answerTo)),
         priceOf(token) {
           if (!prices.has(token.id)) prices.set(token.id, decide(token))

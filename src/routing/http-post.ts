@@ -93,6 +93,9 @@ function readReply(response: http.IncomingMessage, mostBytes: number): Promise<H
       resolve({ status: response.statusCode ?? 0, headers: response.headers, body })
     })
     response.on('error', reject)
-    response.on('close', () => reject(Object.assign(new Error('cut off'), { code: 'ECONNRESET' })))
+    // Making an error takes longer than all else here.
+    response.on('close', () => {
+      if (!response.complete) reject(Object.assign(new Error('cut off'), { code: 'ECONNRESET' }))
+    })
   })
 }
