@@ -476,6 +476,23 @@ describe('a payment carried in from another chain', () => {
     expect((await routing.find(ask(routing))).routes).toHaveLength(1)
   })
 
+  it('is found again by one question for all of a call', async () => {
+    for (const token of [near.tokens.USDC, near.tokens.DAI]) {
+      await near.fund(token, payer, 1_000n * 10n ** BigInt(token.decimals))
+    }
+    lifi.behave(({ response }) => sendJson(response, 503, { message: 'down' }))
+    const routing = open()
+    await routing.find(ask(routing))
+    const start = lifi.asked.length
+    nowMs += 1_000
+    const down = await routing.find(ask(routing))
+    expect([down.routes, questionsSince(start).length]).toEqual([[], 1])
+    lifi.behave(quoteWell)
+    nowMs += 2_000
+    const well = await routing.find(ask(routing))
+    expect(well.routes.map(({ token }) => token).toSorted()).toEqual(['DAI', 'USDC', 'USDT'])
+  })
+
   it('says so where the other chain cannot be looked at, and asks nothing', async () => {
     const start = lifi.asked.length
     const [source, destination] = configs()

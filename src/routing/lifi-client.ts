@@ -34,11 +34,12 @@ export interface LifiClient {
    * Asks for a quote that ends in a call on the destination chain. The same question is asked once, however many ask it at a time, and its
    * answer is remembered for seconds. Never rejects; once the signal has fired it resolves as if the time were over.
    *
-   * @param options - `fresh`: what is remembered does not count
+   * @param options - `fresh`: what is remembered does not count; `call`: the same for all questions of one call, of which none is told to come
+   *   again while another of them finds out whether the source is well
    */
   quote(
     request: ContractCallsQuoteRequestToAmount,
-    options: { readonly signal: AbortSignal; readonly fresh: boolean },
+    options: { readonly signal: AbortSignal; readonly fresh: boolean; readonly call: object },
   ): Promise<LifiAnswer>
   /** Seconds after which a question that has just failed like this may have another answer. */
   againInSeconds(failure: LifiFailure): number
@@ -70,9 +71,25 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
       : logger.info({ provider: name }, 'quotes of other chains come again'),
   )
 
-  async function ask(body: string): Promise<LifiAnswer> {
+  let probe: { readonly call: object; readonly answer: Promise<LifiAnswer> } | undefined
+
+  async function ask(body: string, call: object): Promise<LifiAnswer> {
     const admission = breaker.admit(clock())
-    if (admission === 'NO') return failed(lastFault)
+    if (admission === 'NO') {
+      if (probe?.call !== call) return failed(lastFault)
+      await probe.answer
+      return ask(body, call)
+    }
+    const answer = askNow(body, admission)
+    if (admission === 'YES') return answer
+    const own = { call, answer }
+    probe = own
+    return answer.finally(() => {
+      if (probe === own) probe = undefined
+    })
+  }
+
+  async function askNow(body: string, admission: 'YES' | 'PROBE'): Promise<LifiAnswer> {
     const waitMs = quota.take(clock())
     if (waitMs > 0) {
       if (admission === 'PROBE') breaker.abandon()
@@ -122,8 +139,8 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
   }
 
   /** Goes on when those that asked are gone: it counts against the quota already, and the next may ask the same. */
-  function askOnce(key: string): Promise<LifiAnswer> {
-    const asked = ask(key).then((answer) => {
+  function askOnce(key: string, call: object): Promise<LifiAnswer> {
+    const asked = ask(key, call).then((answer) => {
       remember(key, answer)
       if (underWay.get(key) === asked) underWay.delete(key)
       return answer
@@ -140,11 +157,11 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
       const ofAnswer = isLasting(failure) || failure.kind === 'INCONSISTENT' ? REMEMBERED_MS : 0
       return Math.ceil(Math.max(ofSource, ofAnswer) / 1_000)
     },
-    quote(request, { signal, fresh }) {
+    quote(request, { signal, fresh, call }) {
       const key = JSON.stringify(request)
       const known = fresh ? undefined : remembered.get(key)
       if (known !== undefined && clock() < known.untilMs) return Promise.resolve(known.answer)
-      const asked = (fresh ? undefined : underWay.get(key)) ?? askOnce(key)
+      const asked = (fresh ? undefined : underWay.get(key)) ?? askOnce(key, call)
       return orTimeout(asked, signal)
     },
   }

@@ -132,7 +132,7 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
       }
       if (!(await contender.enter(worth))) return explainNotAsked(options.client.name, source)
       const fresh = payment.isToBeTaken === true
-      const answer = await options.client.quote(question.request, { signal: context.signal, fresh })
+      const answer = await options.client.quote(question.request, { signal: context.signal, fresh, call: payment })
       if (!answer.ok) return explainFailure(options.client, question, answer.failure)
       try {
         const quote = readLifiQuote(answer.body, question)
