@@ -78,15 +78,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   const cursorSecret = await getOrCreateSecret(knex, CURSOR_SECRET)
   const apiKeys = createApiKeyRepository(knex)
   const intermediaries = new Map(options.chains.map((chain) => [chain.name, intermediariesOf(chain)]))
-  const detection = createDetection({ knex, chains, tokens, logger, clock: now, intermediaries })
   const requestRepository = createRequestRepository(knex, now)
-  const requests = createRequests({
-    repository: requestRepository,
-    known: { chains, tokens },
-    cursorSecret,
-    now,
-    onStored: (account, stored) => detection.onRequestsStored(account, stored),
-  })
   const routes = createRouting({
     chains,
     tokens,
@@ -94,6 +86,22 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     logger,
     ...(options.lifi && { lifi: options.lifi }),
     loadRequest: (account, reference, signal) => requestRepository.findByReference(account, reference, signal),
+  })
+  const detection = createDetection({
+    knex,
+    chains,
+    tokens,
+    logger,
+    clock: now,
+    intermediaries,
+    ...(routes.findTransfer && { findSource: routes.findTransfer }),
+  })
+  const requests = createRequests({
+    repository: requestRepository,
+    known: { chains, tokens },
+    cursorSecret,
+    now,
+    onStored: (account, stored) => detection.onRequestsStored(account, stored),
   })
   const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })
   const parseFilter: typeof search.parseFilter = (...asked) => search.parseFilter(...asked)

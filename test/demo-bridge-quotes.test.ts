@@ -1,6 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Detection } from '../src/detection/detection.ts'
+import type { Account } from '../src/domain/account.ts'
 import { formatAmount, parseAmount } from '../src/domain/decimal.ts'
+import { bytesToHex } from '../src/domain/hex.ts'
+import { silentLogger } from '../src/domain/logger.ts'
+import { createFindTransfer } from '../src/routing/find-transfer.ts'
+import { createLifiClient } from '../src/routing/lifi-client.ts'
 import { startTestBridge, type TestBridge } from './support/bridge.ts'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { addAccount, canonical, detect, makeRequest, paymentsOf, storeRequest } from './support/detection.ts'
 import { expectGasWithin, takeRoute } from './support/take-route.ts'
 
 /** Gas of a delivery to accounts that never held the token; the bridge bills it in its quotes. */
@@ -8,10 +16,30 @@ const BILLED_DELIVERY_GAS = 142_000
 
 describe("a payment carried by the demo's bridge", () => {
   let bridge: TestBridge
+  let database: TestDatabase
+  let detection: Detection
+  let account: Account
   beforeAll(async () => {
-    bridge = await startTestBridge({ chainIds: [31_441, 31_442] })
+    ;[bridge, database] = await Promise.all([startTestBridge({ chainIds: [31_441, 31_442] }), createTestDatabase()])
+    account = await addAccount(database.knex, 'shop')
+    const client = createLifiClient({
+      name: 'demo-bridge',
+      url: bridge.url,
+      fetch,
+      clock: Date.now,
+      logger: silentLogger,
+    })
+    const findSource = createFindTransfer(client, silentLogger)
+    detection = detect(database.knex, bridge.configs, { findSource, pollIntervalMs: 50 })
+    detection.start()
   })
-  afterAll(() => bridge?.stop())
+  afterAll(async () => {
+    await detection?.stop()
+    await bridge?.stop()
+    await database?.drop()
+  })
+  /** What the quotes and balances of the cases say that detection has to find. */
+  const expected: { request: Parameters<typeof paymentsOf>[2]; payment: object; amounts: (bigint | undefined)[] }[] = []
 
   interface Terms {
     from: 'USDC' | 'USDT' | 'DAI' | 'ETH'
@@ -37,6 +65,10 @@ describe("a payment carried by the demo's bridge", () => {
     const payer = await bridge.newPayer()
     const { payee, platform, ...question } = bridge.ask(payer, { into, amount, percentage })
     if (known) for (const holder of [payee, platform]) await far.fund(target, holder, 1n)
+    const { paymentReference } = question
+    const terms = { payee, amount, network: 'BSC', paymentReference: paymentReference as `0x${string}` }
+    const currencies = { paymentCurrency: `${into}-BSC`, invoiceCurrency: `${into}-BSC` }
+    const request = await storeRequest(database.knex, account, makeRequest({ ...terms, ...currencies }))
     await bridge.setTime()
     const { route, ...prepared } = await routing.prepare({ ...question, route: `ETHEREUM_BSC_${from}_${into}` })
     expect([route.provider, route.warnings]).toEqual(['demo-bridge', []])
@@ -66,6 +98,32 @@ describe("a payment carried by the demo's bridge", () => {
     expectGasWithin(taken)
     const delivery = await far.receipt(delivered?.txHash ?? '0x')
     expect(Number(delivery?.gasUsed)).toBeLessThanOrEqual(BILLED_DELIVERY_GAS)
+
+    const sourceTx = taken.at(-1)?.transactionHash
+    const payment = {
+      type: 'CROSSCHAIN',
+      payer: canonical(payer),
+      source_network: 'ETHEREUM',
+      network: 'BSC',
+      sourceTx,
+    }
+    expected.push({ request, payment: { ...payment, txHash: delivered?.txHash }, amounts: moved.slice(3, 5) })
+  })
+
+  it('is found as what was quoted and what the balances say, paid by who paid on the source chain', async () => {
+    expect(expected).toHaveLength(cases.length)
+    for (const { request, payment, amounts } of expected) {
+      await vi.waitFor(
+        async () => {
+          const [found] = await paymentsOf(database.knex, account, request)
+          const sourceTx = found?.source_tx_hash && bytesToHex(found.source_tx_hash)
+          expect({ ...found, sourceTx }).toMatchObject(payment)
+          const fee = found?.fees[0]?.amount ?? '0'
+          expect([found?.amount, fee].map((text) => parseAmount(String(text), 18))).toEqual(amounts)
+        },
+        { timeout: 15_000, interval: 50 },
+      )
+    }
   })
 
   it('tells apart what the bridge keeps, the gas of the other end and the platform fee', async () => {

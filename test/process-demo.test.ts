@@ -297,7 +297,10 @@ describe('a first start', () => {
       const [, id = ''] = lineOf(carried, 'found')
       const { body } = await get(`/v1/payments/${id.replace('payment ', '')}`)
       const [, type, txHash] = lineOf(carried, 'carried')
-      expect(body).toMatchObject({ amount: '180', network: 'ARBITRUM', type, txHash })
+      const payer = (await demoFile()).wallets.direct?.address
+      const sourceTxHash = columnsOf(carried).findLast(([first]) => first === 'sent')?.[2]
+      const source = { sourceNetwork: 'POLYGON', sourceTxHash, payer }
+      expect(body).toMatchObject({ amount: '180', network: 'ARBITRUM', type, txHash, ...source })
       expect(type).toBe('CROSSCHAIN')
     })
 

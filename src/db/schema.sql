@@ -50,6 +50,17 @@ create table call_windows (
   constraint call_windows_pkey PRIMARY KEY (key_id)
 );
 
+create table carried_payments (
+  account_id integer not null,
+  payment_id uuid not null,
+  chain_id text collate "C" not null,
+  tx_hash bytea not null,
+  attempts integer not null default 0,
+  due_at timestamp(3) with time zone not null,
+  constraint carried_payments_pkey PRIMARY KEY (account_id, payment_id)
+);
+CREATE INDEX carried_payments_due ON carried_payments USING btree (due_at);
+
 create table chain_blocks (
   chain_id text collate "C" not null,
   number bigint not null,

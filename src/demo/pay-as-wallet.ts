@@ -5,7 +5,6 @@ import {
   type CalldataTransaction,
   type DemoRequest,
   type FoundPayment,
-  findPayments,
   makeRequest,
   type RunningDemo,
   readHolding,
@@ -54,16 +53,10 @@ export async function payAsWallet(
     ...before.map(({ whose, units, decimals, symbol }) => `${whose} ${formatAmount(units, decimals)} ${symbol}`),
   )
   const { paymentReference: reference } = request
-  const earlier = await findPayments(demo, reference)
   const hash = await sendAll(demo.rpcOf(chain), wallet, calldata.transactions, { say, signal })
-  const isCarried = request.network !== chain.name
-  // Of what is carried search knows no earlier than when it has arrived, and by another transaction.
-  const found = await waitForPayment(
-    demo,
-    { paymentReference: reference, ...(isCarried ? { earlier } : { hash }) },
-    signal,
-  )
-  if (isCarried) say('carried', found.type, found.txHash, `block ${found.blockNumber} of ${request.network}`)
+  const found = await waitForPayment(demo, { paymentReference: reference, hash }, signal)
+  if (found.txHash !== hash)
+    say('carried', found.type, found.txHash, `block ${found.blockNumber} of ${request.network}`)
   const after = await readBalances(demo, { wallet, request, calldata, chain })
   say(
     'after',
@@ -79,7 +72,7 @@ export async function payAsWallet(
     `${found.amount} ${found.currency}`,
     found.status,
     found.type,
-    `from ${found.payer}`,
+    `from ${found.payer} on ${found.sourceNetwork}`,
   )
   return found
 }

@@ -186,24 +186,22 @@ export interface FoundPayment {
   txHash: string
   blockNumber: string
   payer?: string
+  sourceTxHash?: string
+  sourceNetwork?: string
 }
 
-/** The payments of a request as search has them now. */
-export async function findPayments({ get }: RunningDemo, paymentReference: string): Promise<FoundPayment[]> {
-  return (await get<{ payments: FoundPayment[] }>(searchOf(paymentReference))).payments
-}
-
-/** A payment of a request, once search has it: that of a transaction, or one that is not among `earlier`. */
+/** The payment of a transaction, once search has it: of the one that paid, or of the one by which a bridge was given it. */
 export function waitForPayment(
-  demo: RunningDemo,
-  wanted: { paymentReference: string } & ({ hash: string } | { earlier: readonly FoundPayment[] }),
+  { get }: RunningDemo,
+  { paymentReference, hash }: { paymentReference: string; hash: string },
   signal: AbortSignal,
 ): Promise<FoundPayment> {
-  const isWanted = ({ id, txHash }: FoundPayment) =>
-    'hash' in wanted ? txHash === wanted.hash : wanted.earlier.every((each) => each.id !== id)
   return waitFor(
-    'hash' in wanted ? `the payment of transaction ${wanted.hash}` : `a payment of ${wanted.paymentReference}`,
-    async () => (await findPayments(demo, wanted.paymentReference)).find(isWanted),
+    `the payment of transaction ${hash}`,
+    async () => {
+      const { payments } = await get<{ payments: FoundPayment[] }>(searchOf(paymentReference))
+      return payments.find(({ txHash, sourceTxHash }) => txHash === hash || sourceTxHash === hash)
+    },
     signal,
   )
 }

@@ -149,7 +149,8 @@ interface WantedTopics {
 
 /**
  * Those that were not matched, and those that were matched for accounts which knew the topic before. What the account imported
- * may not have been seen for it yet; everything else of its own has.
+ * may not have been seen for it yet, and what went to nobody it knew may be a refund to somebody it knows by now; everything else of its
+ * own has been.
  */
 async function findTransactions(
   knex: Knex,
@@ -157,7 +158,7 @@ async function findTransactions(
 ): Promise<SeenTransaction[]> {
   type Row = { chain_id: string; tx_hash: Buffer; block_number: bigint }
   const unmatched = await knex.raw<{ rows: Row[] }>(
-    'select chain_id, tx_hash, block_number from unmatched_events where topic = any(?) and account_id <> ?',
+    `select chain_id, tx_hash, block_number from unmatched_events where topic = any(?) and (account_id <> ? or reason = 'WRONG_PAYEE')`,
     [topics.map(hexToBytes), accountId],
   )
   const found = [...unmatched.rows]

@@ -9,6 +9,7 @@ import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import { createCarriedQueue, type FindSource } from './carried-queue.ts'
 import { type ChainFollower, type ChainStatus, createChainFollower } from './chain-follower.ts'
 import { createDetectionRepository } from './detection-repository.ts'
 import { createPendingReplays } from './pending-replays-repository.ts'
@@ -55,6 +56,8 @@ export interface DetectionOptions {
   readonly rpcTimeoutMs?: number
   /** Events of unknown topics that are kept of a chain; default 100,000. */
   readonly keepUnknown?: number
+  /** Where payments came from that bridges delivered; nobody is asked unless given. */
+  readonly findSource?: FindSource
   /** Contracts that pay with what somebody else gave them (swaps, batches, bridges, single request proxies), by chain. */
   readonly intermediaries?: ReadonlyMap<string, ReadonlySet<Address>>
 }
@@ -72,6 +75,9 @@ export function createDetection(options: DetectionOptions): Detection {
     replays.addChain(follower.chainId, follower.replayChain)
     return follower
   })
+  const readers = new Map(followers.map(({ network, replayChain }) => [network, replayChain.reader]))
+  const { findSource, clock } = options
+  const carried = findSource && createCarriedQueue({ knex, chains, findSource, readers, logger, clock, owner })
   let running: { readonly ending: AbortController; readonly done: Promise<unknown> } | undefined
 
   return {
@@ -79,7 +85,7 @@ export function createDetection(options: DetectionOptions): Detection {
       if (running !== undefined) return
       const ending = new AbortController()
       const loops = followers.map((follower) => follower.run(ending.signal))
-      running = { ending, done: Promise.all([...loops, replays.run(ending.signal)]) }
+      running = { ending, done: Promise.all([...loops, replays.run(ending.signal), carried?.run(ending.signal)]) }
     },
     async stop() {
       running?.ending.abort(new Error('detection is stopping'))

@@ -4,6 +4,7 @@ import type { PaymentRow } from '../db/payment-row.ts'
 import { loadRefunds, loadRequests, savePayments, saveSurpluses, settleRequests } from '../db/request-ledger.ts'
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus } from '../domain/payment.ts'
+import { noteCarried } from './carried-repository.ts'
 import type { DetectedPayment, DetectedRefund } from './detected.ts'
 import { eventKeyOf, factsOf, mergeFacts, type WrittenChain } from './payment-rows.ts'
 import { addRefunds, finaliseRefunds, saveRefunds } from './refund-repository.ts'
@@ -53,6 +54,11 @@ export async function applyAccountChange(
     now: change.now,
   })
   await savePayments(account, { rows: settled, stored })
+  const seen = new Set(change.payments.map(({ txHash }) => txHash as string))
+  await noteCarried(
+    account,
+    settled.filter(({ tx_hash }) => tx_hash !== null && seen.has(bytesToHex(tx_hash))),
+  )
   await saveRefunds(
     trx,
     refunds.filter((row) => !storedRefunds.includes(row)),

@@ -10,15 +10,14 @@ export interface WrittenChain {
   readonly network: string
 }
 
-/** Turns a detected payment into its columns. */
+/** Turns a detected payment into its columns. Where one that a bridge delivered came from, the chain does not tell. */
 export function factsOf(payment: DetectedPayment, chain: WrittenChain): PaymentFacts {
   return factsOfPayment({
     ...payment,
     blockNumber: BigInt(payment.blockNumber),
     network: chain.network,
     chainId: chain.chainId,
-    sourceNetwork: chain.network,
-    sourceTxHash: payment.txHash,
+    ...(payment.type === 'CROSSCHAIN' ? {} : { sourceNetwork: chain.network, sourceTxHash: payment.txHash }),
   })
 }
 

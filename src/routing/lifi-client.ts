@@ -1,4 +1,5 @@
 import type { ContractCallsQuoteRequestToAmount } from '@lifi/types'
+import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
 import { createBreaker } from './breaker.ts'
 import { failureOfAnswer, type LifiFailure, type ParsedBody } from './lifi-failure.ts'
@@ -26,7 +27,12 @@ export interface LifiClientOptions extends LifiOptions {
 /** What came of a question: JSON of which nothing is known yet, or why there is none. */
 export type LifiAnswer =
   | { readonly ok: true; readonly body: unknown /** When it came, milliseconds since 1970. */; readonly atMs: number }
-  | { readonly ok: false; readonly failure: LifiFailure }
+  | {
+      readonly ok: false
+      readonly failure: LifiFailure
+      /** false: quota or earlier failures have kept it from being asked at all. */
+      readonly isAsked: boolean
+    }
 
 export interface LifiClient {
   readonly name: string
@@ -41,8 +47,21 @@ export interface LifiClient {
     request: ContractCallsQuoteRequestToAmount,
     options: { readonly signal: AbortSignal; readonly fresh: boolean; readonly call: object },
   ): Promise<LifiAnswer>
+  /**
+   * Asks what became of a transfer. Nothing is remembered. Never rejects; resolves as {@link quote} does.
+   *
+   * @param txHash - of the transaction that delivered it, or of the one that sent it
+   */
+  status(txHash: Hex, options: { readonly signal: AbortSignal }): Promise<LifiAnswer>
   /** Seconds after which a question that has just failed like this may have another answer. */
   againInSeconds(failure: LifiFailure): number
+}
+
+/** What goes out, but for what all questions have. */
+interface Exchange {
+  readonly url: string
+  readonly method: 'GET' | 'POST'
+  readonly body?: string
 }
 
 const TIMEOUT_MS = 2_500
@@ -55,9 +74,9 @@ const MOST_ANSWER_BYTES = 1 << 20
 /** Makes the client. Quota and failures are counted in it, so there is one of them in a process. */
 export function createLifiClient(options: LifiClientOptions): LifiClient {
   const { name = 'lifi', apiKey, timeoutMs = TIMEOUT_MS, clock, logger } = options
-  const endpoint = `${options.url.replace(/\/+$/, '')}/v1/quote/contractCalls`
+  const base = `${options.url.replace(/\/+$/, '')}/v1`
+  const endpoint = `${base}/quote/contractCalls`
   const headers = {
-    'content-type': 'application/json',
     accept: 'application/json',
     ...(apiKey === undefined ? {} : { 'x-lifi-api-key': apiKey }),
   }
@@ -73,14 +92,14 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
 
   let probe: { readonly call: object; readonly answer: Promise<LifiAnswer> } | undefined
 
-  async function ask(body: string, call: object): Promise<LifiAnswer> {
+  async function ask(exchange: Exchange, call: object): Promise<LifiAnswer> {
     const admission = breaker.admit(clock())
     if (admission === 'NO') {
-      if (probe?.call !== call) return failed(lastFault)
+      if (probe?.call !== call) return notAsked(lastFault)
       await probe.answer
-      return ask(body, call)
+      return ask(exchange, call)
     }
-    const answer = askNow(body, admission)
+    const answer = askNow(exchange, admission)
     if (admission === 'YES') return answer
     const own = { call, answer }
     probe = own
@@ -89,13 +108,13 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
     })
   }
 
-  async function askNow(body: string, admission: 'YES' | 'PROBE'): Promise<LifiAnswer> {
+  async function askNow(exchange: Exchange, admission: 'YES' | 'PROBE'): Promise<LifiAnswer> {
     const waitMs = quota.take(clock())
     if (waitMs > 0) {
       if (admission === 'PROBE') breaker.abandon()
-      return failed({ kind: 'QUOTA', seconds: Math.ceil(waitMs / 1_000) })
+      return notAsked({ kind: 'QUOTA', seconds: Math.ceil(waitMs / 1_000) })
     }
-    const answer = await post(body)
+    const answer = await send(exchange)
     if (!answer.ok && isFault(answer.failure)) {
       lastFault = answer.failure
       const opensAtOnce = answer.failure.kind !== 'UNREACHABLE'
@@ -104,11 +123,13 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
     return answer
   }
 
-  async function post(body: string): Promise<LifiAnswer> {
+  async function send({ url, ...exchange }: Exchange): Promise<LifiAnswer> {
     const signal = AbortSignal.timeout(timeoutMs)
     let isAnswered = false
     try {
-      const response = await options.fetch(endpoint, { method: 'POST', headers, body, redirect: 'error', signal })
+      const ofBody = exchange.body === undefined ? {} : { 'content-type': 'application/json' }
+      const init = { ...exchange, headers: { ...headers, ...ofBody }, redirect: 'error', signal } as const
+      const response = await options.fetch(url, init)
       isAnswered = true
       quota.answered(response.headers, clock())
       const parsed = parse(await readLimited(response))
@@ -140,7 +161,7 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
 
   /** Goes on when those that asked are gone: it counts against the quota already, and the next may ask the same. */
   function askOnce(key: string, call: object): Promise<LifiAnswer> {
-    const asked = ask(key, call).then((answer) => {
+    const asked = ask({ url: endpoint, method: 'POST', body: key }, call).then((answer) => {
       remember(key, answer)
       if (underWay.get(key) === asked) underWay.delete(key)
       return answer
@@ -164,11 +185,17 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
       const asked = (fresh ? undefined : underWay.get(key)) ?? askOnce(key, call)
       return orTimeout(asked, signal)
     },
+    status: (txHash, { signal }) =>
+      orTimeout(ask({ url: `${base}/status?txHash=${txHash}`, method: 'GET' }, signal), signal),
   }
 }
 
 function failed(failure: LifiFailure): LifiAnswer {
-  return { ok: false, failure }
+  return { ok: false, failure, isAsked: true }
+}
+
+function notAsked(failure: LifiFailure): LifiAnswer {
+  return { ok: false, failure, isAsked: false }
 }
 
 /** Whether it is the source that fails, and not the question. */

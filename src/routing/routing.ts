@@ -2,6 +2,7 @@ import type { ChainDirectory } from '../domain/chain.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import type { Logger } from '../domain/logger.ts'
 import { createFindRoutes, createStreamRoutes, type FindRoutes, type StreamRoutes } from './find-routes.ts'
+import { createFindTransfer, type FindTransfer } from './find-transfer.ts'
 import { createLifiClient, type LifiOptions } from './lifi-client.ts'
 import { createPreparePayment, type PreparePayment } from './prepare-payment.ts'
 import { createProviders } from './providers/list.ts'
@@ -28,6 +29,8 @@ export interface Routing {
   readonly findRoutes: FindRoutes
   readonly streamRoutes: StreamRoutes
   readonly preparePayment: PreparePayment
+  /** Absent where nobody carries payments in from other chains. */
+  readonly findTransfer?: FindTransfer
 }
 
 /**
@@ -46,5 +49,6 @@ export function createRouting(options: RoutingOptions): Routing {
     findRoutes: createFindRoutes(dependencies),
     streamRoutes: createStreamRoutes(dependencies),
     preparePayment: createPreparePayment(dependencies),
+    ...(lifi && { findTransfer: createFindTransfer(lifi, logger) }),
   }
 }

@@ -1,0 +1,22 @@
+import type { Migration } from '../migrate.ts'
+
+/** A local queue: payments that a bridge delivered, of which it is not known yet who paid them, where and by which transaction. */
+const statements = [
+  `create table carried_payments (
+    account_id integer not null,
+    payment_id uuid not null,
+    chain_id text collate "C" not null,
+    tx_hash bytea not null,
+    attempts integer not null default 0,
+    due_at timestamptz(3) not null,
+    primary key (account_id, payment_id)
+  )`,
+  `create index carried_payments_due on carried_payments (due_at)`,
+]
+
+export const carriedPayments: Migration = {
+  name: '0008-carried-payments',
+  async up(knex) {
+    for (const statement of statements) await knex.raw(statement)
+  },
+}
