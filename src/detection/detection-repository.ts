@@ -1,7 +1,8 @@
 import type { Knex } from 'knex'
 import { canonicalAmount } from '../db/request-ledger.ts'
-import { type Address, addressFromBytes } from '../domain/address.ts'
+import { type Address, addressFromBytes, addressToBytes, ZERO_ADDRESS } from '../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
+import { codeOfType } from '../domain/payment.ts'
 import type { MatchableRequest } from './match-event.ts'
 
 /** A followed chain's place, as it is stored. */
@@ -59,6 +60,9 @@ export interface SeenTransaction {
   readonly txHash: Hex
   readonly blockNumber: number
 }
+
+/** What stored addresses of followed chains begin with. */
+const EVM_FAMILY = addressToBytes(ZERO_ADDRESS).subarray(0, 1)
 
 /** Most topics in one statement. */
 const CHUNK = 2_000
@@ -149,8 +153,8 @@ interface WantedTopics {
 
 /**
  * Those that were not matched, and those that were matched for accounts which knew the topic before. What the account imported
- * may not have been seen for it yet, and what went to nobody it knew may be a refund to somebody it knows by now; everything else of its
- * own has been.
+ * may not have been seen for it yet, and what went to nobody it knew is a refund where he is known by now to have paid by a bridge;
+ * everything else of its own has been.
  */
 async function findTransactions(
   knex: Knex,
@@ -158,8 +162,14 @@ async function findTransactions(
 ): Promise<SeenTransaction[]> {
   type Row = { chain_id: string; tx_hash: Buffer; block_number: bigint }
   const unmatched = await knex.raw<{ rows: Row[] }>(
-    `select chain_id, tx_hash, block_number from unmatched_events where topic = any(?) and (account_id <> ? or reason = 'WRONG_PAYEE')`,
-    [topics.map(hexToBytes), accountId],
+    `select chain_id, tx_hash, block_number from unmatched_events where topic = any(:bytes) and account_id <> :accountId
+     union all
+     select u.chain_id, u.tx_hash, u.block_number from unmatched_events u
+     where u.topic = any(:bytes) and u.account_id = :accountId and u.reason = 'WRONG_PAYEE' and exists (
+       select from requests r join payments p on p.account_id = r.account_id and p.request_id = r.request_id
+       where r.account_id = :accountId and p.account_id = :accountId and r.topic = u.topic and p.type = :carried
+         and p.payer = :evm || decode(substr(u.event ->> 'to', 3), 'hex'))`,
+    { bytes: topics.map(hexToBytes), accountId, carried: codeOfType('CROSSCHAIN'), evm: EVM_FAMILY },
   )
   const found = [...unmatched.rows]
   for (const account of new Set([...directory.values()].flat())) {
