@@ -25,7 +25,7 @@ import { type LoadedDatabase, openData } from './search/open-data.ts'
 import { type PreparedClass, prepareClass } from './search/prepare-queries.ts'
 import { samplePayments } from './search/sample-payments.ts'
 import { searchClasses } from './search/search-classes.ts'
-import { exportFigures, ingestFigures, markdownOf, searchFigures, searchTable } from './search/search-figures.ts'
+import { exportFigures, ingestFigures, markdownOf, metOf, searchFigures, searchTable } from './search/search-figures.ts'
 import { slowestFirst } from './search/slowest-searches.ts'
 import { createSubject, type Subject } from './search/subject.ts'
 
@@ -106,6 +106,9 @@ async function measure(database: LoadedDatabase): Promise<void> {
   const few = values.growth
     ? await openData({ dataDir: await fewDir(), rows: FEW, seed, poolMax: 1, say }, stack)
     : undefined
+  const size = rows === 10_000_000 ? [] : [rows]
+  const name = ['search', ...size, ...(values.class === undefined ? [] : [values.class])].join('-')
+  await mkdir(OUT, { recursive: true })
   const measured: MeasuredSearch = await measureSearch({
     database,
     ...(few && { few }),
@@ -115,14 +118,12 @@ async function measure(database: LoadedDatabase): Promise<void> {
     queries: Number(values.queries),
     connections: CONNECTIONS,
     withPlain: !values.brief,
+    // a run that is interrupted leaves what it has measured
+    onClass: (classes) => writeFile(join(OUT, `${name}-classes.md`), markdownOf(classes)),
     say,
   })
-  const table = searchTable(measured)
-  console.table(table)
-  const size = rows === 10_000_000 ? [] : [rows]
-  const name = ['search', ...size, ...(values.class === undefined ? [] : [values.class])].join('-')
-  await mkdir(OUT, { recursive: true })
-  await writeFile(join(OUT, `${name}-classes.md`), markdownOf(table))
+  console.table(searchTable(measured))
+  say(metOf(measured.classes))
   const isWhole = !values.brief && values.class === undefined
   const flow = isWhole ? [...exportFigures(await takeOut(database)), ...ingestFigures(await bringIn(database))] : []
   await report(name, [...searchFigures(measured), ...flow])

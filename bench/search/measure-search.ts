@@ -47,6 +47,8 @@ export interface MeasureSearchOptions {
   readonly queries: number
   readonly connections: number
   readonly withPlain: boolean
+  /** Called with all classes that were measured so far. */
+  readonly onClass?: (classes: readonly ClassResult[]) => Promise<void>
   readonly say: (text: string) => void
 }
 
@@ -54,8 +56,8 @@ const SAMPLE = 20_000
 /** Different searches of a class, and different pages of known payments. */
 const VARIANTS = 50
 const CLASS_BUDGET_MS = 30_000
-/** A statement, and all of a class. */
-const PLAIN_BUDGET_MS = 10_000
+/** All of a class: half for first pages and half for later ones, each of which one statement may take whole. */
+export const PLAIN_BUDGET_MS = 10_000
 const PLAIN_QUERIES = 20
 const DEEP_PAGE = 50_000
 
@@ -64,13 +66,16 @@ export async function measureSearch(options: MeasureSearchOptions): Promise<Meas
   await using stack = new AsyncDisposableStack()
   const searched = await openSearched(options.database, options, stack)
   const few = options.few && (await openSearched(options.few, options, stack))
-  const plain = connect(options.database.connection, stack, PLAIN_BUDGET_MS)
+  const plain = connect(options.database.connection, stack, PLAIN_BUDGET_MS / 2)
   const knownPages = await knownPagesOf(searched)
   const classes: ClassResult[] = []
+  const startedMs = performance.now()
   for (const each of options.classes) {
     const result = await measureOne(each, { options, searched, few, plain, knownPages })
-    options.say(describe(result))
     classes.push(result)
+    const minutes = ((performance.now() - startedMs) / 60_000).toFixed(1)
+    options.say(`${classes.length} of ${options.classes.length}, ${minutes} min: ${describe(result)}`)
+    await options.onClass?.(classes)
   }
   return { classes, depth: await measureDepth(searched.subject), ...(await sizesOf(options.database.knex)) }
 }
