@@ -69,7 +69,10 @@ export async function startDemo({
   const folder = join(dataDir, 'chains')
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const network = await startNetwork({ folder, logger, now })
-  const bridge = await startBridge(network.chains.map(bridgeChainOf), { now, logger })
+  const bridge = await startBridge(network.chains.map(bridgeChainOf), { now, logger }).catch(async (error: unknown) => {
+    await network.stop()
+    throw error
+  })
   const run = createRun({ network, bridge }, { dataDir, logger, now })
   const namesOf = (chains: readonly DemoChain[]): string[] => chains.map((chain) => chain.spec.name)
   return {
