@@ -47,7 +47,7 @@ export function printable(value: string | number, longest = LONGEST_VALUE): stri
 }
 
 /** Parameters that hold our own words, not a caller's: lists of names, which are of use only when whole. */
-const ownWords: ReadonlySet<string> = new Set(['suggestion', 'known', 'expected', 'allow', 'calls'])
+const ownWords: ReadonlySet<string> = new Set(['suggestion', 'known', 'expected', 'allow', 'calls', 'why', 'remedy'])
 const LONGEST_OWN_WORDS = 2_000
 
 function shown(name: string, value: string | number): string {

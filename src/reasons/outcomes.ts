@@ -66,7 +66,7 @@ export const outcomeReasons = {
   ROUTE_UNAVAILABLE: {
     kind: 'PRECONDITION',
     in: error,
-    message: 'the route {route} cannot be taken now: {detail}',
+    message: 'the route {route} cannot be taken now: {why}',
     remedy: '{remedy}',
   },
   REQUEST_COVERED: {

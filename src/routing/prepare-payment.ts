@@ -77,7 +77,7 @@ function planNamed(
 function explainNoRoute(id: string, unavailable: readonly { reason: string; message: string; remedy: string }[]) {
   const [why] = unavailable
   const { reason = '', message = '', remedy = '' } = why ?? {}
-  return waybillError('ROUTE_UNAVAILABLE', { route: id, detail: `${reason}: ${message}`, remedy })
+  return waybillError('ROUTE_UNAVAILABLE', { route: id, why: `${reason}: ${message}`, remedy })
 }
 
 /** @throws QUOTE_CHANGED */

@@ -233,11 +233,19 @@ export const ownScenes = {
         funds: { DAI: 200n * COIN },
         near: { contracts },
         ...SWAPPED,
-        then: () => async (remedy) => {
-          const [calls = ''] = read(remedy, /^let its owner call (.+)$/)
-          for (const call of calls.split(', then ')) await young.callAsOwner(call)
-          return {}
-        },
+        then:
+          ({ room, question }) =>
+          async (remedy) => {
+            // Said whole too where the route is to be taken.
+            const taken = room.prepare({ ...question, route: SWAPPED.route })
+            await expect(taken).rejects.toMatchObject({
+              message: expect.stringContaining(remedy),
+              metadata: { remedy },
+            })
+            const [calls = ''] = read(remedy, /^let its owner call (.+)$/)
+            for (const call of calls.split(', then ')) await young.callAsOwner(call)
+            return {}
+          },
       })
     },
   ],
