@@ -50,7 +50,7 @@ async function creationOf({ address }: PaymentContractConfig): Promise<number> {
 }
 
 const check = async (change: Partial<ChainConfig> = {}, timeoutMs = 10_000): Promise<readonly CheckedFact[]> => {
-  const [checked] = await checkChain({ ...config, ...change }, { fetch, clock: () => now, timeoutMs })
+  const [checked] = await checkChain({ ...config, ...change }, { clock: () => now, timeoutMs })
   return checked?.facts ?? []
 }
 
@@ -232,7 +232,7 @@ describe('checkChain', () => {
   it('looks no further back than a real node that has forgotten', async () => {
     const old = await startTestChain({ chainId: 31_582 })
     await old.mine({ blocks: 60 })
-    const [checked] = await checkChain(old.config({ name: 'OLD' }), { fetch, clock: () => now })
+    const [checked] = await checkChain(old.config({ name: 'OLD' }), { clock: () => now })
     await old.stop()
     const told = unlike(checked?.facts ?? []).filter((text) => !text.startsWith('finalized'))
     expect(told[0]).toMatch(/^archive - note: it has state from block \d+ on, 3\d blocks/)
@@ -279,16 +279,15 @@ describe('waybill chains check', () => {
 
   it('ends with 1 where something is wrong, of each URL, and shows nothing of a URL but its host', async () => {
     const { host } = new URL(proxy.url)
-    const rpcUrls = [`http://user:passw0rd@${host}/`, `http://${host}/v3/$\{NODE_KEY}?apikey=qu3ry-secret`]
+    const nowhere = '127.0.0.1:1'
+    const rpcUrls = [`http://user:passw0rd@${nowhere}/`, `http://${host}/v3/$\{NODE_KEY}?apikey=qu3ry-secret`]
     proxy.meddle(({ method }) =>
       method === 'eth_getLogs' ? refuse('not for k3y-of-the-node\nor qu3ry-secret\tat all') : undefined,
     )
     const { code, stdout, stderr } = await runWaybill(['chains', 'check'], await settings(plain('BASE', { rpcUrls })))
     expect(code).toBe(1)
-    expect(stdout).toMatch(new RegExp(`^BASE\\t${host}\\tanswers\\t-\\twrong\\t`, 'm'))
-    expect(stdout).toContain(
-      `BASE\t${host} (2)\tlog range\t-\twrong\t${host} refused eth_getLogs: not for … or … at all\n`,
-    )
+    expect(stdout).toMatch(new RegExp(`^BASE\\t${nowhere}\\tanswers\\t-\\twrong\\t`, 'm'))
+    expect(stdout).toContain(`BASE\t${host}\tlog range\t-\twrong\t${host} refused eth_getLogs: not for … or … at all\n`)
     for (const secret of ['passw0rd', 'k3y-of-the-node', 'qu3ry-secret', '/v3/']) {
       expect(stdout + stderr).not.toContain(secret)
     }

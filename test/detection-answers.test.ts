@@ -27,10 +27,7 @@ afterAll(async () => {
 
 const refuse = (message: string, code = -32000) => Promise.resolve({ rpcError: { code, message } })
 const readChain = (options: Partial<RpcClientOptions> = {}) =>
-  createChainReader(
-    createRpcClient({ urls: [proxy.url], chainId: 31_461, fetch, clock: () => new Date(), ...options }),
-    [],
-  )
+  createChainReader(createRpcClient({ urls: [proxy.url], chainId: 31_461, clock: () => new Date(), ...options }), [])
 
 describe('receipts that are too large', () => {
   async function payManyTimes(count: number) {

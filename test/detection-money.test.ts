@@ -196,11 +196,10 @@ describe('what is to be looked at again when a request is stored', () => {
     const account = await newAccount()
     const request = await storeRequest(knex, account, terms)
     let exchanges = 0
-    const counting: typeof fetch = (...call) => {
+    const onExchange = () => {
       exchanges++
-      return fetch(...call)
     }
-    const second = detect(knex, [configOf(chain, 'BASE')], { fetch: counting })
+    const second = detect(knex, [configOf(chain, 'BASE')], { onExchange })
     await second.onRequestsStored(account, [request])
     expect(await paymentsOf(knex, account, request)).toMatchObject([{ amount: '100' }])
     const once = exchanges

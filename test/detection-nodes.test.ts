@@ -31,7 +31,7 @@ afterAll(async () => {
 })
 
 const client = (options: Partial<RpcClientOptions> = {}) =>
-  createRpcClient({ urls: [first.url, second.url], chainId: 31_431, fetch, clock: () => new Date(nowMs), ...options })
+  createRpcClient({ urls: [first.url, second.url], chainId: 31_431, clock: () => new Date(nowMs), ...options })
 const getNumber = { method: 'eth_blockNumber', params: [] }
 const getBalance = { method: 'eth_getBalance', params: ['0x00000000000000000000000000000000000dead1', 'latest'] }
 
@@ -80,6 +80,35 @@ describe('calls to nodes', () => {
     nowMs += 1_001
     await rpc.call('eth_blockNumber', [])
     expect(first.exchanges()).toBeGreaterThan(before)
+  })
+
+  it('tell of a node once when it fails, and once when it answers again', async () => {
+    nowMs += 1_000_000
+    const told: unknown[] = []
+    const rpc = client({ onNodeChange: (node, { open }) => told.push([node, open]) })
+    const node = new URL(first.url).host
+    first.fail(503)
+    for (let n = 0; n < 4; n++) {
+      expect(await rpc.call('eth_getBalance', getBalance.params)).toBe('0x0')
+      nowMs += 40_000
+    }
+    expect(told).toEqual([[node, true]])
+    first.fail()
+    await rpc.call('eth_blockNumber', [])
+    expect(told).toEqual([
+      [node, true],
+      [node, false],
+    ])
+  })
+
+  it('ask those that are left alone all the same where no other is left', async () => {
+    const rpc = client()
+    for (const node of [first, second]) node.fail(503)
+    for (let n = 0; n < 2; n++) {
+      const before = first.exchanges() + second.exchanges()
+      await expect(rpc.call('eth_blockNumber', [])).rejects.toMatchObject({ kind: 'UNREACHABLE' })
+      expect(first.exchanges() + second.exchanges()).toBe(before + 2)
+    }
   })
 
   it('go to the next URL when a node does not answer in time', async () => {

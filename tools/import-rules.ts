@@ -20,6 +20,7 @@ type RoomRule = {
 const bottom = ['domain', 'errors', 'reasons'] as const
 const middle = ['auth', 'requests', 'routing', 'search', 'detection', 'imports'] as const
 const atEdge: RoomRule = { may: [...bottom, 'db'] }
+const withNodes: RoomRule = { may: [...bottom, 'db', 'rpc'] }
 
 const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
   main: 'sees all',
@@ -28,11 +29,12 @@ const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
   protocol: { may: [...bottom, 'transcoding'], mayTypes: middle, mayGenerated: true },
   auth: atEdge,
   requests: atEdge,
-  routing: atEdge,
+  routing: withNodes,
   search: atEdge,
-  detection: atEdge,
+  detection: withNodes,
   imports: atEdge,
   db: { may: bottom },
+  rpc: { may: [] },
   config: { may: bottom },
   console: { may: bottom },
   demo: { may: bottom },

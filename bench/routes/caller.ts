@@ -2,7 +2,7 @@
 import { createPublicClient, erc20Abi, http, parseAbi } from 'viem'
 import type { ChainConfig } from '../../src/domain/chains-file.ts'
 import type { Hex } from '../../src/domain/hex.ts'
-import { createHttpPost } from '../../src/routing/http-post.ts'
+import { createHttpPost } from '../../src/rpc/http-post.ts'
 import { createTestRouting, freshAddress } from '../../test/support/routing.ts'
 import { walletOf } from './network.ts'
 
@@ -43,7 +43,7 @@ function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
     const { routes, degraded } = await routing.find({ paymentReference, wallet: walletOf(place) })
     if (routes.length !== count || degraded) throw new Error(`${routes.length} routes, degraded: ${degraded}`)
   }
-  const posts = configs.map((config) => createHttpPost(config.rpcUrls[0] ?? '', 1 << 20))
+  const posts = configs.map((config) => createHttpPost(config.rpcUrls[0] ?? '', { mostBytes: 1 << 20 }))
   const { signal } = new AbortController()
   /** Sends what TOKEN sends, and does nothing with the answers. */
   const exchangeAll = async () => {

@@ -25,7 +25,7 @@ export const chainsCheck: Command = {
   async run({ options }, context) {
     const chains = await requireChains(readConfig(context.environment, context.workingFolder), context)
     const chosen = options.chain === undefined ? chains.configured : [chainNamed(chains, options.chain)]
-    const terms = { fetch: globalThis.fetch, clock: () => new Date(), signal: context.signal }
+    const terms = { clock: () => new Date(), signal: context.signal }
     const checked = await Promise.all(chosen.map(async (config) => ({ config, urls: await checkChain(config, terms) })))
     let isWrong = false
     for (const { config, urls } of checked) {
@@ -80,7 +80,7 @@ export const chainsRestart: Command = {
       const stored = await createDetectionRepository(knex).chain(caip2Of(chainId))
       if (stored === undefined) return say(`nothing of ${name} is stored yet; the service reads it from its beginning`)
       const clock = () => new Date()
-      refuseTakenBack(name, await findTakenBack(knex, chain, block, { fetch: globalThis.fetch, clock }))
+      refuseTakenBack(name, await findTakenBack(knex, chain, block, clock))
       say(explainRestart(stored, block, await countAbove(knex, stored.chainId, block)))
       const tokens = createTokenDirectory(chains.configured)
       const detection = createDetection({ knex, chains, tokens, logger, clock })

@@ -63,7 +63,7 @@ export interface ChainFollowerOptions {
   readonly replays: ReplayQueue
   readonly logger: Logger
   readonly clock: () => Date
-  readonly fetch?: typeof globalThis.fetch
+  readonly onExchange?: () => void
   readonly leaseTtlMs?: number
   readonly pollIntervalMs?: number
   readonly rpcTimeoutMs?: number
@@ -230,12 +230,19 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
 }
 
 function createReplayChain(options: ChainFollowerOptions, chainId: string): ReplayChain {
-  const { knex, config, tokens, repository, clock, fetch = globalThis.fetch, rpcTimeoutMs } = options
+  const { knex, config, tokens, repository, clock, logger, onExchange, rpcTimeoutMs } = options
   const client = createRpcClient({
     urls: config.rpcUrls,
     chainId: config.chainId,
-    fetch,
     clock,
+    onNodeChange(node, change) {
+      // Of the only URL there is, the chain's health tells.
+      if (config.rpcUrls.length === 1) return
+      const name = { chain: config.name, node }
+      if (change.open) logger.warn({ ...name, detail: change.detail }, 'the node fails and is left alone for a while')
+      else logger.info(name, 'the node answers again')
+    },
+    ...(onExchange && { onExchange }),
     ...(rpcTimeoutMs === undefined ? {} : { timeoutMs: rpcTimeoutMs }),
   })
   const contracts = new Set(followedContracts(config).map(({ address }) => address))

@@ -12,7 +12,6 @@ export interface CheckedUrl {
 }
 
 export interface CheckChainOptions {
-  readonly fetch: typeof globalThis.fetch
   readonly clock: () => Date
   /** For one exchange with a node; default 10,000. */
   readonly timeoutMs?: number

@@ -45,7 +45,8 @@ export interface DetectionOptions {
   readonly tokens: TokenDirectory
   readonly logger: Logger
   readonly clock: () => Date
-  readonly fetch?: typeof globalThis.fetch
+  /** Told of each HTTP exchange with a node as it begins. */
+  readonly onExchange?: () => void
   /** Unique to this run of this process: several may share a database, and one of them follows a chain at a time. */
   readonly owner?: string
   /** How long a chain stays with a process that no longer says anything; default 15,000. */

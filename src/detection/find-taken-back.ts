@@ -20,10 +20,10 @@ export async function findTakenBack(
   knex: Knex,
   config: ChainConfig,
   block: number,
-  { fetch, clock }: { readonly fetch: typeof globalThis.fetch; readonly clock: () => Date },
+  clock: () => Date,
 ): Promise<FoundTransaction | undefined> {
   const kept = await findLatest(knex, caip2Of(config.chainId), block, LOOKED_AT)
-  const client = createRpcClient({ urls: config.rpcUrls, chainId: config.chainId, fetch, clock })
+  const client = createRpcClient({ urls: config.rpcUrls, chainId: config.chainId, clock })
   const receipts = await createChainReader(client, []).receipts(kept.map(({ txHash }) => txHash))
   const blockOf = new Map<Hex, number>()
   for (const receipt of receipts) {

@@ -30,18 +30,16 @@ export interface CheckedNode {
 export function openNode(options: {
   readonly url: string
   readonly chainId: number
-  readonly fetch: typeof globalThis.fetch
   readonly clock: () => Date
   readonly timeoutMs?: number
   readonly signal?: AbortSignal | undefined
 }): CheckedNode {
-  const { url, fetch, signal, ...rest } = options
+  const { url, signal, ...rest } = options
   let exchanges = 0
-  const counted: typeof globalThis.fetch = (...input) => {
+  const onExchange = () => {
     exchanges++
-    return fetch(...input)
   }
-  const client = createRpcClient({ ...rest, urls: [url], fetch: counted })
+  const client = createRpcClient({ ...rest, urls: [url], onExchange })
   return { client, exchanges: () => exchanges, ...(signal && { signal }) }
 }
 

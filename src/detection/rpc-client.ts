@@ -1,3 +1,5 @@
+import { type Breaker, createBreaker, type OnBreakerChange } from '../rpc/breaker.ts'
+import { createHttpPost, type HttpPost, type HttpReply, ReplyTooLargeError } from '../rpc/http-post.ts'
 import { classifyErrorAnswer, isTransportFailure, RpcError, type RpcErrorAnswer } from './rpc-error.ts'
 
 /** One call of JSON-RPC. */
@@ -28,8 +30,11 @@ export interface RpcClientOptions {
   readonly urls: readonly string[]
   /** EIP-155 number that every URL must answer. */
   readonly chainId: number
-  readonly fetch: typeof globalThis.fetch
   readonly clock: () => Date
+  /** Told, by its host alone, when a URL begins to be left alone and when it answers again. */
+  readonly onNodeChange?: (node: string, change: Parameters<OnBreakerChange>[0]) => void
+  /** Told of each HTTP exchange as it begins. */
+  readonly onExchange?: () => void
   /** For one HTTP exchange; default 10,000. */
   readonly timeoutMs?: number
   /** Longest answer that is read; default 64 MiB. */
@@ -39,40 +44,56 @@ export interface RpcClientOptions {
 }
 
 interface Endpoint {
-  readonly url: string
   readonly host: string
+  readonly post: HttpPost
+  /** Keeps calls from it while others work. */
+  readonly breaker: Breaker
   verified: boolean
   takesBatches: boolean
-  failures: number
-  /** Not asked before this time while others work, in ms. */
-  restUntilMs: number
 }
 
 const PARALLEL_CALLS = 8
-const FIRST_REST_MS = 1_000
-const LONGEST_REST_MS = 60_000
 
 /** Makes a client for the URLs of one chain. Does nothing until it is called. */
 export function createRpcClient(options: RpcClientOptions): RpcClient {
   const { clock, maxBatch = 100 } = options
-  const endpoints = options.urls.map(toEndpoint)
+  const nowMs = () => clock().getTime()
+  const endpoints = options.urls.map((url) => toEndpoint(url, options))
   const exchange = createExchange(options)
 
   async function batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]> {
     const failures: RpcError[] = []
-    for (const endpoint of byPreference(endpoints, clock().getTime())) {
-      try {
-        const answers = await callEndpoint(endpoint, calls, signal)
-        endpoint.failures = 0
-        return answers
-      } catch (error) {
-        signal?.throwIfAborted()
-        if (!isTransportFailure(error)) throw error
-        rest(endpoint, clock().getTime())
-        failures.push(error)
-      }
+    for (const endpoint of byPreference(endpoints, nowMs)) {
+      const answers = await tryEndpoint(endpoint, calls, signal)
+      if (!(answers instanceof RpcError)) return answers
+      failures.push(answers)
     }
     throw failures[0] ?? new RpcError('UNREACHABLE', 'the chain has no RPC URL')
+  }
+
+  /** @returns why another URL is to be asked */
+  async function tryEndpoint(
+    endpoint: Endpoint,
+    calls: readonly RpcCall[],
+    signal: AbortSignal | undefined,
+  ): Promise<RpcAnswer[] | RpcError> {
+    const { breaker } = endpoint
+    try {
+      const answers = await callEndpoint(endpoint, calls, signal)
+      breaker.succeed()
+      return answers
+    } catch (error) {
+      if (signal?.aborted || !isTransportFailure(error)) {
+        breaker.abandon()
+        signal?.throwIfAborted()
+        throw error
+      }
+      // Two nodes seldom see the same chain, so following one is not to go to and fro between them.
+      breaker.fail({ detail: error.message, opensAtOnce: true }, nowMs())
+      // Whatever stands there when it answers again may be another node.
+      endpoint.verified = false
+      return error
+    }
   }
 
   async function callEndpoint(
@@ -172,21 +193,26 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   return { call, batch }
 }
 
-function toEndpoint(url: string): Endpoint {
-  return { url, host: new URL(url).host, verified: false, takesBatches: true, failures: 0, restUntilMs: 0 }
+function toEndpoint(url: string, { maxAnswerBytes = 64 * 2 ** 20, onNodeChange }: RpcClientOptions): Endpoint {
+  const { host } = new URL(url)
+  return {
+    host,
+    post: createHttpPost(url, { mostBytes: maxAnswerBytes, takesGzip: true }),
+    breaker: createBreaker((change) => onNodeChange?.(host, change)),
+    verified: false,
+    takesBatches: true,
+  }
 }
 
-/** Those that work, then those that failed lately: when all failed, asking is all that is left. */
-function byPreference(endpoints: readonly Endpoint[], nowMs: number): Endpoint[] {
-  const resting = (endpoint: Endpoint) => endpoint.restUntilMs > nowMs
-  return [...endpoints.filter((endpoint) => !resting(endpoint)), ...endpoints.filter(resting)]
-}
-
-function rest(endpoint: Endpoint, nowMs: number): void {
-  endpoint.restUntilMs = nowMs + Math.min(LONGEST_REST_MS, FIRST_REST_MS * 2 ** endpoint.failures)
-  endpoint.failures++
-  // Whatever stands there when it answers again may be another node.
-  endpoint.verified = false
+/** Those that are not left alone, then the others: when all failed, asking is all that is left. */
+function* byPreference(endpoints: readonly Endpoint[], nowMs: () => number): Generator<Endpoint> {
+  const leftAlone: Endpoint[] = []
+  for (const endpoint of endpoints) {
+    // Asked only now, since a probe that is allowed has to be made.
+    if (endpoint.breaker.admit(nowMs()) === 'NO') leftAlone.push(endpoint)
+    else yield endpoint
+  }
+  yield* leftAlone
 }
 
 function sortAnswers(endpoint: Endpoint, calls: readonly RpcCall[], list: readonly unknown[]): RpcAnswer[] {
@@ -215,7 +241,7 @@ type Exchanged =
   | { readonly refused: false; readonly json: unknown }
   | { readonly refused: true; readonly status: number }
 
-function createExchange({ fetch, timeoutMs = 10_000, maxAnswerBytes = 64 * 2 ** 20 }: RpcClientOptions) {
+function createExchange({ timeoutMs = 10_000, onExchange }: RpcClientOptions) {
   return async (endpoint: Endpoint, body: unknown, signal: AbortSignal | undefined): Promise<Exchanged> => {
     signal?.throwIfAborted()
     const ending = new AbortController()
@@ -223,24 +249,12 @@ function createExchange({ fetch, timeoutMs = 10_000, maxAnswerBytes = 64 * 2 ** 
     const onAbort = () => ending.abort(signal?.reason)
     signal?.addEventListener('abort', onAbort, { once: true })
     try {
-      const post = () =>
-        fetch(endpoint.url, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify(body),
-          signal: ending.signal,
-        })
-      // A node closes idle connections, and the next call on one finds out. All calls only read, so asking again is safe.
-      const response = await post().catch((error: unknown) => {
-        if (isClosedConnection(error)) return post()
-        throw error
-      })
-      const text = await readText(response, maxAnswerBytes, endpoint)
-      return readExchange(endpoint, response.status, text)
+      onExchange?.()
+      return readExchange(endpoint, await endpoint.post(JSON.stringify(body), ending.signal))
     } catch (error) {
       signal?.throwIfAborted()
       if (error instanceof RpcError) throw error
-      if (ending.signal.aborted) throw ending.signal.reason
+      if (error instanceof ReplyTooLargeError) throw new RpcError('TOO_LARGE', `${endpoint.host}: ${error.message}`)
       throw new RpcError('UNREACHABLE', `${endpoint.host} cannot be reached`, { cause: error })
     } finally {
       clearTimeout(timer)
@@ -259,18 +273,12 @@ async function unlessTooLarge(exchanging: Promise<Exchanged>): Promise<Exchanged
   }
 }
 
-function isClosedConnection(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined
-  const code = (cause as { code?: unknown } | undefined)?.code
-  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE'
-}
-
-function readExchange(endpoint: Endpoint, status: number, text: string): Exchanged {
+function readExchange(endpoint: Endpoint, { status, body }: HttpReply): Exchanged {
   if (status === 429) throw new RpcError('RATE_LIMITED', `${endpoint.host} wants fewer calls`)
   if (status === 413) throw new RpcError('TOO_LARGE', `${endpoint.host} finds the request too large`)
   if (status >= 500) throw new RpcError('UNREACHABLE', `${endpoint.host} answered ${status}`)
   try {
-    const json: unknown = JSON.parse(text)
+    const json: unknown = JSON.parse(body)
     // Nodes put errors of single calls under 4xx too; those have a body of JSON-RPC.
     const isAnswer = typeof json === 'object' && json !== null && (Array.isArray(json) || 'jsonrpc' in json)
     return isAnswer || status < 400 ? { refused: false, json } : { refused: true, status }
@@ -278,15 +286,4 @@ function readExchange(endpoint: Endpoint, status: number, text: string): Exchang
     if (status >= 400) return { refused: true, status }
     throw new RpcError('UNREACHABLE', `${endpoint.host} answered with something that is not JSON`, { cause: error })
   }
-}
-
-async function readText(response: Response, maxBytes: number, endpoint: Endpoint): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength
-    if (bytes > maxBytes) throw new RpcError('TOO_LARGE', `${endpoint.host} answered with more than ${maxBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }

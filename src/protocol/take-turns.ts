@@ -30,7 +30,7 @@ export function turnLimitsOf(servers: number): TurnLimits {
     maxSearchesPerKey: 4,
     maxSummaries: servers * SUMMARIES_OF_SERVER,
     maxSummariesPerKey: 1,
-    maxWaitingPerKey: 100,
+    maxWaitingPerKey: 250,
   }
 }
 

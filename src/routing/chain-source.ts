@@ -1,5 +1,5 @@
 import type { Logger } from '../domain/logger.ts'
-import { type Admission, createBreaker } from './breaker.ts'
+import { type Admission, createBreaker } from '../rpc/breaker.ts'
 import type { Ask, ChainReader, Reading } from './chain-reader.ts'
 import { RpcFailure } from './json-rpc.ts'
 

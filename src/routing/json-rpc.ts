@@ -3,7 +3,7 @@
  * answers are limited in size and checked in shape.
  */
 
-import { createHttpPost, type HttpReply, ReplyTooLargeError } from './http-post.ts'
+import { createHttpPost, type HttpReply, ReplyTooLargeError } from '../rpc/http-post.ts'
 
 /** The largest answer that is read. The longest part is the code of a contract wallet, below 100 kB. */
 const MOST_ANSWER_BYTES = 1 << 20
@@ -60,7 +60,7 @@ export interface JsonRpc {
 
 /** Makes the client of one URL. Whether it takes batches is learned once. */
 export function createJsonRpc(url: string): JsonRpc {
-  const post = createHttpPost(url, MOST_ANSWER_BYTES)
+  const post = createHttpPost(url, { mostBytes: MOST_ANSWER_BYTES })
   let takesBatches = true
 
   async function send(body: string, signal: AbortSignal): Promise<HttpReply> {

@@ -1,7 +1,7 @@
 import type { ContractCallsQuoteRequestToAmount } from '@lifi/types'
 import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
-import { createBreaker } from './breaker.ts'
+import { createBreaker } from '../rpc/breaker.ts'
 import { failureOfAnswer, type LifiFailure, type ParsedBody } from './lifi-failure.ts'
 import { createQuota } from './quota.ts'
 
