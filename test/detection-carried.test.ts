@@ -91,7 +91,7 @@ describe('a payment that a bridge delivered', () => {
     const io = { fetch, clock, logger: silentLogger }
     const client = createLifiClient({ url: server.url, timeoutMs: TIMEOUT_MS, ...io })
     const readers = configs.map(({ name, chainId, rpcUrls: urls }) => {
-      const rpc = createRpcClient({ urls, chainId, fetch, clock: () => new Date() })
+      const rpc = createRpcClient({ urls, chainId, clock: () => new Date() })
       return [name, createChainReader(rpc, [])] as const
     })
     return createCarriedQueue({
