@@ -90,6 +90,8 @@ async function settledPayments(untilTime: string) {
   return found
 }
 
+/** A transaction that gave something to the bridge, when the demo was killed. */
+let deposited: string
 let history: Answer['payments']
 let historyEnds: string
 
@@ -367,9 +369,13 @@ describe('a second start on the same folder', () => {
 
   it('loses its processes with it when it is killed', async () => {
     expect(started.length).toBeGreaterThan(4)
+    const pay = ['demo', 'pay', '--wallet', 'otherChain', '--route', 'ARBITRUM_ETHEREUM_USDC_USDC']
+    const paying = startWaybill(pay, environment())
+    deposited = (await paying.says(/^sent\tPAY\t(0x\w+)/m))[1] ?? ''
     demo.kill('SIGKILL')
     expect(await demo.ended).toMatchObject({ signal: 'SIGKILL' })
     await allGone(started)
+    await paying.ended
   })
 })
 
@@ -390,6 +396,17 @@ describe('a start after a kill, with the state of one chain gone', () => {
     const keyOf = ({ id, timestamp }: Answer['payments'][number]) => `${id} ${timestamp}`
     const gone = new Set(before?.map(keyOf))
     expect(anew?.map(keyOf).filter((key) => gone.has(key))).toEqual([])
+  })
+
+  it('delivers what its bridge was given before the kill', async () => {
+    const payer = (await demoFile()).wallets.otherChain?.address
+    await vi.waitFor(
+      async () => {
+        const { payments } = (await get(`/payments?txHash=${deposited}`)).body
+        expect(payments).toMatchObject([{ amount: '150', network: 'ETHEREUM', sourceTxHash: deposited, payer }])
+      },
+      { timeout: 20_000, interval: 100 },
+    )
   })
 
   it('ends with 1 and a sentence when the database is lost', async () => {
