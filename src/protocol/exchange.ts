@@ -86,7 +86,9 @@ export function readBody(
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
   const chunks: Uint8Array[] = []
   let length = 0
+  let isOver = false
   const leave = () => {
+    isOver = true
     body.off('data', onData)
     body.off('end', onEnd)
     body.off('error', onBroken)
@@ -103,13 +105,16 @@ export function readBody(
     reject(waybillError('BODY_TOO_LARGE', { limit: statedLimit }))
   }
   const onBroken = (cause?: Error) => {
+    if (isOver) return
     leave()
     reject(waybillError('CALL_CANCELLED', {}, { cause }))
   }
   const onEnd = () => {
     if (isCutOff()) return onBroken()
-    leave()
+    // What has heard the end hears no more but that all is closed: to take it off would cost as much as to read.
+    isOver = true
     resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
+    chunks.length = 0
   }
   body.on('data', onData)
   body.on('end', onEnd)
@@ -122,7 +127,7 @@ export function readBody(
 export function http1Exchange(request: IncomingMessage, response: ServerResponse, isStopping: () => boolean): Exchange {
   const { headers } = request
   const hangUp = hangUpSignal()
-  response.once('close', () => {
+  response.on('close', () => {
     if (!response.writableFinished) hangUp.fire()
   })
   request.on('error', () => {})
@@ -182,7 +187,7 @@ export function http2Exchange(
   let begun = false
   let completed = false
   // A reset ends the writable side too, so that it cannot tell.
-  stream.once('close', () => {
+  stream.on('close', () => {
     if (!completed) hangUp.fire()
   })
   stream.on('error', () => {})

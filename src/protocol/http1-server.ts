@@ -41,7 +41,7 @@ export function createHttp1(options: Http1Options): Server {
       inFlight.set(socket, responses)
     }
     responses.add(response)
-    response.once('close', () => {
+    response.on('close', () => {
       responses.delete(response)
       if (stopping.aborted) socket.end()
     })

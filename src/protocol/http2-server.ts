@@ -8,6 +8,7 @@ import {
 } from 'node:http2'
 import type { Logger } from '../domain/logger.ts'
 import { type AbuseCounter, offences } from './abuse.ts'
+import { createAlarms } from './alarms.ts'
 import { type Allowance, type ConnectionLimits, createAllowance } from './connection-limits.ts'
 import { http2Exchange } from './exchange.ts'
 import type { RequestHandler } from './http-server.ts'
@@ -45,19 +46,21 @@ export function createHttp2(options: Http2Options): Http2Server {
     // A reset that came in the same bytes as its request is seen before the next turn: then nothing was begun for it.
     setImmediate(() => {
       if (stream.closed || stream.destroyed) return
-      void serve(stream, handle(http2Exchange(stream, headers, (flags & END_STREAM) !== 0)), limits)
+      void serve(stream, handle(http2Exchange(stream, headers, (flags & END_STREAM) !== 0)))
     })
   })
+  const setAlarm = createAlarms()
+  /** An answer that is complete and not taken holds its memory: it is broken off. */
+  async function serve(stream: ServerHttp2Stream, handled: Promise<void>): Promise<void> {
+    await handled
+    if (stream.closed || stream.destroyed) return
+    stream.on(
+      'close',
+      setAlarm(limits.requestTimeoutMs, () => stream.close(constants.NGHTTP2_CANCEL)),
+    )
+  }
   server.on('sessionError', (_error, session) => guards.get(session)?.onError())
   return server
-}
-
-/** An answer that is complete and not taken holds its memory: it is broken off. */
-async function serve(stream: ServerHttp2Stream, handled: Promise<void>, limits: ConnectionLimits): Promise<void> {
-  await handled
-  if (stream.closed || stream.destroyed) return
-  const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), limits.requestTimeoutMs)
-  stream.once('close', () => clearTimeout(timer))
 }
 
 interface SessionGuard {
@@ -119,7 +122,7 @@ function guardSession(session: ServerHttp2Session, options: Http2Options): Sessi
       openStreams += 1
       isCalled = true
       idle.refresh()
-      stream.once('close', () => onClose(stream))
+      stream.on('close', () => onClose(stream))
     },
     onError: () => abuse.charge(peer, offences.garbage),
   }

@@ -1,5 +1,6 @@
 import type { Message } from '@bufbuild/protobuf'
 import { type WaybillError, waybillError } from '../errors.ts'
+import { createAlarms, LONGEST_TIMER_MS, type SetAlarm } from './alarms.ts'
 import { type Call, type Messages, whenComplete } from './call.ts'
 import type { Interceptor } from './call-core.ts'
 
@@ -21,6 +22,7 @@ export function keepDeadline({
   readonly maxStreamMs: number
   readonly maxStallMs: number
 }): Interceptor {
+  const setAlarm = createAlarms()
   return ({ desc }, next) => {
     const isStream = desc.methodKind !== 'unary'
     const limitMs = isStream ? maxStreamMs : maxCallMs
@@ -29,7 +31,7 @@ export function keepDeadline({
       if (askedMs !== undefined && askedMs <= 0) throw waybillError('DEADLINE_EXCEEDED', { timeoutMs: 0 })
       const isOurs = askedMs === undefined || askedMs > limitMs
       const timeoutMs = isOurs ? limitMs : askedMs
-      const { unlessEnded, ended, dispose } = watch(call, timeoutMs, () => {
+      const { unlessEnded, ended, dispose } = watch(call, timeoutMs, setAlarm, () => {
         if (call.isReading === true) return waybillError('REQUEST_TOO_SLOW', { timeoutMs: shownMs(timeoutMs) })
         if (isStream && isOurs) return waybillError('STREAM_EXPIRED', { limitMs })
         return waybillError('DEADLINE_EXCEEDED', { timeoutMs: shownMs(timeoutMs) })
@@ -61,9 +63,6 @@ function shownMs(timeoutMs: number): number {
   return timeoutMs < 1 ? timeoutMs : Math.round(timeoutMs)
 }
 
-/** The longest delay of a timer, about 25 days, in ms. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
-
 interface Watch {
   /**
    * Settles as the work does, or rejects when the call is to end before. Promise.race would hold the answer for as long as
@@ -75,7 +74,7 @@ interface Watch {
   readonly dispose: () => void
 }
 
-function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): Watch {
+function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: () => WaybillError): Watch {
   let done = false
   let failure: WaybillError | undefined
   let fail: (error: WaybillError) => void = ignore
@@ -93,12 +92,12 @@ function watch(call: Call, timeoutMs: number, whyExpired: () => WaybillError): W
   if (stopping?.aborted) stop()
   else stopping?.addEventListener('abort', stop, { once: true })
   call.deadlineAtMs = Date.now() + timeoutMs
-  const timer = setTimeout(() => end(whyExpired()), Math.min(timeoutMs, LONGEST_TIMER_MS))
+  const callOff = setAlarm(timeoutMs, () => end(whyExpired()))
   const dispose = () => {
     done = true
     // It would hold the answer.
     fail = ignore
-    clearTimeout(timer)
+    callOff()
     stopping?.removeEventListener('abort', stop)
   }
   const unlessEnded = <T>(work: Promise<T>): Promise<T> => {

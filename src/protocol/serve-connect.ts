@@ -41,7 +41,7 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
     const { exchange, requestId, commonHeaders } = inbound
     let failed: Given | undefined
     try {
-      const { plain, ...given } = await method.callUnary({
+      const answered = await method.callUnary({
         protocol: 'connect',
         requestId,
         headers: exchange.headers,
@@ -54,14 +54,14 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
           failed = given
         },
       })
-      const whole = format === 'json' ? toJson(plain) : toBinary(plain)
+      const whole = format === 'json' ? toJson(answered.plain) : toBinary(answered.plain)
       const { body, headers } = await encodeBody(
         whole,
         exchange.headers['accept-encoding']?.toString(),
         compressMinBytes,
       )
       const contentType = format === 'json' ? 'application/json' : 'application/proto'
-      const fields: HeaderFields = { ...commonHeaders, ...fieldsOf(given), ...headers }
+      const fields: HeaderFields = { ...commonHeaders, ...fieldsOf(answered), ...headers }
       exchange.send({ status: 200, headers: { ...fields, 'content-type': contentType }, body })
     } catch (error) {
       if (!(error instanceof WaybillError)) throw error
@@ -71,7 +71,8 @@ export function createConnectUnaryServer(method: CallableMethod, options: UnaryO
 }
 
 /** The header and, with the prefix that Connect has for it, the trailer. */
-function fieldsOf(given: Given | undefined): HeaderFields {
+function fieldsOf(given: Given | undefined): HeaderFields | undefined {
+  if (given?.header === undefined && given?.trailer === undefined) return undefined
   const trailer = [...(given?.trailer ?? [])].map(([name, value]) => [`trailer-${name}`, value] as const)
   return Object.fromEntries([...(given?.header ?? []), ...trailer])
 }

@@ -1,0 +1,51 @@
+/**
+ * Calls back after a time, in milliseconds.
+ *
+ * @returns what calls it off
+ */
+export type SetAlarm = (delayMs: number, ring: () => void) => () => void
+
+interface Alarm {
+  readonly ring: () => void
+  readonly dueMs: number
+  timer: NodeJS.Timeout | undefined
+}
+
+/** What is over by then never gets a timer. */
+const SOON_MS = 20
+
+/** The longest delay of a timer, about 25 days, in ms. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/**
+ * Makes alarms for what is nearly always over long before its time. A timer for each call is much of what a small call costs; these get one
+ * only when they are still wanted after a moment.
+ */
+export function createAlarms(): SetAlarm {
+  const young = new Set<Alarm>()
+  let sweeper: NodeJS.Timeout | undefined
+
+  function sweep(): void {
+    sweeper = undefined
+    const nowMs = performance.now()
+    for (const alarm of young) alarm.timer = startTimer(alarm.ring, alarm.dueMs - nowMs)
+    young.clear()
+  }
+
+  return (delayMs, ring) => {
+    if (delayMs < 2 * SOON_MS) {
+      const timer = startTimer(ring, delayMs)
+      return () => clearTimeout(timer)
+    }
+    const alarm: Alarm = { ring, dueMs: performance.now() + delayMs, timer: undefined }
+    young.add(alarm)
+    sweeper ??= setTimeout(sweep, SOON_MS)
+    return () => {
+      if (!young.delete(alarm)) clearTimeout(alarm.timer)
+    }
+  }
+}
+
+function startTimer(ring: () => void, delayMs: number): NodeJS.Timeout {
+  return setTimeout(ring, Math.min(delayMs, LONGEST_TIMER_MS))
+}
