@@ -111,8 +111,11 @@ test('of many branches some rows are read first, and a page of those that may ha
   const shape = { kind: 'slices', parts: [part], overlap: false, each: 3 } as const
   const statement = slicesStatement(shape, query({ position: after([AT]) }), ['id'])
   expect(statement).toEqual({
-    sql: `with begun as materialized (
-select d.branch, k.timestamp, k.id from unnest(?::bytea[], ?::smallint[], ?::int[]) as d(payee, status, branch)
+    sql: `with branches_0 as materialized (
+select (?::bytea[])[d.payee] as payee, (?::smallint[])[d.status] as status, d.nth + ?::int as branch from unnest(?::int[], ?::int[]) with ordinality as d(payee, status, nth)
+),
+begun as materialized (
+select d.branch, k.timestamp, k.id from branches_0 d
 cross join lateral (
 select timestamp, id from payments
 where account_id = ? and payee = d.payee and status = d.status and (timestamp, id) < (?::timestamptz, ?::uuid)
@@ -129,7 +132,7 @@ select timestamp, id, cut from (
 (select timestamp, id, false as cut from begun where branch not in (select branch from again))
 union all
 (select timestamp, id, false as cut from (
-select d.branch, k.timestamp, k.id from (select * from unnest(?::bytea[], ?::smallint[], ?::int[]) as d(payee, status, branch) where branch in (select branch from again) offset 0) d
+select d.branch, k.timestamp, k.id from (select * from branches_0 where branch in (select branch from again) offset 0) d
 cross join lateral (
 select timestamp, id from payments
 where account_id = ? and payee = d.payee and status = d.status and (timestamp, id) < (?::timestamptz, ?::uuid)
@@ -139,14 +142,14 @@ order by timestamp desc, id desc limit 21
 ) found
 order by timestamp desc, id desc limit 21
 )${JOIN}`,
-    bindings: [['a', 'a'], [1, 3], [0, 1], 7, AT, ID, ['a', 'a'], [1, 3], [0, 1], 7, AT, ID, 7, 7, 21, 7],
+    bindings: [['a'], [1, 3], 0, [1, 1], [1, 2], 7, AT, ID, 7, AT, ID, 7, 7, 21, 7],
   })
 })
 
 test('the branches of several parts have numbers of their own, and what stands in two counts once', () => {
   const shape = { kind: 'slices', parts: [byStatus, byStatus], overlap: true, each: 3 } as const
   const statement = slicesStatement(shape, query({ sortOrder: 'asc' }), ['id'])
-  expect(statement.bindings.slice(0, 6)).toEqual([[1, 3], [0, 1], 7, [1, 3], [2, 3], 7])
+  expect(statement.bindings.slice(0, 6)).toEqual([[1, 3], 0, [1, 2], [1, 3], 2, [1, 2]])
   expect(statement.sql).toContain(
     'max(timestamp) <= (\n  select timestamp from (select distinct timestamp, id from begun)',
   )

@@ -1,13 +1,5 @@
-import {
-  type Binding,
-  joined,
-  named,
-  orderBy,
-  type PageQuery,
-  type Statement,
-  text,
-} from '../payment-query-repository.ts'
-import { branchTypes, type SlicesShape, type WalkPart } from '../search-plan.ts'
+import { joined, named, orderBy, type PageQuery, type Statement, text } from '../payment-query-repository.ts'
+import { type BranchValue, branchTypes, type SlicesShape, type WalkPart } from '../search-plan.ts'
 import { pageRows, pageTable } from './page-rows-repository.ts'
 import { directionOf, keysOf, roundLimit } from './shape-query.ts'
 import { boundsOf, branchRows } from './walk-repository.ts'
@@ -23,27 +15,29 @@ export function slicesStatement(
 ): Statement {
   const limit = roundLimit(query.rows)
   const isUp = directionOf(query) === 'asc'
-  const numbered = numberBranches(parts)
-  const rowsOf = (part: NumberedPart, rows: number, again: boolean) =>
-    joined(
-      [
-        branchNumbers(part, again),
-        joined(
-          boundsOf(part, query).map((bound) => branchRows(part, bound, query)),
-          '',
-          `\ncross join lateral (\n`,
-          ` limit ${rows}\n) k`,
-        ),
-      ],
+  const rowsOf = (part: WalkPart, nth: number, rows: number, again: boolean) => {
+    // the offset keeps the planner from reading of all branches before it asks which
+    const branches = again
+      ? `(select * from branches_${nth} where branch in (select branch from again) offset 0)`
+      : `branches_${nth}`
+    const read = boundsOf(part, query).map((bound) => branchRows(part, bound, query))
+    return joined(
+      read,
       '',
+      `select d.branch, k.timestamp, k.id from ${branches} d\ncross join lateral (\n`,
+      ` limit ${rows}\n) k`,
     )
+  }
   const unionOf = (statements: readonly Statement[]) => joined(statements, '\nunion all\n')
   const order = orderBy(keysOf(query), directionOf(query))
   const distinct = overlap ? 'distinct ' : ''
   const [last, isBefore] = isUp ? ['max', '<='] : ['min', '>=']
   return pageRows(
     [
-      named('begun', unionOf(numbered.map((part) => rowsOf(part, each, false))), 'materialized '),
+      ...parts.map((part, nth) =>
+        named(`branches_${nth}`, branchesOf(part, numberBefore(parts, nth)), 'materialized '),
+      ),
+      named('begun', unionOf(parts.map((part, nth) => rowsOf(part, nth, each, false))), 'materialized '),
       text(`again as materialized (
 select branch from begun group by branch
 having count(*) = ${each} and (${last}(timestamp) ${isBefore} (
@@ -52,8 +46,8 @@ having count(*) = ${each} and (${last}(timestamp) ${isBefore} (
       pageTable(
         [
           text('select timestamp, id, false as cut from begun where branch not in (select branch from again)'),
-          ...numbered.map((part) =>
-            joined([rowsOf(part, limit, true)], '', 'select timestamp, id, false as cut from (\n', '\n) more'),
+          ...parts.map((part, nth) =>
+            joined([rowsOf(part, nth, limit, true)], '', 'select timestamp, id, false as cut from (\n', '\n) more'),
           ),
         ],
         query,
@@ -65,27 +59,24 @@ having count(*) = ${each} and (${last}(timestamp) ${isBefore} (
   )
 }
 
-/** A part whose branches have numbers that no branch of another part has. */
-type NumberedPart = WalkPart & { readonly numbers: readonly number[] }
-
-function numberBranches(parts: readonly WalkPart[]): NumberedPart[] {
-  let first = 0
-  return parts.map((part) => {
-    const count = part.branches?.tuples.length ?? 0
-    const numbers = Array.from({ length: count }, (_, nth) => first + nth)
-    first += count
-    return { ...part, numbers }
-  })
+/** How many branches the parts before one have: no two branches have the same number. */
+function numberBefore(parts: readonly WalkPart[], nth: number): number {
+  return parts.slice(0, nth).reduce((sum, { branches }) => sum + (branches?.tuples.length ?? 0), 0)
 }
 
-/** The branches as a table `d`, all or those that are read again. */
-function branchNumbers({ branches, numbers }: NumberedPart, again: boolean): Statement {
+/** The branches and their numbers as a table. A wallet goes to the server once, and not with each of its statuses. */
+function branchesOf({ branches }: WalkPart, before: number): Statement {
   const { columns, tuples } = branches ?? { columns: [], tuples: [] }
-  const names = [...columns, 'branch'].join(', ')
-  const types = [...columns.map((column) => `?::${branchTypes[column]}[]`), '?::int[]'].join(', ')
-  const values = columns.map((_, at) => tuples.map((tuple) => tuple[at]) as Binding)
-  const table = `unnest(${types}) as d(${names})`
-  // the offset keeps the planner from reading of all branches before it asks which
-  const asked = again ? `(select * from ${table} where branch in (select branch from again) offset 0) d` : table
-  return { sql: `select d.branch, k.timestamp, k.id from ${asked}`, bindings: [...values, [...numbers]] }
+  const coded = columns.map((name, at) => {
+    const values = [...new Set(tuples.map((tuple) => tuple[at] as BranchValue))]
+    const places = new Map(values.map((value, place) => [value, place + 1]))
+    return { name, values, places: tuples.map((tuple) => places.get(tuple[at] as BranchValue) as number) }
+  })
+  const selected = coded.map(({ name }) => `(?::${branchTypes[name]}[])[d.${name}] as ${name}`)
+  const arrays = coded.map(() => '?::int[]').join(', ')
+  const names = [...columns, 'nth'].join(', ')
+  return {
+    sql: `select ${selected.join(', ')}, d.nth + ?::int as branch from unnest(${arrays}) with ordinality as d(${names})`,
+    bindings: [...coded.map(({ values }) => values), before, ...coded.map(({ places }) => places)],
+  }
 }
