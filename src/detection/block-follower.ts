@@ -66,6 +66,9 @@ const MOST_LOGS = 20_000
 /** A step of a back-fill that takes longer makes the next one smaller. */
 const LONG_STEP_MS = 10_000
 
+/** From so many on, another node is asked. */
+const DISAGREEMENTS_OF_A_NODE = 3
+
 const MORE: StepOutcome = { kind: 'MORE' }
 const CAUGHT_UP: StepOutcome = { kind: 'CAUGHT_UP' }
 const ALARM: StepOutcome = { kind: 'ALARM' }
@@ -79,6 +82,10 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
   const events = createEventReader({ tools, reader, logger })
   let state: FollowerState | undefined
   let gaps: readonly ContractGap[] = []
+  /** Looks in a row that came to nothing because what the node told did not agree. */
+  let disagreements = 0
+  /** Nodes in a row that were asked for another's word on whether final blocks are others now. */
+  let asked = 0
   let range = FIRST_RANGE
 
   async function load(signal: AbortSignal | undefined): Promise<FollowerState | 'ALARM'> {
@@ -119,23 +126,40 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
   }
 
   async function step(signal?: AbortSignal): Promise<StepOutcome> {
+    try {
+      return await look(signal)
+    } catch (error) {
+      // Another node may have what this one lacks; where none answered, there is nobody to doubt.
+      if (error instanceof RpcError && error.kind !== 'TOO_LARGE') reader.doubt(error.message)
+      if (!(error instanceof ChainMovedError)) throw error
+      disagreements += 1
+      // A chain that moves under every look is rather a node that does not agree with itself.
+      if (disagreements % DISAGREEMENTS_OF_A_NODE === 0) reader.doubt(error.message)
+      logger.debug({ network, reason: error.message }, 'the chain moved while it was read')
+      return { kind: 'AGAIN', reason: error.message }
+    }
+  }
+
+  async function look(signal: AbortSignal | undefined): Promise<StepOutcome> {
     const loaded = state ?? (await load(signal))
     if (loaded === 'ALARM') return ALARM
     state = loaded
     const view = await reader.view(loaded.scanned.number, useFinalizedTag, signal)
     if (findFork(loaded, view)) return rewind(loaded, signal)
-    try {
-      const finalBlock = Math.max(loaded.finalBlock, finality.finalBlock(view, loaded.finalBlock))
-      const at = { ...loaded, headBlock: Math.max(view.head.number, loaded.scanned.number), finalBlock }
-      if (at.headBlock === at.scanned.number) return await stay(loaded, at, view, signal)
-      if (at.scanned.number < finalBlock) return await backfill(at, signal)
-      const followed = await follow(at, signal)
-      return followed.kind === 'CAUGHT_UP' ? await fillGap(at, signal) : followed
-    } catch (error) {
-      if (!(error instanceof ChainMovedError)) throw error
-      logger.debug({ network, reason: error.message }, 'the chain moved while it was read')
-      return { kind: 'AGAIN', reason: error.message }
-    }
+    asked = 0
+    const finalBlock = Math.max(loaded.finalBlock, finality.finalBlock(view, loaded.finalBlock))
+    const at = { ...loaded, headBlock: Math.max(view.head.number, loaded.scanned.number), finalBlock }
+    if (at.headBlock === at.scanned.number) return stay(loaded, at, view, signal)
+    if (at.scanned.number < finalBlock) return backfill(at, signal)
+    const followed = await follow(at, signal)
+    disagreements = 0
+    return followed.kind === 'CAUGHT_UP' ? fillGap(at, signal) : followed
+  }
+
+  /** Another node may have it. */
+  function lacking(reason: string): StepOutcome {
+    reader.doubt(reason)
+    return { kind: 'WAIT', reason }
   }
 
   /** No new block: finality alone may have moved. */
@@ -148,7 +172,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     if (before.finalBlock !== at.finalBlock || before.headBlock !== at.headBlock)
       await advance(at, [], undefined, signal)
     if (head.number < at.scanned.number) {
-      return { kind: 'WAIT', reason: `the node is at block ${head.number}, and ${at.scanned.number} was looked at` }
+      return lacking(`the node is at block ${head.number}, and ${at.scanned.number} was looked at`)
     }
     return fillGap(at, signal)
   }
@@ -192,7 +216,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     const read = await readRange(blocks, signal)
     if (read === undefined) return { kind: 'AGAIN', reason: `blocks ${from} to ${to} are too many at once` }
     const { last } = read
-    if (last === undefined) return { kind: 'WAIT', reason: `block ${to} is final, and the node does not have it` }
+    if (last === undefined) return lacking(`block ${to} is final, and the node does not have it`)
     const logs = inChainOrder(read.logs)
     const stands = (block: number) => block >= from && block <= to
     await write(last, await events.read({ logs, blocks: [last], areFinal: true, stands }, signal))
@@ -285,9 +309,15 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     const [ground] = at.blocks
     // The node merely lacks the block: it is behind, or catching up.
     if (standing === undefined || ground === undefined) {
-      return { kind: 'WAIT', reason: `the node does not have block ${ground?.number}, which was looked at` }
+      return lacking(`the node does not have block ${ground?.number}, which was looked at`)
     }
     const text = `block ${ground.number} was final with hash ${ground.hash}, and is now ${standing.hash}`
+    // Nobody takes back an alarm but the operator, so every node has to say so, and that it is of this chain.
+    if (asked < config.rpcUrls.length) {
+      asked += 1
+      reader.doubt(text)
+      return { kind: 'AGAIN', reason: text }
+    }
     await writer.raiseAlarm(text)
     state = undefined
     return ALARM

@@ -35,6 +35,8 @@ export interface ChainReader {
   receipts(hashes: readonly Hex[], signal?: AbortSignal): Promise<(TransactionReceipt | RpcError | undefined)[]>
   /** `eth_call`s, each at a block; an error of one is its answer. */
   calls(calls: readonly ContractRead[], signal?: AbortSignal): Promise<RpcAnswer[]>
+  /** Has other nodes asked first for a while, and the one that answered last for its chain id again. */
+  doubt(why: string): void
 }
 
 /** Blocks `from` to `to`, both included. */
@@ -55,6 +57,7 @@ export interface ContractRead {
 export function createChainReader(client: RpcClient, addresses: readonly Address[]): ChainReader {
   const filter = { address: addresses, topics: [followedTopics] }
   return {
+    doubt: (why) => client.doubt(why),
     async view(tip, askFinalized, signal) {
       const calls = [blockCall('latest'), blockCall(toQuantity(tip))]
       if (askFinalized) calls.push(blockCall('finalized'))

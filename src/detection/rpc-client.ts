@@ -23,6 +23,11 @@ export interface RpcClient {
    * @throws RpcError when no URL answers; the signal's reason
    */
   batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]>
+  /**
+   * Takes the last answer for a wrong one: other URLs are asked first for a while, and the one that gave it for its chain id again. Does
+   * nothing where none has answered since.
+   */
+  doubt(why: string): void
 }
 
 export interface RpcClientOptions {
@@ -54,18 +59,25 @@ interface Endpoint {
 
 const PARALLEL_CALLS = 8
 
+/** It answers well, so nothing but time tells whether it has come to its senses. */
+const DOUBTED_MS = 30_000
+
 /** Makes a client for the URLs of one chain. Does nothing until it is called. */
 export function createRpcClient(options: RpcClientOptions): RpcClient {
   const { clock, maxBatch = 100 } = options
   const nowMs = () => clock().getTime()
   const endpoints = options.urls.map((url) => toEndpoint(url, options))
   const exchange = createExchange(options)
+  let answeredLast: Endpoint | undefined
 
   async function batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]> {
     const failures: RpcError[] = []
     for (const endpoint of byPreference(endpoints, nowMs)) {
       const answers = await tryEndpoint(endpoint, calls, signal)
-      if (!(answers instanceof RpcError)) return answers
+      if (!(answers instanceof RpcError)) {
+        answeredLast = endpoint
+        return answers
+      }
       failures.push(answers)
     }
     throw failures[0] ?? new RpcError('UNREACHABLE', 'the chain has no RPC URL')
@@ -190,7 +202,15 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     return answer.result
   }
 
-  return { call, batch }
+  function doubt(why: string): void {
+    if (answeredLast === undefined) return
+    answeredLast.verified = false
+    const fault = { detail: why, opensAtOnce: true, retryAfterMs: DOUBTED_MS }
+    if (endpoints.length > 1) answeredLast.breaker.fail(fault, nowMs())
+    answeredLast = undefined
+  }
+
+  return { call, batch, doubt }
 }
 
 function toEndpoint(url: string, { maxAnswerBytes = 64 * 2 ** 20, onNodeChange }: RpcClientOptions): Endpoint {
