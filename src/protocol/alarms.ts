@@ -47,5 +47,5 @@ export function createAlarms(): SetAlarm {
 }
 
 function startTimer(ring: () => void, delayMs: number): NodeJS.Timeout {
-  return setTimeout(ring, Math.min(delayMs, LONGEST_TIMER_MS))
+  return setTimeout(ring, Math.min(Math.max(0, delayMs), LONGEST_TIMER_MS))
 }
