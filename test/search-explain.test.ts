@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadPayments } from '../bench/search/load-payments.ts'
+import { addressFromBytes } from '../src/domain/address.ts'
 import {
   type AccountStatistics,
   type StatisticsRow,
@@ -94,8 +95,11 @@ const doge = [{ of: 'payment', symbol: 'DOGE' }] as const
 const dogeOfBase = [{ of: 'payment', symbol: 'DOGE', id: 'DOGE-BASE' }] as const
 const eur = [{ of: 'invoice', symbol: 'EUR', id: 'EUR' }] as const
 const invoicedUsdc = [{ of: 'invoice', symbol: 'USDC' }] as const
-const wallet = (name: 'payer' | 'payee') => [`0x${known[name].toString('hex').slice(2)}` as const]
-const WALLETS = Array.from({ length: 50 }, (_, nth) => `0x${String(nth).padStart(40, '0')}` as const)
+const wallet = (name: 'payer' | 'payee') => [addressFromBytes(known[name])]
+const manyWallets = () =>
+  Array.from({ length: 50 }, (_, nth) =>
+    addressFromBytes(Buffer.concat([known.payer.subarray(0, 1), Buffer.alloc(20, nth)])),
+  )
 const byAmount = { sortBy: 'amount' } as const
 const byStatus = { sortBy: 'status', sortOrder: 'asc' } as const
 
@@ -251,7 +255,7 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
   ['a payee by amount', () => ({ payee: wallet('payee') }), byAmount, ['walk payments_payee_usd']],
   ['a payee by status', () => ({ payee: wallet('payee') }), byStatus, ['walk payments_payee']],
   ['a wallet', () => ({ walletAddress: wallet('payee') }), {}, ['walk payments_payee, payments_payer']],
-  ['very many wallets', () => ({ walletAddress: WALLETS }), {}, ['slices payments_payee, payments_payer']],
+  ['very many wallets', () => ({ walletAddress: manyWallets() }), {}, ['slices payments_payee, payments_payer']],
   [
     'a wallet by amount',
     () => ({ walletAddress: wallet('payee') }),
@@ -310,6 +314,18 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
       'walk up to payments_reference',
       'walk payments_reference',
     ],
+  ],
+  [
+    'a payee and a network that was given up shortly behind the position',
+    () => ({ payee: wallet('payee'), network: ['FANTOM'] }),
+    { sortOrder: 'asc', position: position(['2024-02-10T00:00:00.000Z']) },
+    ['walk up to payments_cell', 'gather up to payments_payee', 'walk up to payments_payee', 'walk payments_payee'],
+  ],
+  [
+    'a payee and a network that was given up long behind the position',
+    () => ({ payee: wallet('payee'), network: ['FANTOM'] }),
+    { sortOrder: 'asc', position: position(['2023-07-10T00:00:00.000Z']) },
+    ['gather up to payments_payee', 'walk up to payments_payee', 'walk up to payments_cell', 'walk payments_payee'],
   ],
   [
     'a transaction',

@@ -2,7 +2,7 @@ import { addressToBytes } from '../domain/address.ts'
 import { countOf } from './estimate-matches.ts'
 import { amountBasis } from './payment-filter.ts'
 import { amountParts, bounded, cellParts, hasResidual, type Named, sliced, statusParts, walk } from './plan-parts.ts'
-import { amounts, clamp, gapBefore, hasAny, isOneOf, MARGIN, type Terms } from './plan-terms.ts'
+import { amounts, clamp, endsSoon, gapBefore, hasAny, isOneOf, MARGIN, type Terms } from './plan-terms.ts'
 import type { Plan, Shape, WalkPart } from './search-plan.ts'
 
 /** Filters that name payments by a column with an index, what names the fewest first. */
@@ -126,7 +126,8 @@ function planOneNamed({ terms, isCovered }: Naming, field: NamingField, parts: r
   const cells = query.sortBy === 'amount' ? undefined : cellParts(terms)
   const isRare = cells !== undefined && countOf(terms.estimate.cells) <= terms.statistics.n / MARGIN
   const inCells = isRare ? [bounded(terms, cells.parts, 2 * thresholds.walk, cells.overlap)] : []
-  if (gapBefore(terms) > 0.1) return [...probes, ...inCells, ...inRange(thresholds.gather), ...turns, exact]
+  if (gapBefore(terms) > 0.1 || endsSoon(terms))
+    return [...probes, ...inCells, ...inRange(thresholds.gather), ...turns, exact]
   return [...probes, ...inRange(thresholds.probe), ...inRange(thresholds.gather), ...turns, ...inCells, exact]
 }
 

@@ -108,6 +108,22 @@ export function gapBefore({ query, filter, statistics, estimate }: Terms): numbe
   return clamp((first - (at ?? Math.max(filter.fromDate ?? firstMs, firstMs))) / span, 0, 1)
 }
 
+/**
+ * Whether the cells that match end shortly behind the position, and the account does not: a walk by time may find too few there, and goes
+ * on in vain.
+ */
+export function endsSoon({ query, statistics, estimate }: Terms): boolean {
+  const { firstMs, lastMs } = statistics
+  const span = lastMs - firstMs
+  if (query.sortBy !== 'date' || query.position === undefined || span <= 0 || estimate.cells.length === 0) return false
+  const at = Date.parse(String(query.position.keys[0]))
+  const isUp = directionOf(query) === 'asc'
+  const first = estimate.cells.reduce((least, cell) => Math.min(least, cell.firstMs), Number.POSITIVE_INFINITY)
+  const last = estimate.cells.reduce((most, cell) => Math.max(most, cell.lastMs), 0)
+  const [left, behind] = isUp ? [last - at, lastMs - last] : [at - first, first - firstMs]
+  return left / span < 0.05 && behind / span > 0.1
+}
+
 /** The statuses that the filter leaves, by rank. */
 export function ranksOf({ status }: PaymentFilter): number[] {
   return (status ?? paymentStatuses).map(rankOfStatus).toSorted((one, other) => one - other)
