@@ -72,7 +72,7 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
     if (exchange.method === 'OPTIONS') return sendOptions(inbound, endpoint)
     if (healthPaths.has(exchange.rawPath)) return sendHealth(inbound, options.isReady)
     if (endpoint !== undefined) return serveRpc(inbound, endpoint)
-    if (isGrpc(exchange) || isConnectCall(exchange)) throw waybillError('METHOD_NOT_FOUND', { path: exchange.rawPath })
+    if (isRpcCall(exchange)) throw waybillError('METHOD_NOT_FOUND', { path: exchange.rawPath })
     return rest.serve(inbound)
   }
 
@@ -98,6 +98,10 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
     if (form !== undefined) sendGrpcError(inbound, form, error)
     else if (isConnectCall(exchange)) sendConnectError(inbound, error)
     else sendHttpError(inbound, error)
+  }
+
+  function isRpcCall(exchange: Exchange): boolean {
+    return exchange.headers['content-type'] !== undefined && (isGrpc(exchange) || isConnectCall(exchange))
   }
 
   /** Whether a call of Connect is meant, be it of a method that there is or not. */

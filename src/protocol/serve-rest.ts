@@ -1,4 +1,4 @@
-import type { DescMethod } from '@bufbuild/protobuf'
+import type { DescMessage, DescMethod } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../errors.ts'
 import { findNearestName } from '../transcoding/nearest-name.ts'
 import { trimSlashes } from '../transcoding/nearest-path.ts'
@@ -42,7 +42,10 @@ export function createRestServer(options: RestOptions): RestServer {
   const { transcoder, methods, otherPaths } = options
   const routePaths = [...new Set(transcoder.routes.map(({ binding }) => binding.path))]
   const routeMethods = transcoder.routes.map(({ binding }) => binding.httpMethod).filter((method) => method !== '*')
-  const stableText = compileStableText(options.volatileFields)
+  const takeOutVolatile = compileStableText(options.volatileFields)
+  const movingMethods = new Set(
+    transcoder.routes.map(({ method }) => method).filter(({ output }) => holdsField(output, options.volatileFields)),
+  )
   const serveStream = createRestStreamServer(options)
   for (const { method } of transcoder.routes) refuseRequestStream(method)
 
@@ -128,7 +131,7 @@ export function createRestServer(options: RestOptions): RestServer {
       'content-type': 'application/json',
     }
     if (isCacheable(method, exchange.method)) {
-      const etag = weakEtagOf(stableText(text))
+      const etag = weakEtagOf(movingMethods.has(method.desc) ? takeOutVolatile(text) : text)
       headers.etag = etag
       if (matchesEtag(exchange.headers['if-none-match'], etag)) {
         exchange.send({ status: 304, headers })
@@ -162,6 +165,15 @@ function isCacheable({ readsOnly }: CallableMethod, httpMethod: string): boolean
 function refuseRequestStream(method: DescMethod): void {
   if (method.methodKind === 'unary' || method.methodKind === 'server_streaming') return
   throw new InvalidHttpRuleError(method, 'a method that takes a stream cannot be called by plain HTTP')
+}
+
+/** Whether a message may hold a field of one of these JSON names, at any depth. */
+function holdsField(desc: DescMessage, names: readonly string[], seen = new Set<DescMessage>()): boolean {
+  if (seen.has(desc)) return false
+  seen.add(desc)
+  return desc.fields.some(
+    ({ jsonName, message }) => names.includes(jsonName) || (message !== undefined && holdsField(message, names, seen)),
+  )
 }
 
 /**

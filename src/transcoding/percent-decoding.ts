@@ -9,6 +9,11 @@ const unescapedByte = /[\u0080-\u00ff]/g
 const needsDecoding = /[%\u0080-\u00ff]/
 const escapedSlash = /(%2[Ff])/
 
+/** Whether a text is anything else than it says. */
+export function isEncoded(raw: string): boolean {
+  return needsDecoding.test(raw)
+}
+
 /**
  * Decodes one path segment: every escape, once; `+` is a plus.
  *

@@ -1,4 +1,4 @@
-import { decodeSegment, decodeSegments } from './percent-decoding.ts'
+import { decodeSegment, decodeSegments, isEncoded } from './percent-decoding.ts'
 import { type PathTemplate, segmentText, shapeOf, type TemplateVariable } from './template-parser.ts'
 import { TranscodingError } from './transcoding-error.ts'
 
@@ -60,7 +60,7 @@ export function createRouter<T>(entries: Iterable<RouteEntry<T>>): Router<T> {
   }
   const everyMethod = byMethod.get('*')
 
-  function find(httpMethod: string, path: readonly string[]): Leaf<T> | undefined {
+  function find(httpMethod: string, path: Path): Leaf<T> | undefined {
     const own = byMethod.get(httpMethod)
     const found = own && findInMethod(own, path)
     if (found !== undefined) return found
@@ -69,10 +69,12 @@ export function createRouter<T>(entries: Iterable<RouteEntry<T>>): Router<T> {
 
   return {
     match(httpMethod, rawPath) {
-      const malformed = findMalformed(rawPath)
+      const needsDecoding = isEncoded(rawPath)
+      const malformed = needsDecoding ? findMalformed(rawPath) : undefined
       if (malformed !== undefined) return { kind: 'malformed', error: malformed }
-      const path = splitPath(rawPath)
-      if (path === undefined) return { kind: 'not_found' }
+      const segments = splitPath(rawPath)
+      if (segments === undefined) return { kind: 'not_found' }
+      const path: Path = { segments, decode: needsDecoding ? decodeSegment : asItIs }
 
       const leaf = find(httpMethod, path) ?? (httpMethod === 'HEAD' ? find('GET', path) : undefined)
       if (leaf !== undefined) return { kind: 'match', route: leaf.route, variables: capture(leaf, path) }
@@ -83,6 +85,17 @@ export function createRouter<T>(entries: Iterable<RouteEntry<T>>): Router<T> {
       return { kind: 'method_not_allowed', allow: [...allow].toSorted() }
     },
   }
+}
+
+/** A path, cut up as it was sent. */
+interface Path {
+  readonly segments: readonly string[]
+  /** Decodes a segment; does nothing where the whole path has nothing to decode, as nearly all have. */
+  readonly decode: (segment: string) => string
+}
+
+function asItIs(segment: string): string {
+  return segment
 }
 
 interface RoutesOfMethod<T> {
@@ -162,8 +175,8 @@ function splitPath(rawPath: string): readonly string[] | undefined {
   return segments.includes('') ? undefined : segments
 }
 
-function findInMethod<T>({ byVerb, verbs }: RoutesOfMethod<T>, path: readonly string[]): Leaf<T> | undefined {
-  const last = path.at(-1)
+function findInMethod<T>({ byVerb, verbs }: RoutesOfMethod<T>, path: Path): Leaf<T> | undefined {
+  const last = path.segments.at(-1)
   for (const verb of verbs) {
     if (last === undefined || !last.endsWith(verb)) continue
     const found = findWithVerb(byVerb, path, last, verb)
@@ -175,13 +188,13 @@ function findInMethod<T>({ byVerb, verbs }: RoutesOfMethod<T>, path: readonly st
 
 function findWithVerb<T>(
   byVerb: ReadonlyMap<string, Node<T>>,
-  path: readonly string[],
+  path: Path,
   last: string,
   verb: string,
 ): Leaf<T> | undefined {
   const tree = byVerb.get(verb.slice(1))
-  const rest = withoutVerb(path, last, verb)
-  return tree && rest && findFrom(tree, rest, 0)
+  const segments = withoutVerb(path.segments, last, verb)
+  return tree && segments && findFrom(tree, { ...path, segments }, 0)
 }
 
 /** Takes the verb off the last segment. What is left must not be empty, unless it is the whole path: `/:verb`. */
@@ -193,10 +206,10 @@ function withoutVerb(path: readonly string[], last: string, verb: string): reado
 }
 
 /** Each node of the tree is reached by one prefix only, so the search visits none twice. */
-function findFrom<T>(node: Node<T>, path: readonly string[], index: number): Leaf<T> | undefined {
-  const segment = path[index]
+function findFrom<T>(node: Node<T>, path: Path, index: number): Leaf<T> | undefined {
+  const segment = path.segments[index]
   if (segment === undefined) return node.leaf ?? findAny(node, path, index)
-  const literal = node.literals.get(decodeSegment(segment))
+  const literal = node.literals.get(path.decode(segment))
   return (
     (literal && findFrom(literal, path, index + 1)) ??
     (node.one && findFrom(node.one, path, index + 1)) ??
@@ -204,28 +217,28 @@ function findFrom<T>(node: Node<T>, path: readonly string[], index: number): Lea
   )
 }
 
-function findAny<T>(node: Node<T>, path: readonly string[], index: number): Leaf<T> | undefined {
+function findAny<T>(node: Node<T>, path: Path, index: number): Leaf<T> | undefined {
   return node.any.find(({ suffix }) => endsWithSegments(path, index, suffix))?.leaf
 }
 
-function endsWithSegments(path: readonly string[], from: number, suffix: readonly string[]): boolean {
-  const start = path.length - suffix.length
-  return start >= from && suffix.every((text, index) => text === decodeSegment(path[start + index] ?? ''))
+function endsWithSegments({ segments, decode }: Path, from: number, suffix: readonly string[]): boolean {
+  const start = segments.length - suffix.length
+  return start >= from && suffix.every((text, index) => text === decode(segments[start + index] ?? ''))
 }
 
-function capture<T>({ template }: Leaf<T>, path: readonly string[]): readonly PathVariable[] {
+function capture<T>({ template }: Leaf<T>, { segments, decode }: Path): readonly PathVariable[] {
   if (template.variables.length === 0) return []
-  const last = path.at(-1)
+  const last = segments.at(-1)
   const verb = template.verb === '' ? '' : `:${template.verb}`
-  const captured = verb === '' || last === undefined ? path : (withoutVerb(path, last, verb) ?? path)
+  const captured = verb === '' || last === undefined ? segments : (withoutVerb(segments, last, verb) ?? segments)
   return template.variables.map((variable) => ({
     fieldPath: variable.fieldPath,
-    value: captureOne(variable, captured),
+    value: captureOne(variable, { segments: captured, decode }),
   }))
 }
 
-function captureOne({ start, end, multiSegment }: TemplateVariable, path: readonly string[]): string {
-  const bound = (position: number) => (position < 0 ? path.length + position + 1 : position)
-  const raw = path.slice(bound(start), bound(end)).join('/')
-  return multiSegment ? decodeSegments(raw) : decodeSegment(raw)
+function captureOne({ start, end, multiSegment }: TemplateVariable, { segments, decode }: Path): string {
+  const bound = (position: number) => (position < 0 ? segments.length + position + 1 : position)
+  if (!multiSegment) return decode(segments[bound(start)] ?? '')
+  return decodeSegments(segments.slice(bound(start), bound(end)).join('/'))
 }
