@@ -109,7 +109,7 @@ describe('a key that has as much under way as it may', () => {
       const first = [statusOf(ask(shop))]
       await untilUnderWay(1)
       const way = ways.named('gRPC')
-      const { error } = await ask(shop, { way, headers: { 'grpc-timeout': '200m' } })
+      const { error } = await ask(shop, { way, headers: { 'grpc-timeout': '1000m' } })
       expect(error).toMatchObject({ code: 'resource_exhausted', info: { reason: 'TOO_MANY_AT_ONCE' } })
       return first
     })

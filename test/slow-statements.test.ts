@@ -53,7 +53,7 @@ describe('a statement that takes longer than the database lets it', () => {
   let key: string
 
   beforeAll(async () => {
-    const hasty = createDatabase(database.connection, { statementTimeoutMs: 50 })
+    const hasty = createDatabase(database.connection, { statementTimeoutMs: 200 })
     stack.defer(() => hasty.destroy())
     const logger = recordLogs()
     const service = await composeService({ knex: hasty, chains: [], logger, now: () => new Date() })
