@@ -125,7 +125,7 @@ function planOneNamed({ terms, isCovered }: Naming, field: NamingField, parts: r
   const turns = expected > most ? [gathered, walked] : [walked, gathered]
   const cells = query.sortBy === 'amount' ? undefined : cellParts(terms)
   const isRare = cells !== undefined && countOf(terms.estimate.cells) <= terms.statistics.n / MARGIN
-  const inCells = isRare ? [bounded(terms, cells.parts, 2 * thresholds.walk, cells.overlap)] : []
+  const inCells = isRare ? [bounded(terms, cells.parts, thresholds.walk, cells.overlap)] : []
   if (gapBefore(terms) > 0.1 || endsSoon(terms))
     return [...probes, ...inCells, ...inRange(thresholds.gather), ...turns, exact]
   return [...probes, ...inRange(thresholds.probe), ...inRange(thresholds.gather), ...turns, ...inCells, exact]
