@@ -5,7 +5,7 @@ import { searchIndexes } from './0003-search-indexes.ts'
 import { lineHash } from './0004-line-hash.ts'
 import { watchTickets } from './0005-watch-tickets.ts'
 import { priced } from './0006-priced.ts'
-import { carriedPayments } from './0008-carried-payments.ts'
+import { carriedPayments } from './0007-carried-payments.ts'
 
 /** Every step of the schema, oldest first. A step that was released is never changed; the next one corrects it. */
 export const MIGRATIONS: readonly Migration[] = [

@@ -15,7 +15,7 @@ const statements = [
 ]
 
 export const carriedPayments: Migration = {
-  name: '0008-carried-payments',
+  name: '0007-carried-payments',
   async up(knex) {
     for (const statement of statements) await knex.raw(statement)
   },
