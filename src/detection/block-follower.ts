@@ -3,13 +3,14 @@ import { type ChainConfig, followedContracts } from '../domain/chains-file.ts'
 import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
 import type { ChainContractsRepository, ContractGap } from './chain-contracts-repository.ts'
-import type { BlockHeader, BlockRange, ChainReader, ChainView } from './chain-reader.ts'
+import type { BlockHeader, ChainReader, ChainView } from './chain-reader.ts'
 import type { Findings } from './detected.ts'
 import type { DetectionRepository, StoredBlock } from './detection-repository.ts'
 import { createFinality } from './finality.ts'
 import type { FindingTools } from './find-payments.ts'
 import type { PaymentWriter } from './payment-writer.ts'
 import { ChainMovedError, createEventReader, inChainOrder } from './read-events.ts'
+import { createFinalBlocksReader, type WantedBlocks, type WriteFinalBlocks } from './read-final-blocks.ts'
 import { RpcError } from './rpc-error.ts'
 
 /**
@@ -58,13 +59,6 @@ export interface BlockFollowerOptions {
 }
 
 const BLOCKS_A_STEP = 50
-const FIRST_RANGE = 2_000
-const LARGEST_RANGE = 100_000
-/** Logs in one step of a back-fill from which on the range no longer grows, and so many that it is asked for anew, smaller. */
-const MANY_LOGS = 4_000
-const MOST_LOGS = 20_000
-/** A step of a back-fill that takes longer makes the next one smaller. */
-const LONG_STEP_MS = 10_000
 
 /** From so many on, another node is asked. */
 const DISAGREEMENTS_OF_A_NODE = 3
@@ -80,13 +74,13 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
   const { useFinalizedTag } = config.finality
   const finality = createFinality({ network, config: config.finality, logger, clock })
   const events = createEventReader({ tools, reader, logger })
+  const finalBlocks = createFinalBlocksReader({ reader, events, clock })
   let state: FollowerState | undefined
   let gaps: readonly ContractGap[] = []
   /** Looks in a row that came to nothing because what the node told did not agree. */
   let disagreements = 0
   /** Nodes in a row that were asked for another's word on whether final blocks are others now. */
   let asked = 0
-  let range = FIRST_RANGE
 
   async function load(signal: AbortSignal | undefined): Promise<FollowerState | 'ALARM'> {
     const stored = await repository.chain(tools.chain.chainId)
@@ -178,9 +172,17 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
   }
 
   async function backfill(at: FollowerState, signal: AbortSignal | undefined): Promise<StepOutcome> {
-    const from = at.scanned.number + 1
-    const to = Math.min(at.finalBlock, from + range - 1)
-    return readFinal({ from, to }, signal, (last, findings) => advance(at, [last], findings, signal))
+    const wanted = { from: at.scanned.number + 1, until: at.finalBlock }
+    return readFinal(wanted, (last, findings) => advance(at, [last], findings, signal), signal)
+  }
+
+  async function readFinal(
+    wanted: WantedBlocks,
+    write: WriteFinalBlocks,
+    signal: AbortSignal | undefined,
+  ): Promise<StepOutcome> {
+    const outcome = await finalBlocks.read(wanted, write, signal)
+    return outcome.kind === 'LACKING' ? lacking(outcome.reason) : outcome
   }
 
   /** A contract that was added later: its events in blocks that were looked at before. What follows the chain goes first. */
@@ -188,9 +190,8 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     const gap = gaps.find(({ filledBlock }) => filledBlock < at.finalBlock)
     if (gap === undefined) return CAUGHT_UP
     const { address, fillUntil } = gap
-    const from = gap.filledBlock + 1
-    const to = Math.min(at.finalBlock, fillUntil, from + range - 1)
-    const write = async (last: BlockHeader, findings: Findings) => {
+    const until = Math.min(at.finalBlock, fillUntil)
+    const write: WriteFinalBlocks = async (last, findings) => {
       await writer.addContractEvents({ lease, address, filledBlock: last.number, findings }, signal)
       const rest = last.number < fillUntil ? [{ ...gap, filledBlock: last.number }] : []
       gaps = [...gaps.filter((each) => each !== gap), ...rest]
@@ -198,48 +199,10 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
       await onCommitted(findings)
     }
     try {
-      return await readFinal({ from, to, addresses: [address] }, signal, write)
+      return await readFinal({ from: gap.filledBlock + 1, until, addresses: [address] }, write, signal)
     } catch (error) {
       if (!(error instanceof RpcError)) throw error
       return { kind: 'WAIT', reason: `the added contract ${address} cannot be read: ${error.message}` }
-    }
-  }
-
-  /** Reads a range of final blocks and writes what it finds; the next range is larger or smaller, as this one went. */
-  async function readFinal(
-    blocks: BlockRange,
-    signal: AbortSignal | undefined,
-    write: (last: BlockHeader, findings: Findings) => Promise<void>,
-  ): Promise<StepOutcome> {
-    const { from, to } = blocks
-    const startedAtMs = clock().getTime()
-    const read = await readRange(blocks, signal)
-    if (read === undefined) return { kind: 'AGAIN', reason: `blocks ${from} to ${to} are too many at once` }
-    const { last } = read
-    if (last === undefined) return lacking(`block ${to} is final, and the node does not have it`)
-    const logs = inChainOrder(read.logs)
-    const stands = (block: number) => block >= from && block <= to
-    await write(last, await events.read({ logs, blocks: [last], areFinal: true, stands }, signal))
-    const isLong = clock().getTime() - startedAtMs > LONG_STEP_MS
-    if (isLong) range = Math.max(1, Math.floor(range / 2))
-    else if (logs.length < MANY_LOGS) range = Math.min(range * 2, LARGEST_RANGE)
-    return MORE
-  }
-
-  /** @returns undefined when the range was too much for the node or for one step, and is smaller now */
-  async function readRange(blocks: BlockRange, signal: AbortSignal | undefined) {
-    const { from, to } = blocks
-    const reduce = () => {
-      range = Math.max(1, Math.floor((to - from + 1) / 2))
-      return undefined
-    }
-    try {
-      const read = await reader.logsInRange(blocks, signal)
-      return read.logs.length > MOST_LOGS && from < to ? reduce() : read
-    } catch (error) {
-      const isTooMuch = error instanceof RpcError && (error.kind === 'TOO_LARGE' || error.kind === 'TIMEOUT')
-      if (!isTooMuch || from === to) throw error
-      return reduce()
     }
   }
 
