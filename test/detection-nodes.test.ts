@@ -101,6 +101,24 @@ describe('calls to nodes', () => {
     ])
   })
 
+  it('do not go to a node that is doubted, whatever it still answers to what it was asked before', async () => {
+    nowMs += 1_000_000
+    const rpc = client()
+    const answering = Promise.withResolvers<unknown>()
+    first.meddle(({ method }) => (method === 'eth_getBalance' ? answering.promise : undefined))
+    const underWay = rpc.call('eth_getBalance', getBalance.params)
+    await rpc.call('eth_blockNumber', [])
+    rpc.doubt('it tells of other blocks than before')
+    answering.resolve('0x0')
+    await underWay
+    const before = first.exchanges()
+    await rpc.call('eth_blockNumber', [])
+    expect(first.exchanges()).toBe(before)
+    nowMs += 31_000
+    await rpc.call('eth_blockNumber', [])
+    expect(first.exchanges()).toBeGreaterThan(before)
+  })
+
   it('ask those that are left alone all the same where no other is left', async () => {
     const rpc = client()
     for (const node of [first, second]) node.fail(503)

@@ -55,6 +55,8 @@ interface Endpoint {
   readonly breaker: Breaker
   verified: boolean
   takesBatches: boolean
+  /** How often it was doubted. */
+  doubts: number
 }
 
 const PARALLEL_CALLS = 8
@@ -80,6 +82,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
       }
       failures.push(answers)
     }
+    answeredLast = undefined
     throw failures[0] ?? new RpcError('UNREACHABLE', 'the chain has no RPC URL')
   }
 
@@ -89,10 +92,11 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     calls: readonly RpcCall[],
     signal: AbortSignal | undefined,
   ): Promise<RpcAnswer[] | RpcError> {
-    const { breaker } = endpoint
+    const { breaker, doubts } = endpoint
     try {
       const answers = await callEndpoint(endpoint, calls, signal)
-      breaker.succeed()
+      // An answer that was under way when it was doubted does not speak for it.
+      if (endpoint.doubts === doubts) breaker.succeed()
       return answers
     } catch (error) {
       if (signal?.aborted || !isTransportFailure(error)) {
@@ -205,8 +209,10 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
   function doubt(why: string): void {
     if (answeredLast === undefined) return
     answeredLast.verified = false
-    const fault = { detail: why, opensAtOnce: true, retryAfterMs: DOUBTED_MS }
-    if (endpoints.length > 1) answeredLast.breaker.fail(fault, nowMs())
+    if (endpoints.length > 1) {
+      answeredLast.doubts += 1
+      answeredLast.breaker.fail({ detail: why, opensAtOnce: true, retryAfterMs: DOUBTED_MS }, nowMs())
+    }
     answeredLast = undefined
   }
 
@@ -221,6 +227,7 @@ function toEndpoint(url: string, { maxAnswerBytes = 64 * 2 ** 20, onNodeChange }
     breaker: createBreaker((change) => onNodeChange?.(host, change)),
     verified: false,
     takesBatches: true,
+    doubts: 0,
   }
 }
 
