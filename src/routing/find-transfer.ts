@@ -20,10 +20,7 @@ export function createFindTransfer(client: LifiClient, logger: Logger): FindTran
   return async (delivery, signal) => {
     const answer = await client.status(delivery.txHash, { signal })
     if (!answer.ok) {
-      if (answer.isAsked) return { kind: 'UNKNOWN' }
-      const { failure } = answer
-      const seconds = failure.kind === 'QUOTA' ? failure.seconds : client.againInSeconds(failure)
-      return { kind: 'NOT_ASKED', forMs: seconds * 1_000 }
+      return answer.isAsked ? { kind: 'UNKNOWN' } : { kind: 'NOT_ASKED', forMs: answer.forMs }
     }
     const reading = readLifiStatus(answer.body, delivery)
     switch (reading.kind) {

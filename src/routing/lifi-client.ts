@@ -1,9 +1,9 @@
 import type { ContractCallsQuoteRequestToAmount } from '@lifi/types'
 import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
-import { createBreaker } from '../rpc/breaker.ts'
-import { failureOfAnswer, type LifiFailure, type ParsedBody } from './lifi-failure.ts'
-import { createQuota } from './quota.ts'
+import type { OnBreakerChange } from '../rpc/breaker.ts'
+import { createLifiEndpoint, failed, type LifiAnswer } from './lifi-endpoint.ts'
+import type { LifiFailure } from './lifi-failure.ts'
 
 /** Where LI.FI, or what speaks its shape, is reached. */
 export interface LifiOptions {
@@ -13,7 +13,7 @@ export interface LifiOptions {
   readonly url: string
   /** Never in a log, an error or an answer. */
   readonly apiKey?: string
-  /** How long a quote may take; 2,500 unless told. */
+  /** How long an answer may take; 2,500 unless told. */
   readonly timeoutMs?: number
 }
 
@@ -23,16 +23,6 @@ export interface LifiClientOptions extends LifiOptions {
   readonly clock: () => number
   readonly logger: Logger
 }
-
-/** What came of a question: JSON of which nothing is known yet, or why there is none. */
-export type LifiAnswer =
-  | { readonly ok: true; readonly body: unknown /** When it came, milliseconds since 1970. */; readonly atMs: number }
-  | {
-      readonly ok: false
-      readonly failure: LifiFailure
-      /** false: quota or earlier failures have kept it from being asked at all. */
-      readonly isAsked: boolean
-    }
 
 export interface LifiClient {
   readonly name: string
@@ -47,107 +37,36 @@ export interface LifiClient {
     request: ContractCallsQuoteRequestToAmount,
     options: { readonly signal: AbortSignal; readonly fresh: boolean; readonly call: object },
   ): Promise<LifiAnswer>
+  /** Seconds after which a question for a quote that has just failed like this may have another answer. */
+  againInSeconds(failure: LifiFailure): number
   /**
    * Asks what became of a transfer. Nothing is remembered. Never rejects; resolves as {@link quote} does.
    *
    * @param txHash - of the transaction that delivered it, or of the one that sent it
    */
   status(txHash: Hex, options: { readonly signal: AbortSignal }): Promise<LifiAnswer>
-  /** Seconds after which a question that has just failed like this may have another answer. */
-  againInSeconds(failure: LifiFailure): number
-}
-
-/** What goes out, but for what all questions have. */
-interface Exchange {
-  readonly url: string
-  readonly method: 'GET' | 'POST'
-  readonly body?: string
 }
 
 const TIMEOUT_MS = 2_500
 const REMEMBERED_MS = 10_000
 const MOST_REMEMBERED = 1_000
 
-/** The largest answer that is read; usual ones have some 10 kB. */
-const MOST_ANSWER_BYTES = 1 << 20
-
-/** Makes the client. Quota and failures are counted in it, so there is one of them in a process. */
+/** Makes the client. Quotas and failures are counted in it, so there is one of them in a process. */
 export function createLifiClient(options: LifiClientOptions): LifiClient {
-  const { name = 'lifi', apiKey, timeoutMs = TIMEOUT_MS, clock, logger } = options
-  const base = `${options.url.replace(/\/+$/, '')}/v1`
-  const endpoint = `${base}/quote/contractCalls`
-  const headers = {
-    accept: 'application/json',
-    ...(apiKey === undefined ? {} : { 'x-lifi-api-key': apiKey }),
-  }
-  const quota = createQuota()
+  const { name = 'lifi', apiKey, timeoutMs = TIMEOUT_MS, clock, fetch } = options
+  const endpointAt = (path: string, what: string) =>
+    createLifiEndpoint({
+      url: `${options.url.replace(/\/+$/, '')}/v1${path}`,
+      apiKey,
+      timeoutMs,
+      clock,
+      fetch,
+      onChange: toLog(options.logger, { provider: name, what }),
+    })
+  const quotes = endpointAt('/quote/contractCalls', 'quotes of other chains')
+  const statuses = endpointAt('/status', 'where payments came from')
   const underWay = new Map<string, Promise<LifiAnswer>>()
   const remembered = new Map<string, { readonly answer: LifiAnswer; readonly untilMs: number }>()
-  let lastFault: LifiFailure = { kind: 'TIMEOUT' }
-  const breaker = createBreaker((change) =>
-    change.open
-      ? logger.warn({ provider: name, detail: change.detail }, 'quotes of other chains fail and are not asked for')
-      : logger.info({ provider: name }, 'quotes of other chains come again'),
-  )
-
-  let probe: { readonly call: object; readonly answer: Promise<LifiAnswer> } | undefined
-
-  async function ask(exchange: Exchange, call: object): Promise<LifiAnswer> {
-    const admission = breaker.admit(clock())
-    if (admission === 'NO') {
-      if (probe?.call !== call) return notAsked(lastFault)
-      await probe.answer
-      return ask(exchange, call)
-    }
-    const answer = askNow(exchange, admission)
-    if (admission === 'YES') return answer
-    const own = { call, answer }
-    probe = own
-    return answer.finally(() => {
-      if (probe === own) probe = undefined
-    })
-  }
-
-  async function askNow(exchange: Exchange, admission: 'YES' | 'PROBE'): Promise<LifiAnswer> {
-    const waitMs = quota.take(clock())
-    if (waitMs > 0) {
-      if (admission === 'PROBE') breaker.abandon()
-      return notAsked({ kind: 'QUOTA', seconds: Math.ceil(waitMs / 1_000) })
-    }
-    const answer = await send(exchange)
-    if (!answer.ok && isFault(answer.failure)) {
-      lastFault = answer.failure
-      const opensAtOnce = answer.failure.kind !== 'UNREACHABLE'
-      breaker.fail({ detail: describe(answer.failure), opensAtOnce }, clock())
-    } else breaker.succeed()
-    return answer
-  }
-
-  async function send({ url, ...exchange }: Exchange): Promise<LifiAnswer> {
-    const signal = AbortSignal.timeout(timeoutMs)
-    let isAnswered = false
-    try {
-      const ofBody = exchange.body === undefined ? {} : { 'content-type': 'application/json' }
-      const init = { ...exchange, headers: { ...headers, ...ofBody }, redirect: 'error', signal } as const
-      const response = await options.fetch(url, init)
-      isAnswered = true
-      quota.answered(response.headers, clock())
-      const parsed = parse(await readLimited(response))
-      if (response.status === 200 && parsed.ok) return { ok: true, body: parsed.value, atMs: clock() }
-      const { status, headers: told } = response
-      const failure = failureOfAnswer({ status, body: parsed, headers: told, apiKey })
-      if (failure.kind === 'QUOTA') quota.refused(told, clock())
-      return failed(failure)
-    } catch (error) {
-      if (!isAnswered) quota.unanswered()
-      if (signal.aborted) return failed({ kind: 'TIMEOUT' })
-      return failed(
-        error instanceof TooLarge
-          ? { kind: 'INCONSISTENT', detail: error.message }
-          : { kind: 'UNREACHABLE', detail: describeNetworkError(error) },
-      )
-    }
-  }
 
   function remember(key: string, answer: LifiAnswer): void {
     if (!answer.ok && !isLasting(answer.failure)) return
@@ -161,7 +80,7 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
 
   /** Goes on when those that asked are gone: it counts against the quota already, and the next may ask the same. */
   function askOnce(key: string, call: object): Promise<LifiAnswer> {
-    const asked = ask({ url: endpoint, method: 'POST', body: key }, call).then((answer) => {
+    const asked = quotes.ask({ json: key }, call).then((answer) => {
       remember(key, answer)
       if (underWay.get(key) === asked) underWay.delete(key)
       return answer
@@ -172,12 +91,6 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
 
   return {
     name,
-    againInSeconds(failure) {
-      const ofSource = isFault(failure) ? breaker.againInMs(clock()) : 0
-      // An answer that only its reader finds wrong is remembered as well.
-      const ofAnswer = isLasting(failure) || failure.kind === 'INCONSISTENT' ? REMEMBERED_MS : 0
-      return Math.ceil(Math.max(ofSource, ofAnswer) / 1_000)
-    },
     quote(request, { signal, fresh, call }) {
       const key = JSON.stringify(request)
       const known = fresh ? undefined : remembered.get(key)
@@ -185,31 +98,25 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
       const asked = (fresh ? undefined : underWay.get(key)) ?? askOnce(key, call)
       return orTimeout(asked, signal)
     },
-    status: (txHash, { signal }) =>
-      orTimeout(ask({ url: `${base}/status?txHash=${txHash}`, method: 'GET' }, signal), signal),
+    againInSeconds(failure) {
+      // An answer that only its reader finds wrong is remembered as well.
+      const ofAnswer = isLasting(failure) || failure.kind === 'INCONSISTENT' ? REMEMBERED_MS : 0
+      return Math.ceil(Math.max(quotes.againInMs(failure), ofAnswer) / 1_000)
+    },
+    status: (txHash, { signal }) => orTimeout(statuses.ask({ query: `?txHash=${txHash}` }, signal), signal),
   }
 }
 
-function failed(failure: LifiFailure): LifiAnswer {
-  return { ok: false, failure, isAsked: true }
-}
-
-function notAsked(failure: LifiFailure): LifiAnswer {
-  return { ok: false, failure, isAsked: false }
-}
-
-/** Whether it is the source that fails, and not the question. */
-function isFault({ kind }: LifiFailure): boolean {
-  return kind === 'TIMEOUT' || kind === 'UNREACHABLE' || kind === 'INCONSISTENT' || kind === 'UNAUTHORIZED'
+function toLog(logger: Logger, about: { readonly provider: string; readonly what: string }): OnBreakerChange {
+  return (change) =>
+    change.open
+      ? logger.warn({ ...about, detail: change.detail }, 'the provider fails and is left alone for a while')
+      : logger.info(about, 'the provider answers again')
 }
 
 /** Whether the same question would be answered alike in the next seconds. */
 function isLasting({ kind }: LifiFailure): boolean {
   return kind === 'NO_ROUTE' || kind === 'AMOUNT_TOO_SMALL' || kind === 'REFUSED'
-}
-
-function describe(failure: LifiFailure): string {
-  return 'detail' in failure ? failure.detail : failure.kind
 }
 
 function orTimeout(asked: Promise<LifiAnswer>, signal: AbortSignal): Promise<LifiAnswer> {
@@ -220,34 +127,4 @@ function orTimeout(asked: Promise<LifiAnswer>, signal: AbortSignal): Promise<Lif
     signal.addEventListener('abort', onAbort, { once: true })
     asked.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
   })
-}
-
-function parse(text: string): ParsedBody {
-  try {
-    return { ok: true, value: JSON.parse(text) }
-  } catch {
-    return { ok: false }
-  }
-}
-
-class TooLarge extends Error {
-  override readonly name = 'TooLarge'
-}
-
-async function readLimited(response: Response): Promise<string> {
-  if (response.body === null) return ''
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body) {
-    size += chunk.length
-    if (size > MOST_ANSWER_BYTES) throw new TooLarge(`it is larger than ${MOST_ANSWER_BYTES} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-/** Says what a failed fetch was about, without the URL: `ECONNREFUSED`. */
-function describeNetworkError(error: unknown): string {
-  const { cause } = error as { cause?: { code?: unknown } }
-  return typeof cause?.code === 'string' ? cause.code : 'the connection failed'
 }
