@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Knex } from 'knex'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { encodeTransfer } from '../src/demo/contracts.ts'
 import { type CarriedQueue, createCarriedQueue } from '../src/detection/carried-queue.ts'
 import { createChainReader } from '../src/detection/chain-reader.ts'
@@ -24,7 +24,8 @@ import { answer, done, type Ends, NOT_FOUND, type StatusServer, startStatusServe
 const NEAR_ID = 31_451
 const FAR_ID = 31_452
 const MOST_ATTEMPTS = 20
-const TIMEOUT_MS = 150
+/** For the one that hangs; whoever answers has the usual time. */
+const HANG_MS = 150
 
 /** Payments that a bridge has delivered on `far`; who gave it the money is on `near`, and known to a server of LI.FI's shape. */
 describe('a payment that a bridge delivered', () => {
@@ -36,7 +37,8 @@ describe('a payment that a bridge delivered', () => {
   let detection: Detection
   let account: Account
   let server: StatusServer
-  let nowMs = Date.now()
+  /** When the last delivery was seen, or later. */
+  let nowMs = 0
   /** The transaction on the source chain, and who sent it. */
   let sourceTx: Hex
   let payer: Hex
@@ -67,7 +69,6 @@ describe('a payment that a bridge delivered', () => {
     await knex('carried_payments').delete()
     account = await addAccount(knex, `carried ${accounts++}`)
     server.asked.length = 0
-    nowMs = Date.now() + 1_000
   })
   afterEach(() => server.behave((_, response) => answer(response, 404, NOT_FOUND)))
 
@@ -82,14 +83,15 @@ describe('a payment that a bridge delivered', () => {
       paymentReference: request.paymentReference,
     })
     await detection.scanOnce()
+    nowMs = Date.now()
     return { request, txHash }
   }
 
   /** As a process makes it: breaker and quota of its own. */
-  function queueOf(owner = 'one'): CarriedQueue {
+  function queueOf(owner = 'one', timeoutMs?: number): CarriedQueue {
     const clock = () => nowMs
     const io = { fetch, clock, logger: silentLogger }
-    const client = createLifiClient({ url: server.url, timeoutMs: TIMEOUT_MS, ...io })
+    const client = createLifiClient({ url: server.url, ...io, ...(timeoutMs && { timeoutMs }) })
     const readers = configs.map(({ name, chainId, rpcUrls: urls }) => {
       const rpc = createRpcClient({ urls, chainId, clock: () => new Date() })
       return [name, createChainReader(rpc, [])] as const
@@ -182,7 +184,7 @@ describe('a payment that a bridge delivered', () => {
     const { request } = await deliver()
     const before = await paymentOf(request)
     server.behave(behaviour)
-    await queueOf().drain()
+    await queueOf('one', HANG_MS).drain()
     expect(await paymentOf(request)).toEqual(before)
     const [row] = (await noted()) as { due_at: Date; attempts: number }[]
     expect([row?.attempts, server.asked.length]).toEqual([1, 1])
@@ -214,11 +216,21 @@ describe('a payment that a bridge delivered', () => {
     await deliver()
     await deliver()
     server.behave(() => {})
-    const queue = queueOf()
+    const queue = queueOf('one', HANG_MS)
     await queue.drain()
     await queue.drain()
     const attempts = await knex('carried_payments').orderBy('attempts').pluck('attempts')
     expect([server.asked.length, attempts]).toEqual([1, [0, 1]])
+  })
+
+  it('is no attempt that is cut short because the process is told to stop', async () => {
+    await deliver()
+    const stopping = new AbortController()
+    server.behave(() => stopping.abort(new Error('stopping')))
+    await expect(queueOf().drain(stopping.signal)).rejects.toThrow('stopping')
+    expect(await noted()).toMatchObject([
+      { attempts: 0, due_at: expect.toSatisfy((at: Date) => at.getTime() <= nowMs) },
+    ])
   })
 
   it('is given up some day', async () => {
@@ -235,10 +247,14 @@ describe('a payment that a bridge delivered', () => {
     const delivered = [await deliver(), await deliver(), await deliver(), await deliver()]
     const answering = Promise.withResolvers<void>()
     server.behave((txHash, response) => void answering.promise.then(() => answerWell(txHash, response)))
-    const draining = Promise.all(['one', 'two', 'three'].map((owner) => queueOf(owner).drain()))
-    await Promise.race([draining, new Promise((resolve) => setImmediate(resolve))])
+    let over = 0
+    const draining = ['one', 'two', 'three'].map(async (owner) => {
+      await queueOf(owner).drain()
+      over++
+    })
+    await vi.waitFor(() => expect(over).toBe(2), { timeout: 2_000 })
     answering.resolve()
-    await draining
+    await Promise.all(draining)
     await queueOf('four').drain()
     expect(server.asked.toSorted()).toEqual(delivered.map(({ txHash }) => txHash as string).toSorted())
     for (const { request } of delivered) expect(sourceOf(await paymentOf(request))).toEqual(source())
@@ -259,7 +275,7 @@ describe('a payment that a bridge delivered', () => {
       paymentReference: request.paymentReference,
     })
     await detection.scanOnce()
-    nowMs = Date.now() + 2_000
+    nowMs = Date.now()
     await queueOf().drain()
     expect(sourceOf(await paymentOf(request))).toEqual(source())
     expect(server.asked).toEqual([txHash, again.transactionHash])
@@ -273,12 +289,8 @@ describe('a payment that a bridge delivered', () => {
         .then(() => detection.scanOnce())
         .then(() => answerWell(txHash, response))
     })
-    const client = queueOf()
-    await client.drain()
-    nowMs += 10_000
-    server.behave(answerWell)
     await queueOf().drain()
-    expect([await paymentsOf(knex, account, request), await noted()]).toEqual([[], []])
+    expect([await paymentsOf(knex, account, request), await noted(), server.asked.length]).toEqual([[], [], 1])
   })
 
   it.each([

@@ -88,7 +88,7 @@ export function createCarriedQueue(options: CarriedQueueOptions): CarriedQueue {
       const due = await findDueCarried(knex, clock(), AT_ONCE)
       for (const carried of due) {
         signal.throwIfAborted()
-        await lookUp(carried, AbortSignal.any([signal, AbortSignal.timeout(LOOK_UP_MS)]))
+        await lookUp(carried, signal)
         if (isPaused()) return false
       }
       return due.length === AT_ONCE
@@ -101,7 +101,9 @@ export function createCarriedQueue(options: CarriedQueueOptions): CarriedQueue {
     while (await drainSome(signal)) signal.throwIfAborted()
   }
 
-  async function lookUp(carried: CarriedPayment, signal: AbortSignal): Promise<void> {
+  /** @throws the signal's reason; what was cut short by it counts as no attempt */
+  async function lookUp(carried: CarriedPayment, stopping: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOK_UP_MS)])
     const chainId = Number(carried.chainId.split(':')[1])
     const answer = await options.findSource({ chainId, txHash: carried.txHash }, signal)
     if (answer.kind === 'NOT_ASKED') {
@@ -115,7 +117,10 @@ export function createCarriedQueue(options: CarriedQueueOptions): CarriedQueue {
         await assertLeaseHeld(trx, lease)
         await storeSource(trx, carried, { source, now: clock() })
       })
-    } else await tryLater(carried)
+    } else {
+      stopping.throwIfAborted()
+      await tryLater(carried)
+    }
   }
 
   function networkOf(chainId: number): Pick<PaymentSource, 'network'> {
