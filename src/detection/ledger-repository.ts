@@ -54,6 +54,7 @@ export async function applyAccountChange(
     now: change.now,
   })
   await savePayments(account, { rows: settled, stored })
+  // Of the others it was asked before, maybe in vain.
   const seen = new Set(change.payments.map(({ txHash }) => txHash as string))
   await noteCarried(
     account,

@@ -91,10 +91,8 @@ export function readTransaction(receipt: TransactionReceipt, followed: FollowedC
   }
   const payouts = drafts.flatMap(({ claim }) => (claim.paidBy === undefined ? [] : [claim.paidBy.position]))
   return drafts.map((draft, i) => {
-    const isUnclaimed = ({ position }: PlacedTransfer) => !claimed.has(position)
-    const until = drafts[i + 1]?.position ?? receipt.logs.length
-    const after = transfers.filter(({ position }) => position > draft.position && position < until).filter(isUnclaimed)
-    return finishEvent(draft, { receipt, transfers, after, payouts, followed })
+    const nextPosition = drafts[i + 1]?.position ?? receipt.logs.length
+    return finishEvent(draft, { receipt, transfers, claimed, nextPosition, payouts, followed })
   })
 }
 
@@ -130,20 +128,24 @@ const nativeFee = (event: FeeProxyEvent) => (chargesFee(event) ? event.feeAmount
 
 /** ERC20SwapToPay sends its fee, which it bought with the rest, right after it has paid. */
 function swapFeeOf(
-  { token, feeAddress }: FeeProxyEvent,
-  paidBy: PlacedTransfer | undefined,
-  { after, followed }: TransactionContext,
+  { event: { token, feeAddress }, position, claim: { paidBy } }: Draft,
+  { transfers, claimed, nextPosition, followed }: TransactionContext,
 ): bigint {
   if (paidBy === undefined || !followed.intermediaries.has(paidBy.from) || feeAddress === ZERO_ADDRESS) return 0n
-  const sent = after.find((each) => each.token === token && each.from === paidBy.from && each.to === feeAddress)
+  const isAfter = (place: number) => place > position && place < nextPosition && !claimed.has(place)
+  const sent = transfers.find(
+    (each) => each.token === token && each.from === paidBy.from && each.to === feeAddress && isAfter(each.position),
+  )
   return sent?.value ?? 0n
 }
 
 interface TransactionContext {
   readonly receipt: TransactionReceipt
   readonly transfers: readonly PlacedTransfer[]
-  /** Those after the event and before the next one that are not behind any event. */
-  readonly after: readonly PlacedTransfer[]
+  /** Positions of those behind an event. */
+  readonly claimed: ReadonlySet<number>
+  /** Of the next event, or where the logs end. */
+  readonly nextPosition: number
   readonly payouts: readonly number[]
   readonly followed: FollowedContracts
 }
@@ -166,7 +168,7 @@ function finishEvent(draft: Draft, context: TransactionContext): SeenEvent {
     eventIndex,
     received: event.token === undefined ? event.amount : (paidBy?.value ?? 0n),
     feeReceived: event.token === undefined ? nativeFee(event) : (feePaidBy?.value ?? 0n),
-    swapFeeReceived: swapFeeOf(event, paidBy, context),
+    swapFeeReceived: swapFeeOf(draft, context),
     ...(payer === undefined ? {} : { payer }),
     isCarried,
     ...(conversion === undefined ? {} : { conversion }),
