@@ -36,17 +36,18 @@ export async function startBridge(
   const server = await startBridgeServer(chains, book, { now, logger })
   const stopping = new AbortController()
 
+  async function look(): Promise<void> {
+    await book.read()
+    await relayer.step()
+  }
+
   async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      try {
-        await book.read()
-        await relayer.step()
-        await setTimeout(lookEveryMs, undefined, { signal: stopping.signal })
-      } catch (error) {
-        if (stopping.signal.aborted) return
-        logger.warn({ err: error }, 'the bridge could not look at the chains')
-        await setTimeout(lookEveryMs, undefined, { signal: stopping.signal }).catch(() => undefined)
-      }
+    const { signal } = stopping
+    while (!signal.aborted) {
+      await look().catch((error: unknown) => {
+        if (!signal.aborted) logger.warn({ err: error }, 'the bridge could not look at the chains')
+      })
+      await setTimeout(lookEveryMs, undefined, { signal }).catch(() => undefined)
     }
   }
 
