@@ -11,15 +11,7 @@ import {
   type TestRouting,
 } from './support/routing.ts'
 import { takeRoute } from './support/take-route.ts'
-import {
-  deploySwapToPay,
-  deployUniswapV2,
-  deployUniswapV3,
-  type UniswapV2,
-  type UniswapV3,
-  uniswapV2Config,
-  uniswapV3Config,
-} from './support/uniswap.ts'
+import { deployExchanges, type UniswapV2, type UniswapV3, withExchanges } from './support/uniswap.ts'
 
 const POOLS_ABI = parseAbi([
   'function getPair(address a, address b) view returns (address)',
@@ -55,9 +47,8 @@ const feeOf = (a: Token, b: Token) => V3_FEES[`${a} ${b}`] ?? V3_FEES[`${b} ${a}
 /** Pairs far from one to one, of tokens with 2, 6, 8 and 18 decimals. */
 beforeAll(async () => {
   chain = await startTestChain({ baseFeePerGas: 8_000_000_000n })
-  v2 = await deployUniswapV2(chain)
-  v3 = await deployUniswapV3(chain)
-  const swapToPay = await deploySwapToPay(chain, v2.router)
+  const exchanges = await deployExchanges(chain)
+  ;({ v2, v3 } = exchanges)
   const deployed = async (symbol: Token) => (await chain.deployToken({ symbol, decimals: decimals[symbol] })).address
   addresses = {
     USDC: chain.tokens.USDC.address,
@@ -92,25 +83,14 @@ beforeAll(async () => {
         3,
       )
   }
-  for (const symbol of Object.keys(addresses) as Token[]) {
-    await swapToPay.approveRouter(token(symbol))
-    await swapToPay.approveProxy(token(symbol), chain.contracts.erc20FeeProxy)
-  }
-  const config = configOf(chain, 'ETHEREUM')
-  const swap = { kind: 'ERC20_SWAP_TO_PAY', version: '0.4.0', address: swapToPay.address, fromBlock: 0 } as const
-  routing = createTestRouting([
-    {
-      ...config,
-      tokens: (Object.keys(addresses) as Token[]).map((symbol) => ({
-        symbol,
-        address: canonical(addresses[symbol]),
-        decimals: decimals[symbol],
-      })),
-      contracts: [...config.contracts, swap],
-      swapV2: uniswapV2Config(v2, ['WETH']),
-      swapV3: uniswapV3Config(v3),
-    },
-  ])
+  const symbols = Object.keys(addresses) as Token[]
+  await exchanges.swapToPay.approveAll(symbols.map(token))
+  const tokens = symbols.map((symbol) => ({
+    symbol,
+    address: canonical(addresses[symbol]),
+    decimals: decimals[symbol],
+  }))
+  routing = createTestRouting([withExchanges({ ...configOf(chain, 'ETHEREUM'), tokens }, exchanges, ['WETH'])])
 })
 afterAll(() => chain?.stop())
 

@@ -22,10 +22,7 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     const { USDC, USDT, DAI } = chain.tokens
     await v2.addLiquidity(DAI, 1_000_000n * COIN, USDC, 1_010_000n * USDC_UNIT)
     await v2.addLiquidity(USDT, 500_000n * USDC_UNIT, DAI, 500_000n * COIN)
-    for (const token of [USDC, USDT, DAI]) {
-      await swapToPay.approveProxy(token, chain.contracts.erc20FeeProxy)
-      await swapToPay.approveRouter(token)
-    }
+    await swapToPay.approveAll([USDC, USDT, DAI])
     routing = createTestRouting([configWith()])
     // The first swap that a pool ever sees takes more gas than all others.
     for (const later of [100, 200]) {
@@ -45,10 +42,9 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
 
   function configWith(changes: object = {}) {
     const config = configOf(chain, 'ETHEREUM')
-    const swap = { kind: 'ERC20_SWAP_TO_PAY', version: '0.4.0', address: swapToPay.address, fromBlock: 0 } as const
     return {
       ...config,
-      contracts: [...config.contracts, swap],
+      contracts: [...config.contracts, swapToPay.config],
       swapV2: { ...uniswapV2Config(v2, ['DAI']), ...changes },
     }
   }
@@ -164,7 +160,7 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     expect(await reasonOf(ofYoung, { from: 'DAI', amount: '10' })).toBe('SWAP_NOT_SET_UP')
     await young.approveRouter(chain.tokens.DAI)
     expect(await reasonOf(ofYoung, { from: 'DAI', amount: '10' })).toBe('SWAP_NOT_SET_UP')
-    await young.approveProxy(chain.tokens.USDC, chain.contracts.erc20FeeProxy)
+    await young.approveProxy(chain.tokens.USDC)
     expect(await reasonOf(ofYoung, { from: 'DAI', amount: '10' })).toBe('ETHEREUM_ETHEREUM_DAI_USDC')
   })
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ChainConfig } from '../../src/domain/chains-file.ts'
 import { startTestChain, type TestChain } from '../../test/support/chain.ts'
 import { configOf, freshAddress, type RpcProxy, startRpcProxy } from '../../test/support/routing.ts'
-import { deploySwapToPay, deployUniswapV2, deployUniswapV3 } from '../../test/support/uniswap.ts'
+import { deployExchanges, type Exchanges, withExchanges } from '../../test/support/uniswap.ts'
 
 /** By chain, milliseconds that an answer takes at least. The chain of the requests, which is asked the most, is the slowest. */
 const LATENCIES_MS = { ETHEREUM: 300, POLYGON: 150, ARBITRUM: 50, BASE: 5 } as const
@@ -37,11 +37,11 @@ export async function startNetwork(wallets: number): Promise<Network> {
   const chains = await Promise.all(NAMES.map((_, i) => startTestChain({ chainId: 31_337 + i, addressSeed: i })))
   const proxies = await Promise.all(chains.map((chain) => startRpcProxy(chain.rpcUrl)))
   for (const chain of chains) await fund(chain, wallets)
-  const swaps = await addExchanges(chains[0] as TestChain)
+  const exchanges = await addExchanges(chains[0] as TestChain)
   const configs = chains.map((chain, i) => {
     const name = NAMES[i] as Name
     const config = configOf(chain, name, { rpcUrls: [(proxies[i] as RpcProxy).url] })
-    return i > 0 ? config : { ...config, ...swaps, contracts: [...config.contracts, ...swaps.contracts] }
+    return i > 0 ? config : withExchanges(config, exchanges, ['USDT', 'DAI'])
   })
   return {
     configs,
@@ -74,33 +74,16 @@ async function fund(chain: TestChain, wallets: number): Promise<void> {
 }
 
 /** Uniswap v2 with Request's contract that swaps and pays, and v3, with pools of the three tokens. */
-async function addExchanges(chain: TestChain) {
+async function addExchanges(chain: TestChain): Promise<Exchanges> {
   const { USDC, USDT, DAI } = chain.tokens
-  const v2 = await deployUniswapV2(chain)
+  const exchanges = await deployExchanges(chain)
+  const { v2, v3, swapToPay } = exchanges
   await v2.addLiquidity(DAI, 1_000_000n * COIN, USDC, 1_010_000n * UNIT)
   await v2.addLiquidity(USDT, 1_000_000n * UNIT, USDC, 1_000_000n * UNIT)
   await v2.addLiquidity(DAI, 1_000_000n * COIN, USDT, 1_010_000n * UNIT)
-  const swapToPay = await deploySwapToPay(chain, v2.router)
-  await swapToPay.approveProxy(USDC, chain.contracts.erc20FeeProxy)
+  await swapToPay.approveProxy(USDC)
   for (const token of [DAI, USDT]) await swapToPay.approveRouter(token)
-  const v3 = await deployUniswapV3(chain)
   await v3.addLiquidity(500, { ...DAI, amount: 1_000_000n * COIN }, { ...USDC, amount: 1_010_000n * UNIT })
   await v3.addLiquidity(100, { ...USDT, amount: 1_000_000n * UNIT }, { ...USDC, amount: 1_000_000n * UNIT })
-  return {
-    contracts: [{ kind: 'ERC20_SWAP_TO_PAY', version: '0.4.0', address: swapToPay.address, fromBlock: 0 } as const],
-    swapV2: {
-      router: v2.router,
-      factory: v2.factory,
-      pairCodeHash: '0x96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f',
-      feeBps: 30,
-      through: ['USDT', 'DAI'],
-    },
-    swapV3: {
-      factory: v3.factory,
-      quoter: v3.quoter,
-      router: v3.router,
-      poolCodeHash: '0xe34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54',
-      fees: [100, 500, 3000, 10_000],
-    },
-  } as const
+  return exchanges
 }

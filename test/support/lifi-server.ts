@@ -2,9 +2,8 @@
  * A server that speaks the shape of LI.FI's contract-calls quotes, with latency and faults. What it takes and gives is of LI.FI's own
  * types, so that a change of theirs fails the type check.
  */
-import { once } from 'node:events'
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import { json } from 'node:stream/consumers'
 import type {
   ContractCallsQuoteRequestToAmount,
   CustomStep,
@@ -15,6 +14,7 @@ import type {
   ToolError,
 } from '@lifi/types'
 import { encodeFunctionData, parseAbi, zeroAddress } from 'viem'
+import { listenOnLoopback } from './loopback.ts'
 
 /** A token that the server knows, with its price in hundred-millionths of a US dollar. */
 export interface LifiToken {
@@ -89,9 +89,9 @@ export async function startLifiServer(options: LifiServerOptions): Promise<LifiS
   const headers: IncomingHttpHeaders[] = []
   let terms: LifiTerms = {}
   let behaviour = quoteWell
-  const server = createServer((request, response) => {
+  const { url, stop } = await listenOnLoopback((request, response) => {
     const answer = async () => {
-      const question = JSON.parse(await readBody(request)) as ContractCallsQuoteRequestToAmount
+      const question = (await json(request)) as ContractCallsQuoteRequestToAmount
       if (request.url !== '/v1/quote/contractCalls') return sendJson(response, 404, { message: 'no such path' })
       asked.push(question)
       headers.push(request.headers)
@@ -99,10 +99,8 @@ export async function startLifiServer(options: LifiServerOptions): Promise<LifiS
     }
     answer().catch((error: unknown) => response.destroy(error as Error))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     asked,
     headers,
     charge: (changed) => {
@@ -111,18 +109,8 @@ export async function startLifiServer(options: LifiServerOptions): Promise<LifiS
     behave: (changed) => {
       behaviour = changed
     },
-    async stop() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
   }
-}
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  let body = ''
-  for await (const chunk of request.setEncoding('utf8')) body += chunk as string
-  return body
 }
 
 const MILLION = 1_000_000n

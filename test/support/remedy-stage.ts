@@ -22,16 +22,7 @@ import {
   type TestRequest,
   type TestRouting,
 } from './routing.ts'
-import {
-  deploySwapToPay,
-  deployUniswapV2,
-  deployUniswapV3,
-  type SwapToPay,
-  type UniswapV2,
-  type UniswapV3,
-  uniswapV2Config,
-  uniswapV3Config,
-} from './uniswap.ts'
+import { deployExchanges, type Exchanges, withExchanges } from './uniswap.ts'
 
 const COIN = 10n ** 18n
 const UNIT = 10n ** 6n
@@ -53,12 +44,9 @@ export type Next = Partial<Pick<Scene, 'room' | 'question'>>
 
 export type Changes = Partial<Omit<ChainConfig, 'tokens'>> & { tokens?: Record<string, object> }
 
-export interface Stage {
+export interface Stage extends Exchanges {
   readonly near: TestChain
   readonly far: TestChain
-  readonly v2: UniswapV2
-  readonly v3: UniswapV3
-  readonly swapToPay: SwapToPay
   readonly lifi: LifiServer
   /** Stands before the near chain's node where a room is opened with `throughProxy`. */
   readonly proxy: RpcProxy
@@ -101,16 +89,12 @@ async function startStage(): Promise<Stage> {
     startTestChain({ baseFeePerGas: 8_000_000_000n }),
     startTestChain({ chainId: 31_338, addressSeed: 7 }),
   ])
-  const v2 = await deployUniswapV2(near)
-  const v3 = await deployUniswapV3(near)
-  const swapToPay = await deploySwapToPay(near, v2.router)
+  const exchanges = await deployExchanges(near)
+  const { v2, v3, swapToPay } = exchanges
   const { USDC, USDT, DAI } = near.tokens
   await v2.addLiquidity(DAI, 1_000_000n * COIN, USDC, 1_000_000n * UNIT)
   await v3.addLiquidity(500, { ...USDT, amount: 1_000_000n * UNIT }, { ...USDC, amount: 1_000_000n * UNIT })
-  for (const token of [USDC, USDT, DAI]) {
-    await swapToPay.approveProxy(token, near.contracts.erc20FeeProxy)
-    await swapToPay.approveRouter(token)
-  }
+  await swapToPay.approveAll([USDC, USDT, DAI])
   // The first swap that a pool ever sees takes more gas than all others.
   await near.mine({ timestampSec: (await near.client.head()).timestampSec + 60 })
   await v2.trade(COIN, DAI, USDC)
@@ -125,23 +109,15 @@ async function startStage(): Promise<Stage> {
   let waitedMs = 0
 
   const config = (changes: Changes = {}): ChainConfig => {
-    const plain = configOf(near, 'ETHEREUM')
-    const swap = { kind: 'ERC20_SWAP_TO_PAY', version: '0.4.0', address: swapToPay.address, fromBlock: 0 } as const
-    return configOf(near, 'ETHEREUM', {
-      contracts: [...plain.contracts, swap],
-      swapV2: uniswapV2Config(v2),
-      swapV3: uniswapV3Config(v3),
-      ...changes,
-    })
+    const { contracts, swapV2, swapV3 } = withExchanges(configOf(near, 'ETHEREUM'), exchanges)
+    return configOf(near, 'ETHEREUM', { contracts, swapV2, swapV3, ...changes })
   }
   const farConfig = (changes: Changes = {}): ChainConfig => configOf(far, 'BASE', changes)
 
   return {
     near,
     far,
-    v2,
-    v3,
-    swapToPay,
+    ...exchanges,
     lifi,
     proxy,
     config,

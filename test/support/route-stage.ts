@@ -16,14 +16,7 @@ import { startTestChain, type TestChain, type TestToken } from './chain.ts'
 import { createTestDatabase } from './database.ts'
 import { addAccount, detect, makeRequest, paymentsOf, storeRequest } from './detection.ts'
 import { configOf, type EvmAddress, freshAddress } from './routing.ts'
-import {
-  deploySwapToPay,
-  deployUniswapV2,
-  deployUniswapV3,
-  type SwapToPay,
-  uniswapV2Config,
-  uniswapV3Config,
-} from './uniswap.ts'
+import { deployExchanges, type SwapToPay, withExchanges } from './uniswap.ts'
 
 const COIN = 10n ** 18n
 const UNIT = 10n ** 6n
@@ -59,16 +52,13 @@ const V3_FEE = 500
 export async function startRouteStage(): Promise<RouteStage> {
   const [chain, database] = await Promise.all([startTestChain({ baseFeePerGas: 8_000_000_000n }), createTestDatabase()])
   const { USDC, USDT, DAI } = chain.tokens
-  const v2 = await deployUniswapV2(chain)
-  const v3 = await deployUniswapV3(chain)
-  const swapToPay = await deploySwapToPay(chain, v2.router)
+  const exchanges = await deployExchanges(chain)
+  const { v2, v3, swapToPay } = exchanges
   await v2.addLiquidity(DAI, 1_000_000n * COIN, USDC, 1_010_000n * UNIT)
   await v3.addLiquidity(V3_FEE, { ...USDT, amount: 1_000_000n * UNIT }, { ...USDC, amount: 990_000n * UNIT })
-  for (const token of [USDC, DAI]) {
-    await swapToPay.approveProxy(token, chain.contracts.erc20FeeProxy)
-    await swapToPay.approveRouter(token)
-  }
-  const config = configWith(chain, swapToPay, { swapV2: uniswapV2Config(v2), swapV3: uniswapV3Config(v3) })
+  await swapToPay.approveAll([USDC, DAI])
+  const finality = { useFinalizedTag: false, depth: 3 }
+  const config = withExchanges(configOf(chain, 'ETHEREUM', { finality }), exchanges)
   const { knex } = database
   const account = await addAccount(knex, 'shop')
   const detection = detect(knex, [config], { intermediaries: new Map([[config.name, intermediariesOf(config)]]) })
@@ -118,17 +108,6 @@ export async function startRouteStage(): Promise<RouteStage> {
     async stop() {
       await Promise.all([chain.stop(), database.drop()])
     },
-  }
-}
-
-function configWith(chain: TestChain, swapToPay: SwapToPay, exchanges: Partial<ChainConfig>): ChainConfig {
-  const plain = configOf(chain, 'ETHEREUM')
-  const swap = { kind: 'ERC20_SWAP_TO_PAY', version: '0.4.0', address: swapToPay.address, fromBlock: 0 } as const
-  return {
-    ...plain,
-    contracts: [...plain.contracts, swap],
-    ...exchanges,
-    finality: { useFinalizedTag: false, depth: 3 },
   }
 }
 

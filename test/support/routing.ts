@@ -2,9 +2,8 @@
  * What the tests of routes need beside a chain: its configuration, a room over several chains with requests kept in memory,
  * and a small proxy before a node that counts HTTP requests and misbehaves on demand.
  */
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { keccak256, toBytes } from 'viem'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
@@ -24,6 +23,7 @@ import type {
 import type { QuoteOptions } from '../../src/routing/quote-routes.ts'
 import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
 import type { TestChain, TestToken } from './chain.ts'
+import { listenOnLoopback } from './loopback.ts'
 
 const ACCOUNT: Account = { id: 1, name: 'shop' }
 
@@ -172,34 +172,22 @@ export function changeResults(change: (method: string, result: unknown) => unkno
 export async function startRpcProxy(target: string): Promise<RpcProxy> {
   const bodies: string[] = []
   let behaviour = passOn
-  const server = createServer((request, response) => {
+  const { url, stop } = await listenOnLoopback((request, response) => {
     const answer = async () => {
-      const body = await readBody(request)
+      const body = await text(request)
       bodies.push(body)
       await behaviour({ body, next: () => forward(target, body) }, response)
     }
     answer().catch((error: unknown) => response.destroy(error as Error))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/secret-key`,
+    url: `${url}/secret-key`,
     bodies,
     behave: (changed) => {
       behaviour = changed
     },
-    async stop() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
   }
-}
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  let body = ''
-  for await (const chunk of request.setEncoding('utf8')) body += chunk as string
-  return body
 }
 
 async function forward(target: string, body: string): Promise<string> {

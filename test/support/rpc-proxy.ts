@@ -1,10 +1,8 @@
 /**
  * A small HTTP server before a node, through which a test makes the node slow, wrong or absent, call by call.
  */
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
+import { listenOnLoopback } from './loopback.ts'
 
 export interface ProxiedCall {
   readonly method: string
@@ -61,7 +59,7 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
     return { jsonrpc: '2.0', id: call.id, ...body }
   }
 
-  const server = createServer((request, response) => {
+  const { url, stop } = await listenOnLoopback((request, response) => {
     exchanges++
     const respond = async () => {
       const body = (await json(request)) as JsonCall | JsonCall[]
@@ -79,11 +77,8 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
     }
     respond().catch(() => response.destroy())
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     calls,
     exchanges: () => exchanges,
     meddle: (next) => {
@@ -95,10 +90,6 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
     refuseBatches: (refuse) => {
       refusesBatches = refuse
     },
-    async stop() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
   }
 }

@@ -1,8 +1,7 @@
 /** A server of LI.FI's `/v1/status`, which answers as a test tells it to. Good answers are of LI.FI's own types. */
-import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import type { ExtendedTransactionInfo, FullStatusData } from '@lifi/types'
+import { listenOnLoopback } from './loopback.ts'
 
 export interface StatusServer {
   readonly url: string
@@ -15,26 +14,20 @@ export interface StatusServer {
 export async function startStatusServer(): Promise<StatusServer> {
   const asked: string[] = []
   let behave: (txHash: string, response: ServerResponse) => void = (_, response) => answer(response, 404, NOT_FOUND)
-  const server = createServer((request, response) => {
+  const { url, stop } = await listenOnLoopback((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost')
     const txHash = searchParams.get('txHash') ?? ''
     if (pathname !== '/v1/status') return answer(response, 404, { message: 'no such path' })
     asked.push(txHash)
     behave(txHash, response)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     asked,
     behave: (changed) => {
       behave = changed
     },
-    async stop() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    stop,
   }
 }
 

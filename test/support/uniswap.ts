@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { type Abi, encodeDeployData, encodeFunctionData, parseAbi } from 'viem'
 import swapToPay from '../../src/demo/contracts/ERC20SwapToPay.json' with { type: 'json' }
 import { encodeApprove } from '../../src/demo/contracts.ts'
-import type { SwapV2Config, SwapV3Config } from '../../src/domain/chains-file.ts'
+import type { ChainConfig, PaymentContractConfig, SwapV2Config, SwapV3Config } from '../../src/domain/chains-file.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { TestChain } from './chain.ts'
 import { canonical, type EvmAddress } from './routing.ts'
@@ -102,8 +102,13 @@ const SWAP_TO_PAY_ABI = parseAbi([
 /** Request's contract that swaps and pays. */
 export interface SwapToPay {
   readonly address: EvmAddress
-  approveProxy(token: { address: Hex }, proxy: Hex): Promise<void>
+  /** What a chains file says of it. */
+  readonly config: PaymentContractConfig
+  /** Lets the chain's fee proxy spend the token. */
+  approveProxy(token: { address: Hex }): Promise<void>
   approveRouter(token: { address: Hex }): Promise<void>
+  /** Both for each. */
+  approveAll(tokens: readonly { address: Hex }[]): Promise<void>
   /** In thousandths. */
   setFee(perMille: bigint): Promise<void>
   /** Lets its owner make a call that is written out: `approveRouterToSpend(0x…)`. */
@@ -114,21 +119,25 @@ export async function deploySwapToPay(chain: TestChain, router: EvmAddress): Pro
   const artifact = swapToPay as unknown as Artifact
   const address = await deploy(chain, artifact, [router, chain.deployer])
   const call = (data: Hex) => chain.send(chain.deployer, { to: address, data })
+  const approveProxy: SwapToPay['approveProxy'] = async (token) => {
+    const args = [token.address, chain.contracts.erc20FeeProxy] as const
+    await call(encodeFunctionData({ abi: SWAP_TO_PAY_ABI, functionName: 'approvePaymentProxyToSpend', args }))
+  }
+  const approveRouter: SwapToPay['approveRouter'] = async (token) => {
+    await call(
+      encodeFunctionData({ abi: SWAP_TO_PAY_ABI, functionName: 'approveRouterToSpend', args: [token.address] }),
+    )
+  }
   return {
     address,
-    async approveProxy(token, proxy) {
-      await call(
-        encodeFunctionData({
-          abi: SWAP_TO_PAY_ABI,
-          functionName: 'approvePaymentProxyToSpend',
-          args: [token.address, proxy],
-        }),
-      )
-    },
-    async approveRouter(token) {
-      await call(
-        encodeFunctionData({ abi: SWAP_TO_PAY_ABI, functionName: 'approveRouterToSpend', args: [token.address] }),
-      )
+    config: { kind: 'ERC20_SWAP_TO_PAY', version: '0.4.0', address, fromBlock: 0 },
+    approveProxy,
+    approveRouter,
+    async approveAll(tokens) {
+      for (const token of tokens) {
+        await approveProxy(token)
+        await approveRouter(token)
+      }
     },
     async callAsOwner(text) {
       const [, functionName, list = ''] = /^(\w+)\((.*)\)$/.exec(text) ?? []
@@ -256,6 +265,29 @@ export async function deployUniswapV3(chain: TestChain): Promise<UniswapV3> {
 export function uniswapV3Config({ factory, quoter, router }: UniswapV3): SwapV3Config {
   const poolCodeHash = '0xe34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54'
   return { factory, quoter, router, poolCodeHash, fees: [100, 500, 3000, 10000] }
+}
+
+/** Both exchanges, and Request's contract that swaps on the first and pays. */
+export interface Exchanges {
+  readonly v2: UniswapV2
+  readonly v3: UniswapV3
+  readonly swapToPay: SwapToPay
+}
+
+export async function deployExchanges(chain: TestChain): Promise<Exchanges> {
+  const v2 = await deployUniswapV2(chain)
+  const v3 = await deployUniswapV3(chain)
+  return { v2, v3, swapToPay: await deploySwapToPay(chain, v2.router) }
+}
+
+/** A chain's configuration with the exchanges that stand on it. */
+export function withExchanges(plain: ChainConfig, { v2, v3, swapToPay }: Exchanges, through: readonly string[] = []) {
+  return {
+    ...plain,
+    contracts: [...plain.contracts, swapToPay.config],
+    swapV2: uniswapV2Config(v2, through),
+    swapV3: uniswapV3Config(v3),
+  }
 }
 
 function sqrt(value: bigint): bigint {
