@@ -15,7 +15,7 @@ interface Alarm {
 const SOON_MS = 20
 
 /** The longest delay of a timer, about 25 days, in ms. */
-export const LONGEST_TIMER_MS = 2 ** 31 - 1
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
  * Makes alarms for what is nearly always over long before its time. A timer for each call is much of what a small call costs; these get one
@@ -46,6 +46,7 @@ export function createAlarms(): SetAlarm {
   }
 }
 
-function startTimer(ring: () => void, delayMs: number): NodeJS.Timeout {
+/** A timer of any delay: what is past rings at once, and what is further off than timers go when they do. */
+export function startTimer(ring: () => void, delayMs: number): NodeJS.Timeout {
   return setTimeout(ring, Math.min(Math.max(0, delayMs), LONGEST_TIMER_MS))
 }

@@ -87,4 +87,12 @@ describe('turns', () => {
     await end('a1')
     expect(begun).toEqual(['a1', 'a3'])
   })
+
+  it('are refused at once where nobody may wait', async () => {
+    const { ask } = open({ places: 1, placesEach: 1, waitingEach: 0 })
+    void ask('a1')
+    await expect(ask('a2')).rejects.toEqual(new TooManyAtOnceError(0))
+    await expect(ask('b1')).rejects.toEqual(new TooManyAtOnceError(0))
+    expect(vi.getTimerCount()).toBe(0)
+  })
 })

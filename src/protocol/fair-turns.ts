@@ -1,3 +1,5 @@
+import { startTimer } from './alarms.ts'
+
 /** Gives turns at something of which there is little, so that who asks for much does not keep it from who asks for little. */
 export interface FairTurns {
   /**
@@ -33,9 +35,6 @@ export class TooManyAtOnceError extends Error {
     this.waitedMs = waitedMs
   }
 }
-
-/** The longest delay of a timer, about 25 days, in ms. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 interface Waiter {
   readonly sinceMs: number
@@ -121,11 +120,9 @@ export function createFairTurns({ places, placesEach, waitingEach, nowMs }: Fair
       reject(error)
     }
     const onAbort = () => leave(signal.reason)
-    const timer = setTimeout(
-      () => leave(new TooManyAtOnceError(nowMs() - sinceMs)),
-      Math.min(Math.max(0, untilMs - sinceMs), LONGEST_TIMER_MS),
-    )
+    const timer = startTimer(() => leave(new TooManyAtOnceError(nowMs() - sinceMs)), untilMs - sinceMs)
     signal.addEventListener('abort', onAbort, { once: true })
+    askers.set(who, asker)
     asker.waiting.push(waiter)
     return promise
   }
@@ -134,12 +131,12 @@ export function createFairTurns({ places, placesEach, waitingEach, nowMs }: Fair
     async take(who, terms) {
       terms.signal.throwIfAborted()
       const asker = askers.get(who) ?? { underWay: 0, waiting: [] }
-      askers.set(who, asker)
-      const oldest = asker.waiting[0]
       if (underWay < places && asker.underWay < placesEach) begin(who, asker)
-      else if (oldest !== undefined && asker.waiting.length >= waitingEach) {
-        throw new TooManyAtOnceError(nowMs() - oldest.sinceMs)
-      } else await wait(who, asker, terms)
+      else if (asker.waiting.length < waitingEach) await wait(who, asker, terms)
+      else {
+        const [oldest] = asker.waiting
+        throw new TooManyAtOnceError(oldest === undefined ? 0 : nowMs() - oldest.sinceMs)
+      }
       return () => end(who, asker)
     },
   }

@@ -1,6 +1,6 @@
 import type { Message } from '@bufbuild/protobuf'
 import { type WaybillError, waybillError } from '../errors.ts'
-import { createAlarms, LONGEST_TIMER_MS, type SetAlarm } from './alarms.ts'
+import { createAlarms, type SetAlarm, startTimer } from './alarms.ts'
 import { type Call, type Messages, whenComplete } from './call.ts'
 import type { Interceptor } from './call-core.ts'
 
@@ -78,27 +78,32 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
   let done = false
   let failure: WaybillError | undefined
   let fail: (error: WaybillError) => void = ignore
+  let callOff = ignore
+  const { onHangUp, stopping } = call.incoming
+  // Nobody else does it for a stream that ends before anybody has begun to read it.
+  const letGo = () => {
+    done = true
+    callOff()
+    stopping?.removeEventListener('abort', stop)
+  }
   const end = (error: WaybillError) => {
     if (done) return
-    done = true
+    letGo()
     failure = error
     fail(error)
     call.abort(error)
   }
-  call.end = end
-  const { onHangUp, stopping } = call.incoming
-  onHangUp(() => end(waybillError('CALL_CANCELLED', {})))
   const stop = () => end(waybillError('SHUTTING_DOWN', {}))
-  if (stopping?.aborted) stop()
-  else stopping?.addEventListener('abort', stop, { once: true })
+  call.end = end
   call.deadlineAtMs = Date.now() + timeoutMs
-  const callOff = setAlarm(timeoutMs, () => end(whyExpired()))
+  callOff = setAlarm(timeoutMs, () => end(whyExpired()))
+  onHangUp(() => end(waybillError('CALL_CANCELLED', {})))
+  if (stopping?.aborted) stop()
+  else if (!done) stopping?.addEventListener('abort', stop, { once: true })
   const dispose = () => {
-    done = true
-    // It would hold the answer.
+    letGo()
+    // What it rejects has settled, and would hold the answer for as long as the call is known.
     fail = ignore
-    callOff()
-    stopping?.removeEventListener('abort', stop)
   }
   const unlessEnded = <T>(work: Promise<T>): Promise<T> => {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
@@ -137,7 +142,7 @@ function watchReader(maxStallMs: number, onStalled: () => void): ReaderWatch {
   return {
     given() {
       isGiven = true
-      if (timer === undefined) timer = setTimeout(onTimeout, Math.min(maxStallMs, LONGEST_TIMER_MS))
+      if (timer === undefined) timer = startTimer(onTimeout, maxStallMs)
       else timer.refresh()
     },
     taken() {

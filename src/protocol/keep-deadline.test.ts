@@ -1,0 +1,30 @@
+import { getEventListeners } from 'node:events'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { createCall, type IncomingCall, type Messages } from './call.ts'
+import type { ServedMethod } from './call-core.ts'
+import { keepDeadline } from './keep-deadline.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+it('holds nothing of a stream that was left before anybody began to read it', async () => {
+  const { signal: stopping } = new AbortController()
+  let hangUp = () => {}
+  const incoming = {
+    readTimeoutMs: () => undefined,
+    onHangUp: (listener: () => void) => {
+      hangUp = listener
+    },
+    stopping,
+  }
+  const method = { desc: { methodKind: 'server_streaming' } } as ServedMethod
+  const call = createCall(method.desc, incoming as Partial<IncomingCall> as IncomingCall, {} as never)
+  async function* work(): Messages {}
+  await keepDeadline({ maxCallMs: 1, maxStreamMs: 3_600_000, maxStallMs: 1 })(method, async () => work())(call)
+
+  vi.advanceTimersByTime(1_000)
+  expect([vi.getTimerCount(), getEventListeners(stopping, 'abort').length]).toEqual([1, 1])
+  hangUp()
+  expect([vi.getTimerCount(), getEventListeners(stopping, 'abort').length]).toEqual([0, 0])
+  expect(call.signal.reason).toMatchObject({ reason: 'CALL_CANCELLED' })
+})
