@@ -201,7 +201,9 @@ export function sliced(terms: Terms, parts: readonly WalkPart[], overlap: boolea
   const isOfCells = parts.some(({ index }) => index === 'payments_cell')
   // of cells it is known how many each has, but of names it is not
   if (!isOfCells && sortBy === 'date') {
-    return [{ kind: 'slices', parts, overlap, each: Math.ceil((MARGIN * rows) / count / 3) * 3 }]
+    // in steps of three, since it stands in the text of the statement
+    const each = Math.ceil((MARGIN * rows) / count / 3) * 3
+    return [{ kind: 'slices', parts, overlap, each }]
   }
   const weights = parts.map((part) => weightsOf(terms, part))
   const total = weights.flat().reduce((sum, weight) => sum + weight, 0)

@@ -1,5 +1,5 @@
 import { paymentStatuses, rankOfStatus } from '../domain/payment.ts'
-import type { AccountStatistics } from './account-statistics-repository.ts'
+import type { AccountStatistics, Cell } from './account-statistics-repository.ts'
 import { type Estimate, estimateMatches } from './estimate-matches.ts'
 import type { PaymentFilter } from './payment-filter.ts'
 import type { PageQuery } from './payment-query-repository.ts'
@@ -100,12 +100,12 @@ export function gapBefore({ query, filter, statistics, estimate }: Terms): numbe
   const span = lastMs - firstMs
   if (query.sortBy !== 'date' || span <= 0 || estimate.cells.length === 0) return 0
   const at = query.position === undefined ? undefined : Date.parse(String(query.position.keys[0]))
-  if (directionOf(query) === 'desc') {
-    const last = estimate.cells.reduce((most, cell) => Math.max(most, cell.lastMs), 0)
-    return clamp(((at ?? Math.min(filter.toDate ?? lastMs, lastMs)) - last) / span, 0, 1)
-  }
-  const first = estimate.cells.reduce((least, cell) => Math.min(least, cell.firstMs), Number.POSITIVE_INFINITY)
-  return clamp((first - (at ?? Math.max(filter.fromDate ?? firstMs, firstMs))) / span, 0, 1)
+  const matching = timesOf(estimate.cells)
+  const gap =
+    directionOf(query) === 'desc'
+      ? (at ?? Math.min(filter.toDate ?? lastMs, lastMs)) - matching.lastMs
+      : matching.firstMs - (at ?? Math.max(filter.fromDate ?? firstMs, firstMs))
+  return clamp(gap / span, 0, 1)
 }
 
 /**
@@ -117,11 +117,19 @@ export function endsSoon({ query, statistics, estimate }: Terms): boolean {
   const span = lastMs - firstMs
   if (query.sortBy !== 'date' || query.position === undefined || span <= 0 || estimate.cells.length === 0) return false
   const at = Date.parse(String(query.position.keys[0]))
-  const isUp = directionOf(query) === 'asc'
-  const first = estimate.cells.reduce((least, cell) => Math.min(least, cell.firstMs), Number.POSITIVE_INFINITY)
-  const last = estimate.cells.reduce((most, cell) => Math.max(most, cell.lastMs), 0)
-  const [left, behind] = isUp ? [last - at, lastMs - last] : [at - first, first - firstMs]
+  const matching = timesOf(estimate.cells)
+  const [left, behind] =
+    directionOf(query) === 'asc'
+      ? [matching.lastMs - at, lastMs - matching.lastMs]
+      : [at - matching.firstMs, matching.firstMs - firstMs]
   return left / span < 0.05 && behind / span > 0.1
+}
+
+function timesOf(cells: readonly Cell[]): Pick<Cell, 'firstMs' | 'lastMs'> {
+  return {
+    firstMs: cells.reduce((least, cell) => Math.min(least, cell.firstMs), Number.POSITIVE_INFINITY),
+    lastMs: cells.reduce((most, cell) => Math.max(most, cell.lastMs), 0),
+  }
 }
 
 /** The statuses that the filter leaves, by rank. */
