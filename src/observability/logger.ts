@@ -30,13 +30,13 @@ export function createLogger({ level, stream }: { readonly level: string; readon
  */
 function hideSecrets(fields: Fields): Fields {
   for (const name in fields) {
-    if (SECRETS.has(name) || isObject(fields[name])) return mapValues(fields, hideInError)
+    if (SECRETS.has(name) || isObject(fields[name])) return mapValues(fields, hideInField)
   }
   return fields
 }
 
-/** What an error carries is known only once its serializer has written it out. */
-function hideInError(value: unknown, name: string): unknown {
+/** But for `err`: what an error carries is known only once its serializer has written it out. */
+function hideInField(value: unknown, name: string): unknown {
   return name === 'err' ? value : hideBelow(value)
 }
 
