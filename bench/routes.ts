@@ -16,8 +16,10 @@ const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '10' }, profile: { type: 'boolean', default: false } },
 })
 const ROUNDS = Number(values.rounds)
-/** A round is short, and what is compared takes turns, so that other work on the machine meets both alike. */
-/** So many that what they leave to be collected is collected among them. */
+/**
+ * A round is short, and what is compared takes turns, so that other work on the machine meets both alike; but so long that what its calls
+ * leave to be collected is collected among them.
+ */
 const CALLS = 200
 const AT_ONCE = 32
 
