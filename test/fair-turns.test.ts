@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { ListenOptions } from '../src/app.ts'
+import { createDatabase } from '../src/db/knex.ts'
 import { methodNamed, openWays, type Way } from './support/clients.ts'
 import { startTestService, type TestService } from './support/service.ts'
 
@@ -11,11 +13,17 @@ import { startTestService, type TestService } from './support/service.ts'
  */
 
 let running: TestService
+/** Holds and counts without a connection of the service's. */
+let aside: Knex
 
 beforeAll(async () => {
   running = await startTestService()
+  aside = createDatabase(running.database.connection, { poolMax: 2 })
 })
-afterAll(() => running.stop())
+afterAll(async () => {
+  await aside.destroy()
+  await running.stop()
+})
 
 async function listen(limits: NonNullable<ListenOptions['limits']>) {
   const { url, port } = await running.listen(limits)
@@ -39,7 +47,7 @@ interface Asked {
 
 /** While it runs, every search waits for its table. */
 async function whileLocked<T>(body: () => Promise<T>): Promise<T> {
-  return running.database.knex.transaction(async (trx) => {
+  return aside.transaction(async (trx) => {
     await trx.raw('lock table payments, requests in access exclusive mode')
     return body()
   })
@@ -47,13 +55,14 @@ async function whileLocked<T>(body: () => Promise<T>): Promise<T> {
 
 /** Searches that are under way: those that have no turn do not get to the database. */
 async function underWay(): Promise<number> {
-  const { rows } = await running.database.knex.raw<{ rows: unknown[] }>(
+  const { rows } = await aside.raw<{ rows: unknown[] }>(
     `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
   )
   return rows.length
 }
 
-const untilUnderWay = (count: number) => vi.waitFor(async () => expect(await underWay()).toBe(count))
+const untilUnderWay = (count: number) =>
+  vi.waitFor(async () => expect(await underWay()).toBe(count), { timeout: 10_000 })
 
 const statusOf = async (asked: Promise<{ readonly httpStatus?: number }>) => (await asked).httpStatus
 
@@ -149,6 +158,20 @@ describe('a key that has as much under way as it may', () => {
     })
     expect(await Promise.all(asked)).toEqual([200, 200])
   })
+})
+
+it('leaves a connection of the database to what needs no turn, whatever keys have under way', async () => {
+  const { ask } = await listen({})
+  const { shop, other, nobody } = running.keys
+  const asked = await whileLocked(async () => {
+    const methods = [...Array<string>(4).fill('SearchPayments'), 'SummarizePayments']
+    const all = [shop, other].flatMap((key) => methods.map((method) => statusOf(ask(key, { method }))))
+    await untilUnderWay(7)
+    // A row that is written, after a key that is looked up.
+    expect(await statusOf(ask(nobody, { method: 'CreateWatchTicket' }))).toBe(200)
+    return all
+  })
+  expect(new Set(await Promise.all(asked))).toEqual(new Set([200]))
 })
 
 describe('a turn is given back', () => {

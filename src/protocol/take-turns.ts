@@ -9,7 +9,7 @@ export type TurnKind = 'page' | 'summary'
 
 /** How much is worked on at once in this process. */
 export interface TurnLimits {
-  /** Pages of searches, lists and exports: as many as have a connection to the database. */
+  /** Pages of searches, lists and exports. */
   readonly maxSearches: number
   readonly maxSearchesPerKey: number
   /** Each reads all that matches, so they leave most connections to others. */
@@ -19,8 +19,8 @@ export interface TurnLimits {
   readonly maxWaitingPerKey: number
 }
 
-/** Connections of a pool, and summaries that they bear. */
-const SEARCHES_OF_SERVER = 8
+/** Each holds one of the eight connections of a server's pool, of which one is left to whatever needs no turn. */
+const SEARCHES_OF_SERVER = 5
 const SUMMARIES_OF_SERVER = 2
 
 /** @param servers - of the database: each has a pool of connections */
