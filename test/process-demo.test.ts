@@ -291,7 +291,9 @@ describe('a first start', () => {
     it('pay by the bridge what the quote says, and search finds what it has delivered', async () => {
       expect([carried.code, carried.stderr]).toEqual([0, ''])
       const [, , provider, spends = '', most] = lineOf(carried, 'quote')
-      const spent = /^spends (18\d\.\d+) DAI on POLYGON$/.exec(spends)?.[1]
+      // What 180 USDC are worth in DAI follows the clock.
+      const spent = /^spends (\d+\.\d+) DAI on POLYGON$/.exec(spends)?.[1]
+      expect(Math.abs(Number(spent) / 180 - 1)).toBeLessThan(0.01)
       expect([provider, most]).toEqual(['demo-bridge', `at most ${spent}`])
       const [, wallet, , payee] = lineOf(carried, 'after')
       const received = expect.stringMatching(/ USDC \(\+180\)$/) as string
