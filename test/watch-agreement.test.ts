@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../src/db/payment-row.ts'
+import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../src/db/payment-row.ts'
+import { runPreparedText } from '../src/db/prepared.ts'
 import type { Account } from '../src/domain/account.ts'
 import type { Payment } from '../src/domain/payment.ts'
 import type { SearchInput } from '../src/search/search-input.ts'
@@ -216,22 +217,20 @@ interface Logged {
 /** Reads the log backward from what stands now, without the SQL that is tested. */
 async function replayLog(): Promise<Logged[]> {
   const columns = readPaymentColumns.join(', ')
-  const { rows } = await database.knex.raw<{ rows: ReadPaymentRow[] }>(
-    `select ${columns} from payments where account_id = 1`,
-  )
-  const now = new Map(rows.map((row) => [row.id, paymentOfRow(row)]))
-  const changes = await database.knex.raw<{
-    rows: (ReadPaymentRow & { change: bigint; payment_id: string; kind: number })[]
-  }>(
-    `select change, kind, payment_id, ${columns} from payment_changes
+  const read = (sql: string) => runPreparedText(database.knex, { sql, bindings: [] }, undefined)
+  const rows = await read(`select ${columns} from payments where account_id = 1`)
+  const now = new Map(rows.map((row) => [row[0], paymentOfRow(row, NO_HEADS)]))
+  const changes = await read(
+    `select ${columns}, change, kind, payment_id from payment_changes
      left join lateral jsonb_populate_record(null::payments, old) on true where payment_changes.account_id = 1 order by change`,
   )
   const log: Logged[] = []
-  for (const row of changes.rows.toReversed()) {
-    const before = row.kind === 1 ? undefined : paymentOfRow(row)
-    log.unshift({ change: row.change, id: row.payment_id, before, after: now.get(row.payment_id) })
-    if (before === undefined) now.delete(row.payment_id)
-    else now.set(row.payment_id, before)
+  for (const row of changes.toReversed()) {
+    const [change, kind, id] = row.slice(readPaymentColumns.length) as [string, string, string]
+    const before = kind === '1' ? undefined : paymentOfRow(row, NO_HEADS)
+    log.unshift({ change: BigInt(change), id, before, after: now.get(id) })
+    if (before === undefined) now.delete(id)
+    else now.set(id, before)
   }
   expect(now.size).toBe(0)
   return log

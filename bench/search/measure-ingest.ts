@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Knex } from 'knex'
 import { deletePayments, lockAccount } from '../../src/db/payment-changes.ts'
-import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../../src/db/payment-row.ts'
+import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/db/payment-row.ts'
+import { runPreparedText } from '../../src/db/prepared.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import { formatPaymentLine } from '../../src/domain/payment-line.ts'
@@ -122,11 +123,9 @@ async function writeLines(path: string, { knex, modelAccountId, rows }: IngestOp
 }
 
 async function readModels(knex: Knex, accountId: number, ids: readonly string[]): Promise<Payment[]> {
-  const { rows } = await knex.raw<{ rows: ReadPaymentRow[] }>(
-    `select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = any(?::uuid[]) order by timestamp, id`,
-    [accountId, `{${ids.join(',')}}`],
-  )
-  return rows.map((row) => paymentOfRow(row))
+  const sql = `select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = any(?::uuid[]) order by timestamp, id`
+  const rows = await runPreparedText(knex, { sql, bindings: [accountId, ids] }, undefined)
+  return rows.map((row) => paymentOfRow(row, NO_HEADS))
 }
 
 /** The same payment to someone else: nothing that is unique stays. */

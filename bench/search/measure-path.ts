@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { SearchPaymentsResponseSchema } from '../../gen/payments/v1/payment_search_service_pb.js'
-import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../../src/db/payment-row.ts'
-import { runPrepared, runPreparedText } from '../../src/db/prepared.ts'
+import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/db/payment-row.ts'
+import { runPreparedText } from '../../src/db/prepared.ts'
 import { paymentToProto } from '../../src/protocol/handlers/payment-to-proto.ts'
 import { compilePlainJsonSerializer } from '../../src/transcoding/plain-json-serializer.ts'
 import { type Figure, median } from '../report.ts'
@@ -19,16 +19,16 @@ export async function measurePath(subject: Subject): Promise<Figure[]> {
     cross join lateral (select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = known.id offset 0) p`
   const statement = { sql, bindings: [ids, account.id] }
   const toJson = compilePlainJsonSerializer(SearchPaymentsResponseSchema)
-  const rows = () => runPrepared<ReadPaymentRow>(knex, statement, undefined)
-  const payments = async () => (await rows()).map((row) => paymentOfRow(row))
+  const texts = () => runPreparedText(knex, statement, undefined)
+  const payments = async () => (await texts()).map((row) => paymentOfRow(row, NO_HEADS))
+  const search = () => subject.search({ limit: PAYMENTS })
   const ways: Readonly<Record<string, () => Promise<unknown>>> = {
-    'text of a prepared statement': () => runPreparedText(knex, statement, undefined),
-    'rows with values': rows,
+    'text of a prepared statement': texts,
     payments,
     'JSON of the payments': async () => toJson({ payments: (await payments()).map(paymentToProto) }),
     'rows through Knex alone': async () => JSON.stringify(await throughKnex(knex, statement), bigintToText),
-    'a whole search, to JSON': async () =>
-      toJson({ payments: (await subject.search({ limit: PAYMENTS })).payments.map(paymentToProto) }),
+    'a whole search': search,
+    'a whole search, to JSON': async () => toJson({ payments: (await search()).payments.map(paymentToProto) }),
   }
   const times = new Map(Object.keys(ways).map((name) => [name, [] as number[]]))
   for (let round = -WARM_ROUNDS; round < ROUNDS; round++) {

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
-import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../../src/db/payment-row.ts'
-import { runPrepared } from '../../src/db/prepared.ts'
+import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/db/payment-row.ts'
+import { runPreparedText } from '../../src/db/prepared.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import { amountBasis, type FilterValues, type PaymentFilter } from '../../src/search/payment-filter.ts'
@@ -44,8 +44,7 @@ export function createSubject(knex: Knex, account: Account): Subject {
     parse: (input) => paymentSearch.parseFilter(account, input),
     async fetchKnown(ids) {
       const statement = { sql: FETCH_KNOWN, bindings: [ids, account.id] }
-      const rows = await runPrepared<ReadPaymentRow>(knex, statement, undefined)
-      return rows.map((row) => paymentOfRow(row))
+      return (await runPreparedText(knex, statement, undefined)).map((row) => paymentOfRow(row, NO_HEADS))
     },
     laterPage(query, payment, direction) {
       const { accountId: _, ...filter } = query.filter

@@ -123,7 +123,8 @@ interface ServerMessage {
 
 /** Settings go by SET and not with the start of the connection, where poolers such as PgBouncer refuse them. */
 function sessionSetup({ statementTimeoutMs = 0, mostPrepared, checkConnection }: DatabaseOptions) {
-  const statement = `set timezone = 'UTC'; set statement_timeout = ${Math.trunc(statementTimeoutMs)}`
+  // whatever reads texts relies on the forms of times and bytes
+  const statement = `set timezone = 'UTC'; set bytea_output = hex; set statement_timeout = ${Math.trunc(statementTimeoutMs)}`
   return callbackify(async (connection: RawConnection) => {
     if (mostPrepared !== undefined) limitPrepared(connection, mostPrepared)
     // the end of the connection follows the server's last message, but the pool may hand it out in between

@@ -1,6 +1,6 @@
-import { type Address, addressFromBytes, addressToBytes } from '../domain/address.ts'
+import { type Address, addressFromDigits, addressToBytes } from '../domain/address.ts'
 import { symbolOfCurrency } from '../domain/currency.ts'
-import { bytesToHex, hexToBytes } from '../domain/hex.ts'
+import { type Hex, hexToBytes } from '../domain/hex.ts'
 import {
   codeOfType,
   type ExchangeRate,
@@ -8,10 +8,13 @@ import {
   type PaymentFee,
   type PaymentGas,
   type PaymentRefund,
+  type PaymentType,
   type StatusChange,
   statusOfRank,
   typeOfCode,
 } from '../domain/payment.ts'
+import { parseTimestamp } from './parse-timestamp.ts'
+import type { TextRow } from './prepared.ts'
 
 /** A row of `payments`, as the database gives it. Amounts are numerics as text, bytes Buffers, JSON parsed. */
 export interface PaymentRow {
@@ -56,47 +59,44 @@ export interface PaymentRow {
   readonly line_hash: Buffer | null
 }
 
-/** What only those who write rows need. */
-type WriterColumn = 'account_id' | 'imported' | 'detected' | 'currency_symbol' | 'line_hash'
+/** Where the columns that a payment is made of stand in a row that is read. */
+const at = {
+  id: 0,
+  status: 1,
+  type: 2,
+  final: 3,
+  event_index: 4,
+  block_number: 5,
+  confirmations: 6,
+  timestamp: 7,
+  updated_at: 8,
+  network: 9,
+  source_network: 10,
+  chain_id: 11,
+  currency: 12,
+  invoice_currency: 13,
+  amount: 14,
+  amount_in_usd: 15,
+  invoice_amount: 16,
+  refunded_amount: 17,
+  tx_hash: 18,
+  source_tx_hash: 19,
+  payer: 20,
+  payee: 21,
+  initiator: 22,
+  token_address: 23,
+  request_id: 24,
+  payment_reference: 25,
+  reference: 26,
+  fees: 27,
+  exchange_rates: 28,
+  gas: 29,
+  refunds: 30,
+  status_history: 31,
+} as const satisfies Partial<Record<keyof PaymentRow, number>>
 
-/** A row as it is read. */
-export type ReadPaymentRow = Omit<PaymentRow, WriterColumn>
-
-/** The columns of {@link ReadPaymentRow}, in the order of the schema. */
-export const readPaymentColumns = [
-  'id',
-  'status',
-  'type',
-  'final',
-  'event_index',
-  'block_number',
-  'confirmations',
-  'timestamp',
-  'updated_at',
-  'network',
-  'source_network',
-  'chain_id',
-  'currency',
-  'invoice_currency',
-  'amount',
-  'amount_in_usd',
-  'invoice_amount',
-  'refunded_amount',
-  'tx_hash',
-  'source_tx_hash',
-  'payer',
-  'payee',
-  'initiator',
-  'token_address',
-  'request_id',
-  'payment_reference',
-  'reference',
-  'fees',
-  'exchange_rates',
-  'gas',
-  'refunds',
-  'status_history',
-] as const satisfies readonly (keyof ReadPaymentRow)[]
+/** The columns that {@link paymentOfRow} reads, in this order; whatever else a row has stands behind them. */
+export const readPaymentColumns = Object.keys(at) as readonly (keyof typeof at)[]
 
 /** All columns. */
 export const paymentColumns = [
@@ -165,81 +165,106 @@ export function factsOfPayment(payment: ToldPayment): PaymentFacts {
 /** What a row says of itself beyond its payment. */
 export type RowOrigin = Pick<PaymentRow, 'account_id' | 'final' | 'imported' | 'detected' | 'line_hash'>
 
+/** Newest blocks by CAIP-2. */
+export type Heads = ReadonlyMap<string, bigint>
+
+/** Without the newest blocks nothing is counted: confirmations stand only with payments that are final. */
+export const NO_HEADS: Heads = new Map()
+
 /**
- * The payment of a row.
+ * The payment of a row, straight from the texts that the server sends: most of them go out as they are, and a page has two thousand.
  *
- * @param headBlock - the newest block of the payment's chain, where it is followed: a payment that is not final counts its confirmations
- * up to it
+ * @param row - begins with {@link readPaymentColumns}
+ * @param heads - of the chains that are followed: a payment that is not final counts its confirmations up to there
  */
-export function paymentOfRow(row: ReadPaymentRow, headBlock?: bigint): Payment {
+export function paymentOfRow(row: TextRow, heads: Heads): Payment {
+  const chainId = known(row[at.chain_id], same)
+  const blockNumber = known(row[at.block_number], BigInt)
+  const confirmations = known(row[at.confirmations], Number)
   return {
-    id: row.id,
-    status: statusOfRank(row.status),
-    timestamp: row.timestamp,
-    updatedAt: row.updated_at,
-    amount: trimDecimal(row.amount),
-    currency: row.currency,
-    network: row.network,
-    fees: row.fees,
-    exchangeRates: row.exchange_rates,
-    refunds: row.refunds,
-    refundedAmount: trimDecimal(row.refunded_amount),
-    statusHistory: row.status_history,
-    ...known('type', row.type, typeOfCode),
-    ...known('amountInUsd', row.amount_in_usd, trimDecimal),
-    ...known('invoiceAmount', row.invoice_amount, trimDecimal),
-    ...known('invoiceCurrency', row.invoice_currency, same),
-    ...known('chainId', row.chain_id, same),
-    ...known('txHash', row.tx_hash, bytesToHex),
-    ...known('blockNumber', row.block_number, same),
-    ...known('eventIndex', row.event_index, same),
-    ...known('sourceNetwork', row.source_network, same),
-    ...known('sourceTxHash', row.source_tx_hash, bytesToHex),
-    ...known('payer', row.payer, toAddress),
-    ...known('payee', row.payee, toAddress),
-    ...known('initiator', row.initiator, toAddress),
-    ...known('tokenAddress', row.token_address, toAddress),
-    ...known('requestId', row.request_id, (bytes) => bytes.toString('hex')),
-    ...known('paymentReference', row.payment_reference, bytesToHex),
-    ...known('reference', row.reference, same),
-    ...known('gas', row.gas, same),
-    ...known('confirmations', confirmationsOf(row, headBlock), same),
+    id: row[at.id] as string,
+    status: statusOfRank(Number(row[at.status])),
+    type: known(row[at.type], toType),
+    timestamp: parseTimestamp(row[at.timestamp] as string),
+    updatedAt: parseTimestamp(row[at.updated_at] as string),
+    amount: trimDecimal(row[at.amount] as string),
+    currency: row[at.currency] as string,
+    amountInUsd: known(row[at.amount_in_usd], trimDecimal),
+    invoiceAmount: known(row[at.invoice_amount], trimDecimal),
+    invoiceCurrency: known(row[at.invoice_currency], same),
+    network: row[at.network] as string,
+    chainId,
+    txHash: known(row[at.tx_hash], toHex),
+    blockNumber,
+    eventIndex: known(row[at.event_index], Number),
+    sourceNetwork: known(row[at.source_network], same),
+    sourceTxHash: known(row[at.source_tx_hash], toHex),
+    payer: known(row[at.payer], toAddress),
+    payee: known(row[at.payee], toAddress),
+    initiator: known(row[at.initiator], toAddress),
+    tokenAddress: known(row[at.token_address], toAddress),
+    requestId: known(row[at.request_id], digitsOf),
+    paymentReference: known(row[at.payment_reference], toHex),
+    reference: known(row[at.reference], same),
+    fees: parsed(row[at.fees]) as PaymentFee[],
+    exchangeRates: parsed(row[at.exchange_rates]) as ExchangeRate[],
+    gas: known(row[at.gas], parsed) as PaymentGas | undefined,
+    refunds: parsed(row[at.refunds]) as PaymentRefund[],
+    refundedAmount: trimDecimal(row[at.refunded_amount] as string),
+    statusHistory: parsed(row[at.status_history]) as StatusChange[],
+    confirmations: isCountedUp(row) ? countUp(blockNumber, chainId, heads) : confirmations,
   }
 }
 
-/** Frozen once final; until then counted up to the head, both blocks included. Unknown on a chain that is not followed. */
-function confirmationsOf(
-  row: Pick<PaymentRow, 'final' | 'confirmations' | 'block_number'>,
-  headBlock: bigint | undefined,
-): number | null {
-  if (row.final) return row.confirmations
-  if (headBlock === undefined || row.block_number === null) return null
+/** Whether the confirmations of a row are counted, and not told by it. */
+export function isCountedUp(row: TextRow): boolean {
+  return row[at.final] === 'f'
+}
+
+/** Both blocks included. Unknown on a chain that is not followed. */
+function countUp(block: bigint | undefined, chainId: string | undefined, heads: Heads): number | undefined {
+  const head = chainId === undefined ? undefined : heads.get(chainId)
+  if (head === undefined || block === undefined) return undefined
   // The head was read before the row, so the row's block can be newer.
-  return headBlock < row.block_number ? 1 : Number(headBlock - row.block_number + 1n)
+  return head < block ? 1 : Number(head - block + 1n)
+}
+
+/** What a column says; what is unknown is undefined. */
+function known<T>(text: TextRow[number] | undefined, read: (text: string) => T): T | undefined {
+  return text === null || text === undefined ? undefined : read(text)
+}
+
+function same(text: string): string {
+  return text
+}
+
+function toType(text: string): PaymentType {
+  return typeOfCode(Number(text))
 }
 
 /** Drops the zeros that a numeric's scale leaves behind the point. */
 function trimDecimal(text: string): string {
-  return text.includes('.') ? text.replace(/\.?0+$/, '') : text
+  return text.endsWith('0') && text.includes('.') ? text.replace(/\.?0+$/, '') : text
 }
 
-function toAddress(bytes: Buffer): Address {
-  return addressFromBytes(bytes)
+/** Of bytes, which are `\x` and two digits each. */
+function digitsOf(bytes: string): string {
+  return bytes.slice(2)
 }
 
-function same<T>(value: T): T {
-  return value
+function toHex(bytes: string): Hex {
+  return `0x${digitsOf(bytes)}`
+}
+
+function toAddress(bytes: string): Address {
+  return addressFromDigits(digitsOf(bytes))
+}
+
+/** What stands as JSON, of which most are empty lists. */
+function parsed(text: TextRow[number] | undefined): unknown {
+  return text === '[]' ? [] : JSON.parse(text as string)
 }
 
 function orNull<T, R>(value: T | undefined, map: (value: T) => R): R | null {
   return value === undefined ? null : map(value)
-}
-
-/** The property when the column is known, else nothing: what is unknown is absent. */
-function known<K extends keyof Payment, C>(
-  name: K,
-  column: C | null,
-  read: (value: C) => NonNullable<Payment[K]>,
-): { [P in K]?: NonNullable<Payment[K]> } {
-  return column === null ? {} : ({ [name]: read(column) } as { [P in K]?: NonNullable<Payment[K]> })
 }

@@ -1,6 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2'
 import { keccak_256 } from '@noble/hashes/sha3'
 import { createBase58check } from '@scure/base'
+import { hexToBytes } from './hex.ts'
 
 /**
  * Addresses of accounts and contracts. An `Address` is canonical, so two are equal exactly when the strings are:
@@ -119,4 +120,15 @@ export function addressFromBytes(bytes: Uint8Array): Address {
   }
   if (bytes.length === 21 && bytes[0] === FAMILY_BYTE.TRON) return base58check.encode(bytes) as Address
   throw new TypeError(`no stored address: ${bytes.length} bytes`)
+}
+
+/**
+ * The address that stored bytes stand for, of which there are the 42 digits.
+ *
+ * @throws TypeError as {@link addressFromBytes}
+ */
+export function addressFromDigits(digits: string): Address {
+  // what nearly all are, and without bytes: a page has two hundred
+  if (digits.length === 42 && digits.startsWith('01')) return `0x${digits.slice(2)}` as Address
+  return addressFromBytes(hexToBytes(digits))
 }

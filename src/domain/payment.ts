@@ -17,48 +17,48 @@ export type FeeStage = (typeof feeStages)[number]
 
 /**
  * A payment as it is stored. Amounts are canonical decimal strings in human units; times are Dates, `timestamp` in whole seconds.
- * What is unknown is absent.
+ * What is unknown is absent, or undefined.
  */
 export interface Payment {
   /** UUID in lower case. */
   readonly id: string
   readonly status: PaymentStatus
-  readonly type?: PaymentType
+  readonly type?: PaymentType | undefined
   readonly timestamp: Date
   readonly updatedAt: Date
   readonly amount: string
   /** Currency id. */
   readonly currency: string
-  readonly amountInUsd?: string
+  readonly amountInUsd?: string | undefined
   /** What it counts for towards its request. */
-  readonly invoiceAmount?: string
+  readonly invoiceAmount?: string | undefined
   /** Currency id or ISO 4217 code. */
-  readonly invoiceCurrency?: string
+  readonly invoiceCurrency?: string | undefined
   /** Canonical chain name of the destination, where the proxy's event is. */
   readonly network: string
   /** CAIP-2. */
-  readonly chainId?: string
-  readonly txHash?: Hex
-  readonly blockNumber?: bigint
-  readonly eventIndex?: number
-  readonly sourceNetwork?: string
-  readonly sourceTxHash?: Hex
-  readonly payer?: Address
-  readonly payee?: Address
-  readonly initiator?: Address
-  readonly tokenAddress?: Address
+  readonly chainId?: string | undefined
+  readonly txHash?: Hex | undefined
+  readonly blockNumber?: bigint | undefined
+  readonly eventIndex?: number | undefined
+  readonly sourceNetwork?: string | undefined
+  readonly sourceTxHash?: Hex | undefined
+  readonly payer?: Address | undefined
+  readonly payee?: Address | undefined
+  readonly initiator?: Address | undefined
+  readonly tokenAddress?: Address | undefined
   /** `01` and 64 digits. */
-  readonly requestId?: string
-  readonly paymentReference?: Hex
-  readonly reference?: string
+  readonly requestId?: string | undefined
+  readonly paymentReference?: Hex | undefined
+  readonly reference?: string | undefined
   readonly fees: readonly PaymentFee[]
   readonly exchangeRates: readonly ExchangeRate[]
-  readonly gas?: PaymentGas
+  readonly gas?: PaymentGas | undefined
   readonly refunds: readonly PaymentRefund[]
   readonly refundedAmount: string
   readonly statusHistory: readonly StatusChange[]
   /** Frozen once final; of a payment that is not final it is counted at read. */
-  readonly confirmations?: number
+  readonly confirmations?: number | undefined
 }
 
 // The shapes below are stored as JSON columns: plain strings and numbers only, times as ISO 8601 strings.

@@ -3,7 +3,7 @@ import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
 import { parsePaymentId } from '../domain/payment-id.ts'
 import { waybillError } from '../errors.ts'
-import { NO_HEADS, positionBehind } from './export-payments.ts'
+import { positionBehind } from './export-payments.ts'
 import { findEarliestTime } from './export-position-repository.ts'
 import type { PaymentFilter } from './payment-filter.ts'
 import { createPaymentRepository } from './payment-repository.ts'
@@ -58,7 +58,7 @@ export function createExportPages({ knex, parseFilter, pageRows = PAGE_ROWS }: E
     let position: PagePosition | undefined = await begin(account.id, input.after, signal)
     for (;;) {
       const query = { filter, sortBy: 'date', sortOrder: 'asc', rows: pageRows, position } as const
-      const payments = (await repository.page(query, NO_HEADS, signal)).map(({ payment }) => payment)
+      const payments = await repository.page(query, signal)
       if (payments.length > 0) yield payments
       const last = payments.at(-1)
       if (last === undefined || payments.length < pageRows) return

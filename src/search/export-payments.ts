@@ -34,21 +34,15 @@ export function exportPayments(
     const repository = createPaymentRepository(snapshot)
     let position: PagePosition | undefined
     do {
-      const page = await repository.page(
-        { filter, sortBy: 'date', sortOrder: 'asc', rows: pageRows, position },
-        NO_HEADS,
-        signal,
-      )
-      await write(page.map(({ payment }) => payment))
+      const query = { filter, sortBy: 'date', sortOrder: 'asc', rows: pageRows, position } as const
+      const page = await repository.page(query, signal)
+      await write(page)
       const last = page.length < pageRows ? undefined : page.at(-1)
-      position = last && positionBehind(last.payment)
+      position = last && positionBehind(last)
     } while (position !== undefined)
   }
   return inTransaction(knex, signal, readAll, ofSnapshot)
 }
-
-/** Without the newest blocks nothing is counted: confirmations stand only with payments that are final. */
-export const NO_HEADS: ReadonlyMap<string, bigint> = new Map()
 
 /** Where the payments behind one begin, in the order of time. */
 export function positionBehind({ timestamp, id }: Pick<Payment, 'timestamp' | 'id'>): PagePosition {

@@ -1,10 +1,11 @@
 import type { Knex } from 'knex'
-import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../db/payment-row.ts'
-import { runPrepared } from '../db/prepared.ts'
+import { parseTimestamp } from '../db/parse-timestamp.ts'
+import { type Heads, NO_HEADS, paymentOfRow, readPaymentColumns } from '../db/payment-row.ts'
+import { runPrepared, runPreparedText, runPreparedTexts, type TextRow } from '../db/prepared.ts'
 import type { Payment } from '../domain/payment.ts'
 import type { PageQuery } from './payment-query-repository.ts'
 import type { PlanThresholds } from './plan-terms.ts'
-import { createPageReader, type PageRow, type RunStatement } from './read-page.ts'
+import { createPageReader, type ReadTexts, type RunStatement } from './read-page.ts'
 
 /** How far a chain has been looked at. */
 export interface ChainProgress {
@@ -15,80 +16,82 @@ export interface ChainProgress {
   readonly headBlock: bigint
 }
 
-/** A row and the payment it stands for. */
-export interface ReadPayment {
-  readonly row: ReadPaymentRow
-  readonly payment: Payment
-}
-
-/** Rows in one snapshot with the account's change log. */
+/** Payments in one snapshot with the account's change log. */
 export interface PaymentsOfPage {
-  readonly payments: readonly ReadPayment[]
+  readonly payments: readonly Payment[]
+  /** The last change of the account that they show. */
   readonly lastChange: bigint
+  /**
+   * The progress of all chains that were ever followed, as of just before: what is said of a block is true of the payments.
+   */
+  readonly progress: readonly ChainProgress[]
 }
-
-/** Newest blocks by CAIP-2. */
-export type Heads = ReadonlyMap<string, bigint>
 
 /** Reads payments. Every query asks for one account's rows alone. */
 export interface PaymentRepository {
-  /**
-   * The progress of all chains that were ever followed. Ask before the payments: what is then said of a block is true of the
-   * payments that are read after it.
-   */
-  progress(signal?: AbortSignal): Promise<readonly ChainProgress[]>
-  /** The rows that follow a position, nearest first. */
-  page(query: PageQuery, heads: Heads, signal?: AbortSignal): Promise<readonly ReadPayment[]>
-  /** The same, and the last change of the account that they show. */
-  pageWithChange(query: PageQuery, heads: Heads, signal?: AbortSignal): Promise<PaymentsOfPage>
+  /** The payments that follow a position, nearest first. Confirmations stand only with those that are final. */
+  page(query: PageQuery, signal?: AbortSignal): Promise<readonly Payment[]>
+  /** The same, with the confirmations of all of them, and as of when that is. */
+  pageAsOf(query: PageQuery, signal?: AbortSignal): Promise<PaymentsOfPage>
   /** One payment of an account by id. */
-  byId(accountId: number, id: string, heads: Heads, signal?: AbortSignal): Promise<Payment | undefined>
+  byId(accountId: number, id: string, signal?: AbortSignal): Promise<Payment | undefined>
 }
 
 /** @param thresholds - of the planner, where they are not the usual ones */
 export function createPaymentRepository(knex: Knex, thresholds?: PlanThresholds): PaymentRepository {
   const run: RunStatement = (statement, signal) => runPrepared(knex, statement, signal)
-  const readPage = createPageReader<ReadPaymentRow & PageRow>({
+  const readPage = createPageReader({
     run,
     columns: readPaymentColumns,
     ...(thresholds === undefined ? {} : { thresholds }),
   })
-  const read = (row: ReadPaymentRow, heads: Heads): ReadPayment => ({
-    row,
-    payment: paymentOfRow(row, row.chain_id === null ? undefined : heads.get(row.chain_id)),
-  })
   return {
-    async progress(signal) {
-      const rows = await run<ProgressRow>({ sql: PROGRESS_SQL, bindings: [] }, signal)
-      return rows.map((row) => ({
-        chainId: row.chain_id,
-        scannedBlock: row.scanned_block,
-        scannedTime: row.scanned_time,
-        headBlock: row.head_block,
-      }))
+    async page(query, signal) {
+      const { rows } = await readPage(query, (...asked) => runPreparedText(knex, ...asked), signal)
+      return rows.map((row) => paymentOfRow(row, NO_HEADS))
     },
-    async page(query, heads, signal) {
-      const { rows } = await readPage(query, signal)
-      return rows.map((row) => read(row, heads))
+    async pageAsOf(query, signal) {
+      const { readTexts, progress } = readWithProgress(knex)
+      const { rows, lastChange } = await readPage(query, readTexts, signal)
+      const chains = progress()
+      const heads = headsOf(chains)
+      return { payments: rows.map((row) => paymentOfRow(row, heads)), lastChange, progress: chains }
     },
-    async pageWithChange(query, heads, signal) {
-      const { rows, lastChange } = await readPage(query, signal)
-      return { payments: rows.map((row) => read(row, heads)), lastChange }
-    },
-    async byId(accountId, id, heads, signal) {
-      const [row] = await run<ReadPaymentRow>({ sql: BY_ID_SQL, bindings: [accountId, id] }, signal)
-      return row === undefined ? undefined : read(row, heads).payment
+    async byId(accountId, id, signal) {
+      const { readTexts, progress } = readWithProgress(knex)
+      const [row] = await readTexts({ sql: BY_ID_SQL, bindings: [accountId, id] }, signal)
+      return row === undefined ? undefined : paymentOfRow(row, headsOf(progress()))
     },
   }
 }
 
-interface ProgressRow {
-  readonly chain_id: string
-  readonly scanned_block: bigint
-  readonly scanned_time: Date
-  readonly head_block: bigint
+/** Asks how far chains are in the same round trip as the first statement, and before it. */
+function readWithProgress(knex: Knex): { readTexts: ReadTexts; progress: () => readonly ChainProgress[] } {
+  let known: readonly ChainProgress[] | undefined
+  return {
+    async readTexts(statement, signal) {
+      if (known !== undefined) return runPreparedText(knex, statement, signal)
+      const [chains = [], rows = []] = await runPreparedTexts(knex, [PROGRESS, statement], signal)
+      known = chains.map(progressOfRow)
+      return rows
+    },
+    progress: () => known ?? [],
+  }
 }
 
-const PROGRESS_SQL = 'select chain_id, scanned_block, scanned_time, head_block from chain_state'
+const PROGRESS = { sql: 'select chain_id, scanned_block, scanned_time, head_block from chain_state', bindings: [] }
+
+function progressOfRow([chainId, scannedBlock, scannedTime, headBlock]: TextRow): ChainProgress {
+  return {
+    chainId: chainId as string,
+    scannedBlock: BigInt(scannedBlock as string),
+    scannedTime: parseTimestamp(scannedTime as string),
+    headBlock: BigInt(headBlock as string),
+  }
+}
+
+function headsOf(progress: readonly ChainProgress[]): Heads {
+  return new Map(progress.map(({ chainId, headBlock }) => [chainId, headBlock]))
+}
 
 const BY_ID_SQL = `select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = ?`

@@ -1,5 +1,4 @@
 import type { Knex } from 'knex'
-import type { ReadPaymentRow } from '../db/payment-row.ts'
 import type { Account } from '../domain/account.ts'
 import { type ChainDirectory, caip2Of } from '../domain/chain.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
@@ -11,7 +10,7 @@ import { countMatches, type Total } from './count-matches.ts'
 import { parseFilter } from './parse-filter.ts'
 import type { PaymentFilter } from './payment-filter.ts'
 import { amountBasis } from './payment-filter.ts'
-import { type ChainProgress, createPaymentRepository, type Heads, type ReadPayment } from './payment-repository.ts'
+import { type ChainProgress, createPaymentRepository } from './payment-repository.ts'
 import type { PlanThresholds } from './plan-terms.ts'
 import {
   type CarriedSearch,
@@ -113,17 +112,16 @@ export function createPaymentSearch({
       limit: limit ?? carried?.limit ?? DEFAULT_LIMIT,
       position: carried?.position,
     }
-    const progress = await repository.progress(signal)
     // One row more than the page holds tells whether there is a page after it.
     const query = { ...asked, rows: asked.limit + 1 }
-    const { payments: rows, lastChange } = await repository.pageWithChange(query, headsOf(progress), signal)
+    const { payments: walked, lastChange, progress } = await repository.pageAsOf(query, signal)
     const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
-    const page = cutPage(asked, rows)
+    const page = cutPage(asked, walked)
     const seen = await readPosition?.()
     const cursorAt = (position: PagePosition) =>
       encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? given, position, seen })
     return {
-      payments: page.rows.map(({ payment }) => payment),
+      payments: page.payments,
       pagination: {
         limit: asked.limit,
         ...(page.next === undefined ? {} : { nextCursor: cursorAt(page.next) }),
@@ -138,8 +136,7 @@ export function createPaymentSearch({
   async function get(account: Account, text: string, signal?: AbortSignal): Promise<Payment> {
     const id = parsePaymentId(text)
     if (id === undefined) throw waybillError('INVALID_PAYMENT_ID', { field: 'id', value: text })
-    const heads = headsOf(await repository.progress(signal))
-    const payment = await repository.byId(account.id, id, heads, signal)
+    const payment = await repository.byId(account.id, id, signal)
     if (payment === undefined) throw waybillError('PAYMENT_NOT_FOUND', { value: id })
     return payment
   }
@@ -168,48 +165,41 @@ function parseLimit(limit: number | undefined): number | undefined {
 
 interface CutPage {
   /** In the order that was asked for. */
-  readonly rows: readonly ReadPayment[]
+  readonly payments: readonly Payment[]
   readonly next: PagePosition | undefined
   readonly previous: PagePosition | undefined
 }
 
-/** Turns the rows of a walk, one more than the page holds if there are so many, into the page and the positions around it. */
-function cutPage(asked: AskedSearch, walked: readonly ReadPayment[]): CutPage {
+/** Turns what was walked, one more than the page holds if there are so many, into the page and the positions around it. */
+function cutPage(asked: AskedSearch, walked: readonly Payment[]): CutPage {
   const { position, limit } = asked
   const hasMore = walked.length > limit
   const kept = walked.slice(0, limit)
   const backward = position?.direction === 'backward'
-  const rows = backward ? kept.toReversed() : kept
-  const first = rows[0]
-  const last = rows.at(-1)
+  const payments = backward ? kept.toReversed() : kept
+  const first = payments[0]
+  const last = payments.at(-1)
   if (first === undefined || last === undefined) return emptyPage(position)
   return {
-    rows,
+    payments,
     // the page that this one was reached from is there as well
-    next: hasMore || backward ? positionOf(asked, last.row, 'forward') : undefined,
-    previous: (backward ? hasMore : position !== undefined) ? positionOf(asked, first.row, 'backward') : undefined,
+    next: hasMore || backward ? positionOf(asked, last, 'forward') : undefined,
+    previous: (backward ? hasMore : position !== undefined) ? positionOf(asked, first, 'backward') : undefined,
   }
 }
 
 /** Whatever was there is gone: what remains is the way back, beginning with the payment that the cursor stood at. */
 function emptyPage(position: PagePosition | undefined): CutPage {
-  if (position === undefined) return { rows: [], next: undefined, previous: undefined }
+  if (position === undefined) return { payments: [], next: undefined, previous: undefined }
   const back = { ...position, inclusive: !position.inclusive } as const
   return position.direction === 'forward'
-    ? { rows: [], next: undefined, previous: { ...back, direction: 'backward' } }
-    : { rows: [], next: { ...back, direction: 'forward' }, previous: undefined }
+    ? { payments: [], next: undefined, previous: { ...back, direction: 'backward' } }
+    : { payments: [], next: { ...back, direction: 'forward' }, previous: undefined }
 }
 
-function positionOf(asked: AskedSearch, row: ReadPaymentRow, direction: PagePosition['direction']): PagePosition {
-  const keys = sortKeysOf(asked.sortBy, amountBasis(asked.filter)).map(({ column }) => {
-    const value = row[column as keyof ReadPaymentRow] as Date | string | number | null
-    return value instanceof Date ? value.toISOString() : value
-  })
-  return { keys, id: row.id, inclusive: false, direction }
-}
-
-function headsOf(progress: readonly ChainProgress[]): Heads {
-  return new Map(progress.map(({ chainId, headBlock }) => [chainId, headBlock]))
+function positionOf(asked: AskedSearch, payment: Payment, direction: PagePosition['direction']): PagePosition {
+  const keys = sortKeysOf(asked.sortBy, amountBasis(asked.filter)).map(({ valueOf }) => valueOf(payment))
+  return { keys, id: payment.id, inclusive: false, direction }
 }
 
 function asOfChains(chains: ChainDirectory, progress: readonly ChainProgress[]): ChainAsOf[] {

@@ -1,3 +1,4 @@
+import type { TextRow } from '../db/prepared.ts'
 import {
   type AccountStatistics,
   type StatisticsRow,
@@ -17,22 +18,20 @@ import { isTwofold, walkStatement } from './shapes/walk-repository.ts'
 /** Runs a statement; rows as objects by the names of their columns. */
 export type RunStatement = <Row>(statement: Statement, signal: AbortSignal | undefined) => Promise<Row[]>
 
-/** What a row of a page says beside its payment; `id` is null in the one row of an empty page. */
-export interface PageRow {
-  readonly id: string | null
-  readonly page_cut: boolean | null
-  readonly last_change: bigint | null
-  readonly statistics_seq: bigint | null
-}
+/** Runs a statement; rows as the server writes them. */
+export type ReadTexts = (statement: Statement, signal: AbortSignal | undefined) => Promise<readonly TextRow[]>
 
 /** The rows of a page, and the last change of the account that they show. */
-export interface ReadRows<Row> {
-  readonly rows: readonly Row[]
+export interface ReadRows {
+  /** Their first columns are those that were asked for. */
+  readonly rows: readonly TextRow[]
   readonly lastChange: bigint
 }
 
 export interface PageReaderOptions {
+  /** For statistics. */
   readonly run: RunStatement
+  /** Of a row; the first is its id. */
   readonly columns: readonly string[]
   readonly thresholds?: PlanThresholds
   /** Milliseconds of a clock that only goes forward. */
@@ -46,7 +45,7 @@ const MOST_ACCOUNTS = 200
 const MOST_READS = 3
 
 /** Reads pages as they are planned: shape after shape until one gives the whole page. */
-export function createPageReader<Row extends PageRow>({
+export function createPageReader({
   run,
   columns,
   thresholds = DEFAULT_THRESHOLDS,
@@ -73,37 +72,50 @@ export function createPageReader<Row extends PageRow>({
     return entry.statistics
   }
 
-  async function tryPlan(asked: PageQuery, statistics: AccountStatistics, signal: AbortSignal | undefined) {
+  /** What a row of a page says of it, behind its columns. */
+  const cutAt = columns.length
+  const changeAt = cutAt + 1
+  const seqAt = cutAt + 2
+  /** The one row of an empty page has no payment. */
+  const pageOf = (rows: readonly TextRow[]): ReadRows => ({
+    rows: rows.filter(([id]) => id !== null),
+    lastChange: BigInt(rows[0]?.[changeAt] ?? 0),
+  })
+
+  async function tryPlan(
+    asked: PageQuery,
+    statistics: AccountStatistics,
+    readTexts: ReadTexts,
+    signal: AbortSignal | undefined,
+  ): Promise<ReadRows | undefined> {
     const query = { ...asked, filter: readText(asked.filter) }
     const plan = planPage(query, statistics, thresholds)
     let cut: Shape | undefined
     for (const { statement, isFirst, shape } of statementsOf(plan, query, columns)) {
       if (shape === cut) continue
-      const rows = await run<Row>(statement(), signal)
-      const [first] = rows
-      if (reliesOnStatistics(shape) && Number(first?.statistics_seq ?? 0) > statistics.seq) return undefined
-      const found = rows.filter(({ id }) => id !== null)
-      if (rows.some(({ page_cut: isCut }) => isCut === true)) {
+      const rows = await readTexts(statement(), signal)
+      if (reliesOnStatistics(shape) && Number(rows[0]?.[seqAt] ?? 0) > statistics.seq) return undefined
+      if (rows.some((row) => row[cutAt] === 't')) {
         cut = shape
         continue
       }
-      if (isFirst && found.length < query.rows) continue
-      return { rows: found, lastChange: first?.last_change ?? 0n }
+      const page = pageOf(rows)
+      if (isFirst && page.rows.length < query.rows) continue
+      return page
     }
     throw new Error('the last shape of a plan was not whole')
   }
 
-  return async function readPage(query: PageQuery, signal?: AbortSignal): Promise<ReadRows<Row>> {
+  return async function readPage(query: PageQuery, readTexts: ReadTexts, signal?: AbortSignal): Promise<ReadRows> {
     const { accountId } = query.filter
-    if (!needsStatistics(query)) return (await tryPlan(query, NO_STATISTICS, signal)) as ReadRows<Row>
+    if (!needsStatistics(query)) return (await tryPlan(query, NO_STATISTICS, readTexts, signal)) as ReadRows
     let statistics = await statisticsOf(accountId, signal)
     for (let reads = 1; reads <= MOST_READS; reads++) {
-      const page = await tryPlan(query, statistics, signal)
+      const page = await tryPlan(query, statistics, readTexts, signal)
       if (page !== undefined) return page
       statistics = await readStatistics(accountId, signal)
     }
-    const rows = await run<Row>(plainStatement(query, columns), signal)
-    return { rows: rows.filter(({ id }) => id !== null), lastChange: rows[0]?.last_change ?? 0n }
+    return pageOf(await readTexts(plainStatement(query, columns), signal))
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Address, addressToBytes, parseAddress } from '../domain/address.ts'
 import { hexToBytes, parseTxHash } from '../domain/hex.ts'
-import { codeOfType, type PaymentStatus, type PaymentType, rankOfStatus } from '../domain/payment.ts'
+import { codeOfType, type Payment, type PaymentStatus, type PaymentType, rankOfStatus } from '../domain/payment.ts'
 import { parsePaymentReference, parseRequestId } from '../domain/payment-reference.ts'
 import { waybillError } from '../errors.ts'
 import type { AmountBasis, FilterValues, TextReading } from './payment-filter.ts'
@@ -147,9 +147,19 @@ export const readingColumns: Readonly<
 
 /** The columns of the three amounts. */
 export const amountColumns: Readonly<Record<AmountBasis, SortKey>> = {
-  amount: { column: 'amount', type: 'numeric', nullable: false },
-  invoiceAmount: { column: 'invoice_amount', type: 'numeric', nullable: true },
-  amountInUsd: { column: 'amount_in_usd', type: 'numeric', nullable: true },
+  amount: { column: 'amount', type: 'numeric', nullable: false, valueOf: ({ amount }) => amount },
+  invoiceAmount: {
+    column: 'invoice_amount',
+    type: 'numeric',
+    nullable: true,
+    valueOf: ({ invoiceAmount }) => invoiceAmount ?? null,
+  },
+  amountInUsd: {
+    column: 'amount_in_usd',
+    type: 'numeric',
+    nullable: true,
+    valueOf: ({ amountInUsd }) => amountInUsd ?? null,
+  },
 }
 
 /** One key of an order. Where it can be unknown it is the order's first and only key but for the id. */
@@ -157,10 +167,22 @@ export interface SortKey {
   readonly column: string
   readonly type: ColumnType
   readonly nullable: boolean
+  /** Of a payment, as the database is given it; null where it is unknown. */
+  readonly valueOf: (payment: Payment) => string | number | null
 }
 
-const timestampKey: SortKey = { column: 'timestamp', type: 'timestamptz', nullable: false }
-const statusKey: SortKey = { column: 'status', type: 'smallint', nullable: false }
+const timestampKey: SortKey = {
+  column: 'timestamp',
+  type: 'timestamptz',
+  nullable: false,
+  valueOf: ({ timestamp }) => timestamp.toISOString(),
+}
+const statusKey: SortKey = {
+  column: 'status',
+  type: 'smallint',
+  nullable: false,
+  valueOf: ({ status }) => rankOfStatus(status),
+}
 
 /** The keys of an order; the id always follows as the last. All go in the direction of the order. */
 export function sortKeysOf(sortBy: SortBy, basis: AmountBasis): readonly SortKey[] {

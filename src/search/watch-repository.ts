@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
-import { paymentOfRow, type ReadPaymentRow, readPaymentColumns } from '../db/payment-row.ts'
-import { runPrepared } from '../db/prepared.ts'
+import { parseTimestamp } from '../db/parse-timestamp.ts'
+import { type Heads, isCountedUp, NO_HEADS, paymentOfRow, readPaymentColumns } from '../db/payment-row.ts'
+import { runPrepared, runPreparedText, type TextRow } from '../db/prepared.ts'
 import type { Payment } from '../domain/payment.ts'
 import type { PaymentFilter } from './payment-filter.ts'
 import { matchCondition, type Statement } from './payment-query-repository.ts'
@@ -60,20 +61,20 @@ export interface WatchRepository {
 export function createWatchRepository(knex: Knex): WatchRepository {
   return {
     async read(query, signal) {
-      const rows = await runPrepared<BatchRow>(knex, batchStatement(query), signal)
-      const events = rows.flatMap((row) => (row.change === null ? [] : [row]))
-      const heads = events.some(({ id, final }) => id !== null && !final) ? await readHeads(knex, signal) : NO_HEADS
+      const rows = await runPreparedText(knex, batchStatement(query), signal)
+      const extent = extentOfRow(rows[0]?.slice(BEHIND_PAYMENT))
+      const events = rows.flatMap((row) => eventOfRow(row) ?? [])
+      const heads = events.some(({ row }) => isCountedUp(row)) ? await readHeads(knex, signal) : NO_HEADS
       return {
-        lastChange: rows[0]?.last_change ?? 0n,
-        prunedChange: rows[0]?.pruned_change ?? 0n,
-        events: events.map((row) => toEvent(row, heads)),
-        through: endOf(query, rows),
-        isFull: events.length < query.events && nextEventOf(rows) !== null,
+        ...extent,
+        events: events.map((event) => toEvent(event, heads)),
+        through: rows.length === 0 ? query.after : endOf(query, extent, events),
+        isFull: events.length < query.events && events.at(-1)?.nextEvent !== undefined,
       }
     },
     async extent(accountId, signal) {
-      const rows = await runPrepared<ExtentRow>(knex, { sql: EXTENT, bindings: [accountId] }, signal)
-      return { lastChange: rows[0]?.last_change ?? 0n, prunedChange: rows[0]?.pruned_change ?? 0n }
+      const [row] = await runPreparedText(knex, { sql: EXTENT, bindings: [accountId] }, signal)
+      return extentOfRow(row)
     },
     async lastChanges(accountIds) {
       const statement = { sql: LAST_CHANGES, bindings: [accountIds] }
@@ -86,19 +87,39 @@ export function createWatchRepository(knex: Knex): WatchRepository {
 const EXTENT = 'select last_change, pruned_change from account_changes where account_id = ?'
 const LAST_CHANGES = 'select account_id, last_change from account_changes where account_id = any(?::int[])'
 
-type ExtentRow = Readonly<Record<'last_change' | 'pruned_change', bigint>>
-
-interface EventRow extends ReadPaymentRow, ExtentRow {
-  readonly change: bigint
-  readonly change_at: Date
-  readonly payment_id: string
-  readonly matched: boolean
-  readonly matches: boolean
-  /** The next change that is an event; null where the rest of what was looked at holds none. */
-  readonly next_event: bigint | null
+function extentOfRow([lastChange, prunedChange]: TextRow = []): LogExtent {
+  return { lastChange: BigInt(lastChange ?? 0), prunedChange: BigInt(prunedChange ?? 0) }
 }
 
-type BatchRow = EventRow | (ExtentRow & { readonly change: null })
+/** The columns of a batch behind those of the payment as the change left it, which are null where it is gone. */
+const BEHIND_PAYMENT = readPaymentColumns.length
+const behindPayment = 'c.last_change, c.pruned_change, e.change, e.at, e.payment_id, e.matched, e.matches, e.next_event'
+
+interface ReadEvent {
+  readonly row: TextRow
+  readonly change: bigint
+  readonly at: Date
+  readonly id: string
+  readonly matched: boolean
+  readonly matches: boolean
+  /** The next change that is an event; undefined where the rest of what was looked at holds none. */
+  readonly nextEvent: bigint | undefined
+}
+
+/** Undefined for the one row of a batch without events. */
+function eventOfRow(row: TextRow): ReadEvent | undefined {
+  const [, , change = null, at, id, matched, matches, nextEvent = null] = row.slice(BEHIND_PAYMENT)
+  if (change === null) return undefined
+  return {
+    row,
+    change: BigInt(change),
+    at: parseTimestamp(at as string),
+    id: id as string,
+    matched: matched === 't',
+    matches: matches === 't',
+    nextEvent: nextEvent === null ? undefined : BigInt(nextEvent),
+  }
+}
 
 /**
  * The log holds what each change took away, so a payment after a change is what the next one took away from it, or the row as it
@@ -110,10 +131,10 @@ type BatchRow = EventRow | (ExtentRow & { readonly change: null })
 export function batchStatement({ filter, after, changes, events, bytes }: WatchQuery): Statement {
   const { accountId } = filter
   const condition = matchCondition(filter)
-  const sql = `select c.last_change, c.pruned_change, e.*
+  const sql = `select ${readPaymentColumns.map((column) => `e.${column}`).join(', ')}, ${behindPayment}
 from account_changes c
 left join lateral (
-  select b.change, b.at as change_at, b.payment_id, coalesce(old.matches, false) as matched,
+  select b.change, b.at, b.payment_id, coalesce(old.matches, false) as matched,
     coalesce(new.matches, false) as matches, ${readPaymentColumns.map((column) => `new.${column}`).join(', ')},
     coalesce(new.bytes, 0) as bytes, sum(coalesce(new.bytes, 0)) over w as bytes_until, lead(b.change) over w as next_event
   from payment_changes b
@@ -161,34 +182,22 @@ const DELETE = 3
 const BYTES = ['fees', 'exchange_rates', 'refunds', 'status_history'].map((list) => `length(${list}::text)`).join(' + ')
 
 /** Either all that was to be looked at, or what lies before the first event that found no room. */
-function endOf({ after, changes }: WatchQuery, rows: readonly BatchRow[]): bigint {
-  const last = rows.at(-1)
-  if (last === undefined) return after
-  const nextEvent = nextEventOf(rows)
-  if (nextEvent !== null) return nextEvent - 1n
+function endOf({ after, changes }: WatchQuery, { lastChange }: LogExtent, events: readonly ReadEvent[]): bigint {
+  const nextEvent = events.at(-1)?.nextEvent
+  if (nextEvent !== undefined) return nextEvent - 1n
   const end = after + BigInt(changes)
-  return end < last.last_change ? end : last.last_change
+  return end < lastChange ? end : lastChange
 }
 
-/** The event that found no room; null where there is none. */
-function nextEventOf(rows: readonly BatchRow[]): bigint | null {
-  const last = rows.at(-1)
-  return last === undefined || last.change === null ? null : last.next_event
-}
-
-function toEvent(row: EventRow, heads: ReadonlyMap<string, bigint>): WatchEvent {
-  const { change, change_at: at, payment_id: id, matched, matches } = row
-  // A payment that is gone has no image.
-  const payment =
-    row.id === null ? undefined : paymentOfRow(row, row.chain_id === null ? undefined : heads.get(row.chain_id))
+function toEvent({ row, change, at, id, matched, matches }: ReadEvent, heads: Heads): WatchEvent {
+  const [image] = row
+  const payment = image === null ? undefined : paymentOfRow(row, heads)
   if (payment !== undefined && matches) return { type: matched ? 'UPDATED' : 'ADDED', change, at, payment }
   return { type: 'REMOVED', change, at, id, ...(payment !== undefined && { payment }) }
 }
 
-const NO_HEADS: ReadonlyMap<string, bigint> = new Map()
-
 /** Confirmations of payments that are not final are counted now. */
-async function readHeads(knex: Knex, signal: AbortSignal | undefined): Promise<ReadonlyMap<string, bigint>> {
+async function readHeads(knex: Knex, signal: AbortSignal | undefined): Promise<Heads> {
   const statement = { sql: 'select chain_id, head_block from chain_state', bindings: [] }
   const rows = await runPrepared<{ chain_id: string; head_block: bigint }>(knex, statement, signal)
   return new Map(rows.map(({ chain_id, head_block }) => [chain_id, head_block]))
