@@ -1,4 +1,12 @@
-import { type DescField, type DescMessage, getOption, isFieldSet, type Message, ScalarType } from '@bufbuild/protobuf'
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  getOption,
+  isFieldSet,
+  type Message,
+  ScalarType,
+} from '@bufbuild/protobuf'
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt'
 import {
   type EnumRules,
@@ -11,7 +19,6 @@ import {
   MessageRulesSchema,
   message as messageRules,
   oneof as oneofRules,
-  type RepeatedRules,
   RepeatedRulesSchema,
   type StringRules,
   StringRulesSchema,
@@ -53,29 +60,27 @@ function checkOf(field: DescField): (properties: Properties) => boolean {
 }
 
 function holdsOf(field: DescField, rules: FieldRules): Holds {
-  if (!knows(FieldRulesSchema, rules, ['required', 'string', 'int32', 'enum', 'repeated'])) return unsure
-  const { type } = rules
   if (field.fieldKind === 'list') return listHolds(field, rules)
+  if (!knows(FieldRulesSchema, rules, ['required', 'string', 'int32', 'enum'])) return unsure
   // Set to its zero is as good as not set where a field has no presence.
   const isThere: Holds = rules.required && field.presence === FeatureSet_FieldPresence.IMPLICIT ? Boolean : () => true
-  const holds = elementHolds(field, type)
+  const holds = elementHolds(field, rules.type)
   return (value) => isThere(value) && holds(value)
 }
 
-function listHolds(field: DescField & { fieldKind: 'list' }, { required, type }: FieldRules): Holds {
-  const isEmptyGood = !required && (type.case === undefined || (type.case === 'repeated' && type.value.minItems === 0n))
-  const list = type.case === 'repeated' ? type.value : undefined
-  const isKnown = list !== undefined && knows(RepeatedRulesSchema, list, ['max_items', 'items'])
-  const holds = isKnown ? itemsHold(field, list) : unsure
-  return (value) => ((value as readonly unknown[]).length === 0 ? isEmptyGood : holds(value))
-}
-
-function itemsHold(field: DescField, list: RepeatedRules): Holds {
-  const most = isFieldSet(list, RepeatedRulesSchema.field.maxItems) ? Number(list.maxItems) : Number.POSITIVE_INFINITY
-  const { items } = list
+function listHolds(field: DescField & { fieldKind: 'list' }, rules: FieldRules): Holds {
+  const { required, type } = rules
+  const ofList = type.case === 'repeated' ? type.value : create(RepeatedRulesSchema)
+  const isKnown = knows(FieldRulesSchema, rules, ['required', 'repeated'])
+  if (!isKnown || !knows(RepeatedRulesSchema, ofList, ['max_items', 'items'])) return unsure
+  const { items, maxItems } = ofList
+  const most = isFieldSet(ofList, RepeatedRulesSchema.field.maxItems) ? Number(maxItems) : Number.POSITIVE_INFINITY
   const areKnown = items === undefined || knows(FieldRulesSchema, items, ['string', 'int32', 'enum'])
   const holds = areKnown ? elementHolds(field, items?.type) : unsure
-  return (value) => (value as readonly unknown[]).length <= most && (value as readonly unknown[]).every(holds)
+  return (value) => {
+    const list = value as readonly unknown[]
+    return list.length === 0 ? !required : list.length <= most && list.every(holds)
+  }
 }
 
 function elementHolds({ scalar, enum: ofEnum, message }: DescField, type: FieldRules['type'] | undefined): Holds {
