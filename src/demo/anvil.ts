@@ -3,9 +3,11 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { constants } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { createRpc, type Rpc } from './rpc.ts'
 
 /** Large, or automatic mining strands transactions whose gas limits do not fit into one block. */
@@ -14,6 +16,7 @@ const BLOCK_GAS_LIMIT = 2_000_000_000
 const KEPT_STATES = 32
 const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 5_000
+const HANDLER_LOOK_MS = 5
 const LOCK_HELD_EXIT_CODE = 75
 const STDERR_TAIL_CHARS = 2_000
 
@@ -99,7 +102,7 @@ export async function startAnvil(options: AnvilOptions): Promise<Anvil> {
     exited,
     async stop() {
       stopping = true
-      await endProcess(child)
+      await endProcess(child, { writesState: options.state !== undefined })
       await exited
     },
   }
@@ -191,11 +194,23 @@ function explainExit(exit: AnvilExit, options: AnvilOptions): AnvilStartError {
   return new AnvilStartError(`${chain}: anvil ended with ${exit.signal ?? exit.code}: ${exit.stderr}`)
 }
 
-async function endProcess(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return
+async function endProcess(child: ChildProcess, { writesState }: { writesState: boolean }): Promise<void> {
+  const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null
+  if (hasEnded() || child.pid === undefined) return
   const closed = once(child, 'close')
-  child.kill('SIGTERM')
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+  // The node says where it listens a moment before it heeds SIGTERM: told in between, it would end without its state.
+  while (writesState && !hasEnded() && !catchesSigterm(child.pid)) await wait(HANDLER_LOOK_MS)
+  child.kill('SIGTERM')
   await closed
   clearTimeout(timer)
+}
+
+function catchesSigterm(pid: number): boolean {
+  try {
+    const caught = /^SigCgt:\s*(\w+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0'
+    return ((BigInt(`0x${caught}`) >> BigInt(constants.signals.SIGTERM - 1)) & 1n) === 1n
+  } catch {
+    return false
+  }
 }
