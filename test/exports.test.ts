@@ -10,6 +10,7 @@ import type { Address } from '../src/domain/address.ts'
 import { derivedPaymentFields, formatPaymentLine } from '../src/domain/payment-line.ts'
 import { csvColumns } from '../src/protocol/handlers/export-forms.ts'
 import { exportPayments } from '../src/search/export-payments.ts'
+import { PATIENCE } from './support/patience.ts'
 import { generatePayments, insertBySql, insertPayments } from './support/search-payments.ts'
 import { NOW, startTestService, type TestService } from './support/service.ts'
 import { createStreamClient, streamProtocols } from './support/stream-clients.ts'
@@ -321,6 +322,6 @@ describe('an export that is cut', () => {
     await vi.waitFor(() => {
       const line = running.logs.records.slice(logged).find(({ message }) => message === 'call')
       expect(line?.fields).toMatchObject({ reason: 'CALL_CANCELLED' })
-    })
+    }, PATIENCE)
   })
 })

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { ListenOptions } from '../src/app.ts'
 import { createDatabase } from '../src/db/knex.ts'
 import { methodNamed, openWays, type Way } from './support/clients.ts'
+import { PATIENCE } from './support/patience.ts'
 import { startTestService, type TestService } from './support/service.ts'
 
 /**
@@ -61,8 +62,7 @@ async function underWay(): Promise<number> {
   return rows.length
 }
 
-const untilUnderWay = (count: number) =>
-  vi.waitFor(async () => expect(await underWay()).toBe(count), { timeout: 10_000 })
+const untilUnderWay = (count: number) => vi.waitFor(async () => expect(await underWay()).toBe(count), PATIENCE)
 
 const statusOf = async (asked: Promise<{ readonly httpStatus?: number }>) => (await asked).httpStatus
 
@@ -239,7 +239,7 @@ describe('a turn is given back', () => {
       const second = opened.ask(running.keys.shop, { signal: caller.signal }).catch((error: Error) => error.name)
       await vi.waitFor(async () => {
         expect(await statusOf(opened.ask(running.keys.shop))).toBe(429)
-      })
+      }, PATIENCE)
       caller.abort()
       expect(await second).toBe('AbortError')
       return first

@@ -319,7 +319,8 @@ describe('too much at once', () => {
     ['all together', { maxConnections: 3 }],
     ['from one address', { maxConnectionsPerAddress: 3 }],
   ])('connections %s: the next is told so, in its own protocol', async (where, limits) => {
-    await listen(limits)
+    // Nothing else is to make room.
+    await listen({ ...limits, maxCallMs: 60_000, idleTimeoutMs: 60_000 })
     const held = await Promise.all(
       [1, 2, 3].map(() => open('GET /v1/wait/a HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\n\r\n')),
     )
@@ -336,7 +337,7 @@ describe('too much at once', () => {
   })
 
   it('calls: the next is told when to come back, and health is answered', async () => {
-    await listen({ maxCalls: 2, maxCallMs: 5_000 })
+    await listen({ maxCalls: 2, maxCallMs: 60_000 })
     const session = openSession()
     for (let n = 0; n < 2; n++) session.request({ ':path': '/v1/wait/a', ...key })
     const refused = async () => {

@@ -102,8 +102,15 @@ describe('two services on one database', () => {
     expect(await statuses()).toEqual([200, 200])
     await repository.revoke(stored.id, NOW)
     const revokedAtMs = performance.now()
-    await expect.poll(statuses, { timeout: 6_000, interval: 100 }).toEqual([401, 401])
-    expect(performance.now() - revokedAtMs).toBeLessThan(5_500)
+    let lastServedAtMs = revokedAtMs
+    const look = async () => {
+      const beganAtMs = performance.now()
+      const found = await statuses()
+      if (found.includes(200)) lastServedAtMs = beganAtMs
+      return found
+    }
+    await expect.poll(look).toEqual([401, 401])
+    expect(lastServedAtMs - revokedAtMs).toBeLessThan(5_000)
   })
 
   it('store one request for one idempotency key, whichever is asked, also at the same time', async () => {

@@ -10,6 +10,7 @@ import type { CallContext } from '../src/protocol/call-context.ts'
 import type { Listener } from '../src/protocol/listener.ts'
 import { type ApiLimits, serveApi } from '../src/protocol/serve-api.ts'
 import { authenticateGood, loadTestService, recordingLogger, serveEcho } from './support/echo-service.ts'
+import { PATIENCE } from './support/patience.ts'
 import { findMethod } from './support/protocol-clients.ts'
 import { createStreamClient, type StreamClient, streamProtocols } from './support/stream-clients.ts'
 
@@ -292,7 +293,7 @@ describe('a reader that stops', () => {
     const head = `GET /v1/count/large?number=1000000 HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\naccept: ${accept}\r\n\r\n`
     socket.write(head)
     await expectBounded()
-    await vi.waitFor(() => expect(lines.map(({ fields }) => fields.reason)).toEqual(['STREAM_EXPIRED']))
+    await vi.waitFor(() => expect(lines.map(({ fields }) => fields.reason)).toEqual(['STREAM_EXPIRED']), PATIENCE)
     const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()))
     let last = Buffer.alloc(0)
     socket.on('data', (chunk) => {
@@ -320,7 +321,7 @@ describe('a reader that stops', () => {
     // Not once, which an error would reject.
     const closed = new Promise<void>((resolve) => stream.on('close', resolve))
     await expectBounded()
-    await vi.waitFor(() => expect(lines.map(({ fields }) => fields.reason)).toEqual(['STREAM_EXPIRED']))
+    await vi.waitFor(() => expect(lines.map(({ fields }) => fields.reason)).toEqual(['STREAM_EXPIRED']), PATIENCE)
     stream.resume()
     await closed
     expect(stream.rstCode).toBe(constants.NGHTTP2_INTERNAL_ERROR)

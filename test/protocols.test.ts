@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Health, HealthCheckResponse_ServingStatus } from '../gen/grpc/health/v1/health_pb.js'
 import { ServerReflection } from '../gen/grpc/reflection/v1/reflection_pb.js'
 import { methodNamed, type Outcome, openWays, rpcPathOf, type Way, type Ways } from './support/clients.ts'
+import { PATIENCE } from './support/patience.ts'
 import { sendRequest } from './support/raw-http.ts'
 import { seedPayments, type Values } from './support/seed-payments.ts'
 import { startTestService, type TestService } from './support/service.ts'
@@ -264,7 +265,7 @@ describe('calls that the database keeps waiting', () => {
         fields: [],
       })
       for (const [way, outcome] of outcomes) checkSame(way, outcome, first)
-      await vi.waitFor(async () => expect(await waiting()).toBe(0))
+      await vi.waitFor(async () => expect(await waiting()).toBe(0), PATIENCE)
     })
     hasty.close()
   })
@@ -284,7 +285,7 @@ describe('calls that the database keeps waiting', () => {
         message: 'the answer did not come within 50 ms; allow more time, or narrow the question',
         info: { reason: 'DEADLINE_EXCEEDED' },
       })
-      await vi.waitFor(async () => expect(await waiting()).toBe(0))
+      await vi.waitFor(async () => expect(await waiting()).toBe(0), PATIENCE)
     })
   })
 
@@ -297,15 +298,15 @@ describe('calls that the database keeps waiting', () => {
           ({ error }) => error?.code,
           (thrown: Error) => thrown.name,
         )
-        await vi.waitFor(async () => expect(await waiting()).toBe(1))
+        await vi.waitFor(async () => expect(await waiting()).toBe(1), PATIENCE)
         const logged = running.logs.records.length
         caller.abort()
         expect([way.name, await settled]).toEqual([way.name, expect.stringMatching(/^(?:canceled|AbortError)$/)])
-        await vi.waitFor(async () => expect(await waiting()).toBe(0))
+        await vi.waitFor(async () => expect(await waiting()).toBe(0), PATIENCE)
         await vi.waitFor(() => {
           const line = running.logs.records.slice(logged).find(({ message }) => message === 'call')
           expect(line?.fields).toMatchObject({ requestId: requestIdOver(way), reason: 'CALL_CANCELLED' })
-        })
+        }, PATIENCE)
       })
     }
   })

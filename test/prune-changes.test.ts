@@ -6,6 +6,7 @@ import { changePayments, insertPayments, lockAccount } from '../src/db/payment-c
 import { createChangePruning, pruneDueChanges } from '../src/db/prune-changes.ts'
 import { silentLogger } from '../src/domain/logger.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { PATIENCE } from './support/patience.ts'
 
 const DAY_MS = 86_400_000
 const START = new Date('2026-11-01T00:00:00Z')
@@ -85,7 +86,7 @@ it('is done by one process at a time, and by another when that one stops', async
   const pruning = createChangePruning({ knex, logger: silentLogger, now: () => time, owner: 'other', everyMs: 5 })
   pruning.start()
   time = day(8)
-  await vi.waitFor(async () => expect((await kept(4)).changes).toEqual([]))
+  await vi.waitFor(async () => expect((await kept(4)).changes).toEqual([]), PATIENCE)
   await pruning.stop()
   expect(await acquireLease(knex, { ...other, owner: 'mine' }, 60_000)).toBe(true)
 })

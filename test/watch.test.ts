@@ -9,6 +9,7 @@ import { changePayments, deletePayments, type LockedAccount, lockAccount } from 
 import type { Account } from '../src/domain/account.ts'
 import type { Listener } from '../src/protocol/listener.ts'
 import { openEventSource, type PageEvent } from './support/event-source.ts'
+import { PATIENCE } from './support/patience.ts'
 import { insertPayments } from './support/search-payments.ts'
 import { NOW, startTestService, type TestService } from './support/service.ts'
 import { type WatchCall, type WatchedJson, watchBy, watchWays } from './support/watch-clients.ts'
@@ -288,14 +289,14 @@ describe('a browser', () => {
 
   it('watches with a ticket, and goes on with another where the first was left', async () => {
     const page = openPage(`${listener.url}/v1/payments:watch?minAmount=10&ticket=${await takeTicket()}`)
-    await vi.waitUntil(() => page.events.length === 1)
+    await vi.waitUntil(() => page.events.length === 1, PATIENCE)
     const first = await store([10, 9, 11])
-    await vi.waitUntil(() => page.events.length === 3)
+    await vi.waitUntil(() => page.events.length === 3, PATIENCE)
     expect(idsOf(page)).toEqual([first[0], first[2]])
 
     await listener.stop({ graceMs: 5_000 })
     listener = await running.service.listen({ host: '127.0.0.1', port: listener.port, corsOrigins: [origin] })
-    await vi.waitUntil(() => page.broken.length > 1)
+    await vi.waitUntil(() => page.broken.length > 1, PATIENCE)
     expect(page.events.at(-1)).toMatchObject({ type: 'error' })
     expect(JSON.parse(page.events.at(-1)?.data ?? '')).toMatchObject({ code: 'unavailable' })
     // It has connected by itself, or could not: either way it is for the page to ask for another ticket.
@@ -307,7 +308,7 @@ describe('a browser', () => {
     const again = openPage(
       `${listener.url}/v1/payments:watch?minAmount=10&watchCursor=${watchCursor}&ticket=${await takeTicket()}`,
     )
-    await vi.waitUntil(() => again.events.length === 2)
+    await vi.waitUntil(() => again.events.length === 2, PATIENCE)
     expect(idsOf(again)).toEqual(missed)
     again.close()
   })
