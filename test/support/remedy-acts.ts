@@ -112,9 +112,12 @@ const AGAIN = /^try again in (\d+) s/
 export const noCarrier: LifiBehaviour = ({ response }) => sendJson(response, 404, { message: 'none', code: 1002 })
 
 /** The chain's node errs for some questions, and is well again by the time that the remedy says. */
-export async function nodeErrs(behaviour: Parameters<Stage['proxy']['behave']>[0], questions = 1): Promise<Scene> {
+export async function nodeErrs(
+  behaviour: Parameters<Stage['proxy']['behave']>[0],
+  { questions = 1, ...options }: { questions?: number; chainTimeoutMs?: number } = {},
+): Promise<Scene> {
   const wallet = await walletWith({ USDC: 100n * UNIT })
-  const room = stage.open({ throughProxy: true, chainTimeoutMs: 500 })
+  const room = stage.open({ throughProxy: true, ...options })
   const question = stage.ask(room, wallet)
   stage.proxy.behave(behaviour)
   for (let asked = 1; asked < questions; asked++) {

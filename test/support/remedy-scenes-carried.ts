@@ -184,13 +184,16 @@ export const carriedScenes = {
     },
   ],
   // Nodes
-  CHAIN_UNREACHABLE: [1, 4, 7].map((questions) => () => nodeErrs((_, response) => void response.destroy(), questions)),
-  CHAIN_TIMEOUT: [() => nodeErrs(() => {})],
+  CHAIN_UNREACHABLE: [1, 4, 7].map(
+    (questions) => () => nodeErrs((_, response) => void response.destroy(), { questions }),
+  ),
+  // A node that was left alone has a quarter of the time to answer again.
+  CHAIN_TIMEOUT: [() => nodeErrs(() => {}, { chainTimeoutMs: 1_200 })],
   CHAIN_INCONSISTENT: [
     () =>
       nodeErrs(
         changeResults((method, result) => (method === 'eth_chainId' ? '0x1' : result)),
-        3,
+        { questions: 3 },
       ),
     () =>
       nearScene('USDC', {
