@@ -200,7 +200,9 @@ async function endProcess(child: ChildProcess, { writesState }: { writesState: b
   const closed = once(child, 'close')
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
   // The node says where it listens a moment before it heeds SIGTERM: told in between, it would end without its state.
-  while (writesState && !hasEnded() && !catchesSigterm(child.pid)) await wait(HANDLER_LOOK_MS)
+  if (writesState) {
+    while (!hasEnded() && !catchesSigterm(child.pid)) await wait(HANDLER_LOOK_MS)
+  }
   child.kill('SIGTERM')
   await closed
   clearTimeout(timer)
