@@ -225,11 +225,44 @@ describe('days', () => {
     expect(await daysOf(apia, 'Pacific/Apia')).toEqual(['2011-12-29: 1', '2011-12-31: 1', '2012-01-01: 1'])
   })
 
+  test('begin at the first midnight where the clock goes back to it', async () => {
+    // in Havana from 1 to 0 on 2 November 2025, in St. John's from 0:01 to 23:01 of the day before on 2 November 2008
+    const [havana, stJohns] = [
+      { id: 9, name: 'havana' },
+      { id: 10, name: 'st-johns' },
+    ]
+    await at(
+      ['2025-11-02T03:59:59Z', '2025-11-02T04:00:00Z', '2025-11-02T05:00:00Z', '2025-11-03T05:00:00Z'],
+      havana.id,
+    )
+    await at(['2008-11-02T02:29:59Z', '2008-11-02T03:29:59Z', '2008-11-02T03:30:00Z'], stJohns.id)
+    const daysOf = async (of: typeof havana, timeZone: string) =>
+      countsOf(await summarize(of, { groupBy: ['day'], timeZone }), 'day')
+    expect(await daysOf(havana, 'America/Havana')).toEqual(['2025-11-01: 1', '2025-11-02: 2', '2025-11-03: 1'])
+    expect(await daysOf(stJohns, 'America/St_Johns')).toEqual(['2008-11-01: 2', '2008-11-02: 1'])
+  })
+
   test('belong to the weeks of ISO 8601', async () => {
     const weeks = { id: 6, name: 'weeks' }
     await at(['2024-12-29T12:00:00Z', '2024-12-30T12:00:00Z', '2027-01-03T12:00:00Z', '2027-01-04T12:00:00Z'], weeks.id)
     const summary = await summarize(weeks, { groupBy: ['week'] })
     expect(countsOf(summary, 'week')).toEqual(['2024-W52: 1', '2025-W01: 1', '2026-W53: 1', '2027-W01: 1'])
+  })
+
+  test('are written alike at both ends of time', async () => {
+    const [beginning, end] = [
+      { id: 11, name: 'beginning' },
+      { id: 12, name: 'end' },
+    ]
+    await at(['0001-01-01T00:00:00Z', '0009-12-31T00:00:00Z'], beginning.id)
+    await at(['9999-12-31T00:00:00Z', '9999-12-31T23:59:59Z'], end.id)
+    const of = async (account: typeof end, name: 'day' | 'week' | 'month', timeZone: string) =>
+      countsOf(await summarize(account, { groupBy: [name], timeZone }), name)
+    expect(await of(beginning, 'day', 'Etc/GMT+1')).toEqual(['0000-12-31: 1', '0009-12-30: 1'])
+    expect(await of(beginning, 'week', 'UTC')).toEqual(['0001-W01: 1', '0009-W53: 1'])
+    expect(await of(end, 'day', 'Etc/GMT-1')).toEqual(['9999-12-31: 1', '+010000-01-01: 1'])
+    expect(await of(end, 'week', 'UTC')).toEqual(['9999-W52: 2'])
+    expect(await of(end, 'month', 'Etc/GMT-1')).toEqual(['9999-12: 1', '+010000-01: 1'])
   })
 })
 

@@ -19,8 +19,8 @@ it.each([
   expect(suggestName(mistyped, parameters)).toBe(`did you mean "${name}"?`)
 })
 
-it.each(['nope', 'x', '', 'pageSize', 'x'.repeat(10_000)])('lists the names when none is near to "%s"', (mistyped) => {
-  expect(suggestName(mistyped, ['op', ...parameters])).toBe(`use one of: op, ${parameters.join(', ')}`)
+it.each(['nope', 'xy', '', 'pageSize', 'x'.repeat(10_000)])('lists the names when none is near to "%s"', (mistyped) => {
+  expect(suggestName(mistyped, ['q', 'op', ...parameters])).toBe(`use one of: q, op, ${parameters.join(', ')}`)
 })
 
 it('shows at most 40 names', () => {

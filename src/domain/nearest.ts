@@ -28,7 +28,7 @@ const MOST_NAMES = 40
  * @returns undefined when none is near: more than a third of the longer name would have to change
  */
 function nearestName(mistyped: string, known: readonly string[]): string | undefined {
-  if (mistyped.length > LONGEST_NAME) return undefined
+  if (mistyped === '' || mistyped.length > LONGEST_NAME) return undefined
   const wanted = mistyped.toLowerCase()
   return holderOf(wanted, known) ?? fewestChanges(wanted, known)
 }
@@ -49,11 +49,16 @@ function fewestChanges(wanted: string, known: readonly string[]): string | undef
   return best?.name
 }
 
-/** `did you mean "X"?`, or `use one of: …` where no name is near; at most 40 names. */
-export function suggestName(mistyped: string, known: Iterable<string>): string {
+/**
+ * `did you mean "X"?`, or `use one of: …` where no name is near; at most 40 names.
+ *
+ * @param otherwise - what to say in the place of a list, where the names are too many for one to help
+ */
+export function suggestName(mistyped: string, known: Iterable<string>, otherwise?: string): string {
   const names = [...known]
   const nearest = nearestName(mistyped, names)
   if (nearest !== undefined) return `did you mean "${nearest}"?`
+  if (otherwise !== undefined) return otherwise
   const shown = names.slice(0, MOST_NAMES).join(', ')
   return `use one of: ${shown}${names.length > MOST_NAMES ? ', …' : ''}`
 }

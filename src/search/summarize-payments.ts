@@ -99,8 +99,12 @@ function parseGroupBy(names: readonly GroupName[]): readonly GroupName[] {
 function readTimeZone(value: string): string {
   const timeZone = parseTimeZone(value)
   if (timeZone !== undefined) return timeZone
-  throw waybillError('UNKNOWN_TIME_ZONE', { field: 'timeZone', value, suggestion: suggestName(value, timeZoneNames()) })
+  const suggestion = suggestName(value, timeZoneNames(), ZONE_NAMES)
+  throw waybillError('UNKNOWN_TIME_ZONE', { field: 'timeZone', value, suggestion })
 }
+
+/** There are more than four hundred. */
+const ZONE_NAMES = 'use a name of the IANA database, such as Europe/Zurich; Etc/GMT-1 is one hour ahead of UTC'
 
 /** 0 is what clients without presence send. */
 function parseTop(top: number | undefined): number {
@@ -145,10 +149,17 @@ function groupOf(groupBy: readonly GroupName[], row: SummaryRow): SummaryGroup {
 }
 
 function valueOf(name: GroupName, value: string | number | Buffer): string {
-  if (typeof value === 'number') return statusOfRank(value)
-  if (typeof value !== 'string') return addressFromBytes(value)
-  if (name === 'month') return value.slice(0, 'YYYY-MM'.length)
-  return name === 'week' ? isoWeekOf(value) : value
+  if (typeof value === 'string') return value
+  if (typeof value !== 'number') return addressFromBytes(value)
+  if (name === 'status') return statusOfRank(value)
+  const day = isoDayOf(value)
+  if (name === 'month') return day.slice(0, -'-DD'.length)
+  return name === 'week' ? isoWeekOf(day) : day
+}
+
+/** A day in ISO 8601, by its number from 1970 on; of years beyond four digits, where a zone lies so, in the expanded form. */
+function isoDayOf(days: number): string {
+  return new Date(days * DAY_MS).toISOString().slice(0, -'T00:00:00.000Z'.length)
 }
 
 /**
@@ -157,10 +168,10 @@ function valueOf(name: GroupName, value: string | number | Buffer): string {
  * @param monday - `2026-03-23`
  */
 export function isoWeekOf(monday: string): string {
-  const thursday = new Date(Date.parse(`${monday}T00:00:00Z`) + 3 * DAY_MS)
-  const year = thursday.getUTCFullYear()
-  const week = Math.floor((thursday.getTime() - Date.UTC(year, 0, 1)) / (7 * DAY_MS)) + 1
-  return `${String(year).padStart(4, '0')}-W${String(week).padStart(2, '0')}`
+  const thursday = Date.parse(`${monday}T00:00:00Z`) + 3 * DAY_MS
+  const year = isoDayOf(thursday / DAY_MS).slice(0, -'-MM-DD'.length)
+  const week = Math.floor((thursday - Date.parse(`${year}-01-01`)) / (7 * DAY_MS)) + 1
+  return `${year}-W${String(week).padStart(2, '0')}`
 }
 
 const DAY_MS = 86_400_000

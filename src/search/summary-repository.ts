@@ -28,7 +28,7 @@ export interface SummaryRow {
   readonly usd: string
 }
 
-/** The value of a grouping; a day in ISO 8601 stands for itself and for the week or month that it begins. */
+/** The value of a grouping; a day, counted from 1970 on, stands for itself and for the week or month that it begins. */
 export interface SummaryKey {
   /** Null where it is unknown, and where it is the rest. */
   readonly value: string | number | Buffer | null
@@ -139,20 +139,21 @@ function partyGrouping(name: GroupName, at: number, { groupBy, top }: SummaryQue
 
 /**
  * Groups by where a time stands among the beginnings of all periods, which takes a third of what it takes to turn each time into one of the
- * zone. The statistics tell between which times there are payments; where a period begins in an hour that the zone leaves out, it
- * begins with the next.
+ * zone. The statistics tell between which times there are payments. Where a period begins in an hour that the zone leaves out, it
+ * begins with the next; where the zone goes back to its beginning, by as much before the one that the database takes.
  */
 function periodGrouping(name: GroupName, at: number, { filter, timeZone }: SummaryQuery): Grouping {
   const [from, to] = [filter.fromDate, filter.toDate].map((ms) =>
     ms === undefined ? null : new Date(ms).toISOString(),
   )
   const begins: Statement = {
-    sql: `select array_agg(local at time zone ?::text order by local) as at
+    sql: `select array_agg(least(later, later - ((later - ${INSTANT}) at time zone ?::text + ${INSTANT} - local)) order by local) as at
   from (
     select greatest(min(first_at), ?::timestamptz) at time zone ?::text as first, least(max(last_at), ?::timestamptz) at time zone ?::text as last
     from payment_statistics where account_id = ?
-  ) as range, generate_series(date_trunc('${name}', first), last, interval '1 ${name}') as local`,
-    bindings: [timeZone, from ?? null, timeZone, to ?? null, timeZone, filter.accountId],
+  ) as range, generate_series(date_trunc('${name}', first), last, interval '1 ${name}') as local,
+  lateral (select local at time zone ?::text as later) as begin`,
+    bindings: [timeZone, from ?? null, timeZone, to ?? null, timeZone, filter.accountId, timeZone],
   }
   return {
     at,
@@ -162,12 +163,15 @@ function periodGrouping(name: GroupName, at: number, { filter, timeZone }: Summa
     join: [],
     columns: [
       {
-        sql: `((select at from begins${at})[cells.key${at}] at time zone ?::text)::date::text as key${at}`,
+        sql: `((select at from begins${at})[cells.key${at}] at time zone ?::text)::date - date '1970-01-01' as key${at}`,
         bindings: [timeZone],
       },
     ],
   }
 }
+
+/** What the clock shows just before a time tells whether it has shown that time before. */
+const INSTANT = "interval '1 microsecond'"
 
 function list(parts: readonly Statement[], before = ''): Statement {
   return joined(parts, ',\n', before)
