@@ -27,7 +27,7 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
     case 'UNKNOWN_PARAMETER':
       return waybillError(
         'UNKNOWN_PARAMETER',
-        { field, suggestion: suggestion || suggestParameter(field, input) },
+        { field, suggestion: suggestion || suggestParameter(field, error.known) },
         options,
       )
     case 'NOT_MAPPABLE':
@@ -113,9 +113,8 @@ function whereOf({ message }: TranscodingError): string {
   return message.includes('body') ? 'the body' : 'the URL'
 }
 
-function suggestParameter(field: string, input: DescMessage | undefined): string {
-  const names = input?.fields.map(({ jsonName }) => jsonName) ?? []
-  return names.length === 0 ? 'remove it' : suggestName(field, names)
+function suggestParameter(field: string, known: readonly string[]): string {
+  return known.length === 0 ? 'remove it' : suggestName(field, known)
 }
 
 /** Follows a path such as `items[2].unit_price`, by proto or JSON names. */

@@ -6,7 +6,10 @@ const templates = [
   '/payments',
   '/v1/payments',
   '/v1/payments/{id}',
+  '/v1/payments:summarize',
+  '/v1/request/{reference}',
   '/v1/request/{reference}/routes',
+  '/v1/request/{reference}/routes:stream',
   '/v1/files/**',
 ].map(parseTemplate)
 
@@ -23,6 +26,11 @@ test.each([
   ['/v1/request/0123456789abcdef/route', '/v1/request/0123456789abcdef/routes'],
   ['/v1/request/0123456789abcdef/routes/', '/v1/request/0123456789abcdef/routes'],
   ['/v1/request/0123456789abcdef/routes/x', '/v1/request/0123456789abcdef/routes'],
+  ['/v1/payments:sumarise', '/v1/payments:summarize'],
+  ['/payments:Summarize/', '/v1/payments:summarize'],
+  ['/v1/payments%3Asummarize', '/v1/payments:summarize'],
+  ['/v1/payments:', '/v1/payments'],
+  ['/v1/request/0123456789abcdef/route:streams', '/v1/request/0123456789abcdef/routes:stream'],
   ['/', undefined],
   ['/nothing', undefined],
   ['/a/b/c/d/e/f', undefined],

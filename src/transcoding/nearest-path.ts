@@ -8,22 +8,38 @@ export function trimSlashes(rawPath: string): string {
 
 /**
  * Finds the path that was most likely meant by one that no route has: with a segment of a template missing, too many or
- * mistyped. What stands where the template has a variable is kept as it was sent.
+ * mistyped, or a verb. What stands where the template has a variable is kept as it was sent.
  *
- * @param templates - those with a verb or `**` are left out
+ * @param templates - those with `**` are left out
  * @returns undefined when none is near
  */
 export function findNearestPath(rawPath: string, templates: readonly PathTemplate[]): string | undefined {
   const sent = segmentsOf(rawPath)
   const candidates = templates
-    .filter(({ verb, segments }) => verb === '' && segments.every(({ kind }) => kind !== 'any'))
-    .flatMap(({ segments }) => alignments(sent, segments).map((aligned) => fill(aligned, segments)))
+    .filter(({ segments }) => segments.every(({ kind }) => kind !== 'any'))
+    .flatMap((template) => candidatesBy(template, sent))
     .filter((candidate) => candidate !== undefined)
   return findNearestName(trimSlashes(rawPath), candidates)
 }
 
 function segmentsOf(rawPath: string): readonly string[] {
   return rawPath.split('/').filter((segment) => segment !== '')
+}
+
+function candidatesBy({ segments, verb }: PathTemplate, sent: readonly string[]): readonly (string | undefined)[] {
+  if (verb === '') return alignments(sent, segments).map((aligned) => fill(aligned, segments))
+  const [path, sentVerb] = cutVerb(sent)
+  if (findNearestName(sentVerb, [verb]) === undefined) return []
+  return alignments(path, segments).map((aligned) => {
+    const filled = fill(aligned, segments)
+    return filled && `${filled}:${verb}`
+  })
+}
+
+/** What stands before the colon in the last segment, and behind it. */
+function cutVerb(sent: readonly string[]): readonly [path: readonly string[], verb: string] {
+  const [last = '', ...verb] = sent.at(-1)?.split(/:|%3a/i) ?? []
+  return [[...sent.slice(0, -1), last], verb.join(':')]
 }
 
 /** The ways to give what was sent as many segments as the template has: as it is, with one literal more, with one less. */

@@ -205,8 +205,14 @@ function unknown(
     part,
     free.map(([known]) => known),
   )
-  const suggestion = nearest && [...parts.slice(0, index), nearest, ...parts.slice(index + 1)].join('.')
-  return new TranscodingError('UNKNOWN_PARAMETER', `unknown parameter ${quote(name)}`, { field: name, suggestion })
+  const before = parts.slice(0, index)
+  const suggestion = nearest && [...before, nearest, ...parts.slice(index + 1)].join('.')
+  const known = [...new Set(free.map(([, field]) => [...before, field.jsonName].join('.')))]
+  return new TranscodingError('UNKNOWN_PARAMETER', `unknown parameter ${quote(name)}`, {
+    field: name,
+    suggestion,
+    known,
+  })
 }
 
 function isFree(canonical: string, { boundInPath, boundInBody }: QueryMappingOptions): boolean {

@@ -41,6 +41,8 @@ export interface TranscodingErrorDetails {
   readonly value?: string | undefined
   /** The nearest known name or value, where one is near. */
   readonly suggestion?: string | undefined
+  /** Of an unknown parameter, all that could stand in its place. */
+  readonly known?: readonly string[] | undefined
   readonly cause?: unknown
 }
 
@@ -51,15 +53,17 @@ export class TranscodingError extends Error {
   readonly field: string | undefined
   readonly value: string | undefined
   readonly suggestion: string | undefined
+  readonly known: readonly string[]
 
   /** @param problem - what was wrong, without the suggestion, which is added */
   constructor(kind: TranscodingErrorKind, problem: string, details: TranscodingErrorDetails = {}) {
-    const { field, value, suggestion, cause } = details
+    const { field, value, suggestion, known = [], cause } = details
     super(suggestion === undefined ? problem : `${problem}; did you mean ${quote(suggestion)}?`, { cause })
     this.kind = kind
     this.field = field
     this.value = value
     this.suggestion = suggestion
+    this.known = known
   }
 }
 
