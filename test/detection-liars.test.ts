@@ -38,6 +38,8 @@ afterAll(async () => {
 
 let requests = 0
 let runs = 0
+/** How far the clock of detection runs ahead. */
+let aheadMs = 0
 async function request(): Promise<PaymentRequest> {
   const payee = canonical(`0x${keccak256(new TextEncoder().encode(`liars ${requests++}`)).slice(-40)}`)
   return storeRequest(knex, account, makeRequest({ payee, network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1' }))
@@ -116,7 +118,10 @@ const lies: readonly { name: string; lie: (unpaid: PaymentRequest) => Meddle }[]
 
 describe('a node that lies before one that does not', () => {
   const begin = () =>
-    detect(knex, [configOf(chain, 'BASE', { rpcUrls: [liar.url, honest.url] })], { owner: `run ${runs++}` })
+    detect(knex, [configOf(chain, 'BASE', { rpcUrls: [liar.url, honest.url] })], {
+      owner: `run ${runs++}`,
+      clock: () => new Date(Date.now() + aheadMs),
+    })
   beforeEach(async () => {
     detection = begin()
     await detection.scanOnce()
@@ -124,6 +129,8 @@ describe('a node that lies before one that does not', () => {
   afterEach(async () => {
     liar.meddle()
     liar.fail()
+    honest.fail()
+    aheadMs = 0
     await detection.stop()
     await knex('leases').delete()
   })
@@ -145,6 +152,31 @@ describe('a node that lies before one that does not', () => {
     await detection.scanOnce()
     expect(await stored(paid)).toEqual([{ ...truth, status: 'CONFIRMED' }])
     expect(await stored(unpaid)).toEqual([])
+  })
+
+  it('with another history stops the chain while no other answers, and for good after a minute', async () => {
+    const paid = await request()
+    const txHash = await pay(paid)
+    liar.meddle(({ method, params }) => twin.client.rpc.call(method, [...params]))
+    honest.fail(503)
+    await scanSomehow()
+    expect([detection.status()[0]?.alarm, await stored(paid)]).toEqual([undefined, []])
+    honest.fail()
+    aheadMs += 31_000
+    await detection.scanOnce()
+    expect(await stored(paid)).toEqual([{ amount: '1', txHash, status: 'PENDING' }])
+
+    honest.fail(503)
+    aheadMs += 31_000
+    await scanSomehow()
+    expect(detection.status()[0]?.alarm).toBeUndefined()
+    aheadMs += 61_000
+    await scanSomehow()
+    expect(detection.status()[0]?.alarm).toMatch(/was final with hash/)
+    liar.meddle()
+    await detection.restartFrom('BASE', await chain.client.head().then(({ number }) => Number(number)))
+    await detection.scanOnce()
+    expect(detection.status()[0]?.alarm).toBeUndefined()
   })
 
   it('on a branch that died is left with what it told when it fails', async () => {

@@ -63,6 +63,9 @@ const BLOCKS_A_STEP = 50
 /** From so many on, another node is asked. */
 const DISAGREEMENTS_OF_A_NODE = 3
 
+/** For so long one that does not answer is waited for, where the others say that final blocks are others now. */
+const SILENCE_OF_A_NODE_MS = 60_000
+
 const MORE: StepOutcome = { kind: 'MORE' }
 const CAUGHT_UP: StepOutcome = { kind: 'CAUGHT_UP' }
 const ALARM: StepOutcome = { kind: 'ALARM' }
@@ -79,8 +82,8 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
   let gaps: readonly ContractGap[] = []
   /** Looks in a row that came to nothing because what the node told did not agree. */
   let disagreements = 0
-  /** Nodes in a row that were asked for another's word on whether final blocks are others now. */
-  let asked = 0
+  /** Which nodes have said that final blocks are others now, and since when: milliseconds since 1970. */
+  let accusation: { readonly sinceMs: number; readonly nodes: Set<number> } | undefined
 
   async function load(signal: AbortSignal | undefined): Promise<FollowerState | 'ALARM'> {
     const stored = await repository.chain(tools.chain.chainId)
@@ -140,7 +143,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     state = loaded
     const view = await reader.view(loaded.scanned.number, useFinalizedTag, signal)
     if (findFork(loaded, view)) return rewind(loaded, signal)
-    asked = 0
+    accusation = undefined
     const finalBlock = Math.max(loaded.finalBlock, finality.finalBlock(view, loaded.finalBlock))
     const at = { ...loaded, headBlock: Math.max(view.head.number, loaded.scanned.number), finalBlock }
     if (at.headBlock === at.scanned.number) return stay(loaded, at, view, signal)
@@ -275,13 +278,16 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
       return lacking(`the node does not have block ${ground?.number}, which was looked at`)
     }
     const text = `block ${ground.number} was final with hash ${ground.hash}, and is now ${standing.hash}`
-    // Nobody takes back an alarm but the operator, so every node has to say so, and that it is of this chain.
-    if (asked < config.rpcUrls.length) {
-      asked += 1
-      reader.doubt(text)
+    // Nobody takes back an alarm but the operator, so every node that answers has to say so, and that it is of this chain.
+    accusation ??= { sinceMs: clock().getTime(), nodes: new Set() }
+    const { sinceMs, nodes } = accusation
+    if (nodes.size < config.rpcUrls.length && clock().getTime() - sinceMs < SILENCE_OF_A_NODE_MS) {
+      const node = reader.doubt(text)
+      if (node !== undefined) nodes.add(node)
       return { kind: 'AGAIN', reason: text }
     }
     await writer.raiseAlarm(text)
+    accusation = undefined
     state = undefined
     return ALARM
   }

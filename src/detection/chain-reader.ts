@@ -35,8 +35,8 @@ export interface ChainReader {
   receipts(hashes: readonly Hex[], signal?: AbortSignal): Promise<(TransactionReceipt | RpcError | undefined)[]>
   /** `eth_call`s, each at a block; an error of one is its answer. */
   calls(calls: readonly ContractRead[], signal?: AbortSignal): Promise<RpcAnswer[]>
-  /** Has other nodes asked first for a while, and the one that answered last for its chain id again. */
-  doubt(why: string): void
+  /** Has other nodes asked first for a while, and the one that answered last for its chain id again. @returns which one that was */
+  doubt(why: string): number | undefined
 }
 
 /** Blocks `from` to `to`, both included. */

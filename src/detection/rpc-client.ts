@@ -26,8 +26,10 @@ export interface RpcClient {
   /**
    * Takes the last answer for a wrong one: other URLs are asked first for a while, and the one that gave it for its chain id again. Does
    * nothing where none has answered since.
+   *
+   * @returns the place of the one that gave it among the URLs
    */
-  doubt(why: string): void
+  doubt(why: string): number | undefined
 }
 
 export interface RpcClientOptions {
@@ -55,8 +57,8 @@ interface Endpoint {
   readonly breaker: Breaker
   verified: boolean
   takesBatches: boolean
-  /** How often it was doubted. */
-  doubts: number
+  /** Till then others are asked first, whatever it answers: milliseconds since 1970. */
+  doubtedUntilMs: number
 }
 
 const PARALLEL_CALLS = 8
@@ -92,11 +94,11 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     calls: readonly RpcCall[],
     signal: AbortSignal | undefined,
   ): Promise<RpcAnswer[] | RpcError> {
-    const { breaker, doubts } = endpoint
+    const { breaker } = endpoint
     try {
       const answers = await callEndpoint(endpoint, calls, signal)
-      // An answer that was under way when it was doubted does not speak for it.
-      if (endpoint.doubts === doubts) breaker.succeed()
+      if (isDoubted(endpoint, nowMs())) breaker.abandon()
+      else breaker.succeed()
       return answers
     } catch (error) {
       if (signal?.aborted || !isTransportFailure(error)) {
@@ -206,14 +208,16 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     return answer.result
   }
 
-  function doubt(why: string): void {
-    if (answeredLast === undefined) return
-    answeredLast.verified = false
-    if (endpoints.length > 1) {
-      answeredLast.doubts += 1
-      answeredLast.breaker.fail({ detail: why, opensAtOnce: true, retryAfterMs: DOUBTED_MS }, nowMs())
-    }
+  function doubt(why: string): number | undefined {
+    const doubted = answeredLast
+    if (doubted === undefined) return undefined
     answeredLast = undefined
+    doubted.verified = false
+    if (endpoints.length > 1) {
+      doubted.doubtedUntilMs = nowMs() + DOUBTED_MS
+      doubted.breaker.fail({ detail: why, opensAtOnce: true, retryAfterMs: DOUBTED_MS }, nowMs())
+    }
+    return endpoints.indexOf(doubted)
   }
 
   return { call, batch, doubt }
@@ -227,8 +231,12 @@ function toEndpoint(url: string, { maxAnswerBytes = 64 * 2 ** 20, onNodeChange }
     breaker: createBreaker((change) => onNodeChange?.(host, change)),
     verified: false,
     takesBatches: true,
-    doubts: 0,
+    doubtedUntilMs: 0,
   }
+}
+
+function isDoubted({ doubtedUntilMs }: Endpoint, nowMs: number): boolean {
+  return nowMs < doubtedUntilMs
 }
 
 /** Those that are not left alone, then the others: when all failed, asking is all that is left. */
@@ -236,7 +244,7 @@ function* byPreference(endpoints: readonly Endpoint[], nowMs: () => number): Gen
   const leftAlone: Endpoint[] = []
   for (const endpoint of endpoints) {
     // Asked only now, since a probe that is allowed has to be made.
-    if (endpoint.breaker.admit(nowMs()) === 'NO') leftAlone.push(endpoint)
+    if (isDoubted(endpoint, nowMs()) || endpoint.breaker.admit(nowMs()) === 'NO') leftAlone.push(endpoint)
     else yield endpoint
   }
   yield* leftAlone
