@@ -65,6 +65,15 @@ describe('a replica', () => {
     expect(await pools.read({ accountId: 1 }, countOf(0))).toBeGreaterThan(0)
   })
 
+  test('tells work where it stands, and takes that for what the account has seen', async () => {
+    const position = await pools.read({ accountId: 10 }, async (pool, _, positionOfPool) => {
+      expect(await isReplica(pool)).toBe(true)
+      return positionOfPool()
+    })
+    expect(position).toBeGreaterThan(0n)
+    expect(pools.seenBy(10)).toBe(position)
+  })
+
   test('that is behind does not answer an account that has seen more, and answers others', async () => {
     await hold()
     try {

@@ -15,6 +15,17 @@ export interface ReadTerms {
   readonly signal?: AbortSignal | undefined
 }
 
+/**
+ * Work that only reads.
+ *
+ * @param position - where the pool stands: to be asked for when all is read, which is then not beyond it
+ */
+export type ReadWork<T> = (
+  pool: Knex,
+  signal: AbortSignal | undefined,
+  position: () => Promise<WalPosition>,
+) => Promise<T>
+
 /** The primary and its replicas, for work that only reads. */
 export interface ReadPools {
   /** The primary first. */
@@ -23,7 +34,7 @@ export interface ReadPools {
    * Runs work on a replica that has all that the account has seen, else on the primary. Work that fails on a replica, for whatever reason
    * but the caller's own, is run once more on the primary.
    */
-  readonly read: <T>(terms: ReadTerms, work: (pool: Knex, signal: AbortSignal | undefined) => Promise<T>) => Promise<T>
+  readonly read: <T>(terms: ReadTerms, work: ReadWork<T>) => Promise<T>
   /**
    * Reads what comes in pieces, from one pool. When a replica fails on the way, the primary goes on behind the last piece.
    *
@@ -74,10 +85,7 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
   let timer: NodeJS.Timeout | undefined
   let polling: Promise<void> | undefined
 
-  async function read<T>(
-    terms: ReadTerms,
-    work: (pool: Knex, signal: AbortSignal | undefined) => Promise<T>,
-  ): Promise<T> {
+  async function read<T>(terms: ReadTerms, work: ReadWork<T>): Promise<T> {
     const { accountId, signal } = terms
     const replica = await choose(terms)
     if (replica !== undefined) {
@@ -86,8 +94,9 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
       if (outcome?.kind === 'refused') throw outcome.error
     }
     signal?.throwIfAborted()
-    const outcome = await settle(work(primary, signal))
-    if (outcome.kind !== 'failed') seen.note(accountId, (await lookAtThePrimary()).position)
+    const position = once(async () => (await lookAtThePrimary()).position)
+    const outcome = await settle(work(primary, signal, position))
+    if (outcome.kind !== 'failed') seen.note(accountId, await position())
     if (outcome.kind === 'value') return outcome.value
     throw outcome.error
   }
@@ -113,13 +122,14 @@ export function createReadPools(options: ReadPoolsOptions): ReadPools {
   async function readFrom<T>(
     replica: Replica,
     { accountId, signal }: ReadTerms,
-    work: (pool: Knex, signal: AbortSignal | undefined) => Promise<T>,
+    work: ReadWork<T>,
   ): Promise<Outcome<T> | undefined> {
     const ending = endWith(signal, replica.lost())
+    const position = once(async () => (await ending.unlessEnded(replica.look())).position)
     try {
-      const outcome = await ending.unlessEnded(settle(work(replica.knex, ending.signal)))
+      const outcome = await ending.unlessEnded(settle(work(replica.knex, ending.signal, position)))
       if (outcome.kind === 'failed') throw outcome.error
-      seen.note(accountId, (await ending.unlessEnded(replica.look())).position)
+      seen.note(accountId, await position())
       replica.succeeded()
       return outcome
     } catch (error) {
@@ -234,6 +244,11 @@ async function settle<T>(work: Promise<T>): Promise<Outcome<T>> {
   } catch (error) {
     return error instanceof WaybillError ? { kind: 'refused', error } : { kind: 'failed', error }
   }
+}
+
+function once<T>(ask: () => Promise<T>): () => Promise<T> {
+  let asked: Promise<T> | undefined
+  return () => (asked ??= ask())
 }
 
 /** One signal for two, without listeners that outlive the work. */

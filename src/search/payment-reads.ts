@@ -3,19 +3,14 @@ import type { ReadPools } from '../db/read-pools.ts'
 import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
 import { createExportPages, type ExportInput, type ExportPages } from './export-pages.ts'
-import {
-  createPaymentSearch,
-  type PaymentPage,
-  type PaymentSearch,
-  type PaymentSearchOptions,
-} from './payment-search.ts'
+import { createPaymentSearch, type PaymentSearch, type PaymentSearchOptions } from './payment-search.ts'
 import { searchSeal, seenOfCursor } from './search-cursor.ts'
 import type { SearchInput } from './search-input.ts'
 import { createSummarizePayments, type SummarizePayments } from './summarize-payments.ts'
 
 /** All that reads payments for callers and changes nothing. */
 export interface PaymentReads {
-  readonly search: (account: Account, input: SearchInput, signal?: AbortSignal) => Promise<PaymentPage>
+  readonly search: PaymentSearch['search']
   readonly getPayment: (account: Account, id: string, signal?: AbortSignal) => Promise<Payment>
   readonly summarize: SummarizePayments
   readonly readExport: ExportPages
@@ -36,12 +31,7 @@ export function createPaymentReads(options: PaymentSearchOptions): PaymentReads 
 
 /** Reads from a primary or its replicas; cursors carry what their callers have seen. */
 export function createPooledReads(pools: ReadPools, options: Omit<PaymentSearchOptions, 'knex'>): PaymentReads {
-  const readsByPool = new Map(
-    pools.pools.map((knex) => {
-      const readPosition = async () => String(await pools.positionOf(knex))
-      return [knex, createPaymentReads({ ...options, knex, readPosition })]
-    }),
-  )
+  const readsByPool = new Map(pools.pools.map((knex) => [knex, createPaymentReads({ ...options, knex })]))
   const on = (pool: Knex): PaymentReads => {
     const reads = readsByPool.get(pool)
     if (reads === undefined) throw new TypeError('the pool is none of those that there are')
@@ -53,8 +43,8 @@ export function createPooledReads(pools: ReadPools, options: Omit<PaymentSearchO
   }
   return {
     search: (account, input, signal) =>
-      pools.read({ accountId: account.id, signal, atLeast: seenIn(account.id, input) }, (pool, until) =>
-        on(pool).search(account, input, until),
+      pools.read({ accountId: account.id, signal, atLeast: seenIn(account.id, input) }, (pool, until, position) =>
+        on(pool).search(account, input, until, position),
       ),
     getPayment: (account, id, signal) =>
       pools.read({ accountId: account.id, signal }, (pool, until) => on(pool).getPayment(account, id, until)),

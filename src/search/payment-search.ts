@@ -59,9 +59,15 @@ export interface PaymentSearch {
   /**
    * Returns one page of the payments that match all filters.
    *
+   * @param readPosition - where the database stands: cursors carry it, where several servers answer. Asked when all is read
    * @throws WaybillError of kind INVALID_INPUT for what cannot be read; the signal's reason when it fires
    */
-  search(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage>
+  search(
+    account: Account,
+    input: SearchInput,
+    signal?: AbortSignal,
+    readPosition?: () => Promise<bigint>,
+  ): Promise<PaymentPage>
   /** Reads the filters alone, for whatever else works on the same payments. */
   parseFilter(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentFilter>
   /**
@@ -80,8 +86,6 @@ export interface PaymentSearchOptions {
   readonly cursorSecret: Uint8Array
   /** Of the planner, where they are not the usual ones. */
   readonly thresholds?: PlanThresholds
-  /** Where the database stands: cursors carry it, where several servers answer. */
-  readonly readPosition?: () => Promise<string>
 }
 
 export function createPaymentSearch({
@@ -90,7 +94,6 @@ export function createPaymentSearch({
   tokens,
   cursorSecret,
   thresholds,
-  readPosition,
 }: PaymentSearchOptions): PaymentSearch {
   const repository = createPaymentRepository(knex, thresholds)
   const totals = createTotalRepository(knex)
@@ -99,7 +102,7 @@ export function createPaymentSearch({
   const parseGiven = (account: Account, input: SearchInput, signal: AbortSignal | undefined) =>
     parseFilter(input, { chains, tokens, account: namesOf(account.id, signal) })
 
-  async function search(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentPage> {
+  const search: PaymentSearch['search'] = async (account, input, signal, readPosition) => {
     const seal = searchSeal(cursorSecret, account.id)
     const limit = parseLimit(input.limit)
     const given = await parseGiven(account, input, signal)
@@ -117,7 +120,7 @@ export function createPaymentSearch({
     const { payments: walked, lastChange, progress } = await repository.pageAsOf(query, signal)
     const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
     const page = cutPage(asked, walked)
-    const seen = await readPosition?.()
+    const seen = (await readPosition?.())?.toString()
     const cursorAt = (position: PagePosition) =>
       encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? given, position, seen })
     return {
