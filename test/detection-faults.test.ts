@@ -243,7 +243,11 @@ describe('receipts that are too large', () => {
 })
 
 describe('a contract that is added later', () => {
-  it('is read from its first block on, while the chain goes on', async () => {
+  const inUsdc = () =>
+    storeRequest(knex, account, newRequest({ paymentCurrency: 'USDC-BASE', invoiceCurrency: 'USDC-BASE' }))
+
+  /** A fee proxy that is not followed yet, and how to pay through it. */
+  async function deployAnother() {
     const added = canonical(await chain.deployErc20FeeProxy())
     const { number } = await chain.client.head()
     await chain.fund(chain.tokens.USDC, chain.wallets[1], 1_000_000_000n)
@@ -259,16 +263,19 @@ describe('a contract that is added later', () => {
       })
       await chain.mine()
     }
-    const inUsdc = () =>
-      storeRequest(knex, account, newRequest({ paymentCurrency: 'USDC-BASE', invoiceCurrency: 'USDC-BASE' }))
+    const contract = { kind: 'ERC20_FEE_PROXY', version: '0.1.0', address: added, fromBlock: Number(number) }
+    return { contracts: [...config().contracts, contract], payThrough }
+  }
+
+  it('is read from its first block on, while the chain goes on', async () => {
+    const { contracts, payThrough } = await deployAnother()
     const [old, recent, later] = [await inUsdc(), await inUsdc(), await inUsdc()]
     await payThrough(old)
     await chain.mine({ blocks: 4 })
     await payThrough(recent)
     await scan()
     expect([await statuses(old), await statuses(recent)]).toEqual([[], []])
-    const contract = { kind: 'ERC20_FEE_PROXY', version: '0.1.0', address: added, fromBlock: Number(number) }
-    detection = begin({}, { contracts: [...config().contracts, contract] })
+    detection = begin({}, { contracts })
     await knex('leases').delete()
     await payThrough(later)
     await scan()
@@ -281,10 +288,25 @@ describe('a contract that is added later', () => {
       ['CONFIRMED'],
     ])
     proxy.calls.length = 0
-    detection = begin({}, { contracts: [...config().contracts, contract] })
+    detection = begin({}, { contracts })
     await knex('leases').delete()
     await scan()
     expect(proxy.calls.filter(({ method }) => method === 'eth_getLogs')).toEqual([])
+  })
+
+  it('is read by another node where the first has forgotten what was', async () => {
+    const { contracts, payThrough } = await deployAnother()
+    const request = await inUsdc()
+    await payThrough(request)
+    await chain.mine({ blocks: 4 })
+    await scan()
+    proxy.meddle(({ method }) => (method === 'eth_getLogs' ? refuse('history was pruned') : undefined))
+    detection = begin({}, { contracts, rpcUrls: [proxy.url, chain.rpcUrl] })
+    await knex('leases').delete()
+    await scan()
+    expect(await statuses(request)).toEqual([])
+    await scan()
+    expect(await statuses(request)).toEqual(['CONFIRMED'])
   })
 })
 

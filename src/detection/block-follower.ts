@@ -126,8 +126,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     try {
       return await look(signal)
     } catch (error) {
-      // Another node may have what this one lacks; where none answered, there is nobody to doubt.
-      if (error instanceof RpcError && error.kind !== 'TOO_LARGE') reader.doubt(error.message)
+      doubtOver(error)
       if (!(error instanceof ChainMovedError)) throw error
       disagreements += 1
       // A chain that moves under every look is rather a node that does not agree with itself.
@@ -135,6 +134,11 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
       logger.debug({ network, reason: error.message }, 'the chain moved while it was read')
       return { kind: 'AGAIN', reason: error.message }
     }
+  }
+
+  /** Another node may have what this one lacks; where none answered, there is nobody to doubt. */
+  function doubtOver(error: unknown): void {
+    if (error instanceof RpcError && error.kind !== 'TOO_LARGE') reader.doubt(error.message)
   }
 
   async function look(signal: AbortSignal | undefined): Promise<StepOutcome> {
@@ -205,6 +209,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
       return await readFinal({ from: gap.filledBlock + 1, until, addresses: [address] }, write, signal)
     } catch (error) {
       if (!(error instanceof RpcError)) throw error
+      doubtOver(error)
       return { kind: 'WAIT', reason: `the added contract ${address} cannot be read: ${error.message}` }
     }
   }
