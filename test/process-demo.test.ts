@@ -334,6 +334,19 @@ describe('a first start', () => {
       expect(lineOf(reorged, 'again')[1]).toBe(columnsOf(reorged).findLast(([first]) => first === 'sent')?.[2])
     })
 
+    it('say what the quote warns of, then what the node says', async () => {
+      const ended = await runWaybill(
+        ['demo', 'pay', '--wallet', 'noGas', '--route', 'REQUEST_NETWORK_PAYMENT'],
+        environment(),
+      )
+      expect(lineOf(ended, 'warning')).toEqual([
+        'warning',
+        'INSUFFICIENT_GAS',
+        expect.stringMatching(/has 0 ETH for gas/),
+      ])
+      expect([ended.code, ended.stderr]).toEqual([1, expect.stringContaining('Insufficient funds')])
+    })
+
     it.each([
       ['pay --wallet nobody --route X', 2, /"nobody" is no wallet of the demo, which has\n {2}direct: Holds/],
       ['pay --wallet direct --route X', 1, /has no route X; use one of: REQUEST_NETWORK_PAYMENT, ETHEREUM_/],

@@ -31,6 +31,7 @@ interface Case {
     readonly reason: string
     readonly message: string
     readonly fields: readonly string[]
+    readonly newQuote?: JsonObject
   }
 }
 
@@ -132,13 +133,14 @@ function checkAnswer({ answer, error, httpStatus }: Outcome, wanted: Case): void
   }
 }
 
-function checkError({ error, httpStatus }: Outcome, wanted: NonNullable<Case['error']>): void {
+function checkError({ error, httpStatus }: Outcome, { newQuote, ...wanted }: NonNullable<Case['error']>): void {
   const violations = (error?.violations ?? []) as { field: string }[]
   const { reason, domain } = (error?.info ?? {}) as { reason?: string; domain?: string }
   const { code, message } = error ?? {}
   const fields = violations.map(({ field }) => field)
   expect({ http: httpStatus, code, reason, message, fields }).toEqual(fillIn(wanted))
   expect(domain).toBe('waybill')
+  expect({ newQuote: error?.route }).toMatchObject({ newQuote: newQuote ?? null })
 }
 
 /** Holds one way against REST: every field, every detail, and nothing empty where something is unknown. */

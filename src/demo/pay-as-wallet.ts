@@ -22,6 +22,7 @@ interface Calldata {
     token: string
     sourceAmount: string
     feeBreakdown: { type: string; amount: string; currency: string }[]
+    warnings: { reason: string; message: string }[]
   }
   transactions: CalldataTransaction[]
   maxSourceAmount: string
@@ -87,6 +88,7 @@ function sayQuote(say: Say, request: DemoRequest, id: string, { route, maxSource
     `at most ${maxSourceAmount}`,
   )
   for (const { type, amount, currency } of route.feeBreakdown) say('cost', type, `${amount} ${currency}`)
+  for (const { reason, message } of route.warnings) say('warning', reason, message)
 }
 
 function chainThat({ chains }: DemoFile, isIt: (chain: DemoFileChain) => boolean, name: string): DemoFileChain {

@@ -121,6 +121,14 @@ interface Detail {
   readonly message: Message
 }
 
+const sentAlong = new WeakMap<WaybillError, Detail>()
+
+/** Has a message of the API go out with an error, as its last detail on every protocol. @returns the error */
+export function sendAlong(error: WaybillError, detail: Detail): WaybillError {
+  sentAlong.set(error, detail)
+  return error
+}
+
 /** The details of an error as they are written: the name of their type, their bytes and, where the type is known, JSON. */
 interface WrittenDetail {
   readonly type: string
@@ -143,7 +151,7 @@ function writeForeign(detail: ConnectError['details'][number]): WrittenDetail {
   return { type: detail.type, value: detail.value, json: undefined }
 }
 
-/** The typed details of an error, the same on every protocol: the reason, the fields that were wrong, when to come back. */
+/** The typed details of an error, the same on every protocol: the reason, the fields that were wrong, when to come back, what is sent along. */
 function detailsOf(error: WaybillError): readonly Detail[] {
   const { reason, metadata, violations } = error
   const details: Detail[] = [
@@ -158,7 +166,8 @@ function detailsOf(error: WaybillError): readonly Detail[] {
     const retryDelay = { seconds: BigInt(retryAfter) }
     details.push({ desc: RetryInfoSchema, message: create(RetryInfoSchema, { retryDelay }) })
   }
-  return details
+  const along = sentAlong.get(error)
+  return along === undefined ? details : [...details, along]
 }
 
 /** How long the caller is to wait, in whole seconds; undefined where the error says nothing of it. */

@@ -3,7 +3,7 @@ import type { Token } from '../domain/currency.ts'
 import { formatAmount, formatDecimal, parseAmount, parseDecimal, powerOfTen } from '../domain/decimal.ts'
 import { suggestName } from '../domain/nearest.ts'
 import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route } from '../domain/route.ts'
-import { waybillError } from '../errors.ts'
+import { explain, WaybillError, waybillError } from '../errors.ts'
 import type { UnrankedRoute } from './assemble-route.ts'
 import { parseQuestion } from './parse-question.ts'
 import { DEFAULT_LIMIT, type SpendingLimit } from './payment.ts'
@@ -16,19 +16,37 @@ import {
   type QuoteOptions,
   quotePlanned,
 } from './quote-routes.ts'
-import { rankRoutes } from './rank.ts'
 
 /**
  * Quotes one route anew and says which transactions take it.
  *
  * @throws WaybillError as FindRoutes does; UNKNOWN_ROUTE for an id that this request has none of, ROUTE_UNAVAILABLE with the reason where it is
- *   none now, REQUEST_COVERED where nothing is to be paid, and QUOTE_CHANGED where it takes more than `maxSourceAmount`
+ *   none now, REQUEST_COVERED where nothing is to be paid, and QuoteChangedError where it takes more than `maxSourceAmount`
  */
 export type PreparePayment = (
   account: Account,
   question: PaymentQuestion,
   options: QuoteOptions,
 ) => Promise<PreparedPayment>
+
+/** QUOTE_CHANGED: the route takes more than it may, by the quote that comes with it. */
+export class QuoteChangedError extends WaybillError {
+  /** As it is quoted now. */
+  readonly route: Route
+
+  /** @param maxSourceAmount - the most that it might take, in units of its token */
+  constructor(route: Route, maxSourceAmount: string) {
+    const { id, sourceAmount, token } = route
+    const { reason, message, metadata } = waybillError('QUOTE_CHANGED', {
+      route: id,
+      sourceAmount,
+      maxSourceAmount,
+      token,
+    })
+    super(reason, message, metadata, {})
+    this.route = route
+  }
+}
 
 /** Makes {@link PreparePayment}. */
 export function createPreparePayment(dependencies: QuoteDependencies): PreparePayment {
@@ -51,7 +69,10 @@ export function createPreparePayment(dependencies: QuoteDependencies): PreparePa
 function findNamed(inquiry: Inquiry, id: string, dependencies: QuoteDependencies): PlannedCandidate {
   const { answer, search } = inquiry
   const [warning] = answer.warnings
-  if (search === undefined && warning !== undefined) throw waybillError('REQUEST_COVERED', { detail: warning.message })
+  if (search === undefined && warning !== undefined) {
+    const { message } = explain(warning.reason as 'REQUEST_ALREADY_PAID' | 'PAYMENT_PENDING', {})
+    throw waybillError('REQUEST_COVERED', { detail: message })
+  }
   const planned = planAll(inquiry, dependencies)
   const found = planned.find(({ provider }) => provider?.routeId === id.toUpperCase())
   if (found !== undefined) return found
@@ -80,14 +101,15 @@ function explainNoRoute(id: string, unavailable: readonly { reason: string; mess
   return waybillError('ROUTE_UNAVAILABLE', { route: id, why: `${reason}: ${message}`, remedy })
 }
 
-/** @throws QUOTE_CHANGED */
+/** @throws QuoteChangedError */
 function prepare(found: UnrankedRoute, maxSourceAmount: bigint | undefined): PreparedPayment {
   const { quote, candidate } = found
   const { source } = candidate
-  const [route] = rankRoutes([found])
-  if (route === undefined) throw new TypeError('a route was lost in ranking')
-  if (maxSourceAmount !== undefined && quote.sourceAmount > maxSourceAmount)
-    throw quoteChanged(route, maxSourceAmount, source)
+  // Alone it would be the cheapest and the fastest, which says nothing.
+  const route = { ...found.route, tags: [] }
+  if (maxSourceAmount !== undefined && quote.sourceAmount > maxSourceAmount) {
+    throw new QuoteChangedError(route, formatAmount(maxSourceAmount, source.decimals))
+  }
   const transactions = quote.steps.map(
     (step, i): PreparedTransaction => ({
       kind: step.kind,
@@ -97,15 +119,6 @@ function prepare(found: UnrankedRoute, maxSourceAmount: bigint | undefined): Pre
     }),
   )
   return { route, transactions, maxSourceAmount: formatAmount(quote.mostPulled, source.decimals) }
-}
-
-function quoteChanged(route: Route, maxSourceAmount: bigint, source: Token) {
-  return waybillError('QUOTE_CHANGED', {
-    route: route.id,
-    sourceAmount: route.sourceAmount,
-    maxSourceAmount: formatAmount(maxSourceAmount, source.decimals),
-    token: source.symbol,
-  })
 }
 
 const HIGHEST_PERCENTAGE = 50n

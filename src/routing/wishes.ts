@@ -1,6 +1,7 @@
 import type { ChainDirectory } from '../domain/chain.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { suggestName } from '../domain/nearest.ts'
 import type { RouteSort, RoutesQuestion, UnavailableRoute } from '../domain/route.ts'
 import { type Explanation, explain, waybillError } from '../errors.ts'
 import type { UnrankedRoute } from './assemble-route.ts'
@@ -95,5 +96,6 @@ function tokensOf({ tokens }: Directories, field: string, text: string): readonl
   if (found.length > 0) return found.map(({ id }) => id)
   const token = tokens.byId(text)
   if (token !== undefined) return [token.id]
-  throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: tokens.suggest(text) })
+  const names = new Set(tokens.all.flatMap(({ symbol, id }) => [symbol, id]))
+  throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: suggestName(text, names) })
 }

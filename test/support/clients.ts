@@ -24,6 +24,7 @@ import { BadRequestSchema, ErrorInfoSchema } from '../../gen/google/rpc/error_de
 import { StatusSchema } from '../../gen/google/rpc/status_pb.js'
 import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
+import { RouteSchema } from '../../gen/payments/v1/route_pb.js'
 import { RoutesService } from '../../gen/payments/v1/routes_service_pb.js'
 
 const methods: ReadonlyMap<string, DescMethod> = new Map(
@@ -61,6 +62,8 @@ export interface WireError {
   readonly message: string
   readonly info: JsonValue
   readonly violations: JsonValue
+  /** The route that came with it. */
+  readonly route: JsonValue
   /** `@type` of all details, in order. */
   readonly details: readonly string[]
 }
@@ -266,6 +269,7 @@ function describe(error: { code: string; message: string; details: readonly RawD
     message: error.message,
     info: find(ErrorInfoSchema) ?? null,
     violations: find(BadRequestSchema)?.['fieldViolations'] ?? [],
+    route: find(RouteSchema) ?? null,
     details: error.details.map(({ type }) => type),
   }
 }
@@ -280,6 +284,7 @@ export function ofHttpError(body: JsonObject): WireError {
     message: body['message'] as string,
     info: find(ErrorInfoSchema) ?? null,
     violations: find(BadRequestSchema)?.['fieldViolations'] ?? [],
+    route: find(RouteSchema) ?? null,
     details: typed.map(({ type }) => type),
   }
 }

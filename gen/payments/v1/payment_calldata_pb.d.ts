@@ -19,7 +19,7 @@ export declare const file_payments_v1_payment_calldata: GenFile;
  */
 export declare type PaymentCalldata = Message<"payments.v1.PaymentCalldata"> & {
   /**
-   * The quote that the transactions carry out.
+   * The quote that the transactions carry out. Without tags, since it stands alone.
    *
    * @generated from field: payments.v1.Route route = 1;
    */

@@ -457,7 +457,7 @@ export declare const RoutesService: GenService<{
   },
   /**
    * Quotes one route anew and returns the transactions by which the wallet takes it. ABORTED (409) with QUOTE_CHANGED where it now
-   * takes more than `maxSourceAmount`.
+   * takes more than `maxSourceAmount`; the new quote, a Route, is then among the details of the error.
    *
    * @generated from rpc payments.v1.RoutesService.GetPaymentCalldata
    */

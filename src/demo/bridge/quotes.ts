@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { ContractCallsQuoteRequestToAmount, CustomStep, FeeCost, LiFiStep, Token } from '@lifi/types'
 import { type Address, decodeAbiParameters, getAddress, type Hex, isAddress, isHex, parseAbiParameters } from 'viem'
+import { USUAL_BLOCK_SEC } from '../chain-specs.ts'
 import { encodeBalanceOf, encodeLatestRound, ZERO_ADDRESS } from '../contracts.ts'
 import { toQuantity } from '../rpc.ts'
 import { type BridgeChain, type BridgeToken, tokenAt } from './bridge-chain.ts'
@@ -30,8 +31,8 @@ const DELIVER_WITHIN_SEC = 3_600
 /** Longer than that, so that no clock of a chain makes both possible, and the relayer has time to take what it delivered. */
 const RETURN_AFTER_SEC = 7_200
 
-/** The block of the deposit, the relayer's look at it, and the block of the delivery; each comes every second while something waits. */
-const DURATION_SEC = 5
+/** The blocks of the deposit and of the delivery, counted as those of other payments are, so that routes can be told apart by it. */
+const DURATION_SEC = 2 * USUAL_BLOCK_SEC
 
 /** Gas, measured: a deposit where the escrow holds some of the token, what it takes more where it holds none, and one of coins. */
 const DEPOSIT_GAS = 90_000n

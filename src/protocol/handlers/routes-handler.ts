@@ -1,8 +1,8 @@
-import type { MessageInitShape } from '@bufbuild/protobuf'
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { FeeLine_Stage, FeeLine_Type } from '../../../gen/payments/v1/fee_line_pb.js'
 import type { PaymentCalldataSchema } from '../../../gen/payments/v1/payment_calldata_pb.js'
-import { Route_Speed, Route_StepKind, Route_Tag, type RouteSchema } from '../../../gen/payments/v1/route_pb.js'
+import { Route_Speed, Route_StepKind, Route_Tag, RouteSchema } from '../../../gen/payments/v1/route_pb.js'
 import {
   type GetPaymentRoutesRequest,
   GetPaymentRoutesRequest_Sort,
@@ -22,7 +22,10 @@ import type {
   RoutesEvent,
   RoutesQuestion,
 } from '../../domain/route.ts'
+import { WaybillError } from '../../errors.ts'
+import type { QuoteChangedError } from '../../routing/prepare-payment.ts'
 import { accountOf, type CallContext, type ServiceHandlers } from '../call-context.ts'
+import { sendAlong } from '../error-mapping.ts'
 
 interface CallOptions {
   readonly signal: AbortSignal
@@ -47,9 +50,20 @@ export function createRoutesHandlers(calls: RoutesCalls) {
       for await (const event of events) yield toStreamed(event)
     },
     async getPaymentCalldata(request, context) {
-      return toCalldata(await calls.preparePayment(accountOf(context), request, optionsOf(context)))
+      const prepared = calls.preparePayment(accountOf(context), request, optionsOf(context))
+      return toCalldata(await prepared.catch(throwWithQuote))
     },
   } satisfies ServiceHandlers<typeof RoutesService>
+}
+
+/** That the quote has changed goes out with the quote that it is now. */
+function throwWithQuote(error: unknown): never {
+  if (!isQuoteChanged(error)) throw error
+  throw sendAlong(error, { desc: RouteSchema, message: create(RouteSchema, toRoute(error.route)) })
+}
+
+function isQuoteChanged(error: unknown): error is QuoteChangedError {
+  return error instanceof WaybillError && error.reason === 'QUOTE_CHANGED'
 }
 
 function optionsOf({ signal, deadlineAtMs }: CallContext): CallOptions {
