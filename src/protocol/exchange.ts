@@ -58,11 +58,9 @@ export interface Exchange {
 /** Splits a request target. Proxies may send it absolute: `http://host/path?query`. */
 export function splitTarget(target: string): { readonly rawPath: string; readonly rawQuery: string } {
   const local = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
-  const fragment = local.indexOf('#')
-  const whole = fragment < 0 ? local : local.slice(0, fragment)
-  const question = whole.indexOf('?')
-  if (question < 0) return { rawPath: whole === '' ? '/' : whole, rawQuery: '' }
-  return { rawPath: question === 0 ? '/' : whole.slice(0, question), rawQuery: whole.slice(question + 1) }
+  const question = local.indexOf('?')
+  if (question < 0) return { rawPath: local === '' ? '/' : local, rawQuery: '' }
+  return { rawPath: question === 0 ? '/' : local.slice(0, question), rawQuery: local.slice(question + 1) }
 }
 
 /**

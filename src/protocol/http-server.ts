@@ -68,6 +68,7 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
       throw waybillError('HOST_NOT_ALLOWED', { value: exchange.authority })
     }
     if (exchange.method === 'CONNECT') throw methodNotAllowed(exchange, rest.httpMethods)
+    refuseFragment(exchange)
     const endpoint = endpoints.get(exchange.rawPath)
     if (exchange.method === 'OPTIONS') return sendOptions(inbound, endpoint)
     if (healthPaths.has(exchange.rawPath)) return sendHealth(inbound, options.isReady)
@@ -183,6 +184,12 @@ export function createRequestHandler(options: HttpServerOptions): RequestHandler
 function methodNotAllowed({ method, rawPath, authority }: Exchange, allow: readonly string[]): WaybillError {
   const path = method === 'CONNECT' ? authority : rawPath
   return waybillError('METHOD_NOT_ALLOWED', { method, path, allow: allow.join(', ') })
+}
+
+/** A target has no fragment: clients that send one have left a `#` in a value as it is, and whatever follows would be lost. */
+function refuseFragment({ rawPath, rawQuery }: Exchange): void {
+  if (!rawPath.includes('#') && !rawQuery.includes('#')) return
+  throw waybillError('MALFORMED_URL', { detail: 'it has a #, which is written %23 in a value' })
 }
 
 function refuseLargeHeaders({ httpVersion, headers }: Exchange, limit: number): void {
