@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createDatabase } from '../src/db/knex.ts'
 import { DatabaseTooNewError, type Migration, migrate, pendingMigrations } from '../src/db/migrate.ts'
 import { MIGRATIONS } from '../src/db/migrations/list.ts'
@@ -82,6 +82,22 @@ test('a statement timeout does not end a wait or a long step', async () => {
   const hasty = createDatabase(db.connection, { statementTimeoutMs: 10 })
   expect(await migrate(hasty, [first])).toEqual(['0001-first'])
   await hasty.destroy()
+})
+
+test('a search that has begun when prices are counted ends, and the step after it', async () => {
+  await migrate(db.knex, MIGRATIONS.slice(0, 5))
+  const searching = await db.knex.transaction()
+  await searching.raw('select count(*) from payments')
+  const migrating = migrate(db.knex, MIGRATIONS.slice(0, 6))
+  await vi.waitFor(async () => {
+    const { rows } = await db.knex.raw(
+      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    expect(rows).toHaveLength(1)
+  })
+  await searching.raw('select max(seq) from payment_statistics')
+  await searching.commit()
+  expect(await migrating).toEqual(['0006-priced'])
 })
 
 test('a database of a newer version is refused by name, and left as it is', async () => {

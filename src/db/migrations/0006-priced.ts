@@ -8,9 +8,10 @@ import type { Migration } from '../migrate.ts'
  * The index of months gets what is asked most beside dates, so that a range of dates by US dollars is walked whatever the network.
  */
 const statements = [
+  // Nobody writes between what is found here and the first writer that keeps it. Whoever reads or writes both tables begins with this one:
+  // were it taken second, a search would hold it and wait for the other, and the index would wait for the search.
+  `lock table payments in access exclusive mode`,
   `alter table payment_statistics add column priced boolean not null default true`,
-  // nobody writes between what is found here and the first writer that keeps it
-  `lock table payments in share row exclusive mode`,
   `update payment_statistics s set priced = false
   from (
     select account_id, network, coalesce(source_network, '') as source_network, currency, coalesce(invoice_currency, '') as invoice_currency,
