@@ -194,6 +194,25 @@ describe('a node that lacks or refuses something', () => {
     expect(logs.records.at(-1)?.message).toBe('the chain moves on again')
   })
 
+  it('is left for another when it stays behind what was looked at, and not when it is for a moment', async () => {
+    detection = begin({}, { rpcUrls: [proxy.url, chain.rpcUrl] })
+    await scan()
+    const { number } = await chain.client.head()
+    const isAhead = (block: unknown) => block !== 'latest' && BigInt(block as string) >= number
+    proxy.meddle(({ method, params: [block] }) => {
+      if (method !== 'eth_getBlockByNumber') return undefined
+      if (isAhead(block)) return Promise.resolve(null)
+      return block === 'latest' ? chain.client.rpc.call(method, [`0x${(number - 1n).toString(16)}`, false]) : undefined
+    })
+    const left = () => logs.records.filter(({ message }) => message.includes('is left alone')).length
+    const seen: number[] = []
+    for (let look = 0; look < 3; look++) {
+      await scan()
+      seen.push(left())
+    }
+    expect(seen).toEqual([0, 0, 1])
+  })
+
   it.each([
     ['has no receipt', () => Promise.resolve(null), /has no receipt/],
     ['refuses a receipt', () => refuse('receipts are off'), /receipts are off/],

@@ -80,7 +80,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
   const finalBlocks = createFinalBlocksReader({ reader, events, clock })
   let state: FollowerState | undefined
   let gaps: readonly ContractGap[] = []
-  /** Looks in a row that came to nothing because what the node told did not agree. */
+  /** Looks in a row that came to nothing because what the node told did not agree, with itself or with what was looked at. */
   let disagreements = 0
   /** Which nodes have said that final blocks are others now, and since when: milliseconds since 1970. */
   let accusation: { readonly sinceMs: number; readonly nodes: Set<number> } | undefined
@@ -128,9 +128,7 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     } catch (error) {
       doubtOver(error)
       if (!(error instanceof ChainMovedError)) throw error
-      disagreements += 1
-      // A chain that moves under every look is rather a node that does not agree with itself.
-      if (disagreements % DISAGREEMENTS_OF_A_NODE === 0) reader.doubt(error.message)
+      disagree(error.message)
       logger.debug({ network, reason: error.message }, 'the chain moved while it was read')
       return { kind: 'AGAIN', reason: error.message }
     }
@@ -157,6 +155,12 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     return followed.kind === 'CAUGHT_UP' ? fillGap(at, signal) : followed
   }
 
+  /** Chains move, and nodes behind one address differ by some blocks for some seconds; what does so at every look is the node. */
+  function disagree(reason: string): void {
+    disagreements += 1
+    if (disagreements % DISAGREEMENTS_OF_A_NODE === 0) reader.doubt(reason)
+  }
+
   /** Another node may have it. */
   function lacking(reason: string): StepOutcome {
     reader.doubt(reason)
@@ -173,8 +177,11 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     if (before.finalBlock !== at.finalBlock || before.headBlock !== at.headBlock)
       await advance(at, [], undefined, signal)
     if (head.number < at.scanned.number) {
-      return lacking(`the node is at block ${head.number}, and ${at.scanned.number} was looked at`)
+      const reason = `the node is at block ${head.number}, and ${at.scanned.number} was looked at`
+      disagree(reason)
+      return { kind: 'WAIT', reason }
     }
+    disagreements = 0
     return fillGap(at, signal)
   }
 
