@@ -354,6 +354,25 @@ describe('whatever is written, in whatever order', () => {
   })
 })
 
+it('a refund that is told again, of another request, changes nothing of either', async () => {
+  const { accounts, run } = await openWorld()
+  await run({ kind: 'request', account: 0, request: 1 })
+  const ofFirst = { n: 1, account: 0, request: 0, amount: 5 }
+  const found = [
+    { ...ofFirst, isRefund: false },
+    { ...ofFirst, n: 2, request: 1, isRefund: false },
+  ]
+  await run({ kind: 'advance', chain: 'BASE', found, final: false })
+  await run({ kind: 'advance', chain: 'BASE', found: [{ ...ofFirst, isRefund: true }], final: false })
+  const refunded = () => knex('payments').where({ account_id: accounts[0]?.id }).orderBy('id').pluck('refunded_amount')
+  const before = await refunded()
+  expect(before.map(Number)).toEqual(expect.arrayContaining([0, 5]))
+  await run({ kind: 'advance', chain: 'BASE', found: [{ ...ofFirst, request: 1, isRefund: true }], final: false })
+  expect(await findDifferences(knex)).toEqual([])
+  expect(await refunded()).toEqual(before)
+  await forgetWorld(accounts.map(({ id }) => id))
+})
+
 describe('writers at the same time', () => {
   it('leave exact statistics and a log without gaps, and never wait for one another in a circle', async () => {
     const failed: string[] = []

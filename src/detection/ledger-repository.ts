@@ -67,7 +67,10 @@ export async function applyAccountChange(
   await saveSurpluses(account, surpluses)
 }
 
-/** An import may have named another request for a payment than the chain does: that one loses it. */
+/**
+ * An import may have named another request for a payment than the chain does: that one loses it. A refund stays with the request under
+ * which it is stored.
+ */
 async function findTouchedRequests(
   trx: Knex,
   { chainId }: WrittenChain,
@@ -77,6 +80,7 @@ async function findTouchedRequests(
   const { accountId, finalBlock, removeAbove } = change
   const found = new Set([...change.payments, ...change.refunds].map(({ requestId }) => requestId))
   for (const { request_id } of ofEvents.values()) if (request_id !== null) found.add(request_id.toString('hex'))
+  for (const { request_id } of await loadRefundsByEvents(trx, change)) found.add(request_id.toString('hex'))
   for (const table of ['payments', 'refunds'] as const) {
     const rows = await trx(table)
       .distinct<{ request_id: Buffer }[]>('request_id')
@@ -131,6 +135,21 @@ async function loadByEvents(trx: Knex, { accountId, payments }: AccountChange): 
     [accountId, payments.map(({ txHash }) => hexToBytes(txHash)), payments.map(({ id }) => id)],
   )
   return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** The same of refunds. */
+async function loadRefundsByEvents(
+  trx: Knex,
+  { accountId, refunds }: AccountChange,
+): Promise<{ request_id: Buffer }[]> {
+  if (refunds.length === 0) return []
+  return trx('refunds')
+    .distinct<{ request_id: Buffer }[]>('request_id')
+    .where({ account_id: accountId })
+    .whereIn(
+      'tx_hash',
+      refunds.map(({ txHash }) => hexToBytes(txHash)),
+    )
 }
 
 /** The requests' payments. By id. */
