@@ -74,7 +74,7 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
   maxAmount?: string | undefined;
 
   /**
-   * Payment currency by symbol or id, else invoice currency by ISO 4217 code; where both exist a token wins.
+   * Payment currency by symbol or id, else invoice currency by ISO 4217 code; where both exist a token of a served chain wins.
    * Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
    *
    * @generated from field: repeated string currency = 5;
