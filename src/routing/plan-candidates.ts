@@ -22,6 +22,7 @@ export function planCandidates(
   providers: readonly Provider[],
 ): PlannedCandidate[] {
   const byKind = Map.groupBy(providers, (provider) => provider.kind)
+  const noConversion = explainNoConversion(payment, byKind.get('CONVERSION') ?? [])
   return candidates.flatMap((candidate): PlannedCandidate[] => {
     // A plain payment never covers a request in a fiat currency, and that is what every swap and bridge ends in.
     const isAble = candidate.kind === 'CONVERSION' || !isFiatRequest(payment.request)
@@ -31,8 +32,19 @@ export function planCandidates(
       const id = routeId(candidate, provider, place === 0)
       return plan === undefined ? [] : [{ candidate, provider: { name: provider.name, routeId: id }, plan }]
     })
-    return planned.length > 0 ? planned : [{ candidate, plan: planWithoutProvider(candidate, payment) }]
+    return planned.length > 0 ? planned : [{ candidate, plan: noConversion ?? planWithoutProvider(candidate, payment) }]
   })
+}
+
+/** Why a request in a fiat currency cannot be paid at all: no way with another token could end in the conversion that there is not. */
+function explainNoConversion(payment: Payment, providers: readonly Provider[]): Explanation | undefined {
+  if (!isFiatRequest(payment.request)) return undefined
+  const { destination } = payment
+  const plans = providers.map((provider) =>
+    provider.plan({ kind: 'CONVERSION', source: destination, destination }, payment),
+  )
+  const [first] = plans.flatMap((plan) => plan ?? [])
+  return first !== undefined && 'reason' in first ? first : undefined
 }
 
 /** The chains that are to be looked at, with what the plans need to know of each. */
