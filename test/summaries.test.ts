@@ -249,20 +249,37 @@ describe('days', () => {
     expect(countsOf(summary, 'week')).toEqual(['2024-W52: 1', '2025-W01: 1', '2026-W53: 1', '2027-W01: 1'])
   })
 
-  test('are written alike at both ends of time', async () => {
-    const [beginning, end] = [
+  test('are written alike, and come in order, at both ends of time', async () => {
+    const [beginning, end, both] = [
       { id: 11, name: 'beginning' },
       { id: 12, name: 'end' },
+      { id: 13, name: 'both' },
     ]
-    await at(['0001-01-01T00:00:00Z', '0009-12-31T00:00:00Z'], beginning.id)
-    await at(['9999-12-31T00:00:00Z', '9999-12-31T23:59:59Z'], end.id)
+    const [first, last] = [
+      ['0001-01-01T00:00:00Z', '0009-12-31T00:00:00Z'],
+      ['9999-12-31T00:00:00Z', '9999-12-31T23:59:59Z'],
+    ]
+    await at(first, beginning.id)
+    await at(last, end.id)
+    await at([...first, '2026-03-29T22:00:00Z', ...last], both.id)
     const of = async (account: typeof end, name: 'day' | 'week' | 'month', timeZone: string) =>
       countsOf(await summarize(account, { groupBy: [name], timeZone }), name)
-    expect(await of(beginning, 'day', 'Etc/GMT+1')).toEqual(['0000-12-31: 1', '0009-12-30: 1'])
-    expect(await of(beginning, 'week', 'UTC')).toEqual(['0001-W01: 1', '0009-W53: 1'])
-    expect(await of(end, 'day', 'Etc/GMT-1')).toEqual(['9999-12-31: 1', '+010000-01-01: 1'])
-    expect(await of(end, 'week', 'UTC')).toEqual(['9999-W52: 2'])
-    expect(await of(end, 'month', 'Etc/GMT-1')).toEqual(['9999-12: 1', '+010000-01: 1'])
+    for (const [name, timeZone, ofFirst, ofMiddle, ofLast] of [
+      ['day', 'Etc/GMT+1', ['0000-12-31: 1', '0009-12-30: 1'], ['2026-03-29: 1'], ['9999-12-30: 1', '9999-12-31: 1']],
+      [
+        'day',
+        'Etc/GMT-2',
+        ['0001-01-01: 1', '0009-12-31: 1'],
+        ['2026-03-30: 1'],
+        ['9999-12-31: 1', '+010000-01-01: 1'],
+      ],
+      ['week', 'Etc/GMT-2', ['0001-W01: 1', '0009-W53: 1'], ['2026-W14: 1'], ['9999-W52: 2']],
+      ['month', 'Etc/GMT-2', ['0001-01: 1', '0009-12: 1'], ['2026-03: 1'], ['9999-12: 1', '+010000-01: 1']],
+    ] as const) {
+      expect(await of(beginning, name, timeZone)).toEqual(ofFirst)
+      expect(await of(end, name, timeZone)).toEqual(ofLast)
+      expect(await of(both, name, timeZone)).toEqual([...ofFirst, ...ofMiddle, ...ofLast])
+    }
   })
 })
 
