@@ -69,7 +69,7 @@ function fill(template: string, parameters: Readonly<Record<string, string | num
 /**
  * Fills a reason's message and remedy with values.
  *
- * @param parameters - one for each `{name}` of the two templates; cut to 120 printable characters
+ * @param parameters - one for each `{name}` of the two templates; cut to 120 printable characters, our own lists and sentences to 2,000
  */
 export function explain<R extends Reason>(reason: R, parameters: ReasonParameters<R>): Explanation {
   const entry = reasons[reason]
