@@ -106,6 +106,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })
   const parseFilter: typeof search.parseFilter = (...asked) => search.parseFilter(...asked)
   const { readPools } = options
+  const replicas = (readPools?.pools.length ?? 1) - 1
   const reads =
     readPools === undefined
       ? createPaymentReads({ knex, chains, tokens, cursorSecret })
@@ -141,7 +142,8 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     listen: (listenOptions) =>
       serveApi({
         ...listenOptions,
-        limits: { ...turnLimitsOf(readPools?.pools.length ?? 1), ...listenOptions.limits },
+        // The primary stands in for replicas that are gone, and its pool is no larger than theirs.
+        limits: { ...turnLimitsOf(replicas || 1), ...listenOptions.limits },
         services,
         authenticate: auth.authenticate,
         countOpen: auth.countOpen,

@@ -2,11 +2,12 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { ListenOptions } from '../src/app.ts'
+import { composeService, type ListenOptions } from '../src/app.ts'
 import { createDatabase } from '../src/db/knex.ts'
+import { createReadPools } from '../src/db/read-pools.ts'
 import { methodNamed, openWays, type Way } from './support/clients.ts'
 import { PATIENCE } from './support/patience.ts'
-import { startTestService, type TestService } from './support/service.ts'
+import { NOW, startTestService, type TestService } from './support/service.ts'
 
 /**
  * What one key has under way does not keep others from their answers. Searches are held by a lock on the table of payments, so that what
@@ -28,6 +29,10 @@ afterAll(async () => {
 
 async function listen(limits: NonNullable<ListenOptions['limits']>) {
   const { url, port } = await running.listen(limits)
+  return { url, port, ...askAt(url) }
+}
+
+function askAt(url: string) {
   const ways = openWays(url)
   const rest = ways.named('REST')
   const ask = (apiKey: string, asked: Asked = {}) => {
@@ -35,8 +40,10 @@ async function listen(limits: NonNullable<ListenOptions['limits']>) {
     const terms = { method: methodNamed(method), request, headers: { 'x-api-key': apiKey, ...headers } }
     return way.ask({ ...terms, ...(signal && { signal }) })
   }
-  return { url, port, ways, ask }
+  return { ways, ask }
 }
+
+type Ask = ReturnType<typeof askAt>['ask']
 
 interface Asked {
   readonly way?: Way
@@ -160,18 +167,39 @@ describe('a key that has as much under way as it may', () => {
   })
 })
 
-it('leaves a connection of the database to what needs no turn, whatever keys have under way', async () => {
-  const { ask } = await listen({})
-  const { shop, other, nobody } = running.keys
-  const asked = await whileLocked(async () => {
-    const methods = [...Array<string>(4).fill('SearchPayments'), 'SummarizePayments']
-    const all = [shop, other].flatMap((key) => methods.map((method) => statusOf(ask(key, { method }))))
-    await untilUnderWay(7)
-    // A row that is written, after a key that is looked up.
-    expect(await statusOf(ask(nobody, { method: 'CreateWatchTicket' }))).toBe(200)
-    return all
+describe('a connection of the database is left to what needs no turn, whatever keys have under way', () => {
+  it('where there is one server', async () => {
+    const { ask } = await listen({})
+    expect(await ticketBesideAll(ask)).toBe(200)
   })
-  expect(new Set(await Promise.all(asked))).toEqual(new Set([200]))
+
+  it('where all that replicas were to answer comes to the primary', async () => {
+    const { knex } = running.database
+    const gone = { name: 'gone', connection: 'postgres://127.0.0.1:1/gone' }
+    const terms = { logger: running.logs, monotonicMs: () => performance.now() }
+    const readPools = createReadPools({ ...terms, primary: knex, replicas: [gone], database: {} })
+    const service = await composeService({ ...terms, knex, readPools, chains: [], now: () => NOW })
+    const listener = await service.listen({ host: '127.0.0.1', port: 0 })
+    try {
+      expect(await ticketBesideAll(askAt(listener.url).ask)).toBe(200)
+    } finally {
+      await listener.stop({ graceMs: 0 })
+      await readPools.stop()
+    }
+  })
+
+  /** Asks for what is a row that is written, after a key that is looked up, while two other keys have all that they may. */
+  async function ticketBesideAll(ask: Ask): Promise<number | undefined> {
+    const { shop, other, nobody } = running.keys
+    const methods = [...Array<string>(4).fill('SearchPayments'), 'SummarizePayments']
+    const [status, asked] = await whileLocked(async () => {
+      const all = [shop, other].flatMap((key) => methods.map((method) => statusOf(ask(key, { method }))))
+      await untilUnderWay(7)
+      return [await statusOf(ask(nobody, { method: 'CreateWatchTicket' })), Promise.all(all)] as const
+    })
+    expect(new Set(await asked)).toEqual(new Set([200]))
+    return status
+  }
 })
 
 describe('a turn is given back', () => {

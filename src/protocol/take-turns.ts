@@ -23,7 +23,7 @@ export interface TurnLimits {
 const SEARCHES_OF_SERVER = 5
 const SUMMARIES_OF_SERVER = 2
 
-/** @param servers - of the database: each has a pool of connections */
+/** @param servers - of the database, from which such work is read as a rule: each has a pool of connections */
 export function turnLimitsOf(servers: number): TurnLimits {
   return {
     maxSearches: servers * SEARCHES_OF_SERVER,
