@@ -11,6 +11,9 @@ export interface AccountStatistics {
   readonly firstMs: number
   readonly lastMs: number
   readonly cells: readonly Cell[]
+  /** How many payments the cells of a status have, by its rank, and how many a cell has, by its {@link cellKey}. */
+  readonly nOfStatus: ReadonlyMap<number, number>
+  readonly nOfCell: ReadonlyMap<string, number>
   /** The part of the payments that has the value, from 0 to 1. */
   readonly shareOfType: ReadonlyMap<number, number>
   /** By the id of the payment currency: on which networks, and how many. */
@@ -35,6 +38,11 @@ export interface Cell {
   /** Milliseconds since 1970. */
   readonly firstMs: number
   readonly lastMs: number
+}
+
+/** The name of a cell. */
+export function cellKey(status: number, network: string, symbol: string): string {
+  return `${status} ${network} ${symbol}`
 }
 
 /** Payments in one currency on one destination network. */
@@ -105,25 +113,16 @@ export function statisticsOfRows(rows: readonly StatisticsRow[]): AccountStatist
     const ofKind = rows.filter((row) => row.kind === kind)
     return new Map(ofKind.map((row) => [key(row) as K, n === 0 ? 0 : Number(row.n) / n]))
   }
+  const cells = cellsOf(rows)
+  const nOfStatus = new Map<number, number>()
+  for (const { status, n: count } of cells) nOfStatus.set(status, (nOfStatus.get(status) ?? 0) + count)
   return {
     n,
     firstMs: all?.first_at?.getTime() ?? 0,
     lastMs: all?.last_at?.getTime() ?? -1,
-    cells: rows.flatMap(({ kind, status, network, name, n: count, first_at: first, last_at: last, priced }) =>
-      kind === 'cell' && status !== null && network !== null && name !== null
-        ? [
-            {
-              status,
-              network,
-              symbol: name,
-              n: Number(count),
-              priced: priced ?? true,
-              firstMs: first?.getTime() ?? 0,
-              lastMs: last?.getTime() ?? 0,
-            },
-          ]
-        : [],
-    ),
+    cells,
+    nOfStatus,
+    nOfCell: new Map(cells.map(({ status, network, symbol, n: count }) => [cellKey(status, network, symbol), count])),
     shareOfType: sharesOf('type', ({ type }) => type),
     currencies: currenciesOf(rows),
     shareOfInvoice: sharesOf('invoice', ({ name }) => name),
@@ -131,6 +130,24 @@ export function statisticsOfRows(rows: readonly StatisticsRow[]): AccountStatist
     sample: sampleOf(rows),
     seq: Number(all?.seq ?? 0),
   }
+}
+
+function cellsOf(rows: readonly StatisticsRow[]): Cell[] {
+  return rows.flatMap(({ kind, status, network, name, n, first_at: first, last_at: last, priced }) =>
+    kind === 'cell' && status !== null && network !== null && name !== null
+      ? [
+          {
+            status,
+            network,
+            symbol: name,
+            n: Number(n),
+            priced: priced ?? true,
+            firstMs: first?.getTime() ?? 0,
+            lastMs: last?.getTime() ?? 0,
+          },
+        ]
+      : [],
+  )
 }
 
 function sampleOf(rows: readonly StatisticsRow[]): DollarSample {

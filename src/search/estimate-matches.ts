@@ -26,10 +26,11 @@ export const currencyFields = ['currency', 'paymentCurrency', 'invoiceCurrency']
 /** Reckons by the statistics; what they do not tell together is taken for independent. */
 export function estimateMatches(filter: PaymentFilter, statistics: AccountStatistics): Estimate {
   const ranks = filter.status && new Set(filter.status.map(rankOfStatus))
-  const ofStatus = statistics.cells.filter(({ status }) => ranks?.has(status) ?? true)
+  const networks = filter.network && new Set(filter.network)
   const currencies = paymentCurrencies(filter, statistics)
-  const ofCurrency = ofStatus.filter((cell) => currencies.every(({ has }) => has(cell)))
-  const cells = ofCurrency.filter(({ network }) => filter.network?.includes(network) ?? true)
+  const ofStatus = kept(statistics.cells, ranks && (({ status }) => ranks.has(status)))
+  const ofCurrency = currencies.reduce((cells, { has }) => kept(cells, has), ofStatus)
+  const cells = kept(ofCurrency, networks && (({ network }) => networks.has(network)))
   const elsewhere = sum((filter.network ?? []).map((network) => statistics.shareOfSource.get(network) ?? 0))
   const inCells =
     shareOfTypes(filter, statistics) *
@@ -65,7 +66,8 @@ function paymentCurrencies(filter: PaymentFilter, statistics: AccountStatistics)
         : (statistics.currencies.get(id) ?? []).map(({ network, n }) => ({ key: `${symbol} ${network}`, n })),
     )
     const pairs = new Set(exact.map(({ key }) => key))
-    const has = ({ symbol, network }: Cell) => whole.has(symbol) || pairs.has(`${symbol} ${network}`)
+    const has = ({ symbol, network }: Cell) =>
+      whole.has(symbol) || (pairs.size > 0 && pairs.has(`${symbol} ${network}`))
     const ofWhole = countOf(statistics.cells.filter(({ symbol }) => whole.has(symbol)))
     const matching = ofWhole + sum(exact.map(({ n }) => n))
     return [{ has, inCells: ratio(matching, countOf(statistics.cells.filter(has))) }]
@@ -133,9 +135,14 @@ function countBelow(sorted: readonly number[], amount: number, inclusive: boolea
   return low
 }
 
+/** An account has thousands of cells, which are not gone through without a filter on them. */
+function kept(cells: readonly Cell[], keep: ((cell: Cell) => boolean) | undefined): readonly Cell[] {
+  return keep === undefined ? cells : cells.filter(keep)
+}
+
 /** The payments of cells. */
 export function countOf(cells: readonly Cell[]): number {
-  return sum(cells.map(({ n }) => n))
+  return cells.reduce((total, { n }) => total + n, 0)
 }
 
 function sum(values: readonly number[]): number {

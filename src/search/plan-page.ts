@@ -231,7 +231,7 @@ function expectedEntries(terms: Terms): number {
   let [entries, rows] = [0, 0]
   for (const rank of ranks.slice(Math.max(0, from))) {
     if (rows >= query.rows) break
-    const n = statistics.cells.reduce((sum, cell) => (cell.status === rank ? sum + cell.n : sum), 0) * estimate.ofDates
+    const n = (statistics.nOfStatus.get(rank) ?? 0) * estimate.ofDates
     entries += Math.min(n, (query.rows - rows) / density)
     rows += n * density
   }

@@ -1,3 +1,4 @@
+import { cellKey } from './account-statistics-repository.ts'
 import { currencyFields, invoiceIdsOf } from './estimate-matches.ts'
 import { amountBasis, type PaymentFilter } from './payment-filter.ts'
 import { amounts, boundsLeft, dates, isOneOf, MARGIN, ranksOf, type Terms } from './plan-terms.ts'
@@ -229,11 +230,8 @@ function weightsOf({ statistics }: Terms, { branches }: WalkPart): number[] {
     return tuples.map(([network]) => (statistics.shareOfSource.get(String(network)) ?? 0) * statistics.n)
   }
   if (status < 0) return tuples.map(() => 1)
-  const isOfCells = columns.includes('network')
-  const n = new Map<string, number>()
-  for (const { status: rank, network, symbol, n: count } of statistics.cells) {
-    const key = isOfCells ? [rank, network, symbol].join(' ') : String(rank)
-    n.set(key, (n.get(key) ?? 0) + count)
-  }
-  return tuples.map((tuple) => n.get(isOfCells ? tuple.join(' ') : String(tuple[status])) ?? 1)
+  if (!columns.includes('network')) return tuples.map((tuple) => statistics.nOfStatus.get(Number(tuple[status])) ?? 1)
+  return tuples.map(
+    ([rank, network, symbol]) => statistics.nOfCell.get(cellKey(Number(rank), String(network), String(symbol))) ?? 1,
+  )
 }
