@@ -55,6 +55,8 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     percentage?: string
     swapFee?: bigint
     known?: boolean
+    /** The pools are off the market before the trade. */
+    isOff?: boolean
   }
 
   async function arrange({ from, amount, percentage, known }: Terms, room = routing) {
@@ -90,10 +92,11 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     { from: 'DAI', amount: '150.123456' },
     { from: 'DAI', amount: '150.123456', percentage: '1.5', known: true },
     { from: 'DAI', amount: '100000', percentage: '0.1' },
-    { from: 'DAI', amount: '99.999999', percentage: '0', swapFee: 5n },
-    { from: 'DAI', amount: '99.999999', percentage: '0.7', swapFee: 5n },
-    { from: 'USDT', amount: '150' },
-    { from: 'USDT', amount: '20000', percentage: '2', swapFee: 1n, known: true },
+    // The one before has moved the price of DAI, through which USDT goes too.
+    { from: 'DAI', amount: '99.999999', percentage: '0', swapFee: 5n, isOff: true },
+    { from: 'DAI', amount: '99.999999', percentage: '0.7', swapFee: 5n, isOff: true },
+    { from: 'USDT', amount: '150', isOff: true },
+    { from: 'USDT', amount: '20000', percentage: '2', swapFee: 1n, known: true, isOff: true },
   ])('spends what it says: %o', async (terms) => {
     await swapToPay.setFee(terms.swapFee ?? 0n)
     const { payer, question, balances, id } = await arrange(terms)
@@ -107,6 +110,7 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     const received = parseAmount(terms.amount, 6) as bigint
     expect(moved).toEqual([-spent, 0n, received, terms.percentage === undefined ? 0n : fees])
     expect(route.atomic).toBe(true)
+    expect(route.warnings.map(({ reason }) => reason)).toEqual(terms.isOff ? ['SWAP_OFF_MARKET'] : [])
     expectGasWithin(taken)
   })
 

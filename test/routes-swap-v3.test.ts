@@ -105,6 +105,7 @@ describe('a swap through Uniswap v3, taken on the chain', () => {
     expect(await balances()).toEqual(before)
 
     const again = await routing.prepare({ ...question, route: id })
+    expect(again.route.warnings.map(({ reason }) => reason)).toEqual(['SWAP_OFF_MARKET'])
     const untilSwap = again.transactions.findIndex(({ kind }) => kind === 'SWAP') + 1
     await takeRoute(chain, payer, { transactions: again.transactions.slice(0, untilSwap) })
     expect((await balances())[1]).toBe(1_000n * USDC_UNIT)

@@ -40,6 +40,13 @@ export const warningReasons = {
     message: 'there is no price of {currency}, so the fee leaves out the gas',
     remedy: 'count the gas by yourself',
   },
+  SWAP_OFF_MARKET: {
+    kind: 'NOTICE',
+    in: warning,
+    message:
+      'even before the trade the pools of {exchange} take {token} below its price: {fraction} of what the payee receives is lost beside fee and price_impact',
+    remedy: 'compare sourceAmount with that of other routes, or swap {token} elsewhere',
+  },
   CROSSCHAIN_SURPLUS: {
     kind: 'NOTICE',
     in: warning,

@@ -108,7 +108,8 @@ export declare type Route = Message<"payments.v1.Route"> & {
   feeInUsd?: string | undefined;
 
   /**
-   * `fee` + `price_impact`: all that the payer loses, as a fraction of what the payee is to receive.
+   * `fee` + `price_impact`: all that the payer loses, as a fraction of what the payee is to receive, but for what pools are off the
+   * market before a swap, of which the warning SWAP_OFF_MARKET tells.
    *
    * @generated from field: double total_cost = 13;
    */

@@ -1,5 +1,15 @@
-import type { Decimal } from '../../domain/decimal.ts'
-import { divideDecimals } from '../../domain/decimal.ts'
+import type { Token } from '../../domain/currency.ts'
+import {
+  compareDecimals,
+  type Decimal,
+  divideDecimals,
+  formatDecimal,
+  powerOfTen,
+  subtractDecimals,
+} from '../../domain/decimal.ts'
+import type { RouteWarning } from '../../domain/route.ts'
+import { warn } from '../assemble-route.ts'
+import type { Price } from '../prices.ts'
 
 /** A ratio of two whole numbers. */
 export interface Ratio {
@@ -28,6 +38,8 @@ export interface SwapCosts {
 }
 
 const IMPACT_PLACES = 8
+const OFF_MARKET_PLACES = 4
+const ONE: Decimal = { units: 1n, places: 0 }
 
 /**
  * Splits the loss of a swap in two that have nothing in common: what the pools keep, and the move of the price. Together they are what goes
@@ -47,6 +59,39 @@ export function splitLoss({ amountIn, amountOut, midPrice, kept }: SwapAmounts, 
     lpFee: divideHalfUp(kept.numerator, kept.denominator),
     priceImpact: divideDecimals(moved, whole, IMPACT_PLACES),
   }
+}
+
+interface Market {
+  readonly exchange: string
+  /** What goes in, and what comes out. */
+  readonly source: Token
+  readonly destination: Token
+  readonly priceOf: (token: Token) => Price | undefined
+}
+
+/** Prices of feeds and pegs are a percent off at times, and pools by what they keep. */
+const USUALLY_OFF: Decimal = { units: 2n, places: 2 }
+
+/**
+ * Warns where pools are off the market by more than 2 percent, to the loss of who swaps: few hold enough for anybody to put them right, and
+ * the price impact counts from where they are.
+ *
+ * @param midPrice - units that come out for each that goes in, at the price before the trade
+ */
+export function offMarketWarnings(midPrice: Ratio, { exchange, source, destination, priceOf }: Market): RouteWarning[] {
+  const [ofSource, ofDestination] = [priceOf(source)?.usd, priceOf(destination)?.usd]
+  if (ofSource === undefined || ofDestination === undefined || midPrice.numerator === 0n) return []
+  const worth = {
+    units: ofSource.units * powerOfTen(destination.decimals + ofDestination.places) * midPrice.denominator,
+    places: 0,
+  }
+  const given = {
+    units: ofDestination.units * powerOfTen(source.decimals + ofSource.places) * midPrice.numerator,
+    places: 0,
+  }
+  const lost = subtractDecimals(divideDecimals(worth, given, OFF_MARKET_PLACES), ONE)
+  if (compareDecimals(lost, USUALLY_OFF) <= 0) return []
+  return [warn('SWAP_OFF_MARKET', { exchange, token: source.symbol, fraction: formatDecimal(lost) })]
 }
 
 /** Of numbers that are not negative. */

@@ -4,6 +4,7 @@ import type { ChainDirectory } from '../../domain/chain.ts'
 import type { ChainConfig, SwapV2Config } from '../../domain/chains-file.ts'
 import type { TokenDirectory } from '../../domain/currency.ts'
 import type { Hex } from '../../domain/hex.ts'
+import type { RouteWarning } from '../../domain/route.ts'
 import { type Explanation, explain } from '../../errors.ts'
 import type { ChainState } from '../chain-state.ts'
 import { type SwapGasFacts, swapToPayGas } from '../gas.ts'
@@ -26,7 +27,7 @@ import { isFirst } from './pool-address.ts'
 import { amountsFor, pairAddress, type Reserves } from './pool-v2.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
-import { type SwapAmounts, splitLoss } from './swap-price.ts'
+import { offMarketWarnings, type SwapAmounts, splitLoss } from './swap-price.ts'
 
 const NAME = 'uniswap-v2'
 
@@ -106,7 +107,7 @@ function planSwap(swap: Swap): Plan {
   const pools = hops.flat().map(({ read }) => read)
   return {
     reads: [...Object.values(reads), ...pools, ...receivers.reads],
-    quote(state) {
+    quote(state, { priceOf }) {
       const told = (read: ContractRead) => uintAt(state.answerTo(read) ?? '', 0)
       const [allowance, feePerMille] = [told(reads.allowance), told(reads.fee)]
       if (allowance === undefined) return explainUnreadable(source, 'its allowance')
@@ -138,6 +139,7 @@ function planSwap(swap: Swap): Plan {
         allowance,
         facts,
         deadlineSec: state.timestampSec + DEADLINE_SECONDS,
+        warnings: offMarketWarnings(best.midPrice, { exchange: NAME, source, destination, priceOf }),
       })
     },
   }
@@ -240,9 +242,10 @@ interface Quoting {
   readonly allowance: bigint
   readonly facts: SwapGasFacts
   readonly deadlineSec: number
+  readonly warnings: readonly RouteWarning[]
 }
 
-function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSec }: Quoting): Quote {
+function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSec, warnings }: Quoting): Quote {
   const { chain, swapToPay, source, destination, payment } = swap
   const approvals = approvalSteps({ token: source, spender: swapToPay, allowance, need: limit })
   const pay: Step = {
@@ -270,6 +273,7 @@ function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSe
     steps,
     durationSeconds: secondsOfBlocks(chain, steps.length),
     atomic: true,
+    warnings,
     expiresAtMs: deadlineSec * 1_000,
   }
 }

@@ -3,6 +3,7 @@ import type { Address } from '../../domain/address.ts'
 import type { ChainDirectory } from '../../domain/chain.ts'
 import type { ChainConfig, SwapV3Config } from '../../domain/chains-file.ts'
 import type { Hex } from '../../domain/hex.ts'
+import type { RouteWarning } from '../../domain/route.ts'
 import { type Explanation, explain } from '../../errors.ts'
 import type { ChainState } from '../chain-state.ts'
 import { erc20PaymentGas, swapV3Gas } from '../gas.ts'
@@ -16,7 +17,7 @@ import { type Charged, chargedFor, directTerms, erc20Payment } from './fee-proxy
 import { create2Address, isFirst } from './pool-address.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
-import { type SwapAmounts, splitLoss } from './swap-price.ts'
+import { offMarketWarnings, type SwapAmounts, splitLoss } from './swap-price.ts'
 
 const NAME = 'uniswap-v3'
 
@@ -76,7 +77,7 @@ function planSwap(swap: Swap): Plan {
   const receivers = receiverReads(chain, destination, payment)
   return {
     reads: [toRouter, toProxy, ...tiers.flatMap(({ price, amount }) => [price, amount]), ...receivers.reads],
-    quote(state) {
+    quote(state, { priceOf }) {
       const told = (read: ContractRead) => uintAt(state.answerTo(read) ?? '', 0)
       const [allowance, proxyAllowance] = [told(toRouter), told(toProxy)]
       if (allowance === undefined) return explainUnreadable(source, 'its allowance')
@@ -111,7 +112,8 @@ function planSwap(swap: Swap): Plan {
         ...approvals,
         pay,
       ]
-      return quoteOf(swap, { charged, best, limit, steps, deadlineSec })
+      const warnings = offMarketWarnings(best.midPrice, { exchange: NAME, source, destination, priceOf })
+      return quoteOf(swap, { charged, best, limit, steps, deadlineSec, warnings })
     },
   }
 }
@@ -210,9 +212,11 @@ interface Quoting {
   readonly limit: bigint
   readonly steps: readonly Step[]
   readonly deadlineSec: number
+  readonly warnings: readonly RouteWarning[]
 }
 
-function quoteOf({ chain, destination }: Swap, { charged, best, limit, steps, deadlineSec }: Quoting): Quote {
+function quoteOf({ chain, destination }: Swap, quoting: Quoting): Quote {
+  const { charged, best, limit, steps, deadlineSec, warnings } = quoting
   const { lpFee, priceImpact } = splitLoss(best, charged.amount)
   const line = { stage: 'SENDING', token: destination } as const
   return {
@@ -229,6 +233,7 @@ function quoteOf({ chain, destination }: Swap, { charged, best, limit, steps, de
     steps,
     durationSeconds: secondsOfBlocks(chain, steps.length),
     atomic: false,
+    warnings,
     expiresAtMs: deadlineSec * 1_000,
   }
 }
