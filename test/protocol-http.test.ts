@@ -213,7 +213,7 @@ describe('what is wrong with a body', () => {
   it('a body where the route takes none', async () => {
     const socket = await sendBytes(`${requestLine('/v1/echo/a', 'content-length: 2\r\n')}{}`)
     expect(socket.head).toMatch(/^http\/1\.1 400 /)
-    expect(socket.body).toContain('MALFORMED_BODY')
+    expect(socket.body).toContain('UNEXPECTED_BODY')
   })
 
   it('a compressed body is read', async () => {

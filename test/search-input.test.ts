@@ -60,7 +60,7 @@ describe('bad input', () => {
     [{ reference: ['x'.repeat(257)] }, 'INVALID_REFERENCE', '256 characters'],
     [{ payer: Array.from({ length: 101 }, () => PAYERS[0] ?? '') }, 'TOO_MANY_VALUES', '101, at most 100'],
     [{ reference: Array.from({ length: 100 }, (_, n) => `${n}`.padEnd(256, '✓')) }, 'VALUE_TOO_LONG', 'reference'],
-    [{ limit: -1 }, 'INVALID_LIMIT', 'limit -1 is not a page size'],
+    [{ limit: -1 }, 'INVALID_LIMIT', 'limit "-1" is not a page size'],
     [{ limit: 1.5 }, 'INVALID_LIMIT', '1.5'],
     [{ limit: Number.NaN }, 'INVALID_LIMIT', 'NaN'],
     [{ cursor: '' }, 'INVALID_CURSOR', 'it is empty'],

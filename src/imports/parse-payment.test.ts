@@ -96,7 +96,7 @@ describe('parsePayment', () => {
     ['an id that is no UUID', { id: 'x' }, 'INVALID_PAYMENT_ID', 'id: "x"'],
     ['a status in lower case', { status: 'confirmed' }, 'UNKNOWN_ENUM_VALUE', 'did you mean "CONFIRMED"?'],
     ['a status by number', { status: 3 }, 'UNKNOWN_ENUM_VALUE', 'use one of: PENDING'],
-    ['an unknown type', { type: 'CRYPTO' }, 'UNKNOWN_ENUM_VALUE', 'type has no value CRYPTO'],
+    ['an unknown type', { type: 'CRYPTO' }, 'UNKNOWN_ENUM_VALUE', 'type has no value "CRYPTO"'],
     ['an amount as a number', { amount: 10.5 }, 'INVALID_AMOUNT', 'numbers of JSON lose digits'],
     ['an amount with an exponent', { amount: '1e3' }, 'INVALID_AMOUNT', '"1e3"'],
     ['an amount of 19 places', { amount: '0.0000000000000000001' }, 'INVALID_AMOUNT', '18 places'],

@@ -54,8 +54,9 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
       return waybillError('BODY_TOO_COMPLEX', { limit: MAX_VALUES }, options)
     case 'MALFORMED_JSON':
     case 'DUPLICATE_JSON_FIELD':
-    case 'UNEXPECTED_BODY':
       return waybillError('MALFORMED_BODY', { detail: error.message }, options)
+    case 'UNEXPECTED_BODY':
+      return waybillError('UNEXPECTED_BODY', {}, options)
   }
 }
 
@@ -81,7 +82,7 @@ export function usableNames(desc: { readonly values: readonly { readonly number:
 
 /** INVALID_LIMIT, with the field as its violation. */
 export function invalidLimit(value: string): WaybillError {
-  const { message } = waybillError('INVALID_LIMIT', { value: value === '' ? '(empty)' : value })
+  const { message } = waybillError('INVALID_LIMIT', { value })
   const violation: FieldViolation = { field: 'limit', reason: 'INVALID_LIMIT', description: message }
   return new WaybillError('INVALID_LIMIT', message, { field: 'limit', value }, { violations: [violation] })
 }
@@ -92,7 +93,7 @@ function invalidValue(error: TranscodingError, desc: DescField | undefined, fiel
     if (value === '' && desc.fieldKind === 'list') {
       return waybillError('INVALID_FIELD', { field, detail: 'it is empty' }, { cause: error })
     }
-    return unknownEnumValue({ field, value: value === '' ? '""' : value, known: usableNames(desc.enum) }, error)
+    return unknownEnumValue({ field, value, known: usableNames(desc.enum) }, error)
   }
   if (desc?.jsonName === 'limit' && field === 'limit') return invalidLimit(value)
   return waybillError('INVALID_FIELD', { field, detail: problemOf(error) }, { cause: error })

@@ -59,7 +59,7 @@ export const requestShapeReasons = {
   UNKNOWN_ENUM_VALUE: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field} has no value {value}',
+    message: '{field} has no value "{value}"',
     remedy: '{suggestion}',
   },
   MALFORMED_ESCAPE: {
@@ -85,6 +85,12 @@ export const requestShapeReasons = {
     in: error,
     message: 'the body cannot be read: {detail}',
     remedy: 'send one message in the format that Content-Type names',
+  },
+  UNEXPECTED_BODY: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'this path takes no body',
+    remedy: 'give the fields as query parameters',
   },
   BODY_TOO_DEEP: {
     kind: 'INVALID_INPUT',

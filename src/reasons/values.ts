@@ -78,7 +78,7 @@ export const valueReasons = {
   INVALID_LIMIT: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'limit {value} is not a page size',
+    message: 'limit "{value}" is not a page size',
     remedy: 'send a whole number from 0 to 2147483647; above 100 it counts as 100',
   },
   INVALID_REFERENCE: {

@@ -41,7 +41,7 @@ export function compileBodyMapping(input: DescMessage, name: string, options: Bo
 
 function refuseBody(_message: Message, body: Uint8Array | undefined): void {
   if (body === undefined || body.length === 0) return
-  throw new TranscodingError('UNEXPECTED_BODY', 'this path takes no body: give the fields as query parameters')
+  throw new TranscodingError('UNEXPECTED_BODY', 'this path takes no body')
 }
 
 function wrap(field: DescField, json: Json): Json {
