@@ -3,15 +3,21 @@ import { copyFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from './support/database.ts'
 import { runWaybill, startWaybill } from './support/process.ts'
 import { makeTempFolder } from './support/temp-folder.ts'
 import { tlsPaths } from './support/tls-certificate.ts'
 
 let folder: string
+let database: TestDatabase
 beforeAll(async () => {
   folder = await makeTempFolder('process-tls')
+  database = await createTestDatabase()
 })
-afterAll(() => rm(folder, { recursive: true, force: true }))
+afterAll(async () => {
+  await database?.drop()
+  await rm(folder, { recursive: true, force: true })
+})
 
 it.each([
   ['one without the other', { TLS_CERT: tlsPaths.first.cert }, ['TLS_CERT is set and TLS_KEY is not']],
@@ -38,7 +44,7 @@ it('SIGHUP reads the certificate anew, and keeps the old one where the new one c
     await copyFile(paths.key, own.key)
   }
   await put(tlsPaths.first)
-  const environment = { DATA_DIR: join(folder, 'data'), PORT: '0', CHAINS_FILE: 'none' }
+  const environment = { DATABASE_URL: urlOfDatabase(database), PORT: '0', CHAINS_FILE: 'none' }
   const service = startWaybill(['serve'], { ...environment, TLS_CERT: own.cert, TLS_KEY: own.key })
   const [, port = ''] = await service.says(/Waybill on https:\/\/127\.0\.0\.1:(\d+)/)
   expect(await nameServedAt(Number(port))).toBe('localhost')

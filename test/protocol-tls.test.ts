@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import { get as getHttps, type RequestOptions } from 'node:https'
 import { text } from 'node:stream/consumers'
-import { connect as connectTls, type SecureVersion } from 'node:tls'
+import { connect as connectTls, type SecureVersion, type TLSSocket } from 'node:tls'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { createConnectTransport } from '@connectrpc/connect-node'
 import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Listener, Transport } from '../src/protocol/listener.ts'
-import { serveApi } from '../src/protocol/serve-api.ts'
+import { type ApiLimits, serveApi } from '../src/protocol/serve-api.ts'
 import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from './support/echo-service.ts'
 import { findMethod } from './support/protocol-clients.ts'
 import { sendBytes } from './support/raw-http.ts'
@@ -27,7 +27,7 @@ afterEach(async () => {
   await listener.stop({ graceMs: 0 })
 })
 
-async function listen(transport: Transport): Promise<void> {
+async function listen(transport: Transport, limits: Partial<ApiLimits> = {}): Promise<void> {
   const handler = async ({ name }: { readonly name: string }) => ({ name })
   listener = await serveApi({
     host: '127.0.0.1',
@@ -37,7 +37,7 @@ async function listen(transport: Transport): Promise<void> {
     authenticate: authenticateGood,
     logger: recordingLogger().logger,
     ready: async () => true,
-    limits: { headersTimeoutMs: 300 },
+    limits: { headersTimeoutMs: 300, ...limits },
   })
 }
 
@@ -154,6 +154,29 @@ describe('over TLS', () => {
     await listener.stop({ graceMs: 60_000 })
     await closed
     expect(session.destroyed).toBe(true)
+  })
+})
+
+it('who closes one side behind a request over TLS is answered', async () => {
+  await listen({ tls: testCertificate })
+  const socket = connectTls({ host: '127.0.0.1', port: listener.port, ca, ALPNProtocols: ['http/1.1'] })
+  await once(socket, 'secureConnect')
+  socket.end('GET /v1/echo/a HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\n\r\n')
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*"name":"a"/)
+})
+
+describe('stopping waits for no client', () => {
+  it.each([
+    ['says nothing', () => {}],
+    ['is gone without a word', (socket: TLSSocket) => void socket.destroy()],
+  ])('that %s behind its handshake', async (_, go) => {
+    await listen({ tls: testCertificate }, { headersTimeoutMs: 60_000 })
+    const socket = connectTls({ host: '127.0.0.1', port: listener.port, ca })
+    socket.on('error', () => {})
+    await once(socket, 'secureConnect')
+    go(socket)
+    await expect(listener.stop({ graceMs: 60_000 })).resolves.toBeUndefined()
+    socket.destroy()
   })
 })
 

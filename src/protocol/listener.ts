@@ -101,9 +101,17 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   }
 
   secure?.on('secureConnection', (socket) => {
+    // It came while this stopped, and has asked for nothing yet.
+    if (stopping.signal.aborted) return void socket.destroy()
+    socket.allowHalfOpen = true
+    undecided.add(socket)
+    socket.once('close', () => undecided.delete(socket))
     decide(socket, limits.headersTimeoutMs, {
       read: versionOf,
-      decided: (version) => serve(socket, version),
+      decided(version) {
+        undecided.delete(socket)
+        serve(socket, version)
+      },
       silent: () => abuse.charge(peerOf(socket), offences.handshake),
     })
   })
@@ -114,7 +122,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   })
 
   const sockets = new Set<Socket>()
-  /** Connections that have not said yet what they speak. */
+  /** Connections that have not said yet what they speak, in plaintext or over TLS. */
   const undecided = new Set<Socket>()
   const refusing = new Set<Socket>()
   const findExcess = countConnections(limits, options.isManyClients)
@@ -167,6 +175,8 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
   function acceptSecure(socket: Socket): void {
     if (secure === undefined) return refuse(notSpoken('this port does not speak TLS; call it by http'), socket, '1.1')
     socket.on('error', () => {})
+    // Who closes one side amid the handshake is gone, and nobody else would notice; behind it, it may be HTTP/1.1's last request.
+    socket.allowHalfOpen = false
     secure.emit('connection', socket)
   }
 
