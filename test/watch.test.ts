@@ -140,8 +140,8 @@ describe.each(watchWays)('over %s', (way) => {
   })
 
   it.each([
-    ['a cursor that is none', { watchCursor: 'AAAA' }, {}, 'invalid_argument', 'INVALID_CURSOR', 400],
-    ['an empty one', { watchCursor: '' }, {}, 'invalid_argument', 'INVALID_CURSOR', 400],
+    ['a cursor that is none', { watchCursor: 'AAAA' }, {}, 'invalid_argument', 'INVALID_WATCH_CURSOR', 400],
+    ['an empty one', { watchCursor: '' }, {}, 'invalid_argument', 'INVALID_WATCH_CURSOR', 400],
     ['a filter that nobody knows', { network: ['BAS'] }, {}, 'invalid_argument', 'UNKNOWN_NETWORK', 400],
     ['no key', {}, { 'x-api-key': '' }, 'unauthenticated', 'MISSING_API_KEY', 401],
     ['a ticket beside a key', { ticket: 'wt_1' }, {}, 'invalid_argument', 'INVALID_FIELD', 400],
@@ -165,7 +165,7 @@ describe.each(watchWays)('over %s', (way) => {
     const end = await cursorNow()
     const attempt = async (watchCursor: string) =>
       (await watchBy(way, { url: running.url, request: { watchCursor }, headers, onMessage: take(1) })).error
-    expect(await attempt(await cursorNow(running.keys.other))).toMatchObject({ reason: 'INVALID_CURSOR' })
+    expect(await attempt(await cursorNow(running.keys.other))).toMatchObject({ reason: 'INVALID_WATCH_CURSOR' })
 
     const account = () => knex('account_changes').where({ account_id: shop.id })
     const [log] = await account()

@@ -141,6 +141,12 @@ export const valueReasons = {
     message: 'the cursor cannot be used: {detail}',
     remedy: 'begin again without a cursor',
   },
+  INVALID_WATCH_CURSOR: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the watchCursor cannot be used: {detail}',
+    remedy: 'search anew, and watch from the watchCursor of its answer',
+  },
   CURSOR_MISMATCH: {
     kind: 'INVALID_INPUT',
     in: error,

@@ -23,16 +23,16 @@ export function encodeWatchCursor(seal: CursorSeal, change: bigint): string {
  * Reads a cursor.
  *
  * @returns the last change that lies before the watch
- * @throws INVALID_CURSOR for anything that this seal did not make
+ * @throws INVALID_WATCH_CURSOR for anything that this seal did not make
  */
 export function decodeWatchCursor(seal: CursorSeal, cursor: string): bigint {
   const payload = openCursor(seal, cursor)
   if (payload === undefined) {
-    throw waybillError('INVALID_CURSOR', {
-      detail: 'it is damaged, is no watchCursor, or was not made here for this account',
+    throw waybillError('INVALID_WATCH_CURSOR', {
+      detail: 'it is damaged, is none, or was not made here for this account',
     })
   }
-  if (!isPayload(payload)) throw waybillError('INVALID_CURSOR', { detail: 'it is of another version' })
+  if (!isPayload(payload)) throw waybillError('INVALID_WATCH_CURSOR', { detail: 'it is of another version' })
   return BigInt(payload.c)
 }
 

@@ -22,7 +22,7 @@ export interface WatchTerms {
  * Tells every change that touches a filter, in the order of commits, each once, and never ends by itself. A HEARTBEAT tells when all
  * that was there at the beginning has been told, which is at once where it begins now. What nobody asks for is not read.
  *
- * @throws what is wrong with the filter; INVALID_CURSOR, CURSOR_EXPIRED, CURSOR_AHEAD, TOO_MANY_WATCHERS; the signal's reason
+ * @throws what is wrong with the filter; INVALID_WATCH_CURSOR, CURSOR_EXPIRED, CURSOR_AHEAD, TOO_MANY_WATCHERS; the signal's reason
  *   when it fires
  */
 export type WatchPayments = (
