@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Address } from '../src/domain/address.ts'
-import type { Hex } from '../src/domain/hex.ts'
 import { createPaymentSearch } from '../src/search/payment-search.ts'
 import type { SearchInput } from '../src/search/search-input.ts'
 import { account, faultOf, idsOf, type OpenedSearch, openSearch } from './support/open-search.ts'
@@ -141,13 +139,13 @@ describe('cursors', () => {
         ...stored,
         payment: {
           ...payment,
-          payer: PAYERS[0] as Address,
-          payee: PAYEES[0] as Address,
+          payer: PAYERS[0],
+          payee: PAYEES[0],
           txHash: hash(5),
           eventIndex: n,
-          requestId: REQUEST_IDS[0] as string,
-          paymentReference: PAYMENT_REFERENCES[0] as Hex,
-          reference: REFERENCES[0] as string,
+          requestId: REQUEST_IDS[0],
+          paymentReference: PAYMENT_REFERENCES[0],
+          reference: REFERENCES[0],
         },
       }
     })
