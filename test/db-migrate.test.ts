@@ -3,6 +3,7 @@ import { createDatabase } from '../src/db/knex.ts'
 import { DatabaseTooNewError, type Migration, migrate, pendingMigrations } from '../src/db/migrate.ts'
 import { MIGRATIONS } from '../src/db/migrations/list.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { PATIENCE } from './support/patience.ts'
 
 let db: TestDatabase
 
@@ -79,8 +80,14 @@ test('a process killed halfway blocks nobody', async () => {
 })
 
 test('a statement timeout does not end a wait or a long step', async () => {
-  const hasty = createDatabase(db.connection, { statementTimeoutMs: 10 })
-  expect(await migrate(hasty, [first])).toEqual(['0001-first'])
+  const hasty = createDatabase(db.connection, { statementTimeoutMs: 200 })
+  const long: Migration = {
+    name: '0001-long',
+    async up(knex) {
+      await knex.raw('select pg_sleep(0.3)')
+    },
+  }
+  expect(await migrate(hasty, [long])).toEqual(['0001-long'])
   await hasty.destroy()
 })
 
@@ -94,7 +101,7 @@ test('a search that has begun when prices are counted ends, and the step after i
       `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
     )
     expect(rows).toHaveLength(1)
-  })
+  }, PATIENCE)
   await searching.raw('select max(seq) from payment_statistics')
   await searching.commit()
   expect(await migrating).toEqual(['0006-priced'])
