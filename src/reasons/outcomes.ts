@@ -82,6 +82,12 @@ export const outcomeReasons = {
     remedy: 'show the new quote to the payer and send a maxSourceAmount that allows it, or leave maxSourceAmount out',
   },
   // Bad days
+  ROUTE_NOT_QUOTED: {
+    kind: 'UNAVAILABLE',
+    in: error,
+    message: 'the route {route} could not be quoted: {why}',
+    remedy: '{remedy}',
+  },
   DEADLINE_EXCEEDED: {
     kind: 'TIMEOUT',
     in: error,

@@ -2,7 +2,7 @@ import type { Account } from '../domain/account.ts'
 import type { Token } from '../domain/currency.ts'
 import { formatAmount, formatDecimal, parseAmount, parseDecimal, powerOfTen } from '../domain/decimal.ts'
 import { suggestName } from '../domain/nearest.ts'
-import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route } from '../domain/route.ts'
+import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route, RoutesAnswer } from '../domain/route.ts'
 import { explain, WaybillError, waybillError } from '../errors.ts'
 import type { UnrankedRoute } from './assemble-route.ts'
 import { parseQuestion } from './parse-question.ts'
@@ -21,7 +21,8 @@ import {
  * Quotes one route anew and says which transactions take it.
  *
  * @throws WaybillError as FindRoutes does; UNKNOWN_ROUTE for an id that this request has none of, ROUTE_UNAVAILABLE with the reason where it is
- *   none now, REQUEST_COVERED where nothing is to be paid, and QuoteChangedError where it takes more than `maxSourceAmount`
+ *   none now, ROUTE_NOT_QUOTED where a source of the quote failed, REQUEST_COVERED where nothing is to be paid, and QuoteChangedError where it
+ *   takes more than `maxSourceAmount`
  */
 export type PreparePayment = (
   account: Account,
@@ -60,7 +61,7 @@ export function createPreparePayment(dependencies: QuoteDependencies): PreparePa
     const planned = planNamed(inquiry, named, limit, dependencies)
     const quoted = await quotePlanned([planned], question, options, dependencies)
     const [found] = quoted.routes
-    if (found === undefined) throw explainNoRoute(rawQuestion.route, quoted.unavailable)
+    if (found === undefined) throw explainNoRoute(rawQuestion.route, quoted)
     return prepare(found, maxSourceAmount)
   }
 }
@@ -76,7 +77,7 @@ function findNamed(inquiry: Inquiry, id: string, dependencies: QuoteDependencies
   const planned = planAll(inquiry, dependencies)
   const found = planned.find(({ provider }) => provider?.routeId === id.toUpperCase())
   if (found !== undefined) return found
-  if (search === undefined) throw explainNoRoute(id, answer.unavailable)
+  if (search === undefined) throw explainNoRoute(id, answer)
   const ids = planned.flatMap(({ provider }) => provider?.routeId ?? [])
   throw waybillError('UNKNOWN_ROUTE', { value: id, suggestion: suggestName(id, ids) })
 }
@@ -95,10 +96,11 @@ function planNamed(
   return found
 }
 
-function explainNoRoute(id: string, unavailable: readonly { reason: string; message: string; remedy: string }[]) {
-  const [why] = unavailable
-  const { reason = '', message = '', remedy = '' } = why ?? {}
-  return waybillError('ROUTE_UNAVAILABLE', { route: id, why: `${reason}: ${message}`, remedy })
+/** What failed may be there in a moment, so that the same call is worth making again; what the wallet lacks is not. */
+function explainNoRoute(id: string, { unavailable, degraded }: Pick<RoutesAnswer, 'unavailable' | 'degraded'>) {
+  const { reason = '', message = '', remedy = '' } = unavailable[0] ?? {}
+  const terms = { route: id, why: `${reason}: ${message}`, remedy }
+  return waybillError(degraded ? 'ROUTE_NOT_QUOTED' : 'ROUTE_UNAVAILABLE', terms)
 }
 
 /** @throws QuoteChangedError */
