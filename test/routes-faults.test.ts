@@ -171,12 +171,12 @@ describe('a chain that goes wrong', () => {
   })
 
   it('is no reason to refuse a payment for good', async () => {
-    const { prepare, paymentReference } = newRouting()
-    const question = { paymentReference, route: 'REQUEST_NETWORK_PAYMENT' }
-    const poor = prepare({ ...question, wallet: freshAddress('poor') })
+    const routing = newRouting()
+    const question = { paymentReference: routing.paymentReference, route: 'REQUEST_NETWORK_PAYMENT' }
+    const poor = routing.prepare({ ...question, wallet: freshAddress('poor') })
     await expect(poor).rejects.toMatchObject({ reason: 'ROUTE_UNAVAILABLE', message: expect.stringMatching('BALANCE') })
     proxies.ethereum.behave((_, response) => void response.destroy())
-    const failing = prepare({ ...question, wallet: WALLET })
+    const failing = routing.prepare({ ...question, wallet: WALLET })
     await expect(failing).rejects.toMatchObject({
       reason: 'ROUTE_NOT_QUOTED',
       message: expect.stringMatching('CHAIN_UNREACHABLE: ETHEREUM did not answer'),
