@@ -55,5 +55,5 @@ async function administer(connection: Connection, statement: string): Promise<vo
 
 /** The URL by which another process is told of a database. */
 export function urlOfDatabase({ connection: { host, port, user, password, database } }: TestDatabase): string {
-  return `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${database}?host=${realpathSync(host)}`
+  return `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${database}?host=${encodeURIComponent(realpathSync(host))}`
 }

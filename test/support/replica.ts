@@ -37,7 +37,7 @@ export async function startReplicatedDatabase(): Promise<ReplicatedDatabase> {
   primaryServer = await startEmbeddedServer({ dataDir: primaryFolder, settings: QUICK })
 
   const { user, password, port } = primaryServer.connection()
-  const follow = `host=${dataOf(primaryFolder)} port=${port} user=${user} password=${password} application_name=replica`
+  const follow = `host='${dataOf(primaryFolder)}' port=${port} user=${user} password=${password} application_name=replica`
   let replicaServer: EmbeddedServer
   let looking: Knex | undefined
   async function startReplica(): Promise<void> {
