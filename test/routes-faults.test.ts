@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Hex } from '../src/domain/hex.ts'
+import { silentLogger } from '../src/domain/logger.ts'
 import type { RoutesAnswer } from '../src/domain/route.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
 import {
@@ -210,6 +211,19 @@ describe('a chain that goes wrong', () => {
     proxies.ethereum.behave(passOn)
     const answer = await find(routing)
     expect([answer.routes.length, answer.degraded]).toEqual([1, false])
+  })
+
+  it('is a warning once a minute, whoever asks', async () => {
+    let nowMs = Date.now()
+    const said: object[] = []
+    const warn = (fields: object) => void ('reason' in fields && said.push(fields))
+    const routing = newRouting({ clock: () => nowMs, logger: { ...silentLogger, warn } })
+    proxies.base.behave((_, response) => void response.destroy())
+    for (const times of [1, 1, 1, 2]) {
+      nowMs += 20_000
+      await find(routing)
+      expect(said).toEqual(Array(times).fill({ chain: 'BASE', reason: 'CHAIN_UNREACHABLE' }))
+    }
   })
 
   it('is behind when its newest block is old by our clock', async () => {

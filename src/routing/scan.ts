@@ -56,7 +56,8 @@ export interface ScannerOptions {
 
 /** Makes the scanner of the configured chains. */
 export function createScanner(options: ScannerOptions): Scanner {
-  const { chains, logger } = options
+  const { chains, logger, clock } = options
+  const saidAtMs = new Map<string, number>()
   const looks = new Map(chains.configured.map((chain) => [chain.name, createLooks(chain, options)]))
 
   async function scanChain(name: string, wallet: Address, reads: readonly ContractRead[], deadline: Deadline) {
@@ -68,9 +69,16 @@ export function createScanner(options: ScannerOptions): Scanner {
     } catch (error) {
       deadline.throwIfCancelled()
       const failure = explainFailure(chain, error, deadline, ofChain.againInMs())
-      logger.warn({ chain: name, reason: failure.reason }, failure.message)
+      say(name, failure)
       return { ok: false, failure } as const
     }
+  }
+
+  /** A chain that is down fails every call: it is a warning once in a while. */
+  function say(chain: string, { reason, message }: Explanation) {
+    const isNews = clock() - (saidAtMs.get(chain + reason) ?? -Infinity) >= NEWS_AFTER_MS
+    if (isNews) saidAtMs.set(chain + reason, clock())
+    logger[isNews ? 'warn' : 'debug']({ chain, reason }, message)
   }
 
   return {
@@ -85,6 +93,9 @@ export function createScanner(options: ScannerOptions): Scanner {
     },
   }
 }
+
+/** So long a failure of a chain for the same reason is no news. */
+const NEWS_AFTER_MS = 60_000
 
 /** A URL is slow, and the next one is asked as well, after this part of the time. */
 const SOFT_PART = 1 / 4
