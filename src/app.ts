@@ -3,6 +3,7 @@ import type { Knex } from 'knex'
 import { createApiKeyRepository } from './auth/api-key-repository.ts'
 import { createAuth, type LimitClock } from './auth/auth.ts'
 import { classifyDatabaseError } from './db/database-error.ts'
+import { connectionsOf } from './db/knex.ts'
 import { pendingMigrations } from './db/migrate.ts'
 import { type ChangePruning, createChangePruning } from './db/prune-changes.ts'
 import type { ReadPools } from './db/read-pools.ts'
@@ -143,7 +144,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
       serveApi({
         ...listenOptions,
         // The primary stands in for replicas that are gone, and its pool is no larger than theirs.
-        limits: { ...turnLimitsOf(replicas || 1), ...listenOptions.limits },
+        limits: { ...turnLimitsOf(replicas || 1, connectionsOf(knex)), ...listenOptions.limits },
         services,
         authenticate: auth.authenticate,
         countOpen: auth.countOpen,

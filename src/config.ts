@@ -21,6 +21,8 @@ export interface UrlDatabase {
 
 /** How the service is run. */
 export interface Config extends StoreConfig {
+  /** To each server of the database, at once. Left out: as many as is usual. */
+  readonly databaseConnections?: number
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number
@@ -88,6 +90,7 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
     'DATABASE_REPLICA_URLS',
     'postgres:// URLs of streaming replicas that searches, summaries and exports may read from, separated by commas (default none)',
   ],
+  ['DATABASE_CONNECTIONS', 'connections at once to each server of the database, 4 to 100 (default 8)'],
   [
     'DATABASE_PREPARED_STATEMENTS',
     'on, or off for a pooler that knows nothing of prepared statements, such as PgBouncer before 1.21 (default on)',
@@ -119,8 +122,10 @@ export function readConfig(environment: Environment, workingFolder: string): Con
   const tls = readTls(read('TLS_CERT'), read('TLS_KEY'), workingFolder, faults)
   const chains = readChains(read('CHAINS_FILE'), store.database.kind, workingFolder, faults)
   const lifi = readLifi(read('LIFI_URL'), read('LIFI_API_KEY'), faults)
+  const databaseConnections = readConnections(read('DATABASE_CONNECTIONS'), faults)
   return orThrow(faults, {
     ...store,
+    ...(databaseConnections !== undefined && { databaseConnections }),
     ...(lifi && { lifi }),
     host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
     port: readPort(read('PORT') ?? '8080', faults),
@@ -173,6 +178,14 @@ function readDatabase(read: (name: string) => string | undefined, faults: string
   }
   if (!isPostgresUrl(url)) faults.push('DATABASE_URL is not a postgres:// URL')
   return { kind: 'URL', url, replicaUrls, preparedStatements: prepared === 'on' }
+}
+
+function readConnections(text: string | undefined, faults: string[]): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^([4-9]|[1-9]\d|100)$/.test(text)) {
+    faults.push(`DATABASE_CONNECTIONS is "${text}": use a whole number from 4 to 100`)
+  }
+  return Number(text)
 }
 
 function isPostgresUrl(url: string): boolean {

@@ -173,6 +173,18 @@ describe('a connection of the database is left to what needs no turn, whatever k
     expect(await ticketBesideAll(ask)).toBe(200)
   })
 
+  it('where there are four connections', async () => {
+    const knex = createDatabase(running.database.connection, { poolMax: 4 })
+    const service = await composeService({ knex, logger: running.logs, chains: [], now: () => NOW })
+    const listener = await service.listen({ host: '127.0.0.1', port: 0 })
+    try {
+      expect(await ticketBesideAll(askAt(listener.url).ask, 3)).toBe(200)
+    } finally {
+      await listener.stop({ graceMs: 0 })
+      await knex.destroy()
+    }
+  })
+
   it('where all that replicas were to answer comes to the primary', async () => {
     const { knex } = running.database
     const gone = { name: 'gone', connection: 'postgres://127.0.0.1:1/gone' }
@@ -188,13 +200,17 @@ describe('a connection of the database is left to what needs no turn, whatever k
     }
   })
 
-  /** Asks for what is a row that is written, after a key that is looked up, while two other keys have all that they may. */
-  async function ticketBesideAll(ask: Ask): Promise<number | undefined> {
+  /**
+   * Asks for what is a row that is written, after a key that is looked up, while two other keys have all that they may.
+   *
+   * @param turns - that they then have: all connections but one
+   */
+  async function ticketBesideAll(ask: Ask, turns = 7): Promise<number | undefined> {
     const { shop, other, nobody } = running.keys
     const methods = [...Array<string>(4).fill('SearchPayments'), 'SummarizePayments']
     const [status, asked] = await whileLocked(async () => {
       const all = [shop, other].flatMap((key) => methods.map((method) => statusOf(ask(key, { method }))))
-      await untilUnderWay(7)
+      await untilUnderWay(turns)
       return [await statusOf(ask(nobody, { method: 'CreateWatchTicket' })), Promise.all(all)] as const
     })
     expect(new Set(await asked)).toEqual(new Set([200]))

@@ -222,7 +222,7 @@ describe('a chain that goes wrong', () => {
     for (const times of [1, 1, 1, 2]) {
       nowMs += 20_000
       await find(routing)
-      expect(said).toEqual(Array(times).fill({ chain: 'BASE', reason: 'CHAIN_UNREACHABLE' }))
+      expect(said).toEqual(Array.from({ length: times }, () => ({ chain: 'BASE', reason: 'CHAIN_UNREACHABLE' })))
     }
   })
 

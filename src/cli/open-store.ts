@@ -32,7 +32,7 @@ export async function openStore(
   stack: AsyncDisposableStack,
   logger: Logger,
 ): Promise<OpenStore> {
-  const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, logger }
+  const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger }
   if (config.database.kind === 'URL') {
     const { url, replicaUrls, preparedStatements } = config.database
     const ofUrl = { ...options, ...(!preparedStatements && { mostPrepared: 0 }) }

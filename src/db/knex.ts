@@ -121,6 +121,11 @@ interface ServerMessage {
   readonly code?: string
 }
 
+/** How many connections a pool has at most. */
+export function connectionsOf(knex: Knex): number {
+  return (knex.client as { pool: { max: number } }).pool.max
+}
+
 /** Settings go by SET and not with the start of the connection, where poolers such as PgBouncer refuse them. */
 function sessionSetup({ statementTimeoutMs = 0, mostPrepared, checkConnection }: DatabaseOptions) {
   // whatever reads texts relies on the forms of times and bytes

@@ -93,7 +93,7 @@ const DEFAULT_LIMITS: ApiLimits = {
   maxCalls: 1_000,
   maxOpenStreams: 1_000,
   maxKeylessStreams: 200,
-  ...turnLimitsOf(1),
+  ...turnLimitsOf(1, 8),
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Call, Messages } from './call.ts'
 import type { ServedMethod } from './call-core.ts'
 import { takeTurns, turnLimitsOf } from './take-turns.ts'
 
-const oneAtATime = { ...turnLimitsOf(1), maxSearchesPerKey: 1, maxWaitingPerKey: 0 }
+const oneAtATime = { ...turnLimitsOf(1, 8), maxSearchesPerKey: 1, maxWaitingPerKey: 0 }
 
 function callOf(methodKind: string, signal = new AbortController().signal): Call {
   return { method: { methodKind }, keyId: '1', account: { id: 1 }, deadlineAtMs: Date.now() + 1_000, signal } as never

@@ -19,14 +19,17 @@ export interface TurnLimits {
   readonly maxWaitingPerKey: number
 }
 
-/** Each holds one of the eight connections of a server's pool, of which one is left to whatever needs no turn. */
-const SEARCHES_OF_SERVER = 5
+/** Each holds one of the connections to a server, of which one is left to whatever needs no turn; searches have the rest. */
 const SUMMARIES_OF_SERVER = 2
+const LEFT_OF_SERVER = 1
 
-/** @param servers - of the database, from which such work is read as a rule: each has a pool of connections */
-export function turnLimitsOf(servers: number): TurnLimits {
+/**
+ * @param servers - of the database, from which such work is read as a rule
+ * @param connections - to each of them
+ */
+export function turnLimitsOf(servers: number, connections: number): TurnLimits {
   return {
-    maxSearches: servers * SEARCHES_OF_SERVER,
+    maxSearches: servers * Math.max(1, connections - SUMMARIES_OF_SERVER - LEFT_OF_SERVER),
     maxSearchesPerKey: 4,
     maxSummaries: servers * SUMMARIES_OF_SERVER,
     maxSummariesPerKey: 1,

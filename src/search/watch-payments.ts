@@ -55,7 +55,7 @@ const HEARTBEAT_MS = 15_000
 /** A thousand changes that match nothing take some 20 ms of the database; a thousand readers hold some 100 MB. */
 const BATCH: WatchBatchSize = { changes: 1_000, events: 64, bytes: 64 * 1024 }
 
-/** Of the connections of the database, of which there are eight. */
+/** Of the connections of the database, of which there are eight as a rule. */
 const MOST_READS_AT_ONCE = 3
 
 export function createWatchPayments(options: WatchOptions): WatchPayments {
