@@ -278,7 +278,7 @@ describe('a service that is killed while it reads what a chain has been through'
 const rawAddress = (address: string): Hex => `0x${address.slice(-40)}`
 
 describe('a service whose pool has no free connection', () => {
-  const POOL_MAX = 2
+  const POOL_MAX = 8
   const ACQUIRE_MS = 200
   let database: TestDatabase
   let listener: Listener
