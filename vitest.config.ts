@@ -1,9 +1,13 @@
 import { defineConfig } from 'vitest/config'
 import { PATIENCE } from './test/support/patience.ts'
 
-export default defineConfig({
+/** What runs for minutes, or needs what not every machine has: `npm run test:long`. */
+const longTests = 'test/long/**/*.test.ts'
+
+export default defineConfig(({ mode }) => ({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'tools/**/*.test.ts'],
+    include: mode === 'long' ? [longTests] : ['src/**/*.test.ts', 'test/**/*.test.ts', 'tools/**/*.test.ts'],
+    exclude: mode === 'long' ? [] : [longTests],
     globalSetup: ['test/support/global-setup.ts'],
     // Most of the time is spent in waiting for processes, chains and leases, so that two files are run at once even on two cores.
     maxWorkers: 2,
@@ -11,4 +15,4 @@ export default defineConfig({
     hookTimeout: 60_000,
     expect: { poll: PATIENCE },
   },
-})
+}))

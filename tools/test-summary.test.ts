@@ -20,10 +20,19 @@ describe('summarize', () => {
     ['an error outside of any test', [file('passed', 'passed')], 1, '1 passed, 1 failed', true],
     ['no tests at all', [], 0, '0 passed, 1 failed', true],
   ])('counts %s', (_name, testResults, exitCode, line, failed) => {
-    expect(summarize({ testResults }, exitCode)).toEqual({ line, failed })
+    expect(summarize([{ results: { testResults }, exitCode }])).toEqual({ line, failed })
   })
 
   it('counts a run without results as failed', () => {
-    expect(summarize(undefined, 0)).toEqual({ line: '0 passed, 1 failed', failed: true })
+    expect(summarize([{ results: undefined, exitCode: 0 }])).toEqual({ line: '0 passed, 1 failed', failed: true })
+  })
+
+  it('adds up the runs, and lets one that passed hide none that failed', () => {
+    const passed = { results: { testResults: [file('passed', 'passed')] }, exitCode: 0 }
+    expect(summarize([passed, passed])).toEqual({ line: '2 passed, 0 failed', failed: false })
+    expect(summarize([passed, { results: undefined, exitCode: 1 }])).toEqual({
+      line: '1 passed, 1 failed',
+      failed: true,
+    })
   })
 })
