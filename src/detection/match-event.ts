@@ -14,6 +14,10 @@ export const unmatchedReasons = [
   'WRONG_TOKEN',
   'NOT_A_CONVERSION',
   'NOTHING_RECEIVED',
+  'SELF_PAYMENT',
+  'NOT_FROM_PAYEE',
+  'STALE_RATE',
+  'RATE_OFF',
 ] as const
 export type UnmatchedReason = (typeof unmatchedReasons)[number]
 

@@ -37,6 +37,11 @@ export interface SeenEvent extends FeeProxyEvent {
   /** What `feeAddress` received beside it from the contract that swapped and then paid; no event tells of that. */
   readonly swapFeeReceived: bigint
   readonly payer?: Address
+  /**
+   * Whose balance the proxy took the money from: `from` of the claimed Transfer; of coins, the direct caller of the proxy.
+   * Absent where that is not certain.
+   */
+  readonly paidFrom?: Address | undefined
   /** The proxy was called by a bridge, so that whoever paid is on another chain. */
   readonly isCarried: boolean
   /** In the invoice's currency. */
@@ -170,7 +175,13 @@ function finishEvent(draft: Draft, context: TransactionContext): SeenEvent {
     feeReceived: event.token === undefined ? nativeFee(event) : (feePaidBy?.value ?? 0n),
     swapFeeReceived: swapFeeOf(draft, context),
     ...(payer === undefined ? {} : { payer }),
+    paidFrom: event.token === undefined ? directCaller(receipt, event.emitter) : paidBy?.from,
     isCarried,
     ...(conversion === undefined ? {} : { conversion }),
   }
+}
+
+/** The sender, if he called the proxy himself. Logs alone do not tell who else called it. */
+function directCaller({ from, to }: TransactionReceipt, proxy: Address): Address | undefined {
+  return to === proxy ? from : undefined
 }
