@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { formatAmount } from '../src/domain/decimal.ts'
 import { WaybillError } from '../src/errors.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
 import { configOf, createTestRouting, freshAddress, type TestRouting } from './support/routing.ts'
@@ -177,5 +178,49 @@ describe('input that is not valid', () => {
       message: expect.stringContaining('USD has 8 decimals'),
     })
     expect((await routing.find({ ...good, paymentReference, amount: '1.12345678' })).amount).toBe('1.12345678')
+  })
+})
+
+describe('an amount above 2^256 - 1 base units', () => {
+  const nines = '9'.repeat(78)
+  const inUsd = (amount: string) => ({ ...inUsdc(amount), invoiceCurrency: 'USD' })
+  const inEther = (amount: string) => ({
+    ...inUsdc(amount),
+    invoiceCurrency: 'ETH-ETHEREUM',
+    paymentCurrency: 'ETH-ETHEREUM',
+  })
+  const most = (decimals: number) => formatAmount(2n ** 256n - 1n, decimals)
+
+  it.each([
+    ['a token', inUsdc, 6],
+    ['a coin', inEther, 18],
+    ['a fiat currency', inUsd, 8],
+  ] as const)('of %s is refused, and with it whatever else would have been looked at', async (_, terms, decimals) => {
+    const question = { paymentReference: routing.addRequest(terms('10')), wallet: WALLET }
+    const fee = { feePercentage: '0.5', feeAddress: PAYEE }
+    const tooLarge = { reason: 'INVALID_AMOUNT', message: expect.stringContaining('2^256 - 1 base units') }
+    for (const amount of [nines, formatAmount(2n ** 256n, decimals)]) {
+      await expect(routing.find({ ...question, amount })).rejects.toMatchObject(tooLarge)
+      await expect(routing.prepare({ ...question, amount, route: 'REQUEST_NETWORK_PAYMENT' })).rejects.toMatchObject(
+        tooLarge,
+      )
+    }
+    const answer = await routing.find({ ...question, amount: most(decimals) })
+    expect([answer.routes, answer.degraded]).toEqual([[], false])
+    await expect(routing.find({ ...question, ...fee, amount: most(decimals) })).rejects.toMatchObject({
+      reason: 'INVALID_AMOUNT',
+      message: expect.stringContaining('with the platform fee'),
+    })
+  })
+
+  it('may be that of a request stored long ago, of which a part can be paid', async () => {
+    for (const terms of [inUsdc, inUsd]) {
+      const paymentReference = routing.addRequest(terms(nines))
+      await expect(routing.find({ paymentReference, wallet: WALLET })).rejects.toMatchObject({
+        reason: 'INVALID_AMOUNT',
+      })
+      const part = await routing.find({ paymentReference, wallet: WALLET, amount: '10' })
+      expect(part.routes.map(({ id }) => id)).toEqual(['REQUEST_NETWORK_PAYMENT'])
+    }
   })
 })

@@ -6,6 +6,7 @@ import {
   decimalToNumber,
   divideDecimals,
   divideHalfEven,
+  explainAboveMaximum,
   formatAmount,
   formatDecimal,
   multiplyDecimals,
@@ -121,6 +122,8 @@ describe('arithmetic', () => {
   it('never gives NaN, Infinity or -0 as a number', () => {
     expect(Object.is(decimalToNumber({ units: 0n, places: 3 }), 0)).toBe(true)
     expect(decimalToNumber({ units: 10n ** 78n, places: 0 })).toBe(1e78)
+    expect(decimalToNumber({ units: 10n ** 400n, places: 0 })).toBe(Number.MAX_VALUE)
+    expect(decimalToNumber({ units: -(10n ** 400n), places: 18 })).toBe(-Number.MAX_VALUE)
     expect(decimalToNumber(divideDecimals({ units: 1n, places: 0 }, { units: 3n, places: 0 }, 8))).toBe(0.33333333)
   })
 })
@@ -140,5 +143,20 @@ describe('amounts', () => {
   it('refuses more places than the token has, trailing zeros apart', () => {
     expect(parseAmount('1.0000001', 6)).toBeUndefined()
     expect(parseAmount('1.0000000', 6)).toBe(1_000_000n)
+  })
+
+  const most = 2n ** 256n - 1n
+
+  it.each([0, 6, 18])('of %s decimals are at most 2^256 - 1 base units', (places) => {
+    expect(explainAboveMaximum({ units: most, places }, places)).toBeUndefined()
+    expect(explainAboveMaximum({ units: most + 1n, places }, places)).toBe(
+      `it is above 2^256 - 1 base units, which are ${formatAmount(most, places)}`,
+    )
+  })
+
+  it('are compared in human units', () => {
+    expect(explainAboveMaximum({ units: most, places: 0 }, 0)).toBeUndefined()
+    expect(explainAboveMaximum({ units: most, places: 0 }, 1)).toMatch(/^it is above/)
+    expect(explainAboveMaximum({ units: 10n ** 78n - 1n, places: 0 }, 0)).toMatch(/^it is above/)
   })
 })

@@ -108,13 +108,30 @@ export function divideDecimals(a: Decimal, b: Decimal, places: number): Decimal 
   return { units: divideHalfEven(numerator, b.units * powerOfTen(a.places)), places }
 }
 
+/** The most base units that an amount of any currency may have: contracts hold amounts in 256 bits. */
+export const MAX_BASE_UNITS = 2n ** 256n - 1n
+
 /**
- * The number as a float, for the few fields whose contract says number.
+ * Says what is wrong with an amount that is too large for a contract, for the `detail` of INVALID_AMOUNT.
  *
- * @returns finite always; -0 never
+ * @param amount - human units
+ * @param decimals - those of its currency
+ * @returns undefined when it is at most {@link MAX_BASE_UNITS}
+ */
+export function explainAboveMaximum(amount: Decimal, decimals: number): string | undefined {
+  const maximum: Decimal = { units: MAX_BASE_UNITS, places: decimals }
+  if (compareDecimals(amount, maximum) <= 0) return undefined
+  return `it is above 2^256 - 1 base units, which are ${formatDecimal(maximum)}`
+}
+
+/**
+ * The double nearest to the number, for the few fields whose contract says number.
+ *
+ * @returns finite always, since beyond the range of doubles it is the last of them; -0 never
  */
 export function decimalToNumber(value: Decimal): number {
-  return Number(formatDecimal(value))
+  const number = Number(formatDecimal(value))
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, number))
 }
 
 /** Base units of a token as the decimal string of human units: `formatAmount(1500000n, 6)` is `1.5`. */

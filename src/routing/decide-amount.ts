@@ -4,7 +4,7 @@ import type { PaymentRequest, RequestBalance } from '../domain/payment-request.t
 import type { RouteWarning } from '../domain/route.ts'
 import { warn } from './assemble-route.ts'
 import { isFiatRequest } from './candidates.ts'
-import { checkAmountPlaces } from './parse-question.ts'
+import { checkAmount } from './parse-question.ts'
 
 /** A request as it is stored, and how far it is paid. */
 export interface StoredRequest {
@@ -23,18 +23,19 @@ export interface AmountDue {
  * Decides how much is to be paid: nothing when payments cover the request, final or not, whatever was asked for; else the amount that
  * was asked for; else the outstanding balance.
  *
- * @throws WaybillError INVALID_AMOUNT when the amount has more places than its currency
+ * @throws WaybillError INVALID_AMOUNT when the amount has more places than its currency, or is too large for a contract
  */
 export function decideAmount(
   asked: Decimal | undefined,
   { request, balance }: StoredRequest,
   tokens: TokenDirectory,
 ): AmountDue {
-  if (asked !== undefined) {
-    checkAmountPlaces(asked, { id: request.invoiceCurrency, decimals: invoiceDecimals(request, tokens) })
-  }
+  const currency = { id: request.invoiceCurrency, decimals: invoiceDecimals(request, tokens) }
+  if (asked !== undefined) checkAmount(asked, currency)
   const outstanding = stored(balance.outstandingAmount)
   if (outstanding.units === 0n) return { amount: outstanding, warnings: [coverWarning({ request, balance })] }
+  // Requests that were stored before there was a bound may be above it; a part of them can still be asked for.
+  if (asked === undefined) checkAmount(outstanding, currency)
   if (asked === undefined || compareDecimals(asked, outstanding) <= 0) {
     return { amount: asked ?? outstanding, warnings: [] }
   }

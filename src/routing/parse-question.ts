@@ -1,5 +1,5 @@
 import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
-import { type Decimal, formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { type Decimal, explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import type { Hex } from '../domain/hex.ts'
 import { parsePaymentReference } from '../domain/payment-reference.ts'
 import type { RoutesQuestion } from '../domain/route.ts'
@@ -82,10 +82,22 @@ function readFeeAddress(text: string): Address {
   throw waybillError('INVALID_ADDRESS', { field: 'feeAddress', value: text, detail: 'nobody owns the zero address' })
 }
 
-/** @throws WaybillError INVALID_AMOUNT when the amount has more places than its currency */
-export function checkAmountPlaces(amount: Decimal, currency: { readonly id: string; readonly decimals: number }): void {
-  if (amount.places <= currency.decimals) return
-  throw invalidAmount(formatDecimal(amount), `${currency.id} has ${currency.decimals} decimals`)
+/** @throws WaybillError INVALID_AMOUNT when the amount has more places than its currency, or is too large for a contract */
+export function checkAmount(amount: Decimal, currency: { readonly id: string; readonly decimals: number }): void {
+  if (amount.places > currency.decimals) {
+    throw invalidAmount(formatDecimal(amount), `${currency.id} has ${currency.decimals} decimals`)
+  }
+  const tooLarge = explainAboveMaximum(amount, currency.decimals)
+  if (tooLarge !== undefined) throw invalidAmount(formatDecimal(amount), tooLarge)
+}
+
+/**
+ * @param total - amount and platform fee in base units of a currency with `decimals`
+ * @throws WaybillError INVALID_AMOUNT when the amount alone fits a contract, and the total does not
+ */
+export function checkTotal(amount: Decimal, total: bigint, decimals: number): void {
+  const tooLarge = explainAboveMaximum({ units: total, places: decimals }, decimals)
+  if (tooLarge !== undefined) throw invalidAmount(formatDecimal(amount), `with the platform fee ${tooLarge}`)
 }
 
 /** @throws WaybillError INVALID_ADDRESS when the fee's receiver cannot be on the request's chain */

@@ -1,6 +1,6 @@
 import type { Account } from '../domain/account.ts'
 import type { Token } from '../domain/currency.ts'
-import { formatAmount, formatDecimal, parseAmount, parseDecimal, powerOfTen } from '../domain/decimal.ts'
+import { explainAboveMaximum, formatAmount, parseDecimal, powerOfTen, rescale } from '../domain/decimal.ts'
 import { suggestName } from '../domain/nearest.ts'
 import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route, RoutesAnswer } from '../domain/route.ts'
 import { explain, WaybillError, waybillError } from '../errors.ts'
@@ -141,12 +141,13 @@ function readSlippage(text: string | undefined): SpendingLimit['slippage'] {
 
 function readMaxSourceAmount(text: string | undefined, source: Token): bigint | undefined {
   if (text === undefined) return undefined
-  const decimal = parseDecimal(text)
-  const amount = decimal && parseAmount(formatDecimal(decimal), source.decimals)
-  if (amount !== undefined && amount > 0n) return amount
-  throw waybillError('INVALID_AMOUNT', {
-    field: 'maxSourceAmount',
-    value: text,
-    detail: `it is no plain decimal number above 0 with at most ${source.decimals} places, as ${source.symbol} has`,
-  })
+  const invalid = (detail: string) => waybillError('INVALID_AMOUNT', { field: 'maxSourceAmount', value: text, detail })
+  const { decimals, symbol } = source
+  const amount = parseDecimal(text)
+  if (amount === undefined || amount.units <= 0n || amount.places > decimals) {
+    throw invalid(`it is no plain decimal number above 0 with at most ${decimals} places, as ${symbol} has`)
+  }
+  const tooLarge = explainAboveMaximum(amount, decimals)
+  if (tooLarge !== undefined) throw invalid(tooLarge)
+  return rescale(amount, decimals).units
 }

@@ -10,8 +10,8 @@ import { type Explanation, explain, waybillError } from '../errors.ts'
 import { type Assessed, type Assessment, assessCandidates } from './assess-candidates.ts'
 import { type Candidate, findCandidates } from './candidates.ts'
 import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amount.ts'
-import { checkFeeFamily, type ParsedQuestion } from './parse-question.ts'
-import { DEFAULT_LIMIT, type Payment } from './payment.ts'
+import { checkFeeFamily, checkTotal, type ParsedQuestion } from './parse-question.ts'
+import { DEFAULT_LIMIT, type Payment, platformFeeOf } from './payment.ts'
 import { type PlannedCandidate, planCandidates, readsByChain } from './plan-candidates.ts'
 import type { Provider } from './providers/provider.ts'
 import type { Scanner } from './scan.ts'
@@ -82,12 +82,16 @@ export async function inquire(
   const due = decideAmount(question.amount, stored, tokens)
   const answer = emptyAnswer(request, due)
   if (due.amount.units === 0n) return { answer }
+  const decimals = invoiceDecimals(request, tokens)
+  const { units } = rescale(due.amount, decimals)
+  const fee = question.platformFee === undefined ? 0n : platformFeeOf(units, question.platformFee.percentage)
+  checkTotal(due.amount, units + fee, decimals)
 
   const destination = findDestination(request, dependencies)
   if ('reason' in destination) {
     return { answer: { ...answer, unavailable: [unavailableChain(request.network, destination)] } }
   }
-  const payment = paymentOf(request, question, destination, rescale(due.amount, invoiceDecimals(request, tokens)))
+  const payment = paymentOf(request, question, destination, units)
   const candidates = findCandidates(request, destination, tokens)
   if (addressFamily(question.wallet) !== chains.familyOf(request.network)) {
     return { answer: { ...answer, unavailable: candidates.map(({ source }) => familyMismatch(source, question)) } }
@@ -169,13 +173,13 @@ function paymentOf(
   request: PaymentRequest,
   { wallet, platformFee }: ParsedQuestion,
   destination: Token,
-  amount: Decimal,
+  amount: bigint,
 ): Payment {
   return {
     request,
     wallet,
     destination,
-    amount: amount.units,
+    amount,
     limit: DEFAULT_LIMIT,
     ...(platformFee === undefined ? {} : { platformFee }),
   }

@@ -1,7 +1,14 @@
+import { FIAT_DECIMALS, parseFiatCode, type TokenDirectory } from '../domain/currency.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
-import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { compareDecimals, type Decimal, explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { waybillError } from '../errors.ts'
-import { canonicalList, type FilterValues } from './payment-filter.ts'
+import {
+  amountBasis,
+  type CurrencyMatch,
+  canonicalList,
+  currencyMatchesOf,
+  type FilterValues,
+} from './payment-filter.ts'
 import { readQueryText } from './read-query-text.ts'
 import {
   type NameSources,
@@ -44,7 +51,8 @@ export async function parseFilter(input: SearchInput, sources: NameSources): Pro
   }
   checkReferences(input.reference ?? [])
   const q = input.q === undefined ? {} : { q: readQueryText('q', input.q) }
-  return { ...parseDates(input), ...parseAmounts(input), ...(lists as FilterValues), ...q }
+  const values = lists as FilterValues
+  return { ...parseDates(input), ...parseAmounts(input, fewestDecimals(values, sources.tokens)), ...values, ...q }
 }
 
 /** The fields whose values are names. */
@@ -93,9 +101,27 @@ function parseDate(field: string, value: string) {
   return parsed
 }
 
-function parseAmounts({ minAmount, maxAmount }: SearchInput): Pick<FilterValues, 'minAmount' | 'maxAmount'> {
-  const min = minAmount === undefined ? undefined : parseBound('minAmount', minAmount)
-  const max = maxAmount === undefined ? undefined : parseBound('maxAmount', maxAmount)
+/**
+ * The decimals of the currency in which ranges of amounts are counted: the fewest where it has some here and others there, or where
+ * nobody knows them, since those bound amounts the least.
+ */
+function fewestDecimals(filter: FilterValues, tokens: TokenDirectory): number {
+  if (amountBasis(filter) === 'amountInUsd') return FIAT_DECIMALS
+  return Math.min(...currencyMatchesOf(filter).flatMap((match) => decimalsOf(match, tokens)))
+}
+
+function decimalsOf({ symbol, id }: CurrencyMatch, tokens: TokenDirectory): readonly number[] {
+  const meant = tokens.bySymbol(symbol).filter((token) => id === undefined || token.id === id)
+  if (meant.length > 0) return meant.map(({ decimals }) => decimals)
+  return [parseFiatCode(symbol) === undefined ? 0 : FIAT_DECIMALS]
+}
+
+function parseAmounts(
+  { minAmount, maxAmount }: SearchInput,
+  decimals: number,
+): Pick<FilterValues, 'minAmount' | 'maxAmount'> {
+  const min = minAmount === undefined ? undefined : parseBound('minAmount', minAmount, decimals)
+  const max = maxAmount === undefined ? undefined : parseBound('maxAmount', maxAmount, decimals)
   if (min !== undefined && max !== undefined && compareDecimals(min, max) > 0) {
     throw waybillError('INVALID_RANGE', {
       field: 'minAmount',
@@ -110,10 +136,12 @@ function parseAmounts({ minAmount, maxAmount }: SearchInput): Pick<FilterValues,
   }
 }
 
-function parseBound(field: string, value: string): Decimal {
+function parseBound(field: string, value: string, decimals: number): Decimal {
   const fail = (detail: string) => waybillError('INVALID_AMOUNT', { field, value, detail })
   const amount = parseDecimal(value)
   if (amount === undefined) throw fail('it is not a plain decimal number of at most 18 places')
   if (amount.units < 0n) throw fail('it is negative')
+  const tooLarge = explainAboveMaximum(amount, decimals)
+  if (tooLarge !== undefined) throw fail(tooLarge)
   return amount
 }

@@ -59,6 +59,11 @@ export type AmountBasis = 'amount' | 'invoiceAmount' | 'amountInUsd'
 
 const currencyFilters = ['currency', 'paymentCurrency', 'invoiceCurrency'] as const
 
+/** All values of the currency filters. */
+export function currencyMatchesOf(filter: FilterValues): readonly CurrencyMatch[] {
+  return currencyFilters.flatMap((name) => filter[name] ?? [])
+}
+
 /**
  * Where all values of the currency filters resolve to one symbol, amounts are counted in it: the payment's own amount when a filter
  * asks for payments in the symbol, the invoice amount when only the invoice is in it. Else in US dollars.
