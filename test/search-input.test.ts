@@ -41,6 +41,8 @@ describe('bad input', () => {
     [{ currency: ['USDC', ''] }, 'UNKNOWN_CURRENCY', 'nobody knows a currency ""'],
     [{ currency: ['Odd-coi'] }, 'UNKNOWN_CURRENCY', 'did you mean "Odd-coin"?'],
     [{ currency: ['USDC-ETHEREUM'] }, 'UNKNOWN_CURRENCY', 'nobody knows a currency "USDC-ETHEREUM"'],
+    [{ currency: ['USDC-137'] }, 'UNKNOWN_CURRENCY', 'nobody knows a currency "USDC-137"'],
+    [{ currency: ['USDT-bnb'] }, 'UNKNOWN_CURRENCY', 'nobody knows a currency "USDT-bnb"'],
     [{ paymentCurrency: ['EUR'] }, 'UNKNOWN_CURRENCY', 'paymentCurrency: nobody knows a currency "EUR"'],
     [{ invoiceCurrency: ['EURO'] }, 'UNKNOWN_CURRENCY', 'invoiceCurrency'],
     [{ network: ['polygn'] }, 'UNKNOWN_NETWORK', 'did you mean "POLYGON"?'],

@@ -116,6 +116,14 @@ const cases: readonly Case[] = [
   { input: { currency: ['ODD-coin'] }, matches: symbol('Odd-coin'), basis: 'amount' },
   { input: { currency: ['odd-COIN-moon_9'] }, matches: symbol('Odd-coin'), basis: 'amount' },
   { input: { currency: ['USDT'] }, matches: symbol('USDT'), basis: 'amount' },
+  { input: { currency: ['usdc-Matic'] }, matches: (p) => p.currency === 'USDC-POLYGON', basis: 'amount' },
+  { input: { paymentCurrency: ['ETH-arbitrum-one'] }, matches: (p) => p.currency === 'ETH-ARBITRUM', basis: 'amount' },
+  { input: { currency: ['usdt-trx'] }, matches: (p) => p.currency === 'USDT-TRON', basis: 'amount' },
+  {
+    input: { invoiceCurrency: ['USDC-8453'] },
+    matches: (p) => p.invoiceCurrency === 'USDC-BASE',
+    basis: 'invoiceAmount',
+  },
   { input: { currency: ['eur'] }, matches: (p) => p.invoiceCurrency === 'EUR', basis: 'invoiceAmount' },
   { input: { currency: ['points'] }, matches: (p) => p.invoiceCurrency === 'POINTS', basis: 'invoiceAmount' },
   {

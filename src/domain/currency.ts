@@ -1,4 +1,5 @@
 import type { Address } from './address.ts'
+import { type ChainDirectory, createChainDirectory } from './chain.ts'
 import type { ChainConfig } from './chains-file.ts'
 import { suggestName } from './nearest.ts'
 
@@ -37,6 +38,39 @@ export function symbolOfCurrency(id: string): string {
   return at < 0 ? id : id.slice(0, at)
 }
 
+/** A currency id as it is stored: its network goes by the canonical name. */
+export interface CurrencyIdReading {
+  readonly id: string
+  readonly symbol: string
+  /** Canonical chain name. */
+  readonly chain: string
+}
+
+/** The longest text that is read as a currency id. */
+const LONGEST_ID = 128
+
+/**
+ * Reads a currency id whose network may be written in any case, as an alias, a chain id or CAIP-2: `USDC-matic`, `USDC-137` and
+ * `USDC-eip155:137` are all `USDC-POLYGON`. Symbols and aliases may have a `-` of their own, so there may be several readings.
+ *
+ * @param alsoKnown - further canonical names of chains, for instance those that an account imported
+ * @returns the reading with the longest network first; none where no end of the text names a chain, or only a chain that is served here
+ *   under another id. The symbol stands as it was written, and whether the chain has such a token is not looked up
+ */
+export function readCurrencyId(
+  text: string,
+  chains: Pick<ChainDirectory, 'resolve'>,
+  alsoKnown?: ReadonlySet<string>,
+): readonly CurrencyIdReading[] {
+  if (text.length > LONGEST_ID) return []
+  return [...text.matchAll(/-/g)].flatMap(({ index }) => {
+    const [symbol, network] = [text.slice(0, index), text.slice(index + 1)]
+    if (symbol === '' || network === '' || network !== network.trim()) return []
+    const resolved = chains.resolve(network, alsoKnown)
+    return resolved.kind === 'chain' ? [{ id: currencyId(symbol, resolved.name), symbol, chain: resolved.name }] : []
+  })
+}
+
 const fiatCodes: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))
 
 /** The ISO 4217 code that a text is in any case, or undefined. */
@@ -48,7 +82,7 @@ export function parseFiatCode(text: string): string | undefined {
 /** Finds tokens by id, symbol and address. */
 export interface TokenDirectory {
   readonly all: readonly Token[]
-  /** By id in any case. */
+  /** By id in any case; its network may be an alias, as {@link readCurrencyId} takes it. */
   byId(id: string): Token | undefined
   /** All tokens of a symbol in any case. `USDC` does not find `USDC.e`. */
   bySymbol(symbol: string): readonly Token[]
@@ -73,7 +107,12 @@ export function createTokenDirectory(chains: readonly ChainConfig[]): TokenDirec
   const addresses = new Map(
     all.flatMap((token) => (token.address === undefined ? [] : [[`${token.chain} ${token.address}`, token] as const])),
   )
-  const byId = (id: string) => ids.get(id.toUpperCase())
+  const directory = createChainDirectory(chains)
+  const byId = (id: string) =>
+    ids.get(id.toUpperCase()) ??
+    readCurrencyId(id, directory)
+      .map((reading) => ids.get(reading.id.toUpperCase()))
+      .find((token) => token !== undefined)
   return {
     all,
     byId,

@@ -1,5 +1,5 @@
 import type { ChainDirectory } from '../domain/chain.ts'
-import { parseFiatCode, symbolOfCurrency, type TokenDirectory } from '../domain/currency.ts'
+import { parseFiatCode, readCurrencyId, symbolOfCurrency, type TokenDirectory } from '../domain/currency.ts'
 import { suggestName } from '../domain/nearest.ts'
 import { waybillError } from '../errors.ts'
 import type { AccountNames } from './account-names-repository.ts'
@@ -90,18 +90,36 @@ function fiatInvoice(text: string): CurrencyMatch[] | undefined {
   return code === undefined ? undefined : [{ of: 'invoice', symbol: code, id: code }]
 }
 
-async function importedPayment({ account }: NameSources, text: string): Promise<CurrencyMatch[] | undefined> {
+async function importedPayment(sources: NameSources, text: string): Promise<CurrencyMatch[] | undefined> {
+  const { account } = sources
   const known = await account.symbols()
   const symbols = matchName(text, known)
   if (symbols.length > 0) return symbols.map((symbol) => ({ of: 'payment', symbol }))
-  if (!text.includes('-') || equalButForCase(symbolOfCurrency(text), known).length === 0) return undefined
-  const ids = matchName(text, await account.currencyIds())
+  if (!text.includes('-') || !hasSymbolOf(text, known)) return undefined
+  const ids = await matchId(sources, text, await account.currencyIds())
   return ids.length === 0 ? undefined : ids.map((id) => ({ of: 'payment', symbol: symbolOfCurrency(id), id }))
 }
 
-async function importedInvoice({ account }: NameSources, text: string): Promise<CurrencyMatch[] | undefined> {
-  const known = await account.invoiceCurrencies()
-  const ids = matchName(text, known)
+/** Whether any part of a text that stands before a `-` is a symbol, so that the ids, of which there may be many, are worth reading. */
+function hasSymbolOf(text: string, symbols: ReadonlySet<string>): boolean {
+  return [...text.matchAll(/-/g)].some(({ index }) => equalButForCase(text.slice(0, index), symbols).length > 0)
+}
+
+/** The ids that a text is as it stands, else those that it is with its network's alias read. */
+async function matchId(
+  { chains, account }: NameSources,
+  text: string,
+  ids: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const asWritten = matchName(text, ids)
+  if (asWritten.length > 0 || !text.includes('-')) return asWritten
+  const readings = readCurrencyId(text, chains, await account.networks())
+  return readings.map((reading) => matchName(reading.id, ids)).find((matched) => matched.length > 0) ?? []
+}
+
+async function importedInvoice(sources: NameSources, text: string): Promise<CurrencyMatch[] | undefined> {
+  const known = await sources.account.invoiceCurrencies()
+  const ids = await matchId(sources, text, known)
   if (ids.length > 0) return ids.map((id) => ({ of: 'invoice', symbol: symbolOfCurrency(id), id }))
   const symbols = matchName(text, symbolsOf(known))
   return symbols.length === 0 ? undefined : symbols.map((symbol) => ({ of: 'invoice', symbol }))
