@@ -77,14 +77,17 @@ describe('routes as they come in', () => {
       return [routes.map(({ id }) => id), unavailable.map(({ chain, token, reason }) => `${chain} ${token} ${reason}`)]
     }
     expect(await reasons({ tokens: ['USDC'], chains: ['ETHEREUM'] })).toEqual([['REQUEST_NETWORK_PAYMENT'], []])
-    expect(await reasons({ tokens: ['USDC-ETHEREUM'], maxFee: '0' })).toEqual([[], ['ETHEREUM USDC FEE_ABOVE_MAXIMUM']])
+    expect(await reasons({ tokens: ['USDC-ETHEREUM'], maxFeeRate: '0' })).toEqual([
+      [],
+      ['ETHEREUM USDC FEE_ABOVE_MAXIMUM'],
+    ])
     expect(await reasons({ tokens: ['dai-base'] })).toEqual([[], ['BASE DAI NO_CROSSCHAIN_PROVIDER']])
     await expect(reasons({ tokens: ['USDX'] })).rejects.toMatchObject({ reason: 'UNKNOWN_CURRENCY' })
     await expect(reasons({ chains: ['BASED'] })).rejects.toMatchObject({
       reason: 'UNKNOWN_NETWORK',
       message: expect.stringContaining('did you mean "BASE"?') as string,
     })
-    await expect(readAll(routing.stream({ ...question, maxFee: '-1' }))).rejects.toMatchObject({
+    await expect(readAll(routing.stream({ ...question, maxFeeRate: '-1' }))).rejects.toMatchObject({
       reason: 'INVALID_FRACTION',
     })
   })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { addDecimals, formatDecimal, parseAmount, parseDecimal } from '../src/domain/decimal.ts'
+import { addDecimals, divideDecimals, formatDecimal, parseAmount, parseDecimal } from '../src/domain/decimal.ts'
 import type { Route, RoutesAnswer } from '../src/domain/route.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
 import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from './support/routing.ts'
@@ -54,7 +54,7 @@ describe('an answer', () => {
     const { routes, unavailable, ...rest } = answer
     expect(rest).toEqual({ amount: '150', currency: 'USDC-ETHEREUM', warnings: [], degraded: false })
     expect(routes.length).toBe(1)
-    const { expiresAt, feeBreakdown, fee, totalCost, feeAmount, feeInUsd, ...route } = routes[0] as Route
+    const { expiresAt, feeBreakdown, fee, feeRate, totalCost, feeAmount, feeInUsd, ...route } = routes[0] as Route
     expect(route).toEqual({
       id: 'REQUEST_NETWORK_PAYMENT',
       speed: 'FAST',
@@ -65,6 +65,7 @@ describe('an answer', () => {
       tokenAddress: ethereum.tokens.USDC.address.toLowerCase(),
       sourceAmount: '150.75',
       feeCurrency: 'USDC-ETHEREUM',
+      feeIsComplete: true,
       estimatedDurationSeconds: 24,
       provider: 'request-network',
       tags: ['CHEAPEST', 'FASTEST'],
@@ -88,8 +89,9 @@ describe('an answer', () => {
     expect(feeBreakdown[0]?.amountInFeeCurrency).toBe(gasInUsdc)
     expect(feeAmount).toBe(sum(gasInUsdc, '0.75'))
     expect(feeInUsd).toBe(feeAmount)
-    expect(fee).toBeCloseTo(Number(feeAmount) / 150, 8)
-    expect(totalCost).toBe(fee)
+    expect(fee).toBe(Number(feeAmount))
+    expect(feeRate).toBeCloseTo(Number(feeAmount) / 150, 8)
+    expect(totalCost).toBe(feeRate)
     expect(expiresAt.getTime() - before).toBeGreaterThan(1_000)
     expect(unavailable.map((entry) => [entry.chain, entry.token, entry.reason])).toEqual([
       ['ETHEREUM', 'ETH', 'NO_SWAP_PROVIDER'],
@@ -282,6 +284,44 @@ describe('a request in a fiat currency', () => {
   })
 })
 
+describe('a fee', () => {
+  const inDai = (amount: string) => ({
+    ...inUsdc(amount),
+    invoiceCurrency: 'DAI-ETHEREUM',
+    paymentCurrency: 'DAI-ETHEREUM',
+  })
+  /** `feeAmount` as a fraction of an amount, rounded half-even to 8 places. */
+  const rateOf = ({ feeAmount }: Route, amount: string) => {
+    const [fee, received] = [parseDecimal(feeAmount) ?? fail(), parseDecimal(amount) ?? fail()]
+    return Number(formatDecimal(divideDecimals(fee, received, 8)))
+  }
+
+  it.each([
+    ['dust', '0.000000000000000001'],
+    ['a little', '0.000000000000001'],
+    ['much', '1000'],
+  ])('of %s is an amount, and its rate that of what the payee receives', async (_, amount) => {
+    const wallet = await newWallet(`fee of ${amount}`)
+    await ethereum.fund(ethereum.tokens.DAI, wallet, 1_000n * COIN)
+    const answer = await routing.find({ paymentReference: routing.addRequest(inDai(amount)), wallet })
+    const [route = fail()] = answer.routes
+    expect([route.fee, route.feeCurrency]).toEqual([Number(route.feeAmount), 'DAI-ETHEREUM'])
+    expect([route.feeRate, route.totalCost]).toEqual([rateOf(route, amount), rateOf(route, amount)])
+    if (amount.length > 10) expect(route.feeRate).toBeGreaterThan(1e9 * route.fee)
+  })
+
+  it('of a request in a fiat currency is in the payment currency, and its rate that of the amount at the quoted rate', async () => {
+    const wallet = await newWallet('fee of fiat')
+    await ethereum.setFeed(ethereum.tokens.USDC.feed, { answer: 2n * 10n ** 8n })
+    const paymentReference = routing.addRequest({ ...inUsdc('100'), invoiceCurrency: 'USD' })
+    const { routes } = await routing.find({ paymentReference, wallet })
+    await ethereum.setFeed(ethereum.tokens.USDC.feed, { answer: 10n ** 8n })
+    const [route = fail()] = routes
+    expect([route.sourceAmount, route.feeCurrency]).toEqual(['50', 'USDC-ETHEREUM'])
+    expect([route.fee, route.feeRate]).toEqual([Number(route.feeAmount), rateOf(route, '50')])
+  })
+})
+
 describe('prices', () => {
   const USD = 10n ** 8n
   async function find(tokens: Record<string, object>, native?: object) {
@@ -304,7 +344,7 @@ describe('prices', () => {
     await ethereum.setFeed(ethereum.native.feed, { answer: 2_000n * USD, updatedAtSec: timestampSec - 3_700 })
     const stale = await find({}, undefined)
     await ethereum.setFeed(ethereum.native.feed, { answer: 3_000n * USD })
-    expect(stale.feeAmount).toBe('1')
+    expect([stale.feeAmount, stale.fee, stale.feeIsComplete]).toEqual(['1', 1, false])
     expect(stale.warnings).toEqual([
       {
         reason: 'GAS_UNPRICED',
@@ -334,7 +374,7 @@ describe('prices', () => {
     const route = await find({ USDC: withoutPrice })
     expect(route).not.toHaveProperty('feeInUsd')
     expect(route.feeBreakdown[1]).not.toHaveProperty('amountInUsd')
-    expect([route.feeAmount, route.fee]).toEqual(['1', 0.01])
+    expect([route.feeAmount, route.fee, route.feeRate]).toEqual(['1', 1, 0.01])
     expect(route.warnings[0]?.message).toMatch(/^there is no price of USDC/)
   })
 

@@ -59,7 +59,7 @@ export const page: PaymentPage = {
 
 const route: Route = {
   id: 'REQUEST_NETWORK_PAYMENT',
-  fee: 0.0021,
+  fee: 0.315,
   speed: 'FAST',
   priceImpact: 0,
   chain: 'BASE',
@@ -70,6 +70,8 @@ const route: Route = {
   feeAmount: '0.315',
   feeCurrency: 'USDC-BASE',
   feeInUsd: '0.315',
+  feeIsComplete: true,
+  feeRate: 0.0021,
   totalCost: 0.0021,
   feeBreakdown: [
     { type: 'GAS', stage: 'SENDING', amount: '0.00012', currency: 'ETH-BASE', amountInFeeCurrency: '0.315' },

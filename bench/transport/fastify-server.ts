@@ -190,6 +190,8 @@ const routesSchema = {
             'feeCurrency',
             'feeInUSD',
           ),
+          feeIsComplete: boolean,
+          feeRate: number,
           totalCost: number,
           feeBreakdown: array(
             object(strings('type', 'stage', 'provider', 'amount', 'currency', 'amountInFeeCurrency', 'amountInUSD')),

@@ -21,6 +21,9 @@ interface Calldata {
     chainId: string
     token: string
     sourceAmount: string
+    feeAmount: string
+    feeCurrency: string
+    feeRate: number
     feeBreakdown: { type: string; amount: string; currency: string }[]
     warnings: { reason: string; message: string }[]
   }
@@ -87,6 +90,7 @@ function sayQuote(say: Say, request: DemoRequest, id: string, { route, maxSource
     `spends ${route.sourceAmount} ${route.token} on ${route.chain}`,
     `at most ${maxSourceAmount}`,
   )
+  say('fee', `${route.feeAmount} ${route.feeCurrency}`, `${route.feeRate} of what the payee receives`)
   for (const { type, amount, currency } of route.feeBreakdown) say('cost', type, `${amount} ${currency}`)
   for (const { reason, message } of route.warnings) say('warning', reason, message)
 }

@@ -12,7 +12,7 @@ export interface RoutesQuestion {
   readonly sort?: RouteSort | undefined
   /** Fractions as decimal strings. */
   readonly maxPriceImpact?: string | undefined
-  readonly maxFee?: string | undefined
+  readonly maxFeeRate?: string | undefined
   /** Names of chains to pay from and of tokens to pay with; none or empty for all. */
   readonly chains?: readonly string[] | undefined
   readonly tokens?: readonly string[] | undefined
@@ -31,10 +31,10 @@ export type StepKind = 'APPROVE_RESET' | 'APPROVE' | 'SWAP' | 'PAY'
 /** One way by which a wallet can pay a request now. Amounts are decimal strings in human units; what is unknown is absent. */
 export interface Route {
   readonly id: string
-  /** All fees as a fraction of what the payee receives, rounded half-even to 8 places. */
+  /** All fees in units of `feeCurrency`: the double nearest to `feeAmount`. */
   readonly fee: number
   readonly speed: RouteSpeed
-  /** Loss against the market's mid price, likewise a fraction. */
+  /** Loss against the market's mid price as a fraction of what the payee receives, rounded half-even to 8 places. */
   readonly priceImpact: number
   /** Canonical name of the chain on which the wallet pays. */
   readonly chain: string
@@ -47,6 +47,11 @@ export interface Route {
   /** Currency id. */
   readonly feeCurrency: string
   readonly feeInUsd?: string
+  /** Whether every cost is counted in the fee. */
+  readonly feeIsComplete: boolean
+  /** `feeAmount` as a fraction of what the payee receives, rounded half-even to 8 places. */
+  readonly feeRate: number
+  /** `feeRate` + `priceImpact`. */
   readonly totalCost: number
   readonly feeBreakdown: readonly RouteFeeLine[]
   readonly estimatedDurationSeconds: number

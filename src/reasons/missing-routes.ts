@@ -11,8 +11,8 @@ export const missingRouteReasons = {
   FEE_ABOVE_MAXIMUM: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'its fee is {fee} of what the payee receives, more than the maxFee of {maxFee}',
-    remedy: 'raise maxFee to {fee} or more',
+    message: 'its feeRate of {feeRate} is above the maxFeeRate of {maxFeeRate}',
+    remedy: 'raise maxFeeRate to {feeRate} or more',
   },
   PRICE_IMPACT_ABOVE_MAXIMUM: {
     kind: 'NOTICE',

@@ -44,7 +44,7 @@ export const warningReasons = {
     kind: 'NOTICE',
     in: warning,
     message:
-      'even before the trade the pools of {exchange} take {token} below its price: {fraction} of what the payee receives is lost beside fee and price_impact',
+      'even before the trade the pools of {exchange} take {token} below its price: {fraction} of what the payee receives is lost beside feeRate and price_impact',
     remedy: 'compare sourceAmount with that of other routes, or swap {token} elsewhere',
   },
   CROSSCHAIN_SURPLUS: {

@@ -16,8 +16,8 @@ import { totalGas } from './steps.ts'
 export interface UnrankedRoute {
   readonly route: Omit<Route, 'tags'>
   readonly isDirect: boolean
-  /** Fractions of what the payee receives. */
-  readonly fee: Decimal
+  /** Fractions of what the payee receives, of 8 places. */
+  readonly feeRate: Decimal
   readonly priceImpact: Decimal
   readonly totalCost: Decimal
   /** A cost is left out for want of a price. */
@@ -66,11 +66,11 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
   const gas = judgeGas(quoted)
   if ('reason' in gas) return gas
   const costs = breakDownCosts([...gas.lines, ...quote.costs], destination, quoted.priceOf)
-  const fee = fractionOf(costs.feeAmount, { units: quote.received, places: destination.decimals })
-  const totalCost = addDecimals(fee, quote.priceImpact)
+  const feeRate = fractionOf(costs.feeAmount, { units: quote.received, places: destination.decimals })
+  const totalCost = addDecimals(feeRate, quote.priceImpact)
   return {
     isDirect: candidate.kind === 'DIRECT' || candidate.kind === 'CONVERSION',
-    fee,
+    feeRate,
     priceImpact: quote.priceImpact,
     totalCost,
     unpriced: costs.unpriced !== undefined,
@@ -79,7 +79,7 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
     gasLimits: gas.limits,
     route: {
       id: quoted.id,
-      fee: decimalToNumber(fee),
+      fee: decimalToNumber(costs.feeAmount),
       speed: speedOf(quote.durationSeconds),
       priceImpact: decimalToNumber(quote.priceImpact),
       chain: source.chain,
@@ -90,6 +90,8 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
       feeAmount: formatDecimal(costs.feeAmount),
       feeCurrency: destination.id,
       ...(costs.feeInUsd === undefined ? {} : { feeInUsd: formatDecimal(costs.feeInUsd) }),
+      feeIsComplete: costs.unpriced === undefined,
+      feeRate: decimalToNumber(feeRate),
       totalCost: decimalToNumber(totalCost),
       feeBreakdown: costs.lines,
       estimatedDurationSeconds: quote.durationSeconds,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Address } from '../domain/address.ts'
 import { caip2Of } from '../domain/chain.ts'
 import type { Token } from '../domain/currency.ts'
-import { addDecimals, type Decimal, formatDecimal, MAX_DECIMAL_PLACES, parseDecimal } from '../domain/decimal.ts'
+import { addDecimals, type Decimal, formatDecimal, MAX_DECIMAL_PLACES } from '../domain/decimal.ts'
 import type { RouteFeeLine } from '../domain/route.ts'
 import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'
 import type { ChainState } from './chain-state.ts'
@@ -40,6 +40,55 @@ const cases = fc.record({
 })
 type Case = typeof cases extends fc.Arbitrary<infer T> ? T : never
 
+/** One base unit to pay, and gas that takes much more; prices at the ends of what feeds can tell. */
+const extremes = fc.record({
+  decimals: fc.constantFrom(0, 6, 18),
+  amount: fc.oneof(fc.constantFrom<bigint>(1n, 2n, 3n), fc.bigInt(2n ** 250n, 2n ** 255n)),
+  percentage,
+  gas: fc.bigInt(0n, 10n ** 8n),
+  gasPrice: fc.oneof(fc.bigInt(0n, 2n), fc.bigInt(10n ** 12n, 2n ** 256n - 1n)),
+  nativePrice: fc.option(
+    fc.record({ units: fc.oneof(fc.constant(1n), fc.bigInt(1n, 2n ** 255n)), places: fc.integer({ min: 0, max: 36 }) }),
+    { nil: undefined },
+  ),
+  tokenPrice: fc.option(
+    fc.record({ units: fc.oneof(fc.constant(1n), fc.bigInt(1n, 2n ** 255n)), places: fc.integer({ min: 0, max: 36 }) }),
+    { nil: undefined },
+  ),
+  isNative: fc.boolean(),
+})
+
+/** Whether no double is nearer to a number than this one: compared exactly, by its neighbours. */
+function isNearest(double: number, exact: Decimal): boolean {
+  if (!Number.isFinite(double)) return false
+  const distance = (candidate: number) => {
+    const { numerator, denominator } = fractionOfDouble(candidate)
+    const difference = numerator * 10n ** BigInt(exact.places) - exact.units * denominator
+    return { size: difference < 0n ? -difference : difference, denominator }
+  }
+  const own = distance(double)
+  return neighboursOf(double).every((neighbour) => {
+    const other = distance(neighbour)
+    return own.size * other.denominator <= other.size * own.denominator
+  })
+}
+
+function fractionOfDouble(double: number): { numerator: bigint; denominator: bigint } {
+  let [scaled, exponent] = [double, 0]
+  while (!Number.isInteger(scaled)) [scaled, exponent] = [scaled * 2, exponent + 1]
+  return { numerator: BigInt(scaled), denominator: 2n ** BigInt(exponent) }
+}
+
+function neighboursOf(double: number): number[] {
+  const view = new DataView(new ArrayBuffer(8))
+  view.setFloat64(0, double)
+  const bits = view.getBigUint64(0)
+  return (bits === 0n ? [1n] : [bits - 1n, bits + 1n]).map((neighbour) => {
+    view.setBigUint64(0, neighbour)
+    return view.getFloat64(0)
+  })
+}
+
 /** The route of a wallet that has enough of everything. */
 function routeOf(terms: Case): UnrankedRoute {
   const native = aToken('ETH', 18)
@@ -55,7 +104,7 @@ function routeOf(terms: Case): UnrankedRoute {
     gasPrice: terms.gasPrice,
     walletHasCode: false,
     l1FeeOf: () => 0n,
-    balanceOf: () => 10n ** 60n,
+    balanceOf: () => 2n ** 400n,
     priceOf,
     answerTo: () => undefined,
   }
@@ -86,10 +135,11 @@ function sumOf(lines: readonly RouteFeeLine[], field: 'amountInFeeCurrency' | 'a
   return counted.reduce<Decimal>((sum, line) => addDecimals(sum, read(line[field] ?? '0')), { units: 0n, places: 0 })
 }
 
+/** Feeds and gas prices that lie may make fees longer than any amount that is taken. */
 function read(text: string): Decimal {
-  const decimal = parseDecimal(text)
-  if (decimal === undefined) throw new TypeError(`"${text}" is no decimal string`)
-  return decimal
+  if (!/^(0|[1-9]\d*)(\.\d+)?$/.test(text)) throw new TypeError(`"${text}" is no decimal string`)
+  const [whole = '', fraction = ''] = text.split('.')
+  return { units: BigInt(whole + fraction), places: fraction.length }
 }
 
 describe('the costs of a route', () => {
@@ -110,20 +160,32 @@ describe('the costs of a route', () => {
     )
   })
 
-  it('give fee as feeAmount / amount, rounded half-even to 8 places, a finite number', () => {
+  it('give fee as the double nearest to feeAmount, whatever the amounts', () => {
     fc.assert(
-      fc.property(cases, (terms) => {
-        const { route } = routeOf(terms)
+      fc.property(fc.oneof(cases, extremes), (terms) => {
+        const { fee, feeAmount } = routeOf(terms).route
+        expect(fee).toBe(Number(feeAmount))
+        expect(JSON.parse(JSON.stringify(fee))).toBe(fee)
+        expect(isNearest(fee, read(feeAmount))).toBe(true)
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+
+  it('give feeRate as feeAmount / amount, rounded half-even to 8 places, a finite number', () => {
+    fc.assert(
+      fc.property(fc.oneof(cases, extremes), (terms) => {
+        const { feeRate, totalCost, ...route } = routeOf(terms).route
         const feeAmount = read(route.feeAmount)
-        const decimals = terms.isNative ? 18 : terms.decimals
-        // Twice the distance to the exact ratio, in units of 10^-8, is at most one.
-        const shown = BigInt(Math.round(route.fee * 1e8))
-        const numerator = feeAmount.units * 10n ** BigInt(decimals + 8)
+        const numerator = feeAmount.units * 10n ** BigInt((terms.isNative ? 18 : terms.decimals) + 8)
         const denominator = terms.amount * 10n ** BigInt(feeAmount.places)
-        const distance = 2n * (numerator - shown * denominator)
-        expect(Number.isFinite(route.fee)).toBe(true)
-        if (route.fee < 1e6) expect(distance <= denominator && -distance <= denominator).toBe(true)
-        expect(route.totalCost).toBe(route.fee)
+        // Rounded as in school: what is left decides, and of two that are equally near the even one is taken.
+        const [floor, left] = [numerator / denominator, (numerator % denominator) * 2n]
+        const isUp = left > denominator || (left === denominator && floor % 2n === 1n)
+        const units = isUp ? floor + 1n : floor
+        expect(isNearest(feeRate, { units, places: 8 })).toBe(true)
+        expect(JSON.parse(JSON.stringify(feeRate))).toBe(feeRate)
+        expect(totalCost).toBe(feeRate)
       }),
       { numRuns: 3_000 },
     )

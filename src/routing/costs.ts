@@ -92,7 +92,7 @@ function toFeeLine({ cost, inFeeCurrency, inUsd }: CountedCost): RouteFeeLine {
   }
 }
 
-/** Places of `fee`, `price_impact` and `totalCost`. */
+/** Places of `feeRate`, `price_impact` and `totalCost`. */
 const RATIO_PLACES = 8
 
 /**

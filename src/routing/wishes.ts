@@ -11,7 +11,7 @@ import type { Candidate } from './candidates.ts'
 export interface Wishes {
   readonly sort?: RouteSort
   readonly maxPriceImpact?: Decimal
-  readonly maxFee?: Decimal
+  readonly maxFeeRate?: Decimal
   /** Names of the chains to pay from. */
   readonly chains?: ReadonlySet<string>
   /** Ids of the tokens to pay with. */
@@ -26,13 +26,13 @@ interface Directories {
 /** @throws WaybillError INVALID_FRACTION, UNKNOWN_NETWORK or UNKNOWN_CURRENCY */
 export function parseWishes(question: RoutesQuestion, directories: Directories): Wishes {
   const maxPriceImpact = readFraction('maxPriceImpact', question.maxPriceImpact)
-  const maxFee = readFraction('maxFee', question.maxFee)
+  const maxFeeRate = readFraction('maxFeeRate', question.maxFeeRate)
   const chains = readList(question.chains, (text, field) => chainsOf(directories, field, text), 'chains')
   const tokens = readList(question.tokens, (text, field) => tokensOf(directories, field, text), 'tokens')
   return {
     ...(question.sort === undefined ? {} : { sort: question.sort }),
     ...(maxPriceImpact === undefined ? {} : { maxPriceImpact }),
-    ...(maxFee === undefined ? {} : { maxFee }),
+    ...(maxFeeRate === undefined ? {} : { maxFeeRate }),
     ...(chains === undefined ? {} : { chains }),
     ...(tokens === undefined ? {} : { tokens }),
   }
@@ -45,11 +45,11 @@ export function isWanted({ source }: Candidate, { chains, tokens }: Wishes): boo
 
 /** What of a route is more than the caller takes; undefined when nothing is. */
 export function explainUnwanted(
-  { fee, priceImpact }: Pick<UnrankedRoute, 'fee' | 'priceImpact'>,
-  { maxFee, maxPriceImpact }: Wishes,
+  { feeRate, priceImpact }: Pick<UnrankedRoute, 'feeRate' | 'priceImpact'>,
+  { maxFeeRate, maxPriceImpact }: Wishes,
 ): Explanation | undefined {
-  if (maxFee !== undefined && compareDecimals(fee, maxFee) > 0) {
-    return explain('FEE_ABOVE_MAXIMUM', { fee: formatDecimal(fee), maxFee: formatDecimal(maxFee) })
+  if (maxFeeRate !== undefined && compareDecimals(feeRate, maxFeeRate) > 0) {
+    return explain('FEE_ABOVE_MAXIMUM', { feeRate: formatDecimal(feeRate), maxFeeRate: formatDecimal(maxFeeRate) })
   }
   if (maxPriceImpact !== undefined && compareDecimals(priceImpact, maxPriceImpact) > 0) {
     return explain('PRICE_IMPACT_ABOVE_MAXIMUM', {
@@ -66,7 +66,7 @@ export function leftOut({ route }: UnrankedRoute, explanation: Explanation): Una
   return { chain, token, provider, ...explanation }
 }
 
-function readFraction(field: 'maxFee' | 'maxPriceImpact', text: string | undefined): Decimal | undefined {
+function readFraction(field: 'maxFeeRate' | 'maxPriceImpact', text: string | undefined): Decimal | undefined {
   if (text === undefined) return undefined
   const fraction = parseDecimal(text)
   if (fraction !== undefined && fraction.units >= 0n) return fraction

@@ -89,14 +89,14 @@ export function describeProbes(
         feeAddress: value('platform'),
         sort: 'CHEAPEST',
         maxPriceImpact: '1',
-        maxFee: '1',
+        maxFeeRate: '1',
         chains: ['ETHEREUM'],
         tokens: ['USDC'],
       }),
     ],
     'payments.v1.RoutesService/StreamPaymentRoutes': [
       named({ paymentReference: value('open.paymentReference'), wallet: value('wallet.funded') }),
-      named({ paymentReference: value('paid.paymentReference'), wallet: value('wallet.funded'), maxFee: '0' }),
+      named({ paymentReference: value('paid.paymentReference'), wallet: value('wallet.funded'), maxFeeRate: '0' }),
       named({
         paymentReference: value('open.paymentReference.bare'),
         wallet: value('wallet.funded'),

@@ -42,12 +42,12 @@ export const ownScenes = {
     () =>
       nearScene('USDC', {
         funds: { USDC: 200n * UNIT },
-        ask: { feePercentage: '1', feeAddress: freshAddress('platform'), maxFee: '0.01' },
+        ask: { feePercentage: '1', feeAddress: freshAddress('platform'), maxFeeRate: '0.01' },
         then:
           ({ question }) =>
           (remedy) => {
-            const [maxFee] = read(remedy, /^raise maxFee to ([\d.]+) or more$/)
-            return { question: { ...question, maxFee } }
+            const [maxFeeRate] = read(remedy, /^raise maxFeeRate to ([\d.]+) or more$/)
+            return { question: { ...question, maxFeeRate } }
           },
       }),
   ],

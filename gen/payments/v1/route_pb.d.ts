@@ -28,8 +28,9 @@ export declare type Route = Message<"payments.v1.Route"> & {
   id: string;
 
   /**
-   * All fees (gas, platform, protocol, swap, crosschain) as a fraction of what the payee is to receive, rounded half-even
-   * to 8 places. 0.01 is one percent. Lines that have no price are left out, with the warning GAS_UNPRICED.
+   * All fees (gas, platform, protocol, swap, crosschain): an amount of money in `feeCurrency`, the double nearest to `feeAmount`.
+   * Lines that have no price are left out; `feeIsComplete` is then false. It was a fraction of what the payee receives before; that is
+   * `feeRate`. Example: `0.753`, of USDC.
    *
    * @generated from field: double fee = 2;
    */
@@ -43,8 +44,8 @@ export declare type Route = Message<"payments.v1.Route"> & {
   speed: Route_Speed;
 
   /**
-   * Loss against the market's mid price before the trade, as a fraction of what the payee is to receive; positive = the payer
-   * loses. 0 for direct payments and conversions.
+   * Loss against the market's mid price before the trade, as a fraction of what the payee is to receive, rounded half-even to 8
+   * places; positive = the payer loses. 0 for direct payments and conversions.
    *
    * @generated from field: double price_impact = 4 [json_name = "price_impact"];
    */
@@ -108,7 +109,7 @@ export declare type Route = Message<"payments.v1.Route"> & {
   feeInUsd?: string | undefined;
 
   /**
-   * `fee` + `price_impact`: all that the payer loses, as a fraction of what the payee is to receive, but for what pools are off the
+   * `feeRate` + `price_impact`: all that the payer loses, as a fraction of what the payee is to receive, but for what pools are off the
    * market before a swap, of which the warning SWAP_OFF_MARKET tells.
    *
    * @generated from field: double total_cost = 13;
@@ -170,6 +171,22 @@ export declare type Route = Message<"payments.v1.Route"> & {
    * @generated from field: payments.v1.Route.Readiness readiness = 21;
    */
   readiness?: Route_Readiness | undefined;
+
+  /**
+   * `feeAmount` as a fraction of what the payee is to receive, rounded half-even to 8 places; 0.01 is one percent. For a request in a fiat
+   * currency, what the payee is to receive is the invoice amount in the payment currency at the quoted rate. Example: `0.00502`.
+   *
+   * @generated from field: double fee_rate = 22;
+   */
+  feeRate: number;
+
+  /**
+   * Whether every cost is counted in `fee`, `feeAmount`, `feeRate` and `totalCost`. False where a line has no price; the warning
+   * GAS_UNPRICED names the currency.
+   *
+   * @generated from field: bool fee_is_complete = 23;
+   */
+  feeIsComplete: boolean;
 };
 
 /**

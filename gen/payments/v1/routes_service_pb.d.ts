@@ -74,12 +74,12 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
   maxPriceImpact?: string | undefined;
 
   /**
-   * Leaves out routes whose `fee` is higher: a fraction as a decimal string, not negative. They stand in `unavailable` instead.
+   * Leaves out routes whose `feeRate` is higher: a fraction as a decimal string, not negative. They stand in `unavailable` instead.
    * Example: `"0.005"`.
    *
-   * @generated from field: optional string max_fee = 8;
+   * @generated from field: optional string max_fee_rate = 11;
    */
-  maxFee?: string | undefined;
+  maxFeeRate?: string | undefined;
 
   /**
    * Only pays from these chains, by name, alias, number or CAIP-2. Example: `["BASE", "arbitrum-one"]`.
@@ -252,12 +252,12 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
   maxPriceImpact?: string | undefined;
 
   /**
-   * Leaves out routes whose `fee` is higher: a fraction as a decimal string, not negative. They stand in `unavailable` instead.
+   * Leaves out routes whose `feeRate` is higher: a fraction as a decimal string, not negative. They stand in `unavailable` instead.
    * Example: `"0.005"`.
    *
-   * @generated from field: optional string max_fee = 8;
+   * @generated from field: optional string max_fee_rate = 11;
    */
-  maxFee?: string | undefined;
+  maxFeeRate?: string | undefined;
 
   /**
    * Only pays from these chains, by name, alias, number or CAIP-2. Example: `["BASE", "arbitrum-one"]`.

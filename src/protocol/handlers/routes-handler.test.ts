@@ -1,12 +1,17 @@
-import { create, toJson } from '@bufbuild/protobuf'
+import { create, fromBinary, fromJsonString, toBinary, toJson, toJsonString } from '@bufbuild/protobuf'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   GetPaymentRoutesRequestSchema,
   GetPaymentRoutesResponseSchema,
 } from '../../../gen/payments/v1/routes_service_pb.js'
 import type { Address } from '../../domain/address.ts'
+import { decimalToNumber, formatDecimal } from '../../domain/decimal.ts'
 import { silentLogger } from '../../domain/logger.ts'
 import type { RoutesAnswer } from '../../domain/route.ts'
+import { compileBinarySerializer } from '../../transcoding/binary-serializer.ts'
+import { createJsonSerializers } from '../../transcoding/json-serializer.ts'
+import { compilePlainJsonSerializer } from '../../transcoding/plain-json-serializer.ts'
 import type { CallContext } from '../call-context.ts'
 import { createRoutesHandlers } from './routes-handler.ts'
 
@@ -25,7 +30,7 @@ const answer: RoutesAnswer = {
   routes: [
     {
       id: 'REQUEST_NETWORK_PAYMENT',
-      fee: 0.005,
+      fee: 0.75,
       speed: 'FAST',
       priceImpact: 0,
       chain: 'BASE',
@@ -35,6 +40,8 @@ const answer: RoutesAnswer = {
       sourceAmount: '150.75',
       feeAmount: '0.75',
       feeCurrency: 'USDC-BASE',
+      feeIsComplete: false,
+      feeRate: 0.005,
       totalCost: 0.005,
       feeBreakdown: [
         { type: 'GAS', stage: 'SENDING', amount: '0.1', currency: 'ETH-BASE' },
@@ -107,5 +114,42 @@ describe('GetPaymentRoutes', () => {
     expect(asked[1]).toMatchObject({ paymentReference: 'p', wallet: 'w', feePercentage: '' })
     expect((asked[1] as { amount?: string }).amount).toBeUndefined()
     expect(asked[2]).toEqual({ signal: context.signal, deadlineAtMs: 5 })
+  })
+
+  const desc = GetPaymentRoutesResponseSchema
+  const writePlain = compilePlainJsonSerializer(desc)
+  const writeJson = createJsonSerializers().ofMessage(desc)
+  const writeBinary = compileBinarySerializer(desc)
+  const fees = fc.record({
+    units: fc.oneof(fc.constantFrom<bigint>(0n, 1n, 9n), fc.bigInt(0n, 10n ** 25n), fc.bigInt(0n, 2n ** 256n)),
+    places: fc.constantFrom(0, 6, 8, 18),
+  })
+
+  it('carries fee, feeRate, price_impact and totalCost to the last bit, on every protocol', async () => {
+    await fc.assert(
+      fc.asyncProperty(fees, fees, async (amount, fraction) => {
+        const feeAmount = formatDecimal(amount)
+        const number = decimalToNumber(fraction)
+        const sent = { fee: decimalToNumber(amount), feeRate: number, priceImpact: 0 - number, totalCost: number }
+        const routes = answer.routes.map((route) => ({ ...route, ...sent, feeAmount }))
+        const handlers = createRoutesHandlers({ ...unasked, findRoutes: async () => ({ ...answer, routes }) })
+        const plain = await handlers.getPaymentRoutes(create(GetPaymentRoutesRequestSchema), context)
+        const message = create(desc, plain)
+        const texts = [writePlain(plain), writeJson(message), toJsonString(desc, message, { alwaysEmitImplicit: true })]
+        expect(new Set(texts).size).toBe(1)
+        const received = [
+          ...texts.map((text) => fromJsonString(desc, text)),
+          fromBinary(desc, writeBinary(plain)),
+          fromBinary(desc, toBinary(desc, message)),
+        ]
+        for (const {
+          routes: [route],
+        } of received)
+          expect(route).toMatchObject({ ...sent, fee: Number(feeAmount) })
+        const [read] = (JSON.parse(texts[0] ?? '') as { routes: Record<string, unknown>[] }).routes
+        expect(read).toMatchObject({ fee: Number(feeAmount), feeRate: number, totalCost: number })
+      }),
+      { numRuns: 300 },
+    )
   })
 })
