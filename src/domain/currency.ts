@@ -62,13 +62,18 @@ export function readCurrencyId(
   chains: Pick<ChainDirectory, 'resolve'>,
   alsoKnown?: ReadonlySet<string>,
 ): readonly CurrencyIdReading[] {
-  if (text.length > LONGEST_ID) return []
-  return [...text.matchAll(/-/g)].flatMap(({ index }) => {
-    const [symbol, network] = [text.slice(0, index), text.slice(index + 1)]
-    if (symbol === '' || network === '' || network !== network.trim()) return []
+  return splitCurrencyId(text).flatMap(({ symbol, network }) => {
     const resolved = chains.resolve(network, alsoKnown)
     return resolved.kind === 'chain' ? [{ id: currencyId(symbol, resolved.name), symbol, chain: resolved.name }] : []
   })
+}
+
+/** The ways to cut a text into a symbol and what may be a network, the longest network first; none for a text that is too long for an id. */
+export function splitCurrencyId(text: string): readonly { readonly symbol: string; readonly network: string }[] {
+  if (text.length > LONGEST_ID) return []
+  return [...text.matchAll(/-/g)]
+    .map(({ index }) => ({ symbol: text.slice(0, index), network: text.slice(index + 1) }))
+    .filter(({ symbol, network }) => symbol !== '' && network !== '' && network === network.trim())
 }
 
 const fiatCodes: ReadonlySet<string> = new Set(Intl.supportedValuesOf('currency'))

@@ -58,7 +58,11 @@ export function suggestName(mistyped: string, known: Iterable<string>, otherwise
   const names = [...known]
   const nearest = nearestName(mistyped, names)
   if (nearest !== undefined) return `did you mean "${nearest}"?`
-  if (otherwise !== undefined) return otherwise
+  return otherwise ?? listNames(names)
+}
+
+/** `use one of: …`, at most 40 names. */
+export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, MOST_NAMES).join(', ')
   return `use one of: ${shown}${names.length > MOST_NAMES ? ', …' : ''}`
 }

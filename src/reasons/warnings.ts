@@ -21,6 +21,12 @@ export const warningReasons = {
     message: 'the amount {amount} is above the outstanding balance of {outstanding} {currency}',
     remedy: 'pay the outstanding balance',
   },
+  WISH_UNMET: {
+    kind: 'NOTICE',
+    in: warning,
+    message: '{detail}, so no route meets this wish',
+    remedy: '{suggestion}',
+  },
   // Warnings on a route
   INSUFFICIENT_GAS: {
     kind: 'NOTICE',

@@ -73,7 +73,7 @@ export async function assessCandidates(
   }
 }
 
-function toResult(entry: PlannedCandidate, outcome: Outcome, wishes: Wishes): Assessed {
+function toResult(entry: PlannedCandidate, outcome: Outcome, wishes: Partial<Wishes>): Assessed {
   if ('chainFailure' in outcome) {
     return { unavailable: { chain: entry.candidate.source.chain, ...outcome.chainFailure }, degraded: true }
   }

@@ -49,11 +49,12 @@ async function find(
   const question = parseQuestion(rawQuestion)
   const wishes = parseWishes(rawQuestion, dependencies)
   const inquiry = await inquire(account, question, options.signal, dependencies)
-  if (inquiry.search === undefined) return inquiry.answer
+  const answer = { ...inquiry.answer, warnings: [...inquiry.answer.warnings, ...wishes.unmet] }
+  if (inquiry.search === undefined) return answer
   const { wallet } = question
   const quoting = { wallet, wishes, ...(onAssessed === undefined ? {} : { onAssessed }) }
   const quoted = await quotePlanned(planAll(inquiry, dependencies, wishes), quoting, options, dependencies)
-  return { ...inquiry.answer, ...quoted, routes: rankRoutes(quoted.routes, wishes.sort) }
+  return { ...answer, ...quoted, routes: rankRoutes(quoted.routes, wishes.sort) }
 }
 
 /** Results on their way to a reader; there are no more of them than candidates. */

@@ -103,10 +103,10 @@ export async function inquire(
 export function planAll(
   { search }: Inquiry,
   { providers }: QuoteDependencies,
-  wishes: Wishes = {},
+  wishes: Pick<Wishes, 'chains' | 'tokens'> = {},
 ): PlannedCandidate[] {
   if (search === undefined) return []
-  const wanted = search.candidates.filter((candidate) => isWanted(candidate, wishes))
+  const wanted = search.candidates.filter(({ source }) => isWanted(source, wishes))
   return planCandidates(wanted, search.payment, providers)
 }
 

@@ -1,5 +1,11 @@
 import type { ChainDirectory } from '../domain/chain.ts'
-import { parseFiatCode, readCurrencyId, symbolOfCurrency, type TokenDirectory } from '../domain/currency.ts'
+import {
+  parseFiatCode,
+  readCurrencyId,
+  splitCurrencyId,
+  symbolOfCurrency,
+  type TokenDirectory,
+} from '../domain/currency.ts'
 import { suggestName } from '../domain/nearest.ts'
 import { waybillError } from '../errors.ts'
 import type { AccountNames } from './account-names-repository.ts'
@@ -102,7 +108,7 @@ async function importedPayment(sources: NameSources, text: string): Promise<Curr
 
 /** Whether any part of a text that stands before a `-` is a symbol, so that the ids, of which there may be many, are worth reading. */
 function hasSymbolOf(text: string, symbols: ReadonlySet<string>): boolean {
-  return [...text.matchAll(/-/g)].some(({ index }) => equalButForCase(text.slice(0, index), symbols).length > 0)
+  return splitCurrencyId(text).some(({ symbol }) => equalButForCase(symbol, symbols).length > 0)
 }
 
 /** The ids that a text is as it stands, else those that it is with its network's alias read. */
