@@ -279,6 +279,19 @@ describe('getPaymentRequest', () => {
     })
   })
 
+  it('adds up payments of any size, which an import may have brought', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    const nines = '9'.repeat(78)
+    for (const final of [true, true, false]) await insertPayment(acme, request.requestId, { amount: nines, final })
+    const { balance } = await requests.get(acme, request.paymentReference)
+    expect(balance).toMatchObject({
+      status: 'PAID',
+      paidAmount: `1${'9'.repeat(77)}8`,
+      pendingAmount: nines,
+      outstandingAmount: '0',
+    })
+  })
+
   it('counts neither failed payments nor those of another account', async () => {
     const { request } = await requests.create(acme, TERMS)
     await insertPayment(acme, request.requestId, { amount: '150.5', final: true, status: 5 })

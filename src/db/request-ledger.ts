@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
 import {
@@ -248,7 +248,5 @@ export async function saveSurpluses({ trx, accountId }: LockedAccount, surpluses
 
 /** PostgreSQL writes a numeric with the zeros of its scale. */
 export function canonicalAmount(numeric: string): string {
-  const decimal = parseDecimal(numeric)
-  if (decimal === undefined) throw new RangeError(`not a stored amount: ${numeric}`)
-  return formatDecimal(decimal)
+  return formatDecimal(readStoredDecimal(numeric))
 }

@@ -12,6 +12,7 @@ import {
   multiplyDecimals,
   parseAmount,
   parseDecimal,
+  readStoredDecimal,
   rescale,
   subtractDecimals,
 } from './decimal.ts'
@@ -78,6 +79,23 @@ describe('parseDecimal', () => {
         expect(read && compareDecimals(read, decimal)).toBe(0)
       }),
     )
+  })
+})
+
+describe('readStoredDecimal', () => {
+  it.each([
+    ['0', '0'],
+    ['10.50', '10.5'],
+    ['100.000000000000000000', '100'],
+    ['0.3333333333333333333333', '0.333333333333333333'],
+    ['-0.50', '-0.5'],
+    ['9'.repeat(200), '9'.repeat(200)],
+  ])('reads %s as %s', (numeric, canonical) => {
+    expect(formatDecimal(readStoredDecimal(numeric))).toBe(canonical)
+  })
+
+  it.each(['', 'NaN', 'Infinity', '1e3', '.5', '1.', ' 1'])('throws on "%s"', (numeric) => {
+    expect(() => readStoredDecimal(numeric)).toThrow(RangeError)
   })
 })
 

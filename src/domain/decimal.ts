@@ -34,6 +34,23 @@ export function parseDecimal(text: string): Decimal | undefined {
   return { units: sign === '-' ? -units : units, places: significant.length }
 }
 
+const STORED_NUMERIC = /^(-?)([0-9]+)(?:\.([0-9]+))?$/
+
+/**
+ * Reads an amount as PostgreSQL writes it, with the zeros of its scale. Unlike what comes in it has no bound: sums of amounts have more digits
+ * than any of them, and quotients more than 18 places, which are cut.
+ *
+ * @throws RangeError for what is no number
+ */
+export function readStoredDecimal(numeric: string): Decimal {
+  const match = STORED_NUMERIC.exec(numeric)
+  if (match === null) throw new RangeError(`not a stored amount: ${numeric}`)
+  const [, sign = '', whole = '', fraction = ''] = match
+  const places = withoutEndingZeros(fraction.slice(0, MAX_DECIMAL_PLACES))
+  const units = BigInt(whole + places)
+  return { units: sign === '-' ? -units : units, places: places.length }
+}
+
 /** Writes a number without leading or trailing zeros: `{ units: 1500n, places: 2 }` is `15`. */
 export function formatDecimal({ units, places }: Decimal): string {
   const negative = units < 0n
@@ -109,7 +126,7 @@ export function divideDecimals(a: Decimal, b: Decimal, places: number): Decimal 
 }
 
 /** The most base units that an amount of any currency may have: contracts hold amounts in 256 bits. */
-export const MAX_BASE_UNITS = 2n ** 256n - 1n
+const MAX_BASE_UNITS = 2n ** 256n - 1n
 
 /**
  * Says what is wrong with an amount that is too large for a contract, for the `detail` of INVALID_AMOUNT.

@@ -1,5 +1,12 @@
 import type { Address } from './address.ts'
-import { addDecimals, compareDecimals, type Decimal, formatDecimal, parseDecimal, subtractDecimals } from './decimal.ts'
+import {
+  addDecimals,
+  compareDecimals,
+  type Decimal,
+  formatDecimal,
+  readStoredDecimal,
+  subtractDecimals,
+} from './decimal.ts'
 import type { Hex } from './hex.ts'
 
 /** The terms of a request; they never change. */
@@ -51,12 +58,6 @@ export interface CountedSums {
 
 const ZERO: Decimal = { units: 0n, places: 0 }
 
-function sumToDecimal(text: string): Decimal {
-  const decimal = parseDecimal(text)
-  if (decimal === undefined) throw new RangeError(`not a stored amount: ${text}`)
-  return decimal
-}
-
 function aboveZero(value: Decimal): Decimal {
   return compareDecimals(value, ZERO) > 0 ? value : ZERO
 }
@@ -67,16 +68,16 @@ function aboveZero(value: Decimal): Decimal {
  * @param amount - what is expected, a decimal string
  */
 export function balanceOf(amount: string, sums: CountedSums): RequestBalance {
-  const expected = sumToDecimal(amount)
-  const final = sumToDecimal(sums.final)
-  const counted = addDecimals(final, sumToDecimal(sums.pending))
+  const expected = readStoredDecimal(amount)
+  const final = readStoredDecimal(sums.final)
+  const counted = addDecimals(final, readStoredDecimal(sums.pending))
   const surplus = subtractDecimals(counted, expected)
   return {
     status: statusOf(expected, final, counted, sums.allReturned),
     paidAmount: formatDecimal(final),
     pendingAmount: sums.pending,
     outstandingAmount: formatDecimal(aboveZero(subtractDecimals(expected, counted))),
-    overpaidAmount: formatDecimal(aboveZero(subtractDecimals(surplus, sumToDecimal(sums.refunded)))),
+    overpaidAmount: formatDecimal(aboveZero(subtractDecimals(surplus, readStoredDecimal(sums.refunded)))),
   }
 }
 

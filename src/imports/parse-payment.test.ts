@@ -94,6 +94,7 @@ describe('parsePayment', () => {
     ['__proto__', JSON.parse('{"__proto__":{}}') as object, 'UNKNOWN_LINE_FIELD', '"__proto__"'],
     ['constructor', { constructor: 1 }, 'UNKNOWN_LINE_FIELD', '"constructor"'],
     ['an id that is no UUID', { id: 'x' }, 'INVALID_PAYMENT_ID', 'id: "x"'],
+    ['an amount of 78 nines', { amount: '9'.repeat(78) }, 'INVALID_AMOUNT', '2^256 - 1 base units'],
     ['a status in lower case', { status: 'confirmed' }, 'UNKNOWN_ENUM_VALUE', 'did you mean "CONFIRMED"?'],
     ['a status by number', { status: 3 }, 'UNKNOWN_ENUM_VALUE', 'use one of: PENDING'],
     ['an unknown type', { type: 'CRYPTO' }, 'UNKNOWN_ENUM_VALUE', 'type has no value "CRYPTO"'],

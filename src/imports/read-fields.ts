@@ -1,7 +1,7 @@
 import { type Address, parseAddress } from '../domain/address.ts'
 import { canonicalChainName, createChainDirectory } from '../domain/chain.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
-import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { type Hex, parseTxHash } from '../domain/hex.ts'
 import { suggestName } from '../domain/nearest.ts'
 import { parsePaymentReference, parseRequestId } from '../domain/payment-reference.ts'
@@ -109,7 +109,7 @@ export const readReference: Reader<string> = (path, value) => {
 }
 
 /** Most amounts are canonical as they stand. */
-const CANONICAL_AMOUNT = /^(?:0|[1-9]\d{0,77})(?:\.\d{0,17}[1-9])?$/
+const CANONICAL_AMOUNT = /^(?:0|[1-9]\d{0,76})(?:\.\d{0,17}[1-9])?$/
 
 /** A decimal string that is not negative, in canonical form. */
 export const readAmount: Reader<string> = (path, value) => {
@@ -119,6 +119,9 @@ export const readAmount: Reader<string> = (path, value) => {
   const amount = parseDecimal(value)
   if (amount === undefined) throw fail('it is not a plain decimal number of at most 18 places')
   if (amount.units < 0n) throw fail('it is negative')
+  // Nobody knows the decimals of every currency that is imported: the fewest bound the amount the least.
+  const tooLarge = explainAboveMaximum(amount, 0)
+  if (tooLarge !== undefined) throw fail(tooLarge)
   return formatDecimal(amount)
 }
 

@@ -4,7 +4,7 @@ import { lockAccount } from '../db/payment-changes.ts'
 import { claimPayments, settleStored } from '../db/request-ledger.ts'
 import type { Account } from '../domain/account.ts'
 import { addressFromBytes, addressToBytes } from '../domain/address.ts'
-import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import { balanceOf, type PaymentRequest, type RequestBalance, type RequestStatus } from '../domain/payment-request.ts'
@@ -288,10 +288,6 @@ export function requestOfRow(row: TermsRow): PaymentRequest {
   }
 }
 
-/** PostgreSQL writes numerics with the zeros of their scale, and quotients with more than 18 places. */
 function canonical(numeric: string): string {
-  const [whole = '0', fraction = ''] = numeric.split('.')
-  const decimal = parseDecimal(`${whole}.${fraction.slice(0, 18).padEnd(1, '0')}`)
-  if (decimal === undefined) throw new RangeError(`not a stored amount: ${numeric}`)
-  return formatDecimal(decimal)
+  return formatDecimal(readStoredDecimal(numeric))
 }

@@ -1,5 +1,11 @@
 import { FIAT_DECIMALS, type TokenDirectory } from '../domain/currency.ts'
-import { compareDecimals, type Decimal, formatDecimal, MAX_DECIMAL_PLACES, parseDecimal } from '../domain/decimal.ts'
+import {
+  compareDecimals,
+  type Decimal,
+  formatDecimal,
+  MAX_DECIMAL_PLACES,
+  readStoredDecimal,
+} from '../domain/decimal.ts'
 import type { PaymentRequest, RequestBalance } from '../domain/payment-request.ts'
 import type { RouteWarning } from '../domain/route.ts'
 import { warn } from './assemble-route.ts'
@@ -32,7 +38,7 @@ export function decideAmount(
 ): AmountDue {
   const currency = { id: request.invoiceCurrency, decimals: invoiceDecimals(request, tokens) }
   if (asked !== undefined) checkAmount(asked, currency)
-  const outstanding = stored(balance.outstandingAmount)
+  const outstanding = readStoredDecimal(balance.outstandingAmount)
   if (outstanding.units === 0n) return { amount: outstanding, warnings: [coverWarning({ request, balance })] }
   // Requests that were stored before there was a bound may be above it; a part of them can still be asked for.
   if (asked === undefined) checkAmount(outstanding, currency)
@@ -48,7 +54,7 @@ export function decideAmount(
 }
 
 function coverWarning({ request, balance }: StoredRequest): RouteWarning {
-  const coveredByFinal = compareDecimals(stored(balance.paidAmount), stored(request.amount)) >= 0
+  const coveredByFinal = compareDecimals(readStoredDecimal(balance.paidAmount), readStoredDecimal(request.amount)) >= 0
   return coveredByFinal ? warn('REQUEST_ALREADY_PAID', {}) : warn('PAYMENT_PENDING', {})
 }
 
@@ -56,10 +62,4 @@ function coverWarning({ request, balance }: StoredRequest): RouteWarning {
 export function invoiceDecimals(request: PaymentRequest, tokens: TokenDirectory): number {
   if (isFiatRequest(request)) return FIAT_DECIMALS
   return tokens.byId(request.invoiceCurrency)?.decimals ?? MAX_DECIMAL_PLACES
-}
-
-function stored(text: string): Decimal {
-  const decimal = parseDecimal(text)
-  if (decimal === undefined) throw new RangeError(`not a stored amount: ${text}`)
-  return decimal
 }
