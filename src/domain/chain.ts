@@ -1,6 +1,6 @@
 import type { AddressFamily } from './address.ts'
 import type { ChainConfig } from './chains-file.ts'
-import { suggestName } from './nearest.ts'
+import { namesOf, suggestName } from './nearest.ts'
 
 /** What is known about a chain without any configuration. */
 export interface KnownChain {
@@ -123,7 +123,7 @@ export function createChainDirectory(configured: readonly ChainConfig[]): ChainD
     const chainId = /^[0-9]{1,16}$/.test(text) ? `eip155:${BigInt(text)}` : text.toLowerCase()
     const resolved = resolveId(chainId) ?? resolveName(text, alsoKnown)
     if (resolved !== undefined) return resolved
-    const names = () => new Set([...configs.keys(), ...alsoKnown, ...builtIn.keys(), ...nameByAlias.keys()])
+    const names = () => namesOf(configs.keys(), alsoKnown, builtIn.keys(), nameByAlias.keys())
     return { kind: 'unknown', suggest: () => suggestName(text, names()) }
   }
 

@@ -1,7 +1,7 @@
 import type { Address } from './address.ts'
 import { type ChainDirectory, createChainDirectory } from './chain.ts'
 import type { ChainConfig } from './chains-file.ts'
-import { suggestName } from './nearest.ts'
+import { namesOf, suggestName } from './nearest.ts'
 
 /**
  * Currencies: tokens and native coins of chains, known by id (`USDC-BASE`), and fiat currencies, known by ISO 4217 code.
@@ -130,7 +130,14 @@ export function createTokenDirectory(chains: readonly ChainConfig[]): TokenDirec
       return token?.chain === chain ? token : undefined
     },
     suggest: (text, alsoKnown = []) =>
-      suggestName(text, new Set([...all.flatMap((token) => [token.symbol, token.id]), ...alsoKnown, ...fiatCodes])),
+      suggestName(
+        text,
+        namesOf(
+          all.flatMap((token) => [token.symbol, token.id]),
+          alsoKnown,
+          fiatCodes,
+        ),
+      ),
   }
 }
 

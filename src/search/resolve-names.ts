@@ -6,7 +6,7 @@ import {
   symbolOfCurrency,
   type TokenDirectory,
 } from '../domain/currency.ts'
-import { suggestName } from '../domain/nearest.ts'
+import { namesOf, suggestName } from '../domain/nearest.ts'
 import { waybillError } from '../errors.ts'
 import type { AccountNames } from './account-names-repository.ts'
 import type { CurrencyMatch } from './payment-filter.ts'
@@ -54,7 +54,7 @@ export async function resolveCurrency(
   if (known !== undefined) return known
   const ofAccount = (await importedPayment(sources, text)) ?? (await importedInvoice(sources, text))
   if (ofAccount !== undefined) return ofAccount
-  const names = [...(await sources.account.symbols()), ...(await sources.account.invoiceCurrencies())]
+  const names = namesOf(await sources.account.symbols(), await sources.account.invoiceCurrencies())
   throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: sources.tokens.suggest(text, names) })
 }
 
@@ -67,7 +67,7 @@ export async function resolvePaymentCurrency(
   const matches = configuredPayment(sources, text) ?? (await importedPayment(sources, text))
   if (matches !== undefined) return matches
   const configured = sources.tokens.all.flatMap((token) => [token.symbol, token.id])
-  const names = new Set([...configured, ...(await sources.account.symbols())])
+  const names = namesOf(configured, await sources.account.symbols())
   throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: suggestName(text, names) })
 }
 
