@@ -10,11 +10,10 @@ import {
 import type { ExchangeRate, PaymentFee, PaymentGas } from '../domain/payment.ts'
 import { paymentIdOf } from '../domain/payment-id.ts'
 import type { DetectedPayment, DetectedRefund, Sighting } from './detected.ts'
-import { isConversionRequest, type Match } from './match-event.ts'
+import { isConversionRequest, type Match, type PaymentMatch } from './match-event.ts'
 import type { UsdPrice } from './prices.ts'
 import type { SeenEvent, TransactionReceipt } from './read-transaction.ts'
 
-type PaymentMatch = Extract<Match, { kind: 'PAYMENT' }>
 type RefundMatch = Extract<Match, { kind: 'REFUND' }>
 
 /** Everything that a payment is made of. */

@@ -14,6 +14,8 @@ import type { Findings } from './detected.ts'
 import type { DetectionRepository } from './detection-repository.ts'
 import type { FindingTools } from './find-payments.ts'
 import { keepLease } from './keep-lease.ts'
+import { createMarketReader } from './market.ts'
+import { createRateReader } from './path-rates.ts'
 import { CheckpointMovedError, createPaymentWriter } from './payment-writer.ts'
 import { createPriceReader } from './prices.ts'
 import type { ReplayChain } from './replay.ts'
@@ -255,7 +257,12 @@ function createReplayChain(options: ChainFollowerOptions, chainId: string): Repl
     chain: { name: config.name, chainId, native, followed },
     tokens,
     repository,
-    prices: createPriceReader(reader),
+    market: createMarketReader({
+      reader,
+      native,
+      prices: createPriceReader(reader),
+      rates: createRateReader({ reader, conversion: config.conversion, native, tokens }),
+    }),
   }
   return { tools, reader, writer: createPaymentWriter({ knex, chain: { chainId, network: config.name }, clock }) }
 }

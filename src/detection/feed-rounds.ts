@@ -17,6 +17,9 @@ const LATEST_ROUND: Hex = '0xfeaf968c'
 const GET_ROUND = '0x9a6fc8f5'
 export const DECIMALS: Hex = '0x313ce567'
 
+/** Feeds have 8 or 18. One that says more than this is broken, and its numbers only grow. */
+export const MAX_FEED_DECIMALS = 36
+
 const PHASE_BITS = 64n
 const ROUND_ID_BITS = 80n
 /** A phase is a change of the feed's own contract, once in some years. */

@@ -5,8 +5,9 @@ import { buildPayment, buildRefund } from './build-payment.ts'
 import { decodeFeeProxyLog, type FeeProxyEvent, type RpcLog } from './decode-events.ts'
 import type { Findings, UnmatchedEvent } from './detected.ts'
 import type { DetectionRepository, FirstPayment } from './detection-repository.ts'
-import { type Match, type MatchableRequest, matchEvent } from './match-event.ts'
-import type { PriceReader, UsdPrice } from './prices.ts'
+import { judgeRate } from './judge-rate.ts'
+import type { Market, MarketReader } from './market.ts'
+import { findPayment, type Match, type MatchableRequest, matchEvent } from './match-event.ts'
 import { type FollowedContracts, readTransaction, type SeenEvent, type TransactionReceipt } from './read-transaction.ts'
 
 /** The chain that events are looked at for. */
@@ -24,7 +25,7 @@ export interface FindingTools {
   readonly chain: ObservedChain
   readonly tokens: TokenDirectory
   readonly repository: DetectionRepository
-  readonly prices: PriceReader
+  readonly market: MarketReader
 }
 
 /** Logs of followed contracts, with what else must be asked of the chain. */
@@ -74,8 +75,13 @@ export async function findPayments(
   const times = await logged.blockTimes([
     ...new Set([...unknown, ...unread, ...receipts].map(({ blockNumber }) => blockNumber)),
   ])
-  const judged = await judgeReceipts(tools, { receipts, times, directory, onlyAccount })
-  const accounts = await buildAll(tools, judged, times, signal)
+  const seenBy = await eventsByAccount(tools, { receipts, directory, onlyAccount })
+  const market = await tools.market.read(
+    seenBy.flatMap((seen) => findPaymentsOf(tools, seen, times)),
+    signal,
+  )
+  const judged = seenBy.flatMap((seen) => judgeEvents(tools, seen, { times, market }))
+  const accounts = await buildAll(tools, judged, { times, market })
   const unmatched = [
     ...judged.flatMap((entry) => toUnmatched(entry, times)),
     ...unknown.map((log) => toUnread(log, 'UNKNOWN_TOPIC', times)),
@@ -98,43 +104,75 @@ function toSeenLog(log: RpcLog): SeenLog[] {
     : [{ event, txHash: log.transactionHash as Hex, blockNumber: Number(log.blockNumber), log }]
 }
 
-interface Judging {
+interface Known {
   /** In the order of the chain. */
   readonly receipts: readonly TransactionReceipt[]
-  readonly times: ReadonlyMap<number, number>
   readonly directory: ReadonlyMap<Hex, readonly number[]>
   readonly onlyAccount: number | undefined
 }
 
-async function judgeReceipts(
-  { chain, tokens, repository }: FindingTools,
-  { receipts, times, directory, onlyAccount }: Judging,
-): Promise<Judged[]> {
+/** Events whose topic an account knows, in the order of the chain, with what it has stored. */
+interface AccountEvents {
+  readonly accountId: number
+  readonly events: readonly { readonly event: SeenEvent; readonly receipt: TransactionReceipt }[]
+  readonly book: Awaited<ReturnType<typeof openBook>>
+}
+
+async function eventsByAccount(
+  { chain, repository }: FindingTools,
+  { receipts, directory, onlyAccount }: Known,
+): Promise<AccountEvents[]> {
   const events = receipts.flatMap((receipt) =>
     readTransaction(receipt, chain.followed).map((event) => ({ event, receipt })),
   )
   const knownBy = ({ topic }: SeenEvent) => directory.get(topic) ?? []
   const accountIds = onlyAccount === undefined ? new Set(events.flatMap(({ event }) => knownBy(event))) : [onlyAccount]
-  const judged: Judged[] = []
+  const seen: AccountEvents[] = []
   for (const accountId of accountIds) {
     const own = events.filter(({ event }) => knownBy(event).includes(accountId))
-    const book = await openBook(
-      repository,
-      accountId,
-      own.map(({ event }) => event.topic),
-    )
-    for (const { event, receipt } of own) {
-      const at = { timestampSec: timeOf(times, receipt.blockNumber), blockNumber: receipt.blockNumber }
-      const match = matchEvent(event, book.requestsOf(event.topic), {
-        chain: chain.name,
-        tokens,
-        hasPaid: (request, address) => book.hasPaidBefore(at, request, address),
-      })
-      if (match.kind === 'PAYMENT' && event.payer !== undefined) book.addPayer(match.request, event.payer)
-      judged.push({ accountId, event, receipt, match })
-    }
+    const topics = own.map(({ event }) => event.topic)
+    seen.push({ accountId, events: own, book: await openBook(repository, accountId, topics) })
   }
-  return judged
+  return seen
+}
+
+interface Circumstances {
+  readonly times: ReadonlyMap<number, number>
+  readonly market: Market
+}
+
+function blockOf(times: ReadonlyMap<number, number>, { blockNumber }: TransactionReceipt): FirstPayment {
+  return { timestampSec: timeOf(times, blockNumber), blockNumber }
+}
+
+/** Events that are payments unless the rate of their conversion is wrong. */
+function findPaymentsOf(
+  { chain, tokens }: FindingTools,
+  { events, book }: AccountEvents,
+  times: ReadonlyMap<number, number>,
+) {
+  return events.flatMap(({ event, receipt }) => {
+    const match = findPayment(event, book.requestsOf(event.topic), { chain: chain.name, tokens })
+    return match === undefined ? [] : [{ match, event, ...blockOf(times, receipt) }]
+  })
+}
+
+function judgeEvents(
+  { chain, tokens }: FindingTools,
+  { accountId, events, book }: AccountEvents,
+  { times, market }: Circumstances,
+): Judged[] {
+  return events.map(({ event, receipt }) => {
+    const at = blockOf(times, receipt)
+    const matched = matchEvent(event, book.requestsOf(event.topic), {
+      chain: chain.name,
+      tokens,
+      hasPaid: (request, address) => book.hasPaidBefore(at, request, address),
+    })
+    const match = judgeRate(matched, event, { path: market.pathOf(event), timestampSec: at.timestampSec })
+    if (match.kind === 'PAYMENT' && event.payer !== undefined) book.addPayer(match.request, event.payer)
+    return { accountId, event, receipt, match }
+  })
 }
 
 /**
@@ -171,26 +209,12 @@ function isEarlier(a: FirstPayment, b: FirstPayment): boolean {
 }
 
 async function buildAll(
-  tools: FindingTools,
+  { chain, repository }: FindingTools,
   judged: readonly Judged[],
-  times: ReadonlyMap<number, number>,
-  signal: AbortSignal | undefined,
+  { times, market }: Circumstances,
 ): Promise<Findings['accounts']> {
-  const { chain, repository, prices } = tools
   const counted = judged.filter(({ match }) => match.kind !== 'UNMATCHED')
   const names = await repository.accountNames([...new Set(counted.map(({ accountId }) => accountId))])
-  const paid = counted.flatMap(({ match, receipt }) => (match.kind === 'PAYMENT' ? [{ match, receipt }] : []))
-  const wishes = paid.flatMap(({ match, receipt }) => {
-    const at = { blockNumber: receipt.blockNumber, timestampSec: timeOf(times, receipt.blockNumber) }
-    return [
-      { ...at, token: match.token },
-      { ...at, token: chain.native },
-    ]
-  })
-  const found = await prices.pricesAt(wishes, signal)
-  const priceOf = new Map<string, UsdPrice | undefined>(
-    wishes.map(({ token, blockNumber }, index) => [`${token.id} ${blockNumber}`, found[index]]),
-  )
   const accounts: Map<number, NonNullable<ReturnType<Findings['accounts']['get']>>> = new Map()
   for (const { accountId, event, receipt, match } of counted) {
     const account = accounts.get(accountId) ?? { payments: [], refunds: [] }
@@ -208,8 +232,8 @@ async function buildAll(
       event,
       receipt,
       timestamp,
-      tokenPrice: priceOf.get(`${match.token.id} ${receipt.blockNumber}`),
-      nativePrice: priceOf.get(`${chain.native.id} ${receipt.blockNumber}`),
+      tokenPrice: market.priceAt(match.token, receipt.blockNumber),
+      nativePrice: market.priceAt(chain.native, receipt.blockNumber),
     })
     account.payments.push(payment)
   }
@@ -236,7 +260,7 @@ function toUnmatched(
       eventIndex: event.eventIndex,
       blockNumber: receipt.blockNumber,
       timestamp: new Date(timeOf(times, receipt.blockNumber) * 1_000),
-      event: describeEvent(event),
+      event: { ...describeEvent(event), ...match.detail },
     },
   ]
 }

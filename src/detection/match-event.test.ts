@@ -93,6 +93,25 @@ describe('payments', () => {
   })
 
   it.each([
+    [99n, 495n],
+    [33n, 165n],
+    [1n, 5n],
+    // What is more than the event says came from elsewhere.
+    [101n, 500n],
+  ])('counts of a conversion what part of it arrived: %d of 100', (received, invoiceAmount) => {
+    const match = matchEvent(event({ conversion, received }), [request({ invoiceCurrency: 'USD' })], context())
+    expect(match).toMatchObject({ kind: 'PAYMENT', amount: received, invoiceAmount })
+  })
+
+  it('rounds down what arrived of a conversion, and takes what comes to nothing for nothing', () => {
+    const small = event({ received: 33n, conversion: { ...conversion, amount: 7n } })
+    const wanted = request({ invoiceCurrency: 'USD' })
+    expect(matchEvent(small, [wanted], context())).toMatchObject({ kind: 'PAYMENT', invoiceAmount: 2n })
+    const tiny = event({ received: 33n, conversion: { ...conversion, amount: 3n } })
+    expect(matchEvent(tiny, [wanted], context())).toEqual({ kind: 'UNMATCHED', reason: 'NOTHING_RECEIVED' })
+  })
+
+  it.each([
     ['WRONG_CHAIN', event(), request(), 'POLYGON'],
     ['WRONG_PAYEE', event({ to: address('9') }), request(), 'BASE'],
     ['WRONG_TOKEN', event({ token: DAI }), request(), 'BASE'],
@@ -218,7 +237,7 @@ describe('against the list of all that must hold', () => {
         fc.subarray(['a', 'b', '7'].map(address)),
         ({ currency, ...given }, drafts, chain, payers) => {
           const requests = drafts.map((draft, index) => ({ ...draft, requestId: String(index) }))
-          const seen = event({ ...given, ...(currency && { conversion: { amount: 3n, currency, feeAmount: 0n } }) })
+          const seen = event({ ...given, ...(currency && { conversion: { amount: 300n, currency, feeAmount: 0n } }) })
           const match = matchEvent(seen, requests, context(chain, payers))
           const found =
             match.kind === 'UNMATCHED' ? { kind: match.kind } : { kind: match.kind, requestId: match.request.requestId }

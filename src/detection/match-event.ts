@@ -45,7 +45,14 @@ export type Match =
       readonly invoiceDecimals: number
     }
   | { readonly kind: 'REFUND'; readonly request: MatchableRequest; readonly token: Token; readonly amount: bigint }
-  | { readonly kind: 'UNMATCHED'; readonly reason: UnmatchedReason }
+  | {
+      readonly kind: 'UNMATCHED'
+      readonly reason: UnmatchedReason
+      /** What else an operator needs to know, to be stored with the event. */
+      readonly detail?: Readonly<Record<string, string>>
+    }
+
+export type PaymentMatch = Extract<Match, { kind: 'PAYMENT' }>
 
 /** What the matcher is told beside the event. */
 export interface MatchContext {
@@ -68,6 +75,21 @@ export function matchEvent(event: SeenEvent, requests: readonly MatchableRequest
   return counted ?? { kind: 'UNMATCHED', reason: furthestReason(verdicts) }
 }
 
+/**
+ * The payment that an event is if the rate of its conversion is right. It does not depend on what else was paid.
+ *
+ * @param requests - as for {@link matchEvent}
+ */
+export function findPayment(
+  event: SeenEvent,
+  requests: readonly MatchableRequest[],
+  context: Pick<MatchContext, 'chain' | 'tokens'>,
+): PaymentMatch | undefined {
+  const known = requests.filter(({ topic }) => topic === event.topic)
+  const verdicts = known.map((request) => judgePayment(event, request, context))
+  return verdicts.find((verdict) => verdict.kind === 'PAYMENT')
+}
+
 function judgeRequest(event: SeenEvent, request: MatchableRequest, context: MatchContext): Match[] {
   const verdicts: Match[] = []
   if (request.topic === event.topic) verdicts.push(judgePayment(event, request, context))
@@ -85,7 +107,11 @@ function furthestReason(verdicts: readonly Match[]): UnmatchedReason {
   return unmatchedReasons[Math.max(0, ...places)] ?? 'UNKNOWN_TOPIC'
 }
 
-function judgePayment(event: SeenEvent, request: MatchableRequest, context: MatchContext): Match {
+function judgePayment(
+  event: SeenEvent,
+  request: MatchableRequest,
+  context: Pick<MatchContext, 'chain' | 'tokens'>,
+): Match {
   const unmatched = (reason: UnmatchedReason): Match => ({ kind: 'UNMATCHED', reason })
   if (request.network !== context.chain) return unmatched('WRONG_CHAIN')
   if (event.to !== request.payee) return unmatched('WRONG_PAYEE')
@@ -97,13 +123,19 @@ function judgePayment(event: SeenEvent, request: MatchableRequest, context: Matc
     const unit = invoiceUnitOf(request.invoiceCurrency, context.tokens)
     if (event.conversion === undefined) return unmatched('NOT_A_CONVERSION')
     if (event.conversion.currency !== unit?.address) return unmatched('WRONG_TOKEN')
-    if (amount === 0n) return unmatched('NOTHING_RECEIVED')
-    return { ...payment, invoiceAmount: event.conversion.amount, invoiceDecimals: unit.decimals }
+    const invoiceAmount = convertedAmount(event, event.conversion.amount)
+    if (amount === 0n || invoiceAmount === 0n) return unmatched('NOTHING_RECEIVED')
+    return { ...payment, invoiceAmount, invoiceDecimals: unit.decimals }
   }
   // A conversion of another currency into the right token is a payment of some other invoice.
   if (event.conversion !== undefined) return unmatched('WRONG_TOKEN')
   if (amount === 0n) return unmatched('NOTHING_RECEIVED')
   return { ...payment, invoiceAmount: amount, invoiceDecimals: token.decimals }
+}
+
+/** Of a token that keeps a part of each transfer, the part of the converted amount that arrived, rounded down. */
+function convertedAmount({ amount, received }: SeenEvent, converted: bigint): bigint {
+  return received >= amount ? converted : (converted * received) / amount
 }
 
 /**

@@ -2,8 +2,8 @@ import type { Address } from '../domain/address.ts'
 import type { Token } from '../domain/currency.ts'
 import { type Decimal, parseDecimal } from '../domain/decimal.ts'
 import type { ChainReader } from './chain-reader.ts'
-import { DECIMALS, type FeedRound, findRoundAt, latestRoundCall, readRound } from './feed-rounds.ts'
-import { gatherCalls } from './gather-calls.ts'
+import { DECIMALS, type FeedRound, findRoundAt, latestRoundCall, MAX_FEED_DECIMALS, readRound } from './feed-rounds.ts'
+import { type CallReader, gatherCalls } from './gather-calls.ts'
 import type { RpcAnswer } from './rpc-client.ts'
 
 /** What a unit of a currency was worth in US dollars. */
@@ -23,12 +23,13 @@ export interface PriceWish {
 
 /** Finds what tokens were worth at the time of a block. */
 export interface PriceReader {
-  /** @returns prices in the order of the wishes; undefined where none is known. @throws RpcError when no node answers */
-  pricesAt(wishes: readonly PriceWish[], signal?: AbortSignal): Promise<(UsdPrice | undefined)[]>
+  /**
+   * @param through - makes the calls together with others of the same time
+   * @returns prices in the order of the wishes; undefined where none is known
+   * @throws RpcError when no node answers
+   */
+  pricesAt(wishes: readonly PriceWish[], signal?: AbortSignal, through?: CallReader): Promise<(UsdPrice | undefined)[]>
 }
-
-/** Feeds have 8 or 18. One that says more than this is broken, and its numbers only grow. */
-const MOST_DECIMALS = 36
 
 interface FeedWish extends PriceWish {
   readonly feed: Address
@@ -38,28 +39,27 @@ interface FeedWish extends PriceWish {
 export function createPriceReader(reader: ChainReader): PriceReader {
   const decimalsOfFeed = new Map<Address, number>()
 
-  async function loadDecimals(feeds: ReadonlySet<Address>, signal: AbortSignal | undefined): Promise<void> {
+  async function loadDecimals(feeds: ReadonlySet<Address>, through: CallReader): Promise<void> {
     const unknown = [...feeds].filter((feed) => !decimalsOfFeed.has(feed))
     if (unknown.length === 0) return
     const calls = unknown.map((to) => ({ to, data: DECIMALS, block: 'latest' as const }))
-    const answers = await reader.calls(calls, signal)
+    const answers = await through.calls(calls)
     for (const [index, feed] of unknown.entries()) {
       const answer = answers[index]
       const decimals = answer?.ok === true && String(answer.result).length === 66 ? Number(answer.result) : undefined
-      if (decimals !== undefined && decimals <= MOST_DECIMALS) decimalsOfFeed.set(feed, decimals)
+      if (decimals !== undefined && decimals <= MAX_FEED_DECIMALS) decimalsOfFeed.set(feed, decimals)
     }
   }
 
-  async function roundsAt(wishes: readonly FeedWish[], signal: AbortSignal | undefined) {
+  async function roundsAt(wishes: readonly FeedWish[], through: CallReader) {
     const rounds = new Map<string, FeedRound | undefined>()
     const distinct = [...new Map(wishes.map((wish) => [keyOf(wish), wish])).values()]
     const calls = distinct.map(({ feed, blockNumber }) => latestRoundCall(feed, blockNumber))
-    const answers = calls.length === 0 ? [] : await reader.calls(calls, signal)
+    const answers = await through.calls(calls)
     // All searches go in step, so that each step of all of them is one exchange with the node.
-    const gathered = gatherCalls(reader, signal)
     const search = async (wish: FeedWish, answer: RpcAnswer | undefined) => {
       const isStateGone = answer?.ok === false && answer.error.kind !== 'REVERTED'
-      const round = isStateGone ? await findRoundAt(gathered, wish.feed, wish.timestampSec) : readRound(answer)
+      const round = isStateGone ? await findRoundAt(through, wish.feed, wish.timestampSec) : readRound(answer)
       rounds.set(keyOf(wish), round)
     }
     await Promise.all(distinct.map((wish, index) => search(wish, answers[index])))
@@ -67,12 +67,12 @@ export function createPriceReader(reader: ChainReader): PriceReader {
   }
 
   return {
-    async pricesAt(wishes, signal) {
+    async pricesAt(wishes, signal, through = gatherCalls(reader, signal)) {
       const asked = wishes.flatMap((wish) =>
         wish.token.usdFeed === undefined ? [] : [{ ...wish, feed: wish.token.usdFeed }],
       )
-      await loadDecimals(new Set(asked.map(({ feed }) => feed)), signal)
-      const rounds = await roundsAt(asked, signal)
+      await loadDecimals(new Set(asked.map(({ feed }) => feed)), through)
+      const rounds = await roundsAt(asked, through)
       return wishes.map((wish) => {
         const { usdFeed } = wish.token
         if (usdFeed === undefined) return pegOf(wish.token)

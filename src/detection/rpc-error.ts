@@ -39,7 +39,8 @@ export interface RpcErrorAnswer {
 const TOO_LARGE =
   /block range|range (is )?too (large|wide|big)|too many (logs|results|blocks)|more than [\d,]+ (results|logs|blocks)|response (size|(is )?too (big|large))|max(imum)? (block )?range|exceeds? (the )?(range|limit of|max)|limited to (a )?[\d,]+|query timeout|returned more than|blocks? distance/i
 const RATE_LIMITED = /rate.?limit|too many requests|request limit|exceeded.*(quota|capacity|compute units)|throttl/i
-const REVERTED = /revert/i
+const REVERTED =
+  /revert|vm execution error|invalid opcode|(invalid|bad) (jump|instruction)|out of gas|stack (under|over)flow/i
 
 /** Sorts a node's own error by what the caller can do about it. Providers agree on words more than on codes. */
 export function classifyErrorAnswer({ code, message = '' }: RpcErrorAnswer): RpcErrorKind {

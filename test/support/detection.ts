@@ -54,6 +54,15 @@ export function configOf(chain: TestChain, name: string, options: Partial<ChainC
         fromBlock: 0,
       },
     ],
+    conversion: {
+      path: canonical(contracts.conversionPath),
+      paths: [native, ...Object.values(chain.tokens)].map(({ symbol }) => ({
+        from: 'USD',
+        token: symbol,
+        via: [],
+        heartbeatSeconds: hour,
+      })),
+    },
     finality: { useFinalizedTag: false, depth: 3 },
     blockTimeSeconds: 2,
     ...options,

@@ -2,8 +2,8 @@ import { encodeFunctionData, parseAbi } from 'viem'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import type { ChainDirectory } from '../../domain/chain.ts'
 import type { ChainConfig, ConversionPath } from '../../domain/chains-file.ts'
+import { addressesOfPath, findConversionPath, maxRateAgeSeconds } from '../../domain/conversion-path.ts'
 import { FIAT_DECIMALS, type Token } from '../../domain/currency.ts'
-import { currencyHash } from '../../domain/currency-hash.ts'
 import { formatAmount } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { type Explanation, explain } from '../../errors.ts'
@@ -43,7 +43,7 @@ export function createConversionProvider(chains: ChainDirectory): Provider {
         return explainNoContract(source, kind)
       }
       const from = payment.request.invoiceCurrency
-      const way = chain.conversion?.paths.find((path) => path.from === from && path.token === source.symbol)
+      const way = findConversionPath(chain.conversion, from, source)
       if (chain.conversion === undefined || way === undefined) {
         return explain('NO_CONVERSION_PATH', { invoiceCurrency: from, token: source.symbol, chain: chain.name })
       }
@@ -71,7 +71,7 @@ interface Invoiced {
 
 function planConversion(conversion: Conversion): Plan {
   const { chain, proxy, token, payment, contract } = conversion
-  const path = pathOf(conversion)
+  const path = addressesOfPath(conversion.way, token)
   const invoiced = invoicedOf(payment)
   const amountRead = readConversion(contract, invoiced.amount, path)
   const feeRead = readConversion(contract, invoiced.fee, path)
@@ -91,11 +91,6 @@ function planConversion(conversion: Conversion): Plan {
   }
 }
 
-function pathOf({ token, way }: Conversion): Address[] {
-  const via = way.via.map((hop) => (hop.startsWith('0x') ? (hop as Address) : currencyHash('iso4217', hop)))
-  return [currencyHash('iso4217', way.from), ...via, token.address ?? currencyHash('eth', token.symbol)]
-}
-
 function invoicedOf({ amount, platformFee }: Payment): Invoiced {
   return { amount, fee: platformFee === undefined ? 0n : platformFeeOf(amount, platformFee.percentage) }
 }
@@ -109,11 +104,6 @@ interface Converted {
   readonly limit: bigint
   /** When the proxy begins to refuse the rate, in seconds since 1970. */
   readonly staleAtSec: number
-}
-
-/** The longest age of a rate that the proxy is told to take; 0 would mean any. */
-function maxRateTimespan({ heartbeatSeconds }: ConversionPath): number {
-  return Math.ceil(heartbeatSeconds * 1.1)
 }
 
 interface ConversionReads {
@@ -140,12 +130,12 @@ function convertedBy(
       least: formatAmount((RATE_BASE + rate - 1n) / rate, FIAT_DECIMALS),
     })
   }
-  const staleAtSec = Number(oldestSec) + maxRateTimespan(way)
+  const staleAtSec = Number(oldestSec) + maxRateAgeSeconds(way)
   if (staleAtSec < state.timestampSec) {
     return explain('RATE_STALE', {
       ...pair,
       ageSeconds: state.timestampSec - Number(oldestSec),
-      limitSeconds: maxRateTimespan(way),
+      limitSeconds: maxRateAgeSeconds(way),
     })
   }
   const total = amount + fee
@@ -172,7 +162,8 @@ function stepsOf({ proxy, token, payment, way }: Conversion, stepping: Stepping)
     invoiced.fee,
     (payment.platformFee?.receiver ?? ZERO_ADDRESS) as Hex,
   ] as const
-  const timespan = BigInt(maxRateTimespan(way))
+  // 0 would let the proxy take a rate of any age.
+  const timespan = BigInt(maxRateAgeSeconds(way))
   if (token.address === undefined || allowance === undefined) {
     const transaction = (): Transaction => ({
       to: proxy,
