@@ -314,7 +314,7 @@ describe('a payment that a bridge delivered', () => {
     expect([await noted(), sourceOf(await paymentOf(request))]).toEqual([[], unknown])
   })
 
-  it('counts as returned by what was sent back to its payer before he was known', async () => {
+  it('counts as returned by what the payee sent back, also before it is known who paid', async () => {
     const { request } = await deliver()
     const payee = request.payee as Hex
     await far.setNativeBalance(payee, 10n ** 20n)
@@ -328,7 +328,7 @@ describe('a payment that a bridge delivered', () => {
     })
     await far.mine({ blocks: 5 })
     await detection.scanOnce()
-    expect((await paymentOf(request))?.status).toBe('CONFIRMED')
+    expect((await paymentOf(request))?.status).toBe('REFUNDED')
     server.behave(answerWell)
     await queueOf().drain()
     await detection.scanOnce()

@@ -225,7 +225,7 @@ describe('refunds', () => {
   it('under the refund address’s reference take the surplus first, then the newest payment', async () => {
     const [from, merchant] = [await newWallet(chain, freshSeed()), await newWallet(chain, freshSeed())]
     const refundAddress = freshAddress(freshSeed())
-    const request = await createRequest({ refundAddress })
+    const request = await createRequest({ refundAddress, payee: merchant })
     await pay(request, { from, amount: 60_000000n })
     await pay(request, { from, amount: 50_000000n })
     await look({ final: true })
@@ -327,7 +327,12 @@ describe('refunds', () => {
     const [from, merchant] = [await newWallet(chain, freshSeed()), await newWallet(chain, freshSeed())]
     const refundAddress = freshAddress(freshSeed())
     const { DAI } = chain.tokens
-    const request = await createRequest({ invoiceCurrency: 'USD', paymentCurrency: 'DAI', refundAddress })
+    const request = await createRequest({
+      payee: merchant,
+      invoiceCurrency: 'USD',
+      paymentCurrency: 'DAI',
+      refundAddress,
+    })
     const convert = (amount: bigint) =>
       pay(request, { from, kind: 'ERC20_CONVERSION', token: DAI.address, amount: amount * USD })
     await convert(100n)

@@ -36,7 +36,14 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
         .whereIn('topic', [topic, refund_topic].filter(Boolean))
         .delete()
     }
-    for (const table of ['carried_payments', 'unmatched_events', 'chain_blocks', 'chain_contracts', 'chain_state']) {
+    for (const table of [
+      'carried_payments',
+      'accepted_events',
+      'unmatched_events',
+      'chain_blocks',
+      'chain_contracts',
+      'chain_state',
+    ]) {
       await trx(table).where({ chain_id: chainId }).delete()
     }
     return payments + refunds + requests.length

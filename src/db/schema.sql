@@ -1,5 +1,19 @@
 -- Written by "npm run schema:dump" from a database with all migrations. Do not edit.
 
+create table accepted_events (
+  account_id integer not null,
+  chain_id text collate "C" not null,
+  tx_hash bytea not null,
+  event_index integer not null,
+  accepted_as text not null,
+  topic bytea not null,
+  event jsonb not null,
+  accepted_by text not null,
+  accepted_at timestamp(3) with time zone not null,
+  note text not null,
+  constraint accepted_events_pkey PRIMARY KEY (account_id, chain_id, tx_hash, event_index)
+);
+
 create table account_changes (
   account_id integer not null,
   last_change bigint not null default 0,
@@ -36,7 +50,7 @@ create table audit_log (
   at timestamp(3) with time zone not null,
   actor text not null,
   action text not null,
-  key_id uuid not null,
+  key_id uuid,
   account text collate "C" not null,
   details jsonb not null default '{}'::jsonb,
   constraint audit_log_pkey PRIMARY KEY (id)
@@ -210,6 +224,17 @@ create table reference_topics (
   account_id integer not null,
   constraint reference_topics_pkey PRIMARY KEY (topic, account_id)
 );
+
+create table refund_wallets (
+  account_id integer not null,
+  address bytea not null,
+  registration integer not null,
+  registered_at timestamp(3) with time zone not null,
+  removed_at timestamp(3) with time zone,
+  note text,
+  constraint refund_wallets_pkey PRIMARY KEY (account_id, address, registration)
+);
+CREATE UNIQUE INDEX refund_wallets_in_force ON refund_wallets USING btree (account_id, address) WHERE (removed_at IS NULL);
 
 create table refunds (
   account_id integer not null,

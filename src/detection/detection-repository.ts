@@ -3,6 +3,7 @@ import { canonicalAmount } from '../db/request-ledger.ts'
 import { type Address, addressFromBytes, addressToBytes, ZERO_ADDRESS } from '../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import { codeOfType } from '../domain/payment.ts'
+import { type Acceptance, findAccepted } from './accepted-events-repository.ts'
 import type { MatchableRequest } from './match-event.ts'
 
 /** A followed chain's place, as it is stored. */
@@ -34,8 +35,20 @@ export interface DetectionRepository {
   accountNames(ids: readonly number[]): Promise<Map<number, string>>
   /** An account's requests that know one of the topics, as their payments' or their refunds'. */
   requestsOfTopics(accountId: number, topics: readonly Hex[]): Promise<MatchableRequest[]>
-  /** Who paid requests of an account and when first, by request id. */
-  payersOf(accountId: number, requestIds: readonly string[]): Promise<Map<string, Map<Address, FirstPayment>>>
+  /**
+   * Who paid requests of an account and when first, by request id.
+   *
+   * @param except - transactions whose detected payments are left out, because they are being read again
+   */
+  payersOf(
+    accountId: number,
+    requestIds: readonly string[],
+    except?: ChainTransactions,
+  ): Promise<Map<string, KnownPayers>>
+  /** When each of the addresses was a refund wallet of the account; those that never were are absent. */
+  walletsOf(accountId: number, addresses: readonly Address[]): Promise<Map<Address, WalletTime[]>>
+  /** What an operator has accepted of these transactions for the account, by {@link acceptanceKeyOf}. */
+  acceptedOf(accountId: number, transactions: ChainTransactions): Promise<Map<string, Acceptance>>
   chain(chainId: string): Promise<StoredChain | undefined>
   /** The chain's stored blocks, lowest first. */
   blocks(chainId: string): Promise<StoredBlock[]>
@@ -46,6 +59,26 @@ export interface DetectionRepository {
   transactionsOfTopics(accountId: number, topics: readonly Hex[]): Promise<SeenTransaction[]>
   /** Topics of events whose transactions were not read, because they were nobody's or too large, and that are somebody's now. */
   claimedTopics(chainId: string): Promise<Hex[]>
+}
+
+/** Transactions of one chain. */
+export interface ChainTransactions {
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly txHashes: readonly Hex[]
+}
+
+/** The payers of one request. */
+export interface KnownPayers {
+  readonly firstOf: ReadonlyMap<Address, FirstPayment>
+  /** The first payment whose payer is not known. */
+  readonly unknown?: FirstPayment
+}
+
+/** From when to when an address was a refund wallet. */
+export interface WalletTime {
+  readonly registeredAt: Date
+  readonly removedAt?: Date
 }
 
 /** Where somebody's first payment stands. Payments are ordered by time first, since an import may name no block. */
@@ -106,21 +139,26 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
       }
       return requests
     },
-    async payersOf(accountId, requestIds) {
+    async payersOf(accountId, requestIds, except) {
       const { rows } = await knex.raw<{ rows: PayerRow[] }>(
         `select distinct on (request_id, payer) request_id, payer, timestamp, coalesce(block_number, 0) as block_number
-         from payments where account_id = ? and request_id = any(?) and payer is not null
+         from payments where account_id = ? and request_id = any(?)
+           and (detected and not imported and chain_id = ? and tx_hash = any(?)) is not true
          order by request_id, payer, timestamp, coalesce(block_number, 0)`,
-        [accountId, requestIds.map(hexToBytes)],
+        [accountId, requestIds.map(hexToBytes), except?.chainId ?? '', (except?.txHashes ?? []).map(hexToBytes)],
       )
-      const payers = new Map<string, Map<Address, FirstPayment>>()
-      for (const row of rows) {
-        const requestId = row.request_id.toString('hex')
-        const first = { timestampSec: row.timestamp.getTime() / 1_000, blockNumber: Number(row.block_number) }
-        payers.set(requestId, (payers.get(requestId) ?? new Map()).set(addressFromBytes(row.payer), first))
-      }
-      return payers
+      const groups = Map.groupBy(rows, ({ request_id }) => request_id.toString('hex'))
+      return new Map([...groups].map(([requestId, list]) => [requestId, toKnownPayers(list)]))
     },
+    async walletsOf(accountId, addresses) {
+      const { rows } = await knex.raw<{ rows: WalletRow[] }>(
+        'select address, registered_at, removed_at from refund_wallets where account_id = ? and address = any(?)',
+        [accountId, addresses.map(addressToBytes)],
+      )
+      const times = Map.groupBy(rows, ({ address }) => addressFromBytes(address))
+      return new Map([...times].map(([address, list]) => [address, list.map(toWalletTime)]))
+    },
+    acceptedOf: (accountId, transactions) => findAccepted(knex, accountId, transactions),
     async chain(chainId) {
       const row = await knex('chain_state').where({ chain_id: chainId }).first<ChainRow | undefined>()
       return row === undefined ? undefined : toStoredChain(row)
@@ -209,9 +247,31 @@ function chunksOf<T>(list: readonly T[]): T[][] {
 
 interface PayerRow {
   readonly request_id: Buffer
-  readonly payer: Buffer
+  readonly payer: Buffer | null
   readonly timestamp: Date
   readonly block_number: bigint
+}
+
+function toKnownPayers(rows: readonly PayerRow[]): KnownPayers {
+  const placed = rows.map(({ payer, timestamp, block_number }) => ({
+    payer,
+    first: { timestampSec: timestamp.getTime() / 1_000, blockNumber: Number(block_number) },
+  }))
+  const firstOf = new Map(
+    placed.flatMap(({ payer, first }) => (payer === null ? [] : [[addressFromBytes(payer), first]])),
+  )
+  const unknown = placed.find(({ payer }) => payer === null)?.first
+  return { firstOf, ...(unknown && { unknown }) }
+}
+
+interface WalletRow {
+  readonly address: Buffer
+  readonly registered_at: Date
+  readonly removed_at: Date | null
+}
+
+function toWalletTime({ registered_at, removed_at }: WalletRow): WalletTime {
+  return { registeredAt: registered_at, ...(removed_at !== null && { removedAt: removed_at }) }
 }
 
 interface ChainRow {

@@ -1,13 +1,13 @@
-import type { Address } from '../domain/address.ts'
 import type { Token, TokenDirectory } from '../domain/currency.ts'
 import type { Hex } from '../domain/hex.ts'
+import { type AccountBook, openAccountBook } from './account-book.ts'
 import { buildPayment, buildRefund } from './build-payment.ts'
 import { decodeFeeProxyLog, type FeeProxyEvent, type RpcLog } from './decode-events.ts'
 import type { Findings, UnmatchedEvent } from './detected.ts'
 import type { DetectionRepository, FirstPayment } from './detection-repository.ts'
 import { judgeRate } from './judge-rate.ts'
 import type { Market, MarketReader } from './market.ts'
-import { findPayment, type Match, type MatchableRequest, matchEvent } from './match-event.ts'
+import { findPayment, type Match, matchEvent } from './match-event.ts'
 import { type FollowedContracts, readTransaction, type SeenEvent, type TransactionReceipt } from './read-transaction.ts'
 
 /** The chain that events are looked at for. */
@@ -40,6 +40,8 @@ export interface LoggedEvents {
   receipts(hashes: readonly Hex[]): Promise<TransactionReceipt[]>
   /** Seconds, of each of these blocks. */
   blockTimes(numbers: readonly number[]): Promise<ReadonlyMap<number, number>>
+  /** Whether all of these transactions were read before, so that what is stored of them says nothing here. */
+  readonly areReread?: boolean
 }
 
 /** An event of a known topic, for one account that knows it. */
@@ -75,7 +77,12 @@ export async function findPayments(
   const times = await logged.blockTimes([
     ...new Set([...unknown, ...unread, ...receipts].map(({ blockNumber }) => blockNumber)),
   ])
-  const seenBy = await eventsByAccount(tools, { receipts, directory, onlyAccount })
+  const seenBy = await eventsByAccount(tools, {
+    receipts,
+    directory,
+    onlyAccount,
+    areReread: logged.areReread ?? false,
+  })
   const market = await tools.market.read(
     seenBy.flatMap((seen) => findPaymentsOf(tools, seen, times)),
     signal,
@@ -109,18 +116,19 @@ interface Known {
   readonly receipts: readonly TransactionReceipt[]
   readonly directory: ReadonlyMap<Hex, readonly number[]>
   readonly onlyAccount: number | undefined
+  readonly areReread: boolean
 }
 
 /** Events whose topic an account knows, in the order of the chain, with what it has stored. */
 interface AccountEvents {
   readonly accountId: number
   readonly events: readonly { readonly event: SeenEvent; readonly receipt: TransactionReceipt }[]
-  readonly book: Awaited<ReturnType<typeof openBook>>
+  readonly book: AccountBook
 }
 
 async function eventsByAccount(
   { chain, repository }: FindingTools,
-  { receipts, directory, onlyAccount }: Known,
+  { receipts, directory, onlyAccount, areReread }: Known,
 ): Promise<AccountEvents[]> {
   const events = receipts.flatMap((receipt) =>
     readTransaction(receipt, chain.followed).map((event) => ({ event, receipt })),
@@ -130,8 +138,13 @@ async function eventsByAccount(
   const seen: AccountEvents[] = []
   for (const accountId of accountIds) {
     const own = events.filter(({ event }) => knownBy(event).includes(accountId))
-    const topics = own.map(({ event }) => event.topic)
-    seen.push({ accountId, events: own, book: await openBook(repository, accountId, topics) })
+    const book = await openAccountBook(repository, {
+      accountId,
+      chainId: chain.chainId,
+      events: own.map(({ event, receipt }) => ({ event, txHash: receipt.txHash })),
+      areReread,
+    })
+    seen.push({ accountId, events: own, book })
   }
   return seen
 }
@@ -164,48 +177,23 @@ function judgeEvents(
 ): Judged[] {
   return events.map(({ event, receipt }) => {
     const at = blockOf(times, receipt)
+    const accepted = book.acceptedAs(receipt.txHash, event)
     const matched = matchEvent(event, book.requestsOf(event.topic), {
       chain: chain.name,
       tokens,
       hasPaid: (request, address) => book.hasPaidBefore(at, request, address),
+      hasUnknownPayer: (request) => book.hasUnknownPayerBefore(at, request),
+      isWallet: (address) => book.isWalletAt(at, address),
+      isIntermediary: (address) => chain.followed.intermediaries.has(address),
+      accepted,
     })
-    const match = judgeRate(matched, event, { path: market.pathOf(event), timestampSec: at.timestampSec })
-    if (match.kind === 'PAYMENT' && event.payer !== undefined) book.addPayer(match.request, event.payer)
+    const match =
+      accepted === 'PAYMENT'
+        ? matched
+        : judgeRate(matched, event, { path: market.pathOf(event), timestampSec: at.timestampSec })
+    if (match.kind === 'PAYMENT') book.addPayment(match.request, event.payer)
     return { accountId, event, receipt, match }
   })
-}
-
-/**
- * An account's requests and who paid them, the payments found meanwhile included. Payments of one block are found together and in
- * their order, so of the stored ones those of earlier blocks count.
- */
-async function openBook(repository: DetectionRepository, accountId: number, topics: readonly Hex[]) {
-  const requests = await repository.requestsOfTopics(accountId, [...new Set(topics)])
-  const byTopic = new Map<Hex, MatchableRequest[]>()
-  for (const request of requests) {
-    for (const topic of new Set([request.topic, request.refundTopic])) {
-      if (topic !== undefined) byTopic.set(topic, [...(byTopic.get(topic) ?? []), request])
-    }
-  }
-  const payers = await repository.payersOf(
-    accountId,
-    requests.map(({ requestId }) => requestId),
-  )
-  const found = new Map<string, Set<Address>>()
-  return {
-    requestsOf: (topic: Hex) => byTopic.get(topic) ?? [],
-    hasPaidBefore(at: FirstPayment, { requestId }: MatchableRequest, address: Address): boolean {
-      const first = payers.get(requestId)?.get(address)
-      return found.get(requestId)?.has(address) === true || (first !== undefined && isEarlier(first, at))
-    },
-    addPayer({ requestId }: MatchableRequest, payer: Address) {
-      found.set(requestId, (found.get(requestId) ?? new Set<Address>()).add(payer))
-    },
-  }
-}
-
-function isEarlier(a: FirstPayment, b: FirstPayment): boolean {
-  return a.timestampSec < b.timestampSec || (a.timestampSec === b.timestampSec && a.blockNumber < b.blockNumber)
 }
 
 async function buildAll(
@@ -287,7 +275,7 @@ function toUnread(
 }
 
 function describeEvent(event: FeeProxyEvent & Partial<SeenEvent>): Record<string, string> {
-  const { emitter, token, to, amount, feeAmount, feeAddress, payer, conversion } = event
+  const { emitter, token, to, amount, feeAmount, feeAddress, payer, paidFrom, conversion } = event
   return {
     emitter,
     ...(token === undefined ? {} : { token }),
@@ -296,6 +284,7 @@ function describeEvent(event: FeeProxyEvent & Partial<SeenEvent>): Record<string
     feeAmount: feeAmount.toString(),
     feeAddress,
     ...(payer === undefined ? {} : { payer }),
+    ...(paidFrom === undefined ? {} : { paidFrom }),
     ...(conversion === undefined
       ? {}
       : { invoiceAmount: conversion.amount.toString(), invoiceCurrency: conversion.currency }),

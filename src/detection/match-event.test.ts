@@ -4,7 +4,7 @@ import type { Address } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import { createTokenDirectory } from '../domain/currency.ts'
 import type { Hex } from '../domain/hex.ts'
-import { invoiceUnitOf, type MatchableRequest, matchEvent, unmatchedReasons } from './match-event.ts'
+import { type AcceptedAs, invoiceUnitOf, type MatchableRequest, matchEvent, unmatchedReasons } from './match-event.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as Address
@@ -66,10 +66,23 @@ function event(given: Partial<SeenEvent> = {}): SeenEvent {
   }
 }
 
-const context = (chain = 'BASE', payers: readonly Address[] = []) => ({
+/** What is known beside the event; nothing unless told. */
+interface Known {
+  readonly payers?: readonly Address[]
+  readonly hasUnknownPayer?: boolean
+  readonly wallets?: readonly Address[]
+  readonly intermediaries?: readonly Address[]
+  readonly accepted?: AcceptedAs | undefined
+}
+
+const context = (chain = 'BASE', known: Known = {}) => ({
   chain,
   tokens,
-  hasPaid: (_: MatchableRequest, who: Address) => payers.includes(who),
+  hasPaid: (_: MatchableRequest, who: Address) => known.payers?.includes(who) ?? false,
+  hasUnknownPayer: () => known.hasUnknownPayer ?? false,
+  isWallet: (who: Address) => known.wallets?.includes(who) ?? false,
+  isIntermediary: (who: Address) => known.intermediaries?.includes(who) ?? false,
+  accepted: known.accepted,
 })
 const conversion = { amount: 500n, currency: USD, feeAmount: 0n }
 
@@ -139,46 +152,102 @@ describe('payments', () => {
 })
 
 describe('refunds', () => {
-  const refundable = request({ refundAddress: address('7'), refundTopic: topic('2') })
+  const [payee, payer, refundAddress, hotWallet, other] = ['a', 'b', '7', '5', '6'].map(address) as [
+    Address,
+    Address,
+    Address,
+    Address,
+    Address,
+  ]
+  const refundable = request({ refundAddress, refundTopic: topic('2') })
+  const toRefundAddress = event({ topic: topic('2'), to: refundAddress, paidFrom: payee })
+  const toPayer = event({ to: payer, paidFrom: payee })
+  const paidBy = (...payers: Address[]) => ({ payers })
 
   it('come to the refund address under its own reference', () => {
-    const seen = event({ topic: topic('2'), to: address('7') })
-    expect(matchEvent(seen, [refundable], context())).toMatchObject({ kind: 'REFUND', amount: 100n })
+    expect(matchEvent(toRefundAddress, [refundable], context())).toMatchObject({ kind: 'REFUND', amount: 100n })
+  })
+
+  it('come to somebody who paid before under the request’s reference', () => {
+    expect(matchEvent(toPayer, [request()], context('BASE', paidBy(payer)))).toMatchObject({ kind: 'REFUND' })
+  })
+
+  it('come from a wallet that is registered as well', () => {
+    const known = { ...paidBy(payer), wallets: [hotWallet] }
+    const events = [
+      { ...toRefundAddress, paidFrom: hotWallet },
+      { ...toPayer, paidFrom: hotWallet },
+    ]
+    for (const seen of events) {
+      expect(matchEvent(seen, [refundable], context('BASE', known)).kind).toBe('REFUND')
+      expect(matchEvent(seen, [refundable], context('BASE', paidBy(payer))).kind).toBe('UNMATCHED')
+    }
+  })
+
+  it('come to anybody where nobody knows who paid, but not to the payee or its wallets', () => {
+    const known = { hasUnknownPayer: true, wallets: [hotWallet] }
+    const kindTo = (to: Address) => matchEvent({ ...toPayer, to }, [request()], context('BASE', known)).kind
+    expect([other, payee, hotWallet].map(kindTo)).toEqual(['REFUND', 'PAYMENT', 'UNMATCHED'])
+    const unpaid = { ...toPayer, to: payee, paidFrom: hotWallet, received: 0n }
+    expect(matchEvent(unpaid, [request()], context('BASE', known))).toMatchObject({ reason: 'NOTHING_RECEIVED' })
   })
 
   it.each([
-    ['WRONG_PAYEE', event({ topic: topic('2'), to: address('9') }), 'BASE'],
-    ['WRONG_TOKEN', event({ topic: topic('2'), to: address('7'), token: DAI }), 'BASE'],
-    ['WRONG_CHAIN', event({ topic: topic('2'), to: address('7') }), 'POLYGON'],
-    ['NOTHING_RECEIVED', event({ topic: topic('2'), to: address('7'), received: 0n }), 'BASE'],
-  ] as const)('do not count otherwise: %s', (reason, seen, chain) => {
-    expect(matchEvent(seen, [refundable], context(chain))).toEqual({ kind: 'UNMATCHED', reason })
+    ['WRONG_PAYEE', { ...toRefundAddress, to: other }, {}],
+    ['WRONG_TOKEN', { ...toRefundAddress, token: DAI }, {}],
+    ['NOTHING_RECEIVED', { ...toRefundAddress, received: 0n }, {}],
+    ['SELF_PAYMENT', { ...toRefundAddress, paidFrom: refundAddress }, { wallets: [refundAddress] }],
+    ['NOT_FROM_PAYEE', { ...toRefundAddress, paidFrom: payer, payer: payee }, {}],
+    ['NOT_FROM_PAYEE', { ...toRefundAddress, paidFrom: undefined, payer: payee }, {}],
+    ['NOT_FROM_PAYEE', toRefundAddress, { intermediaries: [payee] }],
+    ['WRONG_PAYEE', toPayer, paidBy(other)],
+    ['WRONG_PAYEE', { ...toPayer, paidFrom: other, payer: payee }, paidBy(payer)],
+    ['WRONG_PAYEE', { ...toPayer, paidFrom: undefined, payer: payee }, paidBy(payer)],
+    [
+      'WRONG_PAYEE',
+      { ...toPayer, paidFrom: hotWallet },
+      { ...paidBy(payer), wallets: [hotWallet], intermediaries: [hotWallet] },
+    ],
+  ] as const)('do not count otherwise: %s', (reason, seen, known) => {
+    expect(matchEvent(seen, [refundable], context('BASE', known))).toEqual({ kind: 'UNMATCHED', reason })
+  })
+
+  it('do not count on another chain', () => {
+    const match = matchEvent(toRefundAddress, [refundable], context('POLYGON'))
+    expect(match).toEqual({ kind: 'UNMATCHED', reason: 'WRONG_CHAIN' })
+  })
+
+  it.each([
+    ['NOT_FROM_PAYEE', { ...toRefundAddress, paidFrom: other }],
+    ['WRONG_PAYEE', { ...toPayer, to: other, paidFrom: hotWallet }],
+  ] as const)('that failed by %s count once they are accepted', (reason, seen) => {
+    expect(matchEvent(seen, [refundable], context())).toEqual({ kind: 'UNMATCHED', reason })
+    expect(matchEvent(seen, [refundable], context('BASE', { accepted: 'REFUND' })).kind).toBe('REFUND')
+    expect(matchEvent(seen, [refundable], context('BASE', { accepted: 'PAYMENT' })).kind).toBe('UNMATCHED')
+  })
+
+  it.each([
+    ['WRONG_PAYEE', { ...toRefundAddress, to: other }],
+    ['WRONG_TOKEN', { ...toRefundAddress, token: DAI }],
+    ['NOTHING_RECEIVED', { ...toRefundAddress, received: 0n }],
+    ['SELF_PAYMENT', { ...toRefundAddress, paidFrom: refundAddress }],
+  ] as const)('do not count even when accepted: %s', (reason, seen) => {
+    const match = matchEvent(seen, [refundable], context('BASE', { accepted: 'REFUND' }))
+    expect(match).toEqual({ kind: 'UNMATCHED', reason })
   })
 
   it('are not what comes to a payee who is the refund address as well', () => {
-    const own = request({ invoiceCurrency: 'USD', refundAddress: address('a'), refundTopic: topic('1') })
+    const own = request({ invoiceCurrency: 'USD', refundAddress: payee, refundTopic: topic('1') })
     expect(matchEvent(event(), [own], context())).toEqual({ kind: 'UNMATCHED', reason: 'NOT_A_CONVERSION' })
     expect(matchEvent(event({ conversion }), [own], context()).kind).toBe('PAYMENT')
     const elsewhere = event({ to: address('9') })
     expect(matchEvent(elsewhere, [own], context())).toEqual({ kind: 'UNMATCHED', reason: 'WRONG_PAYEE' })
   })
-
-  it('come from the payee to somebody who paid before, under the request’s reference', () => {
-    const back = event({ to: address('b'), payer: address('a') })
-    expect(matchEvent(back, [request()], context('BASE', [address('b')])).kind).toBe('REFUND')
-    expect(matchEvent(back, [request()], context('BASE', []))).toEqual({ kind: 'UNMATCHED', reason: 'WRONG_PAYEE' })
-    const byStranger = { ...back, payer: address('6') }
-    expect(matchEvent(byStranger, [request()], context('BASE', [address('b')])).kind).toBe('UNMATCHED')
-  })
 })
 
 /** The rules once more, as a list of everything that must hold, tried for every request. */
-function matchSlowly(
-  seen: SeenEvent,
-  requests: readonly MatchableRequest[],
-  chain: string,
-  payers: readonly Address[],
-) {
+function matchSlowly(seen: SeenEvent, requests: readonly MatchableRequest[], chain: string, known: Known) {
+  const { payers = [], wallets = [], intermediaries = [] } = known
   const isFiat = (wanted: MatchableRequest) => !wanted.invoiceCurrency.includes('-')
   const hash: Record<string, Address> = { USD, EUR }
   const moves = (wanted: MatchableRequest) =>
@@ -191,11 +260,20 @@ function matchSlowly(
     moves(wanted) &&
     invoiceFits(wanted) &&
     seen.received > 0n
+  const isOwnMoney = ({ payee }: MatchableRequest) =>
+    known.accepted === 'REFUND' ||
+    [payee, ...wallets].some((own) => own === seen.paidFrom && !intermediaries.includes(own))
+  const mayGetBack = ({ payee }: MatchableRequest) =>
+    seen.to !== payee &&
+    (known.accepted === 'REFUND' ||
+      payers.includes(seen.to) ||
+      (known.hasUnknownPayer === true && !wallets.includes(seen.to)))
+  const isRightPlace = (wanted: MatchableRequest) =>
+    wanted.topic === seen.topic
+      ? mayGetBack(wanted)
+      : wanted.refundTopic === seen.topic && wanted.refundAddress === seen.to
   const returns = (wanted: MatchableRequest) =>
-    moves(wanted) &&
-    seen.received > 0n &&
-    ((wanted.refundTopic === seen.topic && wanted.topic !== seen.topic && wanted.refundAddress === seen.to) ||
-      (wanted.topic === seen.topic && seen.payer === wanted.payee && payers.includes(seen.to)))
+    moves(wanted) && seen.received > 0n && seen.paidFrom !== seen.to && isRightPlace(wanted) && isOwnMoney(wanted)
   const paid = requests.find(pays)
   if (paid !== undefined) return { kind: 'PAYMENT', requestId: paid.requestId }
   const returned = requests.find(returns)
@@ -218,10 +296,18 @@ const anyRequest = fc
     const paymentCurrency = `${symbol}-${network}`
     return request({ ...rest, network, paymentCurrency, invoiceCurrency: invoice ?? paymentCurrency })
   })
+const anyKnown: fc.Arbitrary<Known> = fc.record({
+  payers: fc.subarray(['a', 'b', '7'].map(address)),
+  hasUnknownPayer: fc.boolean(),
+  wallets: fc.subarray(['b', '7'].map(address)),
+  intermediaries: fc.subarray(['a', '7'].map(address), { maxLength: 1 }),
+  accepted: fc.constantFrom('PAYMENT', 'REFUND', undefined),
+})
 const anyEvent = fc.record({
   topic: anyTopic,
   to: anyAddress,
   payer: anyAddress,
+  paidFrom: fc.option(anyAddress, { nil: undefined }),
   token: fc.constantFrom(USDC, DAI),
   received: fc.constantFrom(0n, 5n),
   currency: fc.constantFrom(USD, EUR, undefined),
@@ -234,14 +320,14 @@ describe('against the list of all that must hold', () => {
         anyEvent,
         fc.array(anyRequest, { maxLength: 4 }),
         fc.constantFrom('BASE', 'POLYGON'),
-        fc.subarray(['a', 'b', '7'].map(address)),
-        ({ currency, ...given }, drafts, chain, payers) => {
+        anyKnown,
+        ({ currency, ...given }, drafts, chain, known) => {
           const requests = drafts.map((draft, index) => ({ ...draft, requestId: String(index) }))
           const seen = event({ ...given, ...(currency && { conversion: { amount: 300n, currency, feeAmount: 0n } }) })
-          const match = matchEvent(seen, requests, context(chain, payers))
+          const match = matchEvent(seen, requests, context(chain, known))
           const found =
             match.kind === 'UNMATCHED' ? { kind: match.kind } : { kind: match.kind, requestId: match.request.requestId }
-          expect(found).toEqual(matchSlowly(seen, requests, chain, payers))
+          expect(found).toEqual(matchSlowly(seen, requests, chain, known))
           if (match.kind === 'UNMATCHED') expect(unmatchedReasons).toContain(match.reason)
         },
       ),

@@ -61,6 +61,26 @@ export interface MatchContext {
   readonly tokens: TokenDirectory
   /** Whether an address paid the request before this event. */
   hasPaid(request: MatchableRequest, address: Address): boolean
+  /** Whether a payment of the request before this event has no known payer. */
+  hasUnknownPayer(request: MatchableRequest): boolean
+  /** Whether an address was a refund wallet of the account when the event was made. */
+  isWallet(address: Address): boolean
+  /** Whether an address is a listed contract that passes on the money of others. */
+  isIntermediary(address: Address): boolean
+  /** What an operator has accepted this event as. */
+  readonly accepted?: AcceptedAs | undefined
+}
+
+/** What an operator may accept an unmatched event as. */
+export type AcceptedAs = 'PAYMENT' | 'REFUND'
+
+/**
+ * The reasons for which an event may be accepted all the same. The others say that the money is not the request's (another chain,
+ * token or payee), or that none was moved. WRONG_PAYEE is accepted only under the request's own reference.
+ */
+export const acceptableReasons: Readonly<Record<AcceptedAs, readonly UnmatchedReason[]>> = {
+  PAYMENT: ['STALE_RATE', 'RATE_OFF'],
+  REFUND: ['NOT_FROM_PAYEE', 'WRONG_PAYEE'],
 }
 
 /**
@@ -93,9 +113,10 @@ export function findPayment(
 function judgeRequest(event: SeenEvent, request: MatchableRequest, context: MatchContext): Match[] {
   const verdicts: Match[] = []
   if (request.topic === event.topic) verdicts.push(judgePayment(event, request, context))
-  if (isRefund(event, request, context)) verdicts.push(judgeRefund(event, request, context))
-  else if (request.refundTopic === event.topic && request.topic !== event.topic)
-    verdicts.push({ kind: 'UNMATCHED', reason: 'WRONG_PAYEE' })
+  else if (request.refundTopic === event.topic) verdicts.push(judgeRefundReference(event, request, context))
+  if (request.topic === event.topic && isRefundToPayer(event, request, context)) {
+    verdicts.push(judgeRefund(event, request, context))
+  }
   return verdicts
 }
 
@@ -138,21 +159,39 @@ function convertedAmount({ amount, received }: SeenEvent, converted: bigint): bi
   return received >= amount ? converted : (converted * received) / amount
 }
 
-/**
- * Under the reference of the refund address, or under the request's own from the payee back to somebody who paid. Where both are
- * one reference, because the payee was named as the refund address, what comes to it is no refund.
- */
-function isRefund(event: SeenEvent, request: MatchableRequest, context: MatchContext): boolean {
-  const hasOwnReference = request.refundTopic !== request.topic
-  if (hasOwnReference && request.refundTopic === event.topic && event.to === request.refundAddress) return true
-  return request.topic === event.topic && event.payer === request.payee && context.hasPaid(request, event.to)
+/** An event under the reference of the request's refund address, which anybody can use. */
+function judgeRefundReference(event: SeenEvent, request: MatchableRequest, context: MatchContext): Match {
+  if (event.to !== request.refundAddress) return { kind: 'UNMATCHED', reason: 'WRONG_PAYEE' }
+  const verdict = judgeRefund(event, request, context)
+  if (verdict.kind !== 'REFUND' || context.accepted === 'REFUND') return verdict
+  return isPayeesMoney(event, request, context) ? verdict : { kind: 'UNMATCHED', reason: 'NOT_FROM_PAYEE' }
 }
 
+/**
+ * Under the request's own reference: from the payee back to somebody who paid. Where a payment has no known payer, anybody may have
+ * made it, but not the payee or its wallets.
+ */
+function isRefundToPayer(event: SeenEvent, request: MatchableRequest, context: MatchContext): boolean {
+  if (event.to === request.payee) return false
+  if (context.accepted === 'REFUND') return true
+  if (!isPayeesMoney(event, request, context)) return false
+  return context.hasPaid(request, event.to) || (context.hasUnknownPayer(request) && !context.isWallet(event.to))
+}
+
+/** Whether the payee, or a wallet that was registered before, paid directly. Otherwise anybody could make a request REFUNDED. */
+function isPayeesMoney({ paidFrom }: SeenEvent, { payee }: MatchableRequest, context: MatchContext): boolean {
+  if (paidFrom === undefined || context.isIntermediary(paidFrom)) return false
+  return paidFrom === payee || context.isWallet(paidFrom)
+}
+
+/** All that a refund takes but whose money it is. */
 function judgeRefund(event: SeenEvent, request: MatchableRequest, { chain, tokens }: MatchContext): Match {
   if (request.network !== chain) return { kind: 'UNMATCHED', reason: 'WRONG_CHAIN' }
   const token = paidToken(event, request, tokens)
   if (token === undefined) return { kind: 'UNMATCHED', reason: 'WRONG_TOKEN' }
   if (event.received === 0n) return { kind: 'UNMATCHED', reason: 'NOTHING_RECEIVED' }
+  // Whoever pays himself gives nothing back.
+  if (event.paidFrom === event.to) return { kind: 'UNMATCHED', reason: 'SELF_PAYMENT' }
   return { kind: 'REFUND', request, token, amount: event.received }
 }
 

@@ -6,6 +6,7 @@ import { lineHash } from './0004-line-hash.ts'
 import { watchTickets } from './0005-watch-tickets.ts'
 import { priced } from './0006-priced.ts'
 import { carriedPayments } from './0007-carried-payments.ts'
+import { refundWallets } from './0008-refund-wallets.ts'
 
 /** Every step of the schema, oldest first. A step that was released is never changed; the next one corrects it. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -16,4 +17,5 @@ export const MIGRATIONS: readonly Migration[] = [
   watchTickets,
   priced,
   carriedPayments,
+  refundWallets,
 ]

@@ -1,0 +1,40 @@
+import type { Migration } from '../migrate.ts'
+
+/**
+ * Wallets from which an account refunds, and events that an operator has accepted for an account although the rules do not count
+ * them. Rows of wallets stay when a wallet is removed, since a refund counts by the wallets of its time. Lines of the audit log may
+ * be about something else than a key.
+ */
+const statements = [
+  `create table refund_wallets (
+    account_id integer not null,
+    address bytea not null,
+    registration integer not null,
+    registered_at timestamptz(3) not null,
+    removed_at timestamptz(3),
+    note text,
+    primary key (account_id, address, registration)
+  )`,
+  `create unique index refund_wallets_in_force on refund_wallets (account_id, address) where removed_at is null`,
+  `create table accepted_events (
+    account_id integer not null,
+    chain_id text collate "C" not null,
+    tx_hash bytea not null,
+    event_index integer not null,
+    accepted_as text not null,
+    topic bytea not null,
+    event jsonb not null,
+    accepted_by text not null,
+    accepted_at timestamptz(3) not null,
+    note text not null,
+    primary key (account_id, chain_id, tx_hash, event_index)
+  )`,
+  `alter table audit_log alter column key_id drop not null`,
+]
+
+export const refundWallets: Migration = {
+  name: '0008-refund-wallets',
+  async up(knex) {
+    for (const statement of statements) await knex.raw(statement)
+  },
+}

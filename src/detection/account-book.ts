@@ -1,0 +1,107 @@
+import type { Address } from '../domain/address.ts'
+import type { Hex } from '../domain/hex.ts'
+import { type Acceptance, acceptanceKeyOf } from './accepted-events-repository.ts'
+import type { DetectionRepository, FirstPayment } from './detection-repository.ts'
+import type { AcceptedAs, MatchableRequest } from './match-event.ts'
+import type { SeenEvent } from './read-transaction.ts'
+
+/** What an account knows of some events. Payments that are found meanwhile are added in the order of the chain. */
+export interface AccountBook {
+  requestsOf(topic: Hex): readonly MatchableRequest[]
+  /** Whether an address paid the request earlier. */
+  hasPaidBefore(at: FirstPayment, request: MatchableRequest, address: Address): boolean
+  /** Whether somebody paid the request earlier of whom nobody knows who it was. */
+  hasUnknownPayerBefore(at: FirstPayment, request: MatchableRequest): boolean
+  /** Whether an address was registered before as a wallet from which the account refunds, and not removed since. */
+  isWalletAt(at: FirstPayment, address: Address): boolean
+  /** What an operator has accepted the event as. */
+  acceptedAs(txHash: Hex, event: SeenEvent): AcceptedAs | undefined
+  /** @param payer - undefined where it is not known */
+  addPayment(request: MatchableRequest, payer: Address | undefined): void
+}
+
+/** Events that are looked at together, all of one chain. */
+export interface BookedEvents {
+  readonly accountId: number
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly events: readonly { readonly event: SeenEvent; readonly txHash: Hex }[]
+  /** Whether they were read before, so that what is stored of their payments is left out. */
+  readonly areReread: boolean
+}
+
+type Sources = Pick<DetectionRepository, 'requestsOfTopics' | 'payersOf' | 'walletsOf' | 'acceptedOf'>
+
+/**
+ * Reads what an account knows of events: its requests, who paid them, its refund wallets and what an operator has accepted. Payments of
+ * one block are found together and in their order, so of the stored ones those of earlier blocks count.
+ */
+export async function openAccountBook(
+  repository: Sources,
+  { accountId, chainId, events, areReread }: BookedEvents,
+): Promise<AccountBook> {
+  const topics = new Set(events.map(({ event }) => event.topic))
+  const transactions = { chainId, txHashes: [...new Set(events.map(({ txHash }) => txHash))] }
+  const addresses = new Set(events.flatMap(({ event }) => [event.to, ...(event.paidFrom ? [event.paidFrom] : [])]))
+  const [requests, wallets, accepted] = await Promise.all([
+    repository.requestsOfTopics(accountId, [...topics]),
+    repository.walletsOf(accountId, [...addresses]),
+    repository.acceptedOf(accountId, transactions),
+  ])
+  const payers = await repository.payersOf(
+    accountId,
+    requests.map(({ requestId }) => requestId),
+    areReread ? transactions : undefined,
+  )
+  const byTopic = groupByTopic(requests)
+  /** Who paid of those found meanwhile; undefined stands for somebody unknown. */
+  const found = new Map<string, Set<Address | undefined>>()
+  const isBefore = (first: FirstPayment | undefined, at: FirstPayment) => first !== undefined && isEarlier(first, at)
+  return {
+    requestsOf: (topic) => byTopic.get(topic) ?? [],
+    hasPaidBefore: (at, { requestId }, address) =>
+      found.get(requestId)?.has(address) === true || isBefore(payers.get(requestId)?.firstOf.get(address), at),
+    hasUnknownPayerBefore: (at, { requestId }) =>
+      found.get(requestId)?.has(undefined) === true || isBefore(payers.get(requestId)?.unknown, at),
+    isWalletAt({ timestampSec }, address) {
+      const atMs = timestampSec * 1_000
+      return (wallets.get(address) ?? []).some(
+        ({ registeredAt, removedAt }) =>
+          registeredAt.getTime() < atMs && (removedAt === undefined || removedAt.getTime() >= atMs),
+      )
+    },
+    acceptedAs(txHash, event) {
+      const acceptance = accepted.get(acceptanceKeyOf(txHash, event.eventIndex))
+      return acceptance !== undefined && isSameEvent(acceptance, event) ? acceptance.as : undefined
+    },
+    addPayment({ requestId }, payer) {
+      found.set(requestId, (found.get(requestId) ?? new Set<Address | undefined>()).add(payer))
+    },
+  }
+}
+
+function groupByTopic(requests: readonly MatchableRequest[]): Map<Hex, MatchableRequest[]> {
+  const byTopic = new Map<Hex, MatchableRequest[]>()
+  for (const request of requests) {
+    for (const topic of new Set([request.topic, request.refundTopic])) {
+      if (topic !== undefined) byTopic.set(topic, [...(byTopic.get(topic) ?? []), request])
+    }
+  }
+  return byTopic
+}
+
+/** A transaction that is mined again after a reorg may come to something else than what was accepted. */
+function isSameEvent({ topic, event: accepted }: Acceptance, event: SeenEvent): boolean {
+  const { emitter, token, to, amount } = event
+  return (
+    topic === event.topic &&
+    accepted['emitter'] === emitter &&
+    accepted['token'] === token &&
+    accepted['to'] === to &&
+    accepted['amount'] === amount.toString()
+  )
+}
+
+function isEarlier(a: FirstPayment, b: FirstPayment): boolean {
+  return a.timestampSec < b.timestampSec || (a.timestampSec === b.timestampSec && a.blockNumber < b.blockNumber)
+}
