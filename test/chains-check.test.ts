@@ -86,11 +86,13 @@ describe('checkChain', () => {
       'decimals',
       'symbol',
       'feed',
+      'conversion',
     ]
     expect([...new Set(facts.map((fact) => fact.check))]).toEqual(kinds)
     const count = (kind: string) => facts.filter((fact) => fact.check === kind).length
     // Multicall, the conversion path, four contracts, four tokens and the feeds of these and of the coin.
     expect([count('code'), count('fromBlock'), count('symbol'), count('feed')]).toEqual([15, 4, 4, 5])
+    expect(count('conversion')).toBe(5)
   })
 
   it('tells another chain, and asks it nothing more', async () => {
@@ -106,6 +108,10 @@ describe('checkChain', () => {
   })
   const token = () => config.tokens[0] as ChainConfig['tokens'][number]
   const withToken = (change: object) => ({ tokens: [{ ...token(), ...change }, ...config.tokens.slice(1)] })
+  const withPath = (change: object) => {
+    const { path = nobody, paths = [] } = config.conversion ?? {}
+    return { conversion: { path, paths: paths.map((each) => (each.token === 'USDC' ? { ...each, ...change } : each)) } }
+  }
   const nobody = canonical('0x00000000000000000000000000000000000000aa')
 
   it.each<[string, () => Partial<ChainConfig>, () => (string | RegExp)[]]>([
@@ -162,6 +168,16 @@ describe('checkChain', () => {
       () => [/^feed USDC wrong: its answer is \d+ s old, older than 1 s/],
     ],
     [
+      'a conversion through a currency that the contract knows nothing of',
+      () => withPath({ via: ['EUR'] }),
+      () => [/^conversion USD to USDC wrong: getRate\(\) fails: .*revert/],
+    ],
+    [
+      'a conversion whose feeds are old',
+      () => withPath({ heartbeatSeconds: 1 }),
+      () => [/^conversion USD to USDC wrong: its oldest feed is \d+ s old, older than 2 s: nothing is converted/],
+    ],
+    [
       'a finalized block that is not used',
       () => ({ finality: { useFinalizedTag: false, depth: 7 } }),
       () => [/^finalized - note: block \d+, \d+ beneath the head; the chains file does not use it, so the depth of 7/],
@@ -178,6 +194,7 @@ describe('checkChain', () => {
     expect(told).toEqual([
       expect.stringMatching(/^decimals USDC wrong: decimals\(\) fails: .*revert/),
       'symbol USDC unknown: symbol() answers no text',
+      expect.stringMatching(/^conversion USD to USDC wrong: getRate\(\) fails: .*revert/),
     ])
   })
 

@@ -22,6 +22,7 @@ import { createRpcClient } from '../src/detection/rpc-client.ts'
 import type { Account } from '../src/domain/account.ts'
 import type { ChainConfig } from '../src/domain/chains-file.ts'
 import { currencyHash } from '../src/domain/currency-hash.ts'
+import { silentLogger } from '../src/domain/logger.ts'
 import type { PaymentRequest } from '../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
@@ -54,6 +55,7 @@ let config: ChainConfig
 let detection: Detection
 let account: Account
 let payer: Address
+const warnings: unknown[] = []
 /** A dollar and back by way of yen is half a dollar. No path of ours takes the latter three. */
 let feeds: Record<'euroInUsd' | 'daiInEuro' | 'usdInYen' | 'yenInUsd', Address>
 
@@ -98,7 +100,8 @@ beforeAll(async () => {
   const viaUsd = ['DAI', 'ETH'].map((token) => ({ from: 'EUR', token, via: ['USD'], heartbeatSeconds: HOUR }))
   const { path = chain.contracts.conversionPath as never, paths = [] } = usual.conversion ?? {}
   config = { ...usual, conversion: { path, paths: [...paths, ...viaUsd] } }
-  detection = detect(knex, [config])
+  const logger = { ...silentLogger, warn: (...said: unknown[]) => void warnings.push(said) }
+  detection = detect(knex, [config], { logger })
   await detection.scanOnce()
 })
 beforeEach(async () => {
@@ -268,6 +271,7 @@ describe('a conversion does not count', () => {
     const wanted = await request('circle')
     await take(wanted, { path: ['JPY', 'USD'] })
     expect(await scanned(wanted)).toEqual(notCounted('RATE_OFF', 'TOO_LITTLE'))
+    expect(warnings[0]).toMatchObject([{ network: 'BASE' }, 'a conversion was not counted because of its rate'])
     const topic = Buffer.from(keccak256(wanted.paymentReference).slice(2), 'hex')
     const [{ event }] = await knex('unmatched_events').where({ topic }).select('event')
     expect(event).toMatchObject({

@@ -1,8 +1,10 @@
 import type { Address } from '../domain/address.ts'
-import type { ChainConfig, PaymentContractConfig, TokenConfig } from '../domain/chains-file.ts'
+import type { ChainConfig, ConversionPath, PaymentContractConfig, TokenConfig } from '../domain/chains-file.ts'
+import { addressesOfPath, maxRateAgeSeconds } from '../domain/conversion-path.ts'
 import type { NodeGround } from './check-node.ts'
 import { DECIMALS, latestRoundCall, readRound } from './feed-rounds.ts'
 import { ask, type CheckedFact, type CheckedNode, lastThat, toQuantity } from './node-check.ts'
+import { pathRateCall, readPathRate } from './path-rates.ts'
 import { RpcError } from './rpc-error.ts'
 
 /** First four bytes of keccak256 over `symbol()`. */
@@ -11,7 +13,7 @@ const WORD = 64
 
 /**
  * Looks at everything that the chains file says stands on the chain: code at each address, the block of each contract's creation,
- * decimals and symbols of tokens, the answers of feeds.
+ * decimals and symbols of tokens, the answers of feeds, the rates of conversion paths.
  *
  * @throws RpcError when the node does not answer
  */
@@ -29,6 +31,11 @@ export async function* checkContracts(
   }
   for (const priced of [config.native, ...config.tokens]) {
     if (priced.usdFeed !== undefined) yield await checkFeed(node, { ...priced, usdFeed: priced.usdFeed }, clock())
+  }
+  for (const path of config.conversion?.paths ?? []) {
+    const into: PathEnd | undefined = [config.native, ...config.tokens].find(({ symbol }) => symbol === path.token)
+    if (into === undefined || config.conversion === undefined) continue
+    yield await checkPath(node, { contract: config.conversion.path, path, into }, clock())
   }
 }
 
@@ -197,6 +204,35 @@ async function checkFeed(
   const isStale = ageSec > heartbeatSeconds
   const age = `its answer is ${ageSec} s old${isStale ? `, older than ${heartbeatSeconds} s: it counts as none` : ''}`
   return judge(isStale ? 'wrong' : 'ok', age)
+}
+
+interface PathEnd {
+  readonly symbol: string
+  /** Absent for the native coin. */
+  readonly address?: Address
+}
+
+/** Without a rate nobody can pay by this path, and what is converted by another path is not counted. */
+async function checkPath(
+  node: CheckedNode,
+  { contract, path, into }: { readonly contract: Address; readonly path: ConversionPath; readonly into: PathEnd },
+  now: Date,
+): Promise<CheckedFact> {
+  const judge: Judge = (verdict, detail) => ({
+    check: 'conversion',
+    subject: `${path.from} to ${path.token}`,
+    verdict,
+    detail,
+  })
+  const { to, data } = pathRateCall(contract, addressesOfPath(path, into), 'latest')
+  const answer = await read(node, to, data)
+  if (answer instanceof RpcError) return judge('wrong', `getRate() fails: ${answer.message}`)
+  const rate = readPathRate({ ok: true, result: answer })
+  if (rate === undefined) return judge('wrong', 'getRate() answers no rate')
+  const ageSec = Math.round(now.getTime() / 1_000) - Number(rate.oldestSec)
+  const limitSec = maxRateAgeSeconds(path)
+  const age = `its oldest feed is ${ageSec} s old`
+  return ageSec > limitSec ? judge('wrong', `${age}, older than ${limitSec} s: nothing is converted`) : judge('ok', age)
 }
 
 function isWord(data: string): boolean {

@@ -9,6 +9,7 @@ import { judgeRate, type PathRate, type RatedPath } from './judge-rate.ts'
 import type { PaymentMatch } from './match-event.ts'
 import { findPathRateAt } from './path-rate-rounds.ts'
 import type { SeenEvent } from './read-transaction.ts'
+import type { RpcAnswer } from './rpc-client.ts'
 import { RpcError } from './rpc-error.ts'
 
 /** A conversion that is a payment if its rate is right. */
@@ -49,9 +50,8 @@ export function createRateReader({ reader, conversion, native, tokens }: RateRea
 
   async function rateAt(contract: Address, moment: Moment, through: CallReader): Promise<PathRate | undefined> {
     const { path, token, blockNumber, timestampSec } = moment
-    const [answer] = await through.calls([{ to: contract, data: encodeGetRate(path), block: blockNumber }])
-    if (answer?.ok === true) return decodeRate(String(answer.result))
-    if (answer?.error.kind === 'REVERTED') return undefined
+    const [answer] = await through.calls([pathRateCall(contract, path, blockNumber)])
+    if (answer?.ok !== false || answer.error.kind === 'REVERTED') return readPathRate(answer)
     await moment.requireBlock()
     return findPathRateAt(through, { contract, path, timestampSec, decimalsOf: decimalsIn(token) })
   }
@@ -105,14 +105,22 @@ async function requireHeader(
 const WORD = 64
 const wordOf = (value: number) => value.toString(16).padStart(WORD, '0')
 
-/** `getRate(address[])`. Unlike getConversion it does not depend on an amount, so that payments of one block share it. */
-function encodeGetRate(path: readonly Address[]): Hex {
+/**
+ * `getRate(address[])` of ChainlinkConversionPath. Unlike `getConversion` it does not depend on an amount, so that payments of one block
+ * share it.
+ */
+export function pathRateCall(contract: Address, path: readonly Address[], block: number | 'latest') {
   const list = path.map((address) => address.slice(2).padStart(WORD, '0')).join('')
-  return `0x97edd4fa${wordOf(0x20)}${wordOf(path.length)}${list}`
+  const data: Hex = `0x97edd4fa${wordOf(0x20)}${wordOf(path.length)}${list}`
+  return { to: contract, data, block }
 }
 
-/** Rate, time of the oldest feed, scale. A rate of 0 is what a negative answer of a feed comes to, and none. */
-function decodeRate(data: string): PathRate | undefined {
+/**
+ * Reads the answer of {@link pathRateCall}: rate, time of the oldest feed, scale. A rate of 0 is what a negative answer of a feed comes to,
+ * and none.
+ */
+export function readPathRate(answer: RpcAnswer | undefined): PathRate | undefined {
+  const data = answer?.ok === true ? String(answer.result) : ''
   if (data.length !== 2 + 3 * WORD) return undefined
   const word = (index: number) => BigInt(`0x${data.slice(2 + index * WORD, 2 + (index + 1) * WORD)}`)
   const [rate, oldestSec, scale] = [word(0), word(1), word(2)]

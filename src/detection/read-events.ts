@@ -29,6 +29,8 @@ export interface EventReader {
   read(logs: ReadLogs, signal: AbortSignal | undefined): Promise<Findings>
 }
 
+const SAY_AGAIN_MS = 60_000
+
 /** Makes the reader of one chain. */
 export function createEventReader(options: {
   readonly tools: FindingTools
@@ -37,6 +39,17 @@ export function createEventReader(options: {
 }): EventReader {
   const { tools, reader, logger } = options
   const network = tools.chain.name
+  let saidAtMs = Number.NEGATIVE_INFINITY
+
+  /** Somebody paid a request of ours and is not counted, which may be an attempt at fraud, a dead feed or a path that is not configured. */
+  function tellOfRates({ unmatched }: Findings): void {
+    const [first, ...others] = unmatched.filter(({ reason }) => reason === 'RATE_OFF' || reason === 'STALE_RATE')
+    if (first === undefined || performance.now() - saidAtMs < SAY_AGAIN_MS) return
+    saidAtMs = performance.now()
+    const { reason, txHash, event } = first
+    const what = { network, reason, rateProblem: event['rateProblem'], txHash, others: others.length }
+    logger.warn(what, 'a conversion was not counted because of its rate')
+  }
 
   async function readReceipts(hashes: readonly Hex[], from: ReadLogs, signal: AbortSignal | undefined) {
     const answers = hashes.length === 0 ? [] : await reader.receipts(hashes, signal)
@@ -57,13 +70,15 @@ export function createEventReader(options: {
   }
 
   return {
-    read(from, signal) {
+    async read(from, signal) {
       const logged = {
         logs: from.logs,
         receipts: (hashes: readonly Hex[]) => readReceipts(hashes, from, signal),
         blockTimes: (numbers: readonly number[]) => readBlockTimes(reader, { numbers, ...from }, signal),
       }
-      return findPayments(tools, logged, signal)
+      const findings = await findPayments(tools, logged, signal)
+      tellOfRates(findings)
+      return findings
     },
   }
 }

@@ -7,13 +7,13 @@ import { currencyHash } from './currency-hash.ts'
 export function findConversionPath(
   conversion: ConversionConfig | undefined,
   from: string,
-  into: Token,
+  into: Pick<Token, 'symbol'>,
 ): ConversionPath | undefined {
   return conversion?.paths.find((path) => path.from === from && path.token === into.symbol)
 }
 
 /** The path in the form that ChainlinkConversionPath takes: what is converted, what stands between, what comes out. */
-export function addressesOfPath({ from, via }: ConversionPath, into: Token): Address[] {
+export function addressesOfPath({ from, via }: ConversionPath, into: Pick<Token, 'address' | 'symbol'>): Address[] {
   const hops = via.map((hop) => (hop.startsWith('0x') ? (hop as Address) : currencyHash('iso4217', hop)))
   return [currencyHash('iso4217', from), ...hops, addressInPath(into)]
 }
