@@ -2,6 +2,7 @@ import type { DescField, DescMessage } from '@bufbuild/protobuf'
 import { suggestName } from '../domain/nearest.ts'
 import { type FieldViolation, WaybillError, waybillError } from '../errors.ts'
 import { TranscodingError } from '../transcoding/transcoding-error.ts'
+import { suggestOwnName, suggestOwnValue } from './other-names.ts'
 
 /** The most levels of a JSON body, as in protobuf's own parsers. */
 export const MAX_JSON_DEPTH = 100
@@ -27,7 +28,10 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
     case 'UNKNOWN_PARAMETER':
       return waybillError(
         'UNKNOWN_PARAMETER',
-        { field, suggestion: suggestion || suggestParameter(field, error.known) },
+        {
+          field,
+          suggestion: suggestOwnName(field, error.known) ?? (suggestion || suggestParameter(field, error.known)),
+        },
         options,
       )
     case 'NOT_MAPPABLE':
@@ -47,7 +51,7 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
     case 'INVALID_UTF8':
       return waybillError('INVALID_UTF8', { field: error.field ?? whereOf(error) }, { ...options, violations: [] })
     case 'UNKNOWN_JSON_FIELD':
-      return unknownField(error.field ?? '', [`"${error.field}"`, suggestion].filter(Boolean).join('; '), error)
+      return unknownField(error.field ?? '', describeUnknownField(error, input), error)
     case 'TOO_DEEP':
       return waybillError('BODY_TOO_DEEP', { limit: MAX_JSON_DEPTH }, options)
     case 'TOO_MANY_VALUES':
@@ -72,7 +76,8 @@ export function unknownEnumValue(
   { field, value, known }: { field: string; value: string; known: readonly string[] },
   cause?: unknown,
 ): WaybillError {
-  return waybillError('UNKNOWN_ENUM_VALUE', { field, value, suggestion: suggestName(value, known) }, { cause })
+  const suggestion = suggestOwnValue(value, known) ?? suggestName(value, known)
+  return waybillError('UNKNOWN_ENUM_VALUE', { field, value, suggestion }, { cause })
 }
 
 /** The names of an enum that a caller may use: all but the zero, which says nothing. */
@@ -112,6 +117,12 @@ function problemOf({ message, field }: TranscodingError): string {
 
 function whereOf({ message }: TranscodingError): string {
   return message.includes('body') ? 'the body' : 'the URL'
+}
+
+function describeUnknownField({ field = '', suggestion }: TranscodingError, input: DescMessage | undefined): string {
+  const known = input?.fields.map(({ jsonName }) => jsonName) ?? []
+  const nearest = suggestion === undefined ? undefined : `did you mean "${suggestion}"?`
+  return [`"${field}"`, suggestOwnName(field, known) ?? nearest].filter(Boolean).join('; ')
 }
 
 function suggestParameter(field: string, known: readonly string[]): string {

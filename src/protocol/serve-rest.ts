@@ -1,7 +1,6 @@
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../errors.ts'
-import { findNearestName } from '../transcoding/nearest-name.ts'
-import { trimSlashes } from '../transcoding/nearest-path.ts'
+import { findNearestLiteralPath } from '../transcoding/nearest-path.ts'
 import { InvalidHttpRuleError, type Route, type Transcoder } from '../transcoding/transcoder.ts'
 import type { CallableMethod } from './call-core.ts'
 import type { HeaderFields } from './exchange.ts'
@@ -63,7 +62,7 @@ export function createRestServer(options: RestOptions): RestServer {
   }
 
   function findNearest(rawPath: string): string | undefined {
-    return transcoder.findNearestPath(rawPath) ?? findNearestName(trimSlashes(rawPath), otherPaths)
+    return transcoder.findNearestPath(rawPath) ?? findNearestLiteralPath(rawPath, otherPaths)
   }
 
   return {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { findNearestName } from './nearest-name.ts'
 
-const known = ['wallet', 'amount', 'feePercentage', 'fee_percentage', 'feeAddress', 'toDate', 'to', 'id']
+const known = ['wallet', 'amount', 'feePercentage', 'fee_percentage', 'feeAddress', 'toDate', 'to', 'id', 'payer']
 
 test.each([
   ['walet', 'wallet'],
@@ -16,6 +16,8 @@ test.each([
   ['ot', 'to'],
   ['di', 'id'],
   ['xy', undefined],
+  ['page', undefined],
+  ['dt', undefined],
   ['', undefined],
   ['entirelyDifferent', undefined],
   ['w'.repeat(100_000), undefined],

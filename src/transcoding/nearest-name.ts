@@ -3,7 +3,7 @@ const longestName = 64
 
 /**
  * Finds the known name that was most likely meant: the one with the fewest edits (insertion, deletion, replacement,
- * swap of neighbours), letter case apart, at most a third of the longer name but at least two.
+ * swap of neighbours), letter case apart, at most a third of the longer name but at least one.
  *
  * @returns undefined when none is near; of equally near ones the first
  */
@@ -12,10 +12,10 @@ export function findNearestName(name: string, known: Iterable<string>): string |
   let nearest: string | undefined
   let fewest = Number.POSITIVE_INFINITY
   for (const candidate of known) {
-    const allowed = Math.max(2, Math.floor(Math.max(name.length, candidate.length) / 3))
+    const allowed = Math.max(1, Math.floor(Math.max(name.length, candidate.length) / 3))
     if (candidate.length > longestName || Math.abs(candidate.length - name.length) > allowed) continue
     const edits = countEdits(name.toLowerCase(), candidate.toLowerCase())
-    // A name of two letters is two edits from anything: something of it must be left.
+    // A name of one letter is one edit from any other: something of it must be left.
     if (edits <= allowed && edits < fewest && edits < Math.max(name.length, candidate.length)) {
       nearest = candidate
       fewest = edits

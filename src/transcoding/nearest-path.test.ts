@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findNearestPath, trimSlashes } from './nearest-path.ts'
+import { findNearestLiteralPath, findNearestPath, trimSlashes } from './nearest-path.ts'
 import { parseTemplate } from './template-parser.ts'
 
 const templates = [
@@ -31,6 +31,16 @@ test.each([
   ['/v1/payments%3Asummarize', '/v1/payments:summarize'],
   ['/v1/payments:', '/v1/payments'],
   ['/v1/request/0123456789abcdef/route:streams', '/v1/request/0123456789abcdef/routes:stream'],
+  ['/api/v1/payments', '/v1/payments'],
+  ['/v1/requests/0123456789abcdef', '/v1/request/0123456789abcdef'],
+  ['/v1/requests:summarize', undefined],
+  ['/v1/request:summarize', undefined],
+  ['/payments/search', undefined],
+  ['/v1/payments/export/csv', undefined],
+  ['/v1/routes', undefined],
+  ['/v1/refunds/7', undefined],
+  ['/v1/0123456789abcdef/routes', undefined],
+  ['/v1/request/0123456789abcdef:cancle', undefined],
   ['/', undefined],
   ['/nothing', undefined],
   ['/a/b/c/d/e/f', undefined],
@@ -39,6 +49,23 @@ test.each([
   ['/x'.repeat(100_000), undefined],
 ])('%.40s means %s', (path, expected) => {
   expect(findNearestPath(path, templates)).toBe(expected)
+})
+
+const others = ['/healthz', '/readyz', '/tests.v1.EchoService/Echo', '/tests.v1.EchoService/Wait']
+
+test.each([
+  ['/health', '/healthz'],
+  ['/healthz/', '/healthz'],
+  ['/ready', '/readyz'],
+  ['/tests.v1.EchoService/echo', '/tests.v1.EchoService/Echo'],
+  ['/tests.v1.EhcoService/Wait', '/tests.v1.EchoService/Wait'],
+  ['/tests.v1.EchoService/Nothing', undefined],
+  ['/tests.v1.EchoService', undefined],
+  ['/tests.v2.PaymentService/Echo', undefined],
+  ['/status', undefined],
+  ['/', undefined],
+])('%s means %s of those without variables', (path, expected) => {
+  expect(findNearestLiteralPath(path, others)).toBe(expected)
 })
 
 test('slashes that stand doubled or last are trimmed', () => {

@@ -1,0 +1,138 @@
+/**
+ * What other payment APIs call the things that are called otherwise here. A misspelt name is near to ours; one of these is not, and the
+ * nearest name would be nonsense (`page` is one letter from `payer`).
+ */
+
+interface OtherNames {
+  /** In lower case, without `_`, `-` and brackets. */
+  readonly others: readonly string[]
+  /** The first of these that a message has, or an enum, is meant. */
+  readonly ours: readonly string[]
+  /** What to know beside. */
+  readonly note?: string
+}
+
+const PAGES = 'pages are not numbered: send the nextCursor of the page before'
+const RANGE = 'a range is minAmount and maxAmount'
+
+const parameters: readonly OtherNames[] = [
+  {
+    others: list(
+      'startDate start startTime startsAt from since after begin dateFrom createdFrom createdAfter fromTimestamp fromTime',
+    ),
+    ours: ['fromDate'],
+  },
+  {
+    others: list('endDate end endTime endsAt to until before dateTo createdTo createdBefore toTimestamp toTime'),
+    ours: ['toDate'],
+  },
+  {
+    others: list(
+      'offset page pageNumber pageNo pageIndex skip pageToken nextPageToken nextToken startingAfter continuation position',
+    ),
+    ours: ['cursor'],
+    note: PAGES,
+  },
+  { others: list('pageSize perPage size count take first maxResults maxItems pageLimit rows'), ours: ['limit'] },
+  { others: list('sort sortField sortKey orderBy'), ours: ['sortBy', 'sort'] },
+  { others: list('order direction dir sortDirection sortDir'), ours: ['sortOrder', 'sort'] },
+  { others: list('tx txId transaction transactionHash transactionId hash'), ours: ['txHash'] },
+  { others: list('address wallet account owner'), ours: ['walletAddress', 'wallet'] },
+  { others: list('sender senderAddress fromAddress payerAddress payerWallet'), ours: ['payer', 'wallet'] },
+  {
+    others: list('recipient receiver receiverAddress recipientAddress toAddress payeeAddress merchant beneficiary'),
+    ours: ['payee'],
+  },
+  { others: list('chain chainId chainName blockchain'), ours: ['network', 'chains'] },
+  { others: list('network networkId blockchain'), ours: ['chains'] },
+  { others: list('token asset coin symbol tokenSymbol'), ours: ['currency', 'tokens', 'paymentCurrency'] },
+  { others: list('currency currencies'), ours: ['tokens', 'invoiceCurrency'] },
+  { others: list('state paymentStatus requestStatus statuses'), ours: ['status'] },
+  { others: list('kind paymentType'), ours: ['type'] },
+  {
+    others: list('amount amountGte amountFrom minimum minimumAmount minValue amountMin'),
+    ours: ['minAmount'],
+    note: RANGE,
+  },
+  { others: list('amountLte amountTo maximum maximumAmount maxValue amountMax'), ours: ['maxAmount'], note: RANGE },
+  { others: list('value price total'), ours: ['amount'] },
+  { others: list('search query filter keyword text term'), ours: ['q'] },
+  { others: list('withTotal withCount includeCount totalCount countTotal total'), ours: ['includeTotal'] },
+  {
+    others: list('invoice invoiceId invoiceNumber orderId externalId merchantReference memo description'),
+    ours: ['reference'],
+  },
+  { others: list('groupField granularity interval period bucket'), ours: ['groupBy'] },
+  { others: list('tz zone'), ours: ['timeZone'] },
+  { others: list('maxFee'), ours: ['maxFeeRate'], note: 'a fraction of what the payee receives' },
+  { others: list('maxSlippage slippageTolerance'), ours: ['slippage'], note: 'in percent' },
+  { others: list('fee feePercent platformFee feeBps feeRate'), ours: ['feePercentage'], note: 'in percent' },
+  { others: list('feeRecipient feeReceiver feeWallet'), ours: ['feeAddress'] },
+  { others: list('routeId'), ours: ['route'] },
+]
+
+const values: readonly OtherNames[] = [
+  { others: list('paid'), ours: ['CONFIRMED'], note: 'requests are PAID, payments CONFIRMED' },
+  { others: list('confirmed'), ours: ['PAID'], note: 'requests are PAID, payments CONFIRMED' },
+  {
+    others: list('completed complete success successful succeeded settled done captured finalized'),
+    ours: ['CONFIRMED', 'PAID'],
+  },
+  { others: list('open unpaid new created outstanding awaiting'), ours: ['OPEN', 'PENDING'] },
+  { others: list('processing inProgress unconfirmed waiting'), ours: ['PENDING'] },
+  { others: list('partial partiallyPaid underpaid'), ours: ['PARTIAL', 'PARTIALLY_PAID'] },
+  { others: list('refund returned reversed'), ours: ['REFUNDED'] },
+  { others: list('failure error errored rejected cancelled canceled'), ours: ['FAILED'] },
+  { others: list('time timestamp created createdAt blockTime'), ours: ['DATE', 'DAY'] },
+  { others: list('date'), ours: ['DAY'] },
+  { others: list('value price usd'), ours: ['AMOUNT'] },
+  { others: list('ascending asc up oldest'), ours: ['ASC'] },
+  { others: list('descending down newest latest'), ours: ['DESC'] },
+  { others: list('true yes 1'), ours: ['EXACT'] },
+  { others: list('false no 0'), ours: ['NONE'] },
+  { others: list('cost price fee totalCost cheap'), ours: ['CHEAPEST'] },
+  { others: list('speed time duration fast quickest'), ours: ['FASTEST'] },
+  { others: list('swap bridge crossChainSwap'), ours: ['CROSSCHAIN'] },
+]
+
+function list(names: string): readonly string[] {
+  return names.split(' ').map(normalise)
+}
+
+/** `page[size]`, `page_size` and `pageSize` are one name, and `filter[status]` is that of what is filtered by. */
+function normalise(name: string): string {
+  const filtered = /^filter\[([^[\]]+)\](?:\[\])?$/.exec(name)?.[1]
+  return (filtered ?? name).toLowerCase().replaceAll(/[^a-z0-9]/g, '')
+}
+
+/** Longer names are nobody's, and need not be looked at. */
+const LONGEST_NAME = 64
+
+function createSuggestion(table: readonly OtherNames[]) {
+  const byName = Map.groupBy(
+    table.flatMap((entry) => entry.others.map((other) => ({ other, entry }))),
+    ({ other }) => other,
+  )
+  return (given: string, known: readonly string[]): string | undefined => {
+    if (given.length > LONGEST_NAME) return undefined
+    const name = normalise(given)
+    const same = known.find((each) => normalise(each) === name)
+    if (same !== undefined) return `did you mean "${same}"?`
+    for (const { entry } of byName.get(name) ?? []) {
+      const ours = entry.ours.find((each) => known.includes(each))
+      if (ours !== undefined) return [`did you mean "${ours}"?`, entry.note].filter(Boolean).join(' ')
+    }
+    return undefined
+  }
+}
+
+/**
+ * What to say of a parameter or field that other APIs have and this one calls otherwise.
+ *
+ * @param known - the names that there are
+ * @returns `did you mean "cursor"? …`; undefined where none of the known names is meant
+ */
+export const suggestOwnName = createSuggestion(parameters)
+
+/** As {@link suggestOwnName}, of a value of an enum. */
+export const suggestOwnValue = createSuggestion(values)
