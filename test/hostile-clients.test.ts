@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2'
 import { connect, type Socket } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { buffer, text } from 'node:stream/consumers'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { END_HEADERS, END_STREAM, fieldBlock, frame, frameTypes, preface, uint32 } from '../bench/hostile-frames.ts'
 import type { Listener } from '../src/protocol/listener.ts'
 import { type ApiLimits, serveApi } from '../src/protocol/serve-api.ts'
 import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from './support/echo-service.ts'
@@ -78,7 +79,7 @@ async function open(bytes: string | Uint8Array, localAddress = '127.0.0.1'): Pro
 }
 
 /** Also when that is before it is awaited. */
-function closeOf(socket: Socket): Promise<unknown> {
+function closeOf(socket: Socket | ClientHttp2Stream): Promise<unknown> {
   socket.resume()
   return new Promise((resolve) => socket.once('close', resolve))
 }
@@ -104,6 +105,44 @@ function begin(session: ClientHttp2Session, fields: Readonly<Record<string, stri
 async function statusOf(stream: ClientHttp2Stream): Promise<number> {
   const [headers] = (await once(stream, 'response')) as [Record<string, number>]
   return headers[':status'] ?? 0
+}
+
+const countPath = '/tests.v1.EchoService/Count'
+
+/** A stream of messages that has been answered with the first. */
+async function beginAnswered(session: ClientHttp2Session): Promise<ClientHttp2Stream> {
+  const stream = begin(session, { ':path': countPath, ...key, 'content-type': 'application/grpc' })
+  stream.end(Buffer.from([0, 0, 0, 0, 3, 0x0a, 1, 0x61]))
+  await once(stream, 'data')
+  return stream
+}
+
+/** A call that is answered when the test lets it, and its status. */
+function beginWaiting(session: ClientHttp2Session): Promise<number> {
+  return statusOf(
+    begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key })
+      .end()
+      .resume(),
+  )
+}
+
+/** The frames of a call that is answered when the test lets it. */
+function call(stream: number): Buffer {
+  const fields = { ':method': 'GET', ':scheme': 'http', ':authority': 'a', ':path': '/v1/wait/a', ...key }
+  return frame(frameTypes.headers, END_HEADERS | END_STREAM, stream, fieldBlock(fields))
+}
+
+function reset(stream: number, code: number): Buffer {
+  return frame(frameTypes.reset, 0, stream, uint32(code))
+}
+
+/** The error codes of the GOAWAY frames among what the service sent. */
+function codesOfGoaway(sent: Buffer): readonly number[] {
+  const codes: number[] = []
+  for (let at = 0; at + 9 <= sent.length; at += 9 + sent.readUIntBE(at, 3)) {
+    if (sent[at + 3] === 7) codes.push(sent.readUInt32BE(at + 13))
+  }
+  return codes
 }
 
 /** The error code with which the service ends a connection. */
@@ -148,11 +187,7 @@ describe('who is slow', () => {
   it.each([
     ['a call', { ':path': '/v1/echo', ...json }, 408],
     ['gRPC', { ':path': storePath, ...key, 'content-type': 'application/grpc' }, 200],
-    [
-      'the request of a stream',
-      { ':path': '/tests.v1.EchoService/Count', ...key, 'content-type': 'application/grpc' },
-      200,
-    ],
+    ['the request of a stream', { ':path': countPath, ...key, 'content-type': 'application/grpc' }, 200],
   ])('with the body of %s over HTTP/2 is told, and its connection goes on', async (_name, fields, status) => {
     await listen()
     const session = openSession()
@@ -187,14 +222,9 @@ describe('who is slow', () => {
 describe('who floods a connection of HTTP/2', () => {
   it('with calls that it breaks off is told to calm down', async () => {
     await listen({ resets: { burst: 50, perSecond: 1 } })
-    const session = openSession()
-    // What is broken off before is never sent.
-    await once(session, 'remoteSettings')
-    const ended = codeOfEnd(session)
-    for (let n = 0; n < 200 && !session.destroyed; n++) {
-      begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key }).close(constants.NGHTTP2_CANCEL)
-    }
-    expect(await ended).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    const frames = Array.from({ length: 200 }, (_, n) => [call(2 * n + 1), reset(2 * n + 1, constants.NGHTTP2_CANCEL)])
+    const flood = await open(Buffer.concat([preface(), ...frames.flat()]))
+    expect(codesOfGoaway(await buffer(flood))).toContain(constants.NGHTTP2_ENHANCE_YOUR_CALM)
     expect(await otherIsAnswered()).toBe(true)
   })
 
@@ -239,12 +269,89 @@ describe('who floods a connection of HTTP/2', () => {
   })
 })
 
-describe('who goes on over one connection after the other', () => {
-  const hostile = '127.0.0.2'
-  const earnsNothing = (burst: number) => ({ burst, perSecond: 0 })
+const hostile = '127.0.0.2'
+const earnsNothing = (burst: number) => ({ burst, perSecond: 0 })
 
+it('who breaks off streams that were answered keeps the connection, and what is in flight on it is answered', async () => {
+  await listen({
+    maxCallMs: 60_000,
+    resets: earnsNothing(5),
+    abuse: { probation: earnsNothing(5), bar: earnsNothing(5), maxAddresses: 9 },
+  })
+  const session = openSession({}, hostile)
+  await once(session, 'remoteSettings')
+  const inFlight = beginWaiting(session)
+  for (let round = 0; round < 2; round++) {
+    const streams = await Promise.all(Array.from({ length: 50 }, () => beginAnswered(session)))
+    for (const stream of streams) stream.close(constants.NGHTTP2_CANCEL)
+    await new Promise((resolve) => session.ping(resolve))
+  }
+  waiting.resolve()
+  expect(await inFlight).toBe(200)
+  expect(session.closed).toBe(false)
+})
+
+describe('a connection of HTTP/2 that breaks the rules while calls are in flight on it', () => {
+  /** Breaks off so many calls before their answer; resolves when the service has said GOAWAY. */
+  async function breakRules(session: ClientHttp2Session): Promise<number> {
+    const ended = codeOfEnd(session)
+    for (let n = 0; n < 9; n++) {
+      begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key }).close(constants.NGHTTP2_CANCEL)
+    }
+    return ended
+  }
+
+  it('takes no other calls, answers those, and is closed', async () => {
+    await listen({ maxCallMs: 60_000, resets: earnsNothing(5) })
+    const session = openSession()
+    await once(session, 'remoteSettings')
+    const inFlight = [beginWaiting(session), beginWaiting(session)]
+    const closed = once(session, 'close')
+    expect(await breakRules(session)).toBe(constants.NGHTTP2_NO_ERROR)
+    await expect.poll(() => session.closed).toBe(true)
+    expect(session.destroyed).toBe(false)
+    waiting.resolve()
+    expect(await Promise.all(inFlight)).toEqual([200, 200])
+    await closed
+  })
+
+  it('is cut when they are not done in time', async () => {
+    await listen({ maxCallMs: 60_000, resets: earnsNothing(5), drainTimeoutMs: 100 })
+    const session = openSession()
+    await once(session, 'remoteSettings')
+    const cut = closeOf(begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key }).end())
+    await breakRules(session)
+    await cut
+    expect(await otherIsAnswered()).toBe(true)
+  })
+
+  const PING = frame(frameTypes.ping, 0, 0, Buffer.alloc(8))
+  const broken = (stream: number) => [call(stream), reset(stream, constants.NGHTTP2_CANCEL)]
+
+  it.each([
+    ['control frames', () => Array.from({ length: 9 }, () => PING)],
+    ['streams that nobody takes any more', (next: number) => Array.from({ length: 500 }, (_, n) => call(next + 2 * n))],
+  ])('is cut when it goes on with %s', async (_name, more) => {
+    await listen({ maxCallMs: 60_000, idleTimeoutMs: 60_000, resets: earnsNothing(5), controlFrames: earnsNothing(3) })
+    const socket = await open(Buffer.concat([preface(), call(1), ...[3, 5, 7, 9, 11, 13].flatMap(broken)]))
+    const sent = buffer(socket)
+    let next = 15
+    const flood = setInterval(() => {
+      socket.write(Buffer.concat(more(next)))
+      next += 1_000
+    }, 5)
+    expect(codesOfGoaway(await sent).slice(0, 2)).toEqual([
+      constants.NGHTTP2_NO_ERROR,
+      constants.NGHTTP2_ENHANCE_YOUR_CALM,
+    ])
+    clearInterval(flood)
+    expect(await otherIsAnswered()).toBe(true)
+  })
+})
+
+describe('who goes on over one connection after the other', () => {
   /** Breaks calls off until the service ends the connection. @returns how many it took */
-  async function reset(session: ClientHttp2Session): Promise<number> {
+  async function breakOffMany(session: ClientHttp2Session): Promise<number> {
     await once(session, 'remoteSettings')
     const ended = once(session, 'close')
     let resets = 0
@@ -260,9 +367,9 @@ describe('who goes on over one connection after the other', () => {
 
   it('to break off calls may do so once a connection, and then comes in no more', async () => {
     await listen({ abuse: { probation: earnsNothing(10), bar: earnsNothing(12), maxAddresses: 10 } })
-    const counts = [await reset(openSession({}, hostile)), await reset(openSession({}, hostile))]
+    const counts = [await breakOffMany(openSession({}, hostile)), await breakOffMany(openSession({}, hostile))]
     expect(counts).toEqual([11, 1])
-    await reset(openSession({}, hostile))
+    await breakOffMany(openSession({}, hostile))
     const late = await open('GET /v1/echo/a HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\n\r\n', hostile)
     expect(await text(late).catch(() => '')).toBe('')
     expect(await otherIsAnswered()).toBe(true)
@@ -296,13 +403,9 @@ describe('who goes on over one connection after the other', () => {
 
   it('with a reset that says that nothing is wrong is counted as well', async () => {
     await listen({ resets: earnsNothing(5) })
-    const session = openSession()
-    await once(session, 'remoteSettings')
-    const ended = codeOfEnd(session)
-    for (let n = 0; n < 20 && !session.destroyed; n++) {
-      begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key }).close(constants.NGHTTP2_NO_ERROR)
-    }
-    expect(await ended).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    const frames = Array.from({ length: 20 }, (_, n) => [call(2 * n + 1), reset(2 * n + 1, constants.NGHTTP2_NO_ERROR)])
+    const flood = await open(Buffer.concat([preface(), ...frames.flat()]))
+    expect(codesOfGoaway(await buffer(flood))).toContain(constants.NGHTTP2_ENHANCE_YOUR_CALM)
   })
 
   it('with bodies that are too large comes in no more', async () => {
@@ -358,7 +461,7 @@ describe('too much at once', () => {
     const session = openSession()
     const count = () => {
       const stream = begin(session, {
-        ':path': '/tests.v1.EchoService/Count',
+        ':path': countPath,
         ...key,
         'content-type': 'application/grpc',
       })

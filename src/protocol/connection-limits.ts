@@ -18,10 +18,12 @@ export interface ConnectionLimits {
   readonly maxConnections: number
   /** At once from one address, but for those that `isManyClients` excepts. */
   readonly maxConnectionsPerAddress: number
-  /** Streams of one HTTP/2 connection that its client broke off, less those that were answered. */
+  /** Streams of one HTTP/2 connection that its client broke off before an answer had begun, less those that were answered whole. */
   readonly resets: Allowance
   /** PING and SETTINGS frames of one HTTP/2 connection. */
   readonly controlFrames: Allowance
+  /** How long calls in flight may go on over an HTTP/2 connection that has broken these rules. */
+  readonly drainTimeoutMs: number
   /** Of an address, all its connections together. */
   readonly abuse: AbuseLimits
 }
@@ -45,6 +47,8 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   resets: { burst: 100, perSecond: 20 },
   // gRPC clients send a PING now and then for each piece of data, to measure the line.
   controlFrames: { burst: 1_000, perSecond: 100 },
+  // As long as a unary call may take.
+  drainTimeoutMs: 30_000,
   abuse: DEFAULT_ABUSE_LIMITS,
 }
 

@@ -6,12 +6,15 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
+import type { Socket } from 'node:net'
 import type { Logger } from '../domain/logger.ts'
 import { type AbuseCounter, offences } from './abuse.ts'
 import { createAlarms } from './alarms.ts'
 import { type Allowance, type ConnectionLimits, createAllowance } from './connection-limits.ts'
+import { drainSession } from './drain-session.ts'
 import { http2Exchange } from './exchange.ts'
 import type { RequestHandler } from './http-server.ts'
+import { LINGER_MS } from './refuse-connection.ts'
 
 export interface Http2Options {
   readonly handle: RequestHandler
@@ -39,9 +42,15 @@ export function createHttp2(options: Http2Options): Http2Server {
     streamResetRate: 2 * MANY_CLIENTS * limits.resets.perSecond,
   })
   const guards = new WeakMap<Http2Session, SessionGuard>()
-  server.on('session', (session) => guards.set(session, guardSession(session, options)))
+  // A session shows its socket but does not let it be destroyed. It is made, and told of, while its connection is.
+  let socket: Socket | undefined
+  server.prependListener('connection', (connected: Socket) => {
+    socket = connected
+  })
+  server.on('session', (session) => {
+    if (socket !== undefined) guards.set(session, guardSession(session, socket, options))
+  })
   server.on('stream', (stream, headers, flags) => {
-    if (stream.session !== undefined) guards.get(stream.session)?.onStream(stream)
     stream.on('error', () => {})
     // A reset that came in the same bytes as its request is seen before the next turn: then nothing was begun for it.
     setImmediate(() => {
@@ -64,37 +73,61 @@ export function createHttp2(options: Http2Options): Http2Server {
 }
 
 interface SessionGuard {
-  readonly onStream: (stream: ServerHttp2Stream) => void
   readonly onError: () => void
 }
 
-/** Ends a connection that begins too slowly, does nothing, or keeps us busy with what is no call. */
-function guardSession(session: ServerHttp2Session, options: Http2Options): SessionGuard {
+/**
+ * Ends a connection that begins too slowly, does nothing, or keeps us busy with what is no call. In the last case calls in flight may
+ * finish first, unless the client goes on.
+ */
+function guardSession(session: ServerHttp2Session, socket: Socket, options: Http2Options): SessionGuard {
   const { limits, abuse, logger } = options
   const nowMs = () => performance.now()
-  const peer = session.socket.remoteAddress ?? ''
-  const resets = createAllowance(
-    options.isManyClients(peer) ? times(limits.resets, MANY_CLIENTS) : limits.resets,
-    nowMs,
-  )
-  const controls = createAllowance(limits.controlFrames, nowMs)
-  let openStreams = 0
+  const peer = socket.remoteAddress ?? ''
+  const allowedResets = options.isManyClients(peer) ? times(limits.resets, MANY_CLIENTS) : limits.resets
+  let resets = createAllowance(allowedResets, nowMs)
+  let controls = createAllowance(limits.controlFrames, nowMs)
+  const open = new Set<ServerHttp2Stream>()
   let isCalled = false
+  let isDraining = false
   const begin = setTimeout(() => session.destroy(), limits.headersTimeoutMs)
   // The bytes of half a header are no call, and would otherwise keep a connection for ever.
   const idle = setTimeout(() => {
-    if (openStreams === 0) session.close()
+    if (open.size === 0) session.close()
   }, limits.idleTimeoutMs)
-  const endFor = (what: string) => {
+  const cut = (what: string) => {
     if (session.destroyed) return
     logger.info({ remoteAddress: peer, what }, 'connection ended: too much of what is no call')
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
     session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
+  const closeDrained = () => {
+    session.close()
+    // The client might leave its side open for ever.
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+    socket.once('close', () => clearTimeout(timer))
+  }
+  /** Who has used up an allowance has another to come to an end with. */
+  const drain = (what: string) => {
+    if (session.destroyed) return
+    // What was broken off in the same bytes is closed by now, though its end has not been told yet.
+    if (isDraining || [...open].every((stream) => stream.closed)) return cut(what)
+    isDraining = true
+    resets = createAllowance(allowedResets, nowMs)
+    controls = createAllowance(limits.controlFrames, nowMs)
+    logger.info({ remoteAddress: peer, what }, 'connection drained: too much of what is no call')
+    drainSession(session, {
+      socket,
+      why: `too many ${what} frames`,
+      graceMs: limits.drainTimeoutMs,
+      maxBytes: MAX_DRAIN_BYTES,
+      onOverrun: () => cut(what),
+    })
+  }
   const onControl = (what: string) => {
     if (controls.take()) return
     abuse.charge(peer, offences.flood)
-    endFor(what)
+    drain(what)
   }
   session.setTimeout(limits.idleTimeoutMs, () => session.close())
   session.on('error', () => {})
@@ -107,26 +140,33 @@ function guardSession(session: ServerHttp2Session, options: Http2Options): Sessi
     if (!isCalled) abuse.charge(peer, offences.silence)
   })
   const onClose = (stream: ServerHttp2Stream) => {
-    openStreams -= 1
-    if (openStreams === 0 && !session.destroyed) idle.refresh()
-    if (stream.headersSent && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR) {
+    open.delete(stream)
+    if (open.size === 0 && !session.destroyed) {
+      idle.refresh()
+      if (isDraining) closeDrained()
+    }
+    if (stream.headersSent) {
+      // To leave a watch is what a client does that has what it wanted: it costs nothing and makes up for nothing.
+      if (stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR) return
       resets.giveBack()
       abuse.makeUp(peer)
       return
     }
     abuse.charge(peer, offences.reset)
-    if (!resets.take() || abuse.isOnProbation(peer)) endFor('RST_STREAM')
+    if (!resets.take() || (!isDraining && abuse.isOnProbation(peer))) drain('RST_STREAM')
   }
-  return {
-    onStream(stream) {
-      openStreams += 1
-      isCalled = true
-      idle.refresh()
-      stream.on('close', () => onClose(stream))
-    },
-    onError: () => abuse.charge(peer, offences.garbage),
-  }
+  // Told by the session: a stream that was broken off in the first bytes of all no longer knows it.
+  session.on('stream', (stream) => {
+    open.add(stream)
+    isCalled = true
+    idle.refresh()
+    stream.on('close', () => onClose(stream))
+  })
+  return { onError: () => abuse.charge(peer, offences.garbage) }
 }
+
+/** The rest of requests that have begun. nghttp2 itself stops reading after 10,000 streams that it ignores. */
+const MAX_DRAIN_BYTES = 512 * 1024
 
 /** How many times what a client may break off a proxy may, which does so for its clients. */
 const MANY_CLIENTS = 10
