@@ -123,6 +123,18 @@ describe('the chains file of the real networks', () => {
     expect(marked('approveReset')).toEqual(['USDT-ETHEREUM'])
   })
 
+  it('pins LI.FI on every chain but Sepolia, each with its executor among those that are followed', () => {
+    const pinned = chains.filter(({ lifi }) => lifi !== undefined).map(({ name }) => name)
+    expect(pinned).toEqual(names.filter((name) => name !== 'SEPOLIA'))
+    for (const { lifi, executors = [] } of chains) {
+      if (lifi === undefined) continue
+      expect(lifi.diamond).toBe('0x1231deb6f5749ef6ce6943a275a1d3e7486f4eae')
+      expect(executors).toContain(lifi.executor)
+      expect(lifi.feeContracts).toHaveLength(2)
+      expect(new Set(Object.values(lifi).flat()).size).toBe(6)
+    }
+  })
+
   it('leaves feeds longer than their heartbeat', () => {
     const published = new Map(
       table.chains.flatMap(({ name, feeds }) =>

@@ -90,6 +90,14 @@ interface HandKeptChain {
   }
   readonly swapV3?: { readonly factory: string; readonly quoter: string; readonly router: string }
   readonly executors?: readonly HandKept[]
+  readonly lifi?: {
+    readonly diamond: string
+    readonly feeForwarder: string
+    readonly feeCollector: string
+    readonly receiverAcrossV4: string
+    readonly executor: string
+    readonly spokePool: string
+  }
 }
 
 interface Deployment {
@@ -242,7 +250,7 @@ function conversionOf(chain: HandKeptChain) {
 }
 
 function chainOf(chain: HandKeptChain) {
-  const { name, network, finalityDepth, nativeFeed, swapV2, swapV3, executors } = chain
+  const { name, network, finalityDepth, nativeFeed, swapV2, swapV3, executors, lifi } = chain
   const viemChain = VIEM_CHAINS[name]
   const multicall = viemChain?.contracts?.multicall3
   if (viemChain === undefined || multicall === undefined)
@@ -260,6 +268,15 @@ function chainOf(chain: HandKeptChain) {
     contracts: contractsOf(network),
     intermediaries: intermediariesOf(network),
     ...(executors && { executors: executors.map(({ address }) => handKept(address)) }),
+    ...(lifi && {
+      lifi: {
+        diamond: handKept(lifi.diamond),
+        feeContracts: [handKept(lifi.feeForwarder), handKept(lifi.feeCollector)],
+        receiverAcrossV4: handKept(lifi.receiverAcrossV4),
+        executor: handKept(lifi.executor),
+        spokePool: handKept(lifi.spokePool),
+      },
+    }),
     conversion: conversionOf(chain),
     ...(swapV2 && {
       swapV2: {

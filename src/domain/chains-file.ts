@@ -23,6 +23,8 @@ export interface ChainConfig {
   readonly intermediaries?: readonly Address[]
   /** Contracts through which bridges pay on this chain: a payment that they call is CROSSCHAIN. */
   readonly executors?: readonly Address[]
+  /** Without it nothing is carried from or to this chain. */
+  readonly lifi?: LifiConfig
   readonly conversion?: ConversionConfig
   readonly swapV2?: SwapV2Config
   readonly swapV3?: SwapV3Config
@@ -77,6 +79,23 @@ export interface PaymentContractConfig {
   readonly address: Address
   /** The block of its creation; its events are read from there on. */
   readonly fromBlock: number
+}
+
+/**
+ * LI.FI's contracts on a chain, or those of another provider that speaks its forms. What such a provider quotes may call, allow and deliver
+ * to these alone.
+ */
+export interface LifiConfig {
+  /** LiFiDiamond: wallets call it, and it pulls the source token. */
+  readonly diamond: Address
+  /** FeeForwarder and FeeCollector: the diamond pays LI.FI's fee to them before it bridges. */
+  readonly feeContracts?: readonly Address[]
+  /** ReceiverAcrossV4: Across delivers to it on this chain. */
+  readonly receiverAcrossV4: Address
+  /** Executor: the receiver has it make the call that pays. One of the chain's `executors` too. */
+  readonly executor?: Address
+  /** Across's SpokePool: alone may give the receiver something to do. */
+  readonly spokePool?: Address
 }
 
 /** How amounts in fiat currencies become amounts of tokens. */

@@ -55,6 +55,7 @@ describe('parseChainsFile', () => {
     const given = {
       conversion: { path: PROXY, paths: [path({ via: ['USD', TOKEN] })] },
       executors: [TOKEN],
+      lifi: { diamond: PROXY, receiverAcrossV4: TOKEN, executor: TOKEN, feeContracts: [PROXY] },
       swapV3,
       l1Fee: 'ARBITRUM',
       requestsPerSecond: 25,
@@ -64,6 +65,12 @@ describe('parseChainsFile', () => {
       chains: [
         {
           executors: [TOKEN.toLowerCase()],
+          lifi: {
+            diamond: PROXY.toLowerCase(),
+            receiverAcrossV4: TOKEN.toLowerCase(),
+            executor: TOKEN.toLowerCase(),
+            feeContracts: [PROXY.toLowerCase()],
+          },
           l1Fee: 'ARBITRUM',
           requestsPerSecond: 25,
           conversion: { path: PROXY.toLowerCase(), paths: [path({ via: ['USD', TOKEN.toLowerCase()] })] },
@@ -119,6 +126,14 @@ describe('parseChainsFile', () => {
     ['another kind of rollup', 'l1Fee', 'ZK', 'OP_STACK, ARBITRUM'],
     ['no requests at all', 'requestsPerSecond', 0, 'requestsPerSecond must be >= 1'],
     ['a broken executor', 'executors', [TOKEN.replace('C', 'c')], 'executors[0]'],
+    ['a broken diamond', 'lifi', { diamond: TOKEN.replace('C', 'c'), receiverAcrossV4: TOKEN }, 'lifi.diamond'],
+    ['no receiver', 'lifi', { diamond: TOKEN }, 'receiverAcrossV4'],
+    [
+      'an executor that is not followed',
+      'lifi',
+      { diamond: TOKEN, receiverAcrossV4: TOKEN, executor: PROXY },
+      'CROSSCHAIN',
+    ],
     ['a contract twice', 'contracts.1', base().contracts[0], 'given twice'],
     ['a finality depth of 0', 'finality', { depth: 0 }, 'finality.depth'],
   ])('refuses %s', (_, path, value, mention) => {

@@ -1,7 +1,7 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { type Address, parseAddress } from './address.ts'
 import schema from './chains-file.schema.json' with { type: 'json' }
-import type { ChainConfig, ConversionConfig, FinalityConfig } from './chains-file.ts'
+import type { ChainConfig, ConversionConfig, FinalityConfig, LifiConfig } from './chains-file.ts'
 import { parseFiatCode } from './currency.ts'
 
 /** A chains file that was read, or everything that is wrong with it. */
@@ -113,6 +113,7 @@ function readChain(
       intermediaries: chain.intermediaries.map((each, i) => address(each, `intermediaries[${i}]`)),
     }),
     ...(chain.executors && { executors: chain.executors.map((each, i) => address(each, `executors[${i}]`)) }),
+    ...(chain.lifi && { lifi: readLifi(chain, chain.lifi, `${path}.lifi`, faults) }),
     ...(chain.conversion && { conversion: readConversion(chain, chain.conversion, `${path}.conversion`, faults) }),
     ...(chain.swapV2 && {
       swapV2: {
@@ -132,6 +133,28 @@ function readChain(
         router: address(chain.swapV3.router, 'swapV3.router'),
       },
     }),
+  }
+}
+
+function readLifi({ executors = [] }: ShapedChain, lifi: LifiConfig, path: string, faults: string[]): LifiConfig {
+  const address = (value: Address, field: string): Address => {
+    const parsed = parseAddress(value)
+    if (parsed.ok) return parsed.address
+    faults.push(`${path}.${field}: ${parsed.detail}`)
+    return value
+  }
+  const { executor, spokePool, feeContracts } = lifi
+  const isFollowed = executor === undefined || executors.some((each) => each.toLowerCase() === executor.toLowerCase())
+  if (!isFollowed)
+    faults.push(
+      `${path}.executor: ${executor} is not among executors, so its payments would not be known as CROSSCHAIN`,
+    )
+  return {
+    diamond: address(lifi.diamond, 'diamond'),
+    ...(feeContracts && { feeContracts: feeContracts.map((each, i) => address(each, `feeContracts[${i}]`)) }),
+    receiverAcrossV4: address(lifi.receiverAcrossV4, 'receiverAcrossV4'),
+    ...(executor && { executor: address(executor, 'executor') }),
+    ...(spokePool && { spokePool: address(spokePool, 'spokePool') }),
   }
 }
 
