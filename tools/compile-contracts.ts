@@ -63,6 +63,8 @@ if (failures.length > 0) {
     const name = source.replace(/\.sol$/, '')
     const contract = output.contracts[source]?.[name]
     if (!contract) throw new Error(`${source} declares no contract ${name}: name the file after its contract`)
+    // An interface has no code.
+    if (contract.evm.bytecode.object === '') continue
     files[name] = {
       source: `${source}, solc ${SOLC_VERSION}, ${EVM_VERSION}`,
       license: 'MIT',

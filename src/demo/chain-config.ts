@@ -2,7 +2,7 @@
 import { type Address, parseAddress } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import { FEED_HEARTBEAT_SEC, POOL_TOKEN_BETWEEN, USUAL_BLOCK_SEC } from './chain-specs.ts'
-import type { Deployed } from './deployment.ts'
+import type { Deployed, DeployedBridge } from './deployment.ts'
 
 /** Versions under which Request publishes the contracts that stand here. */
 const VERSIONS = {
@@ -77,9 +77,18 @@ export function describeChain(
           },
         }
       : {}),
-    ...(bridge ? { executors: [canonical(bridge.executor)] } : {}),
+    ...(bridge ? describeBridge(bridge) : {}),
     finality: { useFinalizedTag: false, depth: spec.finalityDepth },
     blockTimeSeconds: USUAL_BLOCK_SEC,
+  }
+}
+
+/** The escrow stands for LI.FI's diamond, the executor for its receiver and for what that calls through. */
+function describeBridge({ escrow, executor }: DeployedBridge): Pick<ChainConfig, 'executors' | 'lifi'> {
+  const delivers = canonical(executor)
+  return {
+    executors: [delivers],
+    lifi: { diamond: canonical(escrow), receiverAcrossV4: delivers, executor: delivers },
   }
 }
 

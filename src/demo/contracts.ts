@@ -23,7 +23,9 @@ import erc20SwapToPay from './contracts/ERC20SwapToPay.json' with { type: 'json'
 import erc20ConversionProxy from './contracts/Erc20ConversionProxy.json' with { type: 'json' }
 import ethConversionProxy from './contracts/EthConversionProxy.json' with { type: 'json' }
 import ethereumFeeProxy from './contracts/EthereumFeeProxy.json' with { type: 'json' }
+import feeForwarderDouble from './contracts/FeeForwarderDouble.json' with { type: 'json' }
 import feeOnTransferToken from './contracts/FeeOnTransferToken.json' with { type: 'json' }
+import lifiDouble from './contracts/LifiDouble.json' with { type: 'json' }
 import lookAlikeProxy from './contracts/LookAlikeProxy.json' with { type: 'json' }
 import multicall3 from './contracts/Multicall3.json' with { type: 'json' }
 import paymentBatch from './contracts/PaymentBatch.json' with { type: 'json' }
@@ -42,7 +44,9 @@ const CONTRACTS = {
   Erc20ConversionProxy: erc20ConversionProxy,
   EthConversionProxy: ethConversionProxy,
   EthereumFeeProxy: ethereumFeeProxy,
+  FeeForwarderDouble: feeForwarderDouble,
   FeeOnTransferToken: feeOnTransferToken,
+  LifiDouble: lifiDouble,
   LookAlikeProxy: lookAlikeProxy,
   Multicall3: multicall3,
   PaymentBatch: paymentBatch,

@@ -1,4 +1,7 @@
-/** The two contracts of the demo's bridge: what is given into the escrow of one chain is delivered by the executor of another. */
+/**
+ * The two contracts of the demo's bridge: what is given into the escrow of one chain is delivered by the executor of another. Both take what
+ * LI.FI's take: the escrow the calldata of AcrossFacetV4, the executor the message of ReceiverAcrossV4.
+ */
 import {
   type Address,
   decodeEventLog,
@@ -8,43 +11,56 @@ import {
   keccak256,
   parseAbi,
   parseAbiParameters,
-  parseSignature,
 } from 'viem'
-import type { ContractCall } from '../contracts.ts'
+import {
+  ACROSS_DATA,
+  type AcrossData,
+  addressOfWord,
+  decodeReceiverMessage,
+  type EvmAddress,
+  encodeAcrossDeposit,
+} from '../../domain/lifi-forms.ts'
+import { type ContractCall, ZERO_ADDRESS } from '../contracts.ts'
 
-/** What the relayer has quoted and signed. Amounts in base units, times in seconds since 1970. */
+/** What the relayer has quoted and signed. Amounts in base units. */
 export interface Deposit {
-  payer: Address
+  /** No two quotes are alike. */
+  transactionId: Hex
   /** The zero address is the chain's coin. */
   token: Address
   amount: bigint
-  /** Block times: not paid in later, not delivered later, not given back before. */
-  payUntil: bigint
-  deliverUntil: bigint
-  returnFrom: bigint
   toChainId: bigint
-  toToken: Address
-  toAmount: bigint
-  /** Called there with `toAmount` at hand. */
-  target: Address
-  call: Hex
-  /** Who has what the call leaves. */
-  fallbackTo: Address
-  /** No two quotes are alike. */
-  serial: bigint
+  /**
+   * Who is paid back (the payer), what is delivered, until when, and the message with the call. Not paid in later than a minute after its
+   * `quoteTimestamp`; given back not before an hour after its `fillDeadline`, by block times.
+   */
+  across: AcrossData
 }
 
+/** What a deposit says in words, where its form is right. */
+export interface DepositTerms {
+  payer: Address
+  toToken: Address
+  toAmount: bigint
+  /** Who has what the call leaves; the payer where the message cannot be read. */
+  fallbackTo: Address
+}
+
+/** Seconds after the last moment of delivery from which a deposit is given back, as the escrow has it. */
+const RETURN_AFTER_SEC = 3_600
+
 const DEPOSIT =
-  'struct Deposit { address payer; address token; uint256 amount; uint256 payUntil; uint256 deliverUntil; uint256 returnFrom; uint256 toChainId; address toToken; uint256 toAmount; address target; bytes call; address fallbackTo; uint256 serial; }'
-const IDENTITY = parseAbiParameters(['uint256 chainId, address escrow, Deposit deposit', DEPOSIT])
+  'struct Deposit { bytes32 transactionId; address token; uint256 amount; uint256 toChainId; AcrossV4Data across; }'
+const IDENTITY = parseAbiParameters(['uint256 chainId, address escrow, Deposit deposit', DEPOSIT, ACROSS_DATA])
 const FUNCTIONS = parseAbi([
+  ACROSS_DATA,
   DEPOSIT,
-  'function deposit(Deposit d, uint8 v, bytes32 r, bytes32 s) payable',
   'function take(Deposit d)',
   'function giveBack(Deposit d)',
-  'function deliver(bytes32 id, uint256 until, address token, uint256 amount, bytes call, address fallbackTo)',
+  'function deliver(bytes32 id, uint256 until, address token, uint256 amount, bytes message)',
 ])
 const EVENTS = parseAbi([
+  ACROSS_DATA,
   DEPOSIT,
   'event Deposited(bytes32 indexed id, Deposit deposit)',
   'event Taken(bytes32 indexed id)',
@@ -59,10 +75,21 @@ export function idOfDeposit(chainId: number, escrow: Address, deposit: Deposit):
 
 /** @param signature - the relayer's, of the id, as `eth_sign` makes it */
 export function encodeDeposit(escrow: Address, deposit: Deposit, signature: Hex): ContractCall {
-  const { v, r, s, yParity } = parseSignature(signature)
-  const args = [deposit, Number(v ?? BigInt(yParity) + 27n), r, s] as const
-  const data = encodeFunctionData({ abi: FUNCTIONS, functionName: 'deposit', args })
-  return { to: escrow, data, value: isCoin(deposit.token) ? deposit.amount : 0n }
+  const { transactionId, token, amount, toChainId, across } = deposit
+  const bridge = {
+    transactionId,
+    bridge: 'across',
+    // The one field of the form that has room for it.
+    integrator: signature.slice(2).toLowerCase(),
+    referrer: ZERO_ADDRESS as EvmAddress,
+    sendingAssetId: token as EvmAddress,
+    receiver: termsOf(deposit).payer as EvmAddress,
+    minAmount: amount,
+    destinationChainId: toChainId,
+    hasSourceSwaps: false,
+    hasDestinationCall: true,
+  }
+  return { to: escrow, data: encodeAcrossDeposit({ bridge, across }), value: isCoin(token) ? amount : 0n }
 }
 
 export function encodeTake(escrow: Address, deposit: Deposit): ContractCall {
@@ -74,9 +101,27 @@ export function encodeGiveBack(escrow: Address, deposit: Deposit): ContractCall 
 }
 
 export function encodeDelivery(executor: Address, id: Hex, deposit: Deposit): ContractCall {
-  const { deliverUntil, toToken, toAmount, call, fallbackTo } = deposit
-  const args = [id, deliverUntil, toToken, toAmount, call, fallbackTo] as const
+  const { toToken, toAmount } = termsOf(deposit)
+  const { fillDeadline, message } = deposit.across
+  const args = [id, BigInt(fillDeadline), toToken, toAmount, message] as const
   return { to: executor, data: encodeFunctionData({ abi: FUNCTIONS, functionName: 'deliver', args }) }
+}
+
+/** Seconds since 1970 from which it is given back. */
+export function returnFrom({ across }: Deposit): number {
+  return across.fillDeadline + RETURN_AFTER_SEC
+}
+
+/** Only what the relayer has signed gets into the escrow, so the words of an address hold one. */
+export function termsOf({ across }: Deposit): DepositTerms {
+  const addressIn = (word: Hex): Address => addressOfWord(word) ?? ZERO_ADDRESS
+  const payer = addressIn(across.refundAddress)
+  return {
+    payer,
+    toToken: addressIn(across.receivingAssetId),
+    toAmount: across.outputAmount,
+    fallbackTo: decodeReceiverMessage(across.message)?.receiver ?? payer,
+  }
 }
 
 /** What a log of the two contracts says. */

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { ContractCallsQuoteRequestToAmount, CustomStep, FeeCost, LiFiStep, Token } from '@lifi/types'
 import { type Address, decodeAbiParameters, getAddress, type Hex, isAddress, isHex, parseAbiParameters } from 'viem'
+import { type EvmAddress, encodeReceiverMessage, wordOfAddress } from '../../domain/lifi-forms.ts'
 import { USUAL_BLOCK_SEC } from '../chain-specs.ts'
 import { encodeBalanceOf, encodeLatestRound, ZERO_ADDRESS } from '../contracts.ts'
 import { toQuantity } from '../rpc.ts'
@@ -25,21 +26,18 @@ export class QuestionFault extends Error {
   }
 }
 
-/** A quote is said to hold for half a minute; the block that it is paid in may come as much later. */
-const PAY_WITHIN_SEC = 60
+/** Seconds after the quote until which the relayer may deliver. */
 const DELIVER_WITHIN_SEC = 3_600
-/** Longer than that, so that no clock of a chain makes both possible, and the relayer has time to take what it delivered. */
-const RETURN_AFTER_SEC = 7_200
 
 /** The blocks of the deposit and of the delivery, counted as those of other payments are, so that routes can be told apart by it. */
 const DURATION_SEC = 2 * USUAL_BLOCK_SEC
 
 /** Gas, measured: a deposit where the escrow holds some of the token, what it takes more where it holds none, and one of coins. */
-const DEPOSIT_GAS = 90_000n
+const DEPOSIT_GAS = 122_000n
 const FIRST_OF_TOKEN_GAS = 17_100n
-const COIN_DEPOSIT_GAS = 67_000n
+const COIN_DEPOSIT_GAS = 104_000n
 /** A delivery to accounts that never held the token, platform fee included. */
-const DELIVERY_GAS = 142_000n
+const DELIVERY_GAS = 147_000n
 
 interface Question {
   source: BridgeChain
@@ -62,22 +60,8 @@ interface Question {
 export async function quote(chains: readonly BridgeChain[], asked: unknown, nowSec: number): Promise<LiFiStep> {
   const question = readQuestion(chains, asked)
   const price = await priceOf(question)
-  const { source, destination, from, to, payer, fallbackTo, wanted, call } = question
-  const deposit: Deposit = {
-    payer,
-    token: from.address,
-    amount: price.amount,
-    payUntil: BigInt(nowSec + PAY_WITHIN_SEC),
-    deliverUntil: BigInt(nowSec + DELIVER_WITHIN_SEC),
-    returnFrom: BigInt(nowSec + RETURN_AFTER_SEC),
-    toChainId: BigInt(destination.chainId),
-    toToken: to.address,
-    toAmount: wanted,
-    target: destination.feeProxy,
-    call,
-    fallbackTo,
-    serial: BigInt(`0x${randomBytes(16).toString('hex')}`),
-  }
+  const { source, from, payer } = question
+  const deposit = depositFor(question, price.amount, nowSec)
   const id = idOfDeposit(source.chainId, source.escrow, deposit)
   const signature = await source.client.rpc.call<Hex>('eth_sign', [source.relayer, id])
   const { data, value = 0n } = encodeDeposit(source.escrow, deposit, signature)
@@ -93,6 +77,41 @@ export async function quote(chains: readonly BridgeChain[], asked: unknown, nowS
     gasPrice: toQuantity(baseFeePerGas + source.tipPerGas),
   }
   return { ...describe(question, price), transactionRequest }
+}
+
+function depositFor(question: Question, amount: bigint, nowSec: number): Deposit {
+  const { destination, from, to, payer, wanted } = question
+  return {
+    transactionId: randomId(),
+    token: from.address,
+    amount,
+    toChainId: BigInt(destination.chainId),
+    across: {
+      receiverAddress: wordOfAddress(destination.executor),
+      refundAddress: wordOfAddress(payer),
+      sendingAssetId: wordOfAddress(from.address),
+      receivingAssetId: wordOfAddress(to.address),
+      outputAmount: wanted,
+      outputAmountMultiplier: 0n,
+      exclusiveRelayer: wordOfAddress(destination.relayer),
+      quoteTimestamp: nowSec,
+      fillDeadline: nowSec + DELIVER_WITHIN_SEC,
+      exclusivityParameter: 0,
+      message: messageFor(question),
+    },
+  }
+}
+
+/** The payment contract is called, and the wallet has what that leaves. */
+function messageFor({ destination, to, fallbackTo, wanted, call }: Question): Hex {
+  const [proxy, token] = [destination.feeProxy as EvmAddress, to.address as EvmAddress]
+  const made = { callTo: proxy, approveTo: proxy, sendingAssetId: token, receivingAssetId: token }
+  const swaps = [{ ...made, fromAmount: wanted, callData: call, requiresDeposit: false }]
+  return encodeReceiverMessage({ transactionId: randomId(), swaps, receiver: fallbackTo as EvmAddress })
+}
+
+function randomId(): Hex {
+  return `0x${randomBytes(32).toString('hex')}`
 }
 
 function readQuestion(chains: readonly BridgeChain[], asked: unknown): Question {

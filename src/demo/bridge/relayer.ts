@@ -4,7 +4,7 @@ import { MOST_UNSAVED_BLOCKS } from '../chain-specs.ts'
 import type { ContractCall } from '../contracts.ts'
 import type { Book, Entry } from './book.ts'
 import type { BridgeChain } from './bridge-chain.ts'
-import { encodeDelivery, encodeGiveBack, encodeTake } from './deposit.ts'
+import { encodeDelivery, encodeGiveBack, encodeTake, returnFrom } from './deposit.ts'
 
 export interface Relayer {
   /** Sends what is due by what the book says. Resolves when the nodes have it, not when it is mined. */
@@ -77,11 +77,11 @@ function decide(entry: Entry, chains: readonly BridgeChain[], book: Book): Task 
   if (destination === undefined || closed?.kind === 'RETURNED') return undefined
   if (delivered === undefined) {
     // A deposit that was taken is delivered all the same, where a kill has lost the delivery.
-    if (book.headOf(destination).timestampSec <= Number(deposit.deliverUntil)) {
+    if (book.headOf(destination).timestampSec <= deposit.across.fillDeadline) {
       const call = encodeDelivery(destination.executor, id, deposit)
       return { chain: destination, call, says: 'the bridge delivers' }
     }
-    if (closed !== undefined || book.headOf(source).timestampSec < Number(deposit.returnFrom)) return undefined
+    if (closed !== undefined || book.headOf(source).timestampSec < returnFrom(deposit)) return undefined
     return {
       chain: source,
       call: encodeGiveBack(source.escrow, deposit),

@@ -2,6 +2,7 @@ import type { ExtendedTransactionInfo, FullStatusData } from '@lifi/types'
 import type { Hex } from 'viem'
 import type { Entry, Place } from './book.ts'
 import { type BridgeChain, type BridgeToken, tokenAt } from './bridge-chain.ts'
+import { termsOf } from './deposit.ts'
 import { asToken, TOOL } from './quotes.ts'
 
 /**
@@ -19,12 +20,13 @@ export async function statusOf(
   const entry = entries.find(({ deposited, delivered }) => deposited.txHash === wanted || delivered?.txHash === wanted)
   if (entry === undefined) return undefined
   const { id, deposit, deposited, delivered, closed } = entry
+  const { payer, toToken, toAmount, fallbackTo } = termsOf(deposit)
   const destination = chains.find(({ chainId }) => BigInt(chainId) === deposit.toChainId) ?? deposited.chain
   const back = closed?.kind === 'RETURNED' ? closed : undefined
   const received = delivered ?? back
-  const [sentToken, wantedToken] = [tokenAt(deposited.chain, deposit.token), tokenAt(destination, deposit.toToken)]
+  const [sentToken, wantedToken] = [tokenAt(deposited.chain, deposit.token), tokenAt(destination, toToken)]
   const gotToken = delivered === undefined ? sentToken : wantedToken
-  const gotAmount = delivered === undefined ? deposit.amount : deposit.toAmount
+  const gotAmount = delivered === undefined ? deposit.amount : toAmount
   return {
     transactionId: id,
     sending: await transactionOf(deposited, sentToken, deposit.amount),
@@ -32,8 +34,8 @@ export async function statusOf(
       received === undefined ? { chainId: destination.chainId } : await transactionOf(received, gotToken, gotAmount),
     feeCosts: [],
     lifiExplorerLink: '',
-    fromAddress: deposit.payer,
-    toAddress: deposit.fallbackTo,
+    fromAddress: payer,
+    toAddress: fallbackTo,
     tool: TOOL,
     metadata: { integrator: '' },
     ...verdict(entry),

@@ -1,30 +1,21 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
+import "./AcrossForms.sol";
 import "./DemoPair.sol";
 
-/// Keeps what is to be carried to another chain: the relayer takes it once it has delivered there, or it goes back to its payer.
+/// Keeps what is to be carried to another chain: the relayer takes it once it has delivered there, or it goes back to its payer. It takes
+/// deposits in the form of LI.FI's AcrossFacetV4. The relayer's signature of the quote stands in `integrator`, 130 hexadecimal digits.
 contract DemoEscrow {
     /// What the relayer has quoted, signed as a whole.
     struct Deposit {
-        address payer;
+        /// No two quotes are alike.
+        bytes32 transactionId;
         /// The zero address is the chain's coin.
         address token;
         uint256 amount;
-        /// Block times: not paid in later, not delivered later, not given back before.
-        uint256 payUntil;
-        uint256 deliverUntil;
-        uint256 returnFrom;
         uint256 toChainId;
-        address toToken;
-        uint256 toAmount;
-        /// Called there with `toAmount` at hand.
-        address target;
-        bytes call;
-        /// Who has what the call leaves.
-        address fallbackTo;
-        /// No two quotes are alike.
-        uint256 serial;
+        AcrossV4Data across;
     }
 
     enum State {
@@ -33,6 +24,11 @@ contract DemoEscrow {
         TAKEN,
         RETURNED
     }
+
+    /// Seconds from the quote within which it is paid in.
+    uint256 private constant PAY_WITHIN = 60;
+    /// Seconds after the last moment of delivery: no clock of a chain makes both possible, and the relayer has time to take what it delivered.
+    uint256 private constant RETURN_AFTER = 3600;
 
     address public immutable relayer;
     mapping(bytes32 => State) public stateOf;
@@ -45,17 +41,21 @@ contract DemoEscrow {
         relayer = relayer_;
     }
 
-    function idOf(Deposit calldata d) public view returns (bytes32) {
+    /// What serves a function, as LI.FI's diamond tells it.
+    function facetAddress(bytes4 selector) external view returns (address) {
+        return selector == this.startBridgeTokensViaAcrossV4.selector ? address(this) : address(0);
+    }
+
+    function idOf(Deposit memory d) public view returns (bytes32) {
         return keccak256(abi.encode(block.chainid, address(this), d));
     }
 
-    /// @param v, r, s the relayer's signature of the id, as eth_sign makes it
-    function deposit(Deposit calldata d, uint8 v, bytes32 r, bytes32 s) external payable {
+    function startBridgeTokensViaAcrossV4(BridgeData calldata b, AcrossV4Data calldata a) external payable {
+        require(block.timestamp <= a.quoteTimestamp + PAY_WITHIN, "the quote is over");
+        require(_payer(a) == msg.sender, "somebody else's quote");
+        Deposit memory d = Deposit(b.transactionId, b.sendingAssetId, b.minAmount, b.destinationChainId, a);
         bytes32 id = idOf(d);
-        require(block.timestamp <= d.payUntil, "the quote is over");
-        require(msg.sender == d.payer, "somebody else's quote");
-        bytes32 signed = keccak256(abi.encodePacked("\x19Ethereum Signed Message:\n32", id));
-        require(ecrecover(signed, v, r, s) == relayer, "not a quote of the relayer's");
+        require(_signer(id, bytes(b.integrator)) == relayer, "not a quote of the relayer's");
         require(stateOf[id] == State.NONE, "a quote is used once");
         require(msg.value == (d.token == address(0) ? d.amount : 0), "other coins than quoted");
         stateOf[id] = State.OPEN;
@@ -76,10 +76,31 @@ contract DemoEscrow {
 
     /// Gives back what was not delivered in its time, whoever asks.
     function giveBack(Deposit calldata d) external {
-        require(block.timestamp >= d.returnFrom, "it may still be delivered");
+        require(block.timestamp >= d.across.fillDeadline + RETURN_AFTER, "it may still be delivered");
         bytes32 id = _close(d, State.RETURNED);
         emit Returned(id);
-        _send(d, d.payer);
+        _send(d, _payer(d.across));
+    }
+
+    function _payer(AcrossV4Data calldata a) private pure returns (address) {
+        return address(uint160(uint256(a.refundAddress)));
+    }
+
+    /// @param digits the signature as eth_sign makes it: r, s and v in lower-case hexadecimal digits
+    function _signer(bytes32 id, bytes calldata digits) private pure returns (address) {
+        require(digits.length == 130, "no signature");
+        bytes32 signed = keccak256(abi.encodePacked("\x19Ethereum Signed Message:\n32", id));
+        uint256 v = _number(digits[128:]);
+        return ecrecover(signed, uint8(v), bytes32(_number(digits[:64])), bytes32(_number(digits[64:128])));
+    }
+
+    function _number(bytes calldata digits) private pure returns (uint256 number) {
+        unchecked {
+            for (uint256 i = 0; i < digits.length; i++) {
+                uint256 digit = uint8(digits[i]);
+                number = (number << 4) | (digit < 58 ? digit - 48 : digit - 87);
+            }
+        }
     }
 
     function _close(Deposit calldata d, State state) private returns (bytes32 id) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
+import "./AcrossForms.sol";
 import "./DemoPair.sol";
 
-/// Delivers what was carried from another chain: calls a fee proxy with a relayer's tokens. It holds nothing between two calls, and calls
-/// nothing else: a call of a stranger's choice could spend what relayers allow it to pull.
+/// Delivers what was carried from another chain: makes the one call of a message in the form of LI.FI's ReceiverAcrossV4, with a relayer's
+/// tokens. It holds nothing between two calls, and calls nothing but the fee proxy: a call of a stranger's choice could spend what relayers
+/// allow it to pull.
 contract DemoExecutor {
     address public immutable proxy;
     /// By relayer and deposit.
@@ -16,23 +18,25 @@ contract DemoExecutor {
         proxy = proxy_;
     }
 
-    /// Each deposit once. Where the call fails, all goes to `fallbackTo`.
-    function deliver(
-        bytes32 id,
-        uint256 until,
-        address token,
-        uint256 amount,
-        bytes calldata call,
-        address fallbackTo
-    ) external {
+    /// Who makes the calls, as LI.FI's receivers tell it: receiver and executor are one here.
+    function EXECUTOR() external view returns (address) {
+        return address(this);
+    }
+
+    /// Each deposit once. What the call leaves, or all where it fails or is another, goes to whom the message names.
+    function deliver(bytes32 id, uint256 until, address token, uint256 amount, bytes calldata message) external {
         require(block.timestamp <= until, "too late");
         require(!isDelivered[msg.sender][id], "delivered already");
         isDelivered[msg.sender][id] = true;
+        (, SwapData[] memory calls, address fallbackTo) = abi.decode(message, (bytes32, SwapData[], address));
         AnyToken.move(
             token, abi.encodeWithSignature("transferFrom(address,address,uint256)", msg.sender, address(this), amount)
         );
-        AnyToken.move(token, abi.encodeWithSignature("approve(address,uint256)", proxy, amount));
-        (bool isPaid,) = proxy.call(call);
+        bool isPaid = false;
+        if (calls.length == 1 && calls[0].callTo == proxy) {
+            AnyToken.move(token, abi.encodeWithSignature("approve(address,uint256)", proxy, amount));
+            (isPaid,) = proxy.call(calls[0].callData);
+        }
         uint256 left = IBalance(token).balanceOf(address(this));
         if (left > 0) {
             AnyToken.move(token, abi.encodeWithSignature("approve(address,uint256)", proxy, 0));
