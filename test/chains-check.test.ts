@@ -4,15 +4,17 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { checkChain } from '../src/detection/check-chain.ts'
 import type { CheckedFact } from '../src/detection/node-check.ts'
-import type { ChainConfig, PaymentContractConfig } from '../src/domain/chains-file.ts'
+import type { ChainConfig, LifiConfig, PaymentContractConfig } from '../src/domain/chains-file.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
 import { canonical } from './support/detection.ts'
+import { deployLifi, lifiConfigOf, type TestLifi } from './support/lifi-contracts.ts'
 import { runWaybill } from './support/process.ts'
 import { type Meddle, type RpcProxy, startRpcProxy } from './support/rpc-proxy.ts'
 import { makeTempFolder } from './support/temp-folder.ts'
 
 let chain: TestChain
 let proxy: RpcProxy
+let lifi: TestLifi
 let folder: string
 /** Of which a file says the truth about the chain. */
 let config: ChainConfig
@@ -20,6 +22,7 @@ let now: Date
 
 beforeAll(async () => {
   chain = await startTestChain({ chainId: 31_581 })
+  lifi = await deployLifi(chain)
   proxy = await startRpcProxy(chain.rpcUrl)
   folder = await makeTempFolder('check')
   const described = chain.config({ name: 'BASE' })
@@ -184,6 +187,61 @@ describe('checkChain', () => {
     ],
   ])('tells %s', async (_, change, says) => {
     const told = unlike(await check(change()))
+    const expected = says()
+    expect(told).toHaveLength(expected.length)
+    for (const [n, text] of expected.entries()) expect(told[n]).toMatch(text)
+  })
+
+  const withLifi = (change: Partial<LifiConfig> = {}): Partial<ChainConfig> => {
+    const described = lifiConfigOf(lifi)
+    return { ...described, lifi: { ...(described.lifi as LifiConfig), ...change } }
+  }
+
+  it('finds that the contracts of LI.FI know each other', async () => {
+    const facts = await check(withLifi())
+    expect(unlike(facts)).toEqual([])
+    expect(facts.filter((fact) => fact.check === 'lifi').map(({ subject, detail }) => [subject, detail])).toEqual([
+      ['startBridgeTokensViaAcrossV4', `served by ${lifi.diamond}`],
+      ['swapAndStartBridgeTokensViaAcrossV4', `served by ${lifi.diamond}`],
+      ['receiver executor', lifi.receiver],
+    ])
+    const codes = facts.filter(({ check: kind, subject }) => kind === 'code' && subject.startsWith('lifi'))
+    expect(codes.map(({ subject }) => subject)).toEqual(['lifi diamond', 'lifi receiverAcrossV4', 'lifi feeContract'])
+  })
+
+  it.each<[string, () => Partial<LifiConfig>, () => (string | RegExp)[]]>([
+    [
+      'a receiver that works with another executor',
+      () => ({ executor: lifi.feeForwarder }),
+      () => [`lifi receiver executor wrong: ${lifi.receiver}, and ${lifi.feeForwarder} in the file`],
+    ],
+    [
+      'a receiver that is none',
+      () => ({ receiverAcrossV4: lifi.feeForwarder }),
+      () => ['lifi receiver executor wrong: the receiver tells no executor: another contract?'],
+    ],
+    [
+      'a receiver that knows no spoke pool',
+      () => ({ spokePool: lifi.feeForwarder }),
+      () => ['lifi receiver spokePool wrong: the receiver tells no spokePool: another contract?'],
+    ],
+    [
+      'a diamond that is none',
+      () => ({ diamond: lifi.feeForwarder }),
+      () => [/^lifi startBridge.* unknown: facetAddress\(\) answers no address/, /^lifi swapAndStartBridge.* unknown/],
+    ],
+    [
+      'contracts that are not there',
+      () => ({ diamond: nobody, feeContracts: [nobody] }),
+      () => [
+        /^code lifi diamond wrong/,
+        /^code lifi feeContract wrong/,
+        /^lifi startBridge.* unknown/,
+        /^lifi swapAndStartBridge.* unknown/,
+      ],
+    ],
+  ])('tells of LI.FI %s', async (_, change, says) => {
+    const told = unlike(await check(withLifi(change())))
     const expected = says()
     expect(told).toHaveLength(expected.length)
     for (const [n, text] of expected.entries()) expect(told[n]).toMatch(text)

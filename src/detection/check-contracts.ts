@@ -1,6 +1,14 @@
-import type { Address } from '../domain/address.ts'
-import type { ChainConfig, ConversionPath, PaymentContractConfig, TokenConfig } from '../domain/chains-file.ts'
+import { type Address, isZeroAddress } from '../domain/address.ts'
+import type {
+  ChainConfig,
+  ConversionPath,
+  LifiConfig,
+  PaymentContractConfig,
+  TokenConfig,
+} from '../domain/chains-file.ts'
 import { addressesOfPath, maxRateAgeSeconds } from '../domain/conversion-path.ts'
+import type { Hex } from '../domain/hex.ts'
+import { addressOfWord, FACET_QUESTIONS, RECEIVER_QUESTIONS } from '../domain/lifi-forms.ts'
 import type { NodeGround } from './check-node.ts'
 import { DECIMALS, latestRoundCall, readRound } from './feed-rounds.ts'
 import { ask, type CheckedFact, type CheckedNode, lastThat, toQuantity } from './node-check.ts'
@@ -13,7 +21,7 @@ const WORD = 64
 
 /**
  * Looks at everything that the chains file says stands on the chain: code at each address, the block of each contract's creation,
- * decimals and symbols of tokens, the answers of feeds, the rates of conversion paths.
+ * decimals and symbols of tokens, the answers of feeds, the rates of conversion paths, what LI.FI's contracts say of each other.
  *
  * @throws RpcError when the node does not answer
  */
@@ -37,6 +45,7 @@ export async function* checkContracts(
     if (into === undefined || config.conversion === undefined) continue
     yield await checkPath(node, { contract: config.conversion.path, path, into }, clock())
   }
+  if (config.lifi !== undefined) yield* checkLifi(node, config.lifi)
 }
 
 function addressesOf(config: ChainConfig): { subject: string; address: Address }[] {
@@ -49,9 +58,21 @@ function addressesOf(config: ChainConfig): { subject: string; address: Address }
     ...[config.native, ...config.tokens].flatMap(feedOf),
     ...(config.intermediaries ?? []).map((address) => ({ subject: 'intermediary', address })),
     ...(config.executors ?? []).map((address) => ({ subject: 'executor', address })),
+    ...addressesOfLifi(config.lifi),
     ...namedAddresses('swapV2', config.swapV2, ['router', 'factory']),
     ...namedAddresses('swapV3', config.swapV3, ['factory', 'quoter', 'router']),
     ...namedAddresses('conversion', config.conversion, ['path']),
+  ]
+}
+
+function addressesOfLifi(lifi: LifiConfig | undefined): { subject: string; address: Address }[] {
+  if (lifi === undefined) return []
+  const { feeContracts = [], spokePool } = lifi
+  return [
+    ...namedAddresses('lifi', lifi, ['diamond', 'receiverAcrossV4']),
+    ...feeContracts.map((address) => ({ subject: 'lifi feeContract', address })),
+    // The executor is among the executors.
+    ...(spokePool === undefined ? [] : [{ subject: 'lifi spokePool', address: spokePool }]),
   ]
 }
 
@@ -233,6 +254,31 @@ async function checkPath(
   const limitSec = maxRateAgeSeconds(path)
   const age = `its oldest feed is ${ageSec} s old`
   return ageSec > limitSec ? judge('wrong', `${age}, older than ${limitSec} s: nothing is converted`) : judge('ok', age)
+}
+
+/** Whether the diamond serves what wallets would call, and the receiver works with the contracts that the file names. */
+async function* checkLifi(node: CheckedNode, lifi: LifiConfig): AsyncGenerator<CheckedFact, void> {
+  for (const { name, data } of FACET_QUESTIONS) {
+    const told = await readAddress(node, lifi.diamond, data)
+    const judge: Judge = (verdict, detail) => ({ check: 'lifi', subject: name, verdict, detail })
+    if (told === undefined) yield judge('unknown', 'facetAddress() answers no address')
+    else if (isZeroAddress(told)) yield judge('note', 'the diamond does not serve it: quotes that call it fail')
+    else yield judge('ok', `served by ${told}`)
+  }
+  for (const [name, data] of Object.entries(RECEIVER_QUESTIONS)) {
+    const wanted = lifi[name as keyof typeof RECEIVER_QUESTIONS]
+    if (wanted === undefined) continue
+    const told = await readAddress(node, lifi.receiverAcrossV4, data)
+    const judge: Judge = (verdict, detail) => ({ check: 'lifi', subject: `receiver ${name}`, verdict, detail })
+    if (told === undefined) yield judge('wrong', `the receiver tells no ${name}: another contract?`)
+    else if (told === wanted) yield judge('ok', told)
+    else yield judge('wrong', `${told}, and ${wanted} in the file`)
+  }
+}
+
+async function readAddress(node: CheckedNode, to: Address, data: string): Promise<Address | undefined> {
+  const answer = await read(node, to, data)
+  return answer instanceof RpcError || !isWord(answer) ? undefined : addressOfWord(answer.toLowerCase() as Hex)
 }
 
 function isWord(data: string): boolean {
