@@ -147,7 +147,7 @@ describe('waybill check', () => {
     [
       'what was returned of a surplus',
       ['update requests set surplus_returned = 7 where account_id = :account'],
-      /^request\t01\w+\t7 returned of the surplus\t0 returned of the surplus$/,
+      /^request\t01\w+\t\w+, 7 returned of the surplus\t\w+, 0 returned of the surplus$/,
     ],
     [
       'a request whose events nobody looks for',

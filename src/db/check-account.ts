@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { statusOfRank, typeOfCode } from '../domain/payment.ts'
+import { requestStatuses } from '../domain/payment-request.ts'
 import { inTransaction } from './cancellable.ts'
 import type { PaymentRow } from './payment-row.ts'
 import { canonicalAmount, type LedgerRequestRow, loadRefunds, settleRequests } from './request-ledger.ts'
@@ -254,7 +255,7 @@ export async function* requestPages(trx: Knex, accountId: number): AsyncGenerato
   let after: Buffer = Buffer.alloc(0)
   for (;;) {
     const { rows } = await trx.raw<{ rows: LedgerRequestRow[] }>(
-      `select request_id, amount, invoice_currency, surplus_returned from requests
+      `select request_id, amount, invoice_currency, surplus_returned, status from requests
        where account_id = ? and request_id > ? order by request_id limit ?`,
       [accountId, after, REQUESTS_A_PAGE],
     )
@@ -282,19 +283,19 @@ async function checkSettled(
   )
   const stored = new Map(payments.map((row) => [row.id, row]))
   const now = new Date(0)
-  const { settled, surpluses } = settleRequests({ requests, payments, refunds, stored, droppedRefunds: [], now })
-  const surplusOf = new Map(requests.map((row) => [row.request_id.toString('hex'), row.surplus_returned]))
+  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, droppedRefunds: [], now })
+  const requestOf = new Map(requests.map((row) => [row.request_id.toString('hex'), row]))
   return [
     ...settled.flatMap((row): Difference[] => {
       const before = stored.get(row.id)
       if (before === undefined || before === row) return []
       return [{ check: 'payment', where: row.id, stored: describePayment(before), expected: describePayment(row) }]
     }),
-    ...surpluses.map(({ requestId, surplusReturned }): Difference => {
+    ...standings.map(({ requestId, surplusReturned, status }): Difference => {
       const where = requestId.toString('hex')
-      const returned = (amount: string) => `${amount} returned of the surplus`
-      const had = returned(canonicalAmount(surplusOf.get(where) ?? '0'))
-      return { check: 'request', where, stored: had, expected: returned(surplusReturned) }
+      const row = requestOf.get(where)
+      const had = describeStanding(requestStatuses[(row?.status ?? 0) - 1], row?.surplus_returned ?? '0')
+      return { check: 'request', where, stored: had, expected: describeStanding(status, surplusReturned) }
     }),
   ]
 }
@@ -303,6 +304,10 @@ function describePayment({ status, refunded_amount, refunds }: PaymentRow): stri
   const entries = refunds.map(({ amount, txHash }) => `${amount} by ${txHash.slice(0, 10)}`)
   const returned = entries.length === 0 ? [] : [`${canonicalAmount(refunded_amount)} returned (${entries.join(', ')})`]
   return [statusOfRank(status), ...returned].join(', ')
+}
+
+function describeStanding(status = 'no status', surplusReturned: string): string {
+  return `${status}, ${canonicalAmount(surplusReturned)} returned of the surplus`
 }
 
 /** Every account that anything is stored of, by id; those that have no name included. */

@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import { formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
+import { type RequestStatus, rankOfRequestStatus, requestStatusOf } from '../domain/payment-request.ts'
 import {
   type Ledger,
   type LedgerPayment,
@@ -24,6 +25,8 @@ export interface LedgerRequestRow {
   readonly amount: string
   readonly invoice_currency: string
   readonly surplus_returned: string
+  /** Rank of its status. */
+  readonly status: number
 }
 
 /** A row of `refunds`, as the database gives it. */
@@ -53,10 +56,12 @@ export interface Settling {
   readonly now: Date
 }
 
-/** What was returned of the surplus of a request, where it has changed. */
-export interface ReturnedSurplus {
+/** What settling writes of a request itself, where it has changed. */
+export interface RequestStanding {
   readonly requestId: Buffer
+  /** What was returned of what was paid beyond its amount. */
   readonly surplusReturned: string
+  readonly status: RequestStatus
 }
 
 /** Rows in one statement; a statement has at most 65,535 parameters. */
@@ -73,10 +78,10 @@ export async function settleStored(account: LockedAccount, requestIds: readonly 
     [accountId, requests.map(({ request_id }) => request_id)],
   )
   // nearly always, when requests are stored
-  if (rows.length === 0 && requests.every(hasNoSurplus)) return
+  if (rows.length === 0 && requests.every(isUntouched)) return
   const stored = new Map(rows.map((row) => [row.id, row]))
   const refunds = await loadRefunds(trx, accountId, named)
-  const { settled, surpluses } = settleRequests({
+  const { settled, standings } = settleRequests({
     requests,
     payments: rows,
     refunds,
@@ -85,7 +90,7 @@ export async function settleStored(account: LockedAccount, requestIds: readonly 
     now: at,
   })
   await savePayments(account, { rows: settled, stored })
-  await saveSurpluses(account, surpluses)
+  await saveStandings(account, standings)
 }
 
 /** Gives requests the imported payments that name their references alone. */
@@ -102,7 +107,9 @@ const CLAIM_IMPORTED = `
     and payments.payment_reference = r.payment_reference and payments.request_id is null
     and payments.network = r.network and (payments.payee is null or payments.payee = r.payee)`
 
-const hasNoSurplus = ({ surplus_returned }: LedgerRequestRow) => canonicalAmount(surplus_returned) === '0'
+/** As it was stored: nothing was paid or returned. */
+const isUntouched = ({ surplus_returned, status }: LedgerRequestRow) =>
+  canonicalAmount(surplus_returned) === '0' && status === rankOfRequestStatus('OPEN')
 
 /** Loads requests by their ids in hex, in that order; those that are not stored are left out. */
 export async function loadRequests(
@@ -112,7 +119,7 @@ export async function loadRequests(
 ): Promise<LedgerRequestRow[]> {
   if (requestIds.length === 0) return []
   const { rows } = await trx.raw<{ rows: LedgerRequestRow[] }>(
-    `select request_id, amount, invoice_currency, surplus_returned from requests
+    `select request_id, amount, invoice_currency, surplus_returned, status from requests
      where account_id = ? and request_id = any(?) order by request_id`,
     [accountId, requestIds.map(hexToBytes)],
   )
@@ -134,7 +141,7 @@ export function settleRequests({ requests, payments, refunds, stored, droppedRef
   const groups = Map.groupBy(payments, (row) => row.request_id?.toString('hex') ?? '')
   const refundsOf = Map.groupBy(refunds, (row) => row.request_id.toString('hex'))
   const ofNoRequest = [...groups].flatMap(([requestId, rows]) => (requestOf.has(requestId) ? [] : rows))
-  const surpluses: ReturnedSurplus[] = []
+  const standings: RequestStanding[] = []
   const ofRequests = [...requestOf].flatMap(([requestId, request]) => {
     const rows = groups.get(requestId) ?? []
     const ledger: Ledger = {
@@ -144,14 +151,26 @@ export function settleRequests({ requests, payments, refunds, stored, droppedRef
       droppedRefunds,
       now,
     }
-    const surplusReturned = returnedSurplus(ledger)
-    if (surplusReturned !== canonicalAmount(request.surplus_returned)) {
-      surpluses.push({ requestId: request.request_id, surplusReturned })
-    }
     const states = settle(ledger)
+    const standing = standingOf(request, ledger, states)
+    if (standing !== undefined) standings.push(standing)
     return rows.map((row) => applyState(row, states.get(row.id), { stored, now }))
   })
-  return { settled: [...ofNoRequest, ...ofRequests], surpluses }
+  return { settled: [...ofNoRequest, ...ofRequests], standings }
+}
+
+/** @returns undefined where it is as it is stored */
+function standingOf(
+  request: LedgerRequestRow,
+  ledger: Ledger,
+  states: ReadonlyMap<string, SettledState>,
+): RequestStanding | undefined {
+  const surplusReturned = returnedSurplus(ledger)
+  const payments = ledger.payments.map((payment) => ({ ...payment, ...states.get(payment.id) }))
+  const status = requestStatusOf(ledger.amount, payments)
+  const isStored =
+    surplusReturned === canonicalAmount(request.surplus_returned) && rankOfRequestStatus(status) === request.status
+  return isStored ? undefined : { requestId: request.request_id, surplusReturned, status }
 }
 
 function applyState(
@@ -237,14 +256,21 @@ function toInsert(row: PaymentRow): Record<string, unknown> {
   }
 }
 
-/** Stores what was returned of surpluses. */
-export async function saveSurpluses({ trx, accountId }: LockedAccount, surpluses: readonly ReturnedSurplus[]) {
-  for (const { requestId, surplusReturned } of surpluses) {
-    await trx('requests')
-      .where({ account_id: accountId, request_id: requestId })
-      .update({ surplus_returned: surplusReturned })
-  }
+/** Stores how requests stand. The requests are locked in the order of their ids, as everywhere. */
+export async function saveStandings({ trx, accountId }: LockedAccount, standings: readonly RequestStanding[]) {
+  if (standings.length === 0) return
+  await trx.raw(SAVE_STANDINGS, [
+    standings.map(({ requestId }) => requestId),
+    standings.map(({ surplusReturned }) => surplusReturned),
+    standings.map(({ status }) => rankOfRequestStatus(status)),
+    accountId,
+  ])
 }
+
+const SAVE_STANDINGS = `
+  update requests set surplus_returned = standing.surplus_returned, status = standing.status
+  from unnest(?::bytea[], ?::numeric[], ?::smallint[]) as standing(request_id, surplus_returned, status)
+  where requests.account_id = ? and requests.request_id = standing.request_id`
 
 /** PostgreSQL writes a numeric with the zeros of its scale. */
 export function canonicalAmount(numeric: string): string {

@@ -269,12 +269,19 @@ create table requests (
   refund_topic bytea,
   surplus_returned numeric not null default 0,
   created_at timestamp(3) with time zone not null,
+  expires_at timestamp(3) with time zone,
+  cancelled_at timestamp(3) with time zone,
+  status smallint not null default 1,
   constraint requests_pkey PRIMARY KEY (account_id, request_id),
   constraint requests_account_id_topic_payee_key UNIQUE (account_id, topic, payee)
 );
+CREATE INDEX requests_cell ON requests USING btree (account_id, network, payment_currency, invoice_currency, status, created_at, request_id);
 CREATE INDEX requests_created ON requests USING btree (account_id, created_at, request_id);
+CREATE INDEX requests_merchant_reference ON requests USING btree (account_id, reference, status, created_at, request_id) WHERE (reference IS NOT NULL);
+CREATE INDEX requests_payee ON requests USING btree (account_id, payee, network, payment_currency, invoice_currency, status, created_at, request_id);
 CREATE INDEX requests_reference ON requests USING btree (account_id, payment_reference);
 CREATE INDEX requests_refund ON requests USING btree (account_id, refund_topic) WHERE (refund_topic IS NOT NULL);
+CREATE INDEX requests_status ON requests USING btree (account_id, status, created_at, request_id);
 
 create table schema_migrations (
   name text not null,

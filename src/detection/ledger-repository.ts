@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { changePayments, deletePayments, type LockedAccount, lockAccount } from '../db/payment-changes.ts'
 import type { PaymentRow } from '../db/payment-row.ts'
-import { loadRefunds, loadRequests, savePayments, saveSurpluses, settleRequests } from '../db/request-ledger.ts'
+import { loadRefunds, loadRequests, savePayments, saveStandings, settleRequests } from '../db/request-ledger.ts'
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus } from '../domain/payment.ts'
 import { noteCarried } from './carried-repository.ts'
@@ -45,7 +45,7 @@ export async function applyAccountChange(
   const storedRefunds = await loadRefunds(trx, change.accountId, requestIds)
   const payments = finalise(addPayments(stored, chain, change), chain, change)
   const refunds = finaliseRefunds(addRefunds(storedRefunds, chain, change), chain, change.finalBlock)
-  const { settled, surpluses } = settleRequests({
+  const { settled, standings } = settleRequests({
     requests,
     payments,
     refunds,
@@ -64,7 +64,7 @@ export async function applyAccountChange(
     trx,
     refunds.filter((row) => !storedRefunds.includes(row)),
   )
-  await saveSurpluses(account, surpluses)
+  await saveStandings(account, standings)
 }
 
 /**

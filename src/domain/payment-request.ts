@@ -8,8 +8,9 @@ import {
   subtractDecimals,
 } from './decimal.ts'
 import type { Hex } from './hex.ts'
+import type { PaymentStatus } from './payment.ts'
 
-/** The terms of a request; they never change. */
+/** A request. All but `cancelledAt` are its terms, which never change. */
 export interface PaymentRequest {
   /** `01` and 64 lower-case digits. */
   readonly requestId: string
@@ -28,10 +29,28 @@ export interface PaymentRequest {
   readonly reference?: string
   readonly refundAddress?: Address
   readonly createdAt: Date
+  /** From this moment on it has no routes. */
+  readonly expiresAt?: Date
+  /** From this moment on it has no routes, whatever its terms say. */
+  readonly cancelledAt?: Date
+}
+
+/** Why a request has no routes whatever the wallet holds and however far it is paid; undefined while it is open to payments. */
+export function closureOf(
+  { expiresAt, cancelledAt }: Pick<PaymentRequest, 'expiresAt' | 'cancelledAt'>,
+  nowMs: number,
+): 'REQUEST_CANCELLED' | 'REQUEST_EXPIRED' | undefined {
+  if (cancelledAt !== undefined) return 'REQUEST_CANCELLED'
+  return expiresAt !== undefined && expiresAt.getTime() <= nowMs ? 'REQUEST_EXPIRED' : undefined
 }
 
 export const requestStatuses = ['OPEN', 'PARTIALLY_PAID', 'PENDING', 'PAID', 'REFUNDED'] as const
 export type RequestStatus = (typeof requestStatuses)[number]
+
+/** The number that a status is stored as. */
+export function rankOfRequestStatus(status: RequestStatus): number {
+  return requestStatuses.indexOf(status) + 1
+}
 
 /** How far a request is paid; decimal strings in units of its invoice currency. */
 export interface RequestBalance {
@@ -52,8 +71,32 @@ export interface CountedSums {
   readonly pending: string
   /** What went back of the surplus; what was laid on payments is no part of it. */
   readonly refunded: string
-  /** Whether there are counted payments and every one of them was fully returned. */
+  /** Whether any payment counts for something, and all that do were fully returned. */
   readonly allReturned: boolean
+}
+
+/** A payment of a request, as far as its request's status follows from it. */
+export interface CountedPayment {
+  readonly status: PaymentStatus
+  readonly final: boolean
+  /** In the invoice currency, a decimal string: what it counts for. */
+  readonly counted: string
+}
+
+/**
+ * How far a request is paid, by its payments.
+ *
+ * @param amount - what is expected, a decimal string
+ */
+export function requestStatusOf(amount: string, payments: readonly CountedPayment[]): RequestStatus {
+  const counting = payments
+    .filter(({ status }) => status !== 'FAILED')
+    .map((payment) => ({ ...payment, worth: sumToDecimal(payment.counted) }))
+    .filter(({ worth }) => worth.units > 0n)
+  const sumOf = (some: typeof counting) => some.reduce((sum, { worth }) => addDecimals(sum, worth), ZERO)
+  const allReturned = counting.length > 0 && counting.every(({ status }) => status === 'REFUNDED')
+  const final = sumOf(counting.filter((payment) => payment.final))
+  return statusOf(sumToDecimal(amount), final, sumOf(counting), allReturned)
 }
 
 const ZERO: Decimal = { units: 0n, places: 0 }

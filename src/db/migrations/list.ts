@@ -7,6 +7,7 @@ import { watchTickets } from './0005-watch-tickets.ts'
 import { priced } from './0006-priced.ts'
 import { carriedPayments } from './0007-carried-payments.ts'
 import { refundWallets } from './0008-refund-wallets.ts'
+import { requestColumns, requestIndexes, requestStatus } from './0010-requests.ts'
 
 /** Every step of the schema, oldest first. A step that was released is never changed; the next one corrects it. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -18,4 +19,7 @@ export const MIGRATIONS: readonly Migration[] = [
   priced,
   carriedPayments,
   refundWallets,
+  requestColumns,
+  requestStatus,
+  requestIndexes,
 ]
