@@ -20,6 +20,7 @@ import type { Listener } from './protocol/listener.ts'
 import { type ApiOptions, serveApi } from './protocol/serve-api.ts'
 import { turnLimitsOf } from './protocol/take-turns.ts'
 import { tellSeen } from './protocol/tell-seen.ts'
+import { createRequestListRepository } from './requests/request-list-repository.ts'
 import { createRequestRepository } from './requests/request-repository.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
 import type { LifiOptions } from './routing/lifi-client.ts'
@@ -99,6 +100,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   })
   const requests = createRequests({
     repository: requestRepository,
+    lists: createRequestListRepository(knex),
     known: { chains, tokens },
     cursorSecret,
     now,
@@ -126,7 +128,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   })
   const ownServices = createPaymentsServices({
     routes,
-    requests,
+    requests: { requests, warningsOf: routes.warningsOf },
     payments: reads,
     summarize: reads.summarize,
     readExport: reads.readExport,

@@ -107,10 +107,14 @@ describe.each(files)('%s', (file) => {
 const goodTerms = { amount: '1', invoiceCurrency: 'USD', paymentCurrency: 'USDC', network: 'ETHEREUM' }
 
 function bodyOf({ text, base64, method, target, ...row }: Row): string | Buffer | undefined {
-  if (text !== undefined) return text
+  if (text !== undefined) return fillIn(text)
   if (base64 !== undefined) return Buffer.from(base64, 'base64')
   if (method !== 'POST' || !target.startsWith('/v1/request')) return undefined
-  const terms = { payee: values['payee'], ...goodTerms, ...row.with }
+  const terms = {
+    payee: values['payee'],
+    ...goodTerms,
+    ...(JSON.parse(fillIn(JSON.stringify(row.with ?? {}))) as JsonObject),
+  }
   return JSON.stringify(Object.fromEntries(Object.entries(terms).filter(([name]) => name !== row.without)))
 }
 
@@ -174,6 +178,7 @@ const goodRequests: Readonly<Record<string, JsonObject>> = {
   GetPayment: { id: '${native.paymentId}' },
   CreatePaymentRequest: { ...goodTerms, payee: '${payee}' },
   GetPaymentRequest: { paymentReference: '${open.paymentReference}' },
+  CancelPaymentRequest: { paymentReference: '${native.paymentReference}' },
   ListPaymentRequests: {},
   CreateWatchTicket: {},
 }
@@ -211,7 +216,7 @@ describe.each(textFields)('every text: %s', (_, method, field) => {
   if (method.methodKind !== 'unary') return
   it.each(['\0', 'a\0b', '\ud800'])('%j in a JSON body is refused', async (value) => {
     const request = { ...goodRequestOf(method.name), [field.jsonName]: field.fieldKind === 'list' ? [value] : value }
-    const targets = httpMethod === 'POST' ? ['/v1/request', rpcPathOf(method)] : [rpcPathOf(method)]
+    const targets = method.name === 'CreatePaymentRequest' ? ['/v1/request', rpcPathOf(method)] : [rpcPathOf(method)]
     for (const target of targets) {
       const headers = { 'content-type': 'application/json' }
       const answer = await send({ method: 'POST', target, headers, body: JSON.stringify(request) })

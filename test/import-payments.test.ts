@@ -6,6 +6,7 @@ import type { Payment } from '../src/domain/payment.ts'
 import { formatPaymentLine } from '../src/domain/payment-line.ts'
 import { type ImportOptions, importLines } from '../src/imports/import-lines.ts'
 import { importPayments } from '../src/imports/import-payments.ts'
+import { createRequestListRepository } from '../src/requests/request-list-repository.ts'
 import { createRequestRepository } from '../src/requests/request-repository.ts'
 import { createRequests } from '../src/requests/requests.ts'
 import { exportPayments } from '../src/search/export-payments.ts'
@@ -325,6 +326,7 @@ describe('an imported payment of a request', () => {
   const requestsOf = () =>
     createRequests({
       repository: createRequestRepository(database.knex),
+      lists: createRequestListRepository(database.knex),
       known: { chains: sampleChainDirectory, tokens: sampleTokenDirectory },
       cursorSecret: Buffer.alloc(32, 7),
       now: () => new Date('2026-03-01T00:00:00Z'),

@@ -10,6 +10,7 @@ import { parseRequestLine } from '../src/imports/parse-request.ts'
 import { parsedLines } from '../src/imports/parsed-lines.ts'
 import { createRequestImport } from '../src/requests/import-requests.ts'
 import { createRequestImportRepository } from '../src/requests/request-import-repository.ts'
+import { createRequestListRepository } from '../src/requests/request-list-repository.ts'
 import { createRequestRepository } from '../src/requests/request-repository.ts'
 import { createRequests, type Requests } from '../src/requests/requests.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
@@ -28,6 +29,7 @@ beforeAll(async () => {
   database = await createTestDatabase()
   requests = createRequests({
     repository: createRequestRepository(database.knex),
+    lists: createRequestListRepository(database.knex),
     known,
     cursorSecret: Buffer.alloc(32, 7),
     now: () => NOW,
@@ -72,7 +74,7 @@ async function bring(lines: readonly object[], to = shop) {
   return { written: counts.written, unchanged: counts.unchanged, bad }
 }
 
-const listOf = async (account: Account) => (await requests.list(account, { statuses: [], limit: 100 })).requests
+const listOf = async (account: Account) => (await requests.list(account, { limit: 100 })).requests
 
 describe('import of requests', () => {
   it('takes what the list answers, and makes the same requests of it elsewhere', async () => {

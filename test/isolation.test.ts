@@ -3,6 +3,7 @@
  * account has, by the keys of others: their answers must be, byte for byte, those that the same calls get once that account's rows
  * are gone, and the rows must be untouched by the calls. A new method or a new field of a request fails here until it has a probe.
  */
+import { randomBytes } from 'node:crypto'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
@@ -57,11 +58,21 @@ function isService(value: unknown): value is DescService {
 
 const fullName = ({ parent, name }: DescMethod) => `${parent.typeName}/${name}`
 
-/** So that the account's payments have names of its own. */
+/** So that the account's payments and requests have names of its own. */
 async function insertOwnNames(): Promise<void> {
   const shop = await createApiKeyRepository(running.database.knex).ensureAccount('shop')
   await insertPayments(running.database.knex, [{ accountId: shop.id, final: true, payment: ownNames }])
+  const { knex } = running.database
+  const row = await knex('requests').where({ account_id: shop.id }).first()
+  const names = { network: 'SHOPNET', payment_currency: 'BEADS-SHOPNET', invoice_currency: 'BEADS-SHOPNET' }
+  await knex('requests').insert({
+    ...row,
+    ...names,
+    ...Object.fromEntries(ownKeys.map((name) => [name, randomBytes(33)])),
+  })
 }
+
+const ownKeys = ['request_id', 'payment_reference', 'topic'] as const
 
 /** As the account's own software would. */
 async function claimIdempotencyKey({ payee }: Values): Promise<void> {

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../src/auth/api-key-repository.ts'
+import { lockAccount } from '../src/db/payment-changes.ts'
+import { settleStored } from '../src/db/request-ledger.ts'
 import type { Account } from '../src/domain/account.ts'
 import { formatAddress } from '../src/domain/address.ts'
 import { hexToBytes } from '../src/domain/hex.ts'
 import { topicOfReference } from '../src/domain/payment-reference.ts'
 import { requestStatuses } from '../src/domain/payment-request.ts'
+import { createRequestListRepository } from '../src/requests/request-list-repository.ts'
 import { createRequestRepository } from '../src/requests/request-repository.ts'
 import type { TermsInput } from '../src/requests/request-terms.ts'
 import { createRequests, type Requests } from '../src/requests/requests.ts'
@@ -35,6 +38,7 @@ beforeAll(async () => {
   other = await accounts.ensureAccount('other')
   requests = createRequests({
     repository: createRequestRepository(database.knex),
+    lists: createRequestListRepository(database.knex),
     known: { chains: sampleChainDirectory, tokens: sampleTokenDirectory },
     cursorSecret: Buffer.alloc(32, 7),
     now: () => new Date((clock += 1)),
@@ -70,7 +74,7 @@ async function insertPayment(
     id: `00000000-0000-8000-8000-${String(paymentNumber).padStart(12, '0')}`,
     status: payment.status ?? (payment.final ? 3 : 1),
     final: payment.final,
-    imported: false,
+    imported: true,
     timestamp: new Date(),
     updated_at: new Date(),
     network: 'BASE',
@@ -80,6 +84,9 @@ async function insertPayment(
     invoice_amount: payment.invoiceAmount ?? null,
     request_id: hexToBytes(requestId),
   })
+  await database.knex.transaction(async (trx) =>
+    settleStored(await lockAccount(trx, account.id, new Date()), [hexToBytes(requestId)]),
+  )
 }
 
 describe('createPaymentRequest', () => {
@@ -244,7 +251,7 @@ describe('storeAll', () => {
     const account = await createApiKeyRepository(database.knex).ensureAccount('bulk-bad')
     const entries = [TERMS, { ...TERMS, amount: '0' }].map((terms) => ({ terms, createdAt: new Date() }))
     expect((await errorOf(requests.storeAll(account, entries))).reason).toBe('INVALID_AMOUNT')
-    expect((await requests.list(account, { statuses: [] })).requests).toEqual([])
+    expect((await requests.list(account, {})).requests).toEqual([])
   })
 })
 
@@ -338,10 +345,10 @@ describe('listPaymentRequests', () => {
       made.push((await requests.create(account, { ...TERMS, reference: `R${i}` })).request.requestId)
     }
     const forward: string[] = []
-    let page = await requests.list(account, { statuses: [], limit: 5 })
+    let page = await requests.list(account, { limit: 5 })
     const pages = [page]
     while (page.nextCursor !== undefined) {
-      page = await requests.list(account, { statuses: [], cursor: page.nextCursor })
+      page = await requests.list(account, { cursor: page.nextCursor })
       pages.push(page)
     }
     for (const { requests: each } of pages) forward.push(...each.map(({ request }) => request.requestId))
@@ -352,7 +359,7 @@ describe('listPaymentRequests', () => {
 
     const backward: string[][] = []
     while (page.prevCursor !== undefined) {
-      page = await requests.list(account, { statuses: [], cursor: page.prevCursor })
+      page = await requests.list(account, { cursor: page.prevCursor })
       backward.unshift(page.requests.map(({ request }) => request.requestId))
     }
     expect(backward.flat()).toEqual(forward.slice(0, 20))
@@ -368,19 +375,19 @@ describe('listPaymentRequests', () => {
     await insertPayment(account, ids.PAID ?? '', { amount: '150.5', final: true })
     await insertPayment(account, ids.REFUNDED ?? '', { amount: '150.5', final: true, status: 4 })
     for (const status of requestStatuses) {
-      const { requests: found } = await requests.list(account, { statuses: [status] })
+      const { requests: found } = await requests.list(account, { status: [status] })
       expect(found.map(({ request, balance }) => [request.requestId, balance.status])).toEqual([[ids[status], status]])
     }
-    const both = await requests.list(account, { statuses: ['PAID', 'OPEN'] })
+    const both = await requests.list(account, { status: ['PAID', 'OPEN'] })
     expect(both.requests.map(({ balance }) => balance.status)).toEqual(['PAID', 'OPEN'])
   })
 
   it('refuses cursors that were changed, belong to another account, or carry another filter', async () => {
     const account = await createApiKeyRepository(database.knex).ensureAccount('cursors')
     for (let i = 0; i < 3; i++) await requests.create(account, TERMS)
-    const { nextCursor = '' } = await requests.list(account, { statuses: ['OPEN'], limit: 1 })
-    const reason = async (who: Account, cursor: string, statuses: readonly 'PAID'[] = []) =>
-      (await errorOf(requests.list(who, { statuses, cursor }))).reason
+    const { nextCursor = '' } = await requests.list(account, { status: ['OPEN'], limit: 1 })
+    const reason = async (who: Account, cursor: string, status: readonly 'PAID'[] = []) =>
+      (await errorOf(requests.list(who, { status, cursor }))).reason
     for (let i = 0; i < nextCursor.length; i++) {
       const flipped = nextCursor[i] === 'A' ? 'B' : 'A'
       expect(await reason(account, nextCursor.slice(0, i) + flipped + nextCursor.slice(i + 1))).toBe('INVALID_CURSOR')
@@ -388,14 +395,12 @@ describe('listPaymentRequests', () => {
     expect(await reason(acme, nextCursor)).toBe('INVALID_CURSOR')
     expect(await reason(account, '')).toBe('INVALID_CURSOR')
     expect(await reason(account, nextCursor, ['PAID'])).toBe('CURSOR_MISMATCH')
-    expect((await requests.list(account, { statuses: ['OPEN'], cursor: nextCursor, limit: 50 })).requests).toHaveLength(
-      2,
-    )
+    expect((await requests.list(account, { status: ['OPEN'], cursor: nextCursor, limit: 50 })).requests).toHaveLength(2)
   })
 
   it('clamps the limit and refuses a negative one', async () => {
-    expect((await requests.list(acme, { statuses: [], limit: 5000 })).limit).toBe(100)
-    expect((await requests.list(acme, { statuses: [], limit: 0 })).limit).toBe(20)
-    expect((await errorOf(requests.list(acme, { statuses: [], limit: -1 }))).reason).toBe('INVALID_LIMIT')
+    expect((await requests.list(acme, { limit: 5000 })).limit).toBe(100)
+    expect((await requests.list(acme, { limit: 0 })).limit).toBe(20)
+    expect((await errorOf(requests.list(acme, { limit: -1 }))).reason).toBe('INVALID_LIMIT')
   })
 })

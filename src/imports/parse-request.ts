@@ -6,13 +6,15 @@ export interface RequestLine {
   readonly amount: string
   readonly invoiceCurrency: string
   readonly paymentCurrency: string
-  readonly network: string
+  readonly network?: string | undefined
   readonly reference?: string | undefined
   readonly refundAddress?: string | undefined
   readonly requestId?: string | undefined
   readonly salt?: string | undefined
   readonly paymentReference?: string | undefined
+  readonly expiresAt?: string | undefined
   readonly createdAt?: Date | undefined
+  readonly cancelledAt?: Date | undefined
 }
 
 const fields: { readonly [K in keyof RequestLine]-?: Reader<unknown> } = {
@@ -26,15 +28,17 @@ const fields: { readonly [K in keyof RequestLine]-?: Reader<unknown> } = {
   requestId: readString,
   salt: readString,
   paymentReference: readString,
+  expiresAt: readString,
   createdAt: readTime,
+  cancelledAt: readTime,
 }
 
-/** What an answer tells of payments, which bring it along themselves. */
-const derived = new Set(['status', 'paidAmount', 'pendingAmount', 'outstandingAmount', 'overpaidAmount'])
+/** What an answer tells of payments, which bring it along themselves, and of the configuration. */
+const derived = new Set(['status', 'paidAmount', 'pendingAmount', 'outstandingAmount', 'overpaidAmount', 'warnings'])
 
 const readRequest = objectOf<RequestLine>({
   fields,
-  required: ['payee', 'amount', 'invoiceCurrency', 'paymentCurrency', 'network'],
+  required: ['payee', 'amount', 'invoiceCurrency', 'paymentCurrency'],
   derived,
 })
 

@@ -1,4 +1,4 @@
-import { type ReasonEntry, unavailable } from './reason-entry.ts'
+import { type ReasonEntry, unavailable, unavailableOrWarning } from './reason-entry.ts'
 
 /** Of candidates that did not become a route. */
 export const missingRouteReasons = {
@@ -30,7 +30,7 @@ export const missingRouteReasons = {
   },
   NO_CONVERSION_PATH: {
     kind: 'NOTICE',
-    in: unavailable,
+    in: unavailableOrWarning,
     message: 'no conversion of {invoiceCurrency} into {token} is configured on {chain}',
     remedy: 'configure a path from {invoiceCurrency} to {token} under conversion in the chains file',
   },
@@ -178,13 +178,13 @@ export const missingRouteReasons = {
   },
   NO_PAYMENT_CONTRACT: {
     kind: 'NOTICE',
-    in: unavailable,
+    in: unavailableOrWarning,
     message: 'no payment contract for {token} is configured on {chain}',
     remedy: 'configure {kind} of {chain} in the chains file',
   },
   CURRENCY_NOT_SUPPORTED: {
     kind: 'NOTICE',
-    in: unavailable,
+    in: unavailableOrWarning,
     message: 'payments in {currency} cannot be made through this service',
     remedy: 'configure the token on {chain} in the chains file',
   },
@@ -202,7 +202,7 @@ export const missingRouteReasons = {
   },
   CHAIN_NOT_SUPPORTED: {
     kind: 'NOTICE',
-    in: unavailable,
+    in: unavailableOrWarning,
     message: 'payments on {chain} cannot be made through this service',
     remedy: 'configure {chain} in the chains file',
   },

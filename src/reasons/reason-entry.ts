@@ -31,4 +31,7 @@ export interface ReasonEntry {
 
 export const error = ['error'] as const
 export const warning = ['warning'] as const
+export const errorOrWarning = ['error', 'warning'] as const
 export const unavailable = ['unavailable'] as const
+/** Of what the configuration lacks: told of the routes, and of a request that therefore nobody can pay. */
+export const unavailableOrWarning = ['unavailable', 'warning'] as const

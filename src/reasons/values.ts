@@ -9,6 +9,12 @@ export const valueReasons = {
     message: '{field}: "{value}" is not an address: {detail}',
     remedy: 'send 0x and 40 hexadecimal digits, all in one case or with a right EIP-55 checksum, or a Tron address',
   },
+  RECEIVER_IS_CONTRACT: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field}: "{value}" is {what} in the configuration of {network}: what it is sent would be lost',
+    remedy: 'send the address of a wallet',
+  },
   INVALID_AMOUNT: {
     kind: 'INVALID_INPUT',
     in: error,
@@ -68,6 +74,12 @@ export const valueReasons = {
     in: error,
     message: '{field}: "{value}" is not a date: {detail}',
     remedy: 'send RFC 3339 with an offset, such as 2026-03-01T12:00:00Z, or a day such as 2026-03-01',
+  },
+  EXPIRY_PAST: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field}: {value} is not in the future',
+    remedy: 'send a later time, or leave it out for a request that never expires',
   },
   INVALID_RANGE: {
     kind: 'INVALID_INPUT',

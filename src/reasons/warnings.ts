@@ -1,4 +1,4 @@
-import { type ReasonEntry, warning } from './reason-entry.ts'
+import { errorOrWarning, type ReasonEntry, warning } from './reason-entry.ts'
 
 /** Of answers that hold, but not as the caller may think. */
 export const warningReasons = {
@@ -14,6 +14,18 @@ export const warningReasons = {
     in: warning,
     message: 'payments that are not final yet cover this request',
     remedy: 'wait until they are final',
+  },
+  REQUEST_CANCELLED: {
+    kind: 'PRECONDITION',
+    in: errorOrWarning,
+    message: 'the request was cancelled at {at}',
+    remedy: 'do not pay it; ask whoever made it for another request',
+  },
+  REQUEST_EXPIRED: {
+    kind: 'PRECONDITION',
+    in: errorOrWarning,
+    message: 'the request expired at {at}',
+    remedy: 'do not pay it; ask whoever made it for another request',
   },
   AMOUNT_ABOVE_OUTSTANDING: {
     kind: 'NOTICE',

@@ -3,7 +3,7 @@ import type { Account } from '../domain/account.ts'
 import { parsePaymentReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { type WaybillError, waybillError } from '../errors.ts'
-import type { RequestImportRepository } from './request-import-repository.ts'
+import type { CancelledRequest, RequestImportRepository } from './request-import-repository.ts'
 import {
   differingTerms,
   type KnownCurrencies,
@@ -18,6 +18,7 @@ export interface ImportedRequest extends TermsInput {
   /** What request id, salt and payee must make. */
   readonly paymentReference?: string | undefined
   readonly createdAt?: Date | undefined
+  readonly cancelledAt?: Date | undefined
 }
 
 /** Terms that were checked, and the request that they make. */
@@ -36,7 +37,10 @@ export type RequestOutcome =
 export interface RequestImport {
   /** @throws WaybillError for terms that are not valid, or a payment reference that is not theirs */
   read(input: ImportedRequest): ReadRequest
-  /** Stores what is new, in one transaction; the same terms of a stored one change nothing, and others are refused. */
+  /**
+   * Stores what is new, in one transaction; other terms of a stored one are refused. The same terms change nothing, but that a request which was
+   * cancelled elsewhere is cancelled here.
+   */
   write(account: Account, batch: readonly ReadRequest[]): Promise<readonly RequestOutcome[]>
 }
 
@@ -51,26 +55,36 @@ export function createRequestImport(options: {
     read(input) {
       const terms = parseTerms(input, known)
       const named = { ...terms, requestId: terms.requestId ?? drawRequestId(terms, input.createdAt) }
-      const request = requestOfTerms(named, input.createdAt ?? now())
-      refuseOtherReference(input, terms, request)
-      return { terms: named, request }
+      const made = requestOfTerms(named, input.createdAt ?? now())
+      refuseOtherReference(input, terms, made)
+      const { cancelledAt } = input
+      return { terms: named, request: cancelledAt === undefined ? made : { ...made, cancelledAt } }
     },
     async write(account, batch) {
       const { inserted, stored } = await repository.insertAll(
         account,
         batch.map(({ request }) => request),
       )
-      return batch.map(({ terms, request }) => {
+      const cancelled = new Map<string, CancelledRequest>()
+      const outcomes = batch.map(({ terms, request }): RequestOutcome => {
         // Of several lines with one id the first was stored.
         if (inserted.delete(request.requestId)) return { kind: 'written' }
-        return outcomeOf(terms, stored.get(request.requestId))
+        const { requestId, cancelledAt: at } = request
+        const known = stored.get(requestId)
+        const outcome = outcomeOf(terms, known)
+        const isCancel = at !== undefined && known?.cancelledAt === undefined && !cancelled.has(requestId)
+        if (outcome.kind !== 'unchanged' || !isCancel) return outcome
+        cancelled.set(requestId, { requestId, at })
+        return { kind: 'written' }
       })
+      if (cancelled.size > 0) await repository.cancelAll(account, [...cancelled.values()])
+      return outcomes
     },
   }
 }
 
 function outcomeOf(terms: Terms, stored: PaymentRequest | undefined): RequestOutcome {
-  if (stored === undefined) throw new Error('a request that is in the way of another is gone')
+  if (stored === undefined) throw new Error('the conflicting request no longer exists; import the line again')
   const different = differingTerms(terms, stored)
   if (different.length === 0) return { kind: 'unchanged' }
   const detail = `${different.join(', ')} differ`

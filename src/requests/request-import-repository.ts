@@ -18,6 +18,14 @@ export interface InsertedRequests {
 export interface RequestImportRepository {
   /** Stores requests with their topics in one transaction; of an id that is stored, or stands twice, the first stays as it is. */
   insertAll(account: Account, requests: readonly PaymentRequest[]): Promise<InsertedRequests>
+  /** Notes when stored requests were cancelled; one that was cancelled before stays as it is. */
+  cancelAll(account: Account, cancelled: readonly CancelledRequest[]): Promise<void>
+}
+
+/** When a request was cancelled. */
+export interface CancelledRequest {
+  readonly requestId: string
+  readonly at: Date
 }
 
 /** Makes the repository on a database. */
@@ -41,6 +49,13 @@ export function createRequestImportRepository(knex: Knex, now = () => new Date()
           stored: new Map(stored.map((row) => [row.request_id.toString('hex'), requestOfRow(row)])),
         }
       }),
+    async cancelAll(account, cancelled) {
+      await knex.raw(CANCEL, [
+        cancelled.map(({ requestId }) => hexToBytes(requestId)),
+        cancelled.map(({ at }) => at),
+        account.id,
+      ])
+    },
   }
 }
 
@@ -59,6 +74,8 @@ const columns = [
   'refund_address',
   'refund_topic',
   'created_at',
+  'expires_at',
+  'cancelled_at',
 ] as const satisfies readonly (keyof RequestRow)[]
 
 const CREATE_STAGE = `create temporary table staged_requests (like requests including defaults, place int not null) on commit drop`
@@ -70,3 +87,8 @@ const INSERT_NEW = `
   returning *`
 
 const FIND_STORED = 'select * from requests where account_id = ? and request_id = any(?)'
+
+const CANCEL = `
+  update requests set cancelled_at = told.at
+  from unnest(?::bytea[], ?::timestamptz[]) as told(request_id, at)
+  where account_id = ? and requests.request_id = told.request_id and cancelled_at is null`

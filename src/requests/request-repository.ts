@@ -7,26 +7,12 @@ import { addressFromBytes, addressToBytes } from '../domain/address.ts'
 import { formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
-import { balanceOf, type PaymentRequest, type RequestBalance, type RequestStatus } from '../domain/payment-request.ts'
+import { balanceOf, type PaymentRequest, type RequestBalance } from '../domain/payment-request.ts'
 
 /** A request and how far it is paid. */
 export interface RequestWithBalance {
   readonly request: PaymentRequest
   readonly balance: RequestBalance
-}
-
-/** Where a page of requests begins: behind this one. */
-export interface RequestKey {
-  readonly createdAt: Date
-  readonly requestId: string
-}
-
-/** A page of an account's requests. */
-export interface RequestPage {
-  readonly statuses: readonly RequestStatus[]
-  readonly limit: number
-  /** The next older ones behind the key, or the next newer ones before it; without a key the newest. */
-  readonly from?: { readonly key: RequestKey; readonly direction: 'OLDER' | 'NEWER' }
 }
 
 /** Requests of accounts. Every call is scoped to one. */
@@ -37,8 +23,10 @@ export interface RequestRepository {
   insertMany(account: Account, requests: readonly PaymentRequest[], signal?: AbortSignal): Promise<void>
   findById(account: Account, requestId: string, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
   findByReference(account: Account, reference: Hex, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
-  /** At most `limit` + 1 requests, in the direction asked for, so that the caller sees whether there are more. */
-  list(account: Account, page: RequestPage, signal?: AbortSignal): Promise<RequestWithBalance[]>
+  /** Notes when a request was cancelled, unless it was before; of one that is not stored nothing. */
+  cancel(account: Account, requestId: string, at: Date, signal?: AbortSignal): Promise<void>
+  /** What an idempotency key stands for; undefined for one that was not used. */
+  findIdempotencyClaim(account: Account, key: string, signal?: AbortSignal): Promise<IdempotencyClaim | undefined>
   /** Remembers what an idempotency key made, unless it is taken; returns what it stands for then. */
   claimIdempotencyKey(account: Account, claim: IdempotencyClaim, signal?: AbortSignal): Promise<IdempotencyClaim>
 }
@@ -63,16 +51,19 @@ interface TermsRow {
   reference: string | null
   refund_address: Buffer | null
   created_at: Date
+  expires_at: Date | null
+  cancelled_at: Date | null
 }
 
-/** A row of `requests`, but for what settling writes. */
+/** A row of `requests` as it is stored first: settling writes the rest. */
 export interface RequestRow extends TermsRow {
   account_id: number
   topic: Buffer
   refund_topic: Buffer | null
 }
 
-interface Row extends TermsRow {
+/** A row of `requests` with the sums of its payments. */
+export interface BalanceRow extends TermsRow {
   final_sum: string
   pending_sum: string
   /** Of the surplus; settling writes it, and what is laid on payments is no part of it. */
@@ -91,10 +82,10 @@ const INSERT_BATCH = 500
  * What the payments of each request `r` bring, in its invoice currency. The account is bound here too, so that a distributed
  * PostgreSQL reads one shard.
  */
-const SUMS = `
+export const SUMS = `
   select coalesce(sum(counted) filter (where final), 0) as final_sum,
     coalesce(sum(counted) filter (where not final), 0) as pending_sum,
-    coalesce(bool_and(status = ${REFUNDED}), false) as all_returned
+    coalesce(bool_and(status = ${REFUNDED}) filter (where counted > 0), false) as all_returned
   from (
     select p.final, p.status,
       coalesce(p.invoice_amount, case when p.currency = r.invoice_currency then p.amount end, 0) as counted
@@ -102,26 +93,18 @@ const SUMS = `
     where p.account_id = ? and p.request_id = r.request_id and p.status <> ${FAILED}
   ) counted_payments`
 
-/** The same rules as `balanceOf`, for the filter of the list; a test holds the two together. */
-const STATUS_OF_SUMS = `
-  case when all_returned then 'REFUNDED'
-    when final_sum >= r.amount then 'PAID'
-    when final_sum + pending_sum >= r.amount then 'PENDING'
-    when final_sum + pending_sum > 0 then 'PARTIALLY_PAID'
-    else 'OPEN' end`
-
 /** Makes the repository on a database. */
 export function createRequestRepository(knex: Knex, now = () => new Date()): RequestRepository {
   const withSums = (account: Account) =>
     knex('requests as r')
       .joinRaw(`cross join lateral (${SUMS}) sums`, [account.id])
-      .select<Row[]>('r.*', 'sums.*')
+      .select<BalanceRow[]>('r.*', 'sums.*')
       .where('r.account_id', account.id)
 
   async function findById(account: Account, requestId: string, signal?: AbortSignal) {
     const query = withSums(account).where('r.request_id', hexToBytes(requestId))
     const [row] = await runCancellable(knex, query, signal)
-    return row === undefined ? undefined : fromRow(row)
+    return row === undefined ? undefined : requestWithBalanceOf(row)
   }
 
   async function findTerms(trx: Knex, account: Account, requestId: string): Promise<PaymentRequest | undefined> {
@@ -154,25 +137,15 @@ export function createRequestRepository(knex: Knex, now = () => new Date()): Req
         .orderBy('r.created_at')
         .limit(1)
       const [row] = await runCancellable(knex, query, signal)
-      return row === undefined ? undefined : fromRow(row)
+      return row === undefined ? undefined : requestWithBalanceOf(row)
     },
-    async list(account, { statuses, limit, from }, signal) {
-      const newer = from?.direction === 'NEWER'
-      const order = newer ? 'asc' : 'desc'
-      const query = withSums(account)
-        .modify((rows) => {
-          if (statuses.length > 0) void rows.whereRaw(`${STATUS_OF_SUMS} = any(?)`, [[...statuses]])
-          if (from === undefined) return
-          const key = [from.key.createdAt, hexToBytes(from.key.requestId)]
-          void rows.whereRaw(`(r.created_at, r.request_id) ${newer ? '>' : '<'} (?, ?)`, key)
-        })
-        .orderBy([
-          { column: 'r.created_at', order },
-          { column: 'r.request_id', order },
-        ])
-        .limit(limit + 1)
-      return (await runCancellable(knex, query, signal)).map(fromRow)
+    async cancel(account, requestId, at, signal) {
+      const query = knex('requests')
+        .where({ account_id: account.id, request_id: hexToBytes(requestId), cancelled_at: null })
+        .update({ cancelled_at: at })
+      await runCancellable(knex, query, signal)
     },
+    findIdempotencyClaim: (account, key, signal) => inTransaction(knex, signal, (trx) => findClaim(trx, account, key)),
     claimIdempotencyKey: (account, claim, signal) =>
       inTransaction(knex, signal, async (trx) => {
         await trx('idempotency_keys')
@@ -185,14 +158,19 @@ export function createRequestRepository(knex: Knex, now = () => new Date()): Req
           })
           .onConflict(['account_id', 'key'])
           .ignore()
-        const row = await trx('idempotency_keys').where({ account_id: account.id, key: claim.key }).first()
-        return {
-          key: row.key,
-          termsHash: row.terms_hash,
-          requestId: row.request_id.toString('hex'),
-          createdAt: row.created_at,
-        }
+        return (await findClaim(trx, account, claim.key)) ?? claim
       }),
+  }
+}
+
+async function findClaim(trx: Knex, account: Account, key: string): Promise<IdempotencyClaim | undefined> {
+  const row = await trx('idempotency_keys').where({ account_id: account.id, key }).first()
+  if (row === undefined) return undefined
+  return {
+    key: row.key,
+    termsHash: row.terms_hash,
+    requestId: row.request_id.toString('hex'),
+    createdAt: row.created_at,
   }
 }
 
@@ -257,10 +235,13 @@ export function rowOfRequest(account: Account, request: PaymentRequest): Request
     reference: request.reference ?? null,
     refund_address: request.refundAddress === undefined ? null : addressToBytes(request.refundAddress),
     created_at: request.createdAt,
+    expires_at: request.expiresAt ?? null,
+    cancelled_at: request.cancelledAt ?? null,
   }
 }
 
-function fromRow(row: Row): RequestWithBalance {
+/** The request of a row and how far it is paid. */
+export function requestWithBalanceOf(row: BalanceRow): RequestWithBalance {
   const request = requestOfRow(row)
   const sums = {
     final: canonical(row.final_sum),
@@ -285,6 +266,8 @@ export function requestOfRow(row: TermsRow): PaymentRequest {
     createdAt: row.created_at,
     ...(row.reference !== null && { reference: row.reference }),
     ...(row.refund_address !== null && { refundAddress: addressFromBytes(row.refund_address) }),
+    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
+    ...(row.cancelled_at !== null && { cancelledAt: row.cancelled_at }),
   }
 }
 

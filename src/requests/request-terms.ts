@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
 import type { ChainDirectory } from '../domain/chain.ts'
+import type { ChainConfig } from '../domain/chains-file.ts'
+import { configuredAddresses } from '../domain/configured-addresses.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token, type TokenDirectory } from '../domain/currency.ts'
-import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { parseDateBound } from '../domain/date-bound.ts'
+import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { parseRequestId, parseSalt, paymentReferenceOf } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { waybillError } from '../errors.ts'
@@ -13,15 +16,19 @@ export interface TermsInput {
   readonly amount: string
   readonly invoiceCurrency: string
   readonly paymentCurrency: string
-  readonly network: string
+  /** Absent or empty where `paymentCurrency` is an id. */
+  readonly network?: string | undefined
   readonly reference?: string | undefined
   readonly refundAddress?: string | undefined
   readonly requestId?: string | undefined
   readonly salt?: string | undefined
+  /** RFC 3339, or a day, of which the end is meant. */
+  readonly expiresAt?: string | undefined
 }
 
 /** Terms that were checked. */
-export interface Terms extends Omit<PaymentRequest, 'createdAt' | 'requestId' | 'salt' | 'paymentReference'> {
+export interface Terms
+  extends Omit<PaymentRequest, 'createdAt' | 'cancelledAt' | 'requestId' | 'salt' | 'paymentReference'> {
   /** Absent when it is to be drawn. */
   readonly requestId?: string
   /** Absent when it is to be drawn, or matches any stored one. */
@@ -43,8 +50,8 @@ const LONGEST_REFERENCE = 256
  * @throws WaybillError with the reason of the first term that is wrong
  */
 export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
-  const network = parseNetwork(input.network, known)
-  const token = parsePaymentCurrency(input.paymentCurrency, network, known)
+  const token = parsePaymentCurrency(input, known)
+  const network = token.chain
   const invoice = parseInvoiceCurrency(input.invoiceCurrency, token, known)
   const payee = parseChainAddress('payee', input.payee, network, known)
   return {
@@ -59,6 +66,7 @@ export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
     ...(input.reference !== undefined && { reference: parseReference(input.reference) }),
     ...(input.requestId !== undefined && { requestId: parseGivenRequestId(input.requestId) }),
     ...(input.salt !== undefined && { salt: parseGivenSalt(input.salt) }),
+    ...(input.expiresAt !== undefined && { expiresAt: parseExpiry(input.expiresAt) }),
   }
 }
 
@@ -74,16 +82,29 @@ function parseNetwork(text: string, { chains }: KnownCurrencies): string {
   return resolved.name
 }
 
-function parsePaymentCurrency(text: string, network: string, { tokens }: KnownCurrencies): Token {
-  const token = tokens.onChain(network, text)
+/** The token and so its chain: by `network`, or by an id alone. */
+function parsePaymentCurrency({ paymentCurrency: text, network }: TermsInput, known: KnownCurrencies): Token {
+  if (network === undefined || network === '') {
+    const named = known.tokens.byId(text)
+    if (named !== undefined) return named
+    throw explainNoChain(text, known)
+  }
+  const chain = parseNetwork(network, known)
+  const token = known.tokens.onChain(chain, text)
   if (token !== undefined) return token
-  const ids = tokens.ofChain(network).map(({ id }) => id)
+  const ids = known.tokens.ofChain(chain).map(({ id }) => id)
   throw waybillError('CURRENCY_NOT_ON_NETWORK', {
     field: 'paymentCurrency',
     value: text,
-    network,
+    network: chain,
     known: ids.join(', '),
   })
+}
+
+/** Of a symbol that is known, the network is missing; of anything else, nobody knows what is meant. */
+function explainNoChain(text: string, { tokens }: KnownCurrencies): Error {
+  if (tokens.bySymbol(text).length > 0) return waybillError('MISSING_FIELD', { field: 'network' })
+  return waybillError('UNKNOWN_CURRENCY', { field: 'paymentCurrency', value: text, suggestion: tokens.suggest(text) })
 }
 
 function parseInvoiceCurrency(
@@ -106,6 +127,8 @@ function parseRequestAmount(text: string, decimals: number): string {
   if (amount === undefined) throw fail('it is not a plain decimal number of at most 18 places')
   if (amount.units <= 0n) throw fail('it is not above 0')
   if (amount.places > decimals) throw fail(`it has more than the ${decimals} places of its currency`)
+  const tooLarge = explainAboveMaximum(amount, decimals)
+  if (tooLarge !== undefined) throw fail(tooLarge)
   return formatDecimal(amount)
 }
 
@@ -115,7 +138,19 @@ function parseChainAddress(field: string, text: string, network: string, { chain
   if (!parsed.ok) throw fail(parsed.detail)
   if (addressFamily(parsed.address) !== chains.familyOf(network)) throw fail(`it is not an address of ${network}`)
   if (isZeroAddress(parsed.address)) throw fail('it is the zero address, which nobody owns')
+  const config = chains.config(network)
+  const what = config && addressesOf(config).get(parsed.address)
+  if (what !== undefined) throw waybillError('RECEIVER_IS_CONTRACT', { field, value: text, what, network })
   return parsed.address
+}
+
+const knownAddresses = new WeakMap<ChainConfig, ReadonlyMap<Address, string>>()
+
+/** The configuration of a process never changes, and an import asks for each of its lines. */
+function addressesOf(chain: ChainConfig): ReadonlyMap<Address, string> {
+  const addresses = knownAddresses.get(chain) ?? configuredAddresses(chain)
+  knownAddresses.set(chain, addresses)
+  return addresses
 }
 
 /** The payee's own would have the payment reference itself, so that payments could not be told from refunds. */
@@ -125,7 +160,8 @@ function parseRefundAddress(text: string, payee: Address, network: string, known
   throw waybillError('INVALID_ADDRESS', { field: 'refundAddress', value: text, detail: 'it is the payee itself' })
 }
 
-function parseReference(text: string): string {
+/** Reads the reference that a merchant gives a request. @throws WaybillError INVALID_REFERENCE */
+export function parseReference(text: string): string {
   const fail = (detail: string) => waybillError('INVALID_REFERENCE', { field: 'reference', detail })
   if (text === '') throw fail('it is empty')
   if (Array.from(text).length > LONGEST_REFERENCE) throw fail(`it has more than ${LONGEST_REFERENCE} characters`)
@@ -138,6 +174,13 @@ function parseGivenRequestId(text: string): string {
   const requestId = parseRequestId(text)
   if (requestId === undefined) throw waybillError('INVALID_REQUEST_ID', { field: 'requestId', value: text })
   return requestId
+}
+
+/** A day lasts until its end. Whether it is still to come is asked when the request is made: a line of an import may be older. */
+function parseExpiry(text: string): Date {
+  const parsed = parseDateBound(text)
+  if (!parsed.ok) throw waybillError('INVALID_DATE', { field: 'expiresAt', value: text, detail: parsed.detail })
+  return new Date(parsed.lastMs)
 }
 
 function parseGivenSalt(text: string): string {
@@ -161,11 +204,12 @@ const comparedTerms = [
   'network',
   'reference',
   'refundAddress',
+  'expiresAt',
 ] as const
 
 /** The names of the terms that differ from those of a stored request; an omitted salt matches. */
 export function differingTerms(terms: Terms, stored: PaymentRequest): string[] {
-  const different: string[] = comparedTerms.filter((name) => terms[name] !== stored[name])
+  const different: string[] = comparedTerms.filter((name) => terms[name]?.valueOf() !== stored[name]?.valueOf())
   if (terms.salt !== undefined && terms.salt !== stored.salt) different.push('salt')
   return different
 }

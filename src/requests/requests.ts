@@ -4,6 +4,7 @@ import { parsePaymentReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { waybillError } from '../errors.ts'
 import { type ListedRequests, type ListInput, listRequests } from './list-requests.ts'
+import type { RequestListRepository } from './request-list-repository.ts'
 import type { RequestRepository, RequestWithBalance } from './request-repository.ts'
 import {
   differingTerms,
@@ -32,7 +33,8 @@ export interface Requests {
   /**
    * Stores a request, or returns the stored one of the same id and terms.
    *
-   * @throws WaybillError for terms that are not valid, REQUEST_TERMS_DIFFER, IDEMPOTENCY_KEY_REUSED, INVALID_IDEMPOTENCY_KEY
+   * @throws WaybillError for terms that are not valid, REQUEST_TERMS_DIFFER, IDEMPOTENCY_KEY_REUSED, INVALID_IDEMPOTENCY_KEY, and EXPIRY_PAST
+   *   where a new one would be expired from the start
    */
   create(account: Account, input: TermsInput, options?: CreateOptions): Promise<RequestWithBalance>
   /**
@@ -43,7 +45,13 @@ export interface Requests {
   storeAll(account: Account, entries: readonly DatedTerms[], signal?: AbortSignal): Promise<void>
   /** @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND */
   get(account: Account, paymentReference: string, signal?: AbortSignal): Promise<RequestWithBalance>
-  /** @throws WaybillError INVALID_LIMIT, INVALID_CURSOR, CURSOR_MISMATCH */
+  /**
+   * Cancels a request, whatever its status; one that was cancelled stays as it is.
+   *
+   * @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND
+   */
+  cancel(account: Account, paymentReference: string, signal?: AbortSignal): Promise<RequestWithBalance>
+  /** @throws WaybillError as {@link listRequests} does */
   list(account: Account, input: ListInput, signal?: AbortSignal): Promise<ListedRequests>
 }
 
@@ -58,6 +66,7 @@ const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/
 /** Makes the service of requests. */
 export function createRequests(options: {
   readonly repository: RequestRepository
+  readonly lists: RequestListRepository
   readonly known: KnownCurrencies
   readonly cursorSecret: Uint8Array
   readonly now: () => Date
@@ -68,6 +77,9 @@ export function createRequests(options: {
   async function create(account: Account, input: TermsInput, { idempotencyKey, signal }: CreateOptions = {}) {
     const terms = parseTerms(input, known)
     const request = requestOfTerms(terms, now())
+    if (terms.expiresAt !== undefined && terms.expiresAt <= request.createdAt) {
+      await refuseUnlessMade(account, terms, { idempotencyKey, ...(signal && { signal }) })
+    }
     const requestId =
       idempotencyKey === undefined
         ? request.requestId
@@ -76,6 +88,16 @@ export function createRequests(options: {
     refuseOtherTerms(terms, stored)
     await onStored(account, [stored])
     return load(account, stored.requestId, signal)
+  }
+
+  /** A call that is made again is answered with the request of the first one, also when that has expired meanwhile. */
+  async function refuseUnlessMade(account: Account, terms: Terms, { idempotencyKey: key, signal }: CreateOptions) {
+    const isMade =
+      key !== undefined
+        ? (await repository.findIdempotencyClaim(account, key, signal)) !== undefined
+        : terms.requestId !== undefined && (await repository.findById(account, terms.requestId, signal)) !== undefined
+    if (isMade) return
+    throw waybillError('EXPIRY_PAST', { field: 'expiresAt', value: terms.expiresAt?.toISOString() ?? '' })
   }
 
   async function claimIdempotencyKey(
@@ -104,17 +126,24 @@ export function createRequests(options: {
     await onStored(account, made)
   }
 
+  async function get(account: Account, text: string, signal?: AbortSignal): Promise<RequestWithBalance> {
+    const reference = parsePaymentReference(text)
+    if (reference === undefined) {
+      throw waybillError('INVALID_PAYMENT_REFERENCE', { field: 'paymentReference', value: text })
+    }
+    const found = await repository.findByReference(account, reference, signal)
+    if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: reference })
+    return found
+  }
+
   return {
     create,
     storeAll,
-    async get(account, text, signal) {
-      const reference = parsePaymentReference(text)
-      if (reference === undefined) {
-        throw waybillError('INVALID_PAYMENT_REFERENCE', { field: 'paymentReference', value: text })
-      }
-      const found = await repository.findByReference(account, reference, signal)
-      if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: reference })
-      return found
+    get,
+    async cancel(account, text, signal) {
+      const { request } = await get(account, text, signal)
+      await repository.cancel(account, request.requestId, now(), signal)
+      return load(account, request.requestId, signal)
     },
     list: (account, input, signal) => listRequests(options, account, input, signal),
   }

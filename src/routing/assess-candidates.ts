@@ -21,6 +21,7 @@ interface AssessOptions {
   /** Milliseconds since 1970. */
   readonly clock: () => number
   readonly wishes?: Wishes
+  readonly requestExpiresAt?: Date | undefined
   /** Is told of each result as it comes; a chain that fails comes once for each of its candidates. */
   readonly onAssessed?: (result: Assessed) => void
 }
@@ -86,7 +87,8 @@ function toResult(entry: PlannedCandidate, outcome: Outcome, wishes: Partial<Wis
 
 type Outcome = UnrankedRoute | Explanation | { readonly chainFailure: Explanation }
 
-async function assess(entry: PlannedCandidate, look: Look, { tokens, clock }: AssessOptions): Promise<Outcome> {
+async function assess(entry: PlannedCandidate, look: Look, options: AssessOptions): Promise<Outcome> {
+  const { tokens, clock, requestExpiresAt } = options
   const { candidate, provider, plan } = entry
   if ('reason' in plan) return plan
   const { source, destination } = candidate
@@ -108,7 +110,7 @@ async function assess(entry: PlannedCandidate, look: Look, { tokens, clock }: As
     state: scan.state,
     native,
     priceOf,
-    expiresAt: new Date(clock() + QUOTE_LIFETIME_MS),
+    expiresAt: new Date(Math.min(clock() + QUOTE_LIFETIME_MS, requestExpiresAt?.getTime() ?? Number.POSITIVE_INFINITY)),
   })
 }
 

@@ -52,7 +52,8 @@ async function find(
   const answer = { ...inquiry.answer, warnings: [...inquiry.answer.warnings, ...wishes.unmet] }
   if (inquiry.search === undefined) return answer
   const { wallet } = question
-  const quoting = { wallet, wishes, ...(onAssessed === undefined ? {} : { onAssessed }) }
+  const { expiresAt: requestExpiresAt } = inquiry.search.payment.request
+  const quoting = { wallet, wishes, requestExpiresAt, ...(onAssessed === undefined ? {} : { onAssessed }) }
   const quoted = await quotePlanned(planAll(inquiry, dependencies, wishes), quoting, options, dependencies)
   return { ...answer, ...quoted, routes: rankRoutes(quoted.routes, wishes.sort) }
 }

@@ -21,8 +21,8 @@ import {
  * Quotes one route anew and says which transactions take it.
  *
  * @throws WaybillError as FindRoutes does; UNKNOWN_ROUTE for an id that this request has none of, ROUTE_UNAVAILABLE with the reason where it is
- *   none now, ROUTE_NOT_QUOTED where a source of the quote failed, REQUEST_COVERED where nothing is to be paid, and QuoteChangedError where it
- *   takes more than `maxSourceAmount`
+ *   none now, ROUTE_NOT_QUOTED where a source of the quote failed, REQUEST_COVERED where nothing is to be paid, REQUEST_CANCELLED or
+ *   REQUEST_EXPIRED where payments are no longer wanted, and QuoteChangedError where it takes more than `maxSourceAmount`
  */
 export type PreparePayment = (
   account: Account,
@@ -59,7 +59,8 @@ export function createPreparePayment(dependencies: QuoteDependencies): PreparePa
     const maxSourceAmount = readMaxSourceAmount(rawQuestion.maxSourceAmount, named.candidate.source)
     const limit = { slippage, ...(maxSourceAmount === undefined ? {} : { maxSourceAmount }) }
     const planned = planNamed(inquiry, named, limit, dependencies)
-    const quoted = await quotePlanned([planned], question, options, dependencies)
+    const requestExpiresAt = inquiry.search?.payment.request.expiresAt
+    const quoted = await quotePlanned([planned], { ...question, requestExpiresAt }, options, dependencies)
     const [found] = quoted.routes
     if (found === undefined) throw explainNoRoute(rawQuestion.route, quoted)
     return prepare(found, maxSourceAmount)
@@ -68,7 +69,8 @@ export function createPreparePayment(dependencies: QuoteDependencies): PreparePa
 
 /** @throws UNKNOWN_ROUTE, or what stands against any route of the request */
 function findNamed(inquiry: Inquiry, id: string, dependencies: QuoteDependencies): PlannedCandidate {
-  const { answer, search } = inquiry
+  const { answer, search, refusal } = inquiry
+  if (refusal !== undefined) throw refusal
   const [warning] = answer.warnings
   if (search === undefined && warning !== undefined) {
     const { message } = explain(warning.reason as 'REQUEST_ALREADY_PAID' | 'PAYMENT_PENDING', {})

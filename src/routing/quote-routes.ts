@@ -4,9 +4,10 @@ import type { ChainDirectory } from '../domain/chain.ts'
 import type { Token, TokenDirectory } from '../domain/currency.ts'
 import { type Decimal, formatDecimal, rescale } from '../domain/decimal.ts'
 import type { Hex } from '../domain/hex.ts'
-import type { PaymentRequest } from '../domain/payment-request.ts'
+import { closureOf, type PaymentRequest } from '../domain/payment-request.ts'
 import type { RoutesAnswer, UnavailableRoute } from '../domain/route.ts'
-import { type Explanation, explain, waybillError } from '../errors.ts'
+import { type Explanation, explain, type WaybillError, waybillError } from '../errors.ts'
+import { warn } from './assemble-route.ts'
 import { type Assessed, type Assessment, assessCandidates } from './assess-candidates.ts'
 import { type Candidate, findCandidates } from './candidates.ts'
 import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amount.ts'
@@ -50,6 +51,8 @@ export interface Inquiry {
   readonly answer: RoutesAnswer
   /** Absent when there is nothing to look for: the answer stands as it is. */
   readonly search?: { readonly payment: Payment; readonly candidates: readonly Candidate[] }
+  /** What whoever wants to pay is told of a request that was cancelled or has expired. */
+  readonly refusal?: WaybillError
 }
 
 /** For whom, and for which routes. */
@@ -57,6 +60,8 @@ export interface Quoting {
   readonly wallet: Address
   readonly wishes?: Wishes
   readonly onAssessed?: (result: Assessed) => void
+  /** When the request expires: no quote lasts longer. */
+  readonly requestExpiresAt?: Date | undefined
 }
 
 /** Kept back from the call's deadline, so that what the other chains gave still goes out in time. */
@@ -82,6 +87,11 @@ export async function inquire(
   const due = decideAmount(question.amount, stored, tokens)
   const answer = emptyAnswer(request, due)
   if (due.amount.units === 0n) return { answer }
+  const closure = closureOf(request, dependencies.clock())
+  if (closure !== undefined) {
+    const at = { at: timeOfClosure(closure, request) }
+    return { answer: { ...answer, warnings: [warn(closure, at)] }, refusal: waybillError(closure, at) }
+  }
   const decimals = invoiceDecimals(request, tokens)
   const { units } = rescale(due.amount, decimals)
   const fee = question.platformFee === undefined ? 0n : platformFeeOf(units, question.platformFee.percentage)
@@ -97,6 +107,14 @@ export async function inquire(
     return { answer: { ...answer, unavailable: candidates.map(({ source }) => familyMismatch(source, question)) } }
   }
   return { answer, search: { payment, candidates } }
+}
+
+function timeOfClosure(
+  closure: 'REQUEST_CANCELLED' | 'REQUEST_EXPIRED',
+  { cancelledAt, expiresAt }: PaymentRequest,
+): string {
+  const at = closure === 'REQUEST_CANCELLED' ? cancelledAt : expiresAt
+  return at?.toISOString() ?? ''
 }
 
 /** Lets all providers plan what is wanted, without looking at any chain. */
@@ -117,7 +135,7 @@ export function planAll(
  */
 export async function quotePlanned(
   planned: readonly PlannedCandidate[],
-  { wallet, wishes, onAssessed }: Quoting,
+  { wallet, wishes, onAssessed, requestExpiresAt }: Quoting,
   { signal, deadlineAtMs }: QuoteOptions,
   { scanner, tokens, clock, chainTimeoutMs }: QuoteDependencies,
 ): Promise<Assessment> {
@@ -127,6 +145,7 @@ export async function quotePlanned(
     return await assessCandidates(planned, look, {
       tokens,
       clock,
+      requestExpiresAt,
       ...(wishes === undefined ? {} : { wishes }),
       ...(onAssessed === undefined ? {} : { onAssessed }),
     })
@@ -153,7 +172,10 @@ function emptyAnswer(
  * The token that the payee is to receive. Where its chain or the token itself is not served, no candidate exists at all: whatever
  * the wallet holds, every way ends there.
  */
-function findDestination(request: PaymentRequest, { chains, tokens }: QuoteDependencies): Token | Explanation {
+export function findDestination(
+  request: Pick<PaymentRequest, 'network' | 'paymentCurrency'>,
+  { chains, tokens }: Pick<QuoteDependencies, 'chains' | 'tokens'>,
+): Token | Explanation {
   const { network, paymentCurrency } = request
   if (chains.config(network) === undefined) return explain('CHAIN_NOT_SUPPORTED', { chain: network })
   const token = tokens.byId(paymentCurrency)

@@ -1,6 +1,7 @@
 import type { ChainDirectory } from '../domain/chain.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import type { Logger } from '../domain/logger.ts'
+import { createWarningsOf, type WarningsOf } from './explain-unpayable.ts'
 import { createFindRoutes, createStreamRoutes, type FindRoutes, type StreamRoutes } from './find-routes.ts'
 import { createFindTransfer, type FindTransfer } from './find-transfer.ts'
 import { createLifiClient, type LifiOptions } from './lifi-client.ts'
@@ -29,6 +30,7 @@ export interface Routing {
   readonly findRoutes: FindRoutes
   readonly streamRoutes: StreamRoutes
   readonly preparePayment: PreparePayment
+  readonly warningsOf: WarningsOf
   /** Absent where nobody carries payments in from other chains. */
   readonly findTransfer?: FindTransfer
 }
@@ -49,6 +51,7 @@ export function createRouting(options: RoutingOptions): Routing {
     findRoutes: createFindRoutes(dependencies),
     streamRoutes: createStreamRoutes(dependencies),
     preparePayment: createPreparePayment(dependencies),
+    warningsOf: createWarningsOf(dependencies),
     ...(lifi && { findTransfer: createFindTransfer(lifi, logger) }),
   }
 }

@@ -145,7 +145,6 @@ export function restRequestOf(
 ): { httpMethod: string; target: string; body?: string } {
   const { pattern, body } = getOption(method, http)
   if (pattern.case !== 'get' && pattern.case !== 'post') throw new Error(`${String(method)} has no GET or POST`)
-  if (body === '*') return { httpMethod: 'POST', target: pattern.value, body: JSON.stringify(request) }
   const rest = new Map(Object.entries(request))
   const path = pattern.value.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const { jsonName } = method.input.fields.find((field) => field.name === name) ?? { jsonName: name }
@@ -153,6 +152,7 @@ export function restRequestOf(
     rest.delete(jsonName)
     return encodeURIComponent(textOf(value ?? ''))
   })
+  if (body === '*') return { httpMethod: 'POST', target: path, body: JSON.stringify(Object.fromEntries(rest)) }
   const query = [...rest].flatMap(([name, value]) =>
     (Array.isArray(value) ? value : [value]).map((each) => `${name}=${encodeURIComponent(textOf(each))}`),
   )

@@ -193,13 +193,36 @@ export function describeProbes(
       named({}),
       named({ status: ['PAID', 'REFUNDED', 'PENDING', 'PARTIALLY_PAID'], limit: 1 }),
       named({ cursor: cursors.requests }),
+      named({ cursor: cursors.requests, includeTotal: 'EXACT' }),
+      named({ reference: ['INV-1', 'INV-2'], includeTotal: 'EXACT' }),
+      named({ requestId: [value('paid.requestId'), value('fiat.requestId')], includeTotal: 'ESTIMATED' }),
+      named({ payee: [value('payee')], includeTotal: 'EXACT' }),
+      named({ network: ['ETHEREUM'], includeTotal: 'EXACT' }),
+      named({ network: ['SHOPNET'] }),
+      named({ network: ['SHOPNTE'] }),
+      named({ currency: ['USD', 'ETH'], includeTotal: 'EXACT' }),
+      named({ currency: ['BEADS'] }),
+      named({ currency: ['BEADS-SHOPNET'] }),
+      named({ currency: ['BEDAS'] }),
+      named({ fromDate: '2026-03-01', toDate: '2026-03-02', includeTotal: 'EXACT' }),
+    ],
+    // The last, since it changes what routes the account's own request has.
+    'payments.v1.RequestsService/CancelPaymentRequest': [
+      named({ paymentReference: value('native.paymentReference') }),
+      named({ paymentReference: value('open.paymentReference.bare') }),
     ],
     'payments.v1.RequestsService/CreatePaymentRequest': [
       // Under the account's own id with other terms, which the account itself is refused.
       { name: 'with a stored id', request: { ...terms, requestId: value('open.requestId') } },
       {
         name: 'with the salt of a stored request, and every other term',
-        request: { ...terms, requestId: value('paid.requestId'), reference: 'INV-9', refundAddress: value('refundee') },
+        request: {
+          ...terms,
+          requestId: value('paid.requestId'),
+          reference: 'INV-9',
+          refundAddress: value('refundee'),
+          expiresAt: '2026-12-31',
+        },
       },
       { name: 'with a used idempotency key', request: fresh, headers: { 'idempotency-key': 'order-1' } },
       {

@@ -43,6 +43,7 @@ export async function seedPayments(running: TestService): Promise<Values> {
   const { USDC } = chain.tokens
   const requests = await createRequests(running, { payee, refundee })
   const { paid, partial, overpaid, refunded, pending, fiat, native } = requests
+  const closed = await storeClosed(running, payee)
   const pay = async (amount: bigint, request: PaymentRequest, fee: { feeAmount?: bigint; feeAddress?: Address } = {}) =>
     chain.pay(payer, {
       kind: 'ERC20',
@@ -116,6 +117,7 @@ export async function seedPayments(running: TestService): Promise<Values> {
     'bare.paymentId': bare.id,
     'foreign.paymentReference': requests.foreign.paymentReference,
     ...namesOf(requests),
+    ...namesOf(closed),
     'open.paymentReference.bare': requests.open.paymentReference.slice(2).toUpperCase(),
   }
 }
@@ -144,12 +146,30 @@ async function createRequests({ url, keys }: TestService, { payee, refundee }: {
   return Object.fromEntries(made) as Record<RequestName | 'foreign', PaymentRequest>
 }
 
-function namesOf(requests: Record<string, PaymentRequest>): Values {
-  const entries = Object.entries(requests).flatMap(([name, { requestId, salt, paymentReference }]) => [
-    [`${name}.requestId`, requestId],
-    [`${name}.salt`, salt],
-    [`${name}.paymentReference`, paymentReference],
+/** Requests of `shop` without routes, made an hour ago: one has expired, the other was cancelled now. */
+async function storeClosed({ service, database }: TestService, payee: Address) {
+  const shop = await createApiKeyRepository(database.knex).ensureAccount('shop')
+  const createdAt = new Date(NOW.getTime() - 3_600_000)
+  const common = { payee, invoiceCurrency: 'USDC', paymentCurrency: 'USDC-ETHEREUM' }
+  const [expired, cancelled] = [`01${'e1'.repeat(32)}`, `01${'e2'.repeat(32)}`]
+  const expiresAt = new Date(NOW.getTime() - 1_800_000).toISOString()
+  const salt = 'e0'.repeat(8)
+  await service.requests.storeAll(shop, [
+    { terms: { ...common, amount: '5', requestId: expired, salt, expiresAt }, createdAt },
+    { terms: { ...common, amount: '6', requestId: cancelled, salt }, createdAt },
   ])
+  const { requests } = await service.requests.list(shop, { requestId: [expired, cancelled] })
+  const stored = new Map(requests.map(({ request }) => [request.requestId, request]))
+  await service.requests.cancel(shop, stored.get(cancelled)?.paymentReference ?? '')
+  return { expired: stored.get(expired), cancelled: stored.get(cancelled) }
+}
+
+type Named = Pick<PaymentRequest, 'requestId' | 'salt' | 'paymentReference'>
+
+function namesOf(requests: Readonly<Record<string, Named | undefined>>): Values {
+  const entries = Object.entries(requests).flatMap(([name, request]) =>
+    (['requestId', 'salt', 'paymentReference'] as const).map((each) => [`${name}.${each}`, request?.[each]]),
+  )
   return Object.fromEntries(entries)
 }
 

@@ -5,6 +5,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Warning } from "./route_pb.js";
 
 /**
  * Describes the file payments/v1/payment_request.proto.
@@ -129,6 +130,30 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
    * @generated from field: google.protobuf.Timestamp created_at = 16;
    */
   createdAt?: Timestamp | undefined;
+
+  /**
+   * From this moment on the request has no routes (REQUEST_EXPIRED); payments are still found and counted. In milliseconds. Absent: it never
+   * expires.
+   *
+   * @generated from field: optional google.protobuf.Timestamp expires_at = 17;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * When the request was cancelled, in milliseconds. From then on it has no routes (REQUEST_CANCELLED); payments are still found and
+   * counted. Absent: it was not cancelled.
+   *
+   * @generated from field: optional google.protobuf.Timestamp cancelled_at = 18;
+   */
+  cancelledAt?: Timestamp | undefined;
+
+  /**
+   * Why nobody can pay this request through this service as it is configured now, for instance NO_CONVERSION_PATH, NO_PAYMENT_CONTRACT,
+   * CURRENCY_NOT_SUPPORTED, CHAIN_NOT_SUPPORTED. Empty where some wallet could.
+   *
+   * @generated from field: repeated payments.v1.Warning warnings = 19;
+   */
+  warnings: Warning[];
 };
 
 /**
@@ -138,7 +163,8 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
 export declare const PaymentRequestSchema: GenMessage<PaymentRequest>;
 
 /**
- * How far it has been paid: the first that holds.
+ * How far it has been paid: of REFUNDED, PAID, PENDING, PARTIALLY_PAID and OPEN the first that holds. Cancelling and expiry do not
+ * change it: see `cancelledAt` and `expiresAt`.
  *
  * @generated from enum payments.v1.PaymentRequest.Status
  */
@@ -179,7 +205,7 @@ export enum PaymentRequest_Status {
   PAID = 4,
 
   /**
-   * All payments were fully returned.
+   * All counted payments were fully returned.
    *
    * @generated from enum value: REFUNDED = 5;
    */

@@ -2,7 +2,7 @@
 // @generated from file payments/v1/requests_service.proto (package payments.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { PaymentRequest, PaymentRequest_Status, PaymentRequestSchema } from "./payment_request_pb.js";
 import type { Pagination } from "./pagination_pb.js";
@@ -19,7 +19,7 @@ export declare const file_payments_v1_requests_service: GenFile;
  */
 export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePaymentRequestRequest"> & {
   /**
-   * Who is to be paid: an address of the request's chain, not zero.
+   * Who is to be paid: an address of the request's chain, not zero, and no token or contract of the chain's configuration.
    * Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: string payee = 1;
@@ -28,7 +28,7 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
 
   /**
    * What the payee is to receive, in human units of `invoiceCurrency`: a decimal string above 0 with at most the currency's
-   * decimals (fiat: 8). Example: `"150"`.
+   * decimals (fiat: 8), and at most 2^256 - 1 of its smallest units. Example: `"150"`.
    *
    * @generated from field: string amount = 2;
    */
@@ -36,21 +36,23 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
 
   /**
    * What `amount` is counted in: a token by symbol or id, equal to `paymentCurrency`, or an ISO 4217 code, which is converted
-   * at the time of payment. Examples: `"USDC"`, `"USD"`.
+   * at the time of payment. Examples: `"USDC"`, `"USDC-BASE"`, `"USD"`.
    *
    * @generated from field: string invoice_currency = 3;
    */
   invoiceCurrency: string;
 
   /**
-   * What is paid with: a token of `network` by symbol or id. Example: `"USDC-BASE"`.
+   * What is paid with: a token of `network` by symbol or id, in any case. The chain of an id may be any of its names.
+   * Examples: `"USDC-BASE"`, `"USDC-matic"`, `"USDC"`.
    *
    * @generated from field: string payment_currency = 4;
    */
   paymentCurrency: string;
 
   /**
-   * The chain on which it is to be paid: a name, an alias, a chain id or CAIP-2. Example: `"BASE"`.
+   * The chain on which it is to be paid: a name, an alias, a chain id or CAIP-2. May be left out where `paymentCurrency` is an id, which
+   * names its chain. Example: `"BASE"`.
    *
    * @generated from field: string network = 5;
    */
@@ -64,7 +66,8 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
   reference?: string | undefined;
 
   /**
-   * Where refunds to the payer are sent: an address of the request's chain, not zero.
+   * Where refunds to the payer are sent: an address of the request's chain, not zero, neither the payee nor a token or contract of the
+   * chain's configuration.
    *
    * @generated from field: optional string refund_address = 7;
    */
@@ -83,6 +86,15 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
    * @generated from field: optional string salt = 9;
    */
   salt?: string | undefined;
+
+  /**
+   * When the request stops having routes: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC. In the future when
+   * the request is made; finer digits than milliseconds are cut. A term like the others. Default: never.
+   * Examples: `"2026-03-01T12:30:00Z"`, `"2026-03-31"`.
+   *
+   * @generated from field: optional string expires_at = 10;
+   */
+  expiresAt?: string | undefined;
 };
 
 /**
@@ -113,7 +125,28 @@ export declare type GetPaymentRequestRequest = Message<"payments.v1.GetPaymentRe
 export declare const GetPaymentRequestRequestSchema: GenMessage<GetPaymentRequestRequest>;
 
 /**
- * The page of a list of requests.
+ * Names the request to cancel.
+ *
+ * @generated from message payments.v1.CancelPaymentRequestRequest
+ */
+export declare type CancelPaymentRequestRequest = Message<"payments.v1.CancelPaymentRequestRequest"> & {
+  /**
+   * The request's payment reference: 16 hexadecimal digits in any case, `0x` before them optional.
+   * Example: `"0x1122334455667788"`.
+   *
+   * @generated from field: string payment_reference = 1;
+   */
+  paymentReference: string;
+};
+
+/**
+ * Describes the message payments.v1.CancelPaymentRequestRequest.
+ * Use `create(CancelPaymentRequestRequestSchema)` to create a new message.
+ */
+export declare const CancelPaymentRequestRequestSchema: GenMessage<CancelPaymentRequestRequest>;
+
+/**
+ * The filters and the page of a list of requests. All filters are optional.
  *
  * @generated from message payments.v1.ListPaymentRequestsRequest
  */
@@ -133,12 +166,72 @@ export declare type ListPaymentRequestsRequest = Message<"payments.v1.ListPaymen
   limit?: number | undefined;
 
   /**
-   * `nextCursor` or `prevCursor` of an earlier answer. It carries filter and limit; what is sent beside it must be equal, but for
-   * `limit`.
+   * `nextCursor` or `prevCursor` of an earlier answer. It carries filters and limit; what is sent beside it must be equal, but for
+   * `limit` and `includeTotal`.
    *
    * @generated from field: optional string cursor = 3;
    */
   cursor?: string | undefined;
+
+  /**
+   * The merchant's own reference, exactly as stored. Never split at commas. All of them together take at most 24,576 bytes, so that a
+   * cursor that carries them fits into a URL. Example: `"INV-2026-0042"`.
+   *
+   * @generated from field: repeated string reference = 4;
+   */
+  reference: string[];
+
+  /**
+   * The request's id: `01` and 64 hexadecimal digits.
+   *
+   * @generated from field: repeated string request_id = 5;
+   */
+  requestId: string[];
+
+  /**
+   * Who is to be paid: addresses in any case, Tron addresses as written.
+   *
+   * @generated from field: repeated string payee = 6;
+   */
+  payee: string[];
+
+  /**
+   * The chain on which it is to be paid: a name, an alias, a chain id or CAIP-2. Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
+   *
+   * @generated from field: repeated string network = 7;
+   */
+  network: string[];
+
+  /**
+   * Payment currency by symbol or id, else invoice currency by ISO 4217 code; where both exist a token of a served chain wins. The chain of
+   * an id may be any of its names. Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
+   *
+   * @generated from field: repeated string currency = 8;
+   */
+  currency: string[];
+
+  /**
+   * Created at this moment or later: RFC 3339 with an offset, or a bare date, which is the start of that day in UTC.
+   * Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   *
+   * @generated from field: optional string from_date = 9;
+   */
+  fromDate?: string | undefined;
+
+  /**
+   * Created at this moment or earlier: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC.
+   * Example: `"2026-03-31"`.
+   *
+   * @generated from field: optional string to_date = 10;
+   */
+  toDate?: string | undefined;
+
+  /**
+   * Whether to count the matches. Default: NONE. What a page was read from may have changed before they are counted.
+   *
+   * @generated from field: payments.v1.ListPaymentRequestsRequest.IncludeTotal include_total = 11;
+   */
+  includeTotal: ListPaymentRequestsRequest_IncludeTotal;
 };
 
 /**
@@ -146,6 +239,46 @@ export declare type ListPaymentRequestsRequest = Message<"payments.v1.ListPaymen
  * Use `create(ListPaymentRequestsRequestSchema)` to create a new message.
  */
 export declare const ListPaymentRequestsRequestSchema: GenMessage<ListPaymentRequestsRequest>;
+
+/**
+ * Whether to count the matches.
+ *
+ * @generated from enum payments.v1.ListPaymentRequestsRequest.IncludeTotal
+ */
+export enum ListPaymentRequestsRequest_IncludeTotal {
+  /**
+   * The default: NONE.
+   *
+   * @generated from enum value: INCLUDE_TOTAL_UNSPECIFIED = 0;
+   */
+  INCLUDE_TOTAL_UNSPECIFIED = 0,
+
+  /**
+   * Do not count.
+   *
+   * @generated from enum value: NONE = 1;
+   */
+  NONE = 1,
+
+  /**
+   * Count up to 1,000; beyond that the answer holds an estimate (ESTIMATED).
+   *
+   * @generated from enum value: ESTIMATED = 2;
+   */
+  ESTIMATED = 2,
+
+  /**
+   * Count up to 10,000; beyond that the answer says AT_LEAST.
+   *
+   * @generated from enum value: EXACT = 3;
+   */
+  EXACT = 3,
+}
+
+/**
+ * Describes the enum payments.v1.ListPaymentRequestsRequest.IncludeTotal.
+ */
+export declare const ListPaymentRequestsRequest_IncludeTotalSchema: GenEnum<ListPaymentRequestsRequest_IncludeTotal>;
 
 /**
  * One page of requests.
@@ -175,7 +308,7 @@ export declare type ListPaymentRequestsResponse = Message<"payments.v1.ListPayme
 export declare const ListPaymentRequestsResponseSchema: GenMessage<ListPaymentRequestsResponse>;
 
 /**
- * Stores payment requests and tells how far they are paid. Needs a key with the scope `requests:read`, to create
+ * Stores payment requests and tells how far they are paid. Needs a key with the scope `requests:read`, to create and cancel
  * `requests:write`, in the header `x-api-key`.
  *
  * @generated from service payments.v1.RequestsService
@@ -183,7 +316,8 @@ export declare const ListPaymentRequestsResponseSchema: GenMessage<ListPaymentRe
 export declare const RequestsService: GenService<{
   /**
    * Stores a request. The same `requestId` with the same terms answers with the stored request, with others ALREADY_EXISTS.
-   * The header `idempotency-key` (at most 255 characters) makes a retry without `requestId` safe.
+   * The header `idempotency-key` (at most 255 characters) makes a retry without `requestId` safe. `warnings` of the answer says
+   * where nobody could pay it.
    *
    * @generated from rpc payments.v1.RequestsService.CreatePaymentRequest
    */
@@ -203,7 +337,18 @@ export declare const RequestsService: GenService<{
     output: typeof PaymentRequestSchema;
   },
   /**
-   * Lists the account's requests, newest first, a page at a time.
+   * Cancels a request: it has no routes from now on. Payments of it are still found and counted, so a request may be cancelled whatever its
+   * status; the answer's `status` tells whether money has come. Cancelling it again changes nothing. It cannot be undone.
+   *
+   * @generated from rpc payments.v1.RequestsService.CancelPaymentRequest
+   */
+  cancelPaymentRequest: {
+    methodKind: "unary";
+    input: typeof CancelPaymentRequestRequestSchema;
+    output: typeof PaymentRequestSchema;
+  },
+  /**
+   * Lists the account's requests that match all filters, newest first, a page at a time. Several values of one filter are alternatives.
    *
    * @generated from rpc payments.v1.RequestsService.ListPaymentRequests
    */

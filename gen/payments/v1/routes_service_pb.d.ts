@@ -163,7 +163,8 @@ export declare type GetPaymentRoutesResponse = Message<"payments.v1.GetPaymentRo
   currency: string;
 
   /**
-   * What to know about the request as a whole, for instance REQUEST_ALREADY_PAID.
+   * What to know about the request as a whole: REQUEST_ALREADY_PAID or PAYMENT_PENDING where payments cover it, else REQUEST_CANCELLED or
+   * REQUEST_EXPIRED, and others.
    *
    * @generated from field: repeated payments.v1.Warning warnings = 4;
    */

@@ -1,13 +1,12 @@
 import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
-import type { Requests } from '../../requests/requests.ts'
 import type { SummarizePayments } from '../../search/summarize-payments.ts'
 import { type ServedService, serveService } from '../call-core.ts'
 import { chooseExportForm } from './export-forms.ts'
 import { createExportHandlers, type ReadExport } from './export-handler.ts'
 import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'
-import { createRequestsHandlers } from './requests-handler.ts'
+import { createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
 import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
 import { createSummaryHandlers } from './summary-handler.ts'
 import { createWatchHandlers, type WatchCalls } from './watch-handler.ts'
@@ -19,7 +18,7 @@ export interface PaymentsCalls {
   readonly summarize: SummarizePayments
   readonly readExport: ReadExport
   readonly watch: WatchCalls
-  readonly requests: Requests
+  readonly requests: RequestsCalls
 }
 
 /**
@@ -58,6 +57,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
     serveService(RequestsService, createRequestsHandlers(requests), {
       createPaymentRequest: 'requests:write',
       getPaymentRequest: 'requests:read',
+      cancelPaymentRequest: 'requests:write',
       listPaymentRequests: { scope: 'requests:read', turn: 'page' },
     }),
   ]

@@ -1,43 +1,101 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { Pagination_TotalRelation, type PaginationSchema } from '../../../gen/payments/v1/pagination_pb.js'
 import { PaymentRequest_Status, type PaymentRequestSchema } from '../../../gen/payments/v1/payment_request_pb.js'
-import type { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
+import {
+  type ListPaymentRequestsRequest,
+  ListPaymentRequestsRequest_IncludeTotal,
+  type RequestsService,
+} from '../../../gen/payments/v1/requests_service_pb.js'
 import { formatAddress } from '../../domain/address.ts'
-import { requestStatuses } from '../../domain/payment-request.ts'
+import { type PaymentRequest, type RequestStatus, requestStatuses } from '../../domain/payment-request.ts'
+import type { RouteWarning } from '../../domain/route.ts'
+import type { IncludeTotal, ListedRequests, ListInput } from '../../requests/list-requests.ts'
 import type { RequestWithBalance } from '../../requests/request-repository.ts'
 import type { Requests } from '../../requests/requests.ts'
 import { accountOf, type ServiceHandlers } from '../call-context.ts'
+import { wordOf } from './payment-filter-input.ts'
+
+/** What the handlers ask of the rooms. */
+export interface RequestsCalls {
+  readonly requests: Requests
+  /** Why nobody can pay a request as this service is configured; nothing where some wallet could. */
+  readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
+}
 
 /** Serves RequestsService. */
-export function createRequestsHandlers(requests: Requests): ServiceHandlers<typeof RequestsService> {
+export function createRequestsHandlers({
+  requests,
+  warningsOf,
+}: RequestsCalls): ServiceHandlers<typeof RequestsService> {
+  const toProto = (found: RequestWithBalance) => requestToProto(found, warningsOf(found.request))
   return {
     async createPaymentRequest(request, context) {
       const idempotencyKey = context.requestHeader.get('idempotency-key') ?? undefined
       const options = { idempotencyKey, signal: context.signal }
-      return requestToProto(await requests.create(accountOf(context), request, options))
+      return toProto(await requests.create(accountOf(context), request, options))
     },
     async getPaymentRequest(request, context) {
-      return requestToProto(await requests.get(accountOf(context), request.paymentReference, context.signal))
+      return toProto(await requests.get(accountOf(context), request.paymentReference, context.signal))
     },
-    async listPaymentRequests({ status, limit, cursor }, context) {
-      const statuses = requestStatuses.filter((name) => status.includes(PaymentRequest_Status[name]))
-      const page = await requests.list(accountOf(context), { statuses, limit, cursor }, context.signal)
-      const { nextCursor, prevCursor } = page
-      return {
-        requests: page.requests.map(requestToProto),
-        pagination: {
-          limit: page.limit,
-          hasMore: nextCursor !== undefined,
-          ...(nextCursor !== undefined && { nextCursor }),
-          ...(prevCursor !== undefined && { prevCursor }),
-        },
-      }
+    async cancelPaymentRequest(request, context) {
+      return toProto(await requests.cancel(accountOf(context), request.paymentReference, context.signal))
+    },
+    async listPaymentRequests(request, context) {
+      const page = await requests.list(accountOf(context), listInputOf(request), context.signal)
+      return { requests: page.requests.map(toProto), pagination: paginationOf(page) }
     },
   }
 }
 
-function requestToProto({ request, balance }: RequestWithBalance): MessageInitShape<typeof PaymentRequestSchema> {
-  const { createdAt, payee, refundAddress, ...terms } = request
+const statusByNumber = new Map<number, RequestStatus>(
+  requestStatuses.map((status) => [PaymentRequest_Status[status], status]),
+)
+
+const includeTotals = new Map<number, IncludeTotal | undefined>([
+  [ListPaymentRequestsRequest_IncludeTotal.INCLUDE_TOTAL_UNSPECIFIED, undefined],
+  [ListPaymentRequestsRequest_IncludeTotal.NONE, 'none'],
+  [ListPaymentRequestsRequest_IncludeTotal.ESTIMATED, 'estimated'],
+  [ListPaymentRequestsRequest_IncludeTotal.EXACT, 'exact'],
+])
+
+function listInputOf(request: ListPaymentRequestsRequest): ListInput {
+  const { reference, requestId, payee, network, currency, fromDate, toDate, limit, cursor } = request
+  return {
+    status: request.status.map((number): RequestStatus => wordOf('status', statusByNumber, number)),
+    includeTotal: wordOf('includeTotal', includeTotals, request.includeTotal),
+    reference,
+    requestId,
+    payee,
+    network,
+    currency,
+    fromDate,
+    toDate,
+    limit,
+    cursor,
+  }
+}
+
+function paginationOf({
+  limit,
+  nextCursor,
+  prevCursor,
+  total,
+}: ListedRequests): MessageInitShape<typeof PaginationSchema> {
+  return {
+    limit,
+    hasMore: nextCursor !== undefined,
+    ...(nextCursor !== undefined && { nextCursor }),
+    ...(prevCursor !== undefined && { prevCursor }),
+    ...(total !== undefined && { total: total.count, totalRelation: Pagination_TotalRelation[total.relation] }),
+  }
+}
+
+function requestToProto(
+  { request, balance }: RequestWithBalance,
+  warnings: readonly RouteWarning[],
+): MessageInitShape<typeof PaymentRequestSchema> {
+  const { createdAt, expiresAt, cancelledAt, payee, refundAddress, ...terms } = request
   return {
     ...terms,
     ...balance,
@@ -45,5 +103,8 @@ function requestToProto({ request, balance }: RequestWithBalance): MessageInitSh
     payee: formatAddress(payee),
     ...(refundAddress !== undefined && { refundAddress: formatAddress(refundAddress) }),
     createdAt: timestampFromDate(createdAt),
+    ...(expiresAt !== undefined && { expiresAt: timestampFromDate(expiresAt) }),
+    ...(cancelledAt !== undefined && { cancelledAt: timestampFromDate(cancelledAt) }),
+    warnings: [...warnings],
   }
 }

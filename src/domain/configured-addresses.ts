@@ -1,0 +1,38 @@
+import { type Address, parseAddress } from './address.ts'
+import type { ChainConfig } from './chains-file.ts'
+
+/**
+ * Every address that a chain's configuration names, whatever for, with words for what it is: `the token USDC`, `ERC20_FEE_PROXY 0.2.0`,
+ * `swapV2.router`. None of them is anybody's wallet, so money that is sent there is lost.
+ *
+ * All texts of the configuration are looked through, so that a field that is added later is known here without a change.
+ */
+export function configuredAddresses(chain: ChainConfig): ReadonlyMap<Address, string> {
+  const known = new Map<Address, string>()
+  collect(chain, '', known)
+  return known
+}
+
+function collect(value: unknown, path: string, known: Map<Address, string>): void {
+  if (typeof value === 'string') {
+    const parsed = value.startsWith('0x') && value.length === 42 ? parseAddress(value) : undefined
+    if (parsed?.ok === true && !known.has(parsed.address)) known.set(parsed.address, path)
+    return
+  }
+  if (typeof value !== 'object' || value === null) return
+  for (const [name, inner] of Object.entries(value)) {
+    collect(inner, name === 'address' ? describe(value, path) : join(path, name), known)
+  }
+}
+
+/** What an entry with an address is. */
+function describe(entry: object, path: string): string {
+  const { kind, version, symbol } = entry as Readonly<Record<string, unknown>>
+  if (typeof symbol === 'string') return `the token ${symbol}`
+  return typeof kind === 'string' ? [kind, version].filter((word) => typeof word === 'string').join(' ') : path
+}
+
+function join(path: string, name: string): string {
+  if (/^\d+$/.test(name)) return path
+  return path === '' ? name : `${path}.${name}`
+}
