@@ -91,12 +91,12 @@ export interface CountedPayment {
 export function requestStatusOf(amount: string, payments: readonly CountedPayment[]): RequestStatus {
   const counting = payments
     .filter(({ status }) => status !== 'FAILED')
-    .map((payment) => ({ ...payment, worth: sumToDecimal(payment.counted) }))
+    .map((payment) => ({ ...payment, worth: readStoredDecimal(payment.counted) }))
     .filter(({ worth }) => worth.units > 0n)
   const sumOf = (some: typeof counting) => some.reduce((sum, { worth }) => addDecimals(sum, worth), ZERO)
   const allReturned = counting.length > 0 && counting.every(({ status }) => status === 'REFUNDED')
   const final = sumOf(counting.filter((payment) => payment.final))
-  return statusOf(sumToDecimal(amount), final, sumOf(counting), allReturned)
+  return statusOf(readStoredDecimal(amount), final, sumOf(counting), allReturned)
 }
 
 const ZERO: Decimal = { units: 0n, places: 0 }
