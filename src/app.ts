@@ -20,6 +20,8 @@ import type { Listener } from './protocol/listener.ts'
 import { type ApiOptions, serveApi } from './protocol/serve-api.ts'
 import { turnLimitsOf } from './protocol/take-turns.ts'
 import { tellSeen } from './protocol/tell-seen.ts'
+import { createRefundWalletRepository } from './requests/refund-wallet-repository.ts'
+import { createRefundWallets } from './requests/refund-wallets.ts'
 import { createRequestListRepository } from './requests/request-list-repository.ts'
 import { createRequestRepository } from './requests/request-repository.ts'
 import { createRequests, type Requests } from './requests/requests.ts'
@@ -106,6 +108,11 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     now,
     onStored: (account, stored) => detection.onRequestsStored(account, stored),
   })
+  const wallets = createRefundWallets({
+    repository: createRefundWalletRepository(knex),
+    chains: options.chains,
+    now,
+  })
   const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })
   const parseFilter: typeof search.parseFilter = (...asked) => search.parseFilter(...asked)
   const { readPools } = options
@@ -129,6 +136,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   const ownServices = createPaymentsServices({
     routes,
     requests: { requests, warningsOf: routes.warningsOf },
+    wallets,
     payments: reads,
     summarize: reads.summarize,
     readExport: reads.readExport,

@@ -3,11 +3,11 @@ import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createApiKey, type Scope } from '../src/auth/api-key.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from '../src/auth/api-key-repository.ts'
-import { listAuditEntries } from '../src/auth/audit-repository.ts'
 import { createAuth } from '../src/auth/auth.ts'
 import { createLeaseCalls } from '../src/auth/call-windows-repository.ts'
 import { issueApiKey, rotateApiKey } from '../src/auth/manage-keys.ts'
 import type { LimitState } from '../src/auth/rate-limit.ts'
+import { listAuditEntries } from '../src/db/audit-repository.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { recordLogs } from './support/logs.ts'
 
@@ -257,7 +257,7 @@ describe('the audit log', () => {
     await repository.revoke(stored.id, later, 'cy@host')
     expect(await repository.revoke(stored.id, later, 'cy@host')).toBe(false)
     const terms = { scopes: READ, callsPerMinute: 5 }
-    const entries = await listAuditEntries(database.knex, 'audited')
+    const entries = await listAuditEntries(database.knex, { account: 'audited' })
     const bobs = { at: later, actor: 'bob@host', account: 'audited' }
     expect(entries).toEqual([
       {

@@ -181,6 +181,9 @@ const goodRequests: Readonly<Record<string, JsonObject>> = {
   CancelPaymentRequest: { paymentReference: '${native.paymentReference}' },
   ListPaymentRequests: {},
   CreateWatchTicket: {},
+  AddRefundWallet: { address: '${wallet.funded}' },
+  ListRefundWallets: {},
+  RemoveRefundWallet: { address: '${wallet.empty}' },
 }
 
 const goodRequestOf = (name: string) => JSON.parse(fillIn(JSON.stringify(goodRequests[name]))) as JsonObject
@@ -205,10 +208,15 @@ describe.each(textFields)('every text: %s', (_, method, field) => {
     ['', /^/],
   ])('%j is refused', async (value, reason) => {
     if (httpMethod === 'POST') return
+    // Of a path that ends before its variable, there may be another method.
+    const refused = httpMethod === 'GET' ? [400, 404] : [400, 404, 405]
     const request = { ...goodRequestOf(method.name), [field.jsonName]: MARK }
-    const answer = await send({ target: restRequestOf(method, request).target.replace(MARK, value) })
+    const answer = await send({
+      method: httpMethod,
+      target: restRequestOf(method, request).target.replace(MARK, value),
+    })
     checkAnswer(answer)
-    expect([400, 404]).toContain(answer.status)
+    expect(refused).toContain(answer.status)
     expect(reasonOf(errorOf(answer))).toMatch(reason)
   })
 
@@ -216,7 +224,7 @@ describe.each(textFields)('every text: %s', (_, method, field) => {
   if (method.methodKind !== 'unary') return
   it.each(['\0', 'a\0b', '\ud800'])('%j in a JSON body is refused', async (value) => {
     const request = { ...goodRequestOf(method.name), [field.jsonName]: field.fieldKind === 'list' ? [value] : value }
-    const targets = method.name === 'CreatePaymentRequest' ? ['/v1/request', rpcPathOf(method)] : [rpcPathOf(method)]
+    const targets = httpMethod === 'POST' ? [restRequestOf(method, {}).target, rpcPathOf(method)] : [rpcPathOf(method)]
     for (const target of targets) {
       const headers = { 'content-type': 'application/json' }
       const answer = await send({ method: 'POST', target, headers, body: JSON.stringify(request) })

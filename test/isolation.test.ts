@@ -37,6 +37,7 @@ beforeAll(async () => {
   const values = await seedPayments(running)
   await insertOwnNames()
   await claimIdempotencyKey(values)
+  await registerWallets(values)
   probes = describeProbes(values, { ...(await takeCursors()), begin, watch: await takeWatchCursor() })
 })
 afterAll(async () => {
@@ -83,6 +84,17 @@ async function claimIdempotencyKey({ payee }: Values): Promise<void> {
     body: JSON.stringify({ ...terms, reference: 'INV-7' }),
   })
   if (!claimed.ok) throw new Error(await claimed.text())
+}
+
+async function registerWallets(values: Values): Promise<void> {
+  for (const address of [values['wallet.funded'], values['wallet.empty']]) {
+    const answer = await fetch(`${running.url}/v1/wallets`, {
+      method: 'POST',
+      headers: { 'x-api-key': running.keys.shop, 'content-type': 'application/json' },
+      body: JSON.stringify({ address, note: 'of the shop' }),
+    })
+    if (!answer.ok) throw new Error(await answer.text())
+  }
 }
 
 /** Cursors of the account, as it was answered them. */
@@ -258,7 +270,7 @@ describe('the probes', () => {
 it('no other key reads, counts, infers or changes anything of the account', async () => {
   const readers = () => [callerOf('other'), callerOf('nobody'), callerOf('platform', 'other')]
   const before = await rowsOf('shop')
-  for (const table of ['payments', 'requests', 'idempotency_keys', 'refunds', 'reference_topics']) {
+  for (const table of ['payments', 'requests', 'idempotency_keys', 'refunds', 'refund_wallets', 'reference_topics']) {
     expect([table, before[table]?.length]).not.toEqual([table, 0])
   }
 

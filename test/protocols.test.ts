@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf'
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { createClient } from '@connectrpc/connect'
 import { createGrpcTransport } from '@connectrpc/connect-node'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -111,7 +112,9 @@ const writing: ReadonlySet<string> = new Set(['CreatePaymentRequest', 'CancelPay
 
 /** The ways that a method can be called. */
 function waysOf(method: string, from: Ways = ways): readonly Way[] {
-  return from.all.filter(({ readsOnly }) => !readsOnly || !writing.has(method))
+  const { idempotency } = methodNamed(method)
+  const canBeGet = idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS
+  return from.all.filter(({ readsOnly }) => !readsOnly || canBeGet)
 }
 
 describe.each(readdirSync(folder).filter((file) => file.endsWith('.json')))('%s', (file) => {

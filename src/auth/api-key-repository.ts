@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
+import { type AuditAction, insertAuditEntry } from '../db/audit-repository.ts'
 import type { Account } from '../domain/account.ts'
 import type { Scope } from './api-key.ts'
-import { type AuditAction, insertAuditEntry } from './audit-repository.ts'
 
 /** A key as it is stored: its hash alone, never the key. */
 export interface StoredApiKey {

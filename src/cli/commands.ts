@@ -1,3 +1,4 @@
+import { auditCommand } from './audit-command.ts'
 import { chainsCheck, chainsRestart } from './chains-command.ts'
 import { checkCommand } from './check-command.ts'
 import type { Command } from './command.ts'
@@ -7,6 +8,7 @@ import { importPaymentsCommand, importRequestsCommand } from './import-command.t
 import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './keys-command.ts'
 import { migrateCommand } from './migrate-command.ts'
 import { serveCommand } from './serve-command.ts'
+import { walletsAdd, walletsList, walletsRemove } from './wallets-command.ts'
 
 /** Every command, in the order of the help. */
 export const commands: readonly Command[] = [
@@ -17,6 +19,10 @@ export const commands: readonly Command[] = [
   keysList,
   keysRevoke,
   keysAudit,
+  auditCommand,
+  walletsAdd,
+  walletsList,
+  walletsRemove,
   importRequestsCommand,
   importPaymentsCommand,
   exportPaymentsCommand,

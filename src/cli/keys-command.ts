@@ -1,10 +1,11 @@
 import { isScope, type Scope, scopes } from '../auth/api-key.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../auth/api-key-repository.ts'
-import { type AuditEntry, listAuditEntries } from '../auth/audit-repository.ts'
 import { DEFAULT_CALLS_PER_MINUTE, type IssuedApiKey, issueApiKey, rotateApiKey } from '../auth/manage-keys.ts'
 import { readStoreConfig } from '../config.ts'
+import { keyActions, listAuditEntries } from '../db/audit-repository.ts'
 import { suggestName } from '../domain/nearest.ts'
 import { parseAccountName } from './account-option.ts'
+import { auditLineOf } from './audit-command.ts'
 import { type Command, type CommandContext, UsageError } from './command.ts'
 import { parseDuration, parseExpiry, parseRate } from './parse-key-terms.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
@@ -110,7 +111,9 @@ export const keysAudit: Command = {
   async run({ options }, context) {
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
     const config = readStoreConfig(context.environment, context.workingFolder)
-    const entries = await withStore(config, context, (knex) => listAuditEntries(knex, name))
+    const entries = await withStore(config, context, (knex) =>
+      listAuditEntries(knex, { account: name, actions: keyActions }),
+    )
     for (const entry of entries) context.stdout.write(`${auditLineOf(entry)}\n`)
     context.stderr.write(`${entries.length} ${entries.length === 1 ? 'change' : 'changes'}\n`)
     return EXIT_GOOD
@@ -164,8 +167,4 @@ function stateOf({ revokedAt, expiresAt }: StoredApiKey, now: Date): string {
 
 function rateOf({ callsPerMinute }: StoredApiKey): string {
   return callsPerMinute === 0 ? 'no limit' : `${callsPerMinute}/min`
-}
-
-function auditLineOf({ at, actor, action, keyId, account, details }: AuditEntry): string {
-  return [at.toISOString(), actor, action, keyId, account, JSON.stringify(details)].join('\t')
 }

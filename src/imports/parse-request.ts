@@ -33,8 +33,16 @@ const fields: { readonly [K in keyof RequestLine]-?: Reader<unknown> } = {
   cancelledAt: readTime,
 }
 
-/** What an answer tells of payments, which bring it along themselves, and of the configuration. */
-const derived = new Set(['status', 'paidAmount', 'pendingAmount', 'outstandingAmount', 'overpaidAmount', 'warnings'])
+/** What an answer tells of payments, which bring it along themselves, and what follows from terms and configuration. */
+const derived = new Set([
+  'status',
+  'paidAmount',
+  'pendingAmount',
+  'outstandingAmount',
+  'overpaidAmount',
+  'refundReference',
+  'warnings',
+])
 
 const readRequest = objectOf<RequestLine>({
   fields,

@@ -45,6 +45,18 @@ export const outcomeReasons = {
     message: 'there is no payment {value}',
     remedy: 'check the id; a payment whose block was taken back by its chain is gone',
   },
+  WALLET_NOT_FOUND: {
+    kind: 'NOT_FOUND',
+    in: error,
+    message: 'the account has no refund wallet {value}',
+    remedy: 'list the wallets to see which are registered',
+  },
+  TOO_MANY_WALLETS: {
+    kind: 'PRECONDITION',
+    in: error,
+    message: 'no further refund wallet can be registered: {detail}',
+    remedy: 'remove wallets that are no longer used, and keep those that are',
+  },
   REQUEST_TERMS_DIFFER: {
     kind: 'CONFLICT',
     in: error,

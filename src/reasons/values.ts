@@ -15,6 +15,12 @@ export const valueReasons = {
     message: '{field}: "{value}" is {what} in the configuration of {network}: what it is sent would be lost',
     remedy: 'send the address of a wallet',
   },
+  INVALID_REFUND_WALLET: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field}: "{value}" cannot be a refund wallet: {detail}',
+    remedy: 'send the address of a wallet that is yours on an EVM chain',
+  },
   INVALID_AMOUNT: {
     kind: 'INVALID_INPUT',
     in: error,

@@ -144,7 +144,11 @@ export function restRequestOf(
   request: JsonObject,
 ): { httpMethod: string; target: string; body?: string } {
   const { pattern, body } = getOption(method, http)
-  if (pattern.case !== 'get' && pattern.case !== 'post') throw new Error(`${String(method)} has no GET or POST`)
+  if (pattern.case !== 'get' && pattern.case !== 'post' && pattern.case !== 'delete') {
+    throw new Error(`${String(method)} has no GET, POST or DELETE`)
+  }
+  const httpMethod = pattern.case.toUpperCase()
+  if (body === '*') return { httpMethod: 'POST', target: pattern.value, body: JSON.stringify(request) }
   const rest = new Map(Object.entries(request))
   const path = pattern.value.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const { jsonName } = method.input.fields.find((field) => field.name === name) ?? { jsonName: name }
@@ -156,7 +160,7 @@ export function restRequestOf(
   const query = [...rest].flatMap(([name, value]) =>
     (Array.isArray(value) ? value : [value]).map((each) => `${name}=${encodeURIComponent(textOf(each))}`),
   )
-  return { httpMethod: 'GET', target: query.length === 0 ? path : `${path}?${query.join('&')}` }
+  return { httpMethod, target: query.length === 0 ? path : `${path}?${query.join('&')}` }
 }
 
 function textOf(value: JsonValue): string {

@@ -211,6 +211,12 @@ export function describeProbes(
       named({ paymentReference: value('native.paymentReference') }),
       named({ paymentReference: value('open.paymentReference.bare') }),
     ],
+    'payments.v1.RequestsService/RemoveRefundWallet': [named({ address: value('wallet.empty') })],
+    'payments.v1.RequestsService/AddRefundWallet': [
+      named({ address: value('wallet.funded') }),
+      { name: 'with a note', request: { address: value('wallet.funded'), note: 'mine' }, tellsNothing: true },
+    ],
+    'payments.v1.RequestsService/ListRefundWallets': [named({}), named({ includeRemoved: true })],
     'payments.v1.RequestsService/CreatePaymentRequest': [
       // Under the account's own id with other terms, which the account itself is refused.
       { name: 'with a stored id', request: { ...terms, requestId: value('open.requestId') } },

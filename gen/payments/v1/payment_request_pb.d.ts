@@ -154,6 +154,14 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
    * @generated from field: repeated payments.v1.Warning warnings = 19;
    */
   warnings: Warning[];
+
+  /**
+   * Under which refunds to `refundAddress` are sent: the last 8 bytes of keccak256 over request id, salt and refund address, in
+   * lower case. Absent without `refundAddress`. Example: `"0x8877665544332211"`.
+   *
+   * @generated from field: optional string refund_reference = 20;
+   */
+  refundReference?: string | undefined;
 };
 
 /**

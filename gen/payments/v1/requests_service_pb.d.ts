@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { PaymentRequest, PaymentRequest_Status, PaymentRequestSchema } from "./payment_request_pb.js";
 import type { Pagination } from "./pagination_pb.js";
+import type { RefundWallet, RefundWalletSchema } from "./refund_wallet_pb.js";
 
 /**
  * Describes the file payments/v1/requests_service.proto.
@@ -308,8 +309,103 @@ export declare type ListPaymentRequestsResponse = Message<"payments.v1.ListPayme
 export declare const ListPaymentRequestsResponseSchema: GenMessage<ListPaymentRequestsResponse>;
 
 /**
- * Stores payment requests and tells how far they are paid. Needs a key with the scope `requests:read`, to create and cancel
- * `requests:write`, in the header `x-api-key`.
+ * A wallet that is to be registered.
+ *
+ * @generated from message payments.v1.AddRefundWalletRequest
+ */
+export declare type AddRefundWalletRequest = Message<"payments.v1.AddRefundWalletRequest"> & {
+  /**
+   * An address of an EVM chain, not zero, and no contract or token of the chains that are served.
+   * Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * What the account says of it, up to 256 characters. Example: `"hot wallet of the support team"`.
+   *
+   * @generated from field: optional string note = 2;
+   */
+  note?: string | undefined;
+};
+
+/**
+ * Describes the message payments.v1.AddRefundWalletRequest.
+ * Use `create(AddRefundWalletRequestSchema)` to create a new message.
+ */
+export declare const AddRefundWalletRequestSchema: GenMessage<AddRefundWalletRequest>;
+
+/**
+ * Which refund wallets are listed.
+ *
+ * @generated from message payments.v1.ListRefundWalletsRequest
+ */
+export declare type ListRefundWalletsRequest = Message<"payments.v1.ListRefundWalletsRequest"> & {
+  /**
+   * Whether to list those too that were removed. Default: false.
+   *
+   * @generated from field: optional bool include_removed = 1;
+   */
+  includeRemoved?: boolean | undefined;
+};
+
+/**
+ * Describes the message payments.v1.ListRefundWalletsRequest.
+ * Use `create(ListRefundWalletsRequestSchema)` to create a new message.
+ */
+export declare const ListRefundWalletsRequestSchema: GenMessage<ListRefundWalletsRequest>;
+
+/**
+ * The refund wallets of an account. At most 100 are registered at a time, and 1,000 with those that were removed.
+ *
+ * @generated from message payments.v1.ListRefundWalletsResponse
+ */
+export declare type ListRefundWalletsResponse = Message<"payments.v1.ListRefundWalletsResponse"> & {
+  /**
+   * The wallets, those that were registered first first.
+   *
+   * @generated from field: repeated payments.v1.RefundWallet wallets = 1;
+   */
+  wallets: RefundWallet[];
+
+  /**
+   * Where this page stands: it is the only one.
+   *
+   * @generated from field: payments.v1.Pagination pagination = 2;
+   */
+  pagination?: Pagination | undefined;
+};
+
+/**
+ * Describes the message payments.v1.ListRefundWalletsResponse.
+ * Use `create(ListRefundWalletsResponseSchema)` to create a new message.
+ */
+export declare const ListRefundWalletsResponseSchema: GenMessage<ListRefundWalletsResponse>;
+
+/**
+ * Names one refund wallet.
+ *
+ * @generated from message payments.v1.RemoveRefundWalletRequest
+ */
+export declare type RemoveRefundWalletRequest = Message<"payments.v1.RemoveRefundWalletRequest"> & {
+  /**
+   * The address of the wallet. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+};
+
+/**
+ * Describes the message payments.v1.RemoveRefundWalletRequest.
+ * Use `create(RemoveRefundWalletRequestSchema)` to create a new message.
+ */
+export declare const RemoveRefundWalletRequestSchema: GenMessage<RemoveRefundWalletRequest>;
+
+/**
+ * Stores payment requests and tells how far they are paid. Needs a key with the scope `requests:read`, to create and
+ * cancel requests and to change wallets `requests:write`, in the header `x-api-key`.
  *
  * @generated from service payments.v1.RequestsService
  */
@@ -356,6 +452,37 @@ export declare const RequestsService: GenService<{
     methodKind: "unary";
     input: typeof ListPaymentRequestsRequestSchema;
     output: typeof ListPaymentRequestsResponseSchema;
+  },
+  /**
+   * Registers a wallet from which the account refunds. What it sends counts as a refund from then on. One that is registered
+   * already stays as it is, but for the note where one is given.
+   *
+   * @generated from rpc payments.v1.RequestsService.AddRefundWallet
+   */
+  addRefundWallet: {
+    methodKind: "unary";
+    input: typeof AddRefundWalletRequestSchema;
+    output: typeof RefundWalletSchema;
+  },
+  /**
+   * Lists the account's refund wallets in the order of their registration, all on one page.
+   *
+   * @generated from rpc payments.v1.RequestsService.ListRefundWallets
+   */
+  listRefundWallets: {
+    methodKind: "unary";
+    input: typeof ListRefundWalletsRequestSchema;
+    output: typeof ListRefundWalletsResponseSchema;
+  },
+  /**
+   * Removes a refund wallet. What it has sent until now stays a refund.
+   *
+   * @generated from rpc payments.v1.RequestsService.RemoveRefundWallet
+   */
+  removeRefundWallet: {
+    methodKind: "unary";
+    input: typeof RemoveRefundWalletRequestSchema;
+    output: typeof RefundWalletSchema;
   },
 }>;
 

@@ -1,11 +1,13 @@
 import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
+import type { RefundWallets } from '../../requests/refund-wallets.ts'
 import type { SummarizePayments } from '../../search/summarize-payments.ts'
 import { type ServedService, serveService } from '../call-core.ts'
 import { chooseExportForm } from './export-forms.ts'
 import { createExportHandlers, type ReadExport } from './export-handler.ts'
 import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'
+import { createRefundWalletHandlers } from './refund-wallets-handler.ts'
 import { createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
 import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
 import { createSummaryHandlers } from './summary-handler.ts'
@@ -19,6 +21,7 @@ export interface PaymentsCalls {
   readonly readExport: ReadExport
   readonly watch: WatchCalls
   readonly requests: RequestsCalls
+  readonly wallets: RefundWallets
 }
 
 /**
@@ -30,7 +33,7 @@ export const VOLATILE_FIELDS = ['confirmations', 'watchCursor'] as const
 
 /** The services of `payments.v1`, with the scope that each method asks of a key. */
 export function createPaymentsServices(calls: PaymentsCalls): readonly ServedService[] {
-  const { routes, payments, watch, requests } = calls
+  const { routes, payments, watch, requests, wallets } = calls
   return [
     serveService(RoutesService, createRoutesHandlers(routes), {
       getPaymentRoutes: 'routes:read',
@@ -54,11 +57,18 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         createWatchTicket: 'payments:read',
       },
     ),
-    serveService(RequestsService, createRequestsHandlers(requests), {
-      createPaymentRequest: 'requests:write',
-      getPaymentRequest: 'requests:read',
-      cancelPaymentRequest: 'requests:write',
-      listPaymentRequests: { scope: 'requests:read', turn: 'page' },
-    }),
+    serveService(
+      RequestsService,
+      { ...createRequestsHandlers(requests), ...createRefundWalletHandlers(wallets) },
+      {
+        createPaymentRequest: 'requests:write',
+        getPaymentRequest: 'requests:read',
+        cancelPaymentRequest: 'requests:write',
+        listPaymentRequests: { scope: 'requests:read', turn: 'page' },
+        addRefundWallet: 'requests:write',
+        listRefundWallets: 'requests:read',
+        removeRefundWallet: 'requests:write',
+      },
+    ),
   ]
 }

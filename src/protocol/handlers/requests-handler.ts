@@ -8,6 +8,7 @@ import {
   type RequestsService,
 } from '../../../gen/payments/v1/requests_service_pb.js'
 import { formatAddress } from '../../domain/address.ts'
+import { paymentReferenceOf } from '../../domain/payment-reference.ts'
 import { type PaymentRequest, type RequestStatus, requestStatuses } from '../../domain/payment-request.ts'
 import type { RouteWarning } from '../../domain/route.ts'
 import type { IncludeTotal, ListedRequests, ListInput } from '../../requests/list-requests.ts'
@@ -15,6 +16,7 @@ import type { RequestWithBalance } from '../../requests/request-repository.ts'
 import type { Requests } from '../../requests/requests.ts'
 import { accountOf, type ServiceHandlers } from '../call-context.ts'
 import { wordOf } from './payment-filter-input.ts'
+import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
 
 /** What the handlers ask of the rooms. */
 export interface RequestsCalls {
@@ -23,11 +25,10 @@ export interface RequestsCalls {
   readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
 }
 
-/** Serves RequestsService. */
-export function createRequestsHandlers({
-  requests,
-  warningsOf,
-}: RequestsCalls): ServiceHandlers<typeof RequestsService> {
+type RequestHandlers = Omit<ServiceHandlers<typeof RequestsService>, keyof RefundWalletHandlers>
+
+/** Serves RequestsService, but for its refund wallets. */
+export function createRequestsHandlers({ requests, warningsOf }: RequestsCalls): RequestHandlers {
   const toProto = (found: RequestWithBalance) => requestToProto(found, warningsOf(found.request))
   return {
     async createPaymentRequest(request, context) {
@@ -96,12 +97,16 @@ function requestToProto(
   warnings: readonly RouteWarning[],
 ): MessageInitShape<typeof PaymentRequestSchema> {
   const { createdAt, expiresAt, cancelledAt, payee, refundAddress, ...terms } = request
+  const { requestId, salt } = terms
   return {
     ...terms,
     ...balance,
     status: PaymentRequest_Status[balance.status],
     payee: formatAddress(payee),
-    ...(refundAddress !== undefined && { refundAddress: formatAddress(refundAddress) }),
+    ...(refundAddress !== undefined && {
+      refundAddress: formatAddress(refundAddress),
+      refundReference: paymentReferenceOf(requestId, salt, refundAddress),
+    }),
     createdAt: timestampFromDate(createdAt),
     ...(expiresAt !== undefined && { expiresAt: timestampFromDate(expiresAt) }),
     ...(cancelledAt !== undefined && { cancelledAt: timestampFromDate(cancelledAt) }),

@@ -1,0 +1,100 @@
+import { actorOfKey } from '../db/audit-repository.ts'
+import type { Account } from '../domain/account.ts'
+import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
+import type { ChainConfig } from '../domain/chains-file.ts'
+import { findConfiguredContract } from '../domain/configured-contracts.ts'
+import { waybillError } from '../errors.ts'
+import type { RefundWallet, RefundWalletRepository, WalletChange, WalletCounts } from './refund-wallet-repository.ts'
+
+/** A wallet as a caller names it. */
+export interface WalletInput {
+  readonly address: string
+  readonly note?: string | undefined
+}
+
+/** Who changes wallets: `user@host` of a command, or the key of a call. */
+export type WalletChanger = { readonly actor: string } | { readonly keyId: string | undefined }
+
+/**
+ * Wallets from which accounts refund, beside the payees of their requests. What a wallet sends counts as a refund only from its
+ * registration on, so that nobody can make an old payment a refund.
+ */
+export interface RefundWallets {
+  /**
+   * Registers a wallet. One that is registered already stays as it is, but for the note where one is given.
+   *
+   * @throws WaybillError INVALID_ADDRESS, INVALID_REFUND_WALLET, INVALID_FIELD, TOO_MANY_WALLETS
+   */
+  add(account: Account, input: WalletInput, by: WalletChanger, signal?: AbortSignal): Promise<RefundWallet>
+  /** In the order of their registration. */
+  list(account: Account, includeRemoved: boolean, signal?: AbortSignal): Promise<RefundWallet[]>
+  /** @throws WaybillError INVALID_ADDRESS, WALLET_NOT_FOUND */
+  remove(account: Account, address: string, by: WalletChanger, signal?: AbortSignal): Promise<RefundWallet>
+}
+
+/** Merchants have a few; what is judged reads all that an event names. */
+const MAX_WALLETS = 100
+/** Removed ones included, whose rows stay. */
+const MAX_REGISTRATIONS = 1_000
+const MAX_NOTE_LENGTH = 256
+
+/** Makes the service of refund wallets. */
+export function createRefundWallets(options: {
+  readonly repository: RefundWalletRepository
+  readonly chains: readonly ChainConfig[]
+  readonly now: () => Date
+}): RefundWallets {
+  const { repository, chains, now } = options
+  const changeBy = (by: WalletChanger): WalletChange => ({
+    ...('actor' in by ? by : actorOfKey(by.keyId)),
+    at: now(),
+  })
+  return {
+    async add(account, { address, note }, by, signal) {
+      const wallet = { address: parseWallet(address, chains), note: parseNote(note) }
+      return repository.add(account, wallet, changeBy(by), refuseTooMany, signal)
+    },
+    list: (account, includeRemoved, signal) => repository.list(account, includeRemoved, signal),
+    async remove(account, text, by, signal) {
+      const parsed = parseAddress(text)
+      if (!parsed.ok) throw invalidAddress(text, parsed.detail)
+      const removed = await repository.remove(account, parsed.address, changeBy(by), signal)
+      if (removed === undefined) throw waybillError('WALLET_NOT_FOUND', { value: text })
+      return removed
+    },
+  }
+}
+
+function invalidAddress(value: string, detail: string) {
+  return waybillError('INVALID_ADDRESS', { field: 'address', value, detail })
+}
+
+function parseWallet(text: string, chains: readonly ChainConfig[]): Address {
+  const parsed = parseAddress(text)
+  if (!parsed.ok) throw invalidAddress(text, parsed.detail)
+  const { address } = parsed
+  const fail = (detail: string) => waybillError('INVALID_REFUND_WALLET', { field: 'address', value: text, detail })
+  if (addressFamily(address) !== 'EVM') throw fail('refunds are found on EVM chains alone')
+  if (isZeroAddress(address)) throw fail('it is the zero address, which nobody owns')
+  const contract = findConfiguredContract(chains, address)
+  if (contract !== undefined) throw fail(`it is ${contract}`)
+  return address
+}
+
+function parseNote(note: string | undefined): string | undefined {
+  if (note === undefined) return undefined
+  const fail = (detail: string) => waybillError('INVALID_FIELD', { field: 'note', detail })
+  if (note === '') throw fail('it is empty')
+  if (Array.from(note).length > MAX_NOTE_LENGTH) throw fail(`it has more than ${MAX_NOTE_LENGTH} characters`)
+  if (/\p{Cc}/u.test(note)) throw fail('it has a control character')
+  if (!note.isWellFormed()) throw fail('it is not valid Unicode')
+  return note
+}
+
+function refuseTooMany({ inForce, ever }: WalletCounts): void {
+  const detail =
+    inForce >= MAX_WALLETS
+      ? `the account has ${MAX_WALLETS}`
+      : `wallets were registered ${MAX_REGISTRATIONS} times for the account`
+  if (inForce >= MAX_WALLETS || ever >= MAX_REGISTRATIONS) throw waybillError('TOO_MANY_WALLETS', { detail })
+}

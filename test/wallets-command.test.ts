@@ -1,0 +1,125 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable, Writable } from 'node:stream'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { auditCommand } from '../src/cli/audit-command.ts'
+import { keysAudit, keysCreate } from '../src/cli/keys-command.ts'
+import { runCommandLine } from '../src/cli/run-command-line.ts'
+import { walletsAdd, walletsList, walletsRemove } from '../src/cli/wallets-command.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from './support/database.ts'
+import { sampleChainDirectory } from './support/sample-chains.ts'
+import { makeTempFolder } from './support/temp-folder.ts'
+
+const COMMANDS = [keysCreate, keysAudit, walletsAdd, walletsList, walletsRemove, auditCommand]
+const WALLET = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
+const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+let database: TestDatabase
+let environment: Record<string, string>
+
+beforeAll(async () => {
+  const [made, folder] = await Promise.all([createTestDatabase(), makeTempFolder('wallets')])
+  database = made
+  const file = join(folder, 'chains.json')
+  await writeFile(file, JSON.stringify({ chains: sampleChainDirectory.configured }))
+  environment = { DATABASE_URL: urlOfDatabase(database), CHAINS_FILE: file }
+  await waybill('keys', 'create', '--account', 'shop', '--scopes', 'payments:read')
+})
+afterAll(() => database?.drop())
+
+async function waybill(...words: string[]) {
+  const written = { stdout: '', stderr: '' }
+  const into = (name: keyof typeof written) =>
+    new Writable({
+      write(chunk, _, done) {
+        written[name] += String(chunk)
+        done()
+      },
+    })
+  const context = {
+    environment,
+    workingFolder: '/',
+    stdin: Readable.from([]),
+    stdout: into('stdout'),
+    stderr: into('stderr'),
+    actor: 'ann@host',
+    signal: new AbortController().signal,
+  }
+  const code = await runCommandLine(COMMANDS, words, context)
+  return { code, ...written }
+}
+
+const rowsOf = (text: string) =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t'))
+
+it('a wallet is registered once, listed, removed and registered anew, with a line of the audit log each', async () => {
+  const added = await waybill('wallets', 'add', WALLET.toLowerCase(), '--account', 'shop', '--note', 'support')
+  expect(added.code).toBe(0)
+  expect(rowsOf(added.stdout)).toEqual([[WALLET, expect.stringMatching(TIME), 'registered', 'support']])
+  expect(await waybill('wallets', 'add', WALLET, '--account', 'shop')).toMatchObject({ stdout: added.stdout })
+  expect((await waybill('wallets', 'list', '--account', 'shop')).stdout).toBe(added.stdout)
+
+  const removed = await waybill('wallets', 'remove', WALLET, '--account', 'shop')
+  expect(rowsOf(removed.stdout)[0]?.[2]).toMatch(/^removed 20/)
+  expect(await waybill('wallets', 'list', '--account', 'shop')).toMatchObject({ stdout: '', stderr: '0 wallets\n' })
+  expect(await waybill('wallets', 'remove', WALLET, '--account', 'shop')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`the account has no refund wallet ${WALLET}`),
+  })
+  await waybill('wallets', 'add', WALLET, '--account', 'shop')
+  const all = rowsOf((await waybill('wallets', 'list', '--account', 'shop', '--removed')).stdout)
+  expect(all.map(([, , state]) => state?.slice(0, 8))).toEqual(['removed ', 'register'])
+
+  const lines = rowsOf((await waybill('audit', '--account', 'shop')).stdout)
+  expect(lines.slice(1).map(([, ...rest]) => rest)).toEqual([
+    ['ann@host', 'ADD_WALLET', '-', 'shop', JSON.stringify({ note: 'support', address: WALLET.toLowerCase() })],
+    ['ann@host', 'REMOVE_WALLET', '-', 'shop', JSON.stringify({ address: WALLET.toLowerCase() })],
+    ['ann@host', 'ADD_WALLET', '-', 'shop', JSON.stringify({ address: WALLET.toLowerCase() })],
+  ])
+  expect(rowsOf((await waybill('keys', 'audit', '--account', 'shop')).stdout)).toHaveLength(1)
+})
+
+const token = sampleChainDirectory.configured[0]?.tokens[0]?.address ?? ''
+
+it.each([
+  ['no address', ['wallets', 'add', 'shop.eth', '--account', 'shop'], 'is not an address'],
+  ['a wrong checksum', ['wallets', 'add', `${WALLET.slice(0, -1)}9`, '--account', 'shop'], 'checksum'],
+  ['the zero address', ['wallets', 'add', `0x${'0'.repeat(40)}`, '--account', 'shop'], 'nobody owns'],
+  ['a wallet of Tron', ['wallets', 'add', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', '--account', 'shop'], 'EVM'],
+  ['a configured token', ['wallets', 'add', token, '--account', 'shop'], 'it is the token'],
+  ['a note too long', ['wallets', 'add', WALLET, '--account', 'shop', '--note', 'x'.repeat(257)], 'more than 256'],
+  ['a note of nothing', ['wallets', 'add', WALLET, '--account', 'shop', '--note', ''], 'it is empty'],
+  ['no account', ['wallets', 'add', WALLET], '--account is missing'],
+  ['a name that is no account’s', ['wallets', 'list', '--account', 'The Shop'], 'is not an account'],
+  ['no wallet', ['wallets', 'remove', '--account', 'shop'], 'ADDRESS is missing'],
+  ['no address to remove', ['wallets', 'remove', '0x12', '--account', 'shop'], 'is not an address'],
+])('%s is wrong usage and changes nothing', async (_, words, says) => {
+  const before = await waybill('audit')
+  expect(await waybill(...words)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(says) })
+  expect(await waybill('audit')).toEqual(before)
+})
+
+it('an account that is not there is told, and not made', async () => {
+  const refused = { code: 1, stdout: '', stderr: 'there is no account "nobody"\n' }
+  expect(await waybill('wallets', 'add', WALLET, '--account', 'nobody')).toEqual(refused)
+  expect(await waybill('wallets', 'list', '--account', 'nobody')).toEqual(refused)
+})
+
+it('an account has 100 wallets at most', async () => {
+  await waybill('keys', 'create', '--account', 'many', '--scopes', 'payments:read')
+  const { id } = await database.knex('accounts').where({ name: 'many' }).first('id')
+  const rows = Array.from({ length: 100 }, (_, n) => ({
+    account_id: id,
+    address: Buffer.from(`01${(n + 1).toString(16).padStart(40, '0')}`, 'hex'),
+    registration: 1,
+    registered_at: new Date(),
+  }))
+  await database.knex('refund_wallets').insert(rows)
+  expect(await waybill('wallets', 'add', WALLET, '--account', 'many')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('the account has 100; remove wallets'),
+  })
+})
