@@ -11,7 +11,7 @@ import { createSeenTokens } from './db/seen-tokens.ts'
 import { getOrCreateSecret } from './db/settings-repository.ts'
 import { createDetection, type Detection } from './detection/detection.ts'
 import { createChainDirectory } from './domain/chain.ts'
-import { type ChainConfig, intermediariesOf } from './domain/chains-file.ts'
+import type { ChainConfig } from './domain/chains-file.ts'
 import { createTokenDirectory } from './domain/currency.ts'
 import type { Logger } from './domain/logger.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './protocol/handlers/payments-services.ts'
@@ -81,7 +81,6 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   const tokens = createTokenDirectory(options.chains)
   const cursorSecret = await getOrCreateSecret(knex, CURSOR_SECRET)
   const apiKeys = createApiKeyRepository(knex)
-  const intermediaries = new Map(options.chains.map((chain) => [chain.name, intermediariesOf(chain)]))
   const requestRepository = createRequestRepository(knex, now)
   const routes = createRouting({
     chains,
@@ -97,7 +96,6 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     tokens,
     logger,
     clock: now,
-    intermediaries,
     ...(routes.findTransfer && { findSource: routes.findTransfer }),
   })
   const requests = createRequests({

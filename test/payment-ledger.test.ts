@@ -207,6 +207,7 @@ async function openWorld() {
           }),
         ),
         unmatched: [],
+        proxies: [],
         directory: new Map(),
       }
     }

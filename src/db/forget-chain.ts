@@ -40,6 +40,7 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
       'carried_payments',
       'accepted_events',
       'unmatched_events',
+      'single_request_proxies',
       'chain_blocks',
       'chain_contracts',
       'chain_state',

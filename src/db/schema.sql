@@ -295,6 +295,14 @@ create table settings (
   constraint settings_pkey PRIMARY KEY (name)
 );
 
+create table single_request_proxies (
+  chain_id text collate "C" not null,
+  address bytea not null,
+  block_number bigint not null,
+  constraint single_request_proxies_pkey PRIMARY KEY (chain_id, address)
+);
+CREATE INDEX single_request_proxies_block ON single_request_proxies USING btree (chain_id, block_number);
+
 create table unmatched_events (
   chain_id text collate "C" not null,
   tx_hash bytea not null,

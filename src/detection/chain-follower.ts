@@ -1,18 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import { acquireLease, LeaseLostError, releaseLease, renewLease } from '../db/leases-repository.ts'
-import type { Address } from '../domain/address.ts'
 import { caip2Of } from '../domain/chain.ts'
 import { type ChainConfig, followedContracts } from '../domain/chains-file.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
 import type { Logger } from '../domain/logger.ts'
 import { createBlockFollower, type FollowerState, type StepOutcome } from './block-follower.ts'
+import { createCallReader } from './call-reader.ts'
 import { createChainContractsRepository } from './chain-contracts-repository.ts'
 import { createChainHealth, type HealthStatus } from './chain-health.ts'
 import { createChainReader } from './chain-reader.ts'
 import type { Findings } from './detected.ts'
 import type { DetectionRepository } from './detection-repository.ts'
 import type { FindingTools } from './find-payments.ts'
+import { sortContracts } from './followed-contracts.ts'
 import { keepLease } from './keep-lease.ts'
 import { createMarketReader } from './market.ts'
 import { createRateReader } from './path-rates.ts'
@@ -70,7 +71,6 @@ export interface ChainFollowerOptions {
   readonly pollIntervalMs?: number
   readonly rpcTimeoutMs?: number
   readonly keepUnknown?: number
-  readonly intermediaries?: ReadonlyMap<string, ReadonlySet<Address>>
 }
 
 const FIRST_BACKOFF_MS = 500
@@ -247,14 +247,12 @@ function createReplayChain(options: ChainFollowerOptions, chainId: string): Repl
     ...(onExchange && { onExchange }),
     ...(rpcTimeoutMs === undefined ? {} : { timeoutMs: rpcTimeoutMs }),
   })
-  const contracts = new Set(followedContracts(config).map(({ address }) => address))
-  const reader = createChainReader(client, [...contracts])
+  const addresses = followedContracts(config).map(({ address }) => address)
+  const reader = createChainReader(client, addresses)
   const native = tokens.native(config.name)
   if (native === undefined) throw new Error(`the chain ${config.name} is not in the directory of tokens`)
-  const intermediaries = options.intermediaries?.get(config.name) ?? new Set<Address>()
-  const followed = { contracts, intermediaries, executors: new Set(config.executors) }
   const tools: FindingTools = {
-    chain: { name: config.name, chainId, native, followed },
+    chain: { name: config.name, chainId, native, followed: sortContracts(config) },
     tokens,
     repository,
     market: createMarketReader({
@@ -263,6 +261,7 @@ function createReplayChain(options: ChainFollowerOptions, chainId: string): Repl
       prices: createPriceReader(reader),
       rates: createRateReader({ reader, conversion: config.conversion, native, tokens }),
     }),
+    calls: createCallReader({ client, network: config.name, logger, clock }),
   }
   return { tools, reader, writer: createPaymentWriter({ knex, chain: { chainId, network: config.name }, clock }) }
 }

@@ -57,6 +57,7 @@ function addressesOf(config: ChainConfig): { subject: string; address: Address }
     ...config.tokens.map(({ symbol, address }) => ({ subject: symbol, address })),
     ...[config.native, ...config.tokens].flatMap(feedOf),
     ...(config.intermediaries ?? []).map((address) => ({ subject: 'intermediary', address })),
+    ...(config.swapIntermediaries ?? []).map((address) => ({ subject: 'swap intermediary', address })),
     ...(config.executors ?? []).map((address) => ({ subject: 'executor', address })),
     ...addressesOfLifi(config.lifi),
     ...namedAddresses('swapV2', config.swapV2, ['router', 'factory']),

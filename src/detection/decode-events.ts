@@ -54,8 +54,8 @@ export const eventTopics = {
   nativePayment: topicOf('TransferWithReferenceAndFee(address,uint256,bytes,uint256,address)'),
   conversion: topicOf('TransferWithConversionAndReference(uint256,address,bytes,uint256,uint256)'),
   transfer: topicOf('Transfer(address,address,uint256)'),
-  userOperation: topicOf('UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)'),
-  safeExecution: topicOf('ExecutionSuccess(bytes32,uint256)'),
+  tokenRequestProxy: topicOf('ERC20SingleRequestProxyCreated(address,address,address,bytes,address,uint256,address)'),
+  nativeRequestProxy: topicOf('EthereumSingleRequestProxyCreated(address,address,bytes,address,uint256,address)'),
 } as const
 
 /** The first topics to ask a node for. */
@@ -63,6 +63,8 @@ export const followedTopics: readonly Hex[] = [
   eventTopics.erc20Payment,
   eventTopics.nativePayment,
   eventTopics.conversion,
+  eventTopics.tokenRequestProxy,
+  eventTopics.nativeRequestProxy,
 ]
 
 const WORD = 64
@@ -74,13 +76,18 @@ const addressAt = (data: string, index: number) => `0x${wordAt(data, index).slic
 const hasWords = (data: string, count: number) => data.length === 2 + count * WORD
 
 /** The address in an indexed topic. */
-export function addressOfTopic(topic: string): Address {
+function addressOfTopic(topic: string): Address {
   return `0x${topic.slice(26).toLowerCase()}` as Address
 }
 
 /** Whether a log is a `TransferWithReferenceAndFee` of either signature; these are what event indexes count. */
 export function isFeeProxyLog(log: Pick<RpcLog, 'topics'>): boolean {
-  return log.topics[0] === eventTopics.erc20Payment || log.topics[0] === eventTopics.nativePayment
+  return log.topics[0] === eventTopics.erc20Payment || isNativeFeeProxyLog(log)
+}
+
+/** Whether a log is a `TransferWithReferenceAndFee` of coins. */
+export function isNativeFeeProxyLog(log: Pick<RpcLog, 'topics'>): boolean {
+  return log.topics[0] === eventTopics.nativePayment
 }
 
 /** Reads `TransferWithReferenceAndFee`; undefined for other logs and other shapes of data. */
@@ -132,4 +139,11 @@ export function decodeTransferLog(log: Pick<RpcLog, 'address' | 'topics' | 'data
     to: addressOfTopic(to ?? ZERO_ADDRESS),
     value: uintAt(log.data, 0),
   }
+}
+
+/** Reads which SingleRequestProxy a factory's event says that it made; undefined for other logs. */
+export function decodeCreatedProxyLog(log: Pick<RpcLog, 'topics' | 'data'>): Address | undefined {
+  const [kind] = log.topics
+  const words = kind === eventTopics.tokenRequestProxy ? 6 : kind === eventTopics.nativeRequestProxy ? 5 : undefined
+  return words !== undefined && hasWords(log.data, words) ? addressAt(log.data, 0) : undefined
 }

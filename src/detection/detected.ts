@@ -49,10 +49,18 @@ export interface UnmatchedEvent extends Sighting {
   readonly event: Readonly<Record<string, string>>
 }
 
+/** A contract that Request's factory made to pay one request: whoever gives it money is the payer. */
+export interface CreatedProxy {
+  readonly address: Address
+  readonly blockNumber: number
+}
+
 /** All that some blocks or transactions meant, by account. */
 export interface Findings {
   readonly accounts: ReadonlyMap<number, { readonly payments: DetectedPayment[]; readonly refunds: DetectedRefund[] }>
   readonly unmatched: readonly UnmatchedEvent[]
+  /** SingleRequestProxies that were made there. */
+  readonly proxies: readonly CreatedProxy[]
   /** Which accounts knew each topic when it was looked up. */
   readonly directory: ReadonlyMap<Hex, readonly number[]>
 }

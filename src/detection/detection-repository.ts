@@ -5,6 +5,7 @@ import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import { codeOfType } from '../domain/payment.ts'
 import { type Acceptance, findAccepted } from './accepted-events-repository.ts'
 import type { MatchableRequest } from './match-event.ts'
+import { findRequestProxies } from './request-proxies-repository.ts'
 
 /** A followed chain's place, as it is stored. */
 export interface StoredChain {
@@ -57,6 +58,8 @@ export interface DetectionRepository {
    * without those that were read for it already.
    */
   transactionsOfTopics(accountId: number, topics: readonly Hex[]): Promise<SeenTransaction[]>
+  /** Which of the addresses are SingleRequestProxies that a followed factory made. */
+  requestProxiesAmong(chainId: string, addresses: readonly Address[]): Promise<Set<Address>>
   /** Topics of events whose transactions were not read, because they were nobody's or too large, and that are somebody's now. */
   claimedTopics(chainId: string): Promise<Hex[]>
 }
@@ -172,6 +175,7 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
     },
     transactionsOfTopics: async (accountId, topics) =>
       findTransactions(knex, { accountId, topics, directory: await accountsOfTopics(topics) }),
+    requestProxiesAmong: (chainId, addresses) => findRequestProxies(knex, chainId, addresses),
     async claimedTopics(chainId) {
       const rows = await knex('unmatched_events')
         .distinct<{ topic: Buffer }[]>('topic')

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
-import type { Address } from '../domain/address.ts'
 import type { ChainDirectory } from '../domain/chain.ts'
 import { followedContracts } from '../domain/chains-file.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
@@ -59,8 +58,6 @@ export interface DetectionOptions {
   readonly keepUnknown?: number
   /** Where payments came from that bridges delivered; nobody is asked unless given. */
   readonly findSource?: FindSource
-  /** Contracts that pay with what somebody else gave them (swaps, batches, bridges, single request proxies), by chain. */
-  readonly intermediaries?: ReadonlyMap<string, ReadonlySet<Address>>
 }
 
 /** Makes detection for the configured chains. */

@@ -1,14 +1,18 @@
+import type { Address } from '../domain/address.ts'
 import type { Token, TokenDirectory } from '../domain/currency.ts'
 import type { Hex } from '../domain/hex.ts'
 import { type AccountBook, openAccountBook } from './account-book.ts'
 import { buildPayment, buildRefund } from './build-payment.ts'
-import { decodeFeeProxyLog, type FeeProxyEvent, type RpcLog } from './decode-events.ts'
-import type { Findings, UnmatchedEvent } from './detected.ts'
+import type { CallReader } from './call-reader.ts'
+import { decodeCreatedProxyLog, decodeFeeProxyLog, type FeeProxyEvent, type RpcLog } from './decode-events.ts'
+import type { CreatedProxy, Findings, UnmatchedEvent } from './detected.ts'
 import type { DetectionRepository, FirstPayment } from './detection-repository.ts'
+import type { FollowedContracts } from './followed-contracts.ts'
 import { judgeRate } from './judge-rate.ts'
 import type { Market, MarketReader } from './market.ts'
 import { findPayment, type Match, matchEvent } from './match-event.ts'
-import { type FollowedContracts, readTransaction, type SeenEvent, type TransactionReceipt } from './read-transaction.ts'
+import { addressesIn, type KnownCalls, needsCalls } from './native-payers.ts'
+import { readTransaction, type SeenEvent, type TransactionReceipt } from './read-transaction.ts'
 
 /** The chain that events are looked at for. */
 export interface ObservedChain {
@@ -26,6 +30,7 @@ export interface FindingTools {
   readonly tokens: TokenDirectory
   readonly repository: DetectionRepository
   readonly market: MarketReader
+  readonly calls: CallReader
 }
 
 /** Logs of followed contracts, with what else must be asked of the chain. */
@@ -77,12 +82,10 @@ export async function findPayments(
   const times = await logged.blockTimes([
     ...new Set([...unknown, ...unread, ...receipts].map(({ blockNumber }) => blockNumber)),
   ])
-  const seenBy = await eventsByAccount(tools, {
-    receipts,
-    directory,
-    onlyAccount,
-    areReread: logged.areReread ?? false,
-  })
+  const proxies = findCreatedProxies(logged.logs, tools.chain.followed)
+  const events = await readEvents(tools, { receipts, proxies, directory }, signal)
+  const areReread = logged.areReread ?? false
+  const seenBy = await eventsByAccount(tools, { events, directory, onlyAccount, areReread })
   const market = await tools.market.read(
     seenBy.flatMap((seen) => findPaymentsOf(tools, seen, times)),
     signal,
@@ -94,7 +97,7 @@ export async function findPayments(
     ...unknown.map((log) => toUnread(log, 'UNKNOWN_TOPIC', times)),
     ...unread.map((log) => toUnread(log, 'RECEIPT_TOO_LARGE', times)),
   ]
-  return { accounts, unmatched, directory }
+  return { accounts, unmatched, proxies, directory }
 }
 
 interface SeenLog {
@@ -111,9 +114,53 @@ function toSeenLog(log: RpcLog): SeenLog[] {
     : [{ event, txHash: log.transactionHash as Hex, blockNumber: Number(log.blockNumber), log }]
 }
 
-interface Known {
+/** A payment event of a transaction of which somebody knows a topic. */
+interface ReadEvent {
+  readonly event: SeenEvent
+  readonly receipt: TransactionReceipt
+}
+
+interface Reading {
   /** In the order of the chain. */
   readonly receipts: readonly TransactionReceipt[]
+  /** Made in the same blocks. */
+  readonly proxies: readonly CreatedProxy[]
+  readonly directory: ReadonlyMap<Hex, readonly number[]>
+}
+
+/** Reads the events of transactions, with what only their calls tell: who paid in coins through a contract. */
+async function readEvents(
+  { chain, repository, calls }: FindingTools,
+  { receipts, proxies, directory }: Reading,
+  signal: AbortSignal | undefined,
+): Promise<ReadEvent[]> {
+  const { followed } = chain
+  const isKnown = ({ topic }: FeeProxyEvent) => directory.has(topic)
+  const unclear = receipts.filter((receipt) => needsCalls(receipt, followed, isKnown))
+  const known: ReadonlyMap<Hex, KnownCalls> = unclear.length === 0 ? new Map() : await calls.read(unclear, signal)
+  const lookedAt = followed.factories.size === 0 ? [] : addressesIn(receipts, known)
+  const stored = await repository.requestProxiesAmong(chain.chainId, lookedAt)
+  const made = [...stored, ...proxies.map(({ address }) => address)]
+  const all = made.length === 0 ? followed : withIntermediaries(followed, made)
+  return receipts.flatMap((receipt) =>
+    readTransaction(receipt, all, known.get(receipt.txHash)).map((event) => ({ event, receipt })),
+  )
+}
+
+function withIntermediaries(followed: FollowedContracts, added: readonly Address[]): FollowedContracts {
+  return { ...followed, intermediaries: new Set([...followed.intermediaries, ...added]) }
+}
+
+function findCreatedProxies(logs: readonly RpcLog[], { factories }: FollowedContracts): CreatedProxy[] {
+  return logs.flatMap((log) => {
+    const address = factories.has(log.address.toLowerCase() as Address) ? decodeCreatedProxyLog(log) : undefined
+    return address === undefined ? [] : [{ address, blockNumber: Number(log.blockNumber) }]
+  })
+}
+
+interface Known {
+  /** In the order of the chain. */
+  readonly events: readonly ReadEvent[]
   readonly directory: ReadonlyMap<Hex, readonly number[]>
   readonly onlyAccount: number | undefined
   readonly areReread: boolean
@@ -122,17 +169,14 @@ interface Known {
 /** Events whose topic an account knows, in the order of the chain, with what it has stored. */
 interface AccountEvents {
   readonly accountId: number
-  readonly events: readonly { readonly event: SeenEvent; readonly receipt: TransactionReceipt }[]
+  readonly events: readonly ReadEvent[]
   readonly book: AccountBook
 }
 
 async function eventsByAccount(
   { chain, repository }: FindingTools,
-  { receipts, directory, onlyAccount, areReread }: Known,
+  { events, directory, onlyAccount, areReread }: Known,
 ): Promise<AccountEvents[]> {
-  const events = receipts.flatMap((receipt) =>
-    readTransaction(receipt, chain.followed).map((event) => ({ event, receipt })),
-  )
   const knownBy = ({ topic }: SeenEvent) => directory.get(topic) ?? []
   const accountIds = onlyAccount === undefined ? new Set(events.flatMap(({ event }) => knownBy(event))) : [onlyAccount]
   const seen: AccountEvents[] = []

@@ -125,6 +125,9 @@ describe('payments', () => {
   })
 
   it.each([
+    ['SELF_PAYMENT', event({ paidFrom: address('a') }), request(), 'BASE'],
+    ['SELF_PAYMENT', event({ payer: address('a'), paidFrom: address('6') }), request(), 'BASE'],
+    ['NOTHING_RECEIVED', event({ received: 0n, paidFrom: address('a') }), request(), 'BASE'],
     ['WRONG_CHAIN', event(), request(), 'POLYGON'],
     ['WRONG_PAYEE', event({ to: address('9') }), request(), 'BASE'],
     ['WRONG_TOKEN', event({ token: DAI }), request(), 'BASE'],
@@ -187,7 +190,7 @@ describe('refunds', () => {
   it('come to anybody where nobody knows who paid, but not to the payee or its wallets', () => {
     const known = { hasUnknownPayer: true, wallets: [hotWallet] }
     const kindTo = (to: Address) => matchEvent({ ...toPayer, to }, [request()], context('BASE', known)).kind
-    expect([other, payee, hotWallet].map(kindTo)).toEqual(['REFUND', 'PAYMENT', 'UNMATCHED'])
+    expect([other, payee, hotWallet].map(kindTo)).toEqual(['REFUND', 'UNMATCHED', 'UNMATCHED'])
     const unpaid = { ...toPayer, to: payee, paidFrom: hotWallet, received: 0n }
     expect(matchEvent(unpaid, [request()], context('BASE', known))).toMatchObject({ reason: 'NOTHING_RECEIVED' })
   })
@@ -259,7 +262,9 @@ function matchSlowly(seen: SeenEvent, requests: readonly MatchableRequest[], cha
     wanted.payee === seen.to &&
     moves(wanted) &&
     invoiceFits(wanted) &&
-    seen.received > 0n
+    seen.received > 0n &&
+    seen.payer !== wanted.payee &&
+    seen.paidFrom !== wanted.payee
   const isOwnMoney = ({ payee }: MatchableRequest) =>
     known.accepted === 'REFUND' ||
     [payee, ...wallets].some((own) => own === seen.paidFrom && !intermediaries.includes(own))

@@ -140,23 +140,31 @@ function judgePayment(
   if (token === undefined) return unmatched('WRONG_TOKEN')
   const amount = event.received
   const payment = { kind: 'PAYMENT', request, token, amount } as const
+  const movesNothing = whyNothingMoved(event)
   if (isConversionRequest(request)) {
     const unit = invoiceUnitOf(request.invoiceCurrency, context.tokens)
     if (event.conversion === undefined) return unmatched('NOT_A_CONVERSION')
     if (event.conversion.currency !== unit?.address) return unmatched('WRONG_TOKEN')
     const invoiceAmount = convertedAmount(event, event.conversion.amount)
-    if (amount === 0n || invoiceAmount === 0n) return unmatched('NOTHING_RECEIVED')
+    if (movesNothing !== undefined) return unmatched(movesNothing)
+    if (invoiceAmount === 0n) return unmatched('NOTHING_RECEIVED')
     return { ...payment, invoiceAmount, invoiceDecimals: unit.decimals }
   }
   // A conversion of another currency into the right token is a payment of some other invoice.
   if (event.conversion !== undefined) return unmatched('WRONG_TOKEN')
-  if (amount === 0n) return unmatched('NOTHING_RECEIVED')
+  if (movesNothing !== undefined) return unmatched(movesNothing)
   return { ...payment, invoiceAmount: amount, invoiceDecimals: token.decimals }
 }
 
 /** Of a token that keeps a part of each transfer, the part of the converted amount that arrived, rounded down. */
 function convertedAmount({ amount, received }: SeenEvent, converted: bigint): bigint {
   return received >= amount ? converted : (converted * received) / amount
+}
+
+/** A payee who pays himself, also through a contract that passes his money on, has as much as before. */
+function whyNothingMoved({ received, to, paidFrom, payer }: SeenEvent): UnmatchedReason | undefined {
+  if (received === 0n) return 'NOTHING_RECEIVED'
+  return paidFrom === to || payer === to ? 'SELF_PAYMENT' : undefined
 }
 
 /** An event under the reference of the request's refund address, which anybody can use. */

@@ -17,6 +17,7 @@ import type { DetectedPayment, DetectedRefund, Findings } from './detected.ts'
 import { type StoredBlock, type StoredChain, toStoredChain } from './detection-repository.ts'
 import { applyAccountChange } from './ledger-repository.ts'
 import type { WrittenChain } from './payment-rows.ts'
+import { forgetRequestProxies, storeRequestProxies } from './request-proxies-repository.ts'
 import { forgetUnmatched, pruneUnmatched, storeUnmatched } from './unmatched-repository.ts'
 
 /** Somebody else has moved the chain's checkpoint, so what was about to be written was decided on an old state. */
@@ -128,6 +129,7 @@ export function createPaymentWriter(options: {
       await applyAccountChange(trx, chain, { accountId, ...found, ...blocks, now: clock() })
     }
     await storeUnmatched(trx, chainId, findings?.unmatched ?? [])
+    await storeRequestProxies(trx, chainId, findings?.proxies ?? [])
   }
 
   return {
@@ -207,6 +209,7 @@ export function createPaymentWriter(options: {
           await applyAccountChange(trx, chain, change)
         }
         await trx('unmatched_events').where({ chain_id: chainId }).where('block_number', '>', to.number).delete()
+        await forgetRequestProxies(trx, chainId, to.number)
         await trx('chain_blocks').where({ chain_id: chainId }).where('number', '>', to.number).delete()
         const { timestamp } = await trx('chain_blocks')
           .where({ chain_id: chainId, number: to.number })
@@ -257,6 +260,7 @@ export function createPaymentWriter(options: {
           await applyAccountChange(trx, chain, { accountId, ...NOTHING, ...removal, now: clock() })
         }
         await trx('unmatched_events').where({ chain_id: chainId }).where('block_number', '>', number).delete()
+        await forgetRequestProxies(trx, chainId, number)
         // Payments in blocks below that are not final wait for these.
         await trx('chain_blocks').where({ chain_id: chainId }).where('number', '>', number).delete()
         if (ground === 'FINAL') await storeBlocks(trx, chainId, { blocks: [from], finalBlock: 0 })

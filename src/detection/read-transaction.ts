@@ -1,5 +1,6 @@
 import { type Address, ZERO_ADDRESS } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
+import { type Claim, createTransferClaims, type PlacedTransfer } from './claim-transfers.ts'
 import {
   decodeConversionLog,
   decodeFeeProxyLog,
@@ -8,7 +9,9 @@ import {
   isFeeProxyLog,
   type RpcLog,
 } from './decode-events.ts'
-import { findNativePayer, findTokenPayer, type PlacedTransfer } from './payer.ts'
+import { followMoney, type MoneySources } from './follow-money.ts'
+import type { FollowedContracts } from './followed-contracts.ts'
+import { findNativeOrigins, type KnownCalls, type NativeOrigins } from './native-payers.ts'
 
 /** What a transaction came to. */
 export interface TransactionReceipt {
@@ -32,35 +35,21 @@ export interface SeenEvent extends FeeProxyEvent {
   readonly eventIndex: number
   /** What `to` received, in base units of token or coin. */
   readonly received: bigint
-  /** What `feeAddress` received, likewise. 0 where the fee was charged to nobody. */
+  /** What `feeAddress` received, likewise. 0 where nobody was charged: coins are charged also for address 0, which burns them. */
   readonly feeReceived: bigint
-  /** What `feeAddress` received beside it from the contract that swapped and then paid; no event tells of that. */
+  /** What `feeAddress` received beside it from the contract that swapped or batched; no event tells of that. */
   readonly swapFeeReceived: bigint
+  /** Absent where it is not certain. */
   readonly payer?: Address
   /**
    * Whose balance the proxy took the money from: `from` of the claimed Transfer; of coins, the direct caller of the proxy.
-   * Absent where that is not certain.
+   * Absent where that is not certain, and for coins where the caller is a batch or a SingleRequestProxy.
    */
   readonly paidFrom?: Address | undefined
   /** The proxy was called by a bridge, so that whoever paid is on another chain. */
   readonly isCarried: boolean
   /** In the invoice's currency. */
   readonly conversion?: { readonly amount: bigint; readonly currency: Address; readonly feeAmount: bigint }
-}
-
-/** Which contracts count, and whose money passes through others. */
-export interface FollowedContracts {
-  readonly contracts: ReadonlySet<Address>
-  /** Contracts that pay with what somebody else gave them. */
-  readonly intermediaries: ReadonlySet<Address>
-  /** Contracts through which bridges pay. */
-  readonly executors: ReadonlySet<Address>
-}
-
-/** The Transfers behind an event of a token. */
-interface Claim {
-  readonly paidBy?: PlacedTransfer | undefined
-  readonly feePaidBy?: PlacedTransfer | undefined
 }
 
 interface Draft {
@@ -74,31 +63,44 @@ interface Draft {
 /**
  * Reads the payment events of a transaction.
  *
- * A token's event can say more than the payee got (tokens that keep a part of each transfer), so what counts is the Transfer
- * behind it: the nearest of that token to the payee before the event that no other event has claimed.
+ * A token's event can say more than the payee got (tokens that keep a part of each transfer), so what counts is the Transfer that the
+ * event claims.
+ *
+ * @param calls - what was read of the transaction's calls; needed only for who paid in coins
+ * @see CHAIN, "Who paid"
  */
-export function readTransaction(receipt: TransactionReceipt, followed: FollowedContracts): SeenEvent[] {
+export function readTransaction(
+  receipt: TransactionReceipt,
+  followed: FollowedContracts,
+  calls?: KnownCalls,
+): SeenEvent[] {
   const transfers: PlacedTransfer[] = []
-  const claimed = new Set<number>()
+  const claims = createTransferClaims()
   const drafts: Draft[] = []
   let eventIndex = 0
   for (const [position, log] of receipt.logs.entries()) {
     const transfer = decodeTransferLog(log)
-    if (transfer !== undefined) transfers.push({ ...transfer, position })
+    if (transfer !== undefined) {
+      transfers.push({ ...transfer, position })
+      claims.add({ ...transfer, position })
+    }
     const index = isFeeProxyLog(log) ? eventIndex++ : eventIndex
     if (!followed.contracts.has(log.address.toLowerCase() as Address)) continue
     const event = decodeFeeProxyLog(log)
     if (event !== undefined) {
-      const claim = claimTransfers(event, transfers, claimed)
-      drafts.push({ event, eventIndex: index, position, claim, conversion: undefined })
+      drafts.push({ event, eventIndex: index, position, claim: claims.claim(event), conversion: undefined })
     }
     addConversion(log, drafts)
   }
-  const payouts = drafts.flatMap(({ claim }) => (claim.paidBy === undefined ? [] : [claim.paidBy.position]))
-  return drafts.map((draft, i) => {
-    const nextPosition = drafts[i + 1]?.position ?? receipt.logs.length
-    return finishEvent(draft, { receipt, transfers, claimed, nextPosition, payouts, followed })
-  })
+  const payments = new Set(drafts.flatMap(({ claim }) => claim.paidBy?.position ?? []))
+  const context: TransactionContext = {
+    followed,
+    drafts,
+    unclaimed: transfers.filter((transfer) => !claims.isClaimed(transfer)),
+    sources: followMoney(transfers, ({ position }) => payments.has(position), followed),
+    origins: readOrigins(receipt, drafts, calls, followed),
+  }
+  return drafts.map((draft) => finishEvent(draft, context))
 }
 
 /** A conversion proxy reports right after the fee proxy's code that it ran in its own name. */
@@ -110,78 +112,90 @@ function addConversion(log: RpcLog, drafts: readonly Draft[]): void {
   if (owner !== undefined && owner.conversion === undefined) owner.conversion = { amount, currency, feeAmount }
 }
 
-/** The proxy moves the amount, then the fee: where both go to one address, the nearer Transfer is the fee's. */
-function claimTransfers(event: FeeProxyEvent, transfers: readonly PlacedTransfer[], claimed: Set<number>): Claim {
-  if (event.token === undefined) return {}
-  const claim = (to: Address) => {
-    const found = transfers.findLast(
-      (transfer) => transfer.token === event.token && transfer.to === to && !claimed.has(transfer.position),
-    )
-    if (found !== undefined) claimed.add(found.position)
-    return found
-  }
-  const feePaidBy = chargesFee(event) ? claim(event.feeAddress) : undefined
-  return { paidBy: claim(event.to), feePaidBy }
-}
-
-/** With no address, an event's fee was charged to nobody. */
-function chargesFee({ feeAmount, feeAddress }: FeeProxyEvent): boolean {
-  return feeAmount > 0n && feeAddress !== ZERO_ADDRESS
-}
-
-const nativeFee = (event: FeeProxyEvent) => (chargesFee(event) ? event.feeAmount : 0n)
-
-/** ERC20SwapToPay sends its fee, which it bought with the rest, right after it has paid. */
-function swapFeeOf(
-  { event: { token, feeAddress }, position, claim: { paidBy } }: Draft,
-  { transfers, claimed, nextPosition, followed }: TransactionContext,
-): bigint {
-  if (paidBy === undefined || !followed.intermediaries.has(paidBy.from) || feeAddress === ZERO_ADDRESS) return 0n
-  const isAfter = (place: number) => place > position && place < nextPosition && !claimed.has(place)
-  const sent = transfers.find(
-    (each) => each.token === token && each.from === paidBy.from && each.to === feeAddress && isAfter(each.position),
-  )
-  return sent?.value ?? 0n
+function readOrigins(
+  receipt: TransactionReceipt,
+  drafts: readonly Draft[],
+  calls: KnownCalls | undefined,
+  followed: FollowedContracts,
+): NativeOrigins {
+  const natives = drafts.filter(({ event }) => event.token === undefined)
+  const events = natives.map(({ event, position, conversion }) => ({ ...event, position, conversion }))
+  return natives.length === 0 ? new Map() : findNativeOrigins(receipt, events, calls, followed)
 }
 
 interface TransactionContext {
-  readonly receipt: TransactionReceipt
-  readonly transfers: readonly PlacedTransfer[]
-  /** Positions of those behind an event. */
-  readonly claimed: ReadonlySet<number>
-  /** Of the next event, or where the logs end. */
-  readonly nextPosition: number
-  readonly payouts: readonly number[]
   readonly followed: FollowedContracts
+  /** All events of followed contracts, in log order. */
+  readonly drafts: readonly Draft[]
+  /** Transfers that no event has claimed, in log order. */
+  readonly unclaimed: readonly PlacedTransfer[]
+  readonly sources: MoneySources
+  readonly origins: NativeOrigins
 }
 
+type Finished = Pick<SeenEvent, 'received' | 'feeReceived' | 'swapFeeReceived' | 'payer' | 'paidFrom' | 'isCarried'>
+
 function finishEvent(draft: Draft, context: TransactionContext): SeenEvent {
-  const { receipt, transfers, payouts, followed } = context
-  const { event, eventIndex, position, conversion } = draft
-  const { paidBy, feePaidBy } = draft.claim
-  const sender = { from: receipt.from, to: receipt.to }
-  // The proxy pulls from whoever calls it.
-  const isCarried = paidBy !== undefined && followed.executors.has(paidBy.from)
-  const payer =
-    event.token === undefined
-      ? findNativePayer(position, receipt.logs, sender, event.emitter)
-      : paidBy && !isCarried
-        ? findTokenPayer(paidBy, transfers, payouts, followed.intermediaries)
-        : undefined
+  const { event, eventIndex, conversion } = draft
   return {
     ...event,
     eventIndex,
-    received: event.token === undefined ? event.amount : (paidBy?.value ?? 0n),
-    feeReceived: event.token === undefined ? nativeFee(event) : (feePaidBy?.value ?? 0n),
-    swapFeeReceived: swapFeeOf(draft, context),
-    ...(payer === undefined ? {} : { payer }),
-    paidFrom: event.token === undefined ? directCaller(receipt, event.emitter) : paidBy?.from,
-    isCarried,
+    ...(event.token === undefined ? finishNative(draft, context) : finishToken(draft, context)),
     ...(conversion === undefined ? {} : { conversion }),
   }
 }
 
-/** The sender, if he called the proxy himself. Logs alone do not tell who else called it. */
-function directCaller({ from, to }: TransactionReceipt, proxy: Address): Address | undefined {
-  return to === proxy ? from : undefined
+function finishNative({ event, position }: Draft, { origins, followed }: TransactionContext): Finished {
+  const { caller, payer, batchFee = 0n } = origins.get(position) ?? {}
+  const isDirect = caller !== undefined && !followed.intermediaries.has(caller)
+  return {
+    received: event.amount,
+    // To address 0 it is burned, which costs the payer as much.
+    feeReceived: event.feeAmount,
+    swapFeeReceived: batchFee,
+    ...(payer === undefined ? {} : { payer }),
+    paidFrom: isDirect ? caller : undefined,
+    isCarried: caller !== undefined && followed.executors.has(caller),
+  }
+}
+
+function finishToken(draft: Draft, context: TransactionContext): Finished {
+  const { paidBy, feePaidBy } = draft.claim
+  const payer = tokenPayerOf(paidBy, context)
+  return {
+    received: paidBy?.value ?? 0n,
+    feeReceived: feePaidBy?.value ?? 0n,
+    swapFeeReceived: addedFeeOf(draft, payer, context),
+    ...(payer === undefined ? {} : { payer }),
+    paidFrom: paidBy?.from,
+    // The proxy pulls from whoever calls it.
+    isCarried: paidBy !== undefined && context.followed.executors.has(paidBy.from),
+  }
+}
+
+/** What a token says that is not listed, and a Transfer of 0, may be in anybody's name. */
+function tokenPayerOf(paidBy: PlacedTransfer | undefined, { followed, sources }: TransactionContext) {
+  if (paidBy === undefined || paidBy.value === 0n || !followed.tokens.has(paidBy.token)) return undefined
+  if (followed.executors.has(paidBy.from)) return undefined
+  return followed.intermediaries.has(paidBy.from) ? sources.get(paidBy.position) : paidBy.from
+}
+
+/**
+ * A swap sends its fee right after it has paid. A batch sends its own, or has its caller send it, once after all of its payments. Both go to
+ * the fee address of the payments.
+ */
+function addedFeeOf(
+  { event: { token, feeAddress }, position, claim: { paidBy } }: Draft,
+  payer: Address | undefined,
+  { followed, drafts, unclaimed }: TransactionContext,
+): bigint {
+  if (paidBy === undefined || feeAddress === ZERO_ADDRESS || !followed.intermediaries.has(paidBy.from)) return 0n
+  const isSwap = followed.swaps.has(paidBy.from)
+  const isOfSame = ({ claim }: Draft) => claim.paidBy?.from === paidBy.from && claim.paidBy.token === token
+  const next = drafts.find((each) => each.position > position && (isSwap || isOfSame(each)))
+  const until = next?.position ?? Number.POSITIVE_INFINITY
+  const senders = isSwap ? [paidBy.from] : [paidBy.from, payer]
+  const isFee = (each: PlacedTransfer) =>
+    each.token === token && each.to === feeAddress && senders.includes(each.from) && each.value > 0n
+  return unclaimed.find((each) => each.position > position && each.position < until && isFee(each))?.value ?? 0n
 }

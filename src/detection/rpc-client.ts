@@ -24,6 +24,17 @@ export interface RpcClient {
    */
   batch(calls: readonly RpcCall[], signal?: AbortSignal): Promise<RpcAnswer[]>
   /**
+   * Makes calls that not every node takes. A failure says nothing about the node: it is not left alone for it.
+   *
+   * @param callsOf - what to ask a node, by its place among the URLs; undefined where it is not to be asked
+   * @returns which node answered; undefined where none was to be asked
+   * @throws RpcError when none of those that were asked answers; the signal's reason
+   */
+  tryBatch(
+    callsOf: (node: number) => readonly RpcCall[] | undefined,
+    signal?: AbortSignal,
+  ): Promise<{ readonly node: number; readonly answers: readonly RpcAnswer[] } | undefined>
+  /**
    * Takes the last answer for a wrong one: other URLs are asked first for a while, and the one that gave it for its chain id again. Does
    * nothing where none has answered since.
    *
@@ -86,6 +97,30 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     }
     answeredLast = undefined
     throw failures[0] ?? new RpcError('UNREACHABLE', 'the chain has no RPC URL')
+  }
+
+  const tryBatch: RpcClient['tryBatch'] = async (callsOf, signal) => {
+    const wanted = new Map(
+      endpoints.flatMap((endpoint, node) => {
+        const calls = callsOf(node)
+        return calls === undefined ? [] : [[endpoint, { node, calls }] as const]
+      }),
+    )
+    let failure: RpcError | undefined
+    for (const endpoint of byPreference([...wanted.keys()], nowMs)) {
+      const { node, calls } = wanted.get(endpoint) as { node: number; calls: readonly RpcCall[] }
+      try {
+        return { node, answers: await callEndpoint(endpoint, calls, signal) }
+      } catch (error) {
+        signal?.throwIfAborted()
+        if (!isTransportFailure(error)) throw error
+        failure ??= error
+      } finally {
+        endpoint.breaker.abandon()
+      }
+    }
+    if (failure !== undefined) throw failure
+    return undefined
   }
 
   /** @returns why another URL is to be asked */
@@ -220,7 +255,7 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
     return endpoints.indexOf(doubted)
   }
 
-  return { call, batch, doubt }
+  return { call, batch, tryBatch, doubt }
 }
 
 function toEndpoint(url: string, { maxAnswerBytes = 64 * 2 ** 20, onNodeChange }: RpcClientOptions): Endpoint {

@@ -19,8 +19,10 @@ export interface ChainConfig {
   readonly native: NativeCoinConfig
   readonly tokens: readonly TokenConfig[]
   readonly contracts: readonly PaymentContractConfig[]
-  /** Contracts that pay with what somebody else gave them; who gave it is the payer. */
+  /** Contracts that pass on the token or coins that somebody else gave them; who gave it is the payer. */
   readonly intermediaries?: readonly Address[]
+  /** Contracts that sell the token that somebody else gave them and pay with what they bought. ERC20_SWAP_TO_PAY is one without being named. */
+  readonly swapIntermediaries?: readonly Address[]
   /** Contracts through which bridges pay on this chain: a payment that they call is CROSSCHAIN. */
   readonly executors?: readonly Address[]
   /** Without it nothing is carried from or to this chain. */
@@ -64,13 +66,17 @@ export interface TokenConfig extends PriceConfig {
   readonly approveReset?: boolean
 }
 
-/** The payment contracts. All but ERC20_SWAP_TO_PAY, which pays through the fee proxy, have events of their own. */
+/**
+ * The payment contracts. All but ERC20_SWAP_TO_PAY, which pays through the fee proxy, have events of their own; those of the factory tell which
+ * SingleRequestProxies it made.
+ */
 export type PaymentContractKind =
   | 'ERC20_FEE_PROXY'
   | 'ETHEREUM_FEE_PROXY'
   | 'ERC20_CONVERSION_PROXY'
   | 'ETH_CONVERSION_PROXY'
   | 'ERC20_SWAP_TO_PAY'
+  | 'SINGLE_REQUEST_PROXY_FACTORY'
 
 export interface PaymentContractConfig {
   readonly kind: PaymentContractKind
@@ -152,10 +158,4 @@ export interface FinalityConfig {
 /** The contracts whose events are followed: one that swaps and then pays does so through the fee proxy. */
 export function followedContracts({ contracts }: Pick<ChainConfig, 'contracts'>): readonly PaymentContractConfig[] {
   return contracts.filter(({ kind }) => kind !== 'ERC20_SWAP_TO_PAY')
-}
-
-/** All contracts that pay with what somebody else gave them: those that are listed, those that swap, and bridges. */
-export function intermediariesOf(chain: ChainConfig): ReadonlySet<Address> {
-  const swaps = chain.contracts.filter(({ kind }) => kind === 'ERC20_SWAP_TO_PAY').map(({ address }) => address)
-  return new Set([...(chain.intermediaries ?? []), ...(chain.executors ?? []), ...swaps])
 }

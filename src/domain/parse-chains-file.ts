@@ -112,6 +112,9 @@ function readChain(
     ...(chain.intermediaries && {
       intermediaries: chain.intermediaries.map((each, i) => address(each, `intermediaries[${i}]`)),
     }),
+    ...(chain.swapIntermediaries && {
+      swapIntermediaries: chain.swapIntermediaries.map((each, i) => address(each, `swapIntermediaries[${i}]`)),
+    }),
     ...(chain.executors && { executors: chain.executors.map((each, i) => address(each, `executors[${i}]`)) }),
     ...(chain.lifi && { lifi: readLifi(chain, chain.lifi, `${path}.lifi`, faults) }),
     ...(chain.conversion && { conversion: readConversion(chain, chain.conversion, `${path}.conversion`, faults) }),

@@ -5,7 +5,7 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../src/domain/account.ts'
 import { createChainDirectory } from '../../src/domain/chain.ts'
-import { type ChainConfig, intermediariesOf } from '../../src/domain/chains-file.ts'
+import type { ChainConfig } from '../../src/domain/chains-file.ts'
 import { createTokenDirectory } from '../../src/domain/currency.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
@@ -61,7 +61,7 @@ export async function startRouteStage(): Promise<RouteStage> {
   const config = withExchanges(configOf(chain, 'ETHEREUM', { finality }), exchanges)
   const { knex } = database
   const account = await addAccount(knex, 'shop')
-  const detection = detect(knex, [config], { intermediaries: new Map([[config.name, intermediariesOf(config)]]) })
+  const detection = detect(knex, [config])
   const routing = routingOver(config, knex)
   const token = (symbol: Symbol) => (symbol === 'ETH' ? undefined : chain.tokens[symbol])
   let cases = 0

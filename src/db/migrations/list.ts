@@ -8,6 +8,7 @@ import { priced } from './0006-priced.ts'
 import { carriedPayments } from './0007-carried-payments.ts'
 import { refundWallets } from './0008-refund-wallets.ts'
 import { requestColumns, requestIndexes, requestStatus } from './0010-requests.ts'
+import { singleRequestProxies } from './0011-single-request-proxies.ts'
 
 /** Every step of the schema, oldest first. A step that was released is never changed; the next one corrects it. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -22,4 +23,5 @@ export const MIGRATIONS: readonly Migration[] = [
   requestColumns,
   requestStatus,
   requestIndexes,
+  singleRequestProxies,
 ]

@@ -1,0 +1,230 @@
+import { keccak_256 } from '@noble/hashes/sha3'
+import { type Abi, decodeAbiParameters, decodeFunctionData, parseAbi, parseAbiParameters } from 'viem'
+import type { Address } from '../domain/address.ts'
+import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
+
+/** A call, as far as the payment of coins needs it. `value` in wei. */
+export interface Call {
+  readonly caller: Address
+  readonly to: Address
+  readonly value: bigint
+  readonly input: Hex
+}
+
+/** What a call says about one payment event that it makes. What the call does not say is absent. */
+export interface CalledPayment {
+  readonly to: Address
+  readonly topic: Hex
+  readonly feeAddress: Address
+  /** In wei. Absent for conversions, whose rate is known only on chain. */
+  readonly paid?: { readonly amount: bigint; readonly feeAmount: bigint }
+  /** Of conversions, in the invoice currency. */
+  readonly invoiced?: { readonly amount: bigint; readonly feeAmount: bigint }
+}
+
+const NATIVE_PROXY = parseAbi([
+  'function transferWithReferenceAndFee(address to, bytes paymentReference, uint256 feeAmount, address feeAddress)',
+  'function transferExactEthWithReferenceAndFee(address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
+])
+const CONVERSION_PROXY = parseAbi([
+  'function transferWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxRateTimespan)',
+])
+const REQUEST_DETAIL =
+  'struct RequestDetail { address recipient; uint256 requestAmount; address[] path; bytes paymentReference; uint256 feeAmount; uint256 maxToSpend; uint256 maxRateTimespan; }'
+const BATCH = parseAbi([
+  REQUEST_DETAIL,
+  'struct MetaDetail { uint256 paymentNetworkId; RequestDetail[] requestDetails; }',
+  'function batchEthPaymentsWithReference(address[] recipients, uint256[] amounts, bytes[] paymentReferences, uint256[] feeAmounts, address feeAddress)',
+  'function batchNativePayments(RequestDetail[] requestDetails, bool skipFeeUSDLimit, address feeAddress)',
+  'function batchNativeConversionPayments(RequestDetail[] requestDetails, bool skipFeeUSDLimit, address feeAddress)',
+  'function batchPayments(MetaDetail[] metaDetails, address[][] pathsToUSD, address feeAddress)',
+])
+const SAFE = parseAbi([
+  'function execTransaction(address to, uint256 value, bytes data, uint8 operation, uint256 safeTxGas, uint256 baseGas, uint256 gasPrice, address gasToken, address refundReceiver, bytes signatures)',
+])
+const MULTI_SEND = parseAbi(['function multiSend(bytes transactions)'])
+const ACCOUNT = parseAbi([
+  'struct Execution { address target; uint256 value; bytes data; }',
+  'function execute(address target, uint256 value, bytes data)',
+  'function executeBatch(Execution[] calls)',
+  'function executeBatch(address[] targets, uint256[] values, bytes[] data)',
+  'function execute(bytes32 mode, bytes executionData)',
+])
+const EXECUTIONS = parseAbiParameters('(address target, uint256 value, bytes data)[]')
+
+const lower = (address: string) => address.toLowerCase() as Address
+const topicOf = (reference: Hex): Hex => bytesToHex(keccak_256(hexToBytes(reference)))
+
+/** Undefined for other functions and for data that does not fit. Anybody writes calldata, so what fails to decode is no error. */
+function decode<const A extends Abi>(abi: A, data: Hex) {
+  try {
+    return decodeFunctionData({ abi, data })
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Reads the call of a proxy for coins by which it emits its event: of EthereumFeeProxy itself, or of its code that EthConversionProxy runs.
+ *
+ * @param value - wei that came with the call
+ */
+export function decodeFeeProxyCall(input: Hex, value: bigint): CalledPayment | undefined {
+  const call = decode(NATIVE_PROXY, input)
+  if (call === undefined) return undefined
+  if (call.functionName === 'transferExactEthWithReferenceAndFee') {
+    const [to, amount, reference, feeAmount, feeAddress] = call.args
+    return { to: lower(to), topic: topicOf(reference), feeAddress: lower(feeAddress), paid: { amount, feeAmount } }
+  }
+  const [to, reference, feeAmount, feeAddress] = call.args
+  const paid = { amount: value - feeAmount, feeAmount }
+  return { to: lower(to), topic: topicOf(reference), feeAddress: lower(feeAddress), paid }
+}
+
+/** Reads a call of any proxy for coins, conversions included. */
+export function decodeProxyCall(input: Hex, value: bigint): CalledPayment | undefined {
+  const conversion = decode(CONVERSION_PROXY, input)
+  if (conversion === undefined) return decodeFeeProxyCall(input, value)
+  const [to, amount, , reference, feeAmount, feeAddress] = conversion.args
+  return { to: lower(to), topic: topicOf(reference), feeAddress: lower(feeAddress), invoiced: { amount, feeAmount } }
+}
+
+/** Reads the payments in coins that a call of one of Request's batches makes, in order; none where it is no such call. */
+export function decodeBatchCall(input: Hex): CalledPayment[] {
+  const call = decode(BATCH, input)
+  if (call === undefined) return []
+  switch (call.functionName) {
+    case 'batchEthPaymentsWithReference': {
+      const [recipients, amounts, references, fees, feeAddress] = call.args
+      return recipients.map((to, index) => ({
+        to: lower(to),
+        topic: topicOf(references[index] ?? '0x'),
+        feeAddress: lower(feeAddress),
+        paid: { amount: amounts[index] ?? 0n, feeAmount: fees[index] ?? 0n },
+      }))
+    }
+    case 'batchNativePayments':
+      return call.args[0].map((detail) => fromDetail(detail, call.args[2], 'paid'))
+    case 'batchNativeConversionPayments':
+      return call.args[0].map((detail) => fromDetail(detail, call.args[2], 'invoiced'))
+    case 'batchPayments':
+      return call.args[0].flatMap(({ paymentNetworkId, requestDetails }) => {
+        const kind = NATIVE_NETWORKS.get(paymentNetworkId)
+        return kind === undefined ? [] : requestDetails.map((detail) => fromDetail(detail, call.args[2], kind))
+      })
+  }
+}
+
+/** The kinds of payments in coins, as BatchConversionPayments numbers them. */
+const NATIVE_NETWORKS: ReadonlyMap<bigint, 'paid' | 'invoiced'> = new Map([
+  [3n, 'paid'],
+  [4n, 'invoiced'],
+])
+
+interface RequestDetail {
+  readonly recipient: string
+  readonly requestAmount: bigint
+  readonly paymentReference: Hex
+  readonly feeAmount: bigint
+}
+
+function fromDetail(
+  { recipient, requestAmount, paymentReference, feeAmount }: RequestDetail,
+  feeAddress: string,
+  kind: 'paid' | 'invoiced',
+): CalledPayment {
+  const amounts = { amount: requestAmount, feeAmount }
+  return {
+    to: lower(recipient),
+    topic: topicOf(paymentReference),
+    feeAddress: lower(feeAddress),
+    ...(kind === 'paid' ? { paid: amounts } : { invoiced: amounts }),
+  }
+}
+
+/**
+ * Reads what an account does when it is called: a Safe's `execTransaction`, alone or with MultiSend, and what an account that calls itself
+ * (EIP-7702) executes.
+ *
+ * @param call - a transaction's own call
+ * @returns the calls that the account makes, in order; undefined where it is no such call, or not all of them can be told
+ */
+export function decodeAccountCall(call: Call): Call[] | undefined {
+  return call.caller === call.to ? decodeSelfCall(call) : decodeSafeCall(call)
+}
+
+const DELEGATE_CALL = 1
+
+function decodeSafeCall({ to: safe, input }: Call): Call[] | undefined {
+  const call = decode(SAFE, input)
+  if (call === undefined) return undefined
+  const [to, value, data, operation] = call.args
+  if (operation !== DELEGATE_CALL) return [{ caller: safe, to: lower(to), value, input: data }]
+  const inner = decode(MULTI_SEND, data)
+  return inner && unpackMultiSend(safe, inner.args[0])
+}
+
+/** A byte of operation, 20 of address, 32 of value, 32 of length, and the data, one call after the other. */
+function unpackMultiSend(safe: Address, packed: Hex): Call[] | undefined {
+  const bytes = hexToBytes(packed)
+  const calls: Call[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const head = bytes.subarray(at, at + 85)
+    const length = head.length < 85 ? 0n : BigInt(bytesToHex(head.subarray(53)))
+    const end = at + 85 + Number(length)
+    if (head.length < 85 || end > bytes.length || head[0] === DELEGATE_CALL) return undefined
+    calls.push({
+      caller: safe,
+      to: bytesToHex(head.subarray(1, 21)) as string as Address,
+      value: BigInt(bytesToHex(head.subarray(21, 53))),
+      input: bytesToHex(bytes.subarray(at + 85, end)),
+    })
+    at = end
+  }
+  return calls
+}
+
+function decodeSelfCall({ to: account, input }: Call): Call[] | undefined {
+  const call = decode(ACCOUNT, input)
+  if (call === undefined) return undefined
+  const { args } = call
+  if (args.length === 1) return args[0].map((each) => toCall(account, each))
+  if (args.length === 2) return decodeMode(account, args[0], args[1])
+  const [targets, values, data] = args
+  if (typeof targets === 'string') {
+    return [toCall(account, { target: targets, value: values, data })]
+  }
+  return targets.map((target, i) => toCall(account, { target, value: values[i] ?? 0n, data: data[i] ?? '0x' }))
+}
+
+interface Execution {
+  readonly target: string
+  readonly value: bigint
+  readonly data: Hex
+}
+
+function toCall(caller: Address, { target, value, data }: Execution): Call {
+  return { caller, to: lower(target), value, input: data }
+}
+
+/**
+ * ERC-7579 and ERC-7821: the first byte tells one call or several, the second whether failures are let pass. Only modes in which a call that
+ * fails reverts all of them tell what was done.
+ */
+function decodeMode(account: Address, mode: Hex, data: Hex): Call[] | undefined {
+  const kind = mode.slice(2, 6)
+  if (kind === '0000') {
+    const bytes = hexToBytes(data)
+    if (bytes.length < 52) return undefined
+    const value = BigInt(bytesToHex(bytes.subarray(20, 52)))
+    const target = bytesToHex(bytes.subarray(0, 20))
+    return [toCall(account, { target, value, data: bytesToHex(bytes.subarray(52)) })]
+  }
+  // Only the plain form, whose data is the list alone.
+  if (kind !== '0100' || mode.slice(14, 22) !== '00000000') return undefined
+  try {
+    return decodeAbiParameters(EXECUTIONS, data)[0].map((each) => toCall(account, each))
+  } catch {
+    return undefined
+  }
+}
