@@ -34,7 +34,6 @@ interface NodeTraces {
 /** Traces in one exchange: they are large. */
 const TRACES_AT_ONCE = 20
 const TRIES = 2
-const TRY_AGAIN_MS = 250
 /** A node without traces may have been given them since. */
 const WITHOUT_REST_MS = 3_600_000
 /** A node that fails is left alone for so long at first, then for twice as long each time. */
@@ -53,8 +52,10 @@ export function createCallReader(options: {
   readonly network: string
   readonly logger: Logger
   readonly clock: () => Date
+  /** Before a node that failed is asked again; default 250. */
+  readonly pauseMs?: number
 }): CallReader {
-  const { client, network, logger, clock } = options
+  const { client, network, logger, clock, pauseMs = 250 } = options
   const nodes = new Map<number, NodeTraces>()
 
   function tracesOf(node: number): NodeTraces {
@@ -101,7 +102,7 @@ export function createCallReader(options: {
       if (answered instanceof RpcError) {
         tries += 1
         if (tries === TRIES) restAfterFailure(asked, answered)
-        else await sleep(TRY_AGAIN_MS, undefined, { signal })
+        else await sleep(pauseMs, undefined, { signal })
         continue
       }
       const { node, answers } = answered
@@ -117,7 +118,7 @@ export function createCallReader(options: {
       }
       if (!answers.some(isNotThereYet)) return traces
       tries += 1
-      if (tries < TRIES) await sleep(TRY_AGAIN_MS, undefined, { signal })
+      if (tries < TRIES) await sleep(pauseMs, undefined, { signal })
     }
     return traces
   }

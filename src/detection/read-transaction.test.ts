@@ -153,10 +153,49 @@ describe('events of a transaction', () => {
     expect(swapFees(...nobody)).toEqual([0n])
   })
 
+  it('tell the fee that a batch sends once, after the last of its payments', () => {
+    const feeTo = { feeTo: FEE }
+    const logs = [
+      transfer(PAYER, BATCH, 9n),
+      transfer(BATCH, PAYEE, 4n),
+      paid(PAYEE, 4n, feeTo),
+      transfer(BATCH, PAYEE, 5n),
+      paid(PAYEE, 5n, feeTo),
+      transfer(PAYER, FEE, 1n),
+    ]
+    expect(read(logs).map(({ swapFeeReceived }) => swapFeeReceived)).toEqual([0n, 1n])
+  })
+
   it('received nothing where no transfer is behind them', () => {
     const [event] = read([transfer(PAYER, FEE, 7n), paid(PAYEE, 7n)])
     expect(event).toMatchObject({ received: 0n })
     expect(event).not.toHaveProperty('payer')
+  })
+
+  it('of 0 take no Transfer that somebody else signed to the same payee, also where the token logs none of 0', () => {
+    const stranger = address('6')
+    const signed = transfer(stranger, PAYEE, 100n)
+    for (const own of [[], [transfer(PAYER, PAYEE, 0n)]]) {
+      const [event] = read([signed, ...own, paid(PAYEE, 0n)])
+      expect(event).toMatchObject({ received: 0n })
+      expect(event).not.toHaveProperty('payer')
+    }
+  })
+
+  it('count no Transfer that moved more than they say', () => {
+    expect(read([transfer(PAYER, PAYEE, 8n), paid(PAYEE, 7n)])).toMatchObject([{ received: 0n }])
+    const feeTooLarge = [transfer(PAYER, PAYEE, 7n), transfer(PAYER, FEE, 3n), paid(PAYEE, 7n, { fee: 2n, feeTo: FEE })]
+    expect(read(feeTooLarge)).toMatchObject([{ received: 7n, feeReceived: 0n }])
+  })
+
+  it('take amount and fee of one sender, whatever others sent between', () => {
+    const logs = [
+      transfer(PAYER, PAYEE, 7n),
+      transfer(address('6'), PAYEE, 7n),
+      transfer(PAYER, FEE, 1n),
+      paid(PAYEE, 7n, { fee: 1n, feeTo: FEE }),
+    ]
+    expect(read(logs)).toMatchObject([{ received: 7n, feeReceived: 1n, payer: PAYER, paidFrom: PAYER }])
   })
 
   it('of a look-alike claim no transfer', () => {
@@ -208,6 +247,42 @@ describe('who paid', () => {
       paid(PAYEE, 5n),
     ]
     expect(read(logs).map(({ payer }) => payer)).toEqual([PAYER, PAYER, other])
+  })
+
+  it('is not whoever a Transfer of 0 names, nor whoever a token says that nobody lists', () => {
+    const victim = address('6')
+    const forged = [
+      transfer(victim, BATCH, 0n),
+      transfer(PAYER, BATCH, 7n),
+      transfer(BATCH, PAYEE, 7n),
+      paid(PAYEE, 7n),
+    ]
+    expect(read(forged)).toMatchObject([{ payer: PAYER }])
+    const swapped = [transfer(victim, SWAP, 9n, STRANGE), transfer(SWAP, POOL, 9n, STRANGE), transfer(POOL, SWAP, 7n)]
+    const [event] = read([...swapped, transfer(SWAP, PAYEE, 7n), paid(PAYEE, 7n)])
+    expect(event).toMatchObject({ received: 7n })
+    expect(event).not.toHaveProperty('payer')
+  })
+
+  it('is not known where two gave, whichever came first, until all of it is spent', () => {
+    const other = address('6')
+    const logs = [
+      transfer(PAYER, BATCH, 5n),
+      transfer(other, BATCH, 5n),
+      transfer(BATCH, PAYEE, 5n),
+      paid(PAYEE, 5n),
+      transfer(BATCH, PAYEE, 5n),
+      paid(PAYEE, 5n),
+      transfer(other, BATCH, 5n),
+      transfer(BATCH, PAYEE, 5n),
+      paid(PAYEE, 5n),
+    ]
+    expect(read(logs).map(({ payer }) => payer)).toEqual([undefined, undefined, other])
+  })
+
+  it('is not known where less was given than was paid', () => {
+    const [event] = read([transfer(PAYER, BATCH, 6n), transfer(BATCH, PAYEE, 7n), paid(PAYEE, 7n)])
+    expect(event).not.toHaveProperty('payer')
   })
 
   it('is not known where a bridge called the proxy: what funded it here is the bridge’s own', () => {
