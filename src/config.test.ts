@@ -55,6 +55,8 @@ describe('readConfig', () => {
       CHAINS_FILE: 'chains.json',
       LIFI_URL: 'https://li.quest/v1/',
       LIFI_API_KEY: 'key-1',
+      LIFI_MAX_LOSS_PERCENT: '2.55',
+      LIFI_MAX_LOSS_USD: '4.50',
     }
     expect(readConfig(environment, '/srv')).toEqual({
       host: '0.0.0.0',
@@ -80,7 +82,11 @@ describe('readConfig', () => {
         preparedStatements: false,
       },
       chains: { kind: 'FILE', path: '/srv/chains.json' },
-      lifi: { url: 'https://li.quest', apiKey: 'key-1' },
+      lifi: {
+        url: 'https://li.quest',
+        apiKey: 'key-1',
+        lossCap: { bps: 255, usd: { units: 45n, places: 1 } },
+      },
     })
     expect(configHelp.map(([name]) => name).toSorted()).toEqual(Object.keys(environment).toSorted())
   })
@@ -121,6 +127,10 @@ describe('readConfig', () => {
     [{ LIFI_URL: 'https://key@li.quest' }, 'LIFI_API_KEY'],
     [{ LIFI_URL: 'https://li.quest?key=1' }, 'LIFI_API_KEY'],
     [{ LIFI_URL: 'https://li.quest', LIFI_API_KEY: 'two words' }, 'LIFI_API_KEY'],
+    [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_PERCENT: '51' }, 'LIFI_MAX_LOSS_PERCENT'],
+    [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_PERCENT: '1e1' }, 'LIFI_MAX_LOSS_PERCENT'],
+    [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_USD: '-1' }, 'LIFI_MAX_LOSS_USD'],
+    [{ LIFI_URL: 'https://li.quest', LIFI_MAX_LOSS_USD: '$8' }, 'LIFI_MAX_LOSS_USD'],
   ])('refuses %o', (environment, name) => {
     const faults = faultsOf(environment)
     expect(faults).toHaveLength(1)

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { type Decimal, parseDecimal } from './domain/decimal.ts'
 import { parseIpNetwork } from './domain/ip-network.ts'
 
 /** Where a command finds its data. */
@@ -39,7 +40,12 @@ export interface Config extends StoreConfig {
     | { readonly kind: 'FILE'; readonly path: string }
     | { readonly kind: 'NONE' }
   /** Who carries payments in from other chains; absent for nobody. */
-  readonly lifi?: { readonly url: string; readonly apiKey?: string }
+  readonly lifi?: {
+    readonly url: string
+    readonly apiKey?: string
+    /** What a payment may lose on its way: hundredths of a percent, and US dollars; the larger counts. */
+    readonly lossCap: { readonly bps: number; readonly usd: Decimal }
+  }
 }
 
 /** How much there may be at once in this process. */
@@ -104,6 +110,8 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
     'https:// URL of LI.FI (https://li.quest), for routes from other chains (default none; not in the demo)',
   ],
   ['LIFI_API_KEY', 'its key, for a larger quota (default none)'],
+  ['LIFI_MAX_LOSS_PERCENT', 'how much of a payment its way may cost, 0 to 50, two decimals at most (default 10)'],
+  ['LIFI_MAX_LOSS_USD', 'US dollars that it may cost where that is more (default 8)'],
 ]
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -121,7 +129,7 @@ export function readConfig(environment: Environment, workingFolder: string): Con
   const store = readStore(read, workingFolder, faults)
   const tls = readTls(read('TLS_CERT'), read('TLS_KEY'), workingFolder, faults)
   const chains = readChains(read('CHAINS_FILE'), store.database.kind, workingFolder, faults)
-  const lifi = readLifi(read('LIFI_URL'), read('LIFI_API_KEY'), faults)
+  const lifi = readLifi(read, faults)
   const databaseConnections = readConnections(read('DATABASE_CONNECTIONS'), faults)
   return orThrow(faults, {
     ...store,
@@ -228,7 +236,9 @@ function readPort(text: string, faults: string[]): number {
 }
 
 /** Neither value is quoted: keys are put in wrong places. */
-function readLifi(url: string | undefined, apiKey: string | undefined, faults: string[]): Config['lifi'] {
+function readLifi(read: (name: string) => string | undefined, faults: string[]): Config['lifi'] {
+  const [url, apiKey] = [read('LIFI_URL'), read('LIFI_API_KEY')]
+  const lossCap = readLossCap(read('LIFI_MAX_LOSS_PERCENT') ?? '10', read('LIFI_MAX_LOSS_USD') ?? '8', faults)
   if (url === undefined) {
     if (apiKey !== undefined) faults.push('LIFI_API_KEY is set and LIFI_URL is not: set both or unset the key')
     return undefined
@@ -247,7 +257,17 @@ function readLifi(url: string | undefined, apiKey: string | undefined, faults: s
   if (apiKey !== undefined && !/^[\x21-\x7e]{1,512}$/.test(apiKey)) {
     faults.push('LIFI_API_KEY has characters that no header can have, or is too long')
   }
-  return { url: url.replace(/\/+$/, '').replace(/\/v1$/, ''), ...(apiKey === undefined ? {} : { apiKey }) }
+  return { url: url.replace(/\/+$/, '').replace(/\/v1$/, ''), ...(apiKey === undefined ? {} : { apiKey }), lossCap }
+}
+
+function readLossCap(percent: string, usd: string, faults: string[]): NonNullable<Config['lifi']>['lossCap'] {
+  if (!/^(?:\d|[1-4]\d)(?:\.\d{1,2})?$|^50(?:\.00?)?$/.test(percent)) {
+    faults.push(`LIFI_MAX_LOSS_PERCENT is "${percent}": use 0 to 50 with two decimals at most`)
+  }
+  const dollars = parseDecimal(usd)
+  const isAmount = dollars !== undefined && dollars.units >= 0n
+  if (!isAmount) faults.push(`LIFI_MAX_LOSS_USD is "${usd}": use a decimal number of US dollars, such as 8`)
+  return { bps: Math.round(Number(percent) * 100), usd: dollars ?? { units: 0n, places: 0 } }
 }
 
 function readTls(

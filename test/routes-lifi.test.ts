@@ -1,12 +1,17 @@
-import { zeroAddress } from 'viem'
+import { encodeFunctionData, keccak256, parseAbi, zeroAddress } from 'viem'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { encodeApprove } from '../src/demo/contracts.ts'
 import type { ChainConfig } from '../src/domain/chains-file.ts'
 import { addDecimals, type Decimal, parseAmount, parseDecimal } from '../src/domain/decimal.ts'
 import type { Hex } from '../src/domain/hex.ts'
+import { decodeAcrossDeposit } from '../src/domain/lifi-forms.ts'
 import type { Route, RoutesAnswer } from '../src/domain/route.ts'
 import { WaybillError } from '../src/errors.ts'
+import type { LossCap } from '../src/routing/providers/lifi-costs.ts'
 import type { RoutingOptions } from '../src/routing/routing.ts'
 import { startTestChain, type TestChain, type TestToken } from './support/chain.ts'
+import { deployLifi, lifiConfigOf, type TestLifi } from './support/lifi-contracts.ts'
+import { LIES, type Lie } from './support/lifi-lies.ts'
 import { type LifiBehaviour, type LifiServer, quoteWell, sendJson, startLifiServer } from './support/lifi-server.ts'
 import {
   canonical,
@@ -20,15 +25,24 @@ import { takeRoute } from './support/take-route.ts'
 
 const COIN = 10n ** 18n
 const UNIT = 10n ** 6n
-const ESCROW = freshAddress('escrow of a bridge')
 const API_KEY = 'a-key-that-nobody-sees'
 const ID = 'ETHEREUM_BASE_USDT_USDC'
 
-/** A server of LI.FI's shape between two chains; on the source, Request's proxy stands for LI.FI's contract. */
+/** A server of LI.FI's shape between two chains, on which doubles of LI.FI's contracts stand. */
+const EXECUTOR = parseAbi(['function deliver(bytes32 id, uint256 until, address token, uint256 amount, bytes message)'])
+const encodeDelivered = (token: Hex, amount: bigint, message: Hex) =>
+  encodeFunctionData({
+    abi: EXECUTOR,
+    functionName: 'deliver',
+    args: [keccak256(message), 2n ** 40n, token, amount, message],
+  })
+
 describe('a payment carried in from another chain', () => {
   let near: TestChain
   let far: TestChain
   let lifi: LifiServer
+  let nearLifi: TestLifi
+  let farLifi: TestLifi
   let payer: EvmAddress
   let payers = 0
   let nowMs = Date.now()
@@ -53,10 +67,12 @@ describe('a payment carried in from another chain', () => {
     coupons = []
     for (const symbol of symbols)
       coupons.push({ ...(await near.deployToken({ symbol, decimals: 6 })), symbol, decimals: 6 })
+    ;[nearLifi, farLifi] = await Promise.all([deployLifi(near), deployLifi(far)])
     lifi = await startLifiServer({
       tokens: [coin, ...[USDC, USDT, DAI, ...coupons].map((token) => known(near, token)), known(far, far.tokens.USDC)],
-      pullers: { [near.chainId]: near.contracts.erc20FeeProxy },
-      escrow: ESCROW,
+      diamonds: { [near.chainId]: nearLifi.diamond },
+      feeForwarders: { [near.chainId]: nearLifi.feeForwarder },
+      receivers: { [far.chainId]: farLifi.receiver },
     })
   })
   afterAll(() => Promise.all([near, far, lifi].map((each) => each?.stop())))
@@ -72,8 +88,12 @@ describe('a payment carried in from another chain', () => {
     nowMs = Date.now()
   })
 
-  const configs = () => [configOf(near, 'ETHEREUM'), configOf(far, 'BASE')]
+  const configs = () => [
+    configOf(near, 'ETHEREUM', lifiConfigOf(nearLifi)),
+    configOf(far, 'BASE', lifiConfigOf(farLifi)),
+  ]
   interface Opening extends Pick<RoutingOptions, 'chainTimeoutMs' | 'logger'> {
+    readonly lossCap: LossCap
     readonly timeoutMs: number
     readonly apiKey: string
     readonly configs: ReturnType<typeof configs>
@@ -83,7 +103,12 @@ describe('a payment carried in from another chain', () => {
       clock: () => nowMs,
       ...(more.logger && { logger: more.logger }),
       ...(more.chainTimeoutMs && { chainTimeoutMs: more.chainTimeoutMs }),
-      lifi: { url: lifi.url, timeoutMs: more.timeoutMs ?? 2_000, ...(more.apiKey && { apiKey: more.apiKey }) },
+      lifi: {
+        url: lifi.url,
+        timeoutMs: more.timeoutMs ?? 2_000,
+        ...(more.apiKey && { apiKey: more.apiKey }),
+        ...(more.lossCap && { lossCap: more.lossCap }),
+      },
     })
 
   const ask = (routing: TestRouting, amount = '100', currency = 'USDC-BASE') => {
@@ -115,6 +140,8 @@ describe('a payment carried in from another chain', () => {
       toAmount: '100500000',
       toFallbackAddress: payer,
       slippage: '0.005',
+      allowBridges: ['across'],
+      allowExchanges: ['none'],
       contractCalls: [
         { fromAmount: '100500000', fromTokenAddress: usdc, toContractAddress: proxy, toApprovalAddress: proxy },
       ],
@@ -122,39 +149,42 @@ describe('a payment carried in from another chain', () => {
     expect(lifi.headers.at(-1)).toMatchObject({ 'x-lifi-api-key': API_KEY })
   })
 
-  it('spends what it says, and the call pays the request where it arrives', async () => {
-    lifi.charge({ bridgeFee: 1_000n, protocolFee: 2_500n, messageFee: COIN / 10_000n, impact: 300n })
-    const routing = open()
-    const fee = { feePercentage: '0.5', feeAddress: freshAddress(`platform of ${payer}`) }
-    const question = { ...ask(routing), ...fee }
-    const start = lifi.asked.length
-    const prepared = await routing.prepare({ ...question, route: ID })
-    const { route } = prepared
-    expect([route.atomic, route.readiness.steps]).toEqual([false, ['APPROVE_RESET', 'APPROVE', 'PAY']])
-    await near.setNativeBalance(payer, COIN)
-    const before = await near.balanceOf(near.tokens.USDT, payer)
-    const coinBefore = await near.nativeBalance(payer)
-    // The proxy that stands for LI.FI's contract takes no coins.
-    const transactions = prepared.transactions.map((each) => ({ ...each, value: 0n }))
-    const taken = await takeRoute(near, payer, { transactions })
-    expect(prepared.transactions.at(-1)?.value).toBe(COIN / 10_000n)
-    const spent = before - (await near.balanceOf(near.tokens.USDT, payer))
-    expect(spent).toBe(parseAmount(route.sourceAmount, 6))
-    expect(await near.balanceOf(near.tokens.USDT, ESCROW)).toBeGreaterThanOrEqual(spent)
-    const gas = taken.reduce((sum, step) => sum + step.gasCost, 0n)
-    expect(coinBefore - (await near.nativeBalance(payer))).toBe(gas)
+  it.each(['USDT', 'ETH'])(
+    'spends what it says of %s, and the call pays the request where it arrives',
+    async (token) => {
+      await near.setNativeBalance(payer, COIN)
+      lifi.charge({ bridgeFee: 1_000n, protocolFee: 2_500n, impact: 300n })
+      const routing = open()
+      const fee = { feePercentage: '0.5', feeAddress: freshAddress(`platform of ${payer}`) }
+      const question = { ...ask(routing), ...fee }
+      const prepared = await routing.prepare({ ...question, route: `ETHEREUM_BASE_${token}_USDC` })
+      const { route } = prepared
+      expect([route.atomic, route.readiness.steps]).toEqual([false, token === 'ETH' ? ['PAY'] : ['APPROVE', 'PAY']])
+      const held = async () => [
+        token === 'ETH' ? 0n : await near.balanceOf(near.tokens.USDT, payer),
+        await near.nativeBalance(payer),
+      ]
+      const [tokensBefore = 0n, coinsBefore = 0n] = await held()
+      const taken = await takeRoute(near, payer, prepared)
+      const [tokens = 0n, coins = 0n] = await held()
+      const gas = taken.reduce((sum, step) => sum + step.gasCost, 0n)
+      const spent = parseAmount(route.sourceAmount, token === 'ETH' ? 18 : 6) ?? 0n
+      const lost = [tokensBefore - tokens, coinsBefore - coins - gas]
+      expect(lost).toEqual(token === 'ETH' ? [0n, spent] : [spent, 0n])
 
-    const [call] = questionsSince(start)[0]?.contractCalls ?? []
-    const relayer = far.wallets[1]
-    await far.fund(far.tokens.USDC, relayer, BigInt(call?.fromAmount ?? 0))
-    await far.approve(relayer, far.tokens.USDC, call?.toApprovalAddress as Hex, BigInt(call?.fromAmount ?? 0))
-    await far.send(relayer, { to: call?.toContractAddress as Hex, data: call?.toContractCallData as Hex })
-    expect(await far.balanceOf(far.tokens.USDC, freshAddress(`payee of ${payer}`))).toBe(100n * UNIT)
-    expect(await far.balanceOf(far.tokens.USDC, fee.feeAddress)).toBe(UNIT / 2n)
-  })
+      const message = decodeAcrossDeposit(prepared.transactions.at(-1)?.data as Hex)?.across.message as Hex
+      const relayer = far.wallets[1]
+      const amount = (1005n * UNIT) / 10n
+      await far.fund(far.tokens.USDC, relayer, amount)
+      await far.send(relayer, encodeApprove(far.tokens.USDC.address, farLifi.receiver, amount))
+      await far.send(relayer, { to: farLifi.receiver, data: encodeDelivered(far.tokens.USDC.address, amount, message) })
+      expect(await far.balanceOf(far.tokens.USDC, freshAddress(`payee of ${payer}`))).toBe(100n * UNIT)
+      expect(await far.balanceOf(far.tokens.USDC, fee.feeAddress)).toBe(UNIT / 2n)
+    },
+  )
 
   it('tells fees and the rest apart, and they add up to what leaves the wallet', async () => {
-    lifi.charge({ bridgeFee: 1_234n, protocolFee: 2_500n, messageFee: COIN / 10_000n, impact: 777n, surplus: 500_000n })
+    lifi.charge({ bridgeFee: 1_234n, protocolFee: 2_500n, impact: 777n, surplus: 500_000n })
     const routing = open()
     const { routes } = await routing.find({ ...ask(routing, '123.456789') })
     const [route] = routes as [Route]
@@ -163,7 +193,6 @@ describe('a payment carried in from another chain', () => {
       ['GAS', 'SENDING', undefined, 'ETH-ETHEREUM'],
       ['CROSSCHAIN', 'PROXYING', 'across', 'USDT-ETHEREUM'],
       ['PROTOCOL', 'SENDING', 'lifi', 'USDT-ETHEREUM'],
-      ['CROSSCHAIN', 'PROXYING', 'across', 'ETH-ETHEREUM'],
     ])
     const sum = (texts: readonly (string | undefined)[]) =>
       texts.reduce<Decimal>((total, text) => addDecimals(total, parseDecimal(text ?? '') as Decimal), {
@@ -181,27 +210,19 @@ describe('a payment carried in from another chain', () => {
         'about 0.5 USDC more than the payment needs is carried along; expect it in the wallet on BASE',
       ],
     ])
-    expect(route.estimatedDurationSeconds).toBe(43 + 24)
+    expect(route.estimatedDurationSeconds).toBe(43 + 12)
   })
 
-  it('counts what goes along in coins as coins that the wallet needs', async () => {
-    lifi.charge({ messageFee: COIN })
-    const routing = open()
-    const [route] = (await routing.find(ask(routing))).routes
-    expect(route?.readiness.hasEnoughGas).toBe(false)
-    expect(route?.warnings[0]?.reason).toBe('INSUFFICIENT_GAS')
-  })
-
-  it('carries coins too', async () => {
-    await near.setNativeBalance(payer, COIN)
-    lifi.charge({ bridgeFee: 1_000n, messageFee: COIN / 1_000n })
-    const routing = open()
-    const prepared = await routing.prepare({ ...ask(routing), route: 'ETHEREUM_BASE_ETH_USDC' })
-    expect(prepared.route.readiness.steps).toEqual(['PAY'])
-    const before = await near.nativeBalance(payer)
-    const [step] = await takeRoute(near, payer, prepared)
-    const spent = before - (await near.nativeBalance(payer)) - (step?.gasCost ?? 0n)
-    expect(spent).toBe(parseAmount(prepared.route.sourceAmount, 18))
+  it('asks nothing of chains on which no contracts are pinned', async () => {
+    const start = lifi.asked.length
+    const [source, destination] = configs() as [ChainConfig, ChainConfig]
+    const { lifi: _, ...unpinned } = destination
+    const routing = open({ configs: [source, unpinned] })
+    expect(reasonOf(await routing.find(ask(routing)))).toMatchObject({
+      reason: 'CROSSCHAIN_NOT_PINNED',
+      message: 'no contracts of lifi are configured on BASE, and it is trusted with no others',
+    })
+    expect(questionsSince(start)).toEqual([])
   })
 
   it('does not ask what balance, amount or tokens rule out', async () => {
@@ -286,12 +307,14 @@ describe('a payment carried in from another chain', () => {
     expect(routes.map(({ token }) => token)).toEqual(['COUPON1'])
   })
 
-  it('asks no reset of an allowance that it knows to be none', async () => {
+  it('asks for a reset of an allowance that is too small, and for none where there is none', async () => {
+    await near.setNativeBalance(payer, COIN)
     const routing = open()
-    const question = ask(routing)
-    await routing.find(question)
-    const { route } = await routing.prepare({ ...question, route: ID })
-    expect(route.readiness.steps).toEqual(['APPROVE', 'PAY'])
+    const question = { ...ask(routing), route: ID }
+    const stepsOf = async () => (await routing.prepare(question)).route.readiness.steps
+    expect(await stepsOf()).toEqual(['APPROVE', 'PAY'])
+    await near.send(payer, encodeApprove(near.tokens.USDT.address, nearLifi.diamond, 1n))
+    expect(await stepsOf()).toEqual(['APPROVE_RESET', 'APPROVE', 'PAY'])
   })
 
   it('tells when the quote has come to take more than the wallet may spend', async () => {
@@ -393,11 +416,6 @@ describe('a payment carried in from another chain', () => {
       reason: 'CROSSCHAIN_INCONSISTENT',
     },
     {
-      name: 'forgets the call',
-      behave: inQuote((answer) => ({ ...answer, includedSteps: [] })),
-      reason: 'CROSSCHAIN_INCONSISTENT',
-    },
-    {
       name: 'sends to nobody',
       behave: inQuote((answer) => ({
         ...answer,
@@ -412,7 +430,7 @@ describe('a payment carried in from another chain', () => {
         action: { ...answer.action, fromAmount: '900000000' },
         estimate: { ...answer.estimate, fromAmount: '900000000' },
       })),
-      reason: 'CROSSCHAIN_INCONSISTENT',
+      reason: 'CROSSCHAIN_WRONG_SOURCE',
     },
     {
       name: 'gives it away',
@@ -421,7 +439,7 @@ describe('a payment carried in from another chain', () => {
         action: { ...answer.action, fromAmount: '1000000' },
         estimate: { ...answer.estimate, fromAmount: '1000000' },
       })),
-      reason: 'CROSSCHAIN_INCONSISTENT',
+      reason: 'CROSSCHAIN_WRONG_SOURCE',
     },
   ]
 
@@ -439,6 +457,29 @@ describe('a payment carried in from another chain', () => {
     const told = JSON.stringify([answer, logged])
     expect(told).not.toContain(API_KEY)
     expect(told).not.toContain('127.0.0.1')
+  })
+
+  it.each<Lie>(LIES)('hands out nothing where it lies by $name', async ({ reason, tell, terms, amount }) => {
+    await near.fund(near.tokens.USDT, payer, 1_000n * UNIT)
+    if (terms) lifi.charge(terms)
+    lifi.behave(({ quote, response }) => sendJson(response, 200, tell(quote())))
+    const routing = open()
+    const question = ask(routing, amount)
+    const answer = await routing.find(question)
+    expect([answer.routes, reasonOf(answer)?.reason]).toEqual([[], reason])
+    expect(reasonOf(answer)?.message).not.toContain('{')
+    expect(answer.degraded).toBe(reason !== 'CROSSCHAIN_TOO_DEAR')
+    const prepared = await routing.prepare({ ...question, route: ID }).catch((error: unknown) => error)
+    expect(prepared).toBeInstanceOf(WaybillError)
+    expect(JSON.stringify(prepared)).not.toContain('transactions')
+  })
+
+  it('hands out what costs more where the operator allows it, and not what costs more than that', async () => {
+    lifi.charge({ impact: 120_000n })
+    const room = (bps: number) => open({ lossCap: { bps, usd: { units: 1n, places: 0 } } })
+    const ids = async (routing: TestRouting) => (await routing.find(ask(routing))).routes.map(({ id }) => id)
+    expect(await ids(room(1_200))).toEqual([ID])
+    expect(await ids(room(1_199))).toEqual([])
   })
 
   it('is not asked again until its quota is there again', async () => {

@@ -4,6 +4,7 @@ import type { Logger } from '../domain/logger.ts'
 import type { OnBreakerChange } from '../rpc/breaker.ts'
 import { createLifiEndpoint, failed, type LifiAnswer } from './lifi-endpoint.ts'
 import type { LifiFailure } from './lifi-failure.ts'
+import { type LossCap, USUAL_LOSS_CAP } from './providers/lifi-costs.ts'
 
 /** Where LI.FI, or what speaks its shape, is reached. */
 export interface LifiOptions {
@@ -15,6 +16,8 @@ export interface LifiOptions {
   readonly apiKey?: string
   /** How long an answer may take; 2,500 unless told. */
   readonly timeoutMs?: number
+  /** What a payment may lose on its way; 10 % or 8 USD unless told, whichever is more. */
+  readonly lossCap?: LossCap
 }
 
 export interface LifiClientOptions extends LifiOptions {
@@ -26,6 +29,7 @@ export interface LifiClientOptions extends LifiOptions {
 
 export interface LifiClient {
   readonly name: string
+  readonly lossCap: LossCap
   /**
    * Asks for a quote that ends in a call on the destination chain. The same question is asked once, however many ask it at a time, and its
    * answer is remembered for seconds. Never rejects; once the signal has fired it resolves as if the time were over.
@@ -91,6 +95,7 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
 
   return {
     name,
+    lossCap: options.lossCap ?? USUAL_LOSS_CAP,
     quote(request, { signal, fresh, call }) {
       const key = JSON.stringify(request)
       const known = fresh ? undefined : remembered.get(key)

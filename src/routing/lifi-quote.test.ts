@@ -1,16 +1,18 @@
 import type { ContractCallsQuoteRequestToAmount } from '@lifi/types'
 import { describe, expect, it } from 'vitest'
 import { type LifiAnswer, quoteOf } from '../../test/support/lifi-server.ts'
-import type { Address } from '../domain/address.ts'
 import type { Token } from '../domain/currency.ts'
-import { LifiQuoteFault, readLifiQuote } from './lifi-quote.ts'
+import type { EvmAddress } from '../domain/lifi-forms.ts'
+import { LifiQuoteFault } from './lifi-fault.ts'
+import { readLifiQuote } from './lifi-quote.ts'
 
-const address = (digit: string) => `0x${digit.repeat(40)}` as Address
-const [WALLET, PROXY, PULLER, ESCROW] = [address('1'), address('2'), address('3'), address('4')]
+const address = (digit: string) => `0x${digit.repeat(40)}` as EvmAddress
+const [WALLET, PROXY] = [address('6'), address('2')]
+const [DIAMOND, FORWARDER, RECEIVER] = [address('3'), address('4'), address('5')]
 const ZERO = address('0')
 const CALL_DATA = `0xc219a14d${'0a'.repeat(64)}`
 
-const token = (symbol: string, chain: string, decimals: number, at?: Address): Token => ({
+const token = (symbol: string, chain: string, decimals: number, at?: EvmAddress): Token => ({
   id: `${symbol}-${chain}`,
   symbol,
   chain,
@@ -39,7 +41,8 @@ const requestFrom = (from: Token): ContractCallsQuoteRequestToAmount => ({
   toAmount: '100000000',
   contractCalls: [call],
 })
-const questionFrom = (from: Token) => ({ request: requestFrom(from), call, source: from, destination })
+const pins = { diamond: DIAMOND, feeContracts: [FORWARDER], receiver: RECEIVER }
+const questionFrom = (from: Token) => ({ request: requestFrom(from), call, source: from, destination, pins })
 
 const server = {
   tokens: [
@@ -47,11 +50,14 @@ const server = {
     { chainId: 1, address: ZERO, symbol: 'ETH', decimals: 18, usd: 3000n * 10n ** 8n },
     { chainId: 8453, address: address('b'), symbol: 'USDC', decimals: 6, usd: 10n ** 8n },
   ],
-  pullers: { 1: PULLER },
-  escrow: ESCROW,
+  diamonds: { 1: DIAMOND },
+  feeForwarders: { 1: FORWARDER },
+  receivers: { 8453: RECEIVER },
 }
-const TERMS = { bridgeFee: 1_000n, protocolFee: 2_500n, messageFee: 5n, surplus: 7n }
+const TERMS = { bridgeFee: 1_000n, protocolFee: 2_500n, surplus: 7n }
 const answerFrom = (from: Token) => quoteOf(requestFrom(from), TERMS, server)
+const readFrom = (from: Token, answer: unknown) =>
+  readLifiQuote(answer, questionFrom(from), Math.floor(Date.now() / 1_000))
 
 type Change = (answer: LifiAnswer) => unknown
 
@@ -73,29 +79,26 @@ const withToken = (name: 'fromToken' | 'toToken', more: object): Change => {
 const withFee = (more: object): Change => {
   return (answer) => inEstimate({ feeCosts: [{ ...answer.estimate.feeCosts?.[0], ...more }] })(answer)
 }
-const callIs = (more: object): Change => {
-  return (answer) => ({ ...answer, includedSteps: [{ ...answer.includedSteps[0], action: more }] })
-}
-
 describe('an answer of LI.FI', () => {
   it('is read where it is whole', () => {
-    expect(readLifiQuote(answerFrom(source), questionFrom(source))).toMatchObject({
+    expect(readFrom(source, answerFrom(source))).toMatchObject({
       fromAmount: 100_000_007n + 100_000n + 250_000n,
       toAmount: 100_000_007n,
-      toAmountMin: 100_000_000n,
-      approvalAddress: PULLER,
+      guaranteed: 100_000_007n,
+      approvalAddress: DIAMOND,
       durationSeconds: 43,
       tool: 'across',
-      transaction: { to: PULLER, value: 5n, gasLimit: 120_000n },
+      transaction: { to: DIAMOND, value: 0n, gasLimit: 300_000n },
     })
-    const native = readLifiQuote(answerFrom(coin), questionFrom(coin))
+    const native = readFrom(coin, answerFrom(coin))
     expect(native).not.toHaveProperty('approvalAddress')
-    expect(native.transaction.value).toBe(native.fromAmount + 5n)
+    expect(native.transaction.value).toBe(native.fromAmount)
   })
 
-  it('is taken where only what is sent shows the call', () => {
-    const sent = inTransaction({ data: `0x01020304${CALL_DATA.slice(2).toUpperCase()}` })(answerFrom(source))
-    expect(() => readLifiQuote({ ...(sent as object), includedSteps: [] }, questionFrom(source))).not.toThrow()
+  it('is judged by what is sent, not by the steps that it tells', () => {
+    const sent = inTransaction({ data: answerFrom(source).transactionRequest.data?.toUpperCase().replace('X', 'x') })
+    const answer = sent(answerFrom(source)) as object
+    expect(() => readFrom(source, { ...answer, includedSteps: [] })).not.toThrow()
   })
 
   it.each<[string, Change, RegExp]>([
@@ -135,29 +138,29 @@ describe('an answer of LI.FI', () => {
     ['a transaction of another wallet', inTransaction({ from: address('9') }), /another wallet/],
     ['a transaction to nobody', inTransaction({ to: undefined }), /to is no address/],
     ['a transaction to the zero address', inTransaction({ to: ZERO }), /zero address/],
-    ['a plain transfer of the token', inTransaction({ to: address('a') }), /to the token/],
-    ['a transaction to the wallet', inTransaction({ to: WALLET }), /to the token or the wallet/],
+    ['a plain transfer of the token', inTransaction({ to: address('a') }), /goes to 0xa/],
+    ['a transaction to the wallet', inTransaction({ to: WALLET }), /goes to 0x6/],
     ['no data', inTransaction({ data: '0x' }), /no data/],
     ['data that is none', inTransaction({ data: '0x123456789' }), /no data/],
     ['a value that is none', inTransaction({ value: '-5' }), /value/],
     ['no gas limit at all', inTransaction({ gasLimit: undefined }), /gasLimit/],
     ['a gas limit of nothing', inTransaction({ gasLimit: '0x1' }), /gas limit of 1/],
     ['a gas limit beyond a block', inTransaction({ gasLimit: '0xffffffffff' }), /gas limit/],
-    ['a transfer without the call', (answer) => ({ ...answer, includedSteps: [] }), /does not make the call/],
-    ['another call', callIs({ toContractAddress: PROXY, toContractCallData: '0x12345678' }), /does not make the call/],
-    [
-      'the call of a stranger',
-      callIs({ toContractAddress: ESCROW, toContractCallData: CALL_DATA }),
-      /not make the call/,
-    ],
   ])('is refused: %s', (_, change, fault) => {
-    const read = () => readLifiQuote(change(answerFrom(source)), questionFrom(source))
+    const read = () => readFrom(source, change(answerFrom(source)))
     expect(read).toThrow(LifiQuoteFault)
     expect(read).toThrow(fault)
   })
 
-  it('is refused where a coin is taken and not sent', () => {
-    const answer = inTransaction({ value: '0x0' })(answerFrom(coin))
-    expect(() => readLifiQuote(answer, questionFrom(coin))).toThrow(/sends less than it takes/)
+  it.each([
+    ['a coin', coin, '0x0', /sends 0 wei, not/],
+    ['a coin and a wei more', coin, undefined, /sends \d+ wei, not/],
+    ['a token', source, '0x1', /sends 1 wei, not 0/],
+  ])('is refused where it does not send exactly what it takes: %s', (_, from, value, fault) => {
+    const answer = answerFrom(from)
+    const more = `0x${(BigInt(answer.transactionRequest.value ?? 0) + 1n).toString(16)}`
+    const read = () => readFrom(from, inTransaction({ value: value ?? more })(answer))
+    expect(read).toThrow(fault)
+    expect(read).toThrow(expect.objectContaining({ reason: 'CROSSCHAIN_WRONG_VALUE' }))
   })
 })

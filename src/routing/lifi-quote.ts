@@ -2,14 +2,16 @@ import type { ContractCall, ContractCallsQuoteRequestToAmount } from '@lifi/type
 import { type Address, isZeroAddress, parseAddress } from '../domain/address.ts'
 import type { Token } from '../domain/currency.ts'
 import type { Hex } from '../domain/hex.ts'
+import { checkDeposit } from './lifi-deposit.ts'
+import { ensure, LifiQuoteFault } from './lifi-fault.ts'
 
 /** A quote of LI.FI that was held against its question. Amounts in base units. */
 export interface LifiQuote {
   readonly fromAmount: bigint
-  /** What is expected on the other chain, and what is at least. */
+  /** What is expected on the other chain, and what its calldata guarantees. */
   readonly toAmount: bigint
-  readonly toAmountMin: bigint
-  /** Who pulls the source token; absent for a native coin. */
+  readonly guaranteed: bigint
+  /** Who pulls the source token: the pinned diamond; absent for a native coin. */
   readonly approvalAddress?: Address
   readonly approvalReset: boolean
   readonly fees: readonly LifiFee[]
@@ -29,17 +31,23 @@ export interface LifiFee {
   readonly included: boolean
 }
 
+/** The contracts to which an answer is held. */
+export interface LifiPins {
+  /** On the source chain: called by the wallet, and allowed to pull its tokens. */
+  readonly diamond: Address
+  /** On the source chain: take LI.FI's fee. */
+  readonly feeContracts: readonly Address[]
+  /** On the destination chain: what is bridged is delivered to it. */
+  readonly receiver: Address
+}
+
 /** What was asked, and for which tokens. */
 export interface LifiQuestion {
   readonly request: ContractCallsQuoteRequestToAmount
   readonly call: ContractCall
   readonly source: Token
   readonly destination: Token
-}
-
-/** The answer is not one to the question, or not whole; the message says what is wrong with it. */
-export class LifiQuoteFault extends Error {
-  override readonly name = 'LifiQuoteFault'
+  readonly pins: LifiPins
 }
 
 /** Nobody means a week: what is longer is a mistake. */
@@ -49,12 +57,13 @@ const MOST_GAS = 30_000_000n
 const LONGEST_DATA = 2 * 128 * 1_024
 
 /**
- * Reads an answer as an untrusted stranger's: its tokens, chains, amounts and addresses must be those of the question, and it must make
- * the payment's call. A transfer without that call would reach nobody under the request's reference.
+ * Reads an answer as an untrusted stranger's: its tokens, chains, amounts and addresses must be those of the question, and its calldata
+ * must do exactly what was asked for (`lifi-deposit.ts`). What it says of itself decides nothing but what is shown.
  *
+ * @param nowSec - when it came, seconds since 1970
  * @throws LifiQuoteFault
  */
-export function readLifiQuote(body: unknown, question: LifiQuestion): LifiQuote {
+export function readLifiQuote(body: unknown, question: LifiQuestion, nowSec: number): LifiQuote {
   const { request, source, destination } = question
   const step = objectOf(body, 'the answer')
   const action = objectOf(step.action, 'action')
@@ -75,17 +84,18 @@ export function readLifiQuote(body: unknown, question: LifiQuestion): LifiQuote 
   ]
   check(fromAmount > 0n, 'it takes nothing')
   check(amountOf(action.fromAmount, 'action.fromAmount') === fromAmount, 'it says two amounts')
-  check(toAmountMin >= BigInt(request.toAmount), `it warrants ${toAmountMin} of ${request.toAmount}`)
+  const isEnough = toAmountMin >= BigInt(request.toAmount)
+  ensure(isEnough, 'CROSSCHAIN_OUTPUT_TOO_LOW', `it warrants ${toAmountMin} of ${request.toAmount}`)
   check(toAmount >= toAmountMin, 'it expects less than it warrants')
 
   const fees = listOf(estimate.feeCosts, 'feeCosts').map(readFee)
   const transaction = readTransaction(step, question, fromAmount)
-  checkCall(step, transaction.data, question.call)
+  const spender = source.address === undefined ? undefined : readSpender(estimate.approvalAddress, question.pins)
   return {
     fromAmount,
     toAmount,
-    toAmountMin,
-    ...(source.address === undefined ? {} : { approvalAddress: partyOf(estimate.approvalAddress, 'approvalAddress') }),
+    guaranteed: checkDeposit(transaction.data, { question, fromAmount, nowSec }),
+    ...(spender && { approvalAddress: spender }),
     approvalReset: estimate.approvalReset === true,
     fees,
     durationSeconds: secondsOf(estimate.executionDuration),
@@ -96,7 +106,7 @@ export function readLifiQuote(body: unknown, question: LifiQuestion): LifiQuote 
 
 function readTransaction(
   step: Fields,
-  { request, source }: LifiQuestion,
+  { request, source, pins }: LifiQuestion,
   fromAmount: bigint,
 ): LifiQuote['transaction'] {
   const transaction = objectOf(step.transactionRequest, 'transactionRequest')
@@ -105,11 +115,13 @@ function readTransaction(
     check(addressOf(transaction.from, 'from') === request.fromAddress, 'its transaction is another wallet’s')
   }
   const to = partyOf(transaction.to, 'to')
-  check(to !== source.address && to !== request.fromAddress, 'its transaction goes to the token or the wallet itself')
+  ensure(to === pins.diamond, 'CROSSCHAIN_FOREIGN_CONTRACT', `its transaction goes to ${to}`)
   const { data } = transaction
   check(typeof data === 'string' && data.length <= LONGEST_DATA && /^0x(?:[0-9a-f]{2}){4,}$/i.test(data), 'no data')
   const value = transaction.value === undefined ? 0n : quantityOf(transaction.value, 'value')
-  if (source.address === undefined) check(value >= fromAmount, 'its transaction sends less than it takes')
+  // Across takes no coins beside what it carries.
+  const due = source.address === undefined ? fromAmount : 0n
+  ensure(value === due, 'CROSSCHAIN_WRONG_VALUE', `its transaction sends ${value} wei, not ${due}`)
   const gasLimit = gasLimitOf(step, transaction)
   check(gasLimit >= LEAST_GAS && gasLimit <= MOST_GAS, `a gas limit of ${gasLimit}`)
   return { to, data: data.toLowerCase() as Hex, value, gasLimit }
@@ -123,19 +135,10 @@ function gasLimitOf(step: Fields, transaction: Fields): bigint {
   return quantityOf(sent?.limit, 'gasLimit')
 }
 
-/** It stands as a step of its own, or within what is sent. */
-function checkCall(step: Fields, data: Hex, call: ContractCall): void {
-  const wanted = call.toContractCallData.toLowerCase()
-  const steps = listOf(step.includedSteps, 'includedSteps').map((each) => objectOf(each, 'includedSteps'))
-  const isStep = steps.some((each) => {
-    const { toContractAddress, toContractCallData } = objectOf(each.action, 'includedSteps.action')
-    return (
-      typeof toContractCallData === 'string' &&
-      toContractCallData.toLowerCase() === wanted &&
-      addressOf(toContractAddress, 'toContractAddress') === call.toContractAddress
-    )
-  })
-  check(isStep || data.includes(wanted.slice(2)), 'it does not make the call that pays')
+function readSpender(value: unknown, { diamond }: LifiPins): Address {
+  const spender = partyOf(value, 'approvalAddress')
+  ensure(spender === diamond, 'CROSSCHAIN_FOREIGN_SPENDER', `it wants ${spender} to be allowed to pull the token`)
+  return spender
 }
 
 function readFee(value: unknown): LifiFee {
@@ -162,7 +165,7 @@ function checkToken(value: unknown, chainId: number, wanted: Token): void {
 type Fields = Readonly<Record<string, unknown>>
 
 function check(isRight: boolean, fault: string): asserts isRight {
-  if (!isRight) throw new LifiQuoteFault(fault)
+  if (!isRight) throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', fault)
 }
 
 function objectOf(value: unknown, name: string): Fields {

@@ -1,6 +1,6 @@
 /**
  * A server that speaks the shape of LI.FI's contract-calls quotes, with latency and faults. What it takes and gives is of LI.FI's own
- * types, so that a change of theirs fails the type check.
+ * types, so that a change of theirs fails the type check; its calldata is that of LI.FI's facet for Across V4.
  */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
@@ -13,7 +13,16 @@ import type {
   Token,
   ToolError,
 } from '@lifi/types'
-import { encodeFunctionData, parseAbi, zeroAddress } from 'viem'
+import { keccak256, toHex, zeroAddress } from 'viem'
+import {
+  type AcrossDeposit,
+  type EvmAddress,
+  encodeAcrossDeposit,
+  encodeForwardedFee,
+  encodeReceiverMessage,
+  MULTIPLIER_BASE,
+  wordOfAddress,
+} from '../../src/domain/lifi-forms.ts'
 import { listenOnLoopback } from './loopback.ts'
 
 /** A token that the server knows, with its price in hundred-millionths of a US dollar. */
@@ -28,11 +37,9 @@ export interface LifiToken {
 
 /** What quotes take. */
 export interface LifiTerms {
-  /** Millionths of the worth, by the bridge and by LI.FI: both a part of what is taken. */
+  /** Millionths of the worth, by the bridge and by LI.FI: both a part of what is taken. LI.FI's is taken by a call before the bridge. */
   readonly bridgeFee?: bigint
   readonly protocolFee?: bigint
-  /** Wei of the source's coin, beside what is taken. */
-  readonly messageFee?: bigint
   /** Millionths of the worth that are lost on the way. */
   readonly impact?: bigint
   /** Base units that more is expected than warranted. */
@@ -67,10 +74,15 @@ export interface LifiServer {
 
 export interface LifiServerOptions {
   readonly tokens: readonly LifiToken[]
-  /** Who pulls the source token, by chain id: an ERC20 fee proxy, which pays what it pulls to `escrow`. */
-  readonly pullers: Readonly<Record<number, string>>
-  readonly escrow: string
+  /** By chain id: what wallets call, which pulls the source token, and what takes LI.FI's fee. */
+  readonly diamonds: Readonly<Record<number, EvmAddress>>
+  readonly feeForwarders: Readonly<Record<number, EvmAddress>>
+  /** By chain id: whom Across delivers to. */
+  readonly receivers: Readonly<Record<number, EvmAddress>>
 }
+
+/** LI.FI's fee goes to it. */
+const FEE_RECIPIENT = `0x${'fee'.repeat(13)}f` as EvmAddress
 
 export const quoteWell: LifiBehaviour = ({ quote, response }) => sendJson(response, 200, quote())
 
@@ -114,15 +126,12 @@ export async function startLifiServer(options: LifiServerOptions): Promise<LifiS
 }
 
 const MILLION = 1_000_000n
-const PULL_ABI = parseAbi([
-  'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
-])
 
 /** The answer to a question by fixed prices: what is delivered, and on top of it what everybody takes. */
 export function quoteOf(
   question: ContractCallsQuoteRequestToAmount,
-  { bridgeFee = 0n, protocolFee = 0n, messageFee = 0n, impact = 0n, surplus = 0n }: LifiTerms,
-  { tokens, pullers, escrow }: LifiServerOptions,
+  { bridgeFee = 0n, protocolFee = 0n, impact = 0n, surplus = 0n }: LifiTerms,
+  { tokens, ...contracts }: LifiServerOptions,
 ): LifiAnswer {
   const tokenOf = (chain: number | string, address: string) => {
     const found = tokens.find((each) => each.chainId === chain && each.address.toLowerCase() === address.toLowerCase())
@@ -139,10 +148,9 @@ export function quoteOf(
   const feeCosts = [
     feeCost('Relayer fee', from, ofBridge, true),
     feeCost('LIFI Fixed Fee', from, ofProtocol, true),
-    feeCost('Message fee', tokenOf(from.chainId, zeroAddress), messageFee, false),
   ].filter(({ amount }) => amount !== '0')
   const isNative = from.address === zeroAddress
-  const puller = pullers[from.chainId] ?? ''
+  const diamond = contracts.diamonds[from.chainId] ?? zeroAddress
   const action = {
     fromChainId: from.chainId,
     fromAmount: fromAmount.toString(),
@@ -156,7 +164,7 @@ export function quoteOf(
     fromAmount: fromAmount.toString(),
     toAmount: toAmount.toString(),
     toAmountMin: question.toAmount,
-    approvalAddress: isNative ? zeroAddress : puller,
+    approvalAddress: isNative ? zeroAddress : diamond,
     feeCosts,
     gasCosts: [],
     executionDuration: 42.5,
@@ -176,10 +184,7 @@ export function quoteOf(
     },
     estimate,
   }
-  const pull = {
-    abi: PULL_ABI,
-    args: [from.address as '0x', escrow as '0x', fromAmount, '0x00000000000000ff', 0n, zeroAddress] as const,
-  }
+  const deposit = depositOf(question, contracts, { from, to, fromAmount, fee: ofProtocol, toAmount })
   return {
     id: 'step',
     type: 'lifi',
@@ -190,14 +195,86 @@ export function quoteOf(
     includedSteps: [custom],
     transactionRequest: {
       from: question.fromAddress,
-      to: isNative ? escrow : puller,
+      to: diamond,
       chainId: from.chainId,
-      data: isNative ? '0x00000000' : encodeFunctionData(pull),
-      value: `0x${(messageFee + (isNative ? fromAmount : 0n)).toString(16)}`,
-      gasLimit: `0x${(120_000).toString(16)}`,
+      data: encodeAcrossDeposit(deposit),
+      value: `0x${(isNative ? fromAmount : 0n).toString(16)}`,
+      gasLimit: `0x${(300_000).toString(16)}`,
       gasPrice: '0x1',
     },
   }
+}
+
+interface Priced {
+  readonly from: LifiToken
+  readonly to: LifiToken
+  readonly fromAmount: bigint
+  /** LI.FI's, a part of that. */
+  readonly fee: bigint
+  readonly toAmount: bigint
+}
+
+/** What LI.FI has a wallet send to its diamond; a fee of LI.FI's makes it a deposit with a call before the bridge. */
+function depositOf(
+  question: ContractCallsQuoteRequestToAmount,
+  { feeForwarders, receivers }: Omit<LifiServerOptions, 'tokens'>,
+  { from, to, fromAmount, fee, toAmount }: Priced,
+): AcrossDeposit {
+  const wallet = question.fromAddress as EvmAddress
+  const source = from.address as EvmAddress
+  const transactionId = keccak256(toHex(JSON.stringify(question)))
+  const nowSec = Math.floor(Date.now() / 1_000)
+  const bridged = fromAmount - fee
+  const bridge = {
+    transactionId,
+    bridge: 'across',
+    integrator: 'lifi-api',
+    referrer: zeroAddress as EvmAddress,
+    sendingAssetId: source,
+    receiver: wallet,
+    minAmount: bridged,
+    destinationChainId: BigInt(to.chainId),
+    hasSourceSwaps: fee > 0n,
+    hasDestinationCall: true,
+  }
+  const across = {
+    receiverAddress: wordOfAddress(receivers[to.chainId] ?? zeroAddress),
+    refundAddress: wordOfAddress(wallet),
+    sendingAssetId: wordOfAddress(source),
+    receivingAssetId: wordOfAddress(to.address as EvmAddress),
+    outputAmount: toAmount,
+    outputAmountMultiplier: ceil(toAmount * MULTIPLIER_BASE, bridged),
+    exclusiveRelayer: wordOfAddress(zeroAddress),
+    quoteTimestamp: nowSec,
+    fillDeadline: nowSec + 7_200,
+    exclusivityParameter: 0,
+    message: encodeReceiverMessage({ transactionId, swaps: callsOf(question), receiver: wallet }),
+  }
+  if (fee === 0n) return { bridge, across }
+  const forwarder = feeForwarders[from.chainId] ?? (zeroAddress as EvmAddress)
+  const swap = {
+    callTo: forwarder,
+    approveTo: forwarder,
+    sendingAssetId: source,
+    receivingAssetId: source,
+    fromAmount,
+    callData: encodeForwardedFee({ token: source, amount: fee }, FEE_RECIPIENT),
+    requiresDeposit: true,
+  }
+  return { bridge, swaps: [swap], across }
+}
+
+/** The calls of a question, as the receiver is told to make them. */
+function callsOf({ contractCalls, toToken }: ContractCallsQuoteRequestToAmount) {
+  return contractCalls.map((call) => ({
+    callTo: call.toContractAddress as EvmAddress,
+    approveTo: (call.toApprovalAddress ?? call.toContractAddress) as EvmAddress,
+    sendingAssetId: toToken as EvmAddress,
+    receivingAssetId: toToken as EvmAddress,
+    fromAmount: BigInt(call.fromAmount),
+    callData: call.toContractCallData as `0x${string}`,
+    requiresDeposit: false,
+  }))
 }
 
 function ceil(dividend: bigint, divisor: bigint): bigint {

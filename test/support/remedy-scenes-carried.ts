@@ -1,6 +1,8 @@
 import { expect } from 'vitest'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { Reason } from '../../src/reasons.ts'
+import type { LifiFaultReason } from '../../src/routing/lifi-fault.ts'
+import { LIES } from './lifi-lies.ts'
 import { quoteWell, sendJson } from './lifi-server.ts'
 import {
   carriedScene,
@@ -20,6 +22,26 @@ import { type Scene, stage, USD } from './remedy-stage.ts'
 import { changeResults, type EvmAddress, freshAddress } from './routing.ts'
 
 const UNIT = 10n ** 6n
+
+/** Of each reason for which a lie is not handed out, the first of the lies. */
+function liedScenes() {
+  const firstOf = new Map(LIES.toReversed().map((lie) => [lie.reason, lie]))
+  const scenes = [...firstOf].map(([reason, { tell, terms }]) => {
+    const scene = () => {
+      stage.lifi.charge(terms ?? {})
+      return carrierErrs(({ quote, response }) => {
+        const answer = tell(quote())
+        stage.lifi.charge({})
+        sendJson(response, 200, answer)
+      })
+    }
+    return [reason, [scene]]
+  })
+  return Object.fromEntries(scenes) as Record<
+    Exclude<LifiFaultReason, 'CROSSCHAIN_INCONSISTENT'>,
+    (() => Promise<Scene>)[]
+  >
+}
 
 /** Reasons that have to do with another chain, with who carries, and with nodes. */
 export const carriedScenes = {
@@ -152,9 +174,25 @@ export const carriedScenes = {
     () =>
       carrierErrs(({ quote, response }) => {
         const answer = quote()
-        sendJson(response, 200, { ...answer, includedSteps: [] })
+        sendJson(response, 200, { ...answer, estimate: { ...answer.estimate, fromAmount: '1' } })
       }),
   ],
+  CROSSCHAIN_NOT_PINNED: [
+    () => {
+      const { lifi: _, ...unpinned } = stage.farConfig()
+      return carriedScene({
+        configs: [stage.config(), unpinned],
+        then:
+          ({ wallet }) =>
+          (remedy) => {
+            read(remedy, /^configure lifi of BASE in the chains file$/)
+            const room = stage.open({ lifi: {} })
+            return { room, question: stage.ask(room, wallet) }
+          },
+      })
+    },
+  ],
+  ...liedScenes(),
   NO_PRICE: [
     () =>
       carriedScene({

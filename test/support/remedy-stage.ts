@@ -9,6 +9,7 @@ import { currencyHash } from '../../src/domain/currency-hash.ts'
 import type { RoutesQuestion } from '../../src/domain/route.ts'
 import type { RoutingOptions } from '../../src/routing/routing.ts'
 import { startTestChain, type TestChain, type TestToken } from './chain.ts'
+import { lifiConfigOf, type TestLifi } from './lifi-contracts.ts'
 import { type LifiServer, type LifiToken, quoteWell, startLifiServer } from './lifi-server.ts'
 import {
   canonical,
@@ -77,6 +78,13 @@ export interface OpenOptions extends Partial<Pick<RoutingOptions, 'chainTimeoutM
   readonly throughProxy?: boolean
 }
 
+/** LI.FI's contracts on both chains: pinned, and never called here. */
+const LIFI: TestLifi = {
+  diamond: freshAddress('diamond of a remedy'),
+  feeForwarder: freshAddress('fee forwarder of a remedy'),
+  receiver: freshAddress('receiver of a remedy'),
+}
+
 /** The one that a test file plays on, once it is up. */
 export let stage: Stage
 
@@ -102,17 +110,18 @@ async function startStage(): Promise<Stage> {
   const carried = carriedTokens(near, far)
   const lifi = await startLifiServer({
     tokens: carried,
-    pullers: { [far.chainId]: canonical(far.contracts.erc20FeeProxy) },
-    escrow: freshAddress('escrow of a remedy'),
+    diamonds: { [far.chainId]: LIFI.diamond },
+    feeForwarders: { [far.chainId]: LIFI.feeForwarder },
+    receivers: { [near.chainId]: LIFI.receiver },
   })
   let wallets = 0
   let waitedMs = 0
 
   const config = (changes: Changes = {}): ChainConfig => {
     const { contracts, swapV2, swapV3 } = withExchanges(configOf(near, 'ETHEREUM'), exchanges)
-    return configOf(near, 'ETHEREUM', { contracts, swapV2, swapV3, ...changes })
+    return configOf(near, 'ETHEREUM', { ...lifiConfigOf(LIFI), contracts, swapV2, swapV3, ...changes })
   }
-  const farConfig = (changes: Changes = {}): ChainConfig => configOf(far, 'BASE', changes)
+  const farConfig = (changes: Changes = {}): ChainConfig => configOf(far, 'BASE', { ...lifiConfigOf(LIFI), ...changes })
 
   return {
     near,

@@ -6,9 +6,10 @@ import type { ChainConfig } from '../../domain/chains-file.ts'
 import { createTokenDirectory, type Token } from '../../domain/currency.ts'
 import { type Decimal, parseDecimal } from '../../domain/decimal.ts'
 import { breakDownCosts } from '../costs.ts'
-import { type LifiFee, type LifiQuestion, type LifiQuote, LifiQuoteFault } from '../lifi-quote.ts'
+import { LifiQuoteFault } from '../lifi-fault.ts'
+import type { LifiFee, LifiQuestion, LifiQuote } from '../lifi-quote.ts'
 import type { Price } from '../prices.ts'
-import { costOfCarrying, priceImpactOf, usdOf } from './lifi-costs.ts'
+import { checkLoss, costOfCarrying, priceImpactOf, USUAL_LOSS_CAP, usdOf } from './lifi-costs.ts'
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as Address
 const chainOf = (name: string, chainId: number, tokens: readonly [string, number, string][]): ChainConfig => ({
@@ -67,7 +68,7 @@ const feeOf = (token: Token, amount: bigint, included: boolean, name = 'fee'): L
 const quoteOf = (given: Partial<LifiQuote> & { value?: bigint }): LifiQuote => ({
   fromAmount: 100n,
   toAmount: 100n,
-  toAmountMin: 100n,
+  guaranteed: 100n,
   approvalReset: false,
   fees: [],
   durationSeconds: 1,
@@ -171,5 +172,53 @@ describe('the price impact', () => {
     [-6n, 100n],
   ])('is refused where it is absurd: a loss of %s on %s', (loss, payee) => {
     expect(() => priceImpactOf(usd(loss), usd(payee))).toThrow(LifiQuoteFault)
+  })
+})
+
+describe('the cap on what is lost', () => {
+  const USD = 10n ** 8n
+  const priceOf = priceIn({ [DAI.id]: USD, [USDC.id]: USD, [ETH.id]: 3_000n * USD })
+  const known = { provider: 'lifi', chains, tokens, priceOf }
+  const dai = (cents: number) => BigInt(cents) * 10n ** 16n
+  const usdc = (cents: number) => BigInt(cents) * 10n ** 4n
+  const carry = (leaves: number, arrives: number, more: Partial<LifiQuote> = {}) =>
+    quoteOf({ fromAmount: dai(leaves), toAmount: usdc(arrives), guaranteed: usdc(arrives), ...more })
+  const judge = (quote: LifiQuote, cap = USUAL_LOSS_CAP) => checkLoss(questionOf(DAI), quote, known, cap)
+
+  it.each<[string, LifiQuote]>([
+    ['8 dollars of a small payment', carry(10_00, 2_00)],
+    ['10 % of a large one', carry(1_100_00, 1_000_00)],
+    ['a declared fee of 4 dollars, counted twice', carry(24_00, 20_00, { fees: [feeOf(DAI, dai(4_00), true)] })],
+    ['5 % less than by the feeds', carry(95_00, 100_00)],
+  ])('lets through %s', (_, quote) => {
+    expect(() => judge(quote)).not.toThrow()
+  })
+
+  it.each<[string, LifiQuote, string]>([
+    ['a cent more than 8 dollars', carry(10_01, 2_00), '$8.01 would be lost, more than $8'],
+    ['a cent more than 10 %', carry(1_100_01, 1_000_00), '$100.01 would be lost, more than $100'],
+    [
+      'a declared fee of 9 %',
+      carry(1_090_00, 1_000_00, { fees: [feeOf(DAI, dai(90_00), true)] }),
+      '$180 would be lost',
+    ],
+    ['a fee on top in coins', carry(100_00, 100_00, { fees: [feeOf(ETH, 10n ** 18n, false)] }), '$3000 would be lost'],
+    ['what is only expected', carry(100_00, 50_00, { toAmount: usdc(100_00) }), '$50 would be lost'],
+    ['a fee of unknown price', carry(100_00, 100_00, { fees: [feeOf(OLD, 1n, true)] }), 'unknown price'],
+  ])('refuses %s', (_, quote, detail) => {
+    const expected = { reason: 'CROSSCHAIN_TOO_DEAR', message: expect.stringContaining(detail) }
+    expect(() => judge(quote)).toThrow(expect.objectContaining(expected))
+  })
+
+  it('refuses to take a promise that nobody would keep', () => {
+    expect(() => judge(carry(94_00, 100_00))).toThrow('far more than the market')
+  })
+
+  it('is the larger of the two that are configured', () => {
+    const cap = { bps: 200, usd: { units: 5n, places: 1 } }
+    expect(() => judge(carry(10_50, 10_00), cap)).not.toThrow()
+    expect(() => judge(carry(10_51, 10_00), cap)).toThrow('more than $0.5')
+    expect(() => judge(carry(102_00, 100_00), cap)).not.toThrow()
+    expect(() => judge(carry(102_01, 100_00), cap)).toThrow('more than $2')
   })
 })

@@ -1,8 +1,17 @@
 import type { ChainDirectory } from '../../domain/chain.ts'
 import type { Token, TokenDirectory } from '../../domain/currency.ts'
-import { addDecimals, compareDecimals, type Decimal, divideDecimals, subtractDecimals } from '../../domain/decimal.ts'
+import {
+  addDecimals,
+  compareDecimals,
+  type Decimal,
+  divideDecimals,
+  formatDecimal,
+  rescale,
+  subtractDecimals,
+} from '../../domain/decimal.ts'
 import type { CostLine } from '../costs.ts'
-import { type LifiFee, type LifiQuestion, type LifiQuote, LifiQuoteFault } from '../lifi-quote.ts'
+import { ensure, LifiQuoteFault } from '../lifi-fault.ts'
+import type { LifiFee, LifiQuestion, LifiQuote } from '../lifi-quote.ts'
 import type { Price } from '../prices.ts'
 
 /** What carrying costs, in parts that have nothing in common. */
@@ -53,9 +62,10 @@ function linesOnTop(source: Token, quote: LifiQuote, fees: readonly FoundFee[], 
   if (coin === undefined) throw new TypeError(`${source.chain} has no coin`)
   const sent = quote.transaction.value - (source.address === undefined ? quote.fromAmount : 0n)
   const onTop = fees.filter(({ fee }) => !fee.included && fee.amount > 0n)
-  if (onTop.some(({ token }) => token?.id !== coin.id)) throw new LifiQuoteFault('a fee that nothing pays')
+  if (onTop.some(({ token }) => token?.id !== coin.id))
+    throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'a fee that nothing pays')
   const told = onTop.reduce((sum, { fee }) => sum + fee.amount, 0n)
-  if (told > sent) throw new LifiQuoteFault('its fees are more than its transaction sends')
+  if (told > sent) throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'its fees are more than its transaction sends')
   const lines = onTop.map(({ fee }) => lineOf(fee, coin, quote, known))
   if (told === sent) return lines
   return [...lines, lineOf({ name: '', amount: sent - told }, coin, quote, known)]
@@ -108,7 +118,54 @@ const LARGEST_GAIN: Decimal = { units: -5n, places: 2 }
  */
 export function priceImpactOf(lossUsd: Decimal, receivedUsd: Decimal): Decimal {
   const impact = receivedUsd.units === 0n ? NOTHING : divideDecimals(lossUsd, receivedUsd, IMPACT_PLACES)
-  if (compareDecimals(impact, LARGEST_LOSS) > 0) throw new LifiQuoteFault('it takes far more than the market would')
-  if (compareDecimals(impact, LARGEST_GAIN) < 0) throw new LifiQuoteFault('it takes far less than the market would')
+  if (compareDecimals(impact, LARGEST_LOSS) > 0)
+    throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'it takes far more than the market would')
+  if (compareDecimals(impact, LARGEST_GAIN) < 0)
+    throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'it takes far less than the market would')
   return impact
+}
+
+/** What a payment may lose on its way: the larger of the two counts. */
+export interface LossCap {
+  /** Of what is guaranteed to arrive, in hundredths of a percent. */
+  readonly bps: number
+  /** US dollars. */
+  readonly usd: Decimal
+}
+
+export const USUAL_LOSS_CAP: LossCap = { bps: 1_000, usd: { units: 8n, places: 0 } }
+
+/** More than that nobody gives away; a deposit that promises it is delivered by nobody. */
+const LARGEST_GAIN_BPS = 500
+
+/**
+ * Caps what leaves the wallet less what is guaranteed to arrive, by the feeds. A fee that is declared counts in full beside it: whether it is
+ * already a part of what leaves is only the provider's word.
+ *
+ * @throws LifiQuoteFault where it is above the cap, or cannot be priced
+ */
+export function checkLoss({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known, cap: LossCap): void {
+  const arrives = usdOf(quote.guaranteed, destination, known.priceOf(destination))
+  const leaves = usdOf(quote.fromAmount, source, known.priceOf(source))
+  const declared = quote.fees.reduce((sum, fee) => addDecimals(sum, declaredUsd(fee, known)), NOTHING)
+  const loss = subtractDecimals(addDecimals(leaves, declared), arrives)
+  const share = shareOf(arrives, cap.bps)
+  const most = compareDecimals(share, cap.usd) > 0 ? share : cap.usd
+  const inDollars = (usd: Decimal) => `$${formatDecimal(rescale(usd, 2))}`
+  const isDear = compareDecimals(loss, most) > 0
+  ensure(!isDear, 'CROSSCHAIN_TOO_DEAR', `${inDollars(loss)} would be lost, more than ${inDollars(most)}`)
+  const isGift = compareDecimals(addDecimals(leaves, shareOf(arrives, LARGEST_GAIN_BPS)), arrives) < 0
+  ensure(!isGift, 'CROSSCHAIN_INCONSISTENT', 'it promises far more than the market would')
+}
+
+function declaredUsd(fee: LifiFee, known: Known): Decimal {
+  if (fee.amount === 0n) return NOTHING
+  const token = tokenOf(fee, known)
+  const price = token && known.priceOf(token)
+  ensure(price !== undefined, 'CROSSCHAIN_TOO_DEAR', 'it declares a fee in a token of unknown price')
+  return usdOf(fee.amount, token as Token, price)
+}
+
+function shareOf({ units, places }: Decimal, bps: number): Decimal {
+  return { units: units * BigInt(bps), places: places + 4 }
 }

@@ -2,6 +2,7 @@ import { formatAmount } from '../../domain/decimal.ts'
 import { type Explanation, explain } from '../../errors.ts'
 import type { LifiClient } from '../lifi-client.ts'
 import type { LifiFailure } from '../lifi-failure.ts'
+import type { LifiQuoteFault } from '../lifi-fault.ts'
 import type { LifiQuestion } from '../lifi-quote.ts'
 
 /** Says why there is no quote. */
@@ -39,6 +40,12 @@ export function explainFailure(client: LifiClient, question: LifiQuestion, failu
         detail: failure.detail,
       })
   }
+}
+
+/** Says why an answer is not handed out. */
+export function explainFault(client: LifiClient, { reason, message: detail }: LifiQuoteFault): Explanation {
+  const seconds = client.againInSeconds({ kind: 'INCONSISTENT', detail })
+  return explain(reason, { provider: client.name, seconds, detail })
 }
 
 /** @param detail - how much it is, or what was said of it */

@@ -16,7 +16,8 @@ import { type Explanation, explain } from '../../errors.ts'
 import { warn } from '../assemble-route.ts'
 import { erc20PaymentGas } from '../gas.ts'
 import type { LifiClient } from '../lifi-client.ts'
-import { type LifiQuestion, type LifiQuote, LifiQuoteFault, readLifiQuote } from '../lifi-quote.ts'
+import { LifiQuoteFault } from '../lifi-fault.ts'
+import { type LifiPins, type LifiQuestion, type LifiQuote, readLifiQuote } from '../lifi-quote.ts'
 import { readAllowance, uintAt } from '../multicall.ts'
 import type { Payment } from '../payment.ts'
 import { createSelection, type Selection } from '../select-best.ts'
@@ -24,8 +25,8 @@ import type { Step } from '../steps.ts'
 import { approvalSteps } from './approval.ts'
 import { explainNoContract, newestContract, secondsOfBlocks } from './contracts.ts'
 import { type Charged, chargedFor, directTerms, erc20Payment } from './fee-proxy.ts'
-import { costOfCarrying, priceImpactOf, usdOf } from './lifi-costs.ts'
-import { explainFailure, explainTooSmall } from './lifi-explain.ts'
+import { checkLoss, costOfCarrying, priceImpactOf, usdOf } from './lifi-costs.ts'
+import { explainFailure, explainFault, explainTooSmall } from './lifi-explain.ts'
 import type { Plan, Provider, Quote, QuoteContext } from './provider.ts'
 
 export interface LifiProviderOptions {
@@ -34,6 +35,12 @@ export interface LifiProviderOptions {
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
 }
+
+/** Bridges whose calldata is understood, by LI.FI's keys. */
+const ALLOWED_BRIDGES = ['across']
+
+/** Swaps before the bridge are calls that cannot be checked, so that quotes with one would be refused. */
+const ALLOWED_EXCHANGES = ['none']
 
 /** Quotes that are asked for in one call: a wallet has seldom more tokens that would do. */
 const MOST_ASKED = 8
@@ -50,9 +57,6 @@ const QUOTE_LIFETIME_MS = 30_000
 /** Of the market's worth a quote never takes less than so many hundredths; balances below it are not worth a question. */
 const LEAST_PERCENT = 95n
 
-/** Spenders that are remembered of a chain, so that their allowances are read with its balances. */
-const MOST_SPENDERS = 4
-
 /**
  * Carries a payment in from another chain by a quote that ends in a call: amount and platform fee are delivered, and the fee proxy there is
  * called with the request's reference. Where that call fails, what was carried goes to the payer's wallet on that chain.
@@ -64,7 +68,6 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
   const { name } = options.client
   // Each call plans a payment object of its own.
   const selections = new WeakMap<Payment, Selection>()
-  const spenders = new Map<string, Set<Address>>()
 
   function selectionFor(payment: Payment): Selection {
     const known = selections.get(payment)
@@ -94,14 +97,16 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
       }
       const proxy = newestContract(far, 'ERC20_FEE_PROXY')
       if (proxy === undefined) return explainNoContract(destination, 'ERC20_FEE_PROXY')
-      const seen = spenders.get(chain.name) ?? new Set()
-      spenders.set(chain.name, seen)
+      const pins = pinsOf(chain, far)
+      if (pins === undefined) {
+        const unpinned = chain.lifi === undefined ? chain : far
+        return explain('CROSSCHAIN_NOT_PINNED', { provider: name, chain: unpinned.name })
+      }
       return planCarrying(options, {
         chain,
         payment,
-        question: questionOf({ chain, far, source, destination: { ...destination, address }, proxy, payment }),
+        question: questionOf({ chain, far, source, destination: { ...destination, address }, proxy, payment, pins }),
         contender: selectionFor(payment).expect(),
-        spenders: seen,
       })
     },
   }
@@ -113,15 +118,19 @@ interface Carrying {
   readonly payment: Payment
   readonly question: LifiQuestion
   readonly contender: ReturnType<Selection['expect']>
-  readonly spenders: Set<Address>
+}
+
+function pinsOf({ lifi: near }: ChainConfig, { lifi: far }: ChainConfig): LifiPins | undefined {
+  if (near === undefined || far === undefined) return undefined
+  return { diamond: near.diamond, feeContracts: near.feeContracts ?? [], receiver: far.receiverAcrossV4 }
 }
 
 function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
-  const { payment, question, contender, spenders } = carrying
-  const { source } = question
-  const allowanceOf = (spender: Address) => readAllowance(source.address ?? ZERO_ADDRESS, payment.wallet, spender)
+  const { payment, question, contender } = carrying
+  const { source, pins } = question
+  const reads = source.address === undefined ? [] : [readAllowance(source.address, payment.wallet, pins.diamond)]
   return {
-    reads: source.address === undefined ? [] : [...spenders].map(allowanceOf),
+    reads,
     readsOfDestination: [],
     async quote(state, context) {
       const balance = state.balanceOf(source) ?? 0n
@@ -135,9 +144,8 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
       const answer = await options.client.quote(question.request, { signal: context.signal, fresh, call: payment })
       if (!answer.ok) return explainFailure(options.client, question, answer.failure)
       try {
-        const quote = readLifiQuote(answer.body, question)
-        remember(spenders, quote.approvalAddress)
-        const told = quote.approvalAddress && state.answerTo(allowanceOf(quote.approvalAddress))
+        const quote = readLifiQuote(answer.body, question, Math.floor(answer.atMs / 1_000))
+        const [told] = reads.map((read) => state.answerTo(read))
         const approvals = approvalsFor(source, quote, uintAt(told ?? '', 0))
         return {
           ...assembleQuote(options, carrying, { quote, approvals, context }),
@@ -145,7 +153,7 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
         }
       } catch (error) {
         if (!(error instanceof LifiQuoteFault)) throw error
-        return explainFailure(options.client, question, { kind: 'INCONSISTENT', detail: error.message })
+        return explainFault(options.client, error)
       }
     },
   }
@@ -159,10 +167,11 @@ interface Ends {
   /** The fee proxy of the far end. */
   readonly proxy: Address
   readonly payment: Payment
+  readonly pins: LifiPins
 }
 
 /** Asks for exactly what the call pays out; that it arrives whole is for the bridge to warrant. */
-function questionOf({ chain, far, source, destination, proxy, payment }: Ends): LifiQuestion {
+function questionOf({ chain, far, source, destination, proxy, payment, pins }: Ends): LifiQuestion {
   const charged = chargedFor(payment)
   const { data } = erc20Payment(proxy, destination.address, payment, charged)
   const call: ContractCall = {
@@ -183,8 +192,10 @@ function questionOf({ chain, far, source, destination, proxy, payment }: Ends): 
     toFallbackAddress: payment.wallet,
     contractCalls: [call],
     slippage: formatDecimal(payment.limit.slippage),
+    allowBridges: ALLOWED_BRIDGES,
+    allowExchanges: ALLOWED_EXCHANGES,
   }
-  return { request, call, source, destination }
+  return { request, call, source, destination, pins }
 }
 
 /** The most that the call may take, since nothing of that chain's balances is known; and half as much again. */
@@ -241,10 +252,6 @@ function explainNotAsked(provider: string, { symbol, chain }: Token): Explanatio
   return explain('CROSSCHAIN_NOT_ASKED', { provider, most: MOST_ASKED, token: symbol, chain })
 }
 
-function remember(spenders: Set<Address>, spender: Address | undefined): void {
-  if (spender !== undefined && spenders.size < MOST_SPENDERS) spenders.add(spender)
-}
-
 /** Where an allowance is not known it counts as none; but of a token that has to be reset as one that must be. */
 function approvalsFor(source: Token, quote: LifiQuote, allowance: bigint | undefined): Step[] {
   const { approvalAddress: spender, fromAmount: need } = quote
@@ -260,16 +267,14 @@ interface Given {
   readonly context: QuoteContext
 }
 
-/** @throws LifiQuoteFault where its price cannot be right */
+/** @throws LifiQuoteFault where its price cannot be right, or too much is lost */
 function assembleQuote(options: LifiProviderOptions, carrying: Carrying, { quote, approvals, context }: Given): Quote {
   const { chain, payment, question } = carrying
   const { source, destination } = question
   const charged = chargedFor(payment)
-  const carried = costOfCarrying(question, quote, {
-    provider: options.client.name,
-    ...options,
-    priceOf: context.priceOf,
-  })
+  const known = { provider: options.client.name, ...options, priceOf: context.priceOf }
+  checkLoss(question, quote, known, options.client.lossCap)
+  const carried = costOfCarrying(question, quote, known)
   const platform = { type: 'PLATFORM', stage: 'RECEIVING', provider: 'request-network', token: destination } as const
   const { gasLimit, ...transaction } = quote.transaction
   const surplus = quote.toAmount - charged.total
