@@ -142,6 +142,7 @@ describe('an answer of LI.FI', () => {
     ['a transaction to the wallet', inTransaction({ to: WALLET }), /goes to 0x6/],
     ['no data', inTransaction({ data: '0x' }), /no data/],
     ['data that is none', inTransaction({ data: '0x123456789' }), /no data/],
+    ['data that is longer than any deposit', inTransaction({ data: `0xa1f1ce43${'00'.repeat(6_141)}` }), /6145 bytes/],
     ['a value that is none', inTransaction({ value: '-5' }), /value/],
     ['no gas limit at all', inTransaction({ gasLimit: undefined }), /gasLimit/],
     ['a gas limit of nothing', inTransaction({ gasLimit: '0x1' }), /gas limit of 1/],
