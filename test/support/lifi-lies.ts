@@ -173,6 +173,12 @@ export const LIES: readonly Lie[] = [
     amount: '900',
   },
   {
+    name: 'a loss of 144 USD that a surplus makes room for',
+    reason: 'CROSSCHAIN_TOO_DEAR',
+    tell: (answer) => answer,
+    terms: { impact: 90_000n, surplus: 1_500_000_000n },
+  },
+  {
     name: 'a value of 10 ETH',
     reason: 'CROSSCHAIN_WRONG_VALUE',
     tell: inTransaction({ value: `0x${(10n ** 19n).toString(16)}` }),

@@ -183,7 +183,10 @@ describe('the cap on what is lost', () => {
   const usdc = (cents: number) => BigInt(cents) * 10n ** 4n
   const carry = (leaves: number, arrives: number, more: Partial<LifiQuote> = {}) =>
     quoteOf({ fromAmount: dai(leaves), toAmount: usdc(arrives), guaranteed: usdc(arrives), ...more })
-  const judge = (quote: LifiQuote, cap = USUAL_LOSS_CAP) => checkLoss(questionOf(DAI), quote, known, cap)
+  const judge = (quote: LifiQuote, cap = USUAL_LOSS_CAP, needed = quote.guaranteed) => {
+    const request = { toAmount: `${needed}` } as LifiQuestion['request']
+    checkLoss({ ...questionOf(DAI), request }, quote, known, cap)
+  }
 
   it.each<[string, LifiQuote]>([
     ['8 dollars of a small payment', carry(10_00, 2_00)],
@@ -203,11 +206,16 @@ describe('the cap on what is lost', () => {
       '$180 would be lost',
     ],
     ['a fee on top in coins', carry(100_00, 100_00, { fees: [feeOf(ETH, 10n ** 18n, false)] }), '$3000 would be lost'],
-    ['what is only expected', carry(100_00, 50_00, { toAmount: usdc(100_00) }), '$50 would be lost'],
     ['a fee of unknown price', carry(100_00, 100_00, { fees: [feeOf(OLD, 1n, true)] }), 'unknown price'],
   ])('refuses %s', (_, quote, detail) => {
     const expected = { reason: 'CROSSCHAIN_TOO_DEAR', message: expect.stringContaining(detail) }
     expect(() => judge(quote)).toThrow(expect.objectContaining(expected))
+  })
+
+  it('counts what nobody asked for as lost', () => {
+    const quote = carry(1_600_00, 1_500_00)
+    expect(() => judge(quote)).not.toThrow()
+    expect(() => judge(quote, USUAL_LOSS_CAP, usdc(100_00))).toThrow('$1500 would be lost, more than $10')
   })
 
   it('refuses to take a promise that nobody would keep', () => {

@@ -127,7 +127,7 @@ export function priceImpactOf(lossUsd: Decimal, receivedUsd: Decimal): Decimal {
 
 /** What a payment may lose on its way: the larger of the two counts. */
 export interface LossCap {
-  /** Of what is guaranteed to arrive, in hundredths of a percent. */
+  /** Of what the payment needs where it arrives, in hundredths of a percent. */
   readonly bps: number
   /** US dollars. */
   readonly usd: Decimal
@@ -139,17 +139,25 @@ export const USUAL_LOSS_CAP: LossCap = { bps: 1_000, usd: { units: 8n, places: 0
 const LARGEST_GAIN_BPS = 500
 
 /**
- * Caps what leaves the wallet less what is guaranteed to arrive, by the feeds. A fee that is declared counts in full beside it: whether it is
- * already a part of what leaves is only the provider's word.
+ * Caps what leaves the wallet less what the payment needs, by the feeds. A fee that is declared counts in full beside it: whether it is
+ * already a part of what leaves is only the provider's word. What is guaranteed beyond the need counts as lost, since nobody asked for it to be
+ * carried; otherwise a large surplus would make room for a large loss.
  *
  * @throws LifiQuoteFault where it is above the cap, or cannot be priced
  */
-export function checkLoss({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known, cap: LossCap): void {
-  const arrives = usdOf(quote.guaranteed, destination, known.priceOf(destination))
+export function checkLoss(
+  { source, destination, request }: LifiQuestion,
+  quote: LifiQuote,
+  known: Known,
+  cap: LossCap,
+): void {
+  const price = known.priceOf(destination)
+  const needed = usdOf(BigInt(request.toAmount), destination, price)
+  const arrives = usdOf(quote.guaranteed, destination, price)
   const leaves = usdOf(quote.fromAmount, source, known.priceOf(source))
   const declared = quote.fees.reduce((sum, fee) => addDecimals(sum, declaredUsd(fee, known)), NOTHING)
-  const loss = subtractDecimals(addDecimals(leaves, declared), arrives)
-  const share = shareOf(arrives, cap.bps)
+  const loss = subtractDecimals(addDecimals(leaves, declared), needed)
+  const share = shareOf(needed, cap.bps)
   const most = compareDecimals(share, cap.usd) > 0 ? share : cap.usd
   const inDollars = (usd: Decimal) => `$${formatDecimal(rescale(usd, 2))}`
   const isDear = compareDecimals(loss, most) > 0
