@@ -60,6 +60,8 @@ export interface Service {
   readonly detection: Detection
   /** Of the log of changes. */
   readonly pruning: ChangePruning
+  /** Finds out how the nodes of all chains measure gas, so that nobody who pays waits for it. Never rejects; ends early when the signal fires. */
+  learnNodes(signal: AbortSignal): Promise<void>
   /** Begins to answer. What the options leave out has defaults. */
   listen(options: ListenOptions): Promise<Listener>
 }
@@ -148,6 +150,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     requests,
     detection,
     pruning: createChangePruning({ knex, logger, now, owner: randomUUID() }),
+    learnNodes: (signal) => routes.learnNodes(signal),
     listen: (listenOptions) =>
       serveApi({
         ...listenOptions,

@@ -120,7 +120,7 @@ describe("the demo's bridge", () => {
       (spentOf(prepared) - 1n).toString(16).padStart(64, '0') +
       deposit.slice(amountAt + 64)
     const send = (from: EvmAddress, data: string) =>
-      takeRoute(near, from, { transactions: [{ ...pay, data: data as `0x${string}` }] })
+      takeRoute(near, from, { transactions: [{ ...pay, from, data: data as `0x${string}` }] })
     await expect(send(payer, less)).rejects.toThrow('was reverted')
     const other = await bridge.newPayer()
     await expect(send(other, deposit)).rejects.toThrow('was reverted')

@@ -110,7 +110,7 @@ describe('a conversion, taken on the chain', () => {
       spent - inUnits(platform),
       inUnits(platform),
     ])
-    expectGasWithin(taken)
+    expectGasWithin(prepared.route, taken)
   })
 
   it('spends more when the rate has moved, up to its limit, and beyond it nothing', async () => {

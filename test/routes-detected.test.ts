@@ -179,7 +179,9 @@ describe('a price that moves in between', () => {
     const prepared = await stage.prepare({ ...questionOf(request, wallet), route: way.route, slippage: '1' })
     const unitsOf = (amount: string) => parseAmount(amount, stage.decimalsOf(from)) as bigint
     const [quoted, most] = [unitsOf(prepared.route.sourceAmount), unitsOf(prepared.maxSourceAmount)]
-    const approved = { transactions: prepared.transactions.filter(({ kind }) => kind === 'APPROVE').slice(0, 1) }
+    const approved = {
+      transactions: prepared.transactions.filter((_, i) => prepared.steps[i]?.kind === 'APPROVE').slice(0, 1),
+    }
     const rest = { transactions: prepared.transactions.slice(approved.transactions.length) }
     await takeRoute(stage.chain, wallet, approved)
     await movePrice(way, move)

@@ -69,7 +69,7 @@ describe('requests to the nodes', () => {
       expect((await find(routing)).routes.length).toBe(1)
       expect([proxies.ethereum.bodies.length, proxies.base.bodies.length]).toEqual([call, call])
     }
-    const usual = ['eth_call', 'eth_feeHistory', 'eth_getCode']
+    const usual = ['eth_call', 'eth_feeHistory', 'eth_maxPriorityFeePerGas', 'eth_getCode']
     expect(methods(proxies.ethereum.bodies[0])).toEqual([...usual, 'eth_chainId'])
     expect(methods(proxies.ethereum.bodies[2])).toEqual(usual)
   })
@@ -92,12 +92,12 @@ describe('requests to the nodes', () => {
       exchange.body.startsWith('[') ? refuse(exchange, response) : passOn(exchange, response),
     )
     expect((await find(routing)).routes.length).toBe(1)
-    expect(proxies.ethereum.bodies.length).toBe(5)
+    expect(proxies.ethereum.bodies.length).toBe(6)
     const again = await find(routing)
     expect([again.routes.length, again.degraded]).toEqual([1, false])
     // The node has been learned: no batch is tried again.
-    expect(proxies.ethereum.bodies.slice(5).filter((body) => body.startsWith('['))).toEqual([])
-    expect(proxies.ethereum.bodies.length).toBe(8)
+    expect(proxies.ethereum.bodies.slice(6).filter((body) => body.startsWith('['))).toEqual([])
+    expect(proxies.ethereum.bodies.length).toBe(10)
   })
 
   it('go to the next URL of a chain where the first fails', async () => {

@@ -140,10 +140,7 @@ async function take({ from, to, amount, percentage }: Trade, provider: string) {
   const fee = percentage === undefined ? {} : { feePercentage: percentage, feeAddress: freshAddress('platform') }
   const id = `ETHEREUM_ETHEREUM_${from}_${to}${provider === 'uniswap-v3' ? '_UNISWAP_V3' : ''}`
   const { route, transactions } = await routing.prepare({ paymentReference, wallet, ...fee, route: id })
-  // The first swap that a pool ever sees takes more gas than all others.
-  await takeRoute(chain, wallet, {
-    transactions: transactions.map((each) => ({ ...each, gasLimit: each.gasLimit * 2n })),
-  })
+  await takeRoute(chain, wallet, { transactions })
   const line = (type: string) => Number(route.feeBreakdown.find((each) => each.type === type)?.amount ?? 0)
   return {
     route,

@@ -34,6 +34,7 @@ export async function serveChains(
   service.pruning.start()
   stack.defer(() => service.pruning.stop())
   const listener = await listen(service, config, logger)
+  void service.learnNodes(context.signal)
   const names = chains.length === 0 ? 'no chains, search alone' : chains.map(({ name }) => name).join(', ')
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)
   await runUntilStopped({ listener, signal: context.signal, logger, failures: [failed] })

@@ -49,6 +49,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   service.pruning.start()
   stack.defer(() => service.pruning.stop())
   const listener = await listen(service, config, logger)
+  void service.learnNodes(signal)
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO })
   stdout.write(welcome(file, config))
   const chainFailed = demo.crashed.then(

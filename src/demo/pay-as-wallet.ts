@@ -10,7 +10,7 @@ import {
   readHolding,
   readRequest,
   searchOf,
-  sendAs,
+  sendTransaction,
   waitForPayment,
 } from './running-demo.ts'
 
@@ -28,7 +28,10 @@ interface Calldata {
     warnings: { reason: string; message: string }[]
   }
   transactions: CalldataTransaction[]
+  /** What each of the transactions does, in their order. */
+  steps: { kind: string; message: string }[]
   maxSourceAmount: string
+  warnings: { reason: string; message: string }[]
 }
 
 /** Writes a line: what it is about, then what there is to say. */
@@ -57,7 +60,7 @@ export async function payAsWallet(
     ...before.map(({ whose, units, decimals, symbol }) => `${whose} ${formatAmount(units, decimals)} ${symbol}`),
   )
   const { paymentReference: reference } = request
-  const hash = await sendAll(demo.rpcOf(chain), wallet, calldata.transactions, { say, signal })
+  const hash = await sendAll(demo.rpcOf(chain), calldata, { say, signal })
   const found = await waitForPayment(demo, { paymentReference: reference, hash }, signal)
   if (found.txHash !== hash)
     say('carried', found.type, found.txHash, `block ${found.blockNumber} of ${request.network}`)
@@ -81,7 +84,7 @@ export async function payAsWallet(
   return found
 }
 
-function sayQuote(say: Say, request: DemoRequest, id: string, { route, maxSourceAmount }: Calldata): void {
+function sayQuote(say: Say, request: DemoRequest, id: string, { route, maxSourceAmount, warnings }: Calldata): void {
   say('request', request.paymentReference, `${request.amount} ${request.invoiceCurrency} to ${request.payee}`)
   say(
     'quote',
@@ -92,7 +95,7 @@ function sayQuote(say: Say, request: DemoRequest, id: string, { route, maxSource
   )
   say('fee', `${route.feeAmount} ${route.feeCurrency}`, `${route.feeRate} of what the payee receives`)
   for (const { type, amount, currency } of route.feeBreakdown) say('cost', type, `${amount} ${currency}`)
-  for (const { reason, message } of route.warnings) say('warning', reason, message)
+  for (const { reason, message } of [...route.warnings, ...warnings]) say('warning', reason, message)
 }
 
 function chainThat({ chains }: DemoFile, isIt: (chain: DemoFileChain) => boolean, name: string): DemoFileChain {
@@ -136,14 +139,16 @@ async function readBalances(
 /** @returns the hash of the last one */
 async function sendAll(
   rpc: Rpc,
-  wallet: string,
-  transactions: readonly CalldataTransaction[],
+  { transactions, steps }: Calldata,
   { say, signal }: { say: Say; signal: AbortSignal },
 ): Promise<string> {
   let last = ''
-  for (const transaction of transactions) {
-    const { hash, blockNumber, gasUsed } = await sendAs(rpc, wallet, transaction, signal)
-    say('sent', transaction.kind, hash, `block ${blockNumber}`, `gas ${gasUsed} of ${transaction.gasLimit}`)
+  for (const [place, transaction] of transactions.entries()) {
+    const { kind, message } = steps[place] ?? { kind: '', message: '' }
+    say('step', kind, message)
+    const { hash, blockNumber, gasUsed } = await sendTransaction(rpc, transaction, signal)
+    const limit = transaction.gas === undefined ? 'as the node estimated' : `of ${BigInt(transaction.gas)}`
+    say('sent', kind, hash, `block ${blockNumber}`, `gas ${gasUsed} ${limit}`)
     last = hash
   }
   return last

@@ -96,14 +96,15 @@ export async function waitFor<T>(
   }
 }
 
-/** A transaction of `GET /v1/request/{ref}/pay`. */
+/** A transaction of `GET /v1/request/{ref}/pay`: the parameters of `eth_sendTransaction`. */
 export interface CalldataTransaction {
-  kind: string
+  from: string
   to: string
   data: string
   value: string
+  /** Absent where the wallet is to estimate it, which the demo's nodes do. */
+  gas?: string
   chainId: string
-  gasLimit: string
 }
 
 export interface Mined {
@@ -119,34 +120,20 @@ interface RpcReceipt {
 }
 
 /**
- * Sends a transaction as one of the demo's wallets, whose keys its nodes hold, and waits for its block.
+ * Sends a transaction of a route as it is, from one of the demo's wallets, whose keys its nodes hold, and waits for its block. The price of
+ * gas is the wallet's to choose: the tip that the node suggests, under any base fee.
  *
  * @throws Error when it was reverted
  */
-export async function sendAs(
-  rpc: Rpc,
-  wallet: string,
-  { to, data, value }: Pick<CalldataTransaction, 'to' | 'data' | 'value'>,
-  signal: AbortSignal,
-): Promise<Mined> {
-  const call = { from: wallet, to, data, value: toQuantity(BigInt(value)) }
-  // A fifth more: the block that it comes into may be another than the one it was estimated on.
-  const gas = (BigInt(await rpc.call<string>('eth_estimateGas', [call])) * 6n) / 5n
-  const tip = toQuantity(await medianTip(rpc))
-  const fees = { maxPriorityFeePerGas: tip, maxFeePerGas: toQuantity(MOST_PER_GAS) }
-  const hash = await rpc.call<string>('eth_sendTransaction', [{ ...call, ...fees, gas: toQuantity(gas) }])
+export async function sendTransaction(rpc: Rpc, transaction: CalldataTransaction, signal: AbortSignal): Promise<Mined> {
+  const maxPriorityFeePerGas = await rpc.call<string>('eth_maxPriorityFeePerGas')
+  const fees = { maxPriorityFeePerGas, maxFeePerGas: toQuantity(MOST_PER_GAS) }
+  const hash = await rpc.call<string>('eth_sendTransaction', [{ ...transaction, ...fees }])
   return waitForReceipt(rpc, hash, signal)
 }
 
 /** wei; above every base fee of the demo's chains. */
 const MOST_PER_GAS = 1_000n * 10n ** 9n
-
-/** What others tip, which is what routes count with: the node's own default is far more than some chains ask. */
-async function medianTip(rpc: Rpc): Promise<bigint> {
-  const { reward } = await rpc.call<{ reward: string[][] }>('eth_feeHistory', ['0x5', 'latest', [50]])
-  const tips = reward.map(([tip = '0x0']) => BigInt(tip)).toSorted((a, b) => (a < b ? -1 : 1))
-  return tips[Math.floor(tips.length / 2)] ?? 0n
-}
 
 export async function waitForReceipt(rpc: Rpc, hash: string, signal: AbortSignal): Promise<Mined> {
   const look = async () => (await rpc.call<RpcReceipt | null>('eth_getTransactionReceipt', [hash])) ?? undefined

@@ -111,34 +111,49 @@ export interface RoutesAnswer {
   readonly degraded: boolean
 }
 
-/** What is asked when one route is to be taken, as the caller wrote it. */
+/** What is asked when one route is to be taken, as the caller wrote it: by its id, by chain and token, or by neither for the direct one. */
 export interface PaymentQuestion extends RoutesQuestion {
   /** The id of a route. */
-  readonly route: string
+  readonly route?: string | undefined
+  /** The chain to pay from, and the token of it to pay with. */
+  readonly chain?: string | undefined
+  readonly token?: string | undefined
   /** Percent. */
   readonly slippage?: string | undefined
   /** Units of the route's token. */
   readonly maxSourceAmount?: string | undefined
 }
 
-/** How one route is taken: the transactions that the wallet is to send, in order, each once the one before is mined. */
+/** How one route is taken. */
 export interface PreparedPayment {
   readonly route: Route
+  /** What the wallet is to send, in order, each once the one before is mined. */
   readonly transactions: readonly PreparedTransaction[]
+  /** What each of the transactions does, in their order. */
+  readonly steps: readonly PreparedStep[]
   /** The most that can leave the wallet, platform fee included and gas not, in units of the route's token. */
   readonly maxSourceAmount: string
+  /** How gas was found, where not by simulation. */
+  readonly warnings: readonly RouteWarning[]
 }
 
+/** The parameters of `eth_sendTransaction`: addresses in EIP-55 form, numbers hexadecimal without leading zeros. */
 export interface PreparedTransaction {
-  readonly kind: StepKind
-  readonly to: Address
+  readonly from: string
+  readonly to: string
   readonly data: Hex
   /** Wei. */
-  readonly value: bigint
-  /** CAIP-2. */
-  readonly chainId: string
-  /** What to allow it: a quarter more than it is expected to use, since refunds come at its end. */
-  readonly gasLimit: bigint
+  readonly value: Hex
+  /** The gas limit; absent where the wallet is to estimate it. */
+  readonly gas?: Hex
+  /** EIP-155. */
+  readonly chainId: Hex
+}
+
+/** What a transaction does, for the payer to read. */
+export interface PreparedStep {
+  readonly kind: StepKind
+  readonly message: string
 }
 
 /** What becomes known while routes are looked for, in the order in which it does; the answer comes last. */

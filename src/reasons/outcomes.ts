@@ -81,6 +81,12 @@ export const outcomeReasons = {
     message: 'the route {route} cannot be taken now: {why}',
     remedy: '{remedy}',
   },
+  ROUTE_WOULD_FAIL: {
+    kind: 'PRECONDITION',
+    in: error,
+    message: 'the route {route} would fail now: its {step} to {contract} on {chain} is reverted with "{detail}"',
+    remedy: 'send none of its transactions; take another route, or mend what the contract says and ask again',
+  },
   REQUEST_COVERED: {
     kind: 'PRECONDITION',
     in: error,

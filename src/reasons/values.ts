@@ -45,6 +45,18 @@ export const valueReasons = {
     message: '{field} is given without {other}',
     remedy: 'send both or neither',
   },
+  INCOMPLETE_ROUTE: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field} is given without {other}',
+    remedy: 'send chain and token together, or route, or none of them for the direct route',
+  },
+  ROUTE_NAMED_TWICE: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field} is given beside route',
+    remedy: 'send route, or chain and token together, or none of them for the direct route',
+  },
   INVALID_PAYMENT_REFERENCE: {
     kind: 'INVALID_INPUT',
     in: error,

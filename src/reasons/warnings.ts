@@ -52,6 +52,18 @@ export const warningReasons = {
     message: 'the wallet is a contract, so its gas may be paid by others',
     remedy: 'check the gas with whoever runs the wallet',
   },
+  GAS_ESTIMATED: {
+    kind: 'NOTICE',
+    in: warning,
+    message: 'no node of {chain} simulates several transactions, so the gas of {steps} was estimated one by one',
+    remedy: 'send the gas limits as they are',
+  },
+  GAS_NOT_MEASURED: {
+    kind: 'NOTICE',
+    in: warning,
+    message: 'the gas of {steps} on {chain} could not be measured beforehand, so gas is left out there',
+    remedy: 'let the wallet estimate it once the transactions before are mined',
+  },
   GAS_UNPRICED: {
     kind: 'NOTICE',
     in: warning,

@@ -22,8 +22,8 @@ export interface UnrankedRoute {
   readonly totalCost: Decimal
   /** A cost is left out for want of a price. */
   readonly unpriced: boolean
-  readonly candidate: Candidate
-  readonly quote: Quote
+  /** What it was put together from. */
+  readonly quoted: QuotedCandidate
   /** The gas that each step is to be allowed, what its chain counts as gas beside included. */
   readonly gasLimits: readonly bigint[]
 }
@@ -74,8 +74,7 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
     priceImpact: quote.priceImpact,
     totalCost,
     unpriced: costs.unpriced !== undefined,
-    candidate,
-    quote,
+    quoted,
     gasLimits: gas.limits,
     route: {
       id: quoted.id,
@@ -136,8 +135,11 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
     return explain('CONTRACT_UNREADABLE', { contract: 'l1Fee', chain: native.chain, what: 'what publishing takes' })
   }
   const l1Fee = l1Fees.reduce((sum, fee) => sum + fee, 0n)
-  const limits = quote.steps.map(({ gasLimit }, i) => gasToAllow(gasLimit + l1GasOf(l1Fees[i] ?? 0n, state)))
-  const need = mostNeeded(quote.steps, { l1Fees, limits, state }) + (quote.alsoNative ?? 0n)
+  const limits = quote.steps.map(
+    ({ gasLimit, allow }, i) => allow ?? gasToAllow(gasLimit + l1GasOf(l1Fees[i] ?? 0n, state)),
+  )
+  const demanded = limits.map((limit, i) => (quote.steps[i]?.allow === undefined ? gasToAllow(limit) : limit))
+  const need = mostNeeded(quote.steps, { l1Fees, limits: demanded, state }) + (quote.alsoNative ?? 0n)
   const spent = candidate.source.id === native.id ? quote.mostPulled : 0n
   const have = (state.balanceOf(native) ?? 0n) - spent
   const line = { type: 'GAS', stage: 'SENDING', token: native } as const
@@ -168,7 +170,7 @@ interface StepCosts {
 
 /**
  * The wei that a wallet must hold to send all steps, one after the other. A node takes a transaction only where the wallet could pay for all
- * the gas that it is allowed, though less is used in the end.
+ * the gas that it is allowed, though less is used in the end. What was not measured yet may be allowed a quarter more than the table says.
  */
 function mostNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, gasPrice } }: StepCosts): bigint {
   let spent = 0n
@@ -187,14 +189,14 @@ function mostNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, gas
 const L1_PROVIDER = 'l1-data'
 
 /** What publishing each step takes. They are written out only where that counts. */
-function l1FeesOf({ steps }: Quote, state: ChainState): readonly bigint[] | undefined {
+export function l1FeesOf({ steps }: Quote, state: ChainState): readonly bigint[] | undefined {
   if (state.chain.l1Fee === undefined) return steps.map(() => 0n)
   const fees = steps.map((step) => state.l1FeeOf((step.transaction().data.length - 2) / 2))
   return fees.every((fee) => fee !== undefined) ? fees : undefined
 }
 
 /** Arbitrum takes the fee as gas, which the limit of a transaction has to cover. */
-function l1GasOf(l1Fee: bigint, { chain, gasPrice }: ChainState): bigint {
+export function l1GasOf(l1Fee: bigint, { chain, gasPrice }: ChainState): bigint {
   if (chain.l1Fee !== 'ARBITRUM' || gasPrice === 0n) return 0n
   return (l1Fee + gasPrice - 1n) / gasPrice
 }

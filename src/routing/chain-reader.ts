@@ -1,7 +1,7 @@
 import type { Address } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import type { ChainState, UsualReads } from './chain-state.ts'
-import { createJsonRpc, type JsonRpc, type RpcAnswer, type RpcCall, RpcFailure } from './json-rpc.ts'
+import { type JsonRpc, type RpcAnswer, type RpcCall, RpcFailure } from './json-rpc.ts'
 import { type ContractRead, createReadSet, decodeAggregate3, encodeAggregate3, type ReadSet } from './multicall.ts'
 
 /** What is to be known for one wallet. */
@@ -32,7 +32,8 @@ export interface ChainReader {
 
 export interface ChainReaderOptions {
   readonly chain: ChainConfig
-  readonly url: string
+  /** The client of its URL. */
+  readonly rpc: JsonRpc
   readonly reads: UsualReads
   /** Milliseconds since 1970. */
   readonly clock: () => number
@@ -50,10 +51,15 @@ const FEE_HISTORY_CALL: RpcCall = {
   params: `["0x${FEE_HISTORY_BLOCKS.toString(16)}","latest",[50]]`,
 }
 const CHAIN_ID_CALL: RpcCall = { method: 'eth_chainId', params: '[]' }
+/** What the node would tip now; some do not know the method. */
+const TIP_CALL: RpcCall = { method: 'eth_maxPriorityFeePerGas', params: '[]', isOptional: true }
+/** Among the answers. */
+const TIP_PLACE = 2
+/** Where the wallets' code begins. */
+const FIRST_CODE = 3
 
 /** Makes the reader of a chain's URL. It checks the URL's chain id in its first request, and again after a failure. */
-export function createChainReader({ chain, url, reads: usual, clock }: ChainReaderOptions): ChainReader {
-  const rpc: JsonRpc = createJsonRpc(url)
+export function createChainReader({ chain, rpc, reads: usual, clock }: ChainReaderOptions): ChainReader {
   let isChainIdKnown = false
   /** What was found out that the node takes in one request. */
   let mostWallets = Number.POSITIVE_INFINITY
@@ -72,20 +78,21 @@ export function createChainReader({ chain, url, reads: usual, clock }: ChainRead
         params: `[{"to":"${chain.multicall}","data":"${encodeAggregate3(reads.list)}"},"latest"]`,
       },
       FEE_HISTORY_CALL,
+      TIP_CALL,
       ...asks.map(({ wallet }) => ({ method: 'eth_getCode', params: `["${wallet}","latest"]` })),
     ]
     const checksChainId = !isChainIdKnown
     if (checksChainId) calls.push(CHAIN_ID_CALL)
     const results = await rpc.callAll(calls, asks.length === 1, signal)
-    if (checksChainId) checkChainId(chain, results)
+    if (checksChainId) checkChainId(chain, results.toSpliced(TIP_PLACE, 1))
     isChainIdKnown = true
     const answers = decodeAnswers(reads.list.length, resultOf(results[0], asks.length > 1))
     const answerTo = (read: ContractRead) => answers[reads.placeOf(read) ?? -1]
     const timestampSec = usual.timestampOf(answerTo)
     checkAge(timestampSec)
-    const gasPrice = decodeGasPrice(resultOf(results[1]))
+    const gasPrice = decodeGasPrice(resultOf(results[1]), resultIn(results[TIP_PLACE]))
     const states = asks.map(({ wallet }, i) => {
-      const code = codeIn(results[i + 2])
+      const code = codeIn(results[i + FIRST_CODE])
       if (code instanceof RpcFailure) return code
       return usual.stateOf({ wallet, timestampSec, gasPrice, walletHasCode: code.length > 2, answerTo })
     })
@@ -134,6 +141,10 @@ function resultOf(answer: RpcAnswer | undefined, maybeTooLarge = false): unknown
   throw new RpcFailure(answer.failure.kind, answer.failure.message, { cause: answer.failure, maybeTooLarge })
 }
 
+function resultIn(answer: RpcAnswer | undefined): unknown {
+  return answer !== undefined && 'result' in answer ? answer.result : undefined
+}
+
 function codeIn(answer: RpcAnswer | undefined): string | RpcFailure {
   if (answer !== undefined && 'failure' in answer) return answer.failure
   const code = answer?.result
@@ -179,17 +190,23 @@ function quantity(answer: unknown): bigint | undefined {
 }
 
 /**
- * The price of gas from the answer to `eth_feeHistory(5, latest, [50])`: the next block's base fee, which stands behind those of
- * the blocks themselves, and the median of the blocks' median tips.
+ * The price of gas: the next block's base fee and a tip. The tip is the larger of the median that blocks with transactions paid and what the
+ * node would tip now: blocks without transactions tell a tip of 0, and wallets send what their node tells them.
  *
+ * @param history - the answer to `eth_feeHistory(5, latest, [50])`; the next base fee stands behind those of the blocks themselves
+ * @param suggested - the answer to `eth_maxPriorityFeePerGas`; undefined where the node gave none
  * @throws RpcFailure when it is no fee history
  */
-export function decodeGasPrice(answer: unknown): bigint {
-  const { baseFeePerGas, reward } = (answer ?? {}) as { baseFeePerGas?: unknown; reward?: unknown }
+export function decodeGasPrice(history: unknown, suggested?: unknown): bigint {
+  const { baseFeePerGas, reward, gasUsedRatio } = (history ?? {}) as Partial<Record<string, unknown>>
   const nextBaseFee = Array.isArray(baseFeePerGas) ? quantity(baseFeePerGas.at(-1)) : undefined
   if (nextBaseFee === undefined || !Array.isArray(reward)) throw new RpcFailure('INCONSISTENT', 'no fee history')
   const tips = reward.map((block: unknown) => (Array.isArray(block) ? quantity(block[0]) : undefined))
-  const known = tips.filter((tip) => tip !== undefined).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))
+  const known = tips.filter((tip) => tip !== undefined)
   if (known.length < tips.length) throw new RpcFailure('INCONSISTENT', 'a fee history without tips')
-  return nextBaseFee + (known[known.length >> 1] ?? 0n)
+  const ratios: readonly unknown[] = Array.isArray(gasUsedRatio) ? gasUsedRatio : []
+  const paid = known.filter((_, i) => ratios[i] !== 0).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))
+  const median = paid[paid.length >> 1] ?? 0n
+  const tip = quantity(suggested) ?? 0n
+  return nextBaseFee + (tip > median ? tip : median)
 }

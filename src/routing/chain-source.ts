@@ -2,6 +2,8 @@ import type { Logger } from '../domain/logger.ts'
 import { type Admission, createBreaker } from '../rpc/breaker.ts'
 import type { Ask, ChainReader, Reading } from './chain-reader.ts'
 import { RpcFailure } from './json-rpc.ts'
+import type { GasMeter } from './measuring/gas-meter.ts'
+import type { GasAnswer, GasQuestion } from './measuring/question.ts'
 
 /** One URL of a chain with what is known of how it does. */
 export interface ChainSource {
@@ -22,6 +24,21 @@ export interface ChainSource {
     signal: AbortSignal,
     check: (reading: Reading) => void,
   ): Promise<Reading>
+  /**
+   * Measures the gas of transactions through it. How that goes is no sign of how well it answers looks, so the breaker is told of it only
+   * where the node asks to be left alone.
+   *
+   * @param timeoutMs - whole milliseconds
+   * @returns undefined where it could not
+   * @throws the signal's reason when it fires
+   */
+  measure(question: GasQuestion, timeoutMs: number, signal: AbortSignal): Promise<GasAnswer | undefined>
+  /** Finds out how its node measures gas; what fails is left for later. */
+  learn(timeoutMs: number, signal: AbortSignal): Promise<void>
+  /** How well its node measures gas, best first: 0 to 2. */
+  readonly gasRank: () => number
+  /** Whether it fails, and is asked nothing for a while. */
+  readonly isLeftAlone: () => boolean
   /** The time of the newest block that it told of; 0 while there is none. */
   readonly head: () => number
   /** Milliseconds after which it may be asked again, once it has failed. */
@@ -32,6 +49,7 @@ export interface ChainSource {
 
 export interface ChainSourceOptions {
   readonly reader: ChainReader
+  readonly meter: GasMeter
   /** How the log names it: the rest of its URL may be a key. */
   readonly name: { readonly chain: string; readonly node: string }
   readonly requestsPerSecond: number | undefined
@@ -52,10 +70,14 @@ const TIME_IS_OVER = new Error('the time is over')
 /** Callers who wait for as long as the source may take leave just before its time is over. */
 const NEARLY_ALL = 0.9
 
+const NOT_MEASURED = 'the node did not tell the gas of transactions'
+
 /** Makes the source of a URL. */
 export function createChainSource(options: ChainSourceOptions): ChainSource {
-  const { reader, name, clock, logger, softMs } = options
+  const { reader, meter, name, clock, logger, softMs } = options
+  let isLeftAlone = false
   const breaker = createBreaker((change) => {
+    isLeftAlone = change.open
     if (change.open) logger.warn({ ...name, detail: change.detail }, 'the node fails and is left alone for a while')
     else logger.info(name, 'the node answers again')
   })
@@ -69,7 +91,31 @@ export function createChainSource(options: ChainSourceOptions): ChainSource {
     breaker.fail({ detail, opensAtOnce, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }, clock())
   }
 
+  /** @returns undefined where it failed or took too long */
+  async function ask<T>(asking: (signal: AbortSignal) => Promise<T>, timeoutMs: number, signal: AbortSignal) {
+    budget.take()
+    const limit = startLimit(timeoutMs, signal)
+    try {
+      return await asking(limit.signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!limit.isOver() && !(error instanceof RpcFailure)) throw error
+      if (error instanceof RpcFailure && error.retryAfterMs !== undefined) fail(error, false)
+      logger.debug(
+        { ...name, detail: limit.isOver() ? `nothing came within ${timeoutMs} ms` : String(error) },
+        NOT_MEASURED,
+      )
+      return undefined
+    } finally {
+      limit.stop()
+    }
+  }
+
   return {
+    gasRank: () => meter.rank(),
+    isLeftAlone: () => isLeftAlone,
+    measure: (question, timeoutMs, signal) => ask((limit) => meter.measure(question, limit), timeoutMs, signal),
+    learn: (timeoutMs, signal) => ask((limit) => meter.learn(limit), timeoutMs, signal),
     admit: () => breaker.admit(clock()),
     readyInMs: () => budget.readyInMs(),
     head: () => head,

@@ -2,6 +2,7 @@ import type { ChainConfig } from '../domain/chains-file.ts'
 import type { Ask, Reading } from './chain-reader.ts'
 import { ANOTHER_ANSWERED, type ChainSource, NOT_NEEDED } from './chain-source.ts'
 import { RpcFailure } from './json-rpc.ts'
+import { type GasAnswer, type GasQuestion, isComplete } from './measuring/question.ts'
 
 /** All URLs of a chain. */
 export interface ChainSources {
@@ -17,6 +18,15 @@ export interface ChainSources {
    * @throws the first failure when all fail, at once while all are left alone; the signal's reason when it fires
    */
   read(asks: readonly Ask[], waitMs: number, signal: AbortSignal): Promise<Reading>
+  /**
+   * Measures the gas of transactions through the URL that does it best; through the next one where that leaves any out.
+   *
+   * @returns undefined where nothing could be measured in time
+   * @throws the signal's reason when it fires
+   */
+  measure(question: GasQuestion, waitMs: number, signal: AbortSignal): Promise<GasAnswer | undefined>
+  /** Finds out how each URL measures gas, one after the other. Never rejects but by the signal. */
+  learn(signal: AbortSignal): Promise<void>
 }
 
 export interface ChainSourcesOptions {
@@ -93,6 +103,24 @@ export function createChainSources({ chain, sources, timeoutMs, softMs, clock }:
           confirmedUntilMs = clock() + CONFIRMED_MS
         },
       })
+    },
+    async measure(question, waitMs, signal) {
+      const startedAt = performance.now()
+      const queue = sources.filter((source) => !source.isLeftAlone()).toSorted((a, b) => a.gasRank() - b.gasRank())
+      let best: GasAnswer | undefined
+      for (const [i, source] of queue.entries()) {
+        const leftMs = Math.floor(waitMs - (performance.now() - startedAt))
+        if (leftMs < 1) break
+        // One that does not answer must leave time for the others.
+        const limitMs = i < queue.length - 1 ? Math.ceil(leftMs / 2) : leftMs
+        const answer = await source.measure(question, limitMs, signal)
+        if (answer !== undefined && isComplete(answer)) return answer
+        best ??= answer
+      }
+      return best
+    },
+    async learn(signal) {
+      for (const source of sources) await source.learn(timeoutMs, signal)
     },
   }
 }

@@ -19,7 +19,7 @@ import { decidePrice, type FeedRound, MOST_FEED_DECIMALS, type Price } from './p
 export interface ChainState {
   readonly chain: ChainConfig
   readonly timestampSec: number
-  /** Wei for a unit of gas: the next block's base fee and the median tip of the last blocks. */
+  /** Wei for a unit of gas: the next block's base fee and a tip. */
   readonly gasPrice: bigint
   /** Whether the wallet is a contract, or delegates to one. */
   readonly walletHasCode: boolean

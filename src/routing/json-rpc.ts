@@ -15,6 +15,16 @@ export interface RpcCall {
   readonly method: string
   /** As JSON: the longest part is digits, which nothing need look through for what JSON escapes. */
   readonly params: string
+  /** Other calls must not fail where a gateway answers this one with an HTTP error. */
+  readonly isOptional?: boolean
+}
+
+/** An error object of JSON-RPC, as the node sent it; `message` is cut short. */
+export interface RpcRefusal {
+  readonly code?: number
+  readonly message: string
+  /** Of a revert: what the contract returned, hexadecimal with `0x`. */
+  readonly data?: string
 }
 
 /** What else is known of a failure. */
@@ -25,6 +35,8 @@ interface FailureOptions extends ErrorOptions {
   readonly retryAfterMs?: number
   /** What the node says is wrong as a whole: another chain, or a head far behind. */
   readonly isLie?: boolean
+  /** The node understood the call and answered it with an error. */
+  readonly refusal?: RpcRefusal
 }
 
 /** The node could not be reached, or did not answer as a node does. The message never holds the URL, which may hold a key. */
@@ -34,6 +46,7 @@ export class RpcFailure extends Error {
   readonly maybeTooLarge: boolean
   readonly retryAfterMs: number | undefined
   readonly isLie: boolean
+  readonly refusal: RpcRefusal | undefined
 
   constructor(kind: RpcFailure['kind'], detail: string, options: FailureOptions = {}) {
     super(detail, options)
@@ -41,6 +54,7 @@ export class RpcFailure extends Error {
     this.maybeTooLarge = options.maybeTooLarge ?? false
     this.retryAfterMs = options.retryAfterMs
     this.isLie = options.isLie ?? false
+    this.refusal = options.refusal
   }
 }
 
@@ -85,8 +99,13 @@ export function createJsonRpc(url: string): JsonRpc {
   }
 
   async function callSingle(call: RpcCall, signal: AbortSignal): Promise<RpcAnswer> {
-    const reply = await send(toMessage(call, 0), signal)
-    return pickAnswers([parseReply(reply)], [call])[0] as RpcAnswer
+    try {
+      const reply = await send(toMessage(call, 0), signal)
+      return pickAnswers([parseReply(reply)], [call])[0] as RpcAnswer
+    } catch (error) {
+      if (call.isOptional && error instanceof RpcFailure) return { failure: error }
+      throw error
+    }
   }
 
   return {
@@ -134,7 +153,7 @@ function pickAnswers(answers: readonly unknown[], calls: readonly RpcCall[]): re
   return calls.map((call, id) => {
     const answer = byId.get(id)
     if (answer === undefined) return fail(`no answer to ${call.method}`)
-    if (isObject(answer.error)) return fail(`${call.method} failed with ${codeOf(answer.error)}`)
+    if (isObject(answer.error)) return refuse(call.method, readRefusal(answer.error))
     return answer.result === undefined ? fail(`no result of ${call.method}`) : { result: answer.result }
   })
 }
@@ -143,11 +162,24 @@ function fail(detail: string): RpcAnswer {
   return { failure: new RpcFailure('INCONSISTENT', detail) }
 }
 
-function codeOf(error: Record<string, unknown>): string {
-  return `code ${typeof error.code === 'number' ? error.code : 'unknown'}`
+function refuse(method: string, refusal: RpcRefusal): RpcAnswer {
+  const detail = `${method} failed with code ${refusal.code ?? 'unknown'}`
+  return { failure: new RpcFailure('INCONSISTENT', detail, { refusal }) }
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+const LONGEST_MESSAGE = 500
+
+/** Reads a JSON-RPC error. Some nodes put a revert's data into an object of their own. */
+export function readRefusal({ code, message, data }: Record<string, unknown>): RpcRefusal {
+  const bytes = isObject(data) ? data.data : data
+  return {
+    ...(typeof code === 'number' ? { code } : {}),
+    message: typeof message === 'string' ? message.slice(0, LONGEST_MESSAGE) : '',
+    ...(typeof bytes === 'string' && /^0x(?:[0-9a-f]{2})*$/i.test(bytes) ? { data: bytes } : {}),
+  }
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 

@@ -1,10 +1,15 @@
 import type { Account } from '../domain/account.ts'
+import { type Address, formatAddress } from '../domain/address.ts'
 import type { Token } from '../domain/currency.ts'
 import { explainAboveMaximum, formatAmount, parseDecimal, powerOfTen, rescale } from '../domain/decimal.ts'
 import { suggestName } from '../domain/nearest.ts'
 import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route, RoutesAnswer } from '../domain/route.ts'
 import { explain, WaybillError, waybillError } from '../errors.ts'
 import type { UnrankedRoute } from './assemble-route.ts'
+import type { Candidate } from './candidates.ts'
+import { nameOf, type RouteChoice, readChoice } from './choose-route.ts'
+import { type MeasuredRoute, measureRoute } from './measure-route.ts'
+import { toQuantity } from './measuring/question.ts'
 import { parseQuestion } from './parse-question.ts'
 import { DEFAULT_LIMIT, type SpendingLimit } from './payment.ts'
 import { type PlannedCandidate, planCandidates } from './plan-candidates.ts'
@@ -15,14 +20,18 @@ import {
   type QuoteDependencies,
   type QuoteOptions,
   quotePlanned,
+  timeLeft,
 } from './quote-routes.ts'
+import { rankRoutes } from './rank.ts'
+import { stepMessage } from './step-messages.ts'
 
 /**
  * Quotes one route anew and says which transactions take it.
  *
  * @throws WaybillError as FindRoutes does; UNKNOWN_ROUTE for an id that this request has none of, ROUTE_UNAVAILABLE with the reason where it is
- *   none now, ROUTE_NOT_QUOTED where a source of the quote failed, REQUEST_COVERED where nothing is to be paid, REQUEST_CANCELLED or
- *   REQUEST_EXPIRED where payments are no longer wanted, and QuoteChangedError where it takes more than `maxSourceAmount`
+ *   none now, ROUTE_NOT_QUOTED where a source of the quote failed, ROUTE_WOULD_FAIL where one of its transactions would be reverted,
+ *   REQUEST_COVERED where nothing is to be paid, REQUEST_CANCELLED or REQUEST_EXPIRED where payments are no longer wanted, and
+ *   QuoteChangedError where it takes more than `maxSourceAmount`
  */
 export type PreparePayment = (
   account: Account,
@@ -54,21 +63,34 @@ export function createPreparePayment(dependencies: QuoteDependencies): PreparePa
   return async (account, rawQuestion, options) => {
     const question = parseQuestion(rawQuestion)
     const slippage = readSlippage(rawQuestion.slippage)
+    const choice = readChoice(rawQuestion, dependencies)
     const inquiry = await inquire(account, question, options.signal, dependencies)
-    const named = findNamed(inquiry, rawQuestion.route, dependencies)
-    const maxSourceAmount = readMaxSourceAmount(rawQuestion.maxSourceAmount, named.candidate.source)
+    const { candidate, ids } = findChosen(inquiry, choice, dependencies)
+    const { source } = candidate
+    const maxSourceAmount = readMaxSourceAmount(rawQuestion.maxSourceAmount, source)
     const limit = { slippage, ...(maxSourceAmount === undefined ? {} : { maxSourceAmount }) }
-    const planned = planNamed(inquiry, named, limit, dependencies)
+    const planned = planChosen(inquiry, { candidate, ids }, limit, dependencies)
     const requestExpiresAt = inquiry.search?.payment.request.expiresAt
-    const quoted = await quotePlanned([planned], { ...question, requestExpiresAt }, options, dependencies)
-    const [found] = quoted.routes
-    if (found === undefined) throw explainNoRoute(rawQuestion.route, quoted)
-    return prepare(found, maxSourceAmount)
+    const quoted = await quotePlanned(planned, { ...question, requestExpiresAt }, options, dependencies)
+    if (quoted.routes.length === 0) throw explainNoRoute(nameOf(choice), quoted)
+    const ranked = inOrder(quoted.routes)
+    const affordable = ranked.filter(
+      ({ quoted: { quote } }) => quote.sourceAmount <= (maxSourceAmount ?? quote.sourceAmount),
+    )
+    if (affordable.length === 0) throw changedQuote(ranked[0] as UnrankedRoute, maxSourceAmount as bigint)
+    const measured = await measureFirst(affordable, question.wallet, options, dependencies)
+    return prepare(measured, { inquiry, wallet: question.wallet, tokens: dependencies.tokens })
   }
 }
 
-/** @throws UNKNOWN_ROUTE, or what stands against any route of the request */
-function findNamed(inquiry: Inquiry, id: string, dependencies: QuoteDependencies): PlannedCandidate {
+/** What is to be taken: one candidate, by one of the routes with these ids. */
+interface Chosen {
+  readonly candidate: Candidate
+  readonly ids: ReadonlySet<string>
+}
+
+/** @throws UNKNOWN_ROUTE, ROUTE_UNAVAILABLE, or what stands against any route of the request */
+function findChosen(inquiry: Inquiry, choice: RouteChoice, dependencies: QuoteDependencies): Chosen {
   const { answer, search, refusal } = inquiry
   if (refusal !== undefined) throw refusal
   const [warning] = answer.warnings
@@ -77,25 +99,33 @@ function findNamed(inquiry: Inquiry, id: string, dependencies: QuoteDependencies
     throw waybillError('REQUEST_COVERED', { detail: message })
   }
   const planned = planAll(inquiry, dependencies)
-  const found = planned.find(({ provider }) => provider?.routeId === id.toUpperCase())
-  if (found !== undefined) return found
-  if (search === undefined) throw explainNoRoute(id, answer)
+  const found = planned.filter((entry) => isChosen(entry, choice))
+  const [first] = found
+  if (search === undefined) throw explainNoRoute(nameOf(choice), answer)
+  if (first !== undefined) {
+    const ids = new Set(found.flatMap(({ provider }) => provider?.routeId ?? []))
+    return { candidate: first.candidate, ids }
+  }
   const ids = planned.flatMap(({ provider }) => provider?.routeId ?? [])
-  throw waybillError('UNKNOWN_ROUTE', { value: id, suggestion: suggestName(id, ids) })
+  const value = nameOf(choice)
+  throw waybillError('UNKNOWN_ROUTE', { value, suggestion: suggestName(value, ids) })
 }
 
-/** Plans one candidate by one provider with a limit of the caller's. */
-function planNamed(
+function isChosen({ candidate, provider }: PlannedCandidate, choice: RouteChoice): boolean {
+  return choice.kind === 'ID' ? provider?.routeId === choice.id.toUpperCase() : candidate.source.id === choice.token.id
+}
+
+/** Plans a candidate with a limit of the caller's. */
+function planChosen(
   { search }: Inquiry,
-  { candidate, provider }: PlannedCandidate,
+  { candidate, ids }: Chosen,
   limit: SpendingLimit,
   { providers }: QuoteDependencies,
-): PlannedCandidate {
+): readonly PlannedCandidate[] {
   if (search === undefined) throw new TypeError('nothing was searched')
   const planned = planCandidates([candidate], { ...search.payment, limit, isToBeTaken: true }, providers)
-  const found = planned.find((entry) => entry.provider?.routeId === provider?.routeId)
-  if (found === undefined) throw new TypeError('a plan depends on its limit')
-  return found
+  // One that nobody carries has no id, and says why.
+  return planned.filter(({ provider }) => provider === undefined || ids.has(provider.routeId))
 }
 
 /** What failed may be there in a moment, so that the same call is worth making again; what the wallet lacks is not. */
@@ -105,24 +135,71 @@ function explainNoRoute(id: string, { unavailable, degraded }: Pick<RoutesAnswer
   return waybillError(degraded ? 'ROUTE_NOT_QUOTED' : 'ROUTE_UNAVAILABLE', terms)
 }
 
-/** @throws QuoteChangedError */
-function prepare(found: UnrankedRoute, maxSourceAmount: bigint | undefined): PreparedPayment {
-  const { quote, candidate } = found
-  const { source } = candidate
-  // Alone it would be the cheapest and the fastest, which says nothing.
-  const route = { ...found.route, tags: [] }
-  if (maxSourceAmount !== undefined && quote.sourceAmount > maxSourceAmount) {
-    throw new QuoteChangedError(route, formatAmount(maxSourceAmount, source.decimals))
+function inOrder(routes: readonly UnrankedRoute[]): readonly UnrankedRoute[] {
+  const places = new Map(rankRoutes(routes).map(({ id }, place) => [id, place]))
+  const placeOf = ({ route }: UnrankedRoute) => places.get(route.id) ?? 0
+  return routes.toSorted((a, b) => placeOf(a) - placeOf(b))
+}
+
+function changedQuote({ route, quoted }: UnrankedRoute, maxSourceAmount: bigint): QuoteChangedError {
+  return new QuoteChangedError(aloneIn(route), formatAmount(maxSourceAmount, quoted.candidate.source.decimals))
+}
+
+/** Alone it would be the cheapest and the fastest, which says nothing. */
+function aloneIn(route: UnrankedRoute['route']): Route {
+  return { ...route, tags: [] }
+}
+
+/** Measures the first; the next one where that would be reverted. @throws WaybillError ROUTE_WOULD_FAIL where all would */
+async function measureFirst(
+  routes: readonly UnrankedRoute[],
+  wallet: Address,
+  { signal, deadlineAtMs }: QuoteOptions,
+  { scanner, clock, chainTimeoutMs }: QuoteDependencies,
+): Promise<MeasuredRoute> {
+  let failure: WaybillError | undefined
+  for (const route of routes) {
+    try {
+      const timeoutMs = timeLeft(chainTimeoutMs, deadlineAtMs, clock())
+      return await measureRoute(route, { scanner, wallet, nowMs: clock(), signal, timeoutMs })
+    } catch (error) {
+      if (!(error instanceof WaybillError)) throw error
+      failure ??= error
+    }
   }
-  const transactions = quote.steps.map(
-    (step, i): PreparedTransaction => ({
-      kind: step.kind,
-      chainId: route.chainId,
-      gasLimit: found.gasLimits[i] ?? step.gasLimit,
-      ...step.transaction(),
-    }),
-  )
-  return { route, transactions, maxSourceAmount: formatAmount(quote.mostPulled, source.decimals) }
+  throw failure ?? new TypeError('there is no route to measure')
+}
+
+interface Around {
+  readonly inquiry: Inquiry
+  readonly wallet: Address
+  readonly tokens: QuoteDependencies['tokens']
+}
+
+function prepare({ found, limits, warnings }: MeasuredRoute, { inquiry, wallet, tokens }: Around): PreparedPayment {
+  const { quote, candidate, state } = found.quoted
+  const { source } = candidate
+  if (inquiry.search === undefined) throw new TypeError('nothing was searched')
+  const terms = { payment: inquiry.search.payment, due: inquiry.answer, source, quote, tokens }
+  const transactions = quote.steps.map((step, place): PreparedTransaction => {
+    const { to, data, value } = step.transaction()
+    const gas = limits[place]
+    return {
+      from: formatAddress(wallet),
+      to: formatAddress(to),
+      data,
+      value: toQuantity(value),
+      ...(gas === undefined ? {} : { gas: toQuantity(gas) }),
+      chainId: toQuantity(state.chain.chainId),
+    }
+  })
+  return {
+    route: aloneIn(found.route),
+    transactions,
+    steps: quote.steps.map((step) => ({ kind: step.kind, message: stepMessage(step, terms) })),
+    maxSourceAmount: formatAmount(quote.mostPulled, source.decimals),
+    warnings,
+  }
 }
 
 const HIGHEST_PERCENTAGE = 50n

@@ -207,7 +207,8 @@ function paymentOf(
   }
 }
 
-function timeLeft(mostMs: number, deadlineAtMs: number | undefined, nowMs: number): number {
+/** How long a source may take, in milliseconds, so that the answer still goes out before the call's deadline. */
+export function timeLeft(mostMs: number, deadlineAtMs: number | undefined, nowMs: number): number {
   if (deadlineAtMs === undefined) return mostMs
   return Math.max(1, Math.min(mostMs, Math.floor(deadlineAtMs - nowMs - ANSWER_RESERVE_MS)))
 }

@@ -3,7 +3,7 @@ import type { Candidate } from './candidates.ts'
 import type { Provider } from './providers/provider.ts'
 
 /** The id of paying a request in its payment currency on its chain. */
-const DIRECT_ROUTE_ID = 'REQUEST_NETWORK_PAYMENT'
+export const DIRECT_ROUTE_ID = 'REQUEST_NETWORK_PAYMENT'
 
 /** What of a symbol or name can stand in an id: `USDC.e` → `USDCE`. */
 function sanitise(text: string): string {

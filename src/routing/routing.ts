@@ -31,6 +31,8 @@ export interface Routing {
   readonly streamRoutes: StreamRoutes
   readonly preparePayment: PreparePayment
   readonly warningsOf: WarningsOf
+  /** Finds out how the nodes of all chains measure gas. Never rejects; ends early when the signal fires. */
+  learnNodes(signal: AbortSignal): Promise<void>
   /** Absent where nobody carries payments in from other chains. */
   readonly findTransfer?: FindTransfer
 }
@@ -52,6 +54,7 @@ export function createRouting(options: RoutingOptions): Routing {
     streamRoutes: createStreamRoutes(dependencies),
     preparePayment: createPreparePayment(dependencies),
     warningsOf: createWarningsOf(dependencies),
+    learnNodes: (signal) => scanner.learnNodes(signal),
     ...(lifi && { findTransfer: createFindTransfer(lifi, logger) }),
   }
 }

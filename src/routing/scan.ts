@@ -6,9 +6,12 @@ import type { Logger } from '../domain/logger.ts'
 import { type Explanation, explain } from '../errors.ts'
 import { createChainReader } from './chain-reader.ts'
 import { createChainSource } from './chain-source.ts'
-import { createChainSources } from './chain-sources.ts'
+import { type ChainSources, createChainSources } from './chain-sources.ts'
 import { type ChainState, createUsualReads } from './chain-state.ts'
-import { RpcFailure } from './json-rpc.ts'
+import { createJsonRpc, RpcFailure } from './json-rpc.ts'
+import { createGasMeter } from './measuring/gas-meter.ts'
+import type { GasAnswer, GasQuestion } from './measuring/question.ts'
+import type { TokenSlots } from './measuring/token-slots.ts'
 import type { ContractRead } from './multicall.ts'
 import { createSharedLooks, type SharedLooks } from './shared-looks.ts'
 
@@ -43,6 +46,16 @@ export interface Scanner {
    * @throws the reason of the caller's signal when it has fired already
    */
   scan(wallet: Address, readsByChain: ReadonlyMap<string, readonly ContractRead[]>, options: ScanOptions): Look
+  /**
+   * Measures the gas of transactions on a chain: one HTTP request where its first node simulates, or it is known how else it does it.
+   *
+   * @param chain - one of the configured, by name
+   * @returns undefined where it could not be measured in time
+   * @throws the reason of the caller's signal when it fires
+   */
+  measureGas(chain: string, question: GasQuestion, options: ScanOptions): Promise<GasAnswer | undefined>
+  /** Finds out how the nodes of all chains measure gas, so that nobody who pays waits for it. Never rejects; ends early when the signal fires. */
+  learnNodes(signal: AbortSignal): Promise<void>
 }
 
 export interface ScannerOptions {
@@ -58,7 +71,8 @@ export interface ScannerOptions {
 export function createScanner(options: ScannerOptions): Scanner {
   const { chains, logger, clock } = options
   const saidAtMs = new Map<string, number>()
-  const looks = new Map(chains.configured.map((chain) => [chain.name, createLooks(chain, options)]))
+  const sources = new Map(chains.configured.map((chain) => [chain.name, createSources(chain, options)]))
+  const looks = new Map([...sources].map(([name, ofChain]) => [name, createSharedLooks(ofChain)]))
 
   async function scanChain(name: string, wallet: Address, reads: readonly ContractRead[], deadline: Deadline) {
     const chain = chains.config(name) as ChainConfig
@@ -91,6 +105,16 @@ export function createScanner(options: ScannerOptions): Scanner {
       for (const outcome of outcomes.values()) outcome.catch(() => {})
       return { outcomes, signal: deadline.signal, stop: () => deadline.stop() }
     },
+    async measureGas(chain, question, { signal, timeoutMs }) {
+      return sources.get(chain)?.measure(question, timeoutMs, signal)
+    },
+    async learnNodes(signal) {
+      const ends = await Promise.allSettled([...sources.values()].map((ofChain) => ofChain.learn(signal)))
+      for (const end of ends) {
+        if (end.status === 'rejected' && !signal.aborted)
+          logger.error({ error: end.reason }, 'nodes were not looked at')
+      }
+    },
   }
 }
 
@@ -100,20 +124,23 @@ const NEWS_AFTER_MS = 60_000
 /** A URL is slow, and the next one is asked as well, after this part of the time. */
 const SOFT_PART = 1 / 4
 
-function createLooks(chain: ChainConfig, options: ScannerOptions): SharedLooks {
+function createSources(chain: ChainConfig, options: ScannerOptions): ChainSources {
   const { tokens, clock, logger, chainTimeoutMs } = options
+  const slots = new Map<Address, TokenSlots>()
   const usual = createUsualReads(chain, tokens.ofChain(chain.name))
   const times = { timeoutMs: chainTimeoutMs, softMs: Math.ceil(chainTimeoutMs * SOFT_PART), clock }
-  const sources = chain.rpcUrls.map((url) =>
-    createChainSource({
-      reader: createChainReader({ chain, url, reads: usual, clock }),
+  const sources = chain.rpcUrls.map((url) => {
+    const rpc = createJsonRpc(url)
+    return createChainSource({
+      reader: createChainReader({ chain, rpc, reads: usual, clock }),
+      meter: createGasMeter({ chain, rpc, slots, clock }),
       name: { chain: chain.name, node: new URL(url).host },
       requestsPerSecond: chain.requestsPerSecond,
       logger,
       ...times,
-    }),
-  )
-  return createSharedLooks(createChainSources({ chain, sources, ...times }))
+    })
+  })
+  return createChainSources({ chain, sources, ...times })
 }
 
 interface Deadline {

@@ -4,7 +4,7 @@
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Route, Route_StepKind } from "./route_pb.js";
+import type { Route, Route_StepKind, Warning } from "./route_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
@@ -19,14 +19,14 @@ export declare const file_payments_v1_payment_calldata: GenFile;
  */
 export declare type PaymentCalldata = Message<"payments.v1.PaymentCalldata"> & {
   /**
-   * The quote that the transactions carry out. Without tags, since it stands alone.
+   * The quote that the transactions carry out, its gas measured on a node where that could be done. Without tags, since it stands alone.
    *
    * @generated from field: payments.v1.Route route = 1;
    */
   route?: Route | undefined;
 
   /**
-   * The transactions.
+   * The transactions, each the parameters of `eth_sendTransaction` as they are.
    *
    * @generated from field: repeated payments.v1.PaymentTransaction transactions = 2;
    */
@@ -46,6 +46,20 @@ export declare type PaymentCalldata = Message<"payments.v1.PaymentCalldata"> & {
    * @generated from field: google.protobuf.Timestamp expires_at = 4;
    */
   expiresAt?: Timestamp | undefined;
+
+  /**
+   * What each of the transactions does, in the same order.
+   *
+   * @generated from field: repeated payments.v1.PaymentStep steps = 5;
+   */
+  steps: PaymentStep[];
+
+  /**
+   * How gas was found, where not by simulation on a node.
+   *
+   * @generated from field: repeated payments.v1.Warning warnings = 6;
+   */
+  warnings: Warning[];
 };
 
 /**
@@ -55,17 +69,18 @@ export declare type PaymentCalldata = Message<"payments.v1.PaymentCalldata"> & {
 export declare const PaymentCalldataSchema: GenMessage<PaymentCalldata>;
 
 /**
- * A transaction without what the wallet decides itself: nonce and price of gas.
+ * The parameters of `eth_sendTransaction`, to be handed to any wallet as they are. What the wallet decides itself is left out: nonce and price of
+ * gas. Numbers are hexadecimal with `0x` and without leading zeros, over every protocol.
  *
  * @generated from message payments.v1.PaymentTransaction
  */
 export declare type PaymentTransaction = Message<"payments.v1.PaymentTransaction"> & {
   /**
-   * What it does.
+   * The wallet that sends it, in EIP-55 form. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
-   * @generated from field: payments.v1.Route.StepKind kind = 1;
+   * @generated from field: string from = 7;
    */
-  kind: Route_StepKind;
+  from: string;
 
   /**
    * The contract that it calls, in EIP-55 form. Example: `"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"`.
@@ -82,26 +97,26 @@ export declare type PaymentTransaction = Message<"payments.v1.PaymentTransaction
   data: string;
 
   /**
-   * Wei of the native coin that goes with it: a decimal string without a point. Example: `"0"`.
+   * Wei of the native coin that goes with it, hexadecimal. Example: `"0x0"`.
    *
    * @generated from field: string value = 4;
    */
   value: string;
 
   /**
-   * The chain to send it on, as CAIP-2. Example: `"eip155:8453"`.
+   * The gas limit, hexadecimal: a quarter more than a node found it to take before refunds. Absent where that could not be found out: the
+   * wallet is to estimate it then. Example: `"0x1d4c0"`.
+   *
+   * @generated from field: optional string gas = 8;
+   */
+  gas?: string | undefined;
+
+  /**
+   * The EIP-155 number of the chain to send it on, hexadecimal. Example: `"0x2105"`.
    *
    * @generated from field: string chain_id = 5;
    */
   chainId: string;
-
-  /**
-   * The gas limit to send it with: a quarter more than it is expected to use at most, which is what the quote counts, since gas that
-   * it gives back for cleared storage comes back at its end. Example: `"120000"`.
-   *
-   * @generated from field: int64 gas_limit = 6;
-   */
-  gasLimit: bigint;
 };
 
 /**
@@ -109,4 +124,31 @@ export declare type PaymentTransaction = Message<"payments.v1.PaymentTransaction
  * Use `create(PaymentTransactionSchema)` to create a new message.
  */
 export declare const PaymentTransactionSchema: GenMessage<PaymentTransaction>;
+
+/**
+ * What a transaction does.
+ *
+ * @generated from message payments.v1.PaymentStep
+ */
+export declare type PaymentStep = Message<"payments.v1.PaymentStep"> & {
+  /**
+   * Its kind.
+   *
+   * @generated from field: payments.v1.Route.StepKind kind = 1;
+   */
+  kind: Route_StepKind;
+
+  /**
+   * One sentence for the payer. Example: `"Let the contract 0x370D…A8B7 take up to 151.5 USDC from the wallet."`.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message payments.v1.PaymentStep.
+ * Use `create(PaymentStepSchema)` to create a new message.
+ */
+export declare const PaymentStepSchema: GenMessage<PaymentStep>;
 

@@ -399,7 +399,7 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
   feeAddress?: string | undefined;
 
   /**
-   * The id of a route. Example: `"REQUEST_NETWORK_PAYMENT"`.
+   * The id of a route. Empty or left out, and without `chain` and `token`: the direct route. Example: `"BASE_BASE_DAI_USDC"`.
    *
    * @generated from field: string route = 6;
    */
@@ -420,6 +420,21 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
    * @generated from field: optional string max_source_amount = 8;
    */
   maxSourceAmount?: string | undefined;
+
+  /**
+   * The chain to pay from, by name, alias, number or CAIP-2, in place of `route`. Goes with `token`: the best route with that token is taken.
+   * Example: `"BASE"`.
+   *
+   * @generated from field: optional string chain = 9;
+   */
+  chain?: string | undefined;
+
+  /**
+   * The token or coin to pay with, by symbol or id. Goes with `chain`. Example: `"DAI"`.
+   *
+   * @generated from field: optional string token = 10;
+   */
+  token?: string | undefined;
 };
 
 /**
@@ -457,7 +472,8 @@ export declare const RoutesService: GenService<{
     output: typeof StreamPaymentRoutesResponseSchema;
   },
   /**
-   * Quotes one route anew and returns the transactions by which the wallet takes it. ABORTED (409) with QUOTE_CHANGED where it now
+   * Quotes one route anew and returns the transactions by which the wallet takes it, with gas limits measured on a node.
+   * FAILED_PRECONDITION (400) with ROUTE_WOULD_FAIL where one of them would be reverted now. ABORTED (409) with QUOTE_CHANGED where it now
    * takes more than `maxSourceAmount`; the new quote, a Route, is then among the details of the error.
    *
    * @generated from rpc payments.v1.RoutesService.GetPaymentCalldata

@@ -89,14 +89,9 @@ function toStreamed(event: RoutesEvent): MessageInitShape<typeof StreamPaymentRo
 function toCalldata(payment: PreparedPayment): MessageInitShape<typeof PaymentCalldataSchema> {
   return {
     route: toRoute(payment.route),
-    transactions: payment.transactions.map(({ kind, to, data, value, chainId, gasLimit }) => ({
-      kind: Route_StepKind[kind],
-      to: formatAddress(to),
-      data,
-      value: value.toString(),
-      chainId,
-      gasLimit,
-    })),
+    transactions: [...payment.transactions],
+    steps: payment.steps.map(({ kind, message }) => ({ kind: Route_StepKind[kind], message })),
+    warnings: [...payment.warnings],
     maxSourceAmount: payment.maxSourceAmount,
     expiresAt: timestampFromDate(payment.route.expiresAt),
   }

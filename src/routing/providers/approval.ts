@@ -25,6 +25,7 @@ export function approvalSteps({ token, spender, allowance, need }: Approval): St
   const approve = (kind: Step['kind'], amount: bigint, gasLimit: bigint): Step => ({
     kind,
     gasLimit,
+    effect: { kind: 'ALLOWANCE', token: token.address, spender, amount },
     transaction: () => ({ to: token.address, data: encodeApprove(spender, amount), value: 0n }),
   })
   if (token.approveReset && allowance > 0n) {

@@ -107,6 +107,7 @@ function planSwap(swap: Swap): Plan {
         {
           kind: 'SWAP',
           gasLimit: swapV3Gas({ poolGas: best.poolGas, receiverIsNew: held === 0n }),
+          effect: { kind: 'BALANCE', token: destination.address, amount: held + charged.total },
           transaction: () => swapTransaction(swap, best, { out: charged.total, limit, deadlineSec }),
         } as const,
         ...approvals,

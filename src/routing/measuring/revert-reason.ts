@@ -1,0 +1,29 @@
+/** What a contract says when it reverts, in words. */
+
+/** `Error(string)` and `Panic(uint256)`, which Solidity reverts with by itself. */
+const ERROR_STRING = '08c379a0'
+const PANIC = '4e487b71'
+
+const LONGEST_REASON = 200
+
+/**
+ * Reads the data of a revert.
+ *
+ * @param data - hexadecimal with `0x`, as the node sent it; undefined where it sent none
+ * @param otherwise - what the node says in its own words
+ */
+export function revertReason(data: string | undefined, otherwise: string): string {
+  const digits = data?.slice(2).toLowerCase() ?? ''
+  if (digits.startsWith(ERROR_STRING)) return textIn(digits.slice(8)) ?? otherwise
+  if (digits.startsWith(PANIC)) return `panic 0x${digits.slice(-2)}`
+  if (digits.length >= 8) return `the contract's error 0x${digits.slice(0, 8)}`
+  return otherwise === '' ? 'the contract gives no reason' : otherwise
+}
+
+/** The one string of ABI-encoded data. */
+function textIn(digits: string): string | undefined {
+  const length = Number.parseInt(digits.slice(64, 128), 16)
+  if (!Number.isSafeInteger(length) || length > digits.length) return undefined
+  const text = Buffer.from(digits.slice(128, 128 + 2 * Math.min(length, LONGEST_REASON)), 'hex').toString('utf8')
+  return text === '' ? undefined : text
+}
