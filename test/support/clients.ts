@@ -148,7 +148,6 @@ export function restRequestOf(
     throw new Error(`${String(method)} has no GET, POST or DELETE`)
   }
   const httpMethod = pattern.case.toUpperCase()
-  if (body === '*') return { httpMethod: 'POST', target: pattern.value, body: JSON.stringify(request) }
   const rest = new Map(Object.entries(request))
   const path = pattern.value.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const { jsonName } = method.input.fields.find((field) => field.name === name) ?? { jsonName: name }
