@@ -1,9 +1,11 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { encodeFunctionData, type Hex, keccak256, parseAbi, toBytes } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DEMO_CHAINS } from '../src/demo/chain-specs.ts'
 import { encodeApprove, encodeBatch } from '../src/demo/contracts.ts'
 import { startTestChain, type TestChain, type TestPayment } from './support/chain.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from './support/database.ts'
 import {
   type Caller,
   freshAddress,
@@ -12,6 +14,8 @@ import {
   type RequestJson,
   startLifeService,
 } from './support/payment-life.ts'
+import { rowsOf, runCommand } from './support/run-command.ts'
+import { makeTempFolder } from './support/temp-folder.ts'
 
 const COIN = 10n ** 18n
 const HUNDRED = 100_000000n
@@ -24,6 +28,8 @@ const SWAP_TO_PAY = parseAbi([
 let database: TestDatabase
 let chain: TestChain
 let service: LifeService
+let folder: string
+let environment: Record<string, string>
 let shop: Caller
 
 beforeAll(async () => {
@@ -31,12 +37,17 @@ beforeAll(async () => {
     createTestDatabase(),
     startTestChain({ chainId: 31_531, spec: { pools: DEMO_CHAINS[0]?.pools ?? [] } }),
   ])
-  service = await startLifeService(database.knex, [chain.config({ name: 'BASE', finalityDepth: 1 })])
+  const config = chain.config({ name: 'BASE', finalityDepth: 1 })
+  folder = await makeTempFolder('refunds')
+  const file = join(folder, 'chains.json')
+  await writeFile(file, JSON.stringify({ chains: [config] }))
+  environment = { DATABASE_URL: urlOfDatabase(database), CHAINS_FILE: file }
+  service = await startLifeService(database.knex, [config])
   shop = await service.caller('shop')
 })
 afterAll(async () => {
   await service?.stop()
-  await Promise.all([chain?.stop(), database?.drop()])
+  await Promise.all([chain?.stop(), database?.drop(), rm(folder, { recursive: true, force: true })])
 })
 
 let seeds = 0
@@ -98,6 +109,25 @@ async function stateOf({ request, refundReference }: Paid) {
     payments: payments.map(({ status, refundedAmount }) => [status, refundedAmount]),
     unmatched: unmatched.flat(),
   }
+}
+
+/** Does something while the service's clock is behind every block that there is, and before the next one. */
+async function atChainTime(act: () => Promise<unknown>): Promise<void> {
+  const { timestampSec } = await chain.client.head()
+  const aheadMs = timestampSec * 1_000 + 500 - Date.now()
+  await chain.mine({ timestampSec: timestampSec + 60 })
+  service.passTime(aheadMs - passedMs)
+  passedMs = aheadMs
+  await act()
+}
+let passedMs = 0
+
+const waybill = (...words: string[]) => runCommand(environment, words)
+
+/** The columns of the newest unmatched event. */
+async function unmatchedLine(): Promise<string[]> {
+  const { stdout } = await waybill('unmatched', 'list', '--account', 'shop', '--chain', 'base', '--limit', '1')
+  return rowsOf(stdout)[0] ?? []
 }
 
 type Attack = (paid: Paid) => Promise<unknown>
@@ -191,5 +221,116 @@ describe.each(['USDC', 'ETH'] as const)('what the payee sends back, in %s', (cur
     await move(paid, { from: paid.payee, to, ...(isOwn ? {} : { paymentReference: paid.refundReference }) })
     await look()
     expect(await stateOf(paid)).toEqual({ status: 'REFUNDED', payments: [['REFUNDED', whole]], unmatched: [] })
+  })
+})
+
+describe('a hot wallet', () => {
+  const state = async (paid: Paid) => {
+    const { status, unmatched } = await stateOf(paid)
+    return [status, ...unmatched]
+  }
+  const refundFrom = async (paid: Paid, from: Hex) => {
+    await move(paid, { from, to: paid.refundAddress, paymentReference: paid.refundReference })
+    await look()
+  }
+  const register = (address: Hex) => shop.call('POST', '/v1/wallets', { body: { address, note: 'hot' } })
+
+  it('refunds once it is registered, from then on and until it is removed', async () => {
+    const [hot, first, second, third] = [
+      await freshWallet(),
+      await paidRequest('USDC'),
+      await paidRequest('ETH'),
+      await paidRequest('USDC'),
+    ]
+    await refundFrom(first, hot)
+    expect(await state(first)).toEqual(['PAID', 'NOT_FROM_PAYEE'])
+    // Behind the blocks that are there, whatever their times.
+    await atChainTime(() => register(hot))
+    await service.scan()
+    await refundFrom(second, hot)
+    expect([await state(first), await state(second)]).toEqual([['PAID', 'NOT_FROM_PAYEE'], ['REFUNDED']])
+    await atChainTime(() => shop.call('DELETE', `/v1/wallets/${hot}`))
+    await refundFrom(third, hot)
+    expect([await state(second), await state(third)]).toEqual([['REFUNDED'], ['PAID', 'NOT_FROM_PAYEE']])
+  })
+
+  it('of another account refunds nothing', async () => {
+    const [hot, paid] = [await freshWallet(), await paidRequest('USDC')]
+    const other = await service.caller('other')
+    await atChainTime(() => other.call('POST', '/v1/wallets', { body: { address: hot } }))
+    await refundFrom(paid, hot)
+    expect(await state(paid)).toEqual(['PAID', 'NOT_FROM_PAYEE'])
+  })
+
+  it('that refunded too early counts when an operator accepts it, also when its chain is read anew, until that is taken back', async () => {
+    const [hot, paid] = [await freshWallet(), await paidRequest('USDC')]
+    const before = Number((await chain.client.head()).number)
+    await refundFrom(paid, hot)
+    const [, , txHash = '', event = ''] = await unmatchedLine()
+    const words = [
+      '--chain',
+      'base',
+      '--tx',
+      txHash,
+      '--event',
+      event,
+      '--account',
+      'shop',
+      '--reason',
+      'our support wallet',
+    ]
+    expect(await waybill('unmatched', 'accept', ...words, '--as', 'payment')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('NOT_FROM_PAYEE, which cannot be accepted as a payment'),
+    })
+    expect(await state(paid)).toEqual(['PAID', 'NOT_FROM_PAYEE'])
+    expect(await waybill('unmatched', 'accept', ...words, '--as', 'refund')).toMatchObject({ code: 0, stdout: '' })
+    expect(await state(paid)).toEqual(['REFUNDED'])
+    expect((await waybill('unmatched', 'accept', ...words, '--as', 'refund')).code).toBe(1)
+
+    await service.detection.restartFrom('BASE', before)
+    expect((await state(paid)).slice(0, 1)).toEqual(['PAID'])
+    await service.scan()
+    expect(await state(paid)).toEqual(['REFUNDED'])
+
+    const unaccept = () => waybill('unmatched', 'unaccept', ...words)
+    expect(await unaccept()).toMatchObject({ code: 0 })
+    expect(await state(paid)).toEqual(['PAID', 'NOT_FROM_PAYEE'])
+    expect((await stateOf(paid)).payments).toEqual([['CONFIRMED', '0']])
+    expect(await unaccept()).toMatchObject({ code: 1, stderr: expect.stringContaining('has accepted no event') })
+
+    const lines = rowsOf((await waybill('audit', '--account', 'shop')).stdout)
+    const ofEvents = lines.filter(([, , action]) => action?.endsWith('ACCEPT_EVENT'))
+    expect(ofEvents.map(([, actor, action, , , details]) => [actor, action, JSON.parse(details ?? '')])).toEqual([
+      [
+        'ann@host',
+        'ACCEPT_EVENT',
+        { chain: 'BASE', txHash, eventIndex: 0, as: 'REFUND', was: 'NOT_FROM_PAYEE', reason: 'our support wallet' },
+      ],
+      [
+        'ann@host',
+        'UNACCEPT_EVENT',
+        { chain: 'BASE', txHash, eventIndex: 0, as: 'REFUND', reason: 'our support wallet' },
+      ],
+    ])
+  })
+
+  it('that paid the payer under the request’s own reference can be accepted, a stranger’s token cannot', async () => {
+    const [hot, paid] = [await freshWallet(), await paidRequest('USDC')]
+    await move(paid, { from: hot, to: paid.payer })
+    await look()
+    const accept = async () => {
+      const [, , txHash = '', event = ''] = await unmatchedLine()
+      const words = ['--chain', 'BASE', '--tx', txHash, '--event', event, '--account', 'shop']
+      return waybill('unmatched', 'accept', ...words, '--as', 'refund', '--reason', 'told by the shop')
+    }
+    expect((await accept()).code).toBe(0)
+    expect(await state(paid)).toEqual(['REFUNDED'])
+    const { DAI } = chain.tokens
+    await chain.fund(DAI, hot, COIN)
+    const { refundAddress: to, refundReference: paymentReference } = paid
+    await chain.pay(hot, { kind: 'ERC20', token: DAI.address, amount: COIN, to, paymentReference })
+    await look()
+    expect(await accept()).toMatchObject({ code: 1, stderr: expect.stringContaining('unmatched by WRONG_TOKEN') })
   })
 })

@@ -1,59 +1,28 @@
-import { writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Readable, Writable } from 'node:stream'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { auditCommand } from '../src/cli/audit-command.ts'
-import { keysAudit, keysCreate } from '../src/cli/keys-command.ts'
-import { runCommandLine } from '../src/cli/run-command-line.ts'
-import { walletsAdd, walletsList, walletsRemove } from '../src/cli/wallets-command.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from './support/database.ts'
+import { rowsOf, runCommand } from './support/run-command.ts'
 import { sampleChainDirectory } from './support/sample-chains.ts'
 import { makeTempFolder } from './support/temp-folder.ts'
 
-const COMMANDS = [keysCreate, keysAudit, walletsAdd, walletsList, walletsRemove, auditCommand]
 const WALLET = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 let database: TestDatabase
+let folder: string
 let environment: Record<string, string>
 
 beforeAll(async () => {
-  const [made, folder] = await Promise.all([createTestDatabase(), makeTempFolder('wallets')])
-  database = made
+  ;[database, folder] = await Promise.all([createTestDatabase(), makeTempFolder('wallets')])
   const file = join(folder, 'chains.json')
   await writeFile(file, JSON.stringify({ chains: sampleChainDirectory.configured }))
   environment = { DATABASE_URL: urlOfDatabase(database), CHAINS_FILE: file }
   await waybill('keys', 'create', '--account', 'shop', '--scopes', 'payments:read')
 })
-afterAll(() => database?.drop())
+afterAll(() => Promise.all([database?.drop(), rm(folder, { recursive: true, force: true })]))
 
-async function waybill(...words: string[]) {
-  const written = { stdout: '', stderr: '' }
-  const into = (name: keyof typeof written) =>
-    new Writable({
-      write(chunk, _, done) {
-        written[name] += String(chunk)
-        done()
-      },
-    })
-  const context = {
-    environment,
-    workingFolder: '/',
-    stdin: Readable.from([]),
-    stdout: into('stdout'),
-    stderr: into('stderr'),
-    actor: 'ann@host',
-    signal: new AbortController().signal,
-  }
-  const code = await runCommandLine(COMMANDS, words, context)
-  return { code, ...written }
-}
-
-const rowsOf = (text: string) =>
-  text
-    .trimEnd()
-    .split('\n')
-    .map((line) => line.split('\t'))
+const waybill = (...words: string[]) => runCommand(environment, words)
 
 it('a wallet is registered once, listed, removed and registered anew, with a line of the audit log each', async () => {
   const added = await waybill('wallets', 'add', WALLET.toLowerCase(), '--account', 'shop', '--note', 'support')

@@ -7,7 +7,9 @@ import { exportPaymentsCommand } from './export-command.ts'
 import { importPaymentsCommand, importRequestsCommand } from './import-command.ts'
 import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './keys-command.ts'
 import { migrateCommand } from './migrate-command.ts'
+import { chainsRecheck } from './recheck-command.ts'
 import { serveCommand } from './serve-command.ts'
+import { unmatchedAccept, unmatchedList, unmatchedUnaccept } from './unmatched-command.ts'
 import { walletsAdd, walletsList, walletsRemove } from './wallets-command.ts'
 
 /** Every command, in the order of the help. */
@@ -29,6 +31,10 @@ export const commands: readonly Command[] = [
   checkCommand,
   chainsCheck,
   chainsRestart,
+  chainsRecheck,
+  unmatchedList,
+  unmatchedAccept,
+  unmatchedUnaccept,
   demoPay,
   demoReorg,
 ]

@@ -1,14 +1,13 @@
 import type { Knex } from 'knex'
-import { createApiKeyRepository } from '../auth/api-key-repository.ts'
 import { readConfig, readStoreConfig } from '../config.ts'
-import type { Account } from '../domain/account.ts'
 import { formatAddress } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import { kindOf, WaybillError } from '../errors.ts'
 import { createRefundWalletRepository, type RefundWallet } from '../requests/refund-wallet-repository.ts'
 import { createRefundWallets, type RefundWallets } from '../requests/refund-wallets.ts'
 import { parseAccountName } from './account-option.ts'
-import { type Command, type CommandContext, UsageError } from './command.ts'
+import { type Command, UsageError } from './command.ts'
+import { findAccount } from './find-account.ts'
 import { readChains } from './read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { stampDataFolder } from './stamp-data-folder.ts'
@@ -95,12 +94,6 @@ export const walletsRemove: Command = {
 
 function walletsOf(knex: Knex, chains: readonly ChainConfig[]): RefundWallets {
   return createRefundWallets({ repository: createRefundWalletRepository(knex), chains, now: () => new Date() })
-}
-
-async function findAccount(knex: Knex, name: string, { stderr }: CommandContext): Promise<Account | undefined> {
-  const found = await createApiKeyRepository(knex).findAccount(name)
-  if (found === undefined) stderr.write(`there is no account "${name}"\n`)
-  return found
 }
 
 function lineOf({ address: wallet, registeredAt, removedAt, note = '' }: RefundWallet): string {

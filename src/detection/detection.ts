@@ -8,10 +8,12 @@ import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import { acceptEvent, unacceptEvent } from './accept-event.ts'
 import { createCarriedQueue, type FindSource } from './carried-queue.ts'
 import { type ChainFollower, type ChainStatus, createChainFollower } from './chain-follower.ts'
 import { createDetectionRepository } from './detection-repository.ts'
 import { createPendingReplays } from './pending-replays-repository.ts'
+import { type RecheckStep, type RecheckTerms, recheckChain } from './recheck.ts'
 import { createReplayQueue } from './replay-queue.ts'
 
 /** Follows chains and stores what is paid. */
@@ -34,6 +36,20 @@ export interface Detection {
    * @throws RangeError for a chain or block that is not there; RpcError; ChainFollowedError
    */
   restartFrom(network: string, block: number): Promise<void>
+  /**
+   * Looks again at the transactions of an account's payments, refunds and unmatched events on a chain, and puts right what is stored.
+   *
+   * @throws RangeError for a chain that is not followed; RpcError
+   */
+  recheck(network: string, terms: RecheckTerms): AsyncGenerator<RecheckStep>
+  /**
+   * Accepts an unmatched event of a chain as a payment or a refund.
+   *
+   * @throws NotAcceptableError; RangeError for a chain that is not followed; RpcError
+   */
+  accept(network: string, decision: Parameters<typeof acceptEvent>[2], signal?: AbortSignal): Promise<void>
+  /** Takes an acceptance back. @throws as {@link accept} */
+  unaccept(network: string, decision: Parameters<typeof unacceptEvent>[2], signal?: AbortSignal): Promise<void>
   /** Looks at one chain, or at all, until there is nothing new. @throws what the look met */
   scanOnce(network?: string): Promise<void>
 }
@@ -76,6 +92,11 @@ export function createDetection(options: DetectionOptions): Detection {
   const readers = new Map(followers.map(({ network, replayChain }) => [network, replayChain.reader]))
   const { findSource, clock } = options
   const carried = findSource && createCarriedQueue({ knex, chains, findSource, readers, logger, clock, owner })
+  const followerOf = (network: string): ChainFollower => {
+    const follower = followers.find((each) => each.network === network)
+    if (follower === undefined) throw new RangeError(`${network} is not followed`)
+    return follower
+  }
   let running: { readonly ending: AbortController; readonly done: Promise<unknown> } | undefined
 
   return {
@@ -93,10 +114,12 @@ export function createDetection(options: DetectionOptions): Detection {
     status: () => followers.map((follower) => follower.status()),
     onRequestsStored: (account, requests) => replays.add(account.id, requests.flatMap(topicsOf)),
     async restartFrom(network, block) {
-      const follower = followers.find((each) => each.network === network)
-      if (follower === undefined) throw new RangeError(`${network} is not followed`)
-      await follower.restartFrom(block)
+      await followerOf(network).restartFrom(block)
     },
+    recheck: (network, terms) => recheckChain(knex, followerOf(network).replayChain, terms),
+    accept: async (network, decision, signal) => acceptEvent(knex, followerOf(network).replayChain, decision, signal),
+    unaccept: async (network, decision, signal) =>
+      unacceptEvent(knex, followerOf(network).replayChain, decision, signal),
     async scanOnce(network) {
       const chosen = followers.filter((follower) => network === undefined || follower.network === network)
       for (const follower of chosen) await follower.scan()

@@ -1,12 +1,19 @@
 import type { Knex } from 'knex'
 import { changePayments, deletePayments, type LockedAccount, lockAccount } from '../db/payment-changes.ts'
-import type { PaymentRow } from '../db/payment-row.ts'
-import { loadRefunds, loadRequests, savePayments, saveStandings, settleRequests } from '../db/request-ledger.ts'
-import { bytesToHex, hexToBytes } from '../domain/hex.ts'
+import type { PaymentFacts, PaymentRow } from '../db/payment-row.ts'
+import {
+  loadRefunds,
+  loadRequests,
+  type RefundRow,
+  savePayments,
+  saveStandings,
+  settleRequests,
+} from '../db/request-ledger.ts'
+import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus } from '../domain/payment.ts'
 import { noteCarried } from './carried-repository.ts'
 import type { DetectedPayment, DetectedRefund } from './detected.ts'
-import { eventKeyOf, factsOf, mergeFacts, type WrittenChain } from './payment-rows.ts'
+import { correctFacts, eventKeyOf, factsOf, mergeFacts, placeKeyOf, type WrittenChain } from './payment-rows.ts'
 import { addRefunds, finaliseRefunds, saveRefunds } from './refund-repository.ts'
 
 /** What happens to one account's payments and refunds in one transaction. */
@@ -22,7 +29,24 @@ export interface AccountChange {
   readonly removeAbove?: number
   /** What is above goes even where it is final. */
   readonly removeFinal?: boolean
+  /** Events that were looked at again: what is stored of them is made what was found now. Imported payments stay as they are. */
+  readonly rereadEvents?: readonly EventPlace[]
   readonly now: Date
+}
+
+/** An event of the chain that is written for. */
+export interface EventPlace {
+  readonly txHash: Hex
+  readonly eventIndex: number
+}
+
+/** Rows of the requests that a change touched, before and after it. */
+export interface AppliedChange {
+  /** By id. */
+  readonly paymentsBefore: ReadonlyMap<string, PaymentRow>
+  readonly payments: readonly PaymentRow[]
+  readonly refundsBefore: readonly RefundRow[]
+  readonly refunds: readonly RefundRow[]
 }
 
 /**
@@ -35,14 +59,18 @@ export async function applyAccountChange(
   trx: Knex.Transaction,
   chain: WrittenChain,
   change: AccountChange,
-): Promise<void> {
+): Promise<AppliedChange> {
   const account = await lockAccount(trx, change.accountId, change.now)
   const ofEvents = await loadByEvents(trx, change)
   const requestIds = await findTouchedRequests(trx, chain, change, ofEvents)
   const requests = await loadRequests(trx, change.accountId, requestIds)
-  const droppedRefunds = await removeReorged(account, chain, change)
-  const stored = new Map([...ofEvents, ...(await loadByRequests(trx, change.accountId, requestIds))])
-  const storedRefunds = await loadRefunds(trx, change.accountId, requestIds)
+  const reorged = await removeReorged(account, chain, change)
+  const paymentsBefore = new Map([...ofEvents, ...(await loadByRequests(trx, change.accountId, requestIds))])
+  const refundsBefore = await loadRefunds(trx, change.accountId, requestIds)
+  const gone = findGone(chain, change, { payments: paymentsBefore, refunds: refundsBefore })
+  await removeGone(account, gone)
+  const stored = new Map([...paymentsBefore].filter(([, row]) => !gone.payments.includes(row)))
+  const storedRefunds = refundsBefore.filter((row) => !gone.refunds.includes(row))
   const payments = finalise(addPayments(stored, chain, change), chain, change)
   const refunds = finaliseRefunds(addRefunds(storedRefunds, chain, change), chain, change.finalBlock)
   const { settled, standings } = settleRequests({
@@ -50,22 +78,65 @@ export async function applyAccountChange(
     payments,
     refunds,
     stored,
-    droppedRefunds,
+    droppedRefunds: [...reorged, ...gone.refunds.map(toPlace)],
     now: change.now,
   })
   await savePayments(account, { rows: settled, stored })
   // Of the others it was asked before, maybe in vain.
   const seen = new Set(change.payments.map(({ txHash }) => txHash as string))
+  const isNews = (row: PaymentRow) => change.rereadEvents === undefined || stored.get(row.id)?.type !== row.type
   await noteCarried(
     account,
-    settled.filter(({ tx_hash }) => tx_hash !== null && seen.has(bytesToHex(tx_hash))),
+    settled.filter((row) => row.tx_hash !== null && seen.has(bytesToHex(row.tx_hash)) && isNews(row)),
   )
   await saveRefunds(
     trx,
     refunds.filter((row) => !storedRefunds.includes(row)),
   )
   await saveStandings(account, standings)
+  return { paymentsBefore, payments: settled, refundsBefore, refunds }
 }
+
+interface StoredRows {
+  readonly payments: ReadonlyMap<string, PaymentRow>
+  readonly refunds: readonly RefundRow[]
+}
+
+interface GoneRows {
+  readonly payments: readonly PaymentRow[]
+  readonly refunds: readonly RefundRow[]
+}
+
+/** What is stored of events that were looked at again and do not count any more. What an import has told stays. */
+function findGone(chain: WrittenChain, change: AccountChange, { payments, refunds }: StoredRows): GoneRows {
+  const reread = new Set(change.rereadEvents?.map((place) => placeKeyOf(place, chain)))
+  if (reread.size === 0) return { payments: [], refunds: [] }
+  const paid = new Set(change.payments.map((place) => placeKeyOf(place, chain)))
+  const returned = new Set(change.refunds.map((place) => placeKeyOf(place, chain)))
+  const isGone = (key: string | undefined, found: ReadonlySet<string>) =>
+    key !== undefined && reread.has(key) && !found.has(key)
+  return {
+    payments: [...payments.values()].filter((row) => row.detected && !row.imported && isGone(eventKeyOf(row), paid)),
+    refunds: refunds.filter((row) => isGone(eventKeyOf(row), returned)),
+  }
+}
+
+async function removeGone(account: LockedAccount, { payments, refunds }: GoneRows): Promise<void> {
+  const { trx, accountId } = account
+  if (payments.length > 0) {
+    const ids = payments.map(({ id }) => id)
+    const deletion = trx('payments').where({ account_id: accountId }).whereIn('id', ids).delete()
+    await deletePayments(account, deletion.toSQL())
+  }
+  for (const { tx_hash, event_index, network } of refunds) {
+    await trx('refunds').where({ account_id: accountId, tx_hash, event_index, network }).delete()
+  }
+}
+
+const toPlace = ({ tx_hash, event_index }: RefundRow) => ({
+  txHash: bytesToHex(tx_hash) as string,
+  eventIndex: event_index,
+})
 
 /**
  * An import may have named another request for a payment than the chain does: that one loses it. A refund stays with the request under
@@ -127,12 +198,16 @@ async function removeReorged(account: LockedAccount, { chainId }: WrittenChain, 
 }
 
 /** What is stored of the events that were found, imported or seen before. By id. */
-async function loadByEvents(trx: Knex, { accountId, payments }: AccountChange): Promise<Map<string, PaymentRow>> {
-  if (payments.length === 0) return new Map()
+async function loadByEvents(
+  trx: Knex,
+  { accountId, payments, rereadEvents = [] }: AccountChange,
+): Promise<Map<string, PaymentRow>> {
+  const txHashes = new Set([...payments, ...rereadEvents].map(({ txHash }) => txHash))
+  if (txHashes.size === 0) return new Map()
   const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
     `select * from payments where account_id = ?
      and ((tx_hash = any(?) and event_index is not null) or id = any(?::uuid[]))`,
-    [accountId, payments.map(({ txHash }) => hexToBytes(txHash)), payments.map(({ id }) => id)],
+    [accountId, [...txHashes].map(hexToBytes), payments.map(({ id }) => id)],
   )
   return new Map(rows.map((row) => [row.id, row]))
 }
@@ -140,16 +215,14 @@ async function loadByEvents(trx: Knex, { accountId, payments }: AccountChange): 
 /** The same of refunds. */
 async function loadRefundsByEvents(
   trx: Knex,
-  { accountId, refunds }: AccountChange,
+  { accountId, refunds, rereadEvents = [] }: AccountChange,
 ): Promise<{ request_id: Buffer }[]> {
-  if (refunds.length === 0) return []
+  const txHashes = new Set([...refunds, ...rereadEvents].map(({ txHash }) => txHash))
+  if (txHashes.size === 0) return []
   return trx('refunds')
     .distinct<{ request_id: Buffer }[]>('request_id')
     .where({ account_id: accountId })
-    .whereIn(
-      'tx_hash',
-      refunds.map(({ txHash }) => hexToBytes(txHash)),
-    )
+    .whereIn('tx_hash', [...txHashes].map(hexToBytes))
 }
 
 /** The requests' payments. By id. */
@@ -164,19 +237,22 @@ async function loadByRequests(trx: Knex, accountId: number, requestIds: readonly
 function addPayments(
   stored: ReadonlyMap<string, PaymentRow>,
   chain: WrittenChain,
-  { accountId, payments, now }: AccountChange,
+  { accountId, payments, now, rereadEvents }: AccountChange,
 ): PaymentRow[] {
+  const merge = rereadEvents === undefined ? mergeAttached : correctFacts
   const rows = new Map(stored)
   const idOfEvent = new Map([...stored.values()].map((row) => [eventKeyOf(row), row.id]))
   for (const payment of payments) {
     const facts = factsOf(payment, chain)
     const id = idOfEvent.get(eventKeyOf(facts)) ?? payment.id
     const known = rows.get(id)
-    rows.set(id, known === undefined ? newRow(accountId, id, facts, now) : mergeFacts(settleByChain(known), facts))
+    rows.set(id, known === undefined ? newRow(accountId, id, facts, now) : merge(known, facts))
     idOfEvent.set(eventKeyOf(facts), id)
   }
   return [...rows.values()]
 }
+
+const mergeAttached = (known: PaymentRow, facts: PaymentFacts) => mergeFacts(settleByChain(known), facts)
 
 /**
  * Once an import is seen on chain, its block decides whether it is final; and what it called failed was made after all. What its line

@@ -1,5 +1,7 @@
 import { factsOfPayment, type PaymentFacts, type PaymentRow } from '../db/payment-row.ts'
 import { formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import type { Hex } from '../domain/hex.ts'
+import { codeOfType } from '../domain/payment.ts'
 import type { DetectedPayment } from './detected.ts'
 
 /** The chain that is written for. */
@@ -27,6 +29,14 @@ export function eventKeyOf(row: Pick<PaymentRow, 'tx_hash' | 'event_index' | 'ne
   return `${row.tx_hash.toString('hex')} ${row.event_index} ${row.network}`
 }
 
+/** The same of an event as the chain tells it. */
+export function placeKeyOf(
+  { txHash, eventIndex }: { readonly txHash: Hex; readonly eventIndex: number },
+  { network }: WrittenChain,
+): string {
+  return `${txHash.slice(2)} ${eventIndex} ${network}`
+}
+
 /**
  * Brings what the chain tells into a stored row. A detected row of that block says it already, and stays as it is even if a
  * price has become unknown since; of an imported one the chain's facts win where there are any.
@@ -41,6 +51,30 @@ export function mergeFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
   const merged = { ...row, ...(Object.fromEntries(known) as Partial<PaymentFacts>) }
   const changed = known.some(([name, value]) => !isSameValue(row[name as keyof PaymentRow], value))
   return changed ? merged : row
+}
+
+/** What the rules decide of a payment, beside who paid it. Prices of the time may not be had any more, so the rest stays. */
+const ruledColumns = ['block_number', 'request_id', 'type', 'amount', 'invoice_amount', 'currency'] as const
+
+/**
+ * Makes a stored row what looking at its event again has found. Who paid is taken even where that is unknown now; the rest only where
+ * the payment itself is another. Of one that a bridge delivered, what the bridge has told of its payer stays, and so does an import.
+ *
+ * @returns the given row when nothing changes
+ */
+export function correctFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
+  if (row.imported) return row
+  const isOther =
+    ruledColumns.some((name) => !isSameValue(row[name], facts[name])) ||
+    canonicalValue(withoutWorth(row.fees)) !== canonicalValue(withoutWorth(facts.fees))
+  const isCarried = facts.type === codeOfType('CROSSCHAIN') && row.type === facts.type
+  const { payer, source_network, source_tx_hash } = isCarried ? row : facts
+  if (isOther) return { ...row, ...facts, payer, source_network, source_tx_hash }
+  return isSameValue(row.payer, payer) ? row : { ...row, payer }
+}
+
+function withoutWorth(fees: PaymentRow['fees']): unknown {
+  return fees.map((fee) => ({ ...fee, amountInUsd: undefined }))
 }
 
 /** Whether two values of a column are the same to the database. */

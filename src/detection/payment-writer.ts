@@ -15,10 +15,10 @@ import {
 import type { BlockHeader } from './chain-reader.ts'
 import type { DetectedPayment, DetectedRefund, Findings } from './detected.ts'
 import { type StoredBlock, type StoredChain, toStoredChain } from './detection-repository.ts'
-import { applyAccountChange } from './ledger-repository.ts'
+import { type AppliedChange, applyAccountChange } from './ledger-repository.ts'
 import type { WrittenChain } from './payment-rows.ts'
 import { forgetRequestProxies, storeRequestProxies } from './request-proxies-repository.ts'
-import { forgetUnmatched, pruneUnmatched, storeUnmatched } from './unmatched-repository.ts'
+import { forgetEvents, forgetUnmatched, pruneUnmatched, storeUnmatched } from './unmatched-repository.ts'
 
 /** Somebody else has moved the chain's checkpoint, so what was about to be written was decided on an old state. */
 export class CheckpointMovedError extends Error {
@@ -68,6 +68,20 @@ export interface Attachment {
   readonly blockOf: ReadonlyMap<Hex, StoredBlock>
 }
 
+/** Events of an account that were looked at again. */
+export interface Correction extends Attachment {
+  /** Whether all is taken back in the end, as if nothing had been written. */
+  readonly isTrial?: boolean
+  /** Written in the same transaction, after the rest. What it throws takes all back. */
+  readonly beside?: (trx: Knex.Transaction, standing: ReadonlySet<Hex>) => Promise<void>
+}
+
+/** What a correction came to. */
+export interface Corrected extends AppliedChange {
+  /** Transactions that stood where they were read; of others nothing was written. */
+  readonly standing: ReadonlySet<Hex>
+}
+
 /** Writes what detection finds. Each call is one transaction: all of it is there afterwards, or nothing. */
 export interface PaymentWriter {
   /** Begins to follow a chain, unless it is followed already. */
@@ -78,6 +92,13 @@ export interface PaymentWriter {
   rewind(rewind: Rewind, signal?: AbortSignal): Promise<void>
   /** Leaves out what is in blocks that no longer stand or were not looked at yet; these are looked at with the new topic known. */
   attach(attachment: Attachment, signal?: AbortSignal): Promise<void>
+  /**
+   * Makes what is stored of all events in the findings what was found now, payments that do not count any more included, and settles
+   * their requests. Imported payments stay as they are.
+   *
+   * @returns undefined for a chain that nobody has looked at
+   */
+  correct(correction: Correction, signal?: AbortSignal): Promise<Corrected | undefined>
   /** Adds what an added contract's events in final blocks meant. @throws LeaseLostError */
   addContractEvents(added: ContractEvents, signal?: AbortSignal): Promise<void>
   /**
@@ -130,6 +151,29 @@ export function createPaymentWriter(options: {
     }
     await storeUnmatched(trx, chainId, findings?.unmatched ?? [])
     await storeRequestProxies(trx, chainId, findings?.proxies ?? [])
+  }
+
+  async function correctIn(
+    trx: Knex.Transaction,
+    stored: StoredChain,
+    { accountId, findings, blockOf, beside }: Correction,
+  ): Promise<Corrected> {
+    const standing = await findStanding(trx, stored, blockOf)
+    const stands = ({ txHash }: { txHash: Hex }) => standing.has(txHash)
+    const found = findings.accounts.get(accountId) ?? NOTHING
+    const payments = found.payments.filter(stands)
+    const refunds = found.refunds.filter(stands)
+    const unmatched = findings.unmatched.filter((event) => event.accountId === accountId && stands(event))
+    const rereadEvents = [...payments, ...refunds, ...unmatched]
+    await noteAccount(trx, chainId, accountId, [...payments, ...refunds])
+    const { headBlock, finalBlock, scannedBlock } = stored
+    const settledBlock = Math.min(finalBlock, scannedBlock)
+    const change = { accountId, payments, refunds, rereadEvents, finalBlock: settledBlock, headBlock, now: clock() }
+    const applied = await applyAccountChange(trx, chain, change)
+    await forgetEvents(trx, chainId, accountId, rereadEvents)
+    await storeUnmatched(trx, chainId, unmatched)
+    await beside?.(trx, standing)
+    return { ...applied, standing }
   }
 
   return {
@@ -243,6 +287,20 @@ export function createPaymentWriter(options: {
         await storeUnmatched(trx, chainId, unmatched)
       }),
 
+    async correct({ isTrial = false, ...correction }, signal) {
+      let corrected: Corrected | undefined
+      const work = inTransaction(knex, signal, async (trx) => {
+        const stored = await lockChain(trx)
+        if (stored === undefined) return
+        corrected = await correctIn(trx, stored, correction)
+        if (isTrial) throw new TrialEnded()
+      })
+      await work.catch((error: unknown) => {
+        if (!(error instanceof TrialEnded)) throw error
+      })
+      return corrected
+    },
+
     restart: (lease, from) =>
       knex.transaction(async (trx) => {
         await assertLeaseHeld(trx, lease)
@@ -288,6 +346,11 @@ export function createPaymentWriter(options: {
 
     pruneUnmatched: (keep) => pruneUnmatched(knex, chainId, keep),
   }
+}
+
+/** Takes back a transaction whose outcome alone was asked for. */
+class TrialEnded extends Error {
+  override readonly name = 'TrialEnded'
 }
 
 const NOTHING: { payments: readonly DetectedPayment[]; refunds: readonly DetectedRefund[] } = {

@@ -1,17 +1,17 @@
 import type { Knex } from 'knex'
-import type { RefundRow } from '../db/request-ledger.ts'
+import { canonicalAmount, type RefundRow } from '../db/request-ledger.ts'
 import { hexToBytes } from '../domain/hex.ts'
-import type { DetectedRefund } from './detected.ts'
+import type { AccountChange } from './ledger-repository.ts'
 import type { WrittenChain } from './payment-rows.ts'
 
 /** Rows in one statement; a statement has at most 65,535 parameters. */
 const ROWS_A_STATEMENT = 500
 
-/** Adds those that are not stored yet. */
+/** Adds those that are not stored yet. One that was looked at again and is another now is stored in the place of the old one. */
 export function addRefunds(
   stored: readonly RefundRow[],
   chain: WrittenChain,
-  { accountId, refunds }: { readonly accountId: number; readonly refunds: readonly DetectedRefund[] },
+  { accountId, refunds, rereadEvents }: Pick<AccountChange, 'accountId' | 'refunds' | 'rereadEvents'>,
 ): RefundRow[] {
   const keyOf = (row: RefundRow) => `${row.tx_hash.toString('hex')} ${row.event_index} ${row.network}`
   const rows = new Map(stored.map((row) => [keyOf(row), row]))
@@ -29,9 +29,17 @@ export function addRefunds(
       amount: refund.amount,
       currency: refund.currency,
     }
-    if (!rows.has(keyOf(row))) rows.set(keyOf(row), row)
+    const known = rows.get(keyOf(row))
+    const isOther = known !== undefined && rereadEvents !== undefined && !isSameRefund(known, row)
+    if (known === undefined || isOther) rows.set(keyOf(row), { ...row, final: known?.final ?? false })
   }
   return [...rows.values()]
+}
+
+function isSameRefund(a: RefundRow, b: RefundRow): boolean {
+  return (
+    a.request_id.equals(b.request_id) && canonicalAmount(a.amount) === b.amount && a.block_number === b.block_number
+  )
 }
 
 /** Makes final what stands at the final block or below. @returns the given row where nothing changes */

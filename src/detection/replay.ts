@@ -1,6 +1,7 @@
 import type { Hex } from '../domain/hex.ts'
 import type { ChainReader } from './chain-reader.ts'
 import { decodeFeeProxyLog, type RpcLog } from './decode-events.ts'
+import type { Findings } from './detected.ts'
 import type { DetectionRepository, SeenTransaction, StoredBlock } from './detection-repository.ts'
 import { type FindingTools, findPayments } from './find-payments.ts'
 import type { PaymentWriter } from './payment-writer.ts'
@@ -57,23 +58,46 @@ interface Replayed {
 }
 
 async function replayOnChain(
-  { tools, reader, writer }: ReplayChain,
+  chain: ReplayChain,
   { accountId, topics, transactions }: Replayed,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const answers = await reader.receipts(
-    transactions.map(({ txHash }) => txHash),
-    signal,
-  )
-  const receipts = inChainOrder(answers.flatMap(toReceipts))
-  const logs = receipts.flatMap((receipt) => receipt.logs.filter((log) => hasTopic(log, topics, tools)))
-  const findings = await findPayments(
-    tools,
-    { logs, receipts: async () => receipts, blockTimes: (numbers) => readTimes(reader, numbers, signal) },
-    signal,
-    accountId,
-  )
-  await writer.attach({ accountId, findings, blockOf: blocksOf(receipts) }, signal)
+  const txHashes = transactions.map(({ txHash }) => txHash)
+  const { findings, blockOf } = await readAgain(chain, { accountId, topics, txHashes }, signal)
+  await chain.writer.attach({ accountId, findings, blockOf }, signal)
+}
+
+/** What an account's events under some topics mean, in transactions that are read again. */
+export interface ReadAgain {
+  readonly findings: Findings
+  /** The block that each transaction was read in; what could not be read is absent. */
+  readonly blockOf: ReadonlyMap<Hex, StoredBlock>
+}
+
+/**
+ * Reads receipts anew and finds out what they mean to an account.
+ *
+ * @param asked.areReread - whether they were read before, so that what is stored of them says nothing
+ */
+export async function readAgain(
+  { tools, reader }: Pick<ReplayChain, 'tools' | 'reader'>,
+  asked: {
+    readonly accountId: number
+    readonly topics: ReadonlySet<Hex>
+    readonly txHashes: readonly Hex[]
+    readonly areReread?: boolean
+  },
+  signal: AbortSignal | undefined,
+): Promise<ReadAgain> {
+  const { accountId, topics, areReread = false } = asked
+  const receipts = inChainOrder((await reader.receipts(asked.txHashes, signal)).flatMap(toReceipts))
+  const logged = {
+    logs: receipts.flatMap((receipt) => receipt.logs.filter((log) => hasTopic(log, topics, tools))),
+    receipts: async () => receipts,
+    blockTimes: (numbers: readonly number[]) => readTimes(reader, numbers, signal),
+    areReread,
+  }
+  return { findings: await findPayments(tools, logged, signal, accountId), blockOf: blocksOf(receipts) }
 }
 
 /** A transaction that is gone, or is too large to be read, is left out; the event of the latter stays unmatched. */

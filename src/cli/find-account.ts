@@ -1,0 +1,15 @@
+import type { Knex } from 'knex'
+import { createApiKeyRepository } from '../auth/api-key-repository.ts'
+import type { Account } from '../domain/account.ts'
+import type { CommandContext } from './command.ts'
+
+/** The account of that name. @returns undefined, having said so, where there is none */
+export async function findAccount(
+  knex: Knex,
+  name: string,
+  { stderr }: Pick<CommandContext, 'stderr'>,
+): Promise<Account | undefined> {
+  const found = await createApiKeyRepository(knex).findAccount(name)
+  if (found === undefined) stderr.write(`there is no account "${name}"\n`)
+  return found
+}

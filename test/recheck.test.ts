@@ -1,0 +1,373 @@
+/**
+ * What older rules have stored, put right by `chains recheck`. The old rules are gone, so their outcome is forged: payments and refunds
+ * are found on a real chain, and then stored as the old rules would have.
+ */
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Knex } from 'knex'
+import { type Hex, keccak256, toBytes } from 'viem'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { changePayments, lockAccount } from '../src/db/payment-changes.ts'
+import { repairAccount } from '../src/db/repair-account.ts'
+import { type Address, addressToBytes, parseAddress } from '../src/domain/address.ts'
+import { hexToBytes } from '../src/domain/hex.ts'
+import { startTestChain, type TestChain } from './support/chain.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from './support/database.ts'
+import {
+  type Caller,
+  freshAddress,
+  type LifeService,
+  newWallet,
+  type RequestJson,
+  startLifeService,
+} from './support/payment-life.ts'
+import { rowsOf, runCommand } from './support/run-command.ts'
+import { makeTempFolder } from './support/temp-folder.ts'
+
+const HUNDRED = 100_000000n
+const FINALITY = 4
+
+let database: TestDatabase
+let knex: Knex
+let chain: TestChain
+let service: LifeService
+let shop: Caller
+let folder: string
+let environment: Record<string, string>
+
+beforeAll(async () => {
+  ;[database, chain, folder] = await Promise.all([
+    createTestDatabase(),
+    startTestChain({ chainId: 31_541 }),
+    makeTempFolder('recheck'),
+  ])
+  knex = database.knex
+  // What this contract pays is taken for a bridge's, so that nobody knows who paid.
+  const executors = [canonical(chain.contracts.paymentBatch)]
+  const config = { ...chain.config({ name: 'BASE', finalityDepth: FINALITY }), executors }
+  const file = join(folder, 'chains.json')
+  await writeFile(file, JSON.stringify({ chains: [config] }))
+  environment = { DATABASE_URL: urlOfDatabase(database), CHAINS_FILE: file }
+  service = await startLifeService(knex, [config])
+  shop = await service.caller('shop')
+})
+afterAll(async () => {
+  await service?.stop()
+  await Promise.all([chain?.stop(), database?.drop(), rm(folder, { recursive: true, force: true })])
+})
+
+const waybill = (...words: string[]) => runCommand(environment, words)
+const recheck = (...words: string[]) => waybill('chains', 'recheck', '--before', '2999-01-01', ...words)
+
+function canonical(address: string): Address {
+  const parsed = parseAddress(address)
+  if (!parsed.ok) throw new Error(parsed.detail)
+  return parsed.address
+}
+
+let seeds = 0
+const freshWallet = () => newWallet(chain, `rechecked ${seeds++}`)
+
+async function look(): Promise<void> {
+  await chain.mine({ blocks: FINALITY })
+  await service.scan()
+}
+
+interface Made {
+  readonly request: RequestJson
+  readonly payer: Hex
+  readonly payee: Hex
+  readonly stranger: Hex
+  readonly refundAddress: Hex
+  readonly refundReference: Hex
+}
+
+async function makeRequest(): Promise<Made> {
+  const [payer, payee, stranger] = [await freshWallet(), await freshWallet(), await freshWallet()]
+  const refundAddress = freshAddress(`rechecked refund ${seeds++}`)
+  const request = await shop.createRequest({ payee, amount: '100', refundAddress })
+  const text = (request.requestId + request.salt + refundAddress).toLowerCase()
+  return { request, payer, payee, stranger, refundAddress, refundReference: `0x${keccak256(toBytes(text)).slice(-16)}` }
+}
+
+async function pay(from: Hex, to: Hex, paymentReference: Hex): Promise<Hex> {
+  const { USDC } = chain.tokens
+  await chain.fund(USDC, from, HUNDRED)
+  const payment = { kind: 'ERC20', token: USDC.address, to, amount: HUNDRED, paymentReference } as const
+  return (await chain.pay(from, payment)).transactionHash
+}
+
+const statusOf = async ({ request }: Made) => (await shop.request(request.paymentReference)).status
+const idOf = ({ request }: Made) => Buffer.from(request.requestId, 'hex')
+
+/** Stores a refund that the old rules counted, and settles as they did. */
+async function forgeRefund(made: Made, txHash: Hex): Promise<void> {
+  const event = await knex('unmatched_events')
+    .where({ account_id: shop.accountId, tx_hash: hexToBytes(txHash) })
+    .first()
+  await knex('unmatched_events')
+    .where({ account_id: shop.accountId, tx_hash: hexToBytes(txHash) })
+    .delete()
+  await knex('refunds').insert({
+    account_id: shop.accountId,
+    tx_hash: hexToBytes(txHash),
+    event_index: event.event_index,
+    network: 'BASE',
+    chain_id: event.chain_id,
+    request_id: idOf(made),
+    block_number: event.block_number,
+    timestamp: event.timestamp,
+    final: true,
+    amount: '100',
+    currency: 'USDC-BASE',
+  })
+}
+
+async function forgePayer(made: Made, payer: Hex): Promise<void> {
+  await knex.transaction(async (trx) => {
+    const account = await lockAccount(trx, shop.accountId, new Date())
+    const ofRequest = { account_id: shop.accountId, request_id: idOf(made) }
+    await changePayments(
+      account,
+      trx('payments')
+        .where(ofRequest)
+        .update({ payer: addressToBytes(canonical(payer)) })
+        .toSQL(),
+    )
+  })
+}
+
+/** The old rules knew no refund to somebody who is not known to have paid. */
+async function forgeUnmatched(txHash: Hex): Promise<void> {
+  const refund = await knex('refunds')
+    .where({ tx_hash: hexToBytes(txHash) })
+    .first()
+  const request = await knex('requests').where({ request_id: refund.request_id }).first()
+  await knex('refunds')
+    .where({ tx_hash: hexToBytes(txHash) })
+    .delete()
+  await knex('unmatched_events').insert({
+    chain_id: refund.chain_id,
+    tx_hash: refund.tx_hash,
+    event_index: refund.event_index,
+    account_id: shop.accountId,
+    reason: 'WRONG_PAYEE',
+    topic: request.topic,
+    block_number: refund.block_number,
+    timestamp: refund.timestamp,
+    event: '{}',
+  })
+}
+
+const settleAll = () => repairAccount(knex, shop.accountId, { now: new Date(), isLogWrong: false })
+
+/** All rows that finding payments writes. */
+async function dump(): Promise<string> {
+  const tables = ['payments', 'refunds', 'unmatched_events', 'requests', 'payment_statistics', 'payment_changes']
+  const rows = await Promise.all(
+    tables.map((table) => knex.raw(`select string_agg(t::text, e'\\n' order by t::text) as rows from ?? t`, [table])),
+  )
+  return rows.map(({ rows: [row] }) => row.rows).join('\n\n')
+}
+
+describe('what older rules have stored', () => {
+  let forged: { byStranger: Made; wrongPayer: Made; toUnknown: Made; honest: Made; imported: Made }
+  let strangersHash: Hex
+  let importedBefore: unknown
+
+  beforeAll(async () => {
+    const [byStranger, wrongPayer, toUnknown, honest, imported] = [
+      await makeRequest(),
+      await makeRequest(),
+      await makeRequest(),
+      await makeRequest(),
+      await makeRequest(),
+    ]
+    forged = { byStranger, wrongPayer, toUnknown, honest, imported }
+    for (const { payer, payee, request } of [byStranger, wrongPayer, honest]) {
+      await pay(payer, payee, request.paymentReference)
+    }
+    await importPayment(imported, await pay(imported.payer, imported.payee, imported.request.paymentReference))
+    const { payee, payer, request } = toUnknown
+    const { paymentReference } = request
+    const token = chain.tokens.USDC.address
+    await chain.payInOneTransaction(payer, [{ kind: 'ERC20', token, to: payee, amount: HUNDRED, paymentReference }])
+    await look()
+    strangersHash = await pay(byStranger.stranger, byStranger.refundAddress, byStranger.refundReference)
+    const toStranger = await pay(wrongPayer.payee, wrongPayer.stranger, wrongPayer.request.paymentReference)
+    await pay(honest.payee, honest.payer, honest.request.paymentReference)
+    const toAnybody = await pay(toUnknown.payee, toUnknown.stranger, paymentReference)
+    await look()
+    const states = () => Promise.all(Object.values(forged).map(statusOf))
+    expect(await states()).toEqual(['PAID', 'PAID', 'REFUNDED', 'REFUNDED', 'PAID'])
+
+    await forgeRefund(byStranger, strangersHash)
+    await forgePayer(wrongPayer, wrongPayer.stranger)
+    // Whoever is named there, an import may have said it.
+    await forgePayer(imported, imported.stranger)
+    await forgeRefund(wrongPayer, toStranger)
+    await forgeUnmatched(toAnybody)
+    await settleAll()
+    importedBefore = await importedRow()
+    expect(importedBefore).toMatchObject({ imported: true, detected: true, final: true })
+    expect(await states()).toEqual(['REFUNDED', 'REFUNDED', 'PAID', 'REFUNDED', 'PAID'])
+  })
+
+  async function importPayment({ request: { requestId } }: Made, txHash: Hex): Promise<void> {
+    const line = {
+      id: '7e000000-0000-4000-8000-00000000bbbb',
+      timestamp: '2026-01-01T00:00:00Z',
+      amount: '100',
+      currency: 'USDC-BASE',
+      network: 'BASE',
+      status: 'CONFIRMED',
+      txHash,
+      eventIndex: 0,
+      requestId,
+    }
+    const file = join(folder, 'payments.ndjson')
+    await writeFile(file, `${JSON.stringify(line)}\n`)
+    expect((await waybill('import', 'payments', file, '--account', 'shop')).code).toBe(0)
+  }
+  const importedRow = () => knex('payments').where({ account_id: shop.accountId, imported: true }).first()
+
+  it('is left alone unless it is from before the rules changed', async () => {
+    const before = await dump()
+    // Unmatched events are looked at whatever their time: what they would count for is seen in no block anew.
+    const tried = rowsOf((await waybill('chains', 'recheck', '--dry-run')).stdout)
+    expect(tried.map(([, , requestId]) => requestId)).toEqual(
+      expect.arrayContaining([forged.toUnknown.request.requestId]),
+    )
+    expect(new Set(tried.map(([, , requestId]) => requestId)).size).toBe(1)
+    expect(await dump()).toBe(before)
+  })
+
+  it('is told by a dry run, which changes nothing', async () => {
+    const before = await dump()
+    const tried = await recheck('--dry-run')
+    expect(await dump()).toBe(before)
+    expect(tried.code).toBe(0)
+    expect(tried.stderr).toContain('nothing was changed')
+    const told = rowsOf(tried.stdout)
+    expect(told.every(([account, network]) => account === 'shop' && network === 'BASE')).toBe(true)
+    const changesOf = ({ request }: Made) =>
+      told.filter(([, , requestId]) => requestId === request.requestId).map(([, , , what, , change]) => [what, change])
+    expect(changesOf(forged.byStranger)).toEqual([
+      ['refund', 'removed: NOT_FROM_PAYEE'],
+      ['payment', 'refunded 100 -> 0'],
+      ['payment', 'REFUNDED -> CONFIRMED'],
+    ])
+    expect(changesOf(forged.wrongPayer)).toEqual([
+      ['refund', 'removed: WRONG_PAYEE'],
+      ['payment', `payer ${forged.wrongPayer.stranger} -> ${forged.wrongPayer.payer}`],
+      ['payment', 'refunded 100 -> 0'],
+      ['payment', 'REFUNDED -> CONFIRMED'],
+    ])
+    expect(changesOf(forged.toUnknown)).toEqual([
+      ['refund', 'found: 100 USDC-BASE'],
+      ['payment', 'refunded 0 -> 100'],
+      ['payment', 'CONFIRMED -> REFUNDED'],
+    ])
+    expect(changesOf(forged.honest)).toEqual([])
+  })
+
+  it('is put right beside a service that runs, and then there is nothing left to do', async () => {
+    const tried = await recheck('--dry-run')
+    service.detection.start()
+    const done = await recheck('--account', 'shop', '--chain', 'base')
+    await service.detection.stop()
+    expect([done.code, done.stdout]).toEqual([0, tried.stdout])
+    expect(await Promise.all(Object.values(forged).map(statusOf))).toEqual([
+      'PAID',
+      'PAID',
+      'REFUNDED',
+      'REFUNDED',
+      'PAID',
+    ])
+    const { byStranger, wrongPayer } = forged
+    expect((await shop.paymentsOf(wrongPayer.request)).map(({ payer }) => payer)).toEqual([wrongPayer.payer])
+    expect(await service.unmatchedOf(shop, { paymentReference: byStranger.refundReference })).toEqual([
+      'NOT_FROM_PAYEE',
+    ])
+    expect(await importedRow()).toEqual(importedBefore)
+
+    const after = await dump()
+    const again = await recheck()
+    expect([again.code, again.stdout]).toEqual([0, ''])
+    expect(again.stderr).toMatch(/^shop on BASE: 5 requests, 8 transactions read, 0 changes\n$/)
+    expect(await dump()).toBe(after)
+  })
+
+  it('goes on behind a request where it broke off', async () => {
+    const ids = Object.values(forged)
+      .map(({ request }) => request.requestId)
+      .toSorted()
+    const words = ['--account', 'shop', '--chain', 'BASE', '--after', ids[1] ?? '']
+    expect((await recheck(...words)).stderr).toMatch(/^shop on BASE: 3 requests,/)
+    const file = join(folder, 'dead.json')
+    const dead = { ...chain.config({ name: 'BASE', finalityDepth: FINALITY }), rpcUrls: ['http://127.0.0.1:9'] }
+    await writeFile(file, JSON.stringify({ chains: [dead] }))
+    const all = ['chains', 'recheck', '--before', '2999-01-01']
+    const broken = await runCommand({ ...environment, CHAINS_FILE: file }, all)
+    expect(broken.code).toBe(1)
+    expect(broken.stderr).toContain('0 changes; it broke off: run it again')
+  })
+})
+
+it('what an operator has accepted counts again when a reorg has moved it to another block', async () => {
+  const made = await makeRequest()
+  await pay(made.payer, made.payee, made.request.paymentReference)
+  await look()
+  // One whose key the node has: others' transactions cannot be mined again.
+  const hash = await pay(chain.wallets[0], made.refundAddress, made.refundReference)
+  await chain.mine()
+  await service.scan()
+  const words = ['--chain', 'BASE', '--tx', hash, '--event', '0', '--account', 'shop', '--reason', 'ours']
+  expect((await waybill('unmatched', 'accept', ...words, '--as', 'refund')).code).toBe(0)
+  const blockOf = async () =>
+    (
+      await knex('refunds')
+        .where({ tx_hash: hexToBytes(hash) })
+        .first()
+    ).block_number
+  const first = await blockOf()
+  expect(await statusOf(made)).toBe('PAID')
+  await chain.reorg(2, [{ hash, offset: 1 }])
+  await look()
+  expect(await blockOf()).toBe(first + 1n)
+  expect(await statusOf(made)).toBe('REFUNDED')
+})
+
+it.each([
+  [['chains', 'recheck', '--chain', 'nowhere'], 'is no chain of the chains file'],
+  [['chains', 'recheck', '--account', 'The Shop'], 'is not an account'],
+  [['chains', 'recheck', '--before', 'yesterday'], '--before is "yesterday", which is no time'],
+  [['chains', 'recheck', '--before', '2026-02-30'], 'which is no time'],
+  [['chains', 'recheck', '--after', '12'], '--after is "12", which is no request id'],
+  [['chains', 'recheck', '--after', `01${'a'.repeat(64)}`], 'give --account and --chain as well'],
+  [['unmatched', 'list', '--reason', 'WRONG_PAYE'], 'did you mean "WRONG_PAYEE"?'],
+  [['unmatched', 'list', '--limit', '-1'], 'argument is ambiguous'],
+  [['unmatched', 'list', '--limit', '100001'], 'at most 100000'],
+  [['unmatched', 'list', '--chain', 'nowhere'], 'is no chain of the chains file'],
+  [accept({ tx: '0x12' }), '--tx is "0x12", which is no transaction hash'],
+  [accept({ event: '-1' }), 'argument is ambiguous'],
+  [accept({ event: '1.5' }), '--event is "1.5"'],
+  [accept({ as: 'gift' }), '--as is "gift": use payment or refund'],
+  [accept({ reason: ' ' }), '--reason must be a text of 1 to 500 characters'],
+  [accept({ reason: 'x'.repeat(501) }), '--reason must be a text'],
+  [accept({ reason: 'a\nb' }), 'on one line'],
+  [accept({ chain: 'nowhere' }), 'is no chain of the chains file'],
+  [['unmatched', 'accept', '--chain', 'BASE'], '--tx is missing'],
+  [['unmatched', 'unaccept', '--chain', 'BASE'], '--tx is missing'],
+])('%j is wrong usage', async (words, says) => {
+  expect(await waybill(...words)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(says) })
+})
+
+function accept(terms: Readonly<Record<string, string>>): string[] {
+  const good = { chain: 'BASE', tx: `0x${'1'.repeat(64)}`, event: '0', account: 'shop', as: 'refund', reason: 'ours' }
+  return [
+    'unmatched',
+    'accept',
+    ...Object.entries({ ...good, ...terms }).flatMap(([name, value]) => [`--${name}`, value]),
+  ]
+}
