@@ -131,6 +131,7 @@ describe('checkChain', () => {
       () => ({ multicall: nobody }),
       () => [/^code multicall wrong: there is no contract/],
     ],
+    ['a swap that is not there', () => ({ swapIntermediaries: [nobody] }), () => [/^code swap intermediary wrong/]],
     ['an intermediary that is not there', () => ({ intermediaries: [nobody] }), () => [/^code intermediary wrong/]],
     [
       'a fromBlock that is too high',

@@ -84,20 +84,30 @@ describe('the chains file of the real networks', () => {
     },
   )
 
-  it('counts the swaps that are called otherwise, batches and swaps into conversions among the intermediaries alone', () => {
-    const { intermediaries = [], contracts } = chainNamed('ETHEREUM')
-    const addresses = [
-      '0x8433ed02a32154aa0edbae12b1c8816205d6d02c',
+  it('counts batches and escrows among the intermediaries, and apart from them the swaps that nothing is paid through', () => {
+    const { intermediaries, swapIntermediaries } = chainNamed('ETHEREUM')
+    expect(intermediaries).toEqual([
       '0x0dd57ffe83a53bcbd657e234b16a3e74fedb8fba',
       '0x3cf63891928b8ceebb81c95426600a18cd59c03f',
-      '0x3b4837c9f4a606b71e61fd56db6241781194df92',
-    ]
-    expect(intermediaries).toEqual(expect.arrayContaining(addresses))
+      '0x7dfd5955a1ed6bf74ccf8e24ff53e0a9a7e9f477',
+    ])
+    expect(swapIntermediaries).toEqual(
+      expect.arrayContaining([
+        '0x8433ed02a32154aa0edbae12b1c8816205d6d02c',
+        '0x3b4837c9f4a606b71e61fd56db6241781194df92',
+      ]),
+    )
     for (const chain of chains) {
-      const listed = new Set(chain.contracts.map(({ address }) => address))
-      expect(chain.intermediaries?.filter((address) => listed.has(address))).toEqual([])
+      const all = [...chain.contracts.map(({ address }) => address), ...(chain.intermediaries ?? [])]
+      const listed = [...all, ...(chain.swapIntermediaries ?? [])]
+      expect(new Set(listed).size).toBe(listed.length)
     }
-    expect(contracts.every(({ address }) => !addresses.includes(address))).toBe(true)
+  })
+
+  it('has the factory of SingleRequestProxies on every chain', () => {
+    for (const { contracts } of chains) {
+      expect(contracts.filter(({ kind }) => kind === 'SINGLE_REQUEST_PROXY_FACTORY')).toHaveLength(1)
+    }
   })
 
   it.each([

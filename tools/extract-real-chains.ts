@@ -38,21 +38,25 @@ const PAYMENT_ARTIFACTS: readonly (readonly [kind: PaymentContractKind, artifact
   ['ERC20_CONVERSION_PROXY', 'Erc20ConversionProxy'],
   ['ETH_CONVERSION_PROXY', 'EthConversionProxy'],
   ['ERC20_SWAP_TO_PAY', 'ERC20SwapToPay'],
+  ['SINGLE_REQUEST_PROXY_FACTORY', 'SingleRequestProxyFactory'],
 ]
 
 /** Of a kind, versions below this are called otherwise: nothing is paid through them, but they have paid. */
 const LOWEST_VERSIONS: Partial<Record<PaymentContractKind, string>> = { ERC20_SWAP_TO_PAY: '0.4.0' }
 
 /**
- * They pay through a proxy with what somebody gave them in the same transaction. Left out are the escrow, which was given it before, and the
- * single request proxies, which are a contract a request, made by a factory.
+ * They pay through a proxy with what somebody gave them in the same transaction; of what was given to an escrow before, nobody is told to be the
+ * payer. Left out is ERC20RecurringPaymentProxy, which this package does not publish.
  */
 const INTERMEDIARY_ARTIFACTS = [
   'BatchPayments',
   'BatchNoConversionPayments',
   'BatchConversionPayments',
-  'Erc20SwapConversion',
+  'ERC20EscrowToPay',
 ]
+
+/** They sell what somebody gave them, and pay with what they bought. */
+const SWAP_ARTIFACTS = ['Erc20SwapConversion']
 
 interface HandKept {
   readonly address: string
@@ -174,11 +178,18 @@ function contractsOf(network: string) {
 }
 
 function intermediariesOf(network: string): Address[] {
+  return addressesOf(INTERMEDIARY_ARTIFACTS.flatMap((artifact) => deploymentsOf(artifact, network)))
+}
+
+function swapIntermediariesOf(network: string): Address[] {
   const outdated = PAYMENT_ARTIFACTS.flatMap(([kind, artifact]) =>
     deploymentsOf(artifact, network).filter((deployment) => !isPaidThrough(kind, deployment)),
   )
-  const others = INTERMEDIARY_ARTIFACTS.flatMap((artifact) => deploymentsOf(artifact, network))
-  return [...outdated, ...others].map(({ address }) => address)
+  return addressesOf([...outdated, ...SWAP_ARTIFACTS.flatMap((artifact) => deploymentsOf(artifact, network))])
+}
+
+function addressesOf(deployments: readonly Deployment[]): Address[] {
+  return deployments.map(({ address }) => address)
 }
 
 /** Where Request set its swaps up: a router of the network's own exchange, or none. */
@@ -256,6 +267,7 @@ function chainOf(chain: HandKeptChain) {
   if (viemChain === undefined || multicall === undefined)
     throw new Error(`viem knows no ${name}, or no Multicall3 on it`)
   const { symbol, decimals } = viemChain.nativeCurrency
+  const swapIntermediaries = swapIntermediariesOf(network)
   const blockTimeSeconds = chain.blockTimeSeconds ?? (viemChain.blockTime ?? Number.NaN) / 1_000
   return {
     name,
@@ -267,6 +279,7 @@ function chainOf(chain: HandKeptChain) {
     tokens: chain.tokens.map((token) => tokenOf(chain, viemChain, token)),
     contracts: contractsOf(network),
     intermediaries: intermediariesOf(network),
+    ...(swapIntermediaries.length > 0 && { swapIntermediaries }),
     ...(executors && { executors: executors.map(({ address }) => handKept(address)) }),
     ...(lifi && {
       lifi: {

@@ -94,8 +94,9 @@ describe('parseChainsFile', () => {
   })
 
   it('makes the addresses of intermediaries canonical', () => {
-    const parsed = parse([{ ...base(), intermediaries: [TOKEN] }])
-    expect(parsed).toMatchObject({ ok: true, chains: [{ intermediaries: [TOKEN.toLowerCase()] }] })
+    const parsed = parse([{ ...base(), intermediaries: [TOKEN], swapIntermediaries: [TOKEN] }])
+    const addresses = [TOKEN.toLowerCase()]
+    expect(parsed).toMatchObject({ ok: true, chains: [{ intermediaries: addresses, swapIntermediaries: addresses }] })
   })
 
   it.each<[string, path: string, value: unknown, mention: string]>([
@@ -125,6 +126,7 @@ describe('parseChainsFile', () => {
     ['no fee tier', 'swapV3', { factory: PROXY, quoter: PROXY, router: PROXY, fees: [] }, 'fees'],
     ['another kind of rollup', 'l1Fee', 'ZK', 'OP_STACK, ARBITRUM'],
     ['no requests at all', 'requestsPerSecond', 0, 'requestsPerSecond must be >= 1'],
+    ['a broken swap', 'swapIntermediaries', [TOKEN.replace('C', 'c')], 'swapIntermediaries[0]'],
     ['a broken executor', 'executors', [TOKEN.replace('C', 'c')], 'executors[0]'],
     ['a broken diamond', 'lifi', { diamond: TOKEN.replace('C', 'c'), receiverAcrossV4: TOKEN }, 'lifi.diamond'],
     ['no receiver', 'lifi', { diamond: TOKEN }, 'receiverAcrossV4'],
