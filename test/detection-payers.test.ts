@@ -1,5 +1,15 @@
 import type { Knex } from 'knex'
-import { concatHex, encodeFunctionData, type Hex, numberToHex, padHex, parseAbi, size, zeroAddress } from 'viem'
+import {
+  type Abi,
+  concatHex,
+  encodeFunctionData,
+  type Hex,
+  numberToHex,
+  padHex,
+  parseAbi,
+  size,
+  zeroAddress,
+} from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import {
   type ContractCall,
@@ -141,7 +151,7 @@ const native = ({ payee, paymentReference }: PaymentRequest, amount: bigint, pro
 const run = (from: Hex, calls: readonly ContractCall[], gas = 5_000_000n) =>
   chain.send(from, encodeBatch(chain.contracts.paymentBatch, calls), { gas })
 const encode = (functionName: (typeof ABI)[number]['name'], args: readonly unknown[]): Hex =>
-  encodeFunctionData({ abi: ABI, functionName, args } as Parameters<typeof encodeFunctionData>[0])
+  encodeFunctionData<Abi, string>({ abi: ABI, functionName, args })
 
 /** Code that logs one event with these topics and two words of nothing, whoever calls it. */
 function loggingCode(topics: readonly Hex[]): Hex {
@@ -285,7 +295,7 @@ describe('a payer of coins', () => {
     const bySender = { traced: [canonical(sender)], untraced: [canonical(sender)] }
     expect([await payers(own), await payers(vendors)]).toEqual([bySender, bySender])
 
-    await setCode(vendor as Hex, callingCode(native(slipped, 5n, olderProxy)))
+    await setCode(vendor, callingCode(native(slipped, 5n, olderProxy)))
     await chain.send(sender, batchOf([own, vendors]), { gas: 2_000_000n })
     await look()
     const again = { traced: [canonical(sender), canonical(sender)], untraced: [canonical(sender), null] }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { type Abi, encodeDeployData, type Hex, parseAbi } from 'viem'
+import { encodeDeployData, type Hex, parseAbi } from 'viem'
 import type { TestChain } from './chain.ts'
 
 const require = createRequire(import.meta.url)
@@ -19,7 +19,7 @@ function readBytecode(name: string): Hex {
 }
 
 async function deploy(chain: TestChain, name: string, args: readonly [Hex, Hex, Hex]): Promise<Hex> {
-  const data = encodeDeployData({ abi: CONSTRUCTORS as Abi, bytecode: readBytecode(name), args })
+  const data = encodeDeployData({ abi: CONSTRUCTORS, bytecode: readBytecode(name), args })
   const { transactionHash } = await chain.send(chain.deployer, { data }, { gas: 15_000_000n })
   const receipt = await chain.client.rpc.call<{ contractAddress: Hex }>('eth_getTransactionReceipt', [transactionHash])
   return receipt.contractAddress

@@ -169,7 +169,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   destinationTxHash?: string | undefined;
 
   /**
-   * Whose money it was. EVM addresses in EIP-55 form, Tron addresses in base58. Absent until known.
+   * Whose money it was. EVM addresses in EIP-55 form, Tron addresses in base58. Absent where that is not certain, or not known yet.
    * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: optional string payer = 22;
