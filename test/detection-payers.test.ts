@@ -55,6 +55,8 @@ const ABI = parseAbi([
   'function createERC20SingleRequestProxy(address payee, address token, bytes paymentReference, address feeAddress, uint256 feeAmount)',
   'function createEthereumSingleRequestProxy(address payee, bytes paymentReference, address feeAddress, uint256 feeAmount)',
   'function triggerERC20Payment()',
+  'function batchERC20PaymentsWithReference(address token, address[] recipients, uint256[] amounts, bytes[] paymentReferences, uint256[] feeAmounts, address feeAddress)',
+  'function setBatchFee(uint256 batchFee)',
 ])
 
 /** One and the same chain, looked at through a node that has traces and through one that has none. */
@@ -208,6 +210,34 @@ describe('a payer of tokens', () => {
     await look()
     const payer = canonical(paymentBatch)
     expect(await payers(wanted)).toEqual({ traced: [payer], untraced: [payer] })
+  })
+
+  it('is the caller of a batch, whose fee is a line of its last payment', async () => {
+    const [sender] = chain.wallets
+    const { USDC } = chain.tokens
+    const feeAddress = freshAddress('fee of a batch')
+    const paid = [await request({ amount: '1' }), await request({ amount: '1' })]
+    // It counts in thousandths.
+    const onePercent = encode('setBatchFee', [10n])
+    await chain.send(chain.deployer, { to: batch, data: onePercent })
+    await chain.fund(USDC, sender, 3_000000n)
+    await chain.approve(sender, USDC, batch, 3_000000n)
+    const terms = [USDC.address, paid.map(({ payee }) => payee), paid.map(() => 1_000000n)]
+    const references = paid.map(({ paymentReference }) => paymentReference)
+    const data = encode('batchERC20PaymentsWithReference', [...terms, references, paid.map(() => 0n), feeAddress])
+    await chain.send(sender, { to: batch, data }, { gas: 2_000_000n })
+    await chain.send(chain.deployer, { to: batch, data: encode('setBatchFee', [0n]) })
+    await look()
+    const bySender = { traced: [canonical(sender)], untraced: [canonical(sender)] }
+    expect([await payers(paid[0] as PaymentRequest), await payers(paid[1] as PaymentRequest)]).toEqual([
+      bySender,
+      bySender,
+    ])
+    const fees = await Promise.all(paid.map((each) => paymentsOf(traced.knex, traced.account, each)))
+    expect(fees.flat().map((payment) => payment.fees)).toMatchObject([
+      [],
+      [{ type: 'PROTOCOL', amount: '0.02', receiverAddress: feeAddress }],
+    ])
   })
 
   it('who swaps to himself under the payee’s name is not refunded', async () => {
@@ -426,6 +456,7 @@ describe('a node', () => {
     ['that fails for a moment', (nth) => (nth === 0 ? broken : undefined), 'TRACE', 2],
     ['that does not know the transaction yet', (nth) => (nth === 0 ? { result: null } : undefined), 'TRACE', 2],
     ['that never knows the transaction', () => ({ result: null }), 'OWN_CALL', 2],
+    ['that has no list of calls yet', (nth) => (nth === 0 ? { result: [] } : undefined), 'TRACE', 2],
     ['that always fails', () => broken, 'OWN_CALL', 2],
     ['that has lost the state', () => unavailable, 'OWN_CALL', 1],
     ['that has only trace_transaction', () => noTracer, 'TRACE', 1],

@@ -161,7 +161,7 @@ function lackOf(answers: readonly RpcAnswer[], method: TraceMethod): string | un
   if (answers.some((answer) => readTrace(method, answer) !== undefined)) return undefined
   const [lack] = answers.flatMap((answer) => {
     // A node that does not know the tracer may answer with a list of steps.
-    if (answer.ok) return answer.result === null ? [] : ['it answers no calls']
+    if (answer.ok) return isEmpty(answer.result) ? [] : ['it answers no calls']
     const text = answer.error.message.slice(answer.error.message.indexOf(': ') + 2)
     return answer.error.kind === 'REFUSED' && NO_METHOD.test(text) ? [answer.error.message] : []
   })
@@ -175,8 +175,12 @@ function readTrace(method: TraceMethod, answer: RpcAnswer | undefined): CallFram
 
 /** Nodes behind one address are not all at the same block. */
 function isNotThereYet(answer: RpcAnswer): boolean {
-  if (answer.ok) return answer.result === null
+  if (answer.ok) return isEmpty(answer.result)
   return answer.error.kind === 'REFUSED' && NOT_THERE_YET.test(answer.error.message)
+}
+
+function isEmpty(result: unknown): boolean {
+  return result === null || (Array.isArray(result) && result.length === 0)
 }
 
 /** Undefined where the node does not have the transaction in the receipt's block. */

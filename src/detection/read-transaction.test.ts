@@ -134,6 +134,9 @@ describe('events of a transaction', () => {
     const toNobody = paid(PAYEE, 90n, { fee: 5n, feeTo: address('0') })
     expect(read([transfer(PAYER, PAYEE, 90n), toNobody])).toMatchObject([{ feeReceived: 0n }])
     expect(read([paidNative(PAYEE, 9n)])).toMatchObject([{ feeReceived: 0n }])
+    // Coins that go to address 0 are gone all the same.
+    const burned = { ...paidNative(PAYEE, 9n), data: words(PAYEE, 9n, 2n, ZERO_ADDRESS) }
+    expect(read([burned])).toMatchObject([{ feeReceived: 2n }])
   })
 
   it('tell the fee that the contract that swapped sends after them', () => {
