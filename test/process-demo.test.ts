@@ -262,6 +262,7 @@ describe('a first start', () => {
     let converted: Ended
     let reorged: Ended
     let carried: Ended
+    let refunded: Ended
     let fiat: string
     beforeAll(async () => {
       const { requests } = await demoFile()
@@ -271,13 +272,37 @@ describe('a first start', () => {
       fiat = fiatRequest?.paymentReference ?? ''
       const partPaid = partPaidRequest?.paymentReference ?? ''
       const run = (...words: string[]) => runWaybill(['demo', ...words], environment())
-      ;[swapped, converted, reorged, carried] = await Promise.all([
+      ;[swapped, converted, reorged, carried, refunded] = await Promise.all([
         run('pay', '--wallet', 'otherToken', '--route', 'ETHEREUM_ETHEREUM_DAI_USDC'),
         run('pay', '--wallet', 'direct', '--route', 'REQUEST_NETWORK_PAYMENT', '--request', fiat),
         run('reorg', '--chain', 'bsc'),
         run('pay', '--wallet', 'direct', '--route', 'POLYGON_ARBITRUM_DAI_USDC', '--request', partPaid),
+        refund(),
       ])
     })
+
+    /** Blocks come in their own time: here they are mined, so that the refund is final at once. */
+    async function refund(): Promise<Ended> {
+      const refunding = startWaybill(['demo', 'refund'], environment())
+      await refunding.says(/^waits\t/m)
+      const { rpcUrl = '' } = (await demoFile()).chains.find(({ name }) => name === 'ARBITRUM') ?? {}
+      for (let block = 0; block < 8; block++) {
+        const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'evm_mine', params: [] })
+        await fetch(rpcUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+      }
+      return refunding.ended
+    }
+
+    it('pay a payment back from the payee, and search finds it as returned', async () => {
+      expect([refunded.code, refunded.stderr]).toEqual([0, ''])
+      const id = lineOf(refunded, 'found')[1]?.replace('payment ', '')
+      const hash = columnsOf(refunded).findLast(([first, kind]) => first === 'sent' && kind === 'REFUND')?.[2]
+      const { body } = await get(`/v1/payments/${id}`)
+      expect(body).toMatchObject({ status: 'REFUNDED', refundedAmount: '5', refunds: [{ amount: '5', txHash: hash }] })
+      expect(lineOf(refunded, 'refunded')).toEqual(['refunded', `GET /v1/payments/${id}`, 'REFUNDED'])
+      expect(lineOf(refunded, 'reference')[2]).toMatch(/^refundReference of the request/)
+    })
+
     const columnsOf = ({ stdout }: Ended) => stdout.split('\n').map((line) => line.split('\t'))
     const lineOf = (ended: Ended, subject: string) => columnsOf(ended).find(([first]) => first === subject) ?? []
 
@@ -351,6 +376,9 @@ describe('a first start', () => {
       ['pay --wallet nobody --route X', 2, /"nobody" is no wallet of the demo, which has\n {2}direct: Holds/],
       ['pay --wallet direct --route X', 1, /has no route X; use one of: REQUEST_NETWORK_PAYMENT, ETHEREUM_/],
       ['pay --wallet direct', 2, /--route is missing/],
+      ['refund --payment 12', 1, /"12" is not a payment id/],
+      ['refund --payment 7e000000-0000-4000-8000-00000000cccc', 1, /there is no payment 7e000000/],
+      ['refund --request 12', 2, /Unknown option '--request'/],
       ['reorg --chain MARS', 2, /"MARS" is no chain of the demo, which has ETHEREUM, POLYGON, ARBITRUM, BSC\n/],
     ])('refuse `demo %s`', async (words, code, says) => {
       const ended = await runWaybill(['demo', ...words.split(' ')], environment())

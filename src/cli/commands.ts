@@ -2,7 +2,7 @@ import { auditCommand } from './audit-command.ts'
 import { chainsCheck, chainsRestart } from './chains-command.ts'
 import { checkCommand } from './check-command.ts'
 import type { Command } from './command.ts'
-import { demoPay, demoReorg } from './demo-command.ts'
+import { demoPay, demoRefund, demoReorg } from './demo-command.ts'
 import { exportPaymentsCommand } from './export-command.ts'
 import { importPaymentsCommand, importRequestsCommand } from './import-command.ts'
 import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './keys-command.ts'
@@ -37,4 +37,5 @@ export const commands: readonly Command[] = [
   unmatchedUnaccept,
   demoPay,
   demoReorg,
+  demoRefund,
 ]

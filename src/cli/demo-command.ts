@@ -60,6 +60,22 @@ export const demoReorg: Command = {
   },
 }
 
+/** `demo refund`: a line a fact, columns separated by tabs. */
+export const demoRefund: Command = {
+  path: ['demo', 'refund'],
+  summary:
+    'Pay a payment of the running demo back as its merchant does, from the payee through the fee proxy: the reference, the ' +
+    'transactions as they are mined, and the payment once it is REFUNDED, which waits for the block to be final.',
+  options: [{ name: 'payment', value: 'ID', help: 'a payment that search finds (default: a new one of 5 USDC)' }],
+  environment: ['DATA_DIR'],
+  async run({ options }, context) {
+    const demo = await findDemo(context)
+    const { showRefund } = await import('../demo/show-refund.ts')
+    await showRefund(demo, options.payment, { say: sayTo(context), signal: context.signal })
+    return EXIT_GOOD
+  },
+}
+
 async function findDemo({ environment, workingFolder, signal }: CommandContext): Promise<RunningDemo> {
   const { dataDir } = readStoreConfig(environment, workingFolder)
   const { findRunningDemo } = await import('../demo/running-demo.ts')

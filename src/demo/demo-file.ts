@@ -20,6 +20,8 @@ export interface DemoFileChain {
   rpcUrl: string
   native: { symbol: string; decimals: number }
   tokens: readonly { symbol: string; address: string; decimals: number }[]
+  /** The contracts that payments and refunds pass. */
+  contracts: { erc20FeeProxy: string; ethereumFeeProxy: string }
 }
 
 export function describeDemo(
@@ -38,6 +40,10 @@ export function describeDemo(
       rpcUrl: anvil.rpcUrl,
       native: { symbol: spec.native.symbol, decimals: 18 },
       tokens: deployed.tokens.map(({ symbol, address, decimals }) => ({ symbol, address, decimals })),
+      contracts: {
+        erc20FeeProxy: deployed.contracts.erc20FeeProxy,
+        ethereumFeeProxy: deployed.contracts.ethereumFeeProxy,
+      },
     })),
     wallets: Object.fromEntries(wallets.map(({ name, address, says }) => [name, { address, says }])),
     requests: requests.map(({ terms, says }) => ({

@@ -212,6 +212,9 @@ export interface DemoRequest {
   invoiceCurrency: string
   paymentCurrency: string
   network: string
+  refundAddress?: string
+  /** Absent without a refund address. */
+  refundReference?: string
 }
 
 export function readRequest({ get }: RunningDemo, paymentReference: string): Promise<DemoRequest> {
