@@ -180,9 +180,9 @@ describe('an answer', () => {
     expect(reasonsOf(route?.warnings ?? [])).toEqual(['INSUFFICIENT_GAS'])
     const [, need = '', missing = ''] =
       /needs about ([\d.]+); add ([\d.]+) ETH/.exec(route?.warnings[0]?.message ?? '') ?? []
-    // The last transaction is allowed a quarter more than it is expected to use.
-    expect(Number(need) / Number(route?.feeBreakdown[0]?.amount)).toBeGreaterThan(1.1)
-    expect(Number(need) / Number(route?.feeBreakdown[0]?.amount)).toBeLessThan(1.25)
+    // The last transaction may be allowed a quarter more than it is expected to use before refunds, which may be a quarter too.
+    expect(Number(need) / Number(route?.feeBreakdown[0]?.amount)).toBeGreaterThan(1.25)
+    expect(Number(need) / Number(route?.feeBreakdown[0]?.amount)).toBeLessThan(1.25 ** 2)
     await ethereum.setNativeBalance(wallet, 5n + (parseAmount(missing, 18) as bigint))
     expect((await routing.find({ paymentReference, wallet })).routes[0]?.readiness.hasEnoughGas).toBe(true)
   })

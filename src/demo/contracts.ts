@@ -13,6 +13,8 @@ import {
   toBytes,
 } from 'viem'
 import chainlinkConversionPath from './contracts/ChainlinkConversionPath.json' with { type: 'json' }
+import circleLikeToken from './contracts/CircleLikeToken.json' with { type: 'json' }
+import delegatingProxy from './contracts/DelegatingProxy.json' with { type: 'json' }
 import demoEscrow from './contracts/DemoEscrow.json' with { type: 'json' }
 import demoExchange from './contracts/DemoExchange.json' with { type: 'json' }
 import demoExecutor from './contracts/DemoExecutor.json' with { type: 'json' }
@@ -34,6 +36,8 @@ import tetherLikeToken from './contracts/TetherLikeToken.json' with { type: 'jso
 
 const CONTRACTS = {
   ChainlinkConversionPath: chainlinkConversionPath,
+  CircleLikeToken: circleLikeToken,
+  DelegatingProxy: delegatingProxy,
   DemoEscrow: demoEscrow,
   DemoExchange: demoExchange,
   DemoExecutor: demoExecutor,

@@ -115,7 +115,7 @@ export function createChainSources({ chain, sources, timeoutMs, softMs, clock }:
         const limitMs = i < queue.length - 1 ? Math.ceil(leftMs / 2) : leftMs
         const answer = await source.measure(question, limitMs, signal)
         if (answer !== undefined && isComplete(answer)) return answer
-        best ??= answer
+        best = better(best, answer)
       }
       return best
     },
@@ -123,6 +123,13 @@ export function createChainSources({ chain, sources, timeoutMs, softMs, clock }:
       for (const source of sources) await source.learn(timeoutMs, signal)
     },
   }
+}
+
+/** The answer that measured more. */
+function better(a: GasAnswer | undefined, b: GasAnswer | undefined): GasAnswer | undefined {
+  const measured = (answer: GasAnswer | undefined) =>
+    answer !== undefined && 'steps' in answer ? answer.steps.filter((step) => step !== undefined).length : 0
+  return measured(b) > measured(a) ? b : (a ?? b)
 }
 
 function leftAlone(sources: readonly ChainSource[]): RpcFailure {

@@ -18,13 +18,12 @@ interface Directories {
 /**
  * Reads which route is meant: `route`, or `chain` and `token` together, or none of them for the direct one.
  *
- * @throws WaybillError ROUTE_NAMED_TWICE, INCOMPLETE_ROUTE, MISSING_FIELD for a chain or token that is empty, UNKNOWN_NETWORK,
+ * @throws WaybillError ROUTE_NAMED_TWICE, INCOMPLETE_ROUTE, MISSING_FIELD for what is given and empty, UNKNOWN_NETWORK,
  *   NETWORK_NOT_CONFIGURED or CURRENCY_NOT_ON_NETWORK
  */
 export function readChoice(question: PaymentQuestion, directories: Directories): RouteChoice {
-  const { chain, token } = question
-  const route = question.route === '' ? undefined : question.route
-  for (const field of ['chain', 'token'] as const) {
+  const { route, chain, token } = question
+  for (const field of ['route', 'chain', 'token'] as const) {
     if (question[field] === '') throw waybillError('MISSING_FIELD', { field })
   }
   if (route !== undefined && chain !== undefined) throw waybillError('ROUTE_NAMED_TWICE', { field: 'chain' })

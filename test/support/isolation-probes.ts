@@ -113,6 +113,12 @@ export function describeProbes(
       named({ paymentReference: value('open.paymentReference'), wallet: value('wallet.funded'), route: DIRECT }),
       named({ paymentReference: value('paid.paymentReference'), wallet: value('wallet.funded'), route: DIRECT }),
       named({
+        paymentReference: value('open.paymentReference'),
+        wallet: value('wallet.funded'),
+        chain: 'ETHEREUM',
+        token: 'USDC',
+      }),
+      named({
         paymentReference: value('open.paymentReference.bare'),
         wallet: value('wallet.funded'),
         amount: '10',

@@ -101,6 +101,7 @@ export interface TestRouting {
   find(question: RoutesQuestion, options?: Partial<QuoteOptions>): Promise<RoutesAnswer>
   prepare(question: PaymentQuestion): Promise<PreparedPayment>
   stream(question: RoutesQuestion, options?: Partial<QuoteOptions>): AsyncGenerator<RoutesEvent>
+  learnNodes(signal: AbortSignal): Promise<void>
 }
 
 /** The room over some chains, with requests kept in memory. */
@@ -109,7 +110,7 @@ export function createTestRouting(
   options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'lifi' | 'logger'>> = {},
 ): TestRouting {
   const requests = new Map<string, { request: PaymentRequest; counted: CountedSums }>()
-  const { findRoutes, streamRoutes, preparePayment } = createRouting({
+  const { findRoutes, streamRoutes, preparePayment, learnNodes } = createRouting({
     chains: createChainDirectory(configs),
     tokens: createTokenDirectory(configs),
     clock: Date.now,
@@ -121,6 +122,7 @@ export function createTestRouting(
     ...options,
   })
   return {
+    learnNodes,
     addRequest(request, counted = {}) {
       const paymentReference: Hex = `0x${(requests.size + 1).toString(16).padStart(16, 'a')}`
       const terms = { requestId: `01${'0'.repeat(64)}`, salt: '0'.repeat(16), createdAt: new Date(0) }

@@ -2,9 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { type Abi, encodeDeployData, encodeFunctionData, parseAbi } from 'viem'
+import { type Abi, type Address, encodeDeployData, encodeFunctionData, parseAbi } from 'viem'
 import swapToPay from '../../src/demo/contracts/ERC20SwapToPay.json' with { type: 'json' }
-import { encodeApprove } from '../../src/demo/contracts.ts'
+import { type ContractCall, encodeApprove } from '../../src/demo/contracts.ts'
+import type { Rpc } from '../../src/demo/rpc.ts'
 import type { ChainConfig, PaymentContractConfig, SwapV2Config, SwapV3Config } from '../../src/domain/chains-file.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { TestChain } from './chain.ts'
@@ -12,6 +13,13 @@ import { canonical, type EvmAddress } from './routing.ts'
 
 const require = createRequire(import.meta.url)
 const folderOf = (name: string) => dirname(require.resolve(`${name}/package.json`))
+
+/** What exchanges are deployed on: a test's chain, or any other that can do as much. */
+export interface ExchangeHost extends Pick<TestChain, 'deployer' | 'fund'> {
+  readonly client: { readonly rpc: Pick<Rpc, 'call'> }
+  readonly contracts: Pick<TestChain['contracts'], 'erc20FeeProxy'>
+  send(from: Address, call: ContractCall | { data: Hex }, options?: { gas?: bigint }): Promise<{ transactionHash: Hex }>
+}
 
 interface Artifact {
   readonly abi: Abi
@@ -24,7 +32,7 @@ function readArtifact(packageName: string, path: string): Artifact {
 }
 
 /** Deploys a contract. @returns its address */
-async function deploy(chain: TestChain, artifact: Artifact, args: readonly unknown[] = []): Promise<EvmAddress> {
+async function deploy(chain: ExchangeHost, artifact: Artifact, args: readonly unknown[] = []): Promise<EvmAddress> {
   const data = encodeDeployData({ ...artifact, args })
   const { transactionHash } = await chain.send(chain.deployer, { data }, { gas: 15_000_000n })
   const receipt = await chain.client.rpc.call<{ contractAddress: Hex }>('eth_getTransactionReceipt', [transactionHash])
@@ -38,7 +46,7 @@ const ROUTER_ABI = parseAbi([
 
 const FOREVER = 2n ** 40n
 
-async function fundTrade(chain: TestChain, router: Hex, amount: bigint, from: { address: Hex }): Promise<void> {
+async function fundTrade(chain: ExchangeHost, router: Hex, amount: bigint, from: { address: Hex }): Promise<void> {
   await chain.fund(from, chain.deployer, amount)
   await chain.send(chain.deployer, encodeApprove(from.address, router, 0n))
   await chain.send(chain.deployer, encodeApprove(from.address, router, amount))
@@ -54,7 +62,7 @@ export interface UniswapV2 {
   trade(amount: bigint, from: { address: Hex }, to: { address: Hex }): Promise<void>
 }
 
-export async function deployUniswapV2(chain: TestChain): Promise<UniswapV2> {
+export async function deployUniswapV2(chain: ExchangeHost): Promise<UniswapV2> {
   const factory = await deploy(chain, readArtifact('@uniswap/v2-core', 'build/UniswapV2Factory.json'), [chain.deployer])
   // No test swaps the native coin, so there is nothing that wraps it.
   const router = await deploy(chain, readArtifact('@uniswap/v2-periphery', 'build/UniswapV2Router02.json'), [
@@ -115,7 +123,7 @@ export interface SwapToPay {
   callAsOwner(text: string): Promise<void>
 }
 
-export async function deploySwapToPay(chain: TestChain, router: EvmAddress): Promise<SwapToPay> {
+export async function deploySwapToPay(chain: ExchangeHost, router: EvmAddress): Promise<SwapToPay> {
   const artifact = swapToPay as unknown as Artifact
   const address = await deploy(chain, artifact, [router, chain.deployer])
   const call = (data: Hex) => chain.send(chain.deployer, { to: address, data })
@@ -183,7 +191,7 @@ const ROUTER_V3_ABI = parseAbi([
   'function exactInputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountIn, uint256 amountOutMinimum, uint160 sqrtPriceLimitX96) params) payable',
 ])
 
-export async function deployUniswapV3(chain: TestChain): Promise<UniswapV3> {
+export async function deployUniswapV3(chain: ExchangeHost): Promise<UniswapV3> {
   const periphery = (path: string) => readArtifact('@uniswap/v3-periphery', `artifacts/contracts/${path}`)
   const noWrapper = chain.deployer
   const factory = await deploy(
@@ -274,7 +282,7 @@ export interface Exchanges {
   readonly swapToPay: SwapToPay
 }
 
-export async function deployExchanges(chain: TestChain): Promise<Exchanges> {
+export async function deployExchanges(chain: ExchangeHost): Promise<Exchanges> {
   const v2 = await deployUniswapV2(chain)
   const v3 = await deployUniswapV3(chain)
   return { v2, v3, swapToPay: await deploySwapToPay(chain, v2.router) }

@@ -399,11 +399,11 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
   feeAddress?: string | undefined;
 
   /**
-   * The id of a route. Empty or left out, and without `chain` and `token`: the direct route. Example: `"BASE_BASE_DAI_USDC"`.
+   * The id of a route. Left out, and without `chain` and `token`: the direct route. Example: `"BASE_BASE_DAI_USDC"`.
    *
-   * @generated from field: string route = 6;
+   * @generated from field: optional string route = 6;
    */
-  route: string;
+  route?: string | undefined;
 
   /**
    * How much more than quoted may be spent where the amount is only known when the transaction is mined: percent, a decimal string

@@ -13,10 +13,10 @@ export interface GasMeter {
    * Measures all transactions in one HTTP request, by simulation where the node has it, else by estimates. Until it is known which, both
    * go in the one request; one more is needed only where a node that simulates fails to do so this time.
    *
-   * @returns undefined where the node is behind the block of the quote, so that its answer says nothing
+   * @returns nothing measured where the node is behind the block of the quote, so that its answer says nothing
    * @throws RpcFailure where it cannot be reached; the signal's reason when it fires
    */
-  measure(question: GasQuestion, signal: AbortSignal): Promise<GasAnswer | undefined>
+  measure(question: GasQuestion, signal: AbortSignal): Promise<GasAnswer>
   /**
    * Finds out what the node can do and, where it does not simulate, where the chain's tokens keep balances and allowances. Never throws for
    * what the node answers.
@@ -69,6 +69,7 @@ export function createGasMeter({ chain, rpc, slots, clock }: GasMeterOptions): G
     return abilities
   }
 
+  /** @returns undefined where only a simulation was asked for, and it failed */
   async function measureBy(
     question: GasQuestion,
     { simulate, estimate }: { simulate: boolean; estimate: boolean },
@@ -84,7 +85,7 @@ export function createGasMeter({ chain, rpc, slots, clock }: GasMeterOptions): G
     const [timestamp, simulated, controlled, ...estimated] = answers
     noteSimulation(simulated)
     noteOverrides(controlled)
-    if (isBehind(timestamp, question)) return undefined
+    if (isBehind(timestamp, question)) return nothingOf(question)
     const bySimulation = simulated && 'result' in simulated ? decodeSimulation(simulated.result, question) : undefined
     if (bySimulation !== undefined || !estimate) return bySimulation
     // Without changes of state, those after the first were asked on what is not so yet.
@@ -92,19 +93,20 @@ export function createGasMeter({ chain, rpc, slots, clock }: GasMeterOptions): G
     return decodeEstimates(estimated.map((answer, place) => (isTrue(place) ? answer : undefined)))
   }
 
-  async function measureAsKnown(question: GasQuestion, signal: AbortSignal): Promise<GasAnswer | undefined> {
+  async function measureAsKnown(question: GasQuestion, signal: AbortSignal): Promise<GasAnswer> {
     const { simulates } = known()
-    const byEstimates = () => measureBy(question, { simulate: false, estimate: true }, signal)
-    if (simulates === false) return byEstimates()
-    try {
-      const answer = await measureBy(question, { simulate: true, estimate: simulates === undefined }, signal)
-      return answer ?? (simulates === undefined ? undefined : await byEstimates())
-    } catch (error) {
-      // Some gateways refuse all calls of a batch for a method that they do not know.
-      if (simulates !== undefined || !(error instanceof RpcFailure)) throw error
-      abilities = { ...abilities, simulates: false, learntAtMs: clock() - FORGOTTEN_AFTER_MS + SUSPECTED_FOR_MS }
-      return byEstimates()
+    if (simulates !== false) {
+      const isKnown = simulates !== undefined
+      try {
+        const answer = await measureBy(question, { simulate: true, estimate: !isKnown }, signal)
+        if (answer !== undefined) return answer
+      } catch (error) {
+        if (isKnown || !(error instanceof RpcFailure)) throw error
+        // Some gateways refuse all calls of a batch for a method that they do not know.
+        abilities = { ...abilities, simulates: false, learntAtMs: clock() - FORGOTTEN_AFTER_MS + SUSPECTED_FOR_MS }
+      }
     }
+    return (await measureBy(question, { simulate: false, estimate: true }, signal)) ?? nothingOf(question)
   }
 
   function noteSimulation(answer: RpcAnswer | undefined): void {
@@ -146,6 +148,10 @@ export function createGasMeter({ chain, rpc, slots, clock }: GasMeterOptions): G
       await search(signal)
     },
   }
+}
+
+function nothingOf({ calls }: GasQuestion): GasAnswer {
+  return { steps: calls.map(() => undefined) }
 }
 
 function unknown(nowMs: number): Abilities {

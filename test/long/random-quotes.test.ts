@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest'
+import { type StartNode, startAnvilNode, startGethNode, startHardhatNode } from '../support/nodes.ts'
+import { deployForPayers } from '../support/payers-chain.ts'
+import { type TakenQuote, takeRandomQuotes } from '../support/random-quotes.ts'
+
+const COUNT = 300
+const FRESH_PAIRS = 43
+const GWEI = 10n ** 9n
+
+/** Where geth is; `npm run try:geth` builds it and says. */
+const geth = process.env.GETH
+
+const nodes: [name: string, start: StartNode, isThere: boolean][] = [
+  ['anvil', startAnvilNode, true],
+  ['hardhat', startHardhatNode, true],
+  ['geth', () => startGethNode(geth ?? ''), geth !== undefined && geth !== ''],
+]
+
+describe.each(nodes)('%s', (name, start, isThere) => {
+  it.runIf(isThere)(
+    'takes 300 random quotes as they are handed out: none fails, and each costs what it says',
+    async () => {
+      const node = await start()
+      try {
+        const chain = await deployForPayers(node, { fresh: FRESH_PAIRS })
+        // Half on a busy chain, whose base fee stays; half on one that is left alone, where it decays to nothing.
+        const taken = [
+          ...(await takeRandomQuotes(chain, { count: COUNT / 2, seed: 7, baseFee: 8n * GWEI })),
+          ...(await takeRandomQuotes(chain, { count: COUNT / 2, seed: 11 })),
+        ]
+        console.log(describeTaken(name, taken))
+        expect(taken.length).toBe(COUNT)
+        for (const { gasLine, kind } of taken) {
+          expect(gasLine, kind).toBeGreaterThanOrEqual(0.75)
+          expect(gasLine, kind).toBeLessThanOrEqual(1.25)
+        }
+      } finally {
+        await node.stop()
+      }
+    },
+  )
+})
+
+function describeTaken(name: string, taken: readonly TakenQuote[]): string {
+  const shares = taken.flatMap((each) => each.shares)
+  const limited = shares.filter((share) => share !== undefined)
+  const lines = taken.map(({ gasLine }) => gasLine)
+  const reasons = Map.groupBy(
+    taken.flatMap((each) => each.reasons),
+    (reason) => reason,
+  )
+  const range = (numbers: readonly number[]) =>
+    `${Math.min(...numbers).toFixed(3)} to ${Math.max(...numbers).toFixed(3)}`
+  return [
+    `${name}: ${taken.length} quotes, ${shares.length} transactions, ${limited.length} with a limit, of which ${range(limited)} was used`,
+    `  gas line / spent ${range(lines)}; ${[...reasons].map(([reason, all]) => `${reason} ${all.length}`).join(', ')}`,
+  ].join('\n')
+}

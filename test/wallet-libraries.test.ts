@@ -1,0 +1,107 @@
+import { BrowserProvider, Wallet as Ethers6Wallet } from 'ethers'
+import { ethers as ethers5 } from 'ethers5'
+import { createWalletClient, custom, type EIP1193RequestFn, type Hex } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { anvil } from 'viem/chains'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { PreparedTransaction } from '../src/domain/route.ts'
+import { startAnvilNode, type TestNode } from './support/nodes.ts'
+import { deployForPayers, type PayersChain, receiptOf, unusedAddress } from './support/payers-chain.ts'
+import { canonical, createTestRouting } from './support/routing.ts'
+
+let node: TestNode
+let chain: PayersChain
+beforeAll(async () => {
+  node = await startAnvilNode()
+  chain = await deployForPayers(node)
+})
+afterAll(() => node.stop())
+
+/** What a wallet in a page is, as EIP-1193 has it. */
+const provider = {
+  request: (async ({ method, params }: { method: string; params?: unknown[] }) =>
+    node.rpc.call(method, params ?? [])) as EIP1193RequestFn,
+}
+
+interface Payer {
+  readonly key: Hex
+  readonly account: PrivateKeyAccount
+}
+
+/** Hands one transaction over, in the way of a library. @returns its hash */
+type Send = (transaction: PreparedTransaction, payer: Payer) => Promise<string>
+
+/** Held by the provider, or by the library itself. */
+const ways: [string, Send][] = [
+  ['a plain provider', (tx) => provider.request({ method: 'eth_sendTransaction', params: [tx as never] })],
+  [
+    'viem with a provider',
+    (tx) => {
+      const wallet = createWalletClient({ transport: custom(provider) })
+      return wallet.request({ method: 'eth_sendTransaction', params: [tx as never] })
+    },
+  ],
+  [
+    'viem with a key',
+    ({ from: _, gas, value, chainId: __, ...tx }, { account }) => {
+      const wallet = createWalletClient({ account, chain: anvil, transport: custom(provider) })
+      return wallet.sendTransaction({
+        to: tx.to as Hex,
+        data: tx.data,
+        value: BigInt(value),
+        ...(gas === undefined ? {} : { gas: BigInt(gas) }),
+      })
+    },
+  ],
+  ['ethers 6 with a provider', (tx) => new BrowserProvider(provider).send('eth_sendTransaction', [tx])],
+  [
+    'ethers 6 with a key',
+    async ({ gas, ...tx }, { key }) => {
+      const wallet = new Ethers6Wallet(key, new BrowserProvider(provider))
+      const { hash } = await wallet.sendTransaction({ ...tx, ...(gas === undefined ? {} : { gasLimit: gas }) })
+      return hash
+    },
+  ],
+  [
+    'ethers 5 with a provider',
+    (tx) => new ethers5.providers.Web3Provider(provider as never).send('eth_sendTransaction', [tx]),
+  ],
+  [
+    'ethers 5 with a key',
+    async ({ gas, chainId, ...tx }, { key }) => {
+      const wallet = new ethers5.Wallet(key, new ethers5.providers.Web3Provider(provider as never))
+      const limit = gas === undefined ? {} : { gasLimit: gas }
+      const { hash } = await wallet.sendTransaction({ ...tx, ...limit, chainId: Number(chainId) })
+      return hash
+    },
+  ],
+]
+
+it.each(ways)('%s takes the transactions as they are handed out', async (name, send) => {
+  const key = generatePrivateKey()
+  const account = privateKeyToAccount(key)
+  await node.rpc.call('anvil_setBalance', [account.address, '0x8ac7230489e80000'])
+  await node.rpc.call('anvil_impersonateAccount', [account.address])
+  const usdt = chain.token('USDT')
+  await chain.fund(usdt, account.address, 10n ** 12n)
+  const payee = unusedAddress(`payee of ${name}`)
+  const routing = createTestRouting([chain.config])
+  const currency = { invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
+  const terms = { payee: canonical(payee), amount: '12.5', network: 'ETHEREUM', ...currency }
+  const question = { paymentReference: routing.addRequest(terms), wallet: account.address }
+  const { transactions } = await routing.prepare({ ...question, chain: 'ETHEREUM', token: 'USDT' })
+  expect(transactions.length).toBe(4)
+  for (const transaction of transactions) {
+    const receipt = await receiptOf(node.rpc, (await send(transaction, { key, account })) as Hex)
+    expect(BigInt(receipt.status)).toBe(1n)
+    const sent = await node.rpc.call<{ gas: Hex; input: Hex; from: string }>('eth_getTransactionByHash', [
+      receipt.transactionHash,
+    ])
+    expect([sent.gas, sent.input, sent.from]).toEqual([
+      transaction.gas,
+      transaction.data,
+      account.address.toLowerCase(),
+    ])
+  }
+  expect(await chain.holding(payee, chain.token('USDC'))).toBe(12_500_000n)
+})
