@@ -6,7 +6,7 @@ import { createGasMeter } from '../src/routing/measuring/gas-meter.ts'
 import { decodeSlotSearch, encodeSlotSearch, type TokenSlots } from '../src/routing/measuring/token-slots.ts'
 import { startAnvilNode, type TestNode } from './support/nodes.ts'
 import { deployForPayers, type PayersChain, unusedAddress } from './support/payers-chain.ts'
-import { takeRandomQuotes } from './support/random-quotes.ts'
+import { offTheLine, takeRandomQuotes } from './support/random-quotes.ts'
 import {
   canonical,
   createTestRouting,
@@ -89,12 +89,10 @@ describe('the gas of what a wallet is handed', () => {
   it('takes random quotes of all kinds as they are handed out', async () => {
     const busy = await takeRandomQuotes(chain, { count: 7, seed: 3, baseFee: 8n * GWEI })
     const quiet = await takeRandomQuotes(chain, { count: 6, seed: 5 })
-    for (const { gasLine, kind, reasons, shares } of [...busy, ...quiet]) {
-      expect(reasons).toEqual([])
-      for (const share of shares) expect(share, kind).toBeLessThanOrEqual(0.8)
-      expect(gasLine, kind).toBeGreaterThanOrEqual(0.75)
-      expect(gasLine, kind).toBeLessThanOrEqual(1.25)
-    }
+    const taken = [...busy, ...quiet]
+    expect(offTheLine(taken)).toEqual([])
+    expect(taken.flatMap(({ reasons }) => reasons)).toEqual([])
+    expect(taken.flatMap(({ shares }) => shares).filter((share) => share === undefined || share > 0.8)).toEqual([])
   })
 
   it('is simulated in one request beside the look at the chain', async () => {

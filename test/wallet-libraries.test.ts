@@ -43,11 +43,11 @@ const ways: [string, Send][] = [
   ],
   [
     'viem with a key',
-    ({ from: _, gas, value, chainId: __, ...tx }, { account }) => {
+    ({ to, data, value, gas }, { account }) => {
       const wallet = createWalletClient({ account, chain: anvil, transport: custom(provider) })
       return wallet.sendTransaction({
-        to: tx.to as Hex,
-        data: tx.data,
+        to: to as Hex,
+        data,
         value: BigInt(value),
         ...(gas === undefined ? {} : { gas: BigInt(gas) }),
       })

@@ -32,7 +32,7 @@ export interface Routing {
   readonly preparePayment: PreparePayment
   readonly warningsOf: WarningsOf
   /** Finds out how the nodes of all chains measure gas. Never rejects; ends early when the signal fires. */
-  learnNodes(signal: AbortSignal): Promise<void>
+  readonly learnNodes: (signal: AbortSignal) => Promise<void>
   /** Absent where nobody carries payments in from other chains. */
   readonly findTransfer?: FindTransfer
 }
