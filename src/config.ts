@@ -54,6 +54,9 @@ export interface CapacityLimits {
   readonly maxConnectionsPerAddress?: number
   readonly maxCalls?: number
   readonly maxOpenStreams?: number
+  readonly maxStreamsPerKey?: number
+  readonly maxStreamsPerAccount?: number
+  readonly minRowsPerSecond?: number
   readonly maxSearchesPerKey?: number
   readonly maxSummariesPerKey?: number
 }
@@ -89,6 +92,9 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   ['MAX_CONNECTIONS_PER_ADDRESS', 'of them from one address, TRUSTED_PROXIES apart (default 1000)'],
   ['MAX_CALLS', 'calls under way at once (default 1000)'],
   ['MAX_STREAMS', 'streams open at once beside them (default 1000)'],
+  ['MAX_STREAMS_PER_KEY', 'of them of one key (default a tenth of MAX_STREAMS)'],
+  ['MAX_STREAMS_PER_ACCOUNT', 'of them of all keys of one account (default a fifth of MAX_STREAMS)'],
+  ['MIN_EXPORT_ROWS_PER_SECOND', 'payments a second that the reader of an export must take at least (default 10)'],
   ['MAX_SEARCHES_PER_KEY', 'searches, lists and exports of one key that are worked on at once; more wait (default 4)'],
   ['MAX_SUMMARIES_PER_KEY', 'summaries of one key that are worked on at once; more wait (default 1)'],
   ['DATABASE_URL', 'postgres:// URL instead of the embedded database; needs CHAINS_FILE'],
@@ -289,6 +295,9 @@ const capacities: readonly (readonly [name: string, limit: keyof CapacityLimits]
   ['MAX_CONNECTIONS_PER_ADDRESS', 'maxConnectionsPerAddress'],
   ['MAX_CALLS', 'maxCalls'],
   ['MAX_STREAMS', 'maxOpenStreams'],
+  ['MAX_STREAMS_PER_KEY', 'maxStreamsPerKey'],
+  ['MAX_STREAMS_PER_ACCOUNT', 'maxStreamsPerAccount'],
+  ['MIN_EXPORT_ROWS_PER_SECOND', 'minRowsPerSecond'],
   ['MAX_SEARCHES_PER_KEY', 'maxSearchesPerKey'],
   ['MAX_SUMMARIES_PER_KEY', 'maxSummariesPerKey'],
 ]

@@ -11,10 +11,10 @@ import type { Scope } from '../auth/api-key.ts'
 import type { Logger } from '../domain/logger.ts'
 import { type Call, createCall, type Given, type IncomingCall, type Messages } from './call.ts'
 import type { CallContext, ServiceHandlers } from './call-context.ts'
-import { type CallCaps, capCalls } from './cap-calls.ts'
+import { type CallCaps, capCalls, capStreams, type StreamCaps } from './cap-calls.ts'
 import { checkRequests } from './check-requests.ts'
 import { type ClassifyFailure, fromHandler } from './error-mapping.ts'
-import { keepDeadline } from './keep-deadline.ts'
+import { keepDeadline, type TimeLimits } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
 import { type CallerOptions, requireCaller } from './require-caller.ts'
 import type { ChooseForm } from './stream-format.ts'
@@ -42,6 +42,8 @@ export interface MethodAccess {
   readonly chooseForm?: ChooseForm
   /** Its work is of this kind, of which each key has its part. */
   readonly turn?: TurnKind
+  /** How many rows are in a message of its stream, whose reader must then take so many rows a second; else messages are counted. */
+  readonly rowsOf?: (message: object) => number
 }
 
 /** A service and all that is needed to serve it. */
@@ -59,6 +61,7 @@ export interface ServedMethod {
   readonly takesTicket: boolean
   readonly chooseForm: ChooseForm | undefined
   readonly turn: TurnKind | undefined
+  readonly rowsOf: ((message: object) => number) | undefined
   readonly handler: Handler
 }
 
@@ -85,25 +88,20 @@ export function serveService<S extends DescService>(
       takesTicket: needed.takesTicket === true,
       chooseForm: needed.chooseForm,
       turn: needed.turn,
+      rowsOf: needed.rowsOf,
       handler: handler.bind(handlers) as Handler,
     }
   })
   return { service, methods }
 }
 
-export interface CallCoreOptions extends CallCaps, CallerOptions, TurnLimits {
+export interface CallCoreOptions extends CallCaps, StreamCaps, CallerOptions, TimeLimits, TurnLimits {
   readonly services: readonly ServedService[]
   readonly validate: Validate
   readonly classify: ClassifyFailure
   readonly logger: Logger
   /** How long the request of a stream may take to come, in milliseconds. */
   readonly requestTimeoutMs: number
-  /** How long a unary call may take at most, in milliseconds; also the deadline of callers that name none. */
-  readonly maxCallMs: number
-  /** The same of a stream. */
-  readonly maxStreamMs: number
-  /** How long the reader of a stream may take nothing while there is something for it, in milliseconds. */
-  readonly maxStallMs: number
 }
 
 /** A method behind its interceptors. */
@@ -142,7 +140,7 @@ export interface AnsweredStream {
 
 /**
  * Makes the one core under every protocol: each method behind the same interceptors, in the order log, cap, deadline, caller,
- * request, turn, handler, so that nothing of a request is judged before its caller is known.
+ * cap of the caller's streams, request, turn, handler, so that nothing of a request is judged before its caller is known.
  *
  * @returns the methods by path
  */
@@ -153,6 +151,7 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
     capCalls(options),
     keepDeadline(options),
     requireCaller(options),
+    capStreams(options),
     checkRequests(validate, options.requestTimeoutMs),
     takeTurns(options),
   ]

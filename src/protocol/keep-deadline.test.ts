@@ -20,7 +20,8 @@ it('holds nothing of a stream that was left before anybody began to read it', as
   const method = { desc: { methodKind: 'server_streaming' } } as ServedMethod
   const call = createCall(method.desc, incoming as Partial<IncomingCall> as IncomingCall, {} as never)
   async function* work(): Messages {}
-  await keepDeadline({ maxCallMs: 1, maxStreamMs: 3_600_000, maxStallMs: 1 })(method, async () => work())(call)
+  const limits = { maxCallMs: 1, maxStreamMs: 3_600_000, maxStallMs: 1, minRowsPerSecond: 1, minMessagesPerSecond: 1 }
+  await keepDeadline(limits)(method, async () => work())(call)
 
   vi.advanceTimersByTime(1_000)
   expect([vi.getTimerCount(), getEventListeners(stopping, 'abort').length]).toEqual([1, 1])

@@ -1,29 +1,33 @@
 import type { Message } from '@bufbuild/protobuf'
 import { type WaybillError, waybillError } from '../errors.ts'
-import { createAlarms, type SetAlarm, startTimer } from './alarms.ts'
+import { createAlarms, type SetAlarm } from './alarms.ts'
 import { type Call, type Messages, whenComplete } from './call.ts'
-import type { Interceptor } from './call-core.ts'
+import type { Interceptor, ServedMethod } from './call-core.ts'
+import { createReaderPace, type ReaderPace } from './reader-pace.ts'
+
+/** How long calls may take, and their readers. */
+export interface TimeLimits {
+  /** The longest that a unary call may take. It also bounds what callers ask for, and stands for those who ask for nothing. In milliseconds. */
+  readonly maxCallMs: number
+  /** The same of a stream, whose caller may have forgotten it. */
+  readonly maxStreamMs: number
+  /** How long the reader of a stream may take nothing, or be late in all, while there is something for it. In milliseconds. */
+  readonly maxStallMs: number
+  /** How many rows a second the reader of an export must take. */
+  readonly minRowsPerSecond: number
+  /** How many messages a second the reader of any other stream must take, while there are any for it. */
+  readonly minMessagesPerSecond: number
+}
 
 /**
  * Ends a call when its time is up or its caller hangs up: the signal fires, which cancels the work beneath, and the call
  * fails at once, whether the work listens or not. After the answer the signal stays silent.
- *
- * @param maxCallMs - the longest that a unary call may take. It also bounds what callers ask for, and stands for those who ask
- *   for nothing
- * @param maxStreamMs - the same of a stream, whose caller may have forgotten it
- * @param maxStallMs - how long the reader of a stream may take nothing while there is something for it
  */
-export function keepDeadline({
-  maxCallMs,
-  maxStreamMs,
-  maxStallMs,
-}: {
-  readonly maxCallMs: number
-  readonly maxStreamMs: number
-  readonly maxStallMs: number
-}): Interceptor {
+export function keepDeadline(limits: TimeLimits): Interceptor {
+  const { maxCallMs, maxStreamMs } = limits
   const setAlarm = createAlarms()
-  return ({ desc }, next) => {
+  return (method, next) => {
+    const { desc, rowsOf = oneRow } = method
     const isStream = desc.methodKind !== 'unary'
     const limitMs = isStream ? maxStreamMs : maxCallMs
     return async (call) => {
@@ -39,14 +43,12 @@ export function keepDeadline({
       try {
         const answer = await unlessEnded(next(call))
         if (Symbol.asyncIterator in answer) {
-          const stall = watchReader(maxStallMs, () =>
-            call.end?.(waybillError('READER_TOO_SLOW', { limitMs: maxStallMs })),
-          )
+          const pace = paceOf(call, method, limits)
           const disposeAll = () => {
-            stall.dispose()
+            pace.dispose()
             dispose()
           }
-          return whenComplete(untilEnded(answer, ended(), stall), disposeAll)
+          return whenComplete(untilEnded(answer, ended(), pace, rowsOf), disposeAll)
         }
         dispose()
         return answer
@@ -56,6 +58,19 @@ export function keepDeadline({
       }
     }
   }
+}
+
+function oneRow(): number {
+  return 1
+}
+
+function paceOf(call: Call, { rowsOf }: ServedMethod, limits: TimeLimits): ReaderPace {
+  const { maxStallMs: slackMs, minRowsPerSecond, minMessagesPerSecond } = limits
+  const unit = rowsOf === undefined ? 'messages' : 'rows'
+  const rowsPerSecond = rowsOf === undefined ? minMessagesPerSecond : minRowsPerSecond
+  const onTooSlow = () =>
+    call.end?.(waybillError('READER_TOO_SLOW', { perSecond: rowsPerSecond, unit, limitMs: slackMs }))
+  return createReaderPace({ rowsPerSecond, slackMs, onTooSlow })
 }
 
 /** Whole milliseconds, but for what is shorter than one. */
@@ -125,34 +140,12 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
 
 function ignore(): void {}
 
-/** Looks whether what was given to a reader is taken. */
-interface ReaderWatch {
-  readonly given: () => void
-  readonly taken: () => void
-  readonly dispose: () => void
-}
-
-/** One timer a stream, which is only put back: streams may have a million messages. */
-function watchReader(maxStallMs: number, onStalled: () => void): ReaderWatch {
-  let isGiven = false
-  let timer: NodeJS.Timeout | undefined
-  const onTimeout = () => {
-    if (isGiven) onStalled()
-  }
-  return {
-    given() {
-      isGiven = true
-      if (timer === undefined) timer = startTimer(onTimeout, maxStallMs)
-      else timer.refresh()
-    },
-    taken() {
-      isGiven = false
-    },
-    dispose: () => clearTimeout(timer),
-  }
-}
-
-async function* untilEnded(messages: Messages, ended: Promise<never>, reader: ReaderWatch): Messages {
+async function* untilEnded(
+  messages: Messages,
+  ended: Promise<never>,
+  reader: ReaderPace,
+  rowsOf: (message: object) => number,
+): Messages {
   const iterator = messages[Symbol.asyncIterator]()
   let fail = (_error: unknown) => {}
   let failure: { readonly error: unknown } | undefined
@@ -171,7 +164,7 @@ async function* untilEnded(messages: Messages, ended: Promise<never>, reader: Re
       if (result.done === true) return
       reader.given()
       yield result.value
-      reader.taken()
+      reader.taken(rowsOf(result.value))
     }
   } finally {
     // Not awaited: what does not listen to the signal would hold up the end.

@@ -5,13 +5,14 @@ import type { Logger } from '../domain/logger.ts'
 import { compileRoutes } from '../transcoding/transcoder.ts'
 import { createAbuseCounter } from './abuse.ts'
 import { type CallableMethod, createCallCore, type ServedService } from './call-core.ts'
-import type { CallCaps } from './cap-calls.ts'
+import { type CallCaps, type StreamCaps, streamCapsOf } from './cap-calls.ts'
 import { createIsTrustedProxy, createReadClientAddress } from './client-address.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from './connection-limits.ts'
 import { createCorsPolicy, privateHeaders } from './cors.ts'
 import type { ClassifyFailure } from './error-mapping.ts'
 import { createHealthService } from './health-service.ts'
 import { createRequestHandler, healthPaths, type RpcEndpoint } from './http-server.ts'
+import type { TimeLimits } from './keep-deadline.ts'
 import { type Listener, startListener, type Transport } from './listener.ts'
 import { createReflectionServices } from './reflection-service.ts'
 import { MAX_VALUES } from './request-errors.ts'
@@ -55,20 +56,14 @@ export interface ApiOptions {
   readonly limits?: Partial<ApiLimits>
 }
 
-export interface ApiLimits extends ConnectionLimits, CallCaps, TurnLimits {
+export interface ApiLimits extends ConnectionLimits, CallCaps, StreamCaps, TimeLimits, TurnLimits {
   /** Of a request, compressed or not. */
   readonly maxBodyBytes: number
   /** Of one message of a stream that callers send, compressed or not. */
   readonly maxStreamMessageBytes: number
-  /** How long a unary call may take; also the deadline of those who name none. */
-  readonly maxCallMs: number
-  /** How long a stream may last, whatever its caller asks for. */
-  readonly maxStreamMs: number
-  /** After how much silence readers of a stream over plain HTTP are told that it is still there. */
-  /** How long the reader of a stream may take nothing while there is something for it. */
-  readonly maxStallMs: number
   /** How often it is looked whether the key of who reads a stream still is in force. */
   readonly recheckMs: number
+  /** After how much silence readers of a stream over plain HTTP are told that it is still there. */
   readonly heartbeatMs: number
   /** How long a reader that has stopped has to make room for the end of a stream. */
   readonly drainMs: number
@@ -76,7 +71,7 @@ export interface ApiLimits extends ConnectionLimits, CallCaps, TurnLimits {
   readonly compressMinBytes: number
 }
 
-const DEFAULT_LIMITS: ApiLimits = {
+const DEFAULT_LIMITS: Omit<ApiLimits, keyof StreamCaps> = {
   ...DEFAULT_CONNECTION_LIMITS,
   // The longest field of a request, its references, has 24 KiB. Looking through 4 MB that are no JSON takes 33 ms of the one
   // thread, through 250 kB 2 ms.
@@ -87,6 +82,10 @@ const DEFAULT_LIMITS: ApiLimits = {
   maxStreamMs: 60 * 60 * 1000,
   heartbeatMs: 15_000,
   maxStallMs: 30_000,
+  // An export of 15 kB/s; whoever keeps what it reads in a database takes hundreds.
+  minRowsPerSecond: 10,
+  // What is done for each event of a watch may take its time.
+  minMessagesPerSecond: 1,
   recheckMs: 5_000,
   drainMs: 2000,
   compressMinBytes: 16 * 1024,
@@ -103,7 +102,8 @@ const DEFAULT_LIMITS: ApiLimits = {
  */
 export async function serveApi(options: ApiOptions): Promise<Listener> {
   const { logger, countOpen = () => {} } = options
-  const limits = { ...DEFAULT_LIMITS, ...options.limits }
+  const { maxOpenStreams = DEFAULT_LIMITS.maxOpenStreams } = options.limits ?? {}
+  const limits: ApiLimits = { ...DEFAULT_LIMITS, ...streamCapsOf(maxOpenStreams), ...options.limits }
   const stopping = new AbortController()
   const isReady = () => askReady(options.ready, stopping.signal, logger)
 

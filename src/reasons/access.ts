@@ -74,10 +74,17 @@ export const accessReasons = {
     message: 'the account has {limit} watches open, which is the most',
     remedy: 'end one first, or watch once with a filter that takes in several',
   },
+  TOO_MANY_STREAMS: {
+    kind: 'LIMITED',
+    in: error,
+    message: 'the {holder} has {limit} streams open, which is the most at once',
+    remedy: 'end one first, or read what several would tell with one',
+  },
   READER_TOO_SLOW: {
     kind: 'LIMITED',
     in: error,
-    message: 'nothing of the stream was taken for {limitMs} ms',
+    message:
+      'the stream was read too slowly: of what waits {perSecond} {unit} a second must be taken, but for pauses of {limitMs} ms in all',
     remedy: 'read faster or ask for less, and go on behind the last that came',
   },
   TOO_MANY_CONNECTIONS: {

@@ -1,3 +1,4 @@
+import type { ExportPaymentsResponse } from '../../../gen/payments/v1/payment_export_pb.js'
 import type { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Account } from '../../domain/account.ts'
 import type { Payment } from '../../domain/payment.ts'
@@ -23,6 +24,11 @@ export function createExportHandlers(readExport: ReadExport) {
       }
     },
   } satisfies Pick<ServiceHandlers<typeof PaymentSearchService>, 'exportPayments'>
+}
+
+/** How many payments are in a message of an export. */
+export function countExported(message: object): number {
+  return (message as Pick<ExportPaymentsResponse, 'payments'>).payments.length
 }
 
 /** Some 30 KB: larger texts are collected late. Clients of gRPC take messages of 4 MB unless told otherwise. */

@@ -5,7 +5,7 @@ import type { RefundWallets } from '../../requests/refund-wallets.ts'
 import type { SummarizePayments } from '../../search/summarize-payments.ts'
 import { type ServedService, serveService } from '../call-core.ts'
 import { chooseExportForm } from './export-forms.ts'
-import { createExportHandlers, type ReadExport } from './export-handler.ts'
+import { countExported, createExportHandlers, type ReadExport } from './export-handler.ts'
 import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'
 import { createRefundWalletHandlers } from './refund-wallets-handler.ts'
 import { createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
@@ -52,7 +52,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         searchPayments: { scope: 'payments:read', turn: 'page' },
         getPayment: 'payments:read',
         summarizePayments: { scope: 'payments:read', turn: 'summary' },
-        exportPayments: { scope: 'payments:read', turn: 'page', chooseForm: chooseExportForm },
+        exportPayments: { scope: 'payments:read', turn: 'page', chooseForm: chooseExportForm, rowsOf: countExported },
         watchPayments: { scope: 'payments:read', takesTicket: true },
         createWatchTicket: 'payments:read',
       },
