@@ -10,7 +10,7 @@ import {
   type RunningDemo,
   readHolding,
   readRequest,
-  sendAs,
+  sendTransaction,
   waitFor,
 } from './running-demo.ts'
 
@@ -125,8 +125,9 @@ async function payBack(
     throw new Error(`${payee} has ${formatAmount(units, decimals)} ${symbol} left, which is too little`)
   let last = ''
   for (const [kind, call] of encodeRefund(chain, symbol, { ...way, amount })) {
-    const value = (call.value ?? 0n).toString()
-    const { hash, blockNumber, gasUsed } = await sendAs(rpc, payee, { to: call.to, data: call.data, value }, signal)
+    const { to, data, value = 0n } = call
+    const transaction = { from: payee, to, data, value: toQuantity(value), chainId: toQuantity(BigInt(chain.chainId)) }
+    const { hash, blockNumber, gasUsed } = await sendTransaction(rpc, transaction, signal)
     say('sent', kind, hash, `block ${blockNumber}`, `gas ${gasUsed}`)
     last = hash
   }
