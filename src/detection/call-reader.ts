@@ -41,7 +41,7 @@ const FAILED_REST_MS = 60_000
 
 /** The node does not have the method, or not for this caller. Providers agree on words more than on codes. */
 const NO_METHOD =
-  /\bmethod\b|tracer|module|namespace|\btier\b|\bplan\b|upgrade|-32601|debug_|trace_|not (supported|enabled|allowed|implemented)|unsupported|unauthorized|forbidden|disabled/i
+  /method\b.*\bnot\b|unknown method|tracer|module|namespace|\btier\b|\bplan\b|upgrade|-32601|not (supported|enabled|allowed|implemented)|unsupported|unauthorized|forbidden|disabled/i
 
 /** The node does not know the transaction yet. */
 const NOT_THERE_YET = /not found|unknown (transaction|block)|no such/i

@@ -34,7 +34,7 @@ const fakeToken = address('fa4e')
 export const feeProxy = address('f4')
 const lookAlike = address('f5')
 
-const testTopic: Hex = `0x${'5'.repeat(64)}`
+export const testTopic: Hex = `0x${'5'.repeat(64)}`
 
 /** The chains file's view of the cast. */
 export const testContracts: FollowedContracts = {
