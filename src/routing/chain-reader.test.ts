@@ -16,6 +16,18 @@ describe('the price of gas', () => {
     expect(decodeGasPrice(answer)).toBe(price)
   })
 
+  it.each<[string, number[], number[], string | undefined, bigint]>([
+    ['the suggestion where no block had transactions', [0, 0], [0, 0], '0x32', 150n],
+    ['the suggestion where it is more than others paid', [7, 9, 8], [0.5, 0.1, 1], '0x32', 150n],
+    ['what others paid where that is more', [70, 90, 80], [0.5, 0.1, 1], '0x32', 180n],
+    ['what others paid in blocks that had transactions', [0, 70, 0], [0, 0.0001, 0], '0x32', 170n],
+    ['what others paid where nothing is suggested', [0, 7, 0], [0, 0.5, 0], undefined, 107n],
+    ['what others paid where the suggestion is no number', [7], [0.5], 'much', 107n],
+  ])('tips %s', (_, tips, gasUsedRatio, suggested, price) => {
+    const baseFees = [...tips.map(() => 1), 100]
+    expect(decodeGasPrice({ ...history(baseFees, tips), gasUsedRatio }, suggested)).toBe(price)
+  })
+
   it.each([
     [null],
     ['0x1'],
