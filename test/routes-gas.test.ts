@@ -302,7 +302,7 @@ describe('what stands beside the transactions', () => {
       {
         kind: 'PAY',
         message: expect.stringMatching(
-          new RegExp(`^Pay 25 USDC to ${payee} in USDC, with at most ${maxSourceAmount} DAI.$`, 'i'),
+          new RegExp(`^Pay 25 USDC to ${payee}, with at most ${maxSourceAmount} DAI.$`, 'i'),
         ),
       },
     ])

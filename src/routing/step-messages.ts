@@ -37,8 +37,9 @@ export function stepMessage({ kind, effect }: Step, terms: StepTerms): string {
     case 'PAY': {
       const due = `${terms.due.amount} ${symbolOfCurrency(terms.due.currency)}`
       const to = formatAddress(payment.request.payee)
-      const isSame = source.id === destination.id && terms.due.currency === destination.id
-      return isSame ? `Pay ${due} to ${to}.` : `Pay ${due} to ${to} in ${destination.symbol}, with at most ${most}.`
+      const isConverted = terms.due.currency !== destination.id
+      const paid = isConverted ? `Pay ${due} to ${to} in ${destination.symbol}` : `Pay ${due} to ${to}`
+      return isConverted || source.id !== destination.id ? `${paid}, with at most ${most}.` : `${paid}.`
     }
   }
 }
