@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from '../domain/logger.ts'
 import { type Admission, createBreaker } from '../rpc/breaker.ts'
 import type { Ask, ChainReader, Reading } from './chain-reader.ts'
@@ -93,9 +94,11 @@ export function createChainSource(options: ChainSourceOptions): ChainSource {
 
   /** @returns undefined where it failed or took too long */
   async function ask<T>(asking: (signal: AbortSignal) => Promise<T>, timeoutMs: number, signal: AbortSignal) {
-    budget.take()
     const limit = startLimit(timeoutMs, signal)
     try {
+      const readyInMs = budget.readyInMs()
+      if (readyInMs > 0) await wait(readyInMs, undefined, { signal: limit.signal })
+      budget.take()
       return await asking(limit.signal)
     } catch (error) {
       signal.throwIfAborted()

@@ -123,11 +123,16 @@ export function createGasMeter({ chain, rpc, slots, clock }: GasMeterOptions): G
     const { simulates, overrides, isSearched } = abilities
     if (simulates !== false || overrides !== true || isSearched) return
     abilities.isSearched = true
-    for (const { address } of chain.tokens) {
-      if (slots.has(address)) continue
-      const [balance, allowance] = await rpc.callAll(encodeSlotSearch(address), true, signal)
-      const found = decodeSlotSearch(resultOf(balance), resultOf(allowance))
-      if (found !== undefined) slots.set(address, found)
+    try {
+      for (const { address } of chain.tokens) {
+        if (slots.has(address)) continue
+        const [balance, allowance] = await rpc.callAll(encodeSlotSearch(address), true, signal)
+        const found = decodeSlotSearch(resultOf(balance), resultOf(allowance))
+        if (found !== undefined) slots.set(address, found)
+      }
+    } catch (error) {
+      abilities.isSearched = false
+      throw error
     }
   }
 
@@ -137,7 +142,7 @@ export function createGasMeter({ chain, rpc, slots, clock }: GasMeterOptions): G
       const answer = await measureAsKnown(question, signal)
       // The next route to be taken need not do without.
       search(AbortSignal.timeout(SEARCH_TIMEOUT_MS)).catch(() => {
-        abilities.isSearched = false
+        // It is looked for again then.
       })
       return answer
     },
