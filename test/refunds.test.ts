@@ -1,7 +1,13 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { encodeFunctionData, type Hex, keccak256, parseAbi, toBytes } from 'viem'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { encodeFunctionData, type Hex, keccak256, parseAbi, toBytes, toHex } from 'viem'
+import { mnemonicToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createApiKeyRepository } from '../src/auth/api-key-repository.ts'
+import { issueApiKey } from '../src/auth/manage-keys.ts'
 import { DEMO_CHAINS } from '../src/demo/chain-specs.ts'
 import { encodeApprove, encodeBatch } from '../src/demo/contracts.ts'
 import { startTestChain, type TestChain, type TestPayment } from './support/chain.ts'
@@ -71,8 +77,8 @@ interface Paid {
   readonly isNative: boolean
 }
 
-async function paidRequest(currency: 'USDC' | 'ETH'): Promise<Paid> {
-  const [payer, payee, stranger] = [await freshWallet(), await freshWallet(), await freshWallet()]
+async function paidRequest(currency: 'USDC' | 'ETH', ownPayee?: Hex): Promise<Paid> {
+  const [payer, payee, stranger] = [await freshWallet(), ownPayee ?? (await freshWallet()), await freshWallet()]
   const refundAddress = freshAddress(`refund ${seeds++}`)
   const isNative = currency === 'ETH'
   const amount = isNative ? '1' : '100'
@@ -333,4 +339,39 @@ describe('a hot wallet', () => {
     await look()
     expect(await accept()).toMatchObject({ code: 1, stderr: expect.stringContaining('unmatched by WRONG_TOKEN') })
   })
+})
+
+it('the program of docs/refunds.md refunds a payment', async () => {
+  const guide = await readFile(new URL('../docs/refunds.md', import.meta.url), 'utf8')
+  const [, program = ''] = /^```js\n(.*?)^```/ms.exec(guide) ?? []
+  const payee = mnemonicToAccount('test test test test test test test test test test test junk', { addressIndex: 1 })
+  expect(payee.address).toBe(chain.wallets[0])
+  const paid = await paidRequest('USDC', payee.address)
+  const { key } = await issueApiKey(createApiKeyRepository(database.knex), {
+    account: 'shop',
+    scopes: ['payments:read', 'requests:read'],
+    now: new Date(),
+  })
+  const [payment] = await shop.paymentsOf(paid.request)
+  const running = promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], {
+    cwd: join(import.meta.dirname, '..'),
+    env: {
+      WAYBILL_URL: service.baseUrl,
+      WAYBILL_KEY: key,
+      PAYMENT_ID: payment?.id,
+      RPC_URL: chain.rpcUrl,
+      FEE_PROXY: chain.contracts.erc20FeeProxy,
+      PRIVATE_KEY: toHex(payee.getHdKey().privateKey ?? ''),
+    },
+  })
+  const ended = Promise.allSettled([running])
+  // The program waits for blocks, which come when they are asked for.
+  for (let isOver = false; !isOver; ) {
+    await chain.mine()
+    isOver = await Promise.race([ended.then(() => true), sleep(20, false)])
+  }
+  const { stdout } = await running
+  await look()
+  expect(await stateOf(paid)).toEqual({ status: 'REFUNDED', payments: [['REFUNDED', '100']], unmatched: [] })
+  expect((await shop.paymentsOf(paid.request))[0]?.refunds).toMatchObject([{ txHash: stdout.trim() }])
 })
