@@ -2,10 +2,11 @@
  * The repair of a chain whose final blocks were taken back, as an operator does it: with the service, the command and the node as
  * processes of their own.
  */
-import { rm, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Address, Hex } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CHAIN_LEASE_MS } from '../src/db/leases-repository.ts'
 import { startTestChain, type TestChain } from './support/chain.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from './support/database.ts'
 import { runWaybill, startWaybill, type WaybillProcess } from './support/process.ts'
@@ -118,8 +119,9 @@ it('after a reorg beneath finality the command brings payments back to what is o
   const refused = await runWaybill(words, settings)
   expect([refused.code, refused.stdout]).toEqual([1, ''])
   expect(refused.stderr).toMatch(
-    /another process follows BASE; nothing was changed\. Stop every process of the service/,
+    /another process follows BASE; nothing was changed\. Stop every process of the service .* keeps its chains for 15 seconds/,
   )
+  expect(refused.stderr).not.toMatch(/forg/i)
   expect(await payments()).toEqual(found)
 
   await stopService()
@@ -144,6 +146,13 @@ it('after a reorg beneath finality the command brings payments back to what is o
   await stopService()
 }, 60_000)
 
+it('the documentation tells how long a chain stays with a process that is gone', async () => {
+  const operations = await readFile(join(import.meta.dirname, '../docs/operations.md'), 'utf8')
+  const seconds = CHAIN_LEASE_MS / 1_000
+  expect(operations).toContain(`another takes over within ${seconds} seconds`)
+  expect(operations.replaceAll('\n', ' ')).toContain(`one that was killed keeps its chains for ${seconds} seconds`)
+})
+
 describe('chains restart changes nothing', () => {
   it.each<[string, number, string[], Record<string, string>, string]>([
     ['without a block', 2, ['BASE'], {}, '--from is missing'],
@@ -156,6 +165,7 @@ describe('chains restart changes nothing', () => {
     const ended = await runWaybill(['chains', 'restart', ...words], { ...settings, ...environment })
     expect([ended.code, ended.stdout]).toEqual([code, ''])
     expect(ended.stderr).toContain(says)
+    expect(ended.stderr).not.toMatch(/forg[eo]t.* what was found above/i)
     expect(await database.knex('chain_state').select()).toEqual(stored)
   })
 })

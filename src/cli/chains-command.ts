@@ -1,4 +1,5 @@
 import { readConfig } from '../config.ts'
+import { CHAIN_LEASE_MS } from '../db/leases-repository.ts'
 import { ChainFollowedError } from '../detection/chain-follower.ts'
 import { checkChain } from '../detection/check-chain.ts'
 import { createDetection } from '../detection/detection.ts'
@@ -81,10 +82,15 @@ export const chainsRestart: Command = {
       if (stored === undefined) return say(`nothing of ${name} is stored yet; the service reads it from its beginning`)
       const clock = () => new Date()
       refuseTakenBack(name, await findTakenBack(knex, chain, block, clock))
-      say(explainRestart(stored, block, await countAbove(knex, stored.chainId, block)))
       const tokens = createTokenDirectory(chains.configured)
       const detection = createDetection({ knex, chains, tokens, logger, clock })
-      await detection.restartFrom(name, block).catch(explainFollowed)
+      let found: FoundAbove = { payments: 0, refunds: 0 }
+      // Counted while nobody else follows the chain, and told once it is true.
+      const count = async () => {
+        found = await countAbove(knex, stored.chainId, block)
+      }
+      await detection.restartFrom(name, block, count).catch(explainFollowed)
+      say(explainRestart(stored, block, found))
       say(`done: the service reads ${name} from block ${block + 1} on when it is started`)
     })
     return EXIT_GOOD
@@ -109,7 +115,7 @@ function explainRestart({ network, scannedBlock, finalBlock, alarm }: StoredChai
   const stopped = alarm === undefined ? '' : ` It was stopped: ${alarm}.`
   return (
     `${network} was read up to block ${scannedBlock}, of which final up to ${finalBlock}.${stopped}\n` +
-    `Forgetting what was found above block ${block}: ${counted(found.payments, 'payment')} and ` +
+    `Forgot what was found above block ${block}: ${counted(found.payments, 'payment')} and ` +
     `${counted(found.refunds, 'refund')}. What the chain still has comes back under the same ids when it is read anew. ` +
     'Requests stay, and what was imported.'
   )
@@ -123,6 +129,6 @@ function explainFollowed(error: unknown): never {
   if (!(error instanceof ChainFollowedError)) throw error
   throw new Error(
     `${error.message}; nothing was changed. Stop every process of the service on this database first; one that was killed ` +
-      'keeps its chains for 30 seconds',
+      `keeps its chains for ${CHAIN_LEASE_MS / 1_000} seconds`,
   )
 }

@@ -8,6 +8,9 @@ export interface Lease {
   readonly owner: string
 }
 
+/** How long a chain stays with a process that no longer says anything, in milliseconds. The documentation tells it in seconds. */
+export const CHAIN_LEASE_MS = 15_000
+
 /** The lease ran out or went to another, so what was about to be written must not be. */
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import { acquireLease, LeaseLostError, releaseLease, renewLease } from '../db/leases-repository.ts'
+import { acquireLease, CHAIN_LEASE_MS, LeaseLostError, releaseLease, renewLease } from '../db/leases-repository.ts'
 import { caip2Of } from '../domain/chain.ts'
 import { type ChainConfig, followedContracts } from '../domain/chains-file.ts'
 import type { TokenDirectory } from '../domain/currency.ts'
@@ -52,7 +52,7 @@ export interface ChainFollower {
   /** Steps until there is nothing new. @throws what a step throws; ChainFollowedError */
   scan(): Promise<void>
   /** Forgets what was found above a block and begins anew there. @throws RpcError, ChainFollowedError */
-  restartFrom(block: number): Promise<void>
+  restartFrom(block: number, beforehand?: () => Promise<void>): Promise<void>
   /** Steps and waits until the signal fires; never rejects. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -84,7 +84,7 @@ const LOOKS_IN_VAIN = 50
 /** Makes the follower of one configured chain. */
 export function createChainFollower(options: ChainFollowerOptions): ChainFollower {
   const { knex, config, owner, repository, replays, logger, clock } = options
-  const { leaseTtlMs = 15_000, keepUnknown = 100_000 } = options
+  const { leaseTtlMs = CHAIN_LEASE_MS, keepUnknown = 100_000 } = options
   const network = config.name
   const chainId = caip2Of(config.chainId)
   const lease = { name: `follow:${chainId}`, owner }
@@ -207,12 +207,13 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
         if (outcome.kind === 'AGAIN' && inVain > LOOKS_IN_VAIN) throw new Error(`${network}: ${outcome.reason}`)
       }
     },
-    async restartFrom(block) {
+    async restartFrom(block, beforehand) {
       const wasFollowing = isFollowing
       if (!(await holdLease())) throw new ChainFollowedError(network)
       try {
         const [header] = await reader.headers([block])
         if (header === undefined) throw new RangeError(`${network} has no block ${block}`)
+        await beforehand?.()
         await writer.restart(lease, header)
       } finally {
         follower.reset()

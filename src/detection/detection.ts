@@ -33,9 +33,11 @@ export interface Detection {
    * Forgets what was detected on a chain above a block, final or not, and looks at it anew from there: the repair of a chain that was
    * stopped by a reorg beneath finality, which this clears.
    *
+   * @param beforehand - done when nothing stands against it any more, while nobody else follows the chain
+   *
    * @throws RangeError for a chain or block that is not there; RpcError; ChainFollowedError
    */
-  restartFrom(network: string, block: number): Promise<void>
+  restartFrom(network: string, block: number, beforehand?: () => Promise<void>): Promise<void>
   /**
    * Looks again at the transactions of an account's payments, refunds and unmatched events on a chain, and puts right what is stored.
    *
@@ -64,7 +66,7 @@ export interface DetectionOptions {
   readonly onExchange?: () => void
   /** Unique to this run of this process: several may share a database, and one of them follows a chain at a time. */
   readonly owner?: string
-  /** How long a chain stays with a process that no longer says anything; default 15,000. */
+  /** How long a chain stays with a process that no longer says anything; default CHAIN_LEASE_MS. */
   readonly leaseTtlMs?: number
   /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
   readonly pollIntervalMs?: number
@@ -113,8 +115,8 @@ export function createDetection(options: DetectionOptions): Detection {
     },
     status: () => followers.map((follower) => follower.status()),
     onRequestsStored: (account, requests) => replays.add(account.id, requests.flatMap(topicsOf)),
-    async restartFrom(network, block) {
-      await followerOf(network).restartFrom(block)
+    async restartFrom(network, block, beforehand) {
+      await followerOf(network).restartFrom(block, beforehand)
     },
     recheck: (network, terms) => recheckChain(knex, followerOf(network).replayChain, terms),
     accept: async (network, decision, signal) => acceptEvent(knex, followerOf(network).replayChain, decision, signal),
