@@ -121,14 +121,16 @@ describe('as CSV', () => {
   it('text that a spreadsheet would run is guarded', async () => {
     const [row] = generatePayments(shop.id, 1, 31)
     if (row === undefined) throw new Error('no payment')
-    const texts = ['=1+1', '+1', '-1', '@SUM(A1)', "'=1", '"quoted", and =', '1-1']
+    const fullwidth = ['\uff1d1+1', '\uff0b1', '\uff0d1', '\uff20SUM(A1)']
+    const texts = ['=1+1', '+1', '-1', '@SUM(A1)', "'=1", '"quoted", and =', '1-1', ...fullwidth]
     const stored = texts.map((reference, n) => {
-      const id = `00000000-0000-4000-8000-00000000000${n}`
+      const id = `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
       return { ...row, payment: { ...row.payment, id, eventIndex: n, reference, payee: GUARDED } }
     })
     await insertPayments(running.database.knex, stored)
     const text = await (await ask(`format=csv&payee=${GUARDED}`)).text()
-    for (const cell of ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "''=1", '"""quoted"", and ="', '1-1']) {
+    const guarded = fullwidth.map((cell) => `'${cell}`)
+    for (const cell of ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "''=1", '"""quoted"", and ="', '1-1', ...guarded]) {
       expect(text).toContain(`,${cell},`)
     }
     expect(

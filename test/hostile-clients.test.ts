@@ -622,6 +622,47 @@ describe('garbage', () => {
     expect(await otherIsAnswered()).toBe(true)
   })
 
+  it.each([
+    ['no host', 'GET /v1/echo/a HTTP/1.1\r\nx-api-key: good\r\n\r\n', 'there is no Host header'],
+    [
+      'two hosts',
+      'GET /v1/echo/a HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\nHOST: a\r\n\r\n',
+      'there are 2 Host headers',
+    ],
+    ['two hosts of HTTP/1.0', 'GET /v1/echo/a HTTP/1.0\r\nhost: a\r\nhost: b\r\n\r\n', 'there are 2 Host headers'],
+    ['a host with a path', 'GET /v1/echo/a HTTP/1.1\r\nhost: a/b\r\nx-api-key: good\r\n\r\n', 'Host is \\"a/b\\"'],
+    ['two hosts in one', 'GET /v1/echo/a HTTP/1.1\r\nhost: a, b\r\nx-api-key: good\r\n\r\n', 'Host is \\"a, b\\"'],
+  ])('a request with %s is answered with 400', async (_name, bytes, says) => {
+    await listen()
+    const { status, headers, body } = await sendBytes(listener.port, bytes)
+    expect([status, headers.connection, reasonOf(body)]).toEqual([400, 'close', 'INVALID_HOST'])
+    expect(body).toContain(says)
+  })
+
+  it.each([
+    'GET /v1/echo/a HTTP/1.0\r\nx-api-key: good\r\n\r\n',
+    'GET /v1/echo/a HTTP/1.1\r\nhost:\r\nconnection: close\r\nx-api-key: good\r\n\r\n',
+    'GET /v1/echo/a HTTP/1.1\r\nhost: [::1]:80\r\nconnection: close\r\nx-api-key: good\r\n\r\n',
+    'GET http://a/v1/echo/a HTTP/1.1\r\nhost: a_b.example:8080\r\nconnection: close\r\nx-api-key: good\r\n\r\n',
+  ])('%j names its host well enough', async (bytes) => {
+    await listen()
+    expect((await sendBytes(listener.port, bytes)).status).toBe(200)
+  })
+
+  it('a request of HTTP/2 without a host has its stream reset', async () => {
+    await listen()
+    const fields = { ':method': 'GET', ':scheme': 'http', ':path': '/v1/echo/a', ...key }
+    const head = frame(frameTypes.headers, END_HEADERS | END_STREAM, 1, fieldBlock(fields))
+    const socket = await open(Buffer.concat([preface(), head]))
+    const protocolError = frame(frameTypes.reset, 0, 1, uint32(constants.NGHTTP2_PROTOCOL_ERROR))
+    let sent = Buffer.alloc(0)
+    for await (const piece of socket as AsyncIterable<Buffer>) {
+      sent = Buffer.concat([sent, piece])
+      if (sent.includes(protocolError)) return
+    }
+    expect(sent).toContain(protocolError)
+  })
+
   it('behind the beginning of HTTP/2 ends the connection', async () => {
     await listen()
     const socket = await open(

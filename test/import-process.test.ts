@@ -1,4 +1,4 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough, Readable, Writable } from 'node:stream'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -97,8 +97,26 @@ it('exports to a file that takes its name when it is whole', async () => {
   )
   expect([code, stdout, stderr]).toEqual([0, '', '2 payments\n'])
   expect(await readFile(path, 'utf8')).toBe(`${lineOf(1)}\n${lineOf(2)}\n`)
+  expect((await stat(path)).mode & 0o777).toBe(0o600)
   const none = await runWaybill(['export', 'payments', '--account', 'nobody'], environment)
   expect([none.code, none.stdout, none.stderr]).toEqual([1, '', 'there is no account "nobody"\n'])
+})
+
+it('exports into a file that others could read, and into no link or folder', async () => {
+  const [readable, link] = [join(folder, 'readable.ndjson'), join(folder, 'link.ndjson')]
+  await writeFile(readable, 'before', { mode: 0o644 })
+  await symlink(readable, link)
+  const exportTo = (path: string) =>
+    runWaybill(['export', 'payments', '--account', 'stdin', '--output', path], environment)
+  const refused = await Promise.all([exportTo(link), exportTo(folder)])
+  expect(refused.map(({ code, stderr }) => [code, stderr])).toEqual([
+    [2, expect.stringContaining('is a symbolic link')],
+    [2, expect.stringContaining('is no ordinary file')],
+  ])
+  expect(await readFile(readable, 'utf8')).toBe('before')
+  expect((await exportTo(readable)).code).toBe(0)
+  expect([(await stat(readable)).mode & 0o777, (await readFile(readable, 'utf8')).length > 6]).toEqual([0o600, true])
+  expect((await readdir(folder)).filter((name) => name.endsWith('.part'))).toEqual([])
 })
 
 it('takes requests of the demo', async () => {

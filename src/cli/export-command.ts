@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
+import { lstat, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
@@ -10,7 +11,7 @@ import { readStoreConfig } from '../config.ts'
 import { formatPaymentLine } from '../domain/payment-line.ts'
 import { exportPayments } from '../search/export-payments.ts'
 import { parseAccountName } from './account-option.ts'
-import type { Command, CommandContext } from './command.ts'
+import { type Command, type CommandContext, UsageError } from './command.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
 import { writeFully } from './write-fully.ts'
@@ -24,22 +25,22 @@ export const exportPaymentsCommand: Command = {
     {
       name: 'output',
       value: 'FILE',
-      help: 'file to write; it is replaced when all is written (default standard output)',
+      help: 'file to write, for its owner alone; it is replaced when all is written (default standard output)',
     },
   ],
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const name = parseAccountName(options.account)
     const config = readStoreConfig(context.environment, context.workingFolder)
+    const target = options.output === undefined ? undefined : resolve(context.workingFolder, options.output)
+    if (target !== undefined) await refuseOtherThanFile(target)
     return withStore(config, context, async (knex) => {
       const account = await createApiKeyRepository(knex).findAccount(name)
       if (account === undefined) {
         context.stderr.write(`there is no account "${name}"\n`)
         return EXIT_FAILED
       }
-      const count = await writeTo(options.output, context, (out) =>
-        writePayments(knex, account.id, out, context.signal),
-      )
+      const count = await writeTo(target, context, (out) => writePayments(knex, account.id, out, context.signal))
       context.stderr.write(`${count.toLocaleString('en')} ${count === 1 ? 'payment' : 'payments'}\n`)
       return EXIT_GOOD
     })
@@ -55,16 +56,30 @@ async function writePayments(knex: Knex, accountId: number, out: Writable, signa
   return count
 }
 
-/** Writes to standard output, or to a file that takes its name when it is whole. */
+/**
+ * A folder would be met when all is written, a device or a link would be replaced by the file.
+ *
+ * @throws UsageError
+ */
+async function refuseOtherThanFile(target: string): Promise<void> {
+  const found = await lstat(target).catch(() => undefined)
+  if (found === undefined || found.isFile()) return
+  const what = found.isSymbolicLink() ? 'a symbolic link' : 'no ordinary file'
+  throw new UsageError(`--output is ${target}, which is ${what}: name a file, or leave it out for standard output`)
+}
+
+/**
+ * Writes to standard output, or to a file that takes its name when it is whole. The file is readable by its owner alone, whoever could read
+ * one that it replaces; it is made anew under a name that nobody can have put a link at.
+ */
 async function writeTo(
-  path: string | undefined,
-  { stdout, workingFolder }: CommandContext,
+  target: string | undefined,
+  { stdout }: CommandContext,
   write: (out: Writable) => Promise<number>,
 ): Promise<number> {
-  if (path === undefined) return write(stdout)
-  const target = resolve(workingFolder, path)
-  const part = `${target}.part`
-  const stream = createWriteStream(part)
+  if (target === undefined) return write(stdout)
+  const part = `${target}.${randomUUID()}.part`
+  const stream = createWriteStream(part, { flags: 'wx', mode: 0o600 })
   try {
     await once(stream, 'open')
     // what it meets is thrown where something is written next

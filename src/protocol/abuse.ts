@@ -46,6 +46,7 @@ export const offences = {
 /** What refused calls and requests cost; those that are not here cost nothing, as they have a caller's key to pay for them. */
 const refusals: Partial<Record<Reason, number>> = {
   MALFORMED_REQUEST: offences.garbage,
+  INVALID_HOST: offences.garbage,
   HEADERS_TOO_LARGE: 20,
   TOO_MANY_HEADERS: 20,
   BODY_TOO_LARGE: 20,

@@ -26,7 +26,7 @@ export function createHttp1(options: Http1Options): Server {
     requestTimeout: limits.requestTimeoutMs,
     connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
     keepAliveTimeout: limits.idleTimeoutMs,
-    // A host is asked for by what wants one, not by the parser, which would answer in words of its own.
+    // Looked at below: the parser would answer in words of its own.
     requireHostHeader: false,
   })
   server.timeout = limits.idleTimeoutMs
@@ -51,6 +51,8 @@ export function createHttp1(options: Http1Options): Server {
     if (request.rawHeaders.length / 2 > limits.maxHeaders) {
       return refuseOnce(waybillError('TOO_MANY_HEADERS', { limit: limits.maxHeaders }), request.socket)
     }
+    const hostFault = faultOfHost(request)
+    if (hostFault !== undefined) return refuseOnce(waybillError('INVALID_HOST', { detail: hostFault }), request.socket)
     await handle(http1Exchange(request, response, () => stopping.aborted))
     boundTaking(response, request.socket, limits.requestTimeoutMs)
     boundRest(request)
@@ -79,6 +81,21 @@ export function createHttp1(options: Http1Options): Server {
   // Its timeouts are enforced from here on; they would never be, since it does not listen itself.
   server.emit('listening')
   return server
+}
+
+/** `host`, `host:port`, `[::1]:port`, or nothing (RFC 9110, 7.2). */
+const HOST = /^(?:\[[\w:.%]+\]|[\w.~!$&'()*+;=%-]*)(?::\d*)?$/
+
+/** What is wrong with the host that a request names (RFC 9112, 3.2); HTTP/1.0 may name none. */
+function faultOfHost({ httpVersion, rawHeaders }: IncomingMessage): string | undefined {
+  const hosts: string[] = []
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.length === 4 && rawHeaders[at]?.toLowerCase() === 'host') hosts.push(rawHeaders[at + 1] ?? '')
+  }
+  const [host] = hosts
+  if (host === undefined) return httpVersion === '1.0' ? undefined : 'there is no Host header'
+  if (hosts.length > 1) return `there are ${hosts.length} Host headers`
+  return HOST.test(host) ? undefined : `Host is ${JSON.stringify(host.slice(0, 100))}`
 }
 
 /** An answer that is complete and not taken holds its memory: the connection ends with it. Most are with the system by now. */

@@ -116,6 +116,12 @@ export const requestShapeReasons = {
     message: 'the request has more than {limit} headers',
     remedy: 'send fewer headers',
   },
+  INVALID_HOST: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: 'the host that is asked for cannot be told: {detail}',
+    remedy: 'send one Host header with the host of the URL',
+  },
   HEADERS_TOO_LARGE: {
     kind: 'INVALID_INPUT',
     in: error,

@@ -67,8 +67,8 @@ const derivedFields = new RegExp(
   'g',
 )
 
-/** What spreadsheets take for a formula, or would be read back as what this guards. */
-const FORMULA = /^[=+\-@'\t\r]/
+/** What spreadsheets take for a formula, fullwidth forms (= + - @) included, or would be read back as what this guards. */
+const FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20'\t\r]/
 
 /** RFC 4180. An export that breaks off ends with a line whose first cell is `error`, which no id is. */
 const csv: StreamFormat = {
