@@ -130,6 +130,19 @@ type Environment = Readonly<Record<string, string | undefined>>
  * @throws ConfigError with all faults at once
  */
 export function readConfig(environment: Environment, workingFolder: string): Config {
+  const { config, faults } = inspectConfig(environment, workingFolder)
+  return orThrow(faults, config)
+}
+
+/**
+ * As {@link readConfig}, for who looks for further faults, in files that the configuration names, before any is told.
+ *
+ * @returns all faults; where there are any, the configuration is good for nothing else
+ */
+export function inspectConfig(
+  environment: Environment,
+  workingFolder: string,
+): { readonly config: Config; readonly faults: readonly string[] } {
   const faults: string[] = []
   const read = readerOf(environment)
   const store = readStore(read, workingFolder, faults)
@@ -137,7 +150,7 @@ export function readConfig(environment: Environment, workingFolder: string): Con
   const chains = readChains(read('CHAINS_FILE'), store.database.kind, workingFolder, faults)
   const lifi = readLifi(read, faults)
   const databaseConnections = readConnections(read('DATABASE_CONNECTIONS'), faults)
-  return orThrow(faults, {
+  const config: Config = {
     ...store,
     ...(databaseConnections !== undefined && { databaseConnections }),
     ...(lifi && { lifi }),
@@ -148,7 +161,8 @@ export function readConfig(environment: Environment, workingFolder: string): Con
     trustedProxies: readProxies(read('TRUSTED_PROXIES') ?? '', faults),
     limits: readLimits(read, faults),
     chains,
-  })
+  }
+  return { config, faults }
 }
 
 /** Reads what a command needs that works on the database alone. Parameters and errors as {@link readConfig}. */

@@ -88,9 +88,19 @@ describe('a configuration that is wrong ends with 2, all faults on standard erro
     ],
     ['several at once', { PORT: '99999', LOG_LEVEL: 'loud' }, ['- PORT is "99999"', '- LOG_LEVEL is "loud"']],
     [
-      'a chains file that is not there',
-      { CHAINS_FILE: '/nowhere/chains.json' },
-      ['CHAINS_FILE cannot be read: ENOENT'],
+      'files that are not there among the rest',
+      {
+        PORT: '99999',
+        CHAINS_FILE: '/nowhere/chains.json',
+        TLS_CERT: '/nowhere/cert.pem',
+        TLS_KEY: '/nowhere/key.pem',
+      },
+      [
+        '- PORT is "99999"',
+        '- CHAINS_FILE cannot be read: ENOENT',
+        '- TLS_CERT cannot be read: ENOENT',
+        '- TLS_KEY cannot be read',
+      ],
     ],
   ]
 

@@ -1,4 +1,3 @@
-import { readConfig } from '../config.ts'
 import { CHAIN_LEASE_MS } from '../db/leases-repository.ts'
 import { ChainFollowedError } from '../detection/chain-follower.ts'
 import { checkChain } from '../detection/check-chain.ts'
@@ -11,7 +10,7 @@ import { caip2Of } from '../domain/chain.ts'
 import { createTokenDirectory } from '../domain/currency.ts'
 import { createLogger } from '../observability/logger.ts'
 import { type Command, UsageError } from './command.ts'
-import { chainNamed, requireChains } from './read-chains.ts'
+import { chainNamed, readSetup, requireChains } from './read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
 
@@ -24,7 +23,7 @@ export const chainsCheck: Command = {
   options: [{ name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' }],
   environment: ['CHAINS_FILE'],
   async run({ options }, context) {
-    const chains = await requireChains(readConfig(context.environment, context.workingFolder), context)
+    const chains = requireChains(await readSetup(context))
     const chosen = options.chain === undefined ? chains.configured : [chainNamed(chains, options.chain)]
     const terms = { clock: () => new Date(), signal: context.signal }
     const checked = await Promise.all(chosen.map(async (config) => ({ config, urls: await checkChain(config, terms) })))
@@ -71,8 +70,9 @@ export const chainsRestart: Command = {
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ positionals: [word = ''], options }, context) {
     const block = parseBlock(options.from)
-    const config = readConfig(context.environment, context.workingFolder)
-    const chains = await requireChains(config, context)
+    const setup = await readSetup(context)
+    const { config } = setup
+    const chains = requireChains(setup)
     const chain = chainNamed(chains, word)
     const { name, chainId } = chain
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Knex } from 'knex'
 import { createApiKeyRepository } from '../auth/api-key-repository.ts'
-import { readConfig, readStoreConfig, type StoreConfig } from '../config.ts'
+import { readStoreConfig, type StoreConfig } from '../config.ts'
 import type { Account } from '../domain/account.ts'
 import { createChainDirectory } from '../domain/chain.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
@@ -17,7 +17,7 @@ import { createRequestImportRepository } from '../requests/request-import-reposi
 import { parseAccountName } from './account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from './command.ts'
 import { reportImport } from './import-progress.ts'
-import { readChains } from './read-chains.ts'
+import { readSetup } from './read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { stampDataFolder } from './stamp-data-folder.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
@@ -50,8 +50,7 @@ export const importRequestsCommand: Command = {
   options: [account],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run(input, context) {
-    const config = readConfig(context.environment, context.workingFolder)
-    const chains = await readChains(config, context)
+    const { config, chains } = await readSetup(context)
     if (chains === undefined) await stampDataFolder(config.dataDir, 'demo')
     const known = chains ?? (await import('../demo/describe-demo.ts')).describeDemoChains()
     return runImport(config, input, context, (knex, of) => importRequests(knex, of, known))

@@ -1,16 +1,47 @@
 import { readFile } from 'node:fs/promises'
-import { type Config, ConfigError } from '../config.ts'
+import { type Config, ConfigError, inspectConfig } from '../config.ts'
 import { type ChainDirectory, createChainDirectory } from '../domain/chain.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import { parseChainsFile } from '../domain/parse-chains-file.ts'
 import { type CommandContext, UsageError } from './command.ts'
+
+/** What a command runs with. */
+export interface Setup {
+  readonly config: Config
+  /** Nothing for the demo, whose chains are made as it starts. */
+  readonly chains: readonly ChainConfig[] | undefined
+}
+
+/**
+ * Reads the configuration and the chains file that it names.
+ *
+ * @param readMore - reads what else the configuration names; what it finds wrong is told with the rest
+ * @throws ConfigError with every fault of all of them
+ */
+export async function readSetup(
+  context: Pick<CommandContext, 'environment' | 'workingFolder'>,
+  readMore: (config: Config) => Promise<unknown> = async () => {},
+): Promise<Setup> {
+  const { config, faults } = inspectConfig(context.environment, context.workingFolder)
+  const [chains, more] = await Promise.allSettled([readChains(config, context), readMore(config)])
+  const all = [...faults, ...faultsOf(chains), ...faultsOf(more)]
+  if (all.length > 0 || chains.status === 'rejected') throw new ConfigError(all)
+  return { config, chains: chains.value }
+}
+
+/** @throws what is no fault of the configuration */
+function faultsOf(settled: PromiseSettledResult<unknown>): readonly string[] {
+  if (settled.status === 'fulfilled') return []
+  if (settled.reason instanceof ConfigError) return settled.reason.faults
+  throw settled.reason
+}
 
 /**
  * The chains of the chains file; nothing for the demo, whose chains are made as it starts.
  *
  * @throws ConfigError with every fault of the file
  */
-export async function readChains(
+async function readChains(
   config: Config,
   { environment }: Pick<CommandContext, 'environment'>,
 ): Promise<readonly ChainConfig[] | undefined> {
@@ -28,13 +59,9 @@ export async function readChains(
 /**
  * The chains of the chains file, for a command that works on nothing else.
  *
- * @throws ConfigError with every fault of the file, and where there is none
+ * @throws ConfigError where there are none
  */
-export async function requireChains(
-  config: Config,
-  context: Pick<CommandContext, 'environment'>,
-): Promise<ChainDirectory> {
-  const chains = await readChains(config, context)
+export function requireChains({ chains }: Setup): ChainDirectory {
   if (chains !== undefined && chains.length > 0) return createChainDirectory(chains)
   throw new ConfigError(['CHAINS_FILE is not set, or none: this command works on the chains of a chains file'])
 }

@@ -1,7 +1,7 @@
-import { configHelp, readConfig } from '../config.ts'
+import { configHelp } from '../config.ts'
 import { createLogger } from '../observability/logger.ts'
 import type { Command } from './command.ts'
-import { readChains } from './read-chains.ts'
+import { readSetup } from './read-chains.ts'
 import { readTls } from './read-tls.ts'
 import { EXIT_GOOD } from './run-command-line.ts'
 import { serveChains } from './serve-chains.ts'
@@ -13,11 +13,9 @@ export const serveCommand: Command = {
   summary: 'Serve gRPC, gRPC-Web, Connect and JSON on one port. Without DATABASE_URL and CHAINS_FILE it is a demo.',
   environment: configHelp.map(([name]) => name),
   async run(_, context) {
-    const config = readConfig(context.environment, context.workingFolder)
+    // The certificate is read again when it is served; what is wrong with it is said at once, and not after the database has started.
+    const { config, chains } = await readSetup(context, (configured) => readTls(configured, new Date()))
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
-    const chains = await readChains(config, context)
-    // Said at once, and not after the database has started.
-    await readTls(config, new Date())
     try {
       if (chains === undefined) await serveDemo(config, context, logger)
       else await serveChains(chains, config, context, logger)
