@@ -6,7 +6,7 @@ import type { Account } from '../src/domain/account.ts'
 import { formatAddress } from '../src/domain/address.ts'
 import { hexToBytes } from '../src/domain/hex.ts'
 import { topicOfReference } from '../src/domain/payment-reference.ts'
-import { requestStatuses } from '../src/domain/payment-request.ts'
+import { type PaymentRequest, requestStatuses } from '../src/domain/payment-request.ts'
 import { createRequestListRepository } from '../src/requests/request-list-repository.ts'
 import { createRequestRepository } from '../src/requests/request-repository.ts'
 import type { TermsInput } from '../src/requests/request-terms.ts'
@@ -181,7 +181,47 @@ describe('createPaymentRequest', () => {
     expect(error.reason).toBe('IDEMPOTENCY_KEY_REUSED')
   })
 
+  it('answers a call that is made again after the expiry with the request of the first, and makes no new one', async () => {
+    const expiresAt = new Date(clock + 5).toISOString()
+    const { request } = await requests.create(acme, { ...TERMS, expiresAt }, { idempotencyKey: 'expiring' })
+    expect(request.expiresAt).toEqual(new Date(expiresAt))
+    clock += 10
+    const again = await requests.create(acme, { ...TERMS, expiresAt }, { idempotencyKey: 'expiring' })
+    expect(again.request).toEqual(request)
+    const { requestId } = request
+    expect((await requests.create(acme, { ...TERMS, expiresAt, requestId })).request).toEqual(request)
+    for (const options of [{}, { idempotencyKey: 'another' }]) {
+      expect((await errorOf(requests.create(acme, { ...TERMS, expiresAt }, options))).reason).toBe('EXPIRY_PAST')
+    }
+    // What was refused has not used the key up.
+    const later = new Date(clock + 60_000).toISOString()
+    await requests.create(acme, { ...TERMS, expiresAt: later }, { idempotencyKey: 'another' })
+    expect((await errorOf(requests.create(acme, { ...TERMS, requestId }))).message).toContain('expiresAt')
+  })
+
+  it.each<[string, Partial<TermsInput>, Partial<PaymentRequest>]>([
+    ['no network beside an id', { network: undefined }, { network: 'BASE', paymentCurrency: 'USDC-BASE' }],
+    [
+      'an alias within an id',
+      { network: undefined, paymentCurrency: 'usdc-MATIC' },
+      { paymentCurrency: 'USDC-POLYGON' },
+    ],
+    ['an alias of the network itself', { network: '137', paymentCurrency: 'USDC-matic' }, { network: 'POLYGON' }],
+    ['an alias in both currencies', { invoiceCurrency: 'usdc-8453' }, { invoiceCurrency: 'USDC-BASE' }],
+    ['the most base units there can be', { amount: `${2n ** 256n / 10n ** 6n}.639935` }, { network: 'BASE' }],
+  ])('takes %s', async (_, change, made) => {
+    expect((await requests.create(acme, { ...TERMS, ...change })).request).toMatchObject(made)
+  })
+
   it.each<[string, Partial<TermsInput>, string, string]>([
+    ['a token as payee', { payee: formatAddress(addressOf(0x12)) }, 'RECEIVER_IS_CONTRACT', 'payee'],
+    ['a contract as payee', { payee: formatAddress(addressOf(0x99)) }, 'RECEIVER_IS_CONTRACT', 'payee'],
+    ['a token as refund address', { refundAddress: addressOf(0x13) }, 'RECEIVER_IS_CONTRACT', 'refundAddress'],
+    ['78 nines', { amount: '9'.repeat(78) }, 'INVALID_AMOUNT', 'amount'],
+    ['one base unit too many', { amount: `${2n ** 256n / 10n ** 6n}.639936` }, 'INVALID_AMOUNT', 'amount'],
+    ['78 nines of dollars', { amount: '9'.repeat(78), invoiceCurrency: 'USD' }, 'INVALID_AMOUNT', 'amount'],
+    ['no network beside a symbol', { network: undefined, paymentCurrency: 'USDC' }, 'MISSING_FIELD', 'network'],
+    ['an id of another chain', { paymentCurrency: 'USDC-matic' }, 'CURRENCY_NOT_ON_NETWORK', 'paymentCurrency'],
     ['an address with a wrong checksum', { payee: PAYEE.replace('C8', 'c8') }, 'INVALID_ADDRESS', 'payee'],
     ['an address of 39 digits', { payee: PAYEE.slice(0, -1) }, 'INVALID_ADDRESS', 'payee'],
     ['the zero address', { payee: `0x${'0'.repeat(40)}` }, 'INVALID_ADDRESS', 'payee'],
@@ -304,6 +344,16 @@ describe('getPaymentRequest', () => {
     await insertPayment(acme, request.requestId, { amount: '150.5', final: true, status: 5 })
     await insertPayment(other, request.requestId, { amount: '150.5', final: true })
     expect((await requests.get(acme, request.paymentReference)).balance.status).toBe('OPEN')
+  })
+
+  it('is REFUNDED when all that counts was returned, whatever counts for nothing', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    const status = async () => (await requests.get(acme, request.paymentReference)).balance.status
+    await insertPayment(acme, request.requestId, { amount: '5', final: true, status: 4, currency: 'DAI-BASE' })
+    expect(await status()).toBe('OPEN')
+    await insertPayment(acme, request.requestId, { amount: '150.5', final: true, status: 4 })
+    await insertPayment(acme, request.requestId, { amount: '5', final: true, status: 3, currency: 'DAI-BASE' })
+    expect(await status()).toBe('REFUNDED')
   })
 
   it('counts a fiat request in its invoice currency', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { balanceOf, type CountedSums } from './payment-request.ts'
+import { balanceOf, type CountedPayment, type CountedSums, closureOf, requestStatusOf } from './payment-request.ts'
 
 const NOTHING: CountedSums = { final: '0', pending: '0', refunded: '0', allReturned: false }
 
@@ -20,5 +20,41 @@ describe('balanceOf a request of 100', () => {
     ['a part, returned', { final: '40', refunded: '40', allReturned: true }, 'REFUNDED', '60', '0'],
   ])('%s', (_, sums, status, outstandingAmount, overpaidAmount) => {
     expect(balanceOf('100', { ...NOTHING, ...sums })).toMatchObject({ status, outstandingAmount, overpaidAmount })
+  })
+})
+
+describe('requestStatusOf a request of 100', () => {
+  const paid = (counted: string, more: Partial<CountedPayment> = {}): CountedPayment => ({
+    status: 'CONFIRMED',
+    final: true,
+    counted,
+    ...more,
+  })
+  const returned = { status: 'REFUNDED' } as const
+  it.each<[string, readonly CountedPayment[], string]>([
+    ['no payment', [], 'OPEN'],
+    ['failed payments alone', [paid('100', { status: 'FAILED' })], 'OPEN'],
+    ['payments that count for nothing', [paid('0', returned), paid('0')], 'OPEN'],
+    ['a part', [paid('99.999999')], 'PARTIALLY_PAID'],
+    ['covered, but not finally', [paid('60'), paid('40', { final: false, status: 'PENDING' })], 'PENDING'],
+    ['covered finally, and more to come', [paid('100'), paid('40', { final: false, status: 'PENDING' })], 'PAID'],
+    ['covered, and one of two returned', [paid('100', returned), paid('1')], 'PAID'],
+    ['all returned', [paid('60', returned), paid('40', returned)], 'REFUNDED'],
+    ['all that counts returned', [paid('60', returned), paid('0'), paid('9', { status: 'FAILED' })], 'REFUNDED'],
+  ])('%s', (_, payments, status) => {
+    expect(requestStatusOf('100', payments)).toBe(status)
+  })
+})
+
+describe('closureOf', () => {
+  const at = new Date(1_000)
+  it.each<[string, Parameters<typeof closureOf>[0], nowMs: number, string | undefined]>([
+    ['a request without an end', {}, 1e15, undefined],
+    ['the last millisecond', { expiresAt: at }, 999, undefined],
+    ['the moment of expiry', { expiresAt: at }, 1_000, 'REQUEST_EXPIRED'],
+    ['cancelled', { cancelledAt: at }, 0, 'REQUEST_CANCELLED'],
+    ['cancelled and expired', { cancelledAt: at, expiresAt: at }, 1_000, 'REQUEST_CANCELLED'],
+  ])('%s', (_, request, nowMs, closure) => {
+    expect(closureOf(request, nowMs)).toBe(closure)
   })
 })

@@ -9,12 +9,12 @@ import { type KnownCurrencies, parseReference } from './request-terms.ts'
 
 /** The filters of a list as a caller sent them; absent and empty are not given. */
 export interface FilterInput {
-  readonly status?: readonly RequestStatus[]
-  readonly reference?: readonly string[]
-  readonly requestId?: readonly string[]
-  readonly payee?: readonly string[]
-  readonly network?: readonly string[]
-  readonly currency?: readonly string[]
+  readonly status?: readonly RequestStatus[] | undefined
+  readonly reference?: readonly string[] | undefined
+  readonly requestId?: readonly string[] | undefined
+  readonly payee?: readonly string[] | undefined
+  readonly network?: readonly string[] | undefined
+  readonly currency?: readonly string[] | undefined
   readonly fromDate?: string | undefined
   readonly toDate?: string | undefined
 }

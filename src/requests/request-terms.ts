@@ -3,7 +3,7 @@ import { type Address, addressFamily, isZeroAddress, parseAddress } from '../dom
 import type { ChainDirectory } from '../domain/chain.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import { configuredAddresses } from '../domain/configured-addresses.ts'
-import { FIAT_DECIMALS, parseFiatCode, type Token, type TokenDirectory } from '../domain/currency.ts'
+import { FIAT_DECIMALS, parseFiatCode, readCurrencyId, type Token, type TokenDirectory } from '../domain/currency.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { parseRequestId, parseSalt, paymentReferenceOf } from '../domain/payment-reference.ts'
@@ -70,14 +70,14 @@ export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
   }
 }
 
-function parseNetwork(text: string, { chains }: KnownCurrencies): string {
+function parseNetwork(text: string, known: KnownCurrencies): string {
+  const { chains } = known
   const resolved = chains.resolve(text)
   if (resolved.kind === 'unknown') {
     throw waybillError('UNKNOWN_NETWORK', { field: 'network', value: text, suggestion: resolved.suggest() })
   }
   if (resolved.kind === 'elsewhere' || chains.config(resolved.name) === undefined) {
-    const names = chains.configured.map(({ name }) => name).join(', ')
-    throw waybillError('NETWORK_NOT_CONFIGURED', { field: 'network', value: text, known: names })
+    throw notConfigured('network', text, known)
   }
   return resolved.name
 }
@@ -92,19 +92,29 @@ function parsePaymentCurrency({ paymentCurrency: text, network }: TermsInput, kn
   const chain = parseNetwork(network, known)
   const token = known.tokens.onChain(chain, text)
   if (token !== undefined) return token
-  const ids = known.tokens.ofChain(chain).map(({ id }) => id)
-  throw waybillError('CURRENCY_NOT_ON_NETWORK', {
-    field: 'paymentCurrency',
-    value: text,
-    network: chain,
-    known: ids.join(', '),
-  })
+  throw notOnNetwork(text, chain, known)
 }
 
-/** Of a symbol that is known, the network is missing; of anything else, nobody knows what is meant. */
-function explainNoChain(text: string, { tokens }: KnownCurrencies): Error {
+/** Of a symbol the network is missing; an id may be of a chain or token that is not served; anything else nobody knows. */
+function explainNoChain(text: string, known: KnownCurrencies): Error {
+  const { chains, tokens } = known
   if (tokens.bySymbol(text).length > 0) return waybillError('MISSING_FIELD', { field: 'network' })
-  return waybillError('UNKNOWN_CURRENCY', { field: 'paymentCurrency', value: text, suggestion: tokens.suggest(text) })
+  const [reading] = readCurrencyId(text, chains)
+  if (reading === undefined) {
+    return waybillError('UNKNOWN_CURRENCY', { field: 'paymentCurrency', value: text, suggestion: tokens.suggest(text) })
+  }
+  if (chains.config(reading.chain) === undefined) return notConfigured('paymentCurrency', reading.chain, known)
+  return notOnNetwork(text, reading.chain, known)
+}
+
+function notOnNetwork(value: string, network: string, { tokens }: KnownCurrencies): Error {
+  const ids = tokens.ofChain(network).map(({ id }) => id)
+  return waybillError('CURRENCY_NOT_ON_NETWORK', { field: 'paymentCurrency', value, network, known: ids.join(', ') })
+}
+
+function notConfigured(field: string, value: string, { chains }: KnownCurrencies): Error {
+  const names = chains.configured.map(({ name }) => name).join(', ')
+  return waybillError('NETWORK_NOT_CONFIGURED', { field, value, known: names })
 }
 
 function parseInvoiceCurrency(
