@@ -5,9 +5,11 @@ import type { Account } from '../src/domain/account.ts'
 import { formatAddress } from '../src/domain/address.ts'
 import { hexToBytes } from '../src/domain/hex.ts'
 import { topicOfReference } from '../src/domain/payment-reference.ts'
+import { formatRequestLine } from '../src/domain/request-line.ts'
 import { importLines } from '../src/imports/import-lines.ts'
 import { parseRequestLine } from '../src/imports/parse-request.ts'
 import { parsedLines } from '../src/imports/parsed-lines.ts'
+import { exportRequests } from '../src/requests/export-requests-repository.ts'
 import { createRequestImport } from '../src/requests/import-requests.ts'
 import { createRequestImportRepository } from '../src/requests/request-import-repository.ts'
 import { createRequestListRepository } from '../src/requests/request-list-repository.ts'
@@ -74,6 +76,16 @@ async function bring(lines: readonly object[], to = shop) {
   return { written: counts.written, unchanged: counts.unchanged, bad }
 }
 
+async function exportOf(account: Account): Promise<string[]> {
+  const lines: string[] = []
+  await exportRequests({ knex: database.knex, accountId: account.id }, async (page) => {
+    lines.push(...page.map(formatRequestLine))
+  })
+  return lines
+}
+
+const createdAtOf = (line: string) => (JSON.parse(line) as { createdAt: string }).createdAt
+
 const listOf = async (account: Account) => (await requests.list(account, { limit: 100 })).requests
 
 describe('import of requests', () => {
@@ -92,6 +104,7 @@ describe('import of requests', () => {
       ...balance,
       payee: formatAddress(request.payee),
       createdAt: request.createdAt.toISOString(),
+      warnings: [],
     }))
     expect(await bring(answers, other)).toEqual({ written: 2, unchanged: 0, bad: [] })
     expect((await listOf(other)).map(({ request }) => request)).toEqual(
@@ -99,6 +112,68 @@ describe('import of requests', () => {
     )
     expect(await bring(answers, other)).toEqual({ written: 0, unchanged: 2, bad: [] })
     expect(await bring(answers, shop)).toEqual({ written: 0, unchanged: 2, bad: [] })
+  })
+
+  it('gives back byte for byte what it was given of an export', async () => {
+    const lines = [
+      { ...terms, requestId: idOf(1), salt: '01'.repeat(8), createdAt: '2026-01-01T00:00:00.001Z' },
+      { ...terms, requestId: idOf(2), refundAddress: undefined, expiresAt: '2025-12-31', createdAt: '2025-01-01' },
+      {
+        ...terms,
+        requestId: idOf(3),
+        reference: 'a "b"\u2028ü',
+        amount: '0.00000001',
+        cancelledAt: '2026-02-01T00:00:00.5Z',
+      },
+      {
+        ...terms,
+        network: undefined,
+        paymentCurrency: 'eth-base',
+        invoiceCurrency: 'ETH',
+        expiresAt: '9999-12-31T23:59:59Z',
+      },
+      {
+        ...terms,
+        paymentCurrency: 'USDC-matic',
+        network: undefined,
+        cancelledAt: '2026-02-01T00:00:00Z',
+        reference: undefined,
+      },
+    ]
+    expect(await bring(lines)).toEqual({ written: 5, unchanged: 0, bad: [] })
+    const exported = await exportOf(shop)
+    expect(exported).toHaveLength(5)
+    expect(exported.filter((line) => line.includes('"cancelledAt"'))).toHaveLength(2)
+    const read = exported.map((line) => JSON.parse(line) as object)
+    expect(await bring(read, other)).toEqual({ written: 5, unchanged: 0, bad: [] })
+    expect(await exportOf(other)).toEqual(exported)
+    expect(await bring(read)).toEqual({ written: 0, unchanged: 5, bad: [] })
+    expect(await exportOf(shop)).toEqual(exported)
+    expect(exported.toSorted((a, b) => (createdAtOf(a) < createdAtOf(b) ? -1 : 1)).map(createdAtOf)).toEqual(
+      exported.map(createdAtOf),
+    )
+  })
+
+  it('cancels what was cancelled elsewhere since, once, and nothing whose terms differ', async () => {
+    const line = { ...terms, requestId: idOf(1), salt: '01'.repeat(8), expiresAt: '2026-12-31T00:00:00Z' }
+    await bring([line])
+    const cancelled = { ...line, cancelledAt: '2026-06-01T00:00:00Z' }
+    expect(
+      await bring([
+        { ...cancelled, amount: '1' },
+        { ...cancelled, expiresAt: '2026-12-30T00:00:00Z' },
+      ]),
+    ).toMatchObject({
+      bad: ['1 REQUEST_TERMS_DIFFER', '2 REQUEST_TERMS_DIFFER'],
+    })
+    expect((await listOf(shop))[0]?.request.cancelledAt).toBeUndefined()
+    expect(await bring([cancelled, line, cancelled])).toEqual({ written: 1, unchanged: 2, bad: [] })
+    expect(await bring([{ ...line, cancelledAt: '2026-06-02T00:00:00Z' }, line])).toEqual({
+      written: 0,
+      unchanged: 2,
+      bad: [],
+    })
+    expect((await listOf(shop))[0]?.request.cancelledAt).toEqual(new Date('2026-06-01T00:00:00Z'))
   })
 
   it('makes the topics of new requests known, and notes that earlier payments are to be looked for', async () => {
@@ -141,6 +216,13 @@ describe('import of requests', () => {
       { ...terms, createdAt: '2026-02-30T00:00:00Z' },
       { ...terms, payer: terms.payee },
       { ...terms, requestId: idOf(2) },
+      { ...terms, expiresAt: 'soon' },
+      { ...terms, expiresAt: 1 },
+      { ...terms, cancelledAt: '2026-13-01' },
+      { ...terms, amount: '9'.repeat(78) },
+      { ...terms, payee: formatAddress(addressOf(0x11)) },
+      { ...terms, refundAddress: formatAddress(addressOf(0x99)) },
+      { ...terms, network: undefined },
     ]
     expect(await bring(lines)).toEqual({
       written: 2,
@@ -157,6 +239,13 @@ describe('import of requests', () => {
         '11 MISSING_FIELD',
         '12 INVALID_DATE',
         '13 UNKNOWN_LINE_FIELD',
+        '15 INVALID_DATE',
+        '16 INVALID_FIELD',
+        '17 INVALID_DATE',
+        '18 INVALID_AMOUNT',
+        '19 RECEIVER_IS_CONTRACT',
+        '20 RECEIVER_IS_CONTRACT',
+        '21 MISSING_FIELD',
       ],
     })
     expect(await listOf(other)).toEqual([])

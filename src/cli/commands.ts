@@ -3,7 +3,7 @@ import { chainsCheck, chainsRestart } from './chains-command.ts'
 import { checkCommand } from './check-command.ts'
 import type { Command } from './command.ts'
 import { demoPay, demoRefund, demoReorg } from './demo-command.ts'
-import { exportPaymentsCommand } from './export-command.ts'
+import { exportPaymentsCommand, exportRequestsCommand } from './export-command.ts'
 import { importPaymentsCommand, importRequestsCommand } from './import-command.ts'
 import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './keys-command.ts'
 import { migrateCommand } from './migrate-command.ts'
@@ -27,6 +27,7 @@ export const commands: readonly Command[] = [
   walletsRemove,
   importRequestsCommand,
   importPaymentsCommand,
+  exportRequestsCommand,
   exportPaymentsCommand,
   checkCommand,
   chainsCheck,

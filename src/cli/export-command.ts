@@ -9,42 +9,61 @@ import type { Knex } from 'knex'
 import { createApiKeyRepository } from '../auth/api-key-repository.ts'
 import { readStoreConfig } from '../config.ts'
 import { formatPaymentLine } from '../domain/payment-line.ts'
+import { formatRequestLine } from '../domain/request-line.ts'
+import { exportRequests } from '../requests/export-requests-repository.ts'
 import { exportPayments } from '../search/export-payments.ts'
 import { parseAccountName } from './account-option.ts'
-import { type Command, type CommandContext, UsageError } from './command.ts'
+import { type Command, type CommandContext, type CommandInput, UsageError } from './command.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
 import { writeFully } from './write-fully.ts'
+
+type WriteRows = (knex: Knex, accountId: number, out: Writable, signal: AbortSignal) => Promise<number>
 
 /** `export payments --account A`: a line a payment. */
 export const exportPaymentsCommand: Command = {
   path: ['export', 'payments'],
   summary: 'Write all payments of an account, oldest first, as lines that import takes.',
-  options: [
-    { name: 'account', value: 'A', help: 'account whose payments are written', required: true },
+  options: optionsOf('payments'),
+  environment: STORE_VARIABLES,
+  run: (input, context) => runExport('payment', writePayments, input, context),
+}
+
+/** `export requests --account A`: a line a payment request. */
+export const exportRequestsCommand: Command = {
+  path: ['export', 'requests'],
+  summary: 'Write all payment requests of an account, oldest first, as lines that import takes.',
+  options: optionsOf('payment requests'),
+  environment: STORE_VARIABLES,
+  run: (input, context) => runExport('payment request', writeRequests, input, context),
+}
+
+function optionsOf(things: string): NonNullable<Command['options']> {
+  return [
+    { name: 'account', value: 'A', help: `account whose ${things} are written`, required: true },
     {
       name: 'output',
       value: 'FILE',
       help: 'file to write, for its owner alone; it is replaced when all is written (default standard output)',
     },
-  ],
-  environment: STORE_VARIABLES,
-  async run({ options }, context) {
-    const name = parseAccountName(options.account)
-    const config = readStoreConfig(context.environment, context.workingFolder)
-    const target = options.output === undefined ? undefined : resolve(context.workingFolder, options.output)
-    if (target !== undefined) await refuseOtherThanFile(target)
-    return withStore(config, context, async (knex) => {
-      const account = await createApiKeyRepository(knex).findAccount(name)
-      if (account === undefined) {
-        context.stderr.write(`there is no account "${name}"\n`)
-        return EXIT_FAILED
-      }
-      const count = await writeTo(target, context, (out) => writePayments(knex, account.id, out, context.signal))
-      context.stderr.write(`${count.toLocaleString('en')} ${count === 1 ? 'payment' : 'payments'}\n`)
-      return EXIT_GOOD
-    })
-  },
+  ]
+}
+
+async function runExport(thing: string, write: WriteRows, { options }: CommandInput, context: CommandContext) {
+  const name = parseAccountName(options.account)
+  const config = readStoreConfig(context.environment, context.workingFolder)
+  const target = options.output === undefined ? undefined : resolve(context.workingFolder, options.output)
+  if (target !== undefined) await refuseOtherThanFile(target)
+  return withStore(config, context, async (knex) => {
+    const account = await createApiKeyRepository(knex).findAccount(name)
+    if (account === undefined) {
+      context.stderr.write(`there is no account "${name}"\n`)
+      return EXIT_FAILED
+    }
+    const count = await writeTo(target, context, (out) => write(knex, account.id, out, context.signal))
+    context.stderr.write(`${count.toLocaleString('en')} ${count === 1 ? thing : `${thing}s`}\n`)
+    return EXIT_GOOD
+  })
 }
 
 async function writePayments(knex: Knex, accountId: number, out: Writable, signal: AbortSignal): Promise<number> {
@@ -52,6 +71,15 @@ async function writePayments(knex: Knex, accountId: number, out: Writable, signa
   await exportPayments({ knex, filter: { accountId }, signal }, async (page) => {
     count += page.length
     if (page.length > 0) await writeFully(out, page.map((payment) => `${formatPaymentLine(payment)}\n`).join(''))
+  })
+  return count
+}
+
+async function writeRequests(knex: Knex, accountId: number, out: Writable, signal: AbortSignal): Promise<number> {
+  let count = 0
+  await exportRequests({ knex, accountId, signal }, async (page) => {
+    count += page.length
+    await writeFully(out, page.map((request) => `${formatRequestLine(request)}\n`).join(''))
   })
   return count
 }
