@@ -1,4 +1,3 @@
-import { readConfig } from '../config.ts'
 import { listStoredAccounts } from '../db/check-account.ts'
 import type { RecheckChange, RecheckStep } from '../detection/recheck.ts'
 import { findRulesStart } from '../detection/recheck-repository.ts'
@@ -10,7 +9,7 @@ import { parseAccountName } from './account-option.ts'
 import { type Command, type CommandContext, UsageError } from './command.ts'
 import { findAccount } from './find-account.ts'
 import { openDetection } from './open-detection.ts'
-import { chainNamed, requireChains } from './read-chains.ts'
+import { chainNamed, readSetup, requireChains } from './read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
 import { writeFully } from './write-fully.ts'
@@ -41,8 +40,9 @@ export const chainsRecheck: Command = {
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
     const given = options.before === undefined ? undefined : parseBefore(options.before)
     const after = options.after === undefined ? '' : parseAfter(options)
-    const config = readConfig(context.environment, context.workingFolder)
-    const chains = await requireChains(config, context)
+    const setup = await readSetup(context)
+    const { config } = setup
+    const chains = requireChains(setup)
     const chosen = options.chain === undefined ? chains.configured : [chainNamed(chains, options.chain)]
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     const isTrial = options['dry-run'] !== undefined

@@ -1,4 +1,4 @@
-import { readConfig, readStoreConfig } from '../config.ts'
+import { readStoreConfig } from '../config.ts'
 import { type AcceptedAs, acceptableReasons, type UnmatchedReason, unmatchedReasons } from '../detection/match-event.ts'
 import { type ListedUnmatched, listUnmatched } from '../detection/unmatched-repository.ts'
 import { caip2Of, createChainDirectory } from '../domain/chain.ts'
@@ -9,7 +9,7 @@ import { parseAccountName } from './account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from './command.ts'
 import { findAccount } from './find-account.ts'
 import { openDetection } from './open-detection.ts'
-import { chainNamed, readChains, requireChains } from './read-chains.ts'
+import { chainNamed, readSetup, requireChains } from './read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
 
@@ -106,8 +106,9 @@ async function decide(
   const txHash = parseHash(options.tx)
   const eventIndex = parseCount('event', options.event, Number.MAX_SAFE_INTEGER)
   const note = parseNote(options.reason)
-  const config = readConfig(context.environment, context.workingFolder)
-  const chains = await requireChains(config, context)
+  const setup = await readSetup(context)
+  const { config } = setup
+  const chains = requireChains(setup)
   const { name: network } = chainNamed(chains, options.chain ?? '')
   const logger = createLogger({ level: config.logLevel, stream: context.stderr })
   return withStore(config, context, async (knex) => {
@@ -122,8 +123,7 @@ async function decide(
 }
 
 async function readChainId(word: string, context: CommandContext): Promise<string> {
-  const config = readConfig(context.environment, context.workingFolder)
-  const chains = await readChains(config, context)
+  const { chains } = await readSetup(context)
   const known = chains ?? (await import('../demo/describe-demo.ts')).describeDemoChains()
   return caip2Of(chainNamed(createChainDirectory(known), word).chainId)
 }

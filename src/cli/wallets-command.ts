@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { readConfig, readStoreConfig } from '../config.ts'
+import { readStoreConfig } from '../config.ts'
 import { formatAddress } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import { kindOf, WaybillError } from '../errors.ts'
@@ -8,7 +8,7 @@ import { createRefundWallets, type RefundWallets } from '../requests/refund-wall
 import { parseAccountName } from './account-option.ts'
 import { type Command, UsageError } from './command.ts'
 import { findAccount } from './find-account.ts'
-import { readChains } from './read-chains.ts'
+import { readSetup } from './read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { stampDataFolder } from './stamp-data-folder.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
@@ -37,8 +37,7 @@ export const walletsAdd: Command = {
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ positionals: [text = ''], options }, context) {
     const name = parseAccountName(options.account)
-    const config = readConfig(context.environment, context.workingFolder)
-    const chains = await readChains(config, context)
+    const { config, chains } = await readSetup(context)
     if (chains === undefined) await stampDataFolder(config.dataDir, 'demo')
     const known = chains ?? (await import('../demo/describe-demo.ts')).describeDemoChains()
     return withStore(config, context, async (knex) => {

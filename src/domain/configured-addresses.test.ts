@@ -57,9 +57,9 @@ describe('what a configuration names', () => {
   })
 
   it('is known of fields that are yet to come, whatever case they are written in', () => {
-    const later = { ...chain, lifi: { spenders: ['0x70997970C51812dc3A010C7d01b50e0d17dc79C8'] } } as ChainConfig
+    const later = { ...chain, bridge: { spenders: ['0x70997970C51812dc3A010C7d01b50e0d17dc79C8'] } } as ChainConfig
     expect(configuredAddresses(later).get('0x70997970c51812dc3a010c7d01b50e0d17dc79c8' as Address)).toBe(
-      'lifi.spenders',
+      'bridge.spenders',
     )
   })
 })

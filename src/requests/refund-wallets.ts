@@ -2,7 +2,7 @@ import { actorOfKey } from '../db/audit-repository.ts'
 import type { Account } from '../domain/account.ts'
 import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
-import { findConfiguredContract } from '../domain/configured-contracts.ts'
+import { configuredAddresses } from '../domain/configured-addresses.ts'
 import { waybillError } from '../errors.ts'
 import type { RefundWallet, RefundWalletRepository, WalletChange, WalletCounts } from './refund-wallet-repository.ts'
 
@@ -76,8 +76,10 @@ function parseWallet(text: string, chains: readonly ChainConfig[]): Address {
   const fail = (detail: string) => waybillError('INVALID_REFUND_WALLET', { field: 'address', value: text, detail })
   if (addressFamily(address) !== 'EVM') throw fail('refunds are found on EVM chains alone')
   if (isZeroAddress(address)) throw fail('it is the zero address, which nobody owns')
-  const contract = findConfiguredContract(chains, address)
-  if (contract !== undefined) throw fail(`it is ${contract}`)
+  for (const chain of chains) {
+    const what = configuredAddresses(chain).get(address)
+    if (what !== undefined) throw fail(`it is ${what} in the configuration of ${chain.name}`)
+  }
   return address
 }
 
