@@ -224,7 +224,8 @@ describe.each(textFields)('every text: %s', (_, method, field) => {
   if (method.methodKind !== 'unary') return
   it.each(['\0', 'a\0b', '\ud800'])('%j in a JSON body is refused', async (value) => {
     const request = { ...goodRequestOf(method.name), [field.jsonName]: field.fieldKind === 'list' ? [value] : value }
-    const targets = httpMethod === 'POST' ? [restRequestOf(method, {}).target, rpcPathOf(method)] : [rpcPathOf(method)]
+    const { target: restTarget } = restRequestOf(method, goodRequestOf(method.name))
+    const targets = httpMethod === 'POST' ? [restTarget, rpcPathOf(method)] : [rpcPathOf(method)]
     for (const target of targets) {
       const headers = { 'content-type': 'application/json' }
       const answer = await send({ method: 'POST', target, headers, body: JSON.stringify(request) })

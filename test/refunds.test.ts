@@ -24,6 +24,7 @@ import { rowsOf, runCommand } from './support/run-command.ts'
 import { makeTempFolder } from './support/temp-folder.ts'
 
 const COIN = 10n ** 18n
+const USD = 10n ** 8n
 const HUNDRED = 100_000000n
 
 const TRANSFER_FROM = parseAbi(['function transferFrom(address from, address to, uint256 value)'])
@@ -338,6 +339,52 @@ describe('a hot wallet', () => {
     await chain.pay(hot, { kind: 'ERC20', token: DAI.address, amount: COIN, to, paymentReference })
     await look()
     expect(await accept()).toMatchObject({ code: 1, stderr: expect.stringContaining('unmatched by WRONG_TOKEN') })
+  })
+})
+
+describe('a conversion at a feed that has stopped', () => {
+  async function payByStoppedFeed() {
+    const [payer, payee] = [await freshWallet(), await freshWallet()]
+    const { DAI } = chain.tokens
+    const request = await shop.createRequest({ payee, amount: '5', invoiceCurrency: 'USD', paymentCurrency: 'DAI' })
+    const { timestampSec } = await chain.client.head()
+    await chain.fund(DAI, payer, 10n * COIN)
+    await chain.setFeed(DAI.feed, { answer: USD, updatedAtSec: timestampSec - 3 * 3_600 })
+    const { paymentReference } = request
+    const terms = { to: payee, amount: 5n * USD, paymentReference, maxRateTimespanSec: 0n, maxToSpend: 10n * COIN }
+    await chain.pay(payer, { kind: 'ERC20_CONVERSION', token: DAI.address, ...terms })
+    await chain.setFeed(DAI.feed, { answer: USD })
+    await look()
+    const state = async () => [
+      (await shop.request(paymentReference)).status,
+      ...(await service.unmatchedOf(shop, { paymentReference })),
+    ]
+    const [, , txHash = '', event = ''] = await unmatchedLine()
+    return {
+      state,
+      words: ['--chain', 'BASE', '--tx', txHash, '--event', event, '--account', 'shop', '--reason', 'checked'],
+    }
+  }
+
+  it('counts as a payment when an operator accepts it, and no more when that is taken back', async () => {
+    const { state, words } = await payByStoppedFeed()
+    expect(await state()).toEqual(['OPEN', 'STALE_RATE'])
+    const asRefund = await waybill('unmatched', 'accept', ...words, '--as', 'refund')
+    expect(asRefund).toMatchObject({ code: 1, stderr: expect.stringContaining('cannot be accepted as a refund') })
+    expect(await waybill('unmatched', 'accept', ...words, '--as', 'payment')).toMatchObject({ code: 0 })
+    expect(await state()).toEqual(['PAID'])
+    expect(await waybill('unmatched', 'unaccept', ...words)).toMatchObject({ code: 0 })
+    expect(await state()).toEqual(['OPEN', 'STALE_RATE'])
+  })
+
+  it('that was counted before rates were judged stays counted when payments are looked at again', async () => {
+    const { state, words } = await payByStoppedFeed()
+    await waybill('unmatched', 'accept', ...words, '--as', 'payment')
+    await database.knex('accepted_events').delete()
+    const again = await waybill('chains', 'recheck', '--before', '2999-01-01', '--account', 'shop')
+    expect(again.code).toBe(0)
+    expect(again.stdout).not.toContain('STALE_RATE')
+    expect(await state()).toEqual(['PAID'])
   })
 })
 

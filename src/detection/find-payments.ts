@@ -228,7 +228,7 @@ function judgeEvents(
       hasPaid: (request, address) => book.hasPaidBefore(at, request, address),
       hasUnknownPayer: (request) => book.hasUnknownPayerBefore(at, request),
       isWallet: (address) => book.isWalletAt(at, address),
-      isIntermediary: (address) => chain.followed.intermediaries.has(address),
+      isIntermediary: (address) => chain.followed.intermediaries.has(address) || chain.followed.executors.has(address),
       accepted,
     })
     const match =

@@ -5,6 +5,7 @@ import { addressFromBytes, formatAddress } from '../domain/address.ts'
 import { bytesToHex, type Hex } from '../domain/hex.ts'
 import { statusOfRank } from '../domain/payment.ts'
 import type { Findings } from './detected.ts'
+import type { UnmatchedReason } from './match-event.ts'
 import { eventKeyOf, placeKeyOf } from './payment-rows.ts'
 import type { Corrected } from './payment-writer.ts'
 import { nextRechecked, type RecheckedRequest } from './recheck-repository.ts'
@@ -109,9 +110,10 @@ async function recheckBatch(
   }
 }
 
-/** A rate of long ago may not be had any more: then what is stored stays. */
+/** The rate of a conversion of long ago may not be had any more, so what is stored of it stays, whatever is found now. */
 function withoutDoubt(findings: Findings): Findings {
-  return { ...findings, unmatched: findings.unmatched.filter(({ reason }) => reason !== 'STALE_RATE') }
+  const isDoubtful = (reason: UnmatchedReason) => reason === 'STALE_RATE' || reason === 'RATE_OFF'
+  return { ...findings, unmatched: findings.unmatched.filter(({ reason }) => !isDoubtful(reason)) }
 }
 
 function describeChanges(corrected: Corrected, findings: Findings, { tools }: ReplayChain): RecheckChange[] {

@@ -74,17 +74,14 @@ interface Placed extends Step {
 
 const timeOf = ({ place }: Placed) => BEGIN_SEC + place * 10
 
-const anyStep: fc.Arbitrary<Step> = fc
-  .record({
-    topic: fc.constantFrom(OWN, OWN, REFUNDS),
-    to: fc.constantFrom(PAYEE, PAYEE, ...SENDERS),
-    paidFrom: fc.option(fc.constantFrom(...SENDERS), { nil: undefined, freq: 6 }),
-    payer: fc.option(fc.constantFrom(...SENDERS), { nil: undefined, freq: 4 }),
-    units: fc.constantFrom(0, 40, 60, 100, 130),
-    endsLook: fc.boolean(),
-  })
-  // What the payee sends to itself, also through another contract, is no payment, which is another rule.
-  .filter(({ to, paidFrom, payer }) => !(to === PAYEE && (paidFrom === PAYEE || payer === PAYEE)))
+const anyStep: fc.Arbitrary<Step> = fc.record({
+  topic: fc.constantFrom(OWN, OWN, REFUNDS),
+  to: fc.constantFrom(PAYEE, PAYEE, ...SENDERS),
+  paidFrom: fc.option(fc.constantFrom(...SENDERS), { nil: undefined, freq: 6 }),
+  payer: fc.option(fc.constantFrom(...SENDERS), { nil: undefined, freq: 4 }),
+  units: fc.constantFrom(0, 40, 60, 100, 130),
+  endsLook: fc.boolean(),
+})
 
 const anyRegistration: fc.Arbitrary<Registration> = fc
   .record({
@@ -168,7 +165,8 @@ function sourcesOf(stored: readonly Placed[], registrations: readonly Registrati
 
 /** Every event held against every earlier one. */
 function matchSlowly(steps: readonly Placed[], registrations: readonly Registration[]): Kind[] {
-  const isPayment = ({ topic: own, to, units }: Placed) => own === OWN && to === PAYEE && units > 0
+  const isPayment = ({ topic: own, to, units, paidFrom, payer }: Placed) =>
+    own === OWN && to === PAYEE && units > 0 && paidFrom !== PAYEE && payer !== PAYEE
   const isWallet = (who: Address | undefined, at: Placed) =>
     registrations.some(
       ({ wallet, registeredAt, removedAt }) =>

@@ -77,8 +77,8 @@ function parseWallet(text: string, chains: readonly ChainConfig[]): Address {
   if (addressFamily(address) !== 'EVM') throw fail('refunds are found on EVM chains alone')
   if (isZeroAddress(address)) throw fail('it is the zero address, which nobody owns')
   for (const chain of chains) {
-    const what = configuredAddresses(chain).get(address)
-    if (what !== undefined) throw fail(`it is ${what} in the configuration of ${chain.name}`)
+    const named = configuredAddresses(chain).get(address)
+    if (named !== undefined) throw fail(`it is ${named} of ${chain.name}`)
   }
   return address
 }
