@@ -28,22 +28,22 @@ export interface RequestsCalls {
 type RequestHandlers = Omit<ServiceHandlers<typeof RequestsService>, keyof RefundWalletHandlers>
 
 /** Serves RequestsService, but for its refund wallets. */
-export function createRequestsHandlers({ requests, warningsOf }: RequestsCalls): RequestHandlers {
-  const toProto = (found: RequestWithBalance) => requestToProto(found, warningsOf(found.request))
+export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
+  const toProto = (found: RequestWithBalance) => requestToProto(found, calls.warningsOf(found.request))
   return {
     async createPaymentRequest(request, context) {
       const idempotencyKey = context.requestHeader.get('idempotency-key') ?? undefined
       const options = { idempotencyKey, signal: context.signal }
-      return toProto(await requests.create(accountOf(context), request, options))
+      return toProto(await calls.requests.create(accountOf(context), request, options))
     },
     async getPaymentRequest(request, context) {
-      return toProto(await requests.get(accountOf(context), request.paymentReference, context.signal))
+      return toProto(await calls.requests.get(accountOf(context), request.paymentReference, context.signal))
     },
     async cancelPaymentRequest(request, context) {
-      return toProto(await requests.cancel(accountOf(context), request.paymentReference, context.signal))
+      return toProto(await calls.requests.cancel(accountOf(context), request.paymentReference, context.signal))
     },
     async listPaymentRequests(request, context) {
-      const page = await requests.list(accountOf(context), listInputOf(request), context.signal)
+      const page = await calls.requests.list(accountOf(context), listInputOf(request), context.signal)
       return { requests: page.requests.map(toProto), pagination: paginationOf(page) }
     },
   }
