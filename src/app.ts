@@ -13,6 +13,7 @@ import { createDetection, type Detection } from './detection/detection.ts'
 import { createChainDirectory } from './domain/chain.ts'
 import type { ChainConfig } from './domain/chains-file.ts'
 import { createTokenDirectory } from './domain/currency.ts'
+import { isLoopbackAuthority } from './domain/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './protocol/handlers/payments-services.ts'
 import { watchEventId } from './protocol/handlers/watch-handler.ts'
@@ -173,9 +174,8 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
 /** A page on the web could otherwise reach the demo, whose key is known, through a name that points to loopback. */
 const demoRestrictions = {
   extraHeaders: { 'x-waybill-demo': 'true' },
-  isHostAllowed: (authority: string) => LOOPBACK_AUTHORITY.test(authority),
+  isHostAllowed: isLoopbackAuthority,
 }
-const LOOPBACK_AUTHORITY = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
 
 function classifyFailure(error: unknown) {
   switch (classifyDatabaseError(error)) {

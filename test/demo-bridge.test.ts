@@ -37,7 +37,11 @@ describe("the demo's bridge", () => {
     entries.find(({ deposited }) => deposited.txHash === taken.at(-1)?.transactionHash) as Entry
 
   async function post(body: unknown) {
-    const response = await fetch(`${bridge.url}/v1/quote/contractCalls`, { method: 'POST', body: JSON.stringify(body) })
+    const response = await fetch(`${bridge.url}/v1/quote/contractCalls`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
     return { status: response.status, body: (await response.json()) as { message: string; code: number } }
   }
 
@@ -229,7 +233,11 @@ describe("the demo's bridge", () => {
     expect([answer.status, answer.body.code]).toEqual([status, code])
   })
   it.each(['', '[]', '{"fromChain":', '"x"'])('refuses %s for a question', async (body) => {
-    const response = await fetch(`${bridge.url}/v1/quote/contractCalls`, { method: 'POST', body })
+    const response = await fetch(`${bridge.url}/v1/quote/contractCalls`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    })
     expect(response.ok).toBe(false)
     expect(((await response.json()) as { code: number }).code).toBeLessThan(1_012)
   })

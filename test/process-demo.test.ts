@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import { readFile, rm } from 'node:fs/promises'
-import { type IncomingMessage, request } from 'node:http'
+import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -139,6 +140,27 @@ describe('a first start', () => {
       expect(Number(((await response.json()) as { result: string }).result)).toBe(chainId)
     }
     expect(Object.keys(file.wallets).length).toBeGreaterThanOrEqual(5)
+  })
+
+  it('has nodes and a bridge that answer no page', async () => {
+    const file = await demoFile()
+    const ask = async (target: string, headers: OutgoingHttpHeaders) => {
+      const call = request(target, { method: 'POST', headers: { 'content-type': 'application/json', ...headers } })
+      call.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] }))
+      const [answer] = (await once(call, 'response')) as [IncomingMessage]
+      answer.resume()
+      const cors = Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))
+      return [answer.statusCode, cors]
+    }
+    const targets = [...file.chains.map(({ rpcUrl }) => rpcUrl), `${file.bridgeUrl}/v1/quote/contractCalls`]
+    expect(targets).toHaveLength(5)
+    for (const target of targets) {
+      expect(await ask(target, { host: 'evil.example' })).toEqual([403, []])
+      expect(await ask(target, { origin: 'https://evil.example' })).toEqual([403, []])
+      expect(await ask(target, { 'content-type': 'text/plain' })).toEqual([415, []])
+      // The bridge reads the call, which is no question to it.
+      expect(await ask(target, {})).toEqual([target.startsWith(file.bridgeUrl) ? 404 : 200, []])
+    }
   })
 
   it('has requests in the state that demo.json says', async () => {

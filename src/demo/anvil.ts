@@ -27,6 +27,8 @@ export interface AnvilOptions {
   accounts: number
   /** false: nothing is mined but by `evm_mine`. */
   automine: boolean
+  /** An address of loopback; 127.0.0.1 unless given. */
+  host?: string
   /** 0 lets the system choose a free port. */
   port?: number
   /**
@@ -132,7 +134,7 @@ function anvilBinary(): string {
 }
 
 function anvilArguments(options: AnvilOptions): string[] {
-  const args = ['--host', '127.0.0.1', '--port', String(options.port ?? 0)]
+  const args = ['--no-cors', '--host', options.host ?? '127.0.0.1', '--port', String(options.port ?? 0)]
   args.push('--chain-id', String(options.chainId), '--gas-limit', String(BLOCK_GAS_LIMIT))
   args.push('--slots-in-an-epoch', '1', '--prune-history', String(KEPT_STATES))
   args.push('--mnemonic', options.mnemonic, '--accounts', String(options.accounts))

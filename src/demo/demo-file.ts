@@ -34,10 +34,10 @@ export function describeDemo(
     baseUrl,
     apiKey,
     bridgeUrl,
-    chains: chains.map(({ spec, anvil, deployed }) => ({
+    chains: chains.map(({ spec, gateway, deployed }) => ({
       name: spec.name,
       chainId: spec.chainId,
-      rpcUrl: anvil.rpcUrl,
+      rpcUrl: gateway.url,
       native: { symbol: spec.native.symbol, decimals: 18 },
       tokens: deployed.tokens.map(({ symbol, address, decimals }) => ({ symbol, address, decimals })),
       contracts: {

@@ -12,6 +12,7 @@ import { DEMO_CHAINS, type DemoChainSpec } from './chain-specs.ts'
 import { type ChainRecord, type ChainStateFolder, LAYOUT_VERSION, openStateFolder } from './chain-state.ts'
 import { type Deployed, planDeployment } from './deployment.ts'
 import { mintsForPeople, supplyPeople } from './funding.ts'
+import { type NodeGateway, pickHiddenHost, startNodeGateway } from './node-gateway.ts'
 import { DEMO_ACCOUNTS, DEMO_MNEMONIC, type DemoPeople, readPeople } from './people.ts'
 
 const DAY_SEC = 86_400
@@ -26,6 +27,8 @@ export interface DemoChain {
   deployed: Deployed
   people: DemoPeople
   anvil: Anvil
+  /** Where others than this process reach the node. */
+  gateway: NodeGateway
   state: ChainStateFolder
   /** It has contracts and money but no history yet. */
   fresh: boolean
@@ -63,7 +66,7 @@ export async function startNetwork({
   const chains = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   const failure = started.find((result) => result.status === 'rejected')
   const stop = async (): Promise<void> => {
-    await Promise.all(chains.map((chain) => chain.anvil.stop()))
+    await Promise.all(chains.flatMap((chain) => [chain.gateway.stop(), chain.anvil.stop()]))
   }
   if (failure) {
     await stop()
@@ -106,12 +109,16 @@ async function startChain(spec: DemoChainSpec, context: StartContext): Promise<D
   const state = await openStateFolder(join(context.folder, spec.name))
   const record = await state.open()
   const continued = record && (await continueChain(spec, state, record, context.logger))
-  if (continued) return { ...continued, fresh: false, lost: false }
+  if (continued) return { ...(await openGateway(continued)), fresh: false, lost: false }
   await state.clear()
-  return { ...(await makeChain(spec, state, context.now())), fresh: true, lost: state.existed }
+  return { ...(await openGateway(await makeChain(spec, state, context.now()))), fresh: true, lost: state.existed }
 }
 
-type RunningChain = Omit<DemoChain, 'fresh' | 'lost'>
+type RunningChain = Omit<DemoChain, 'gateway' | 'fresh' | 'lost'>
+
+async function openGateway(chain: RunningChain): Promise<RunningChain & Pick<DemoChain, 'gateway'>> {
+  return { ...chain, gateway: await startNodeGateway(chain.anvil.rpcUrl) }
+}
 
 async function continueChain(
   spec: DemoChainSpec,
@@ -165,6 +172,7 @@ export async function readGenesis(client: ChainClient): Promise<{ hash: string; 
 function anvilOptions(spec: DemoChainSpec, state: ChainStateFolder): AnvilOptions {
   return {
     chainId: spec.chainId,
+    host: pickHiddenHost(),
     mnemonic: DEMO_MNEMONIC,
     accounts: DEMO_ACCOUNTS,
     automine: false,

@@ -17,3 +17,10 @@ export function parseIpNetwork(text: string): IpNetwork | undefined {
   const bits = digits === undefined ? mostBits : Number(digits)
   return bits <= mostBits ? { address, bits, family } : undefined
 }
+
+const LOOPBACK_AUTHORITY = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
+
+/** Whether a host with or without a port, as `Host` and `:authority` have it, is this machine by a name that cannot point elsewhere. */
+export function isLoopbackAuthority(authority: string): boolean {
+  return LOOPBACK_AUTHORITY.test(authority)
+}

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Logger } from '../../domain/logger.ts'
+import { refuseForeign } from '../local-callers.ts'
 import type { Book } from './book.ts'
 import type { BridgeChain } from './bridge-chain.ts'
 import { QuestionFault, quote, TOOL } from './quotes.ts'
@@ -45,6 +46,11 @@ export async function startBridgeServer(
   }
 
   const server = createServer((request, response) => {
+    const refusal = refuseForeign(request)
+    if (refusal !== undefined) {
+      const { status, message } = refusal
+      return send(response, { status, body: { message, code: 1003 } })
+    }
     answer(request)
       .catch((error: unknown) => {
         if (!(error instanceof QuestionFault)) logger.warn({ err: error }, 'the bridge could not answer')

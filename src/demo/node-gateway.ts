@@ -1,0 +1,86 @@
+/**
+ * What stands before a node of the demo. The node itself answers any Host and any Origin, so it listens at an address of loopback that
+ * nobody can guess, and this passes on the calls of those who may call.
+ */
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pipeline } from 'node:stream/promises'
+import { type Refusal, refuseForeign } from './local-callers.ts'
+
+export interface NodeGateway {
+  url: string
+  stop(): Promise<void>
+}
+
+/** One of 16 million addresses of the loopback network. With the port, a page would have to try for years. */
+export function pickHiddenHost(): string {
+  return ['127', ...Array.from({ length: 3 }, () => String(randomInt(1, 255)))].join('.')
+}
+
+/**
+ * Begins to pass JSON-RPC on, on a free port of 127.0.0.1: single calls and batches of any size, as they are.
+ *
+ * @param nodeUrl - where the node listens
+ */
+export async function startNodeGateway(nodeUrl: string): Promise<NodeGateway> {
+  const agent = new Agent({ keepAlive: true })
+  const server = createServer((call, answer) => {
+    const refusal = refusalOf(call)
+    if (refusal !== undefined) return sendRefusal(answer, refusal)
+    passOn(call, answer, { nodeUrl, agent }).catch((error: Error) => {
+      if (answer.headersSent) answer.destroy()
+      else sendRefusal(answer, { status: 502, message: `the node of the demo did not answer: ${error.message}` })
+    })
+  })
+  // A node may think for long, and is asked by programs of this machine alone.
+  server.requestTimeout = 0
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async stop() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeAllConnections()
+      agent.destroy()
+      await closed
+    },
+  }
+}
+
+function refusalOf(call: IncomingMessage): Refusal | undefined {
+  const refusal = refuseForeign(call)
+  if (refusal !== undefined || call.method === 'POST') return refusal
+  return { status: 405, message: 'JSON-RPC is called by POST' }
+}
+
+/** In the form of JSON-RPC, which is what clients read. */
+function sendRefusal(answer: ServerResponse, { status, message }: Refusal): void {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_600, message } })
+  const allow = status === 405 ? { allow: 'POST' } : {}
+  const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), connection: 'close' }
+  answer.writeHead(status, { ...headers, ...allow }).end(body)
+}
+
+async function passOn(
+  call: IncomingMessage,
+  answer: ServerResponse,
+  { nodeUrl, agent }: { nodeUrl: string; agent: Agent },
+): Promise<void> {
+  const length = call.headers['content-length']
+  const headers = { 'content-type': 'application/json', ...(length !== undefined && { 'content-length': length }) }
+  const passed = request(nodeUrl, { method: 'POST', agent, headers })
+  answer.once('close', () => {
+    if (!answer.writableFinished) passed.destroy()
+  })
+  const answered = once(passed, 'response') as Promise<[IncomingMessage]>
+  const [[response]] = await Promise.all([answered, pipeline(call, passed)])
+  const given = response.headers['content-length']
+  answer.writeHead(response.statusCode ?? 502, {
+    'content-type': response.headers['content-type'] ?? 'application/json',
+    ...(given !== undefined && { 'content-length': given }),
+  })
+  await pipeline(response, answer)
+}
