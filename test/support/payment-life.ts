@@ -273,15 +273,11 @@ export async function payAsQuoted(payment: QuotedPayment): Promise<Required<Paid
   return sent
 }
 
-/** Wei a unit of gas costs in the next block with the median tip of the last five, which is what a quote is made with. */
+/** Wei a unit of gas costs in the next block with the tip that the node suggests, which is what wallets pay. */
 export async function gasPriceNow(chain: TestChain): Promise<bigint> {
-  const history = await chain.client.rpc.call<{ baseFeePerGas: string[]; reward: string[][] }>('eth_feeHistory', [
-    '0x5',
-    'latest',
-    [50],
-  ])
-  const tips = history.reward.map(([tip]) => BigInt(tip ?? 0)).toSorted((a, b) => (a < b ? -1 : 1))
-  return BigInt(history.baseFeePerGas.at(-1) ?? 0) + (tips[2] ?? 0n)
+  const { call } = chain.client.rpc
+  const history = await call<{ baseFeePerGas: string[] }>('eth_feeHistory', ['0x5', 'latest', []])
+  return BigInt(history.baseFeePerGas.at(-1) ?? 0) + BigInt(await call<string>('eth_maxPriorityFeePerGas'))
 }
 
 /** The same length and alphabet, another value: what a misread identifier looks like. */
