@@ -360,8 +360,14 @@ describe('a conversion at a feed that has stopped', () => {
       ...(await service.unmatchedOf(shop, { paymentReference })),
     ]
     const [, , txHash = '', event = ''] = await unmatchedLine()
+    const refund = async () => {
+      await chain.fund(DAI, payee, 5n * COIN)
+      await chain.pay(payee, { kind: 'ERC20', token: DAI.address, to: payer, amount: 5n * COIN, paymentReference })
+      await look()
+    }
     return {
       state,
+      refund,
       words: ['--chain', 'BASE', '--tx', txHash, '--event', event, '--account', 'shop', '--reason', 'checked'],
     }
   }
@@ -385,6 +391,17 @@ describe('a conversion at a feed that has stopped', () => {
     expect(again.code).toBe(0)
     expect(again.stdout).not.toContain('STALE_RATE')
     expect(await state()).toEqual(['PAID'])
+  })
+
+  it('that stays counted keeps what was given back to its payer', async () => {
+    const { state, refund, words } = await payByStoppedFeed()
+    await waybill('unmatched', 'accept', ...words, '--as', 'payment')
+    await refund()
+    expect(await state()).toEqual(['REFUNDED'])
+    await database.knex('accepted_events').delete()
+    const again = await waybill('chains', 'recheck', '--before', '2999-01-01', '--account', 'shop')
+    expect(again.code).toBe(0)
+    expect(await state()).toEqual(['REFUNDED'])
   })
 })
 

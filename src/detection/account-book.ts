@@ -18,6 +18,11 @@ export interface AccountBook {
   acceptedAs(txHash: Hex, event: SeenEvent): AcceptedAs | undefined
   /** @param payer - undefined where it is not known */
   addPayment(request: MatchableRequest, payer: Address | undefined): void
+  /**
+   * Adds a stored payment whose event was read again without a result, as its rate of then may not be had any more. It stays as it is,
+   * so whoever paid it may still be refunded. Does nothing for an event of which no payment is stored.
+   */
+  keepPayment(request: MatchableRequest, txHash: Hex, event: SeenEvent): void
 }
 
 /** Events that are looked at together, all of one chain. */
@@ -30,7 +35,10 @@ export interface BookedEvents {
   readonly areReread: boolean
 }
 
-type Sources = Pick<DetectionRepository, 'requestsOfTopics' | 'payersOf' | 'walletsOf' | 'acceptedOf'>
+type Sources = Pick<
+  DetectionRepository,
+  'requestsOfTopics' | 'payersOf' | 'detectedPayersOf' | 'walletsOf' | 'acceptedOf'
+>
 
 /**
  * Reads what an account knows of events: its requests, who paid them, its refund wallets and what an operator has accepted. Payments of
@@ -43,10 +51,11 @@ export async function openAccountBook(
   const topics = new Set(events.map(({ event }) => event.topic))
   const transactions = { chainId, txHashes: [...new Set(events.map(({ txHash }) => txHash))] }
   const addresses = new Set(events.flatMap(({ event }) => [event.to, ...(event.paidFrom ? [event.paidFrom] : [])]))
-  const [requests, wallets, accepted] = await Promise.all([
+  const [requests, wallets, accepted, kept] = await Promise.all([
     repository.requestsOfTopics(accountId, [...topics]),
     repository.walletsOf(accountId, [...addresses]),
     repository.acceptedOf(accountId, transactions),
+    areReread ? repository.detectedPayersOf(accountId, transactions) : new Map<string, Address | undefined>(),
   ])
   const payers = await repository.payersOf(
     accountId,
@@ -56,6 +65,8 @@ export async function openAccountBook(
   const byTopic = groupByTopic(requests)
   /** Who paid of those found meanwhile; undefined stands for somebody unknown. */
   const found = new Map<string, Set<Address | undefined>>()
+  const add = ({ requestId }: MatchableRequest, payer: Address | undefined) =>
+    void found.set(requestId, (found.get(requestId) ?? new Set<Address | undefined>()).add(payer))
   const isBefore = (first: FirstPayment | undefined, at: FirstPayment) => first !== undefined && isEarlier(first, at)
   return {
     requestsOf: (topic) => byTopic.get(topic) ?? [],
@@ -74,8 +85,10 @@ export async function openAccountBook(
       const acceptance = accepted.get(acceptanceKeyOf(txHash, event.eventIndex))
       return acceptance !== undefined && isSameEvent(acceptance, event) ? acceptance.as : undefined
     },
-    addPayment({ requestId }, payer) {
-      found.set(requestId, (found.get(requestId) ?? new Set<Address | undefined>()).add(payer))
+    addPayment: add,
+    keepPayment(request, txHash, event) {
+      const key = acceptanceKeyOf(txHash, event.eventIndex)
+      if (kept.has(key)) add(request, kept.get(key))
     },
   }
 }

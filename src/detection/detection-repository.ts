@@ -3,7 +3,7 @@ import { canonicalAmount } from '../db/request-ledger.ts'
 import { type Address, addressFromBytes, addressToBytes, ZERO_ADDRESS } from '../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
 import { codeOfType } from '../domain/payment.ts'
-import { type Acceptance, findAccepted } from './accepted-events-repository.ts'
+import { type Acceptance, acceptanceKeyOf, findAccepted } from './accepted-events-repository.ts'
 import type { MatchableRequest } from './match-event.ts'
 import { findRequestProxies } from './request-proxies-repository.ts'
 
@@ -46,6 +46,8 @@ export interface DetectionRepository {
     requestIds: readonly string[],
     except?: ChainTransactions,
   ): Promise<Map<string, KnownPayers>>
+  /** Who paid the payments that were detected in these transactions for the account, by {@link acceptanceKeyOf}; undefined: nobody knows. */
+  detectedPayersOf(accountId: number, transactions: ChainTransactions): Promise<Map<string, Address | undefined>>
   /** When each of the addresses was a refund wallet of the account; those that never were are absent. */
   walletsOf(accountId: number, addresses: readonly Address[]): Promise<Map<Address, WalletTime[]>>
   /** What an operator has accepted of these transactions for the account, by {@link acceptanceKeyOf}. */
@@ -152,6 +154,20 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
       )
       const groups = Map.groupBy(rows, ({ request_id }) => request_id.toString('hex'))
       return new Map([...groups].map(([requestId, list]) => [requestId, toKnownPayers(list)]))
+    },
+    async detectedPayersOf(accountId, { chainId, txHashes }) {
+      const { rows } = await knex.raw<{ rows: { tx_hash: Buffer; event_index: number; payer: Buffer | null }[] }>(
+        `select tx_hash, event_index, payer from payments
+         where account_id = ? and tx_hash = any(?) and event_index is not null and chain_id = ?
+           and detected and not imported`,
+        [accountId, txHashes.map(hexToBytes), chainId],
+      )
+      return new Map(
+        rows.map(({ tx_hash, event_index, payer }) => [
+          acceptanceKeyOf(bytesToHex(tx_hash), event_index),
+          payer === null ? undefined : addressFromBytes(payer),
+        ]),
+      )
     },
     async walletsOf(accountId, addresses) {
       const { rows } = await knex.raw<{ rows: WalletRow[] }>(

@@ -236,6 +236,7 @@ function judgeEvents(
         ? matched
         : judgeRate(matched, event, { path: market.pathOf(event), timestampSec: at.timestampSec })
     if (match.kind === 'PAYMENT') book.addPayment(match.request, event.payer)
+    else if (matched.kind === 'PAYMENT') book.keepPayment(matched.request, receipt.txHash, event)
     return { accountId, event, receipt, match }
   })
 }

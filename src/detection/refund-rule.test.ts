@@ -158,6 +158,7 @@ function sourcesOf(stored: readonly Placed[], registrations: readonly Registrati
   return {
     requestsOfTopics: async () => [request],
     payersOf: async () => new Map([[request.requestId, payers()]]),
+    detectedPayersOf: async () => new Map(),
     walletsOf: async () => Map.groupBy(registrations, ({ wallet }) => wallet),
     acceptedOf: async () => new Map(),
   }
