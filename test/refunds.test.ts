@@ -20,6 +20,7 @@ import {
   type RequestJson,
   startLifeService,
 } from './support/payment-life.ts'
+import { startRpcProxy } from './support/rpc-proxy.ts'
 import { rowsOf, runCommand } from './support/run-command.ts'
 import { makeTempFolder } from './support/temp-folder.ts'
 
@@ -402,6 +403,22 @@ describe('a conversion at a feed that has stopped', () => {
     const again = await waybill('chains', 'recheck', '--before', '2999-01-01', '--account', 'shop')
     expect(again.code).toBe(0)
     expect(await state()).toEqual(['REFUNDED'])
+  })
+
+  it('stays accepted while its transaction cannot be read', async () => {
+    const { state, words } = await payByStoppedFeed()
+    await waybill('unmatched', 'accept', ...words, '--as', 'payment')
+    const node = await startRpcProxy(chain.rpcUrl)
+    node.meddle(({ method }) => (method === 'eth_getTransactionReceipt' ? Promise.resolve(null) : undefined))
+    const file = join(folder, 'pruned.json')
+    const config = { ...chain.config({ name: 'BASE', finalityDepth: 1 }), rpcUrls: [node.url] }
+    await writeFile(file, JSON.stringify({ chains: [config] }))
+    const answer = await runCommand({ ...environment, CHAINS_FILE: file }, ['unmatched', 'unaccept', ...words])
+    await node.stop()
+    expect(answer).toMatchObject({ code: 1, stderr: expect.stringContaining('could not be read') })
+    expect(await state()).toEqual(['PAID'])
+    expect(await waybill('unmatched', 'unaccept', ...words)).toMatchObject({ code: 0 })
+    expect(await state()).toEqual(['OPEN', 'STALE_RATE'])
   })
 })
 

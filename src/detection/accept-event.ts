@@ -14,7 +14,7 @@ import type { Findings } from './detected.ts'
 import type { DetectionRepository } from './detection-repository.ts'
 import { type AcceptedAs, acceptableReasons } from './match-event.ts'
 import type { Correction } from './payment-writer.ts'
-import { findUnmatched, type StoredUnmatched } from './recheck-repository.ts'
+import { findUnmatched, isCounted, type StoredUnmatched } from './recheck-repository.ts'
 import { type ReadAgain, type ReplayChain, readAgain } from './replay.ts'
 
 /** Which event of an account is decided on, by whom and why. */
@@ -165,6 +165,12 @@ async function correctOne(
   const beside: Correction['beside'] = async (trx, standing) => {
     if (blockOf.size > 0 && !standing.has(of.txHash)) {
       throw new NotAcceptableError(`the block of transaction ${of.txHash} was not looked at yet; try again in a moment`)
+    }
+    // Without its acceptance it would stay counted, and no later command could take it back.
+    if (blockOf.size === 0 && (await isCounted(trx, of))) {
+      throw new NotAcceptableError(
+        `the transaction ${of.txHash} could not be read, so what it counts for cannot be taken back; try again with a node that has it`,
+      )
     }
     await store(trx)
   }

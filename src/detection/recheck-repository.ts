@@ -115,3 +115,21 @@ export async function findUnmatched(
     .first<{ reason: UnmatchedReason; topic: Buffer; event: Readonly<Record<string, string>> } | undefined>()
   return row === undefined ? undefined : { reason: row.reason, topic: bytesToHex(row.topic), event: row.event }
 }
+
+/** Whether an event counts as a payment that was detected, or as a refund. */
+export async function isCounted(
+  knex: Knex,
+  of: { readonly accountId: number; readonly chainId: string; readonly txHash: Hex; readonly eventIndex: number },
+): Promise<boolean> {
+  const place = {
+    account_id: of.accountId,
+    chain_id: of.chainId,
+    tx_hash: hexToBytes(of.txHash),
+    event_index: of.eventIndex,
+  }
+  const payment = await knex('payments')
+    .where({ ...place, detected: true, imported: false })
+    .first('id')
+  const refund = await knex('refunds').where(place).first('event_index')
+  return payment !== undefined || refund !== undefined
+}
