@@ -445,7 +445,7 @@ describe('a node', () => {
     const [receipt] = await createChainReader(client, []).receipts(transactions)
     const reader = createCallReader({ client, network: 'BASE', logger: silentLogger, clock, pauseMs: 1 })
     const read = async () => {
-      const known = await reader.read([receipt as TransactionReceipt])
+      const { known } = await reader.read([receipt as TransactionReceipt])
       return known.get(transactions[0] as Hex)?.kind
     }
     return { read }

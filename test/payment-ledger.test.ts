@@ -209,6 +209,7 @@ async function openWorld() {
         unmatched: [],
         proxies: [],
         directory: new Map(),
+        untraced: new Set(),
       }
     }
   }

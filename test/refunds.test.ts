@@ -422,6 +422,35 @@ describe('a conversion at a feed that has stopped', () => {
   })
 })
 
+it('a refund that only a trace tells stays one when no trace is to be had for a moment', async () => {
+  // A wallet with code: what it sends back is its own money, as the trace says.
+  const payee = chain.contracts.paymentBatch
+  const paid = await paidRequest('ETH', payee)
+  const { payer, request } = paid
+  const { paymentReference } = request
+  const back: TestPayment = { kind: 'NATIVE', amount: COIN, to: payer, paymentReference }
+  const { transactionHash } = await chain.payInOneTransaction(await freshWallet(), [back])
+  await look()
+  const refunded = [['REFUNDED', '1']]
+  expect((await stateOf(paid)).payments).toEqual(refunded)
+
+  const node = await startRpcProxy(chain.rpcUrl)
+  const file = join(folder, 'slow.json')
+  const config = { ...chain.config({ name: 'BASE', finalityDepth: 1 }), rpcUrls: [node.url] }
+  await writeFile(file, JSON.stringify({ chains: [config] }))
+  const recheck = () =>
+    runCommand({ ...environment, CHAINS_FILE: file }, ['chains', 'recheck', '--before', '2999-01-01'])
+  const slow = { rpcError: { code: -32000, message: 'execution timeout' } }
+  node.meddle(({ method }) => (method === 'debug_traceTransaction' ? Promise.resolve(slow) : undefined))
+  const failed = await recheck()
+  expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining(transactionHash) })
+  expect((await stateOf(paid)).payments).toEqual(refunded)
+  node.meddle()
+  expect((await recheck()).code).toBe(0)
+  expect((await stateOf(paid)).payments).toEqual(refunded)
+  await node.stop()
+})
+
 it('the program of docs/refunds.md refunds a payment', async () => {
   const guide = await readFile(new URL('../docs/refunds.md', import.meta.url), 'utf8')
   const [, program = ''] = /^```js\n(.*?)^```/ms.exec(guide) ?? []

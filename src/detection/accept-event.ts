@@ -54,7 +54,7 @@ export async function acceptEvent(
   const counted = read.findings.accounts.get(of.accountId)
   const found = as === 'PAYMENT' ? counted?.payments : counted?.refunds
   if (found?.length !== 1) {
-    const reason = read.findings.unmatched[0]?.reason ?? 'its transaction is not on the chain'
+    const reason = read.findings.unmatched[0]?.reason ?? 'its transaction is not on the chain, or could not be read'
     throw new NotAcceptableError(`the event ${nameOf(of)} counts for nothing even when it is accepted: ${reason}`)
   }
   await correctOne(chain, of, read, async (trx) => {
@@ -148,12 +148,13 @@ function withAcceptance(
   }
 }
 
-function onlyEvent({ accounts, unmatched, proxies, directory }: Findings, eventIndex: number): Findings {
+function onlyEvent(findings: Findings, eventIndex: number): Findings {
+  const { accounts, unmatched } = findings
   const isIt = (event: { readonly eventIndex: number }) => event.eventIndex === eventIndex
   const own = [...accounts].map(
     ([id, { payments, refunds }]) => [id, { payments: payments.filter(isIt), refunds: refunds.filter(isIt) }] as const,
   )
-  return { accounts: new Map(own), unmatched: unmatched.filter(isIt), proxies, directory }
+  return { ...findings, accounts: new Map(own), unmatched: unmatched.filter(isIt) }
 }
 
 async function correctOne(

@@ -13,10 +13,16 @@ export interface CallReader {
    * Reads traces where a node has them, else the transactions' own calls. What cannot be read is left out, and a node that has no traces, or
    * fails at them, stops nothing.
    *
-   * @returns by transaction hash
    * @throws RpcError when no node answers for a transaction; the signal's reason
    */
-  read(receipts: readonly TransactionReceipt[], signal?: AbortSignal): Promise<ReadonlyMap<Hex, KnownCalls>>
+  read(receipts: readonly TransactionReceipt[], signal?: AbortSignal): Promise<ReadCalls>
+}
+
+/** What was read of transactions' calls. */
+export interface ReadCalls {
+  readonly known: ReadonlyMap<Hex, KnownCalls>
+  /** Transactions of which a node may have a trace, and failed to give it now. */
+  readonly failed: ReadonlySet<Hex>
 }
 
 type TraceMethod = 'debug_traceTransaction' | 'trace_transaction'
@@ -29,6 +35,11 @@ interface NodeTraces {
   restUntilMs: number
   /** Times in a row that it was left alone because it failed. */
   failures: number
+}
+
+interface Traces {
+  readonly traces: ReadonlyMap<Hex, CallFrame>
+  readonly failed: ReadonlySet<Hex>
 }
 
 /** Traces in one exchange: they are large. */
@@ -45,6 +56,9 @@ const NO_METHOD =
 
 /** The node does not know the transaction yet. */
 const NOT_THERE_YET = /not found|unknown (transaction|block)|no such/i
+
+/** The node has no state of that block any more, so that it will never have the trace. */
+const NO_STATE = /\b(state|trie|pruned|archive|historical|resource not found)\b/i
 
 /** Makes the reader of one chain. */
 export function createCallReader(options: {
@@ -82,13 +96,17 @@ export function createCallReader(options: {
   /** A node is asked for its other method before it is taken for one without traces. */
   function changeMethod(node: number, why: string): void {
     const known = tracesOf(node)
-    if (known.method !== FIRST_METHOD) rest(node, WITHOUT_REST_MS, why)
+    if (known.method !== FIRST_METHOD) {
+      rest(node, WITHOUT_REST_MS, why)
+      known.failures = 0
+    }
     known.method = known.method === FIRST_METHOD ? 'trace_transaction' : FIRST_METHOD
   }
 
   /** Asks until a node answers with traces or refusals of its own; each round rules out a method or a node, or uses up a try. */
-  async function readTraces(hashes: readonly Hex[], signal: AbortSignal | undefined): Promise<Map<Hex, CallFrame>> {
+  async function readTraces(hashes: readonly Hex[], signal: AbortSignal | undefined): Promise<Traces> {
     const traces = new Map<Hex, CallFrame>()
+    const failed = new Set<Hex>()
     for (let tries = 0; tries < TRIES; ) {
       const missing = hashes.filter((hash) => !traces.has(hash))
       const asked = new Set<number>()
@@ -98,8 +116,12 @@ export function createCallReader(options: {
         return missing.map((hash) => traceCall(tracesOf(node).method, hash))
       }
       const answered = await unlessFailed(client.tryBatch(callsOf, signal))
-      if (answered === undefined) return traces
+      if (answered === undefined) {
+        if ([...nodes.values()].some(({ failures }) => failures > 0)) for (const hash of missing) failed.add(hash)
+        break
+      }
       if (answered instanceof RpcError) {
+        for (const hash of missing) failed.add(hash)
         tries += 1
         if (tries === TRIES) restAfterFailure(asked, answered)
         else await sleep(pauseMs, undefined, { signal })
@@ -112,33 +134,38 @@ export function createCallReader(options: {
         continue
       }
       tracesOf(node).failures = 0
+      failed.clear()
       for (const [index, hash] of missing.entries()) {
         const trace = readTrace(tracesOf(node).method, answers[index])
         if (trace !== undefined) traces.set(hash, trace)
+        else if (!hasNoState(answers[index])) failed.add(hash)
       }
-      if (!answers.some(isNotThereYet)) return traces
+      if (!answers.some(isNotThereYet)) break
       tries += 1
       if (tries < TRIES) await sleep(pauseMs, undefined, { signal })
     }
-    return traces
+    return { traces, failed }
   }
 
   return {
     async read(receipts, signal) {
       const known = new Map<Hex, KnownCalls>()
+      const failed = new Set<Hex>()
       for (let from = 0; from < receipts.length; from += TRACES_AT_ONCE) {
         const some = receipts.slice(from, from + TRACES_AT_ONCE).map(({ txHash }) => txHash)
-        for (const [hash, root] of await readTraces(some, signal)) known.set(hash, { kind: 'TRACE', root })
+        const read = await readTraces(some, signal)
+        for (const [hash, root] of read.traces) known.set(hash, { kind: 'TRACE', root })
+        for (const hash of read.failed) failed.add(hash)
       }
       const untraced = receipts.filter(({ txHash }) => !known.has(txHash))
-      if (untraced.length === 0) return known
+      if (untraced.length === 0) return { known, failed }
       const calls = untraced.map(({ txHash }) => ({ method: 'eth_getTransactionByHash', params: [txHash] }))
       for (const [index, answer] of (await client.batch(calls, signal)).entries()) {
         const receipt = untraced[index]
         const call = receipt && readOwnCall(answer, receipt)
         if (receipt !== undefined && call !== undefined) known.set(receipt.txHash, call)
       }
-      return known
+      return { known, failed }
     },
   }
 }
@@ -177,6 +204,10 @@ function readTrace(method: TraceMethod, answer: RpcAnswer | undefined): CallFram
 function isNotThereYet(answer: RpcAnswer): boolean {
   if (answer.ok) return isEmpty(answer.result)
   return answer.error.kind === 'REFUSED' && NOT_THERE_YET.test(answer.error.message)
+}
+
+function hasNoState(answer: RpcAnswer | undefined): boolean {
+  return answer?.ok === false && answer.error.kind === 'REFUSED' && NO_STATE.test(answer.error.message)
 }
 
 function isEmpty(result: unknown): boolean {

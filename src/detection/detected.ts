@@ -63,4 +63,6 @@ export interface Findings {
   readonly proxies: readonly CreatedProxy[]
   /** Which accounts knew each topic when it was looked up. */
   readonly directory: ReadonlyMap<Hex, readonly number[]>
+  /** Transactions that were to be read again and are left out, since the node that traces them failed just now. */
+  readonly untraced: ReadonlySet<Hex>
 }

@@ -3,7 +3,7 @@ import type { Token, TokenDirectory } from '../domain/currency.ts'
 import type { Hex } from '../domain/hex.ts'
 import { type AccountBook, openAccountBook } from './account-book.ts'
 import { buildPayment, buildRefund } from './build-payment.ts'
-import type { CallReader } from './call-reader.ts'
+import type { CallReader, ReadCalls } from './call-reader.ts'
 import { decodeCreatedProxyLog, decodeFeeProxyLog, type FeeProxyEvent, type RpcLog } from './decode-events.ts'
 import type { CreatedProxy, Findings, UnmatchedEvent } from './detected.ts'
 import type { DetectionRepository, FirstPayment } from './detection-repository.ts'
@@ -11,7 +11,7 @@ import type { FollowedContracts } from './followed-contracts.ts'
 import { judgeRate } from './judge-rate.ts'
 import type { Market, MarketReader } from './market.ts'
 import { findPayment, type Match, matchEvent } from './match-event.ts'
-import { addressesIn, type KnownCalls, needsCalls } from './native-payers.ts'
+import { addressesIn, needsCalls } from './native-payers.ts'
 import { readTransaction, type SeenEvent, type TransactionReceipt } from './read-transaction.ts'
 
 /** The chain that events are looked at for. */
@@ -83,8 +83,8 @@ export async function findPayments(
     ...new Set([...unknown, ...unread, ...receipts].map(({ blockNumber }) => blockNumber)),
   ])
   const proxies = findCreatedProxies(logged.logs, tools.chain.followed)
-  const events = await readEvents(tools, { receipts, proxies, directory }, signal)
   const areReread = logged.areReread ?? false
+  const { events, untraced } = await readEvents(tools, { receipts, proxies, directory, areReread }, signal)
   const seenBy = await eventsByAccount(tools, { events, directory, onlyAccount, areReread })
   const market = await tools.market.read(
     seenBy.flatMap((seen) => findPaymentsOf(tools, seen, times)),
@@ -97,7 +97,7 @@ export async function findPayments(
     ...unknown.map((log) => toUnread(log, 'UNKNOWN_TOPIC', times)),
     ...unread.map((log) => toUnread(log, 'RECEIPT_TOO_LARGE', times)),
   ]
-  return { accounts, unmatched, proxies, directory }
+  return { accounts, unmatched, proxies, directory, untraced }
 }
 
 interface SeenLog {
@@ -126,26 +126,37 @@ interface Reading {
   /** Made in the same blocks. */
   readonly proxies: readonly CreatedProxy[]
   readonly directory: ReadonlyMap<Hex, readonly number[]>
+  readonly areReread: boolean
+}
+
+interface ReadEvents {
+  readonly events: readonly ReadEvent[]
+  readonly untraced: ReadonlySet<Hex>
 }
 
 /** Reads the events of transactions, with what only their calls tell: who paid in coins through a contract. */
 async function readEvents(
   { chain, repository, calls }: FindingTools,
-  { receipts, proxies, directory }: Reading,
+  { receipts, proxies, directory, areReread }: Reading,
   signal: AbortSignal | undefined,
-): Promise<ReadEvent[]> {
+): Promise<ReadEvents> {
   const { followed } = chain
   const isKnown = ({ topic }: FeeProxyEvent) => directory.has(topic)
   const unclear = receipts.filter((receipt) => needsCalls(receipt, followed, isKnown))
-  const known: ReadonlyMap<Hex, KnownCalls> = unclear.length === 0 ? new Map() : await calls.read(unclear, signal)
+  const { known, failed } = unclear.length === 0 ? NO_CALLS : await calls.read(unclear, signal)
+  // What an earlier look has learnt from a trace must not be undone because there is none at this moment.
+  const untraced: ReadonlySet<Hex> = areReread ? failed : new Set()
   const lookedAt = followed.factories.size === 0 ? [] : addressesIn(receipts, known)
   const stored = await repository.requestProxiesAmong(chain.chainId, lookedAt)
   const made = [...stored, ...proxies.map(({ address }) => address)]
   const all = made.length === 0 ? followed : withIntermediaries(followed, made)
-  return receipts.flatMap((receipt) =>
-    readTransaction(receipt, all, known.get(receipt.txHash)).map((event) => ({ event, receipt })),
-  )
+  const events = receipts
+    .filter(({ txHash }) => !untraced.has(txHash))
+    .flatMap((receipt) => readTransaction(receipt, all, known.get(receipt.txHash)).map((event) => ({ event, receipt })))
+  return { events, untraced }
 }
+
+const NO_CALLS: ReadCalls = { known: new Map(), failed: new Set() }
 
 function withIntermediaries(followed: FollowedContracts, added: readonly Address[]): FollowedContracts {
   return { ...followed, intermediaries: new Set([...followed.intermediaries, ...added]) }

@@ -97,7 +97,8 @@ export async function readAgain(
     blockTimes: (numbers: readonly number[]) => readTimes(reader, numbers, signal),
     areReread,
   }
-  return { findings: await findPayments(tools, logged, signal, accountId), blockOf: blocksOf(receipts) }
+  const findings = await findPayments(tools, logged, signal, accountId)
+  return { findings, blockOf: blocksOf(receipts.filter(({ txHash }) => !findings.untraced.has(txHash))) }
 }
 
 /** A transaction that is gone, or is too large to be read, is left out; the event of the latter stays unmatched. */
