@@ -105,13 +105,16 @@ function groupByTopic(requests: readonly MatchableRequest[]): Map<Hex, Matchable
 
 /** A transaction that is mined again after a reorg may come to something else than what was accepted. */
 function isSameEvent({ topic, event: accepted }: Acceptance, event: SeenEvent): boolean {
-  const { emitter, token, to, amount } = event
+  const { emitter, token, to, amount, conversion } = event
   return (
     topic === event.topic &&
     accepted['emitter'] === emitter &&
     accepted['token'] === token &&
     accepted['to'] === to &&
-    accepted['amount'] === amount.toString()
+    accepted['amount'] === amount.toString() &&
+    // Nothing else judges the fiat amount of a conversion that is accepted.
+    accepted['invoiceAmount'] === conversion?.amount.toString() &&
+    accepted['invoiceCurrency'] === conversion?.currency
   )
 }
 
