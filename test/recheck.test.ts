@@ -319,6 +319,27 @@ describe('what older rules have stored', () => {
   })
 })
 
+it('what went to a stranger is no refund while a bridge has told who paid', async () => {
+  const made = await makeRequest()
+  const { payer, payee, stranger, request } = made
+  const { paymentReference } = request
+  const token = chain.tokens.USDC.address
+  await chain.payInOneTransaction(payer, [{ kind: 'ERC20', token, to: payee, amount: HUNDRED, paymentReference }])
+  await look()
+  // As the bridge's status tells it later.
+  await forgePayer(made, payer)
+  await pay(payee, stranger, paymentReference)
+  await look()
+  expect(await statusOf(made)).toBe('PAID')
+  expect((await recheck()).code).toBe(0)
+  expect(await statusOf(made)).toBe('PAID')
+  await pay(payee, payer, paymentReference)
+  await look()
+  expect(await statusOf(made)).toBe('REFUNDED')
+  expect((await recheck()).code).toBe(0)
+  expect(await statusOf(made)).toBe('REFUNDED')
+})
+
 it('what an operator has accepted counts again when a reorg has moved it to another block', async () => {
   const made = await makeRequest()
   await pay(made.payer, made.payee, made.request.paymentReference)

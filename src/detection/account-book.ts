@@ -16,6 +16,8 @@ export interface AccountBook {
   isWalletAt(at: FirstPayment, address: Address): boolean
   /** What an operator has accepted the event as. */
   acceptedAs(txHash: Hex, event: SeenEvent): AcceptedAs | undefined
+  /** Who paid, as the event tells it, or of a payment that is read again what a bridge has told since. Undefined: nobody knows. */
+  payerOf(txHash: Hex, event: SeenEvent): Address | undefined
   /** @param payer - undefined where it is not known */
   addPayment(request: MatchableRequest, payer: Address | undefined): void
   /**
@@ -85,6 +87,8 @@ export async function openAccountBook(
       const acceptance = accepted.get(acceptanceKeyOf(txHash, event.eventIndex))
       return acceptance !== undefined && isSameEvent(acceptance, event) ? acceptance.as : undefined
     },
+    payerOf: (txHash, { eventIndex, payer, isCarried }) =>
+      payer ?? (isCarried ? kept.get(acceptanceKeyOf(txHash, eventIndex)) : undefined),
     addPayment: add,
     keepPayment(request, txHash, event) {
       const key = acceptanceKeyOf(txHash, event.eventIndex)

@@ -246,7 +246,7 @@ function judgeEvents(
       accepted === 'PAYMENT'
         ? matched
         : judgeRate(matched, event, { path: market.pathOf(event), timestampSec: at.timestampSec })
-    if (match.kind === 'PAYMENT') book.addPayment(match.request, event.payer)
+    if (match.kind === 'PAYMENT') book.addPayment(match.request, book.payerOf(receipt.txHash, event))
     else if (matched.kind === 'PAYMENT') book.keepPayment(matched.request, receipt.txHash, event)
     return { accountId, event, receipt, match }
   })
