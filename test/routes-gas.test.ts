@@ -85,6 +85,21 @@ const noOverrides: Refuse = (call) =>
     ? { code: -32602, message: 'too many arguments, want at most 2' }
     : noSimulation(call)
 
+/** Does not simulate, and answers every estimate alike. */
+function answeringEstimates(result: string): ProxyBehaviour {
+  return async ({ body, next }, response) => {
+    const calls = JSON.parse(body) as { id: number; method: string; params: unknown[] }[]
+    const answers = JSON.parse(await next()) as { id: number }[]
+    const told = answers.map((answer) => {
+      const call = calls.find(({ id }) => id === answer.id)
+      const error = call && noSimulation(call)
+      if (error !== undefined) return { id: answer.id, error }
+      return call?.method === 'eth_estimateGas' ? { id: answer.id, result } : answer
+    })
+    response.end(JSON.stringify(told))
+  }
+}
+
 describe('the gas of what a wallet is handed', () => {
   it('takes random quotes of all kinds as they are handed out', async () => {
     const busy = await takeRandomQuotes(chain, { count: 7, seed: 3, baseFee: 8n * GWEI })
@@ -164,6 +179,18 @@ describe('the gas of what a wallet is handed', () => {
       },
       [true, false, false, false],
       ['GAS_ESTIMATED', 'GAS_NOT_MEASURED'],
+    ],
+    [
+      'estimates what no transaction can take',
+      answeringEstimates(`0x${'f'.repeat(64)}`),
+      [false, false, false, false],
+      ['GAS_NOT_MEASURED'],
+    ],
+    [
+      'estimates less than any transaction takes',
+      answeringEstimates('0x1'),
+      [false, false, false, false],
+      ['GAS_NOT_MEASURED'],
     ],
     [
       'goes back in time',

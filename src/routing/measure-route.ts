@@ -86,8 +86,13 @@ function measuredStep(step: Step, gas: StepGas | undefined, { l1Gas, tableLimit 
   return { ...step, gasLimit: expected, allow: limit > tableLimit ? limit : tableLimit }
 }
 
-/** Refunds are at most a fifth of all, so that what is used lies between; what the table says where that does too. */
+/**
+ * Refunds are at most a fifth of all, so that what is used lies between; what the table says where that does too.
+ *
+ * @param most - 0 or less where an estimate leaves out the gas for publishing: then the table is all that is known
+ */
 function expectedOf(most: bigint, table: bigint): bigint {
+  if (most <= 0n) return table
   const least = (most * 4n) / 5n
   return table < least ? least : table > most ? most : table
 }

@@ -6,7 +6,15 @@
 import type { Address } from '../../domain/address.ts'
 import type { RpcAnswer, RpcCall } from '../json-rpc.ts'
 import type { StepEffect } from '../steps.ts'
-import { type GasAnswer, type GasCall, type GasQuestion, readQuantity, type StepGas, toQuantity } from './question.ts'
+import {
+  type GasAnswer,
+  type GasCall,
+  type GasQuestion,
+  isPlausibleGas,
+  readQuantity,
+  type StepGas,
+  toQuantity,
+} from './question.ts'
 import { revertReason } from './revert-reason.ts'
 import type { TokenSlots } from './token-slots.ts'
 
@@ -73,19 +81,23 @@ function isRevert(code: number | undefined, message: string): boolean {
 }
 
 /**
- * Reads the estimates.
+ * Reads the estimates. One that no transaction of its kind can take counts as not measured.
  *
  * @param answers - in the order of the calls; undefined for one that was not asked for
  */
-export function decodeEstimates(answers: readonly (RpcAnswer | undefined)[]): GasAnswer {
+export function decodeEstimates(
+  answers: readonly (RpcAnswer | undefined)[],
+  { calls }: Pick<GasQuestion, 'calls'>,
+): GasAnswer {
   const steps: (StepGas | undefined)[] = []
-  for (const [place, answer] of answers.entries()) {
+  for (const [place, call] of calls.entries()) {
+    const answer = answers[place]
     const refusal = answer !== undefined && 'failure' in answer ? answer.failure.refusal : undefined
     if (refusal !== undefined && isRevert(refusal.code, refusal.message)) {
       return { reverted: { place, detail: revertReason(refusal.data, refusal.message) } }
     }
     const most = answer !== undefined && 'result' in answer ? readQuantity(answer.result) : undefined
-    steps.push(most === undefined ? undefined : { way: 'ESTIMATED', most })
+    steps.push(most === undefined || !isPlausibleGas(most, call) ? undefined : { way: 'ESTIMATED', most })
   }
   return { steps }
 }

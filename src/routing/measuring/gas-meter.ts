@@ -2,9 +2,10 @@ import type { Address } from '../../domain/address.ts'
 import type { ChainConfig } from '../../domain/chains-file.ts'
 import { type JsonRpc, type RpcAnswer, type RpcCall, RpcFailure } from '../json-rpc.ts'
 import { decodeAggregate3, encodeAggregate3, readBlockTimestamp, uintAt } from '../multicall.ts'
-import { decodeEstimates, encodeEstimates, OVERRIDES_CONTROL, takesOverrides } from './estimates.ts'
+import { decodeEstimates, encodeEstimates, OVERRIDES_CONTROL } from './estimates.ts'
+import { createNodeAbilities, type NodeAbilities } from './node-abilities.ts'
 import type { GasAnswer, GasQuestion } from './question.ts'
-import { decodeSimulation, EMPTY_SIMULATION, encodeSimulation, isUnknownMethod } from './simulation.ts'
+import { decodeSimulation, EMPTY_SIMULATION, encodeSimulation } from './simulation.ts'
 import { decodeSlotSearch, encodeSlotSearch, type TokenSlots } from './token-slots.ts'
 
 /** Measures what transactions take, through one URL. It remembers what its node can do. */
@@ -37,130 +38,108 @@ export interface GasMeterOptions {
   readonly clock: () => number
 }
 
-/** What a node can do; undefined while it is not known. */
-interface Abilities {
-  simulates: boolean | undefined
-  /** Takes changes of state with estimates. */
-  overrides: boolean | undefined
-  isSearched: boolean
-  learntAtMs: number
-}
-
-/** After so long it is asked anew what a node can do: nodes are replaced and brought up to date. */
-const FORGOTTEN_AFTER_MS = 60 * 60_000
-
-/** Likewise where a node failed at what it was asked first, which may have been the method or just then. */
-const SUSPECTED_FOR_MS = 60_000
-
 /** A search that nobody waits for takes this long at most. */
 const SEARCH_TIMEOUT_MS = 10_000
 
+/** What measuring through a URL needs. */
+interface Node extends Pick<GasMeterOptions, 'chain' | 'rpc' | 'slots'> {
+  readonly abilities: NodeAbilities
+  /** Asks for the time of the newest block. */
+  readonly timestampCall: RpcCall
+}
+
 /** Makes the meter of a URL. */
-export function createGasMeter({ chain, rpc, slots, clock }: GasMeterOptions): GasMeter {
-  let abilities = unknown(clock())
-  const timestampRead = [readBlockTimestamp(chain.multicall)]
-  const timestampCall: RpcCall = {
-    method: 'eth_call',
-    params: `[{"to":"${chain.multicall}","data":"${encodeAggregate3(timestampRead)}"},"latest"]`,
-  }
-
-  function known(): Abilities {
-    if (clock() - abilities.learntAtMs > FORGOTTEN_AFTER_MS) abilities = unknown(clock())
-    return abilities
-  }
-
-  /** @returns undefined where only a simulation was asked for, and it failed */
-  async function measureBy(
-    question: GasQuestion,
-    { simulate, estimate }: { simulate: boolean; estimate: boolean },
-    signal: AbortSignal,
-  ): Promise<GasAnswer | undefined> {
-    const { overrides } = known()
-    const places = estimate
-      ? encodeEstimates(question, overrides === false ? undefined : (token) => slots.get(token))
-      : []
-    const simulation = simulate ? encodeSimulation(question) : undefined
-    const control = estimate && overrides === undefined ? OVERRIDES_CONTROL : undefined
-    const answers = await askAll(rpc, [timestampCall, simulation, control, ...places], signal)
-    const [timestamp, simulated, controlled, ...estimated] = answers
-    noteSimulation(simulated)
-    noteOverrides(controlled)
-    if (isBehind(timestamp, question)) return nothingOf(question)
-    const bySimulation = simulated && 'result' in simulated ? decodeSimulation(simulated.result, question) : undefined
-    if (bySimulation !== undefined || !estimate) return bySimulation
-    // Without changes of state, those after the first were asked on what is not so yet.
-    const isTrue = (place: number) => place === 0 || abilities.overrides === true
-    return decodeEstimates(estimated.map((answer, place) => (isTrue(place) ? answer : undefined)))
-  }
-
-  async function measureAsKnown(question: GasQuestion, signal: AbortSignal): Promise<GasAnswer> {
-    const { simulates } = known()
-    if (simulates !== false) {
-      const isKnown = simulates !== undefined
-      try {
-        const answer = await measureBy(question, { simulate: true, estimate: !isKnown }, signal)
-        if (answer !== undefined) return answer
-      } catch (error) {
-        if (isKnown || !(error instanceof RpcFailure)) throw error
-        // Some gateways refuse all calls of a batch for a method that they do not know.
-        abilities = { ...abilities, simulates: false, learntAtMs: clock() - FORGOTTEN_AFTER_MS + SUSPECTED_FOR_MS }
-      }
-    }
-    return (await measureBy(question, { simulate: false, estimate: true }, signal)) ?? nothingOf(question)
-  }
-
-  function noteSimulation(answer: RpcAnswer | undefined): void {
-    if (answer === undefined) return
-    if ('result' in answer) abilities.simulates = true
-    else if (answer.failure.refusal && isUnknownMethod(answer.failure.refusal)) abilities.simulates = false
-  }
-
-  function noteOverrides(answer: RpcAnswer | undefined): void {
-    abilities.overrides ??= takesOverrides(answer)
-  }
-
-  async function search(signal: AbortSignal): Promise<void> {
-    const { simulates, overrides, isSearched } = abilities
-    if (simulates !== false || overrides !== true || isSearched) return
-    abilities.isSearched = true
-    try {
-      for (const { address } of chain.tokens) {
-        if (slots.has(address)) continue
-        const [balance, allowance] = await rpc.callAll(encodeSlotSearch(address), true, signal)
-        const found = decodeSlotSearch(resultOf(balance), resultOf(allowance))
-        if (found !== undefined) slots.set(address, found)
-      }
-    } catch (error) {
-      abilities.isSearched = false
-      throw error
-    }
-  }
-
+export function createGasMeter({ clock, ...options }: GasMeterOptions): GasMeter {
+  const abilities = createNodeAbilities(clock)
+  const node: Node = { ...options, abilities, timestampCall: timestampCallOf(options.chain.multicall) }
   return {
-    rank: () => ({ true: 0, undefined: 1, false: 2 })[`${known().simulates}`],
+    rank: () => ({ true: 0, undefined: 1, false: 2 })[`${abilities.known().simulates}`],
     async measure(question, signal) {
-      const answer = await measureAsKnown(question, signal)
+      const answer = await measureAsKnown(node, question, signal)
       // The next route to be taken need not do without.
-      search(AbortSignal.timeout(SEARCH_TIMEOUT_MS)).catch(() => {
+      searchSlots(node, AbortSignal.timeout(SEARCH_TIMEOUT_MS)).catch(() => {
         // It is looked for again then.
       })
       return answer
     },
     async learn(signal) {
-      const [simulated, controlled] = await rpc.callAll([EMPTY_SIMULATION, OVERRIDES_CONTROL], true, signal)
-      noteSimulation(simulated)
-      noteOverrides(controlled)
-      await search(signal)
+      const [simulated, controlled] = await node.rpc.callAll([EMPTY_SIMULATION, OVERRIDES_CONTROL], true, signal)
+      abilities.noteSimulation(simulated)
+      abilities.noteOverrides(controlled)
+      await searchSlots(node, signal)
     },
+  }
+}
+
+function timestampCallOf(multicall: Address): RpcCall {
+  const data = encodeAggregate3([readBlockTimestamp(multicall)])
+  return { method: 'eth_call', params: `[{"to":"${multicall}","data":"${data}"},"latest"]` }
+}
+
+async function measureAsKnown(node: Node, question: GasQuestion, signal: AbortSignal): Promise<GasAnswer> {
+  const { simulates } = node.abilities.known()
+  if (simulates !== false) {
+    const isKnown = simulates !== undefined
+    try {
+      const answer = await measureBy(node, question, { simulate: true, estimate: !isKnown }, signal)
+      if (answer !== undefined) return answer
+    } catch (error) {
+      if (isKnown || !(error instanceof RpcFailure)) throw error
+      // Some gateways refuse all calls of a batch for a method that they do not know.
+      node.abilities.suspect()
+    }
+  }
+  return (await measureBy(node, question, { simulate: false, estimate: true }, signal)) ?? nothingOf(question)
+}
+
+/** @returns undefined where only a simulation was asked for, and it failed */
+async function measureBy(
+  { rpc, abilities, slots, timestampCall }: Node,
+  question: GasQuestion,
+  { simulate, estimate }: { simulate: boolean; estimate: boolean },
+  signal: AbortSignal,
+): Promise<GasAnswer | undefined> {
+  const { overrides } = abilities.known()
+  const places = estimate
+    ? encodeEstimates(question, overrides === false ? undefined : (token) => slots.get(token))
+    : []
+  const simulation = simulate ? encodeSimulation(question) : undefined
+  const control = estimate && overrides === undefined ? OVERRIDES_CONTROL : undefined
+  const answers = await askAll(rpc, [timestampCall, simulation, control, ...places], signal)
+  const [timestamp, simulated, controlled, ...estimated] = answers
+  abilities.noteSimulation(simulated)
+  abilities.noteOverrides(controlled)
+  if (isBehind(timestamp, question)) return nothingOf(question)
+  const bySimulation = simulated && 'result' in simulated ? decodeSimulation(simulated.result, question) : undefined
+  if (bySimulation !== undefined || !estimate) return bySimulation
+  // Without changes of state, those after the first were asked on what is not so yet.
+  const isTrue = (place: number) => place === 0 || abilities.known().overrides === true
+  return decodeEstimates(
+    estimated.map((answer, place) => (isTrue(place) ? answer : undefined)),
+    question,
+  )
+}
+
+/** Finds where the chain's tokens keep what, for a node that only estimates; once until its abilities are forgotten. */
+async function searchSlots({ chain, rpc, slots, abilities }: Node, signal: AbortSignal): Promise<void> {
+  const known = abilities.known()
+  if (known.simulates !== false || known.overrides !== true || known.isSearched) return
+  known.isSearched = true
+  try {
+    for (const { address } of chain.tokens) {
+      if (slots.has(address)) continue
+      const [balance, allowance] = await rpc.callAll(encodeSlotSearch(address), true, signal)
+      const found = decodeSlotSearch(resultOf(balance), resultOf(allowance))
+      if (found !== undefined) slots.set(address, found)
+    }
+  } catch (error) {
+    known.isSearched = false
+    throw error
   }
 }
 
 function nothingOf({ calls }: GasQuestion): GasAnswer {
   return { steps: calls.map(() => undefined) }
-}
-
-function unknown(nowMs: number): Abilities {
-  return { simulates: undefined, overrides: undefined, isSearched: false, learntAtMs: nowMs }
 }
 
 /** Makes those calls that there are, in one HTTP request. @returns in their order, undefined for each that there is not */

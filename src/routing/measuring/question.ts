@@ -41,6 +41,29 @@ export function isComplete(answer: GasAnswer): boolean {
   return 'reverted' in answer || answer.steps.every((step) => step !== undefined)
 }
 
+/** The gas that no transaction is below. */
+const LEAST_GAS = 21_000n
+
+/** What a transaction may use, by its limit of the table: those that take more are not measured. */
+const MAX_TIMES_TABLE = 5n
+const LEAST_ALLOWED = 500_000n
+const MAX_ALLOWED = 8_000_000n
+
+/**
+ * The most gas that a transaction may use and still be measured. A simulation needs a limit: what is left out is the whole block's for some
+ * nodes, which no second transaction fits beside.
+ */
+export function allowedGas({ tableLimit }: Pick<GasCall, 'tableLimit'>): bigint {
+  const wanted = tableLimit * MAX_TIMES_TABLE
+  const bounded = wanted < LEAST_ALLOWED ? LEAST_ALLOWED : wanted > MAX_ALLOWED ? MAX_ALLOWED : wanted
+  return bounded < tableLimit ? tableLimit : bounded
+}
+
+/** Whether a node's figure can be the gas of a transaction: what it tells decides what a wallet allows, and pays in the worst case. */
+export function isPlausibleGas(told: bigint, call: Pick<GasCall, 'tableLimit'>): boolean {
+  return told >= LEAST_GAS && told <= allowedGas(call)
+}
+
 /** A number as JSON-RPC writes it: hexadecimal without leading zeros. */
 export function toQuantity(value: bigint | number): Hex {
   return `0x${value.toString(16)}`

@@ -5,23 +5,19 @@
  */
 
 import { isObject, type RpcCall, type RpcRefusal, readRefusal } from '../json-rpc.ts'
-import { type GasAnswer, type GasCall, type GasQuestion, readQuantity, type StepGas, toQuantity } from './question.ts'
+import {
+  allowedGas,
+  type GasAnswer,
+  type GasQuestion,
+  isPlausibleGas,
+  readQuantity,
+  type StepGas,
+  toQuantity,
+} from './question.ts'
 import { revertReason } from './revert-reason.ts'
 
 /** The wallet is given this much beside what it holds: what it lacks for gas is told by the route's readiness. */
 const SPARE_WEI = 1n << 80n
-
-/** What a transaction may use, by its limit of the table: those that take more are not measured. */
-const MOST_TIMES_TABLE = 5n
-const LEAST_ALLOWED = 500_000n
-const MOST_ALLOWED = 8_000_000n
-
-/** A limit is needed: what is left out is the whole block's for some nodes, which no second transaction fits beside. */
-function allowedGas({ tableLimit }: GasCall): bigint {
-  const wanted = tableLimit * MOST_TIMES_TABLE
-  const bounded = wanted < LEAST_ALLOWED ? LEAST_ALLOWED : wanted > MOST_ALLOWED ? MOST_ALLOWED : wanted
-  return bounded < tableLimit ? tableLimit : bounded
-}
 
 /** Asks for the simulation. The block's time is given: by default some nodes take one long ago. */
 export function encodeSimulation({ wallet, balance, simulateAtSec, calls }: GasQuestion): RpcCall {
@@ -47,9 +43,6 @@ export const EMPTY_SIMULATION: RpcCall = {
   isOptional: true,
 }
 
-/** The gas that no transaction is below. */
-const LEAST_GAS = 21_000n
-
 /** @returns undefined where it is no such answer */
 export function decodeSimulation(result: unknown, { calls }: GasQuestion): GasAnswer | undefined {
   const block: unknown = Array.isArray(result) ? result[0] : undefined
@@ -60,7 +53,7 @@ export function decodeSimulation(result: unknown, { calls }: GasQuestion): GasAn
     const one: unknown = told[place]
     if (!isObject(one)) return undefined
     const used = readQuantity(one.gasUsed)
-    if (used === undefined || used < LEAST_GAS || used > allowedGas(call)) return undefined
+    if (used === undefined || !isPlausibleGas(used, call)) return undefined
     if (readQuantity(one.status) === 1n) steps.push(simulatedGas(used, readQuantity(one.maxUsedGas)))
     // One that used all that it may ran out of gas: what comes behind it says nothing.
     else if (used === allowedGas(call)) return undefined
