@@ -5,13 +5,19 @@ import type { ChainConfig } from './chains-file.ts'
  * Every address that a chain's configuration names, whatever for, with words for what it is: `the token USDC`, `ERC20_FEE_PROXY 0.2.0`,
  * `swapV2.router`. None of them is anybody's wallet, so money that is sent there is lost.
  *
- * All texts of the configuration are looked through, so that a field that is added later is known here without a change.
+ * All texts of the configuration are looked through, so that a field that is added later is known here without a change. That is done once,
+ * since the configuration of a process never changes, and an import asks for each of its lines.
  */
 export function configuredAddresses(chain: ChainConfig): ReadonlyMap<Address, string> {
-  const known = new Map<Address, string>()
-  collect(chain, '', known)
-  return known
+  const known = addressesByChain.get(chain)
+  if (known !== undefined) return known
+  const found = new Map<Address, string>()
+  collect(chain, '', found)
+  addressesByChain.set(chain, found)
+  return found
 }
+
+const addressesByChain = new WeakMap<ChainConfig, ReadonlyMap<Address, string>>()
 
 function collect(value: unknown, path: string, known: Map<Address, string>): void {
   if (typeof value === 'string') {

@@ -5,6 +5,7 @@ import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/deci
 import { type Hex, parseTxHash } from '../domain/hex.ts'
 import { suggestName } from '../domain/nearest.ts'
 import { parsePaymentReference, parseRequestId } from '../domain/payment-reference.ts'
+import { faultOfText } from '../domain/text-fault.ts'
 import { waybillError } from '../errors.ts'
 
 /**
@@ -78,8 +79,6 @@ export function oneOf<T extends string>(names: readonly T[]): Reader<T> {
   }
 }
 
-const CONTROL = /\p{Cc}/u
-
 /** Text without control characters, which no database column takes all of. */
 export function textOf(longest: number): Reader<string> {
   return (path, value) => {
@@ -89,13 +88,6 @@ export function textOf(longest: number): Reader<string> {
     if (detail !== undefined) throw waybillError('INVALID_FIELD', { field: path, detail })
     return text
   }
-}
-
-function faultOfText(text: string, longest: number): string | undefined {
-  // Of two halves of a character each counts here, so only a text that seems too long is counted exactly.
-  if (text.length > longest && Array.from(text).length > longest) return `it has more than ${longest} characters`
-  if (CONTROL.test(text)) return 'it has a control character'
-  return text.isWellFormed() ? undefined : 'it is not valid Unicode'
 }
 
 const LONGEST_REFERENCE = 256

@@ -3,6 +3,7 @@ import type { Account } from '../domain/account.ts'
 import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import { configuredAddresses } from '../domain/configured-addresses.ts'
+import { faultOfText } from '../domain/text-fault.ts'
 import { waybillError } from '../errors.ts'
 import type { RefundWallet, RefundWalletRepository, WalletChange, WalletCounts } from './refund-wallet-repository.ts'
 
@@ -85,11 +86,8 @@ function parseWallet(text: string, chains: readonly ChainConfig[]): Address {
 
 function parseNote(note: string | undefined): string | undefined {
   if (note === undefined) return undefined
-  const fail = (detail: string) => waybillError('INVALID_FIELD', { field: 'note', detail })
-  if (note === '') throw fail('it is empty')
-  if (Array.from(note).length > MAX_NOTE_LENGTH) throw fail(`it has more than ${MAX_NOTE_LENGTH} characters`)
-  if (/\p{Cc}/u.test(note)) throw fail('it has a control character')
-  if (!note.isWellFormed()) throw fail('it is not valid Unicode')
+  const detail = note === '' ? 'it is empty' : faultOfText(note, MAX_NOTE_LENGTH)
+  if (detail !== undefined) throw waybillError('INVALID_FIELD', { field: 'note', detail })
   return note
 }
 

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
 import type { ChainDirectory } from '../domain/chain.ts'
-import type { ChainConfig } from '../domain/chains-file.ts'
 import { configuredAddresses } from '../domain/configured-addresses.ts'
 import { FIAT_DECIMALS, parseFiatCode, readCurrencyId, type Token, type TokenDirectory } from '../domain/currency.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { parseRequestId, parseSalt, paymentReferenceOf } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import { faultOfText } from '../domain/text-fault.ts'
 import { waybillError } from '../errors.ts'
 
 /** The terms as a caller sends them. */
@@ -149,18 +149,9 @@ function parseChainAddress(field: string, text: string, network: string, { chain
   if (addressFamily(parsed.address) !== chains.familyOf(network)) throw fail(`it is not an address of ${network}`)
   if (isZeroAddress(parsed.address)) throw fail('it is the zero address, which nobody owns')
   const config = chains.config(network)
-  const what = config && addressesOf(config).get(parsed.address)
+  const what = config && configuredAddresses(config).get(parsed.address)
   if (what !== undefined) throw waybillError('RECEIVER_IS_CONTRACT', { field, value: text, what, network })
   return parsed.address
-}
-
-const knownAddresses = new WeakMap<ChainConfig, ReadonlyMap<Address, string>>()
-
-/** The configuration of a process never changes, and an import asks for each of its lines. */
-function addressesOf(chain: ChainConfig): ReadonlyMap<Address, string> {
-  const addresses = knownAddresses.get(chain) ?? configuredAddresses(chain)
-  knownAddresses.set(chain, addresses)
-  return addresses
 }
 
 /** The payee's own would have the payment reference itself, so that payments could not be told from refunds. */
@@ -172,11 +163,8 @@ function parseRefundAddress(text: string, payee: Address, network: string, known
 
 /** Reads the reference that a merchant gives a request. @throws WaybillError INVALID_REFERENCE */
 export function parseReference(text: string): string {
-  const fail = (detail: string) => waybillError('INVALID_REFERENCE', { field: 'reference', detail })
-  if (text === '') throw fail('it is empty')
-  if (Array.from(text).length > LONGEST_REFERENCE) throw fail(`it has more than ${LONGEST_REFERENCE} characters`)
-  if (/\p{Cc}/u.test(text)) throw fail('it has a control character')
-  if (!text.isWellFormed()) throw fail('it is not valid Unicode')
+  const detail = text === '' ? 'it is empty' : faultOfText(text, LONGEST_REFERENCE)
+  if (detail !== undefined) throw waybillError('INVALID_REFERENCE', { field: 'reference', detail })
   return text
 }
 
