@@ -115,18 +115,22 @@ async function takeWatchCursor(): Promise<string> {
   return ((await answer.json()) as { watchCursor: string }).watchCursor
 }
 
-/** Every answer of a caller, in the order of the probes; over HTTP as it came, over the others as the client has it. */
+/**
+ * The answers of callers, in the order of the probes; over HTTP as they came, over the others as the client has them. Over HTTP every caller
+ * sends every probe. Of several callers each sends a probe over one of the other ways besides, which differ from caller to caller and from
+ * probe to probe; a single caller sends it over all ways.
+ */
 async function askAll(only: (method: DescMethod) => boolean, callers: readonly Caller[]): Promise<Map<string, string>> {
   const answers = new Map<string, string>()
-  for (const caller of callers) {
+  for (const [turn, caller] of callers.entries()) {
     for (const [name, list] of Object.entries(probes)) {
       const method = methodOf(name)
       if (!only(method)) continue
-      for (const probe of list) {
+      for (const [place, probe] of list.entries()) {
         const at = `${caller.name}: ${name} ${probe.name}`
         answers.set(`${at} over HTTP`, await askOverHttp(method, probe, await caller.headers('HTTP')))
         if (method.methodKind !== 'unary') continue
-        for (const way of WAYS) {
+        for (const way of callers.length === 1 ? WAYS : [WAYS[(turn + place) % WAYS.length] ?? WAYS[0]]) {
           const headers = { ...probe.headers, ...(await caller.headers(way)) }
           const { requestId, ...outcome } = await ways.named(way).ask({ method, request: probe.request, headers })
           expect(requestId).toMatch(/./)

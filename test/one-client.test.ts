@@ -153,7 +153,7 @@ describe('streams', () => {
 })
 
 it('an export that is read more slowly than the least rate is ended in every form, however steadily it is read', async () => {
-  const listener = await running.listen({ maxStallMs: 1_000, minRowsPerSecond: 4_000 })
+  const listener = await running.listen({ maxStallMs: 400, minRowsPerSecond: 4_000 })
   // Several pieces within the pause that is allowed, but not so many rows.
   const read = exportForms.map((_, form) =>
     readSlowly(askForExport(openSession(listener), running.keys.shop, form), 60),

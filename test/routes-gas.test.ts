@@ -87,9 +87,9 @@ const noOverrides: Refuse = (call) =>
 
 /** Does not simulate, and answers every estimate alike. */
 function answeringEstimates(result: string): ProxyBehaviour {
-  return async ({ body, next }, response) => {
-    const calls = JSON.parse(body) as { id: number; method: string; params: unknown[] }[]
-    const answers = JSON.parse(await next()) as { id: number }[]
+  return async (exchange, response) => {
+    const calls = JSON.parse(exchange.body) as { id: number; method: string; params: unknown[] }[]
+    const answers = JSON.parse(await exchange.next()) as { id: number }[]
     const told = answers.map((answer) => {
       const call = calls.find(({ id }) => id === answer.id)
       const error = call && noSimulation(call)
