@@ -101,12 +101,6 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
     session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
-  const closeDrained = () => {
-    session.close()
-    // The client might leave its side open for ever.
-    const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-    socket.once('close', () => clearTimeout(timer))
-  }
   /** Who has used up an allowance has another to come to an end with. */
   const drain = (what: string) => {
     if (session.destroyed) return
@@ -143,7 +137,7 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
     open.delete(stream)
     if (open.size === 0 && !session.destroyed) {
       idle.refresh()
-      if (isDraining) closeDrained()
+      if (isDraining) closeDrained(session, socket)
     }
     if (stream.headersSent) {
       // To leave a watch is what a client does that has what it wanted: it costs nothing and makes up for nothing.
@@ -163,6 +157,14 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
     stream.on('close', () => onClose(stream))
   })
   return { onError: () => abuse.charge(peer, offences.garbage) }
+}
+
+/** Ends a connection whose last call is over. */
+function closeDrained(session: ServerHttp2Session, socket: Socket): void {
+  session.close()
+  // The client might leave its side open for ever.
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
 }
 
 /** The rest of requests that have begun. nghttp2 itself stops reading after 10,000 streams that it ignores. */

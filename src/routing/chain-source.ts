@@ -104,10 +104,8 @@ export function createChainSource(options: ChainSourceOptions): ChainSource {
       signal.throwIfAborted()
       if (!limit.isOver() && !(error instanceof RpcFailure)) throw error
       if (error instanceof RpcFailure && error.retryAfterMs !== undefined) fail(error, false)
-      logger.debug(
-        { ...name, detail: limit.isOver() ? `nothing came within ${timeoutMs} ms` : String(error) },
-        NOT_MEASURED,
-      )
+      const detail = limit.isOver() ? `nothing came within ${timeoutMs} ms` : String(error)
+      logger.debug({ ...name, detail }, NOT_MEASURED)
       return undefined
     } finally {
       limit.stop()

@@ -102,10 +102,10 @@ function warningsOf(
   told: readonly (StepGas | undefined)[],
   { chain }: ChainState,
 ): readonly RouteWarning[] {
-  const namesOf = (isIt: (gas: StepGas | undefined) => boolean) =>
-    steps.filter((_, place) => isIt(told[place])).map(({ kind }) => kind)
-  const estimated = namesOf((gas) => gas?.way === 'ESTIMATED')
-  const unknown = namesOf((gas) => gas === undefined)
+  const kindsWhere = (holds: (gas: StepGas | undefined) => boolean) =>
+    steps.filter((_, place) => holds(told[place])).map(({ kind }) => kind)
+  const estimated = kindsWhere((gas) => gas?.way === 'ESTIMATED')
+  const unknown = kindsWhere((gas) => gas === undefined)
   const list = (kinds: readonly StepKind[]) => ({ steps: kinds.join(', '), chain: chain.name })
   return [
     ...(estimated.length === 0 ? [] : [warn('GAS_ESTIMATED', list(estimated))]),

@@ -275,9 +275,10 @@ export async function payAsQuoted(payment: QuotedPayment): Promise<Required<Paid
 
 /** Wei a unit of gas costs in the next block with the tip that the node suggests, which is what wallets pay. */
 export async function gasPriceNow(chain: TestChain): Promise<bigint> {
-  const { call } = chain.client.rpc
-  const history = await call<{ baseFeePerGas: string[] }>('eth_feeHistory', ['0x5', 'latest', []])
-  return BigInt(history.baseFeePerGas.at(-1) ?? 0) + BigInt(await call<string>('eth_maxPriorityFeePerGas'))
+  const history = await chain.client.rpc.call<{ baseFeePerGas: string[] }>('eth_feeHistory', ['0x5', 'latest', []])
+  return (
+    BigInt(history.baseFeePerGas.at(-1) ?? 0) + BigInt(await chain.client.rpc.call<string>('eth_maxPriorityFeePerGas'))
+  )
 }
 
 /** The same length and alphabet, another value: what a misread identifier looks like. */
