@@ -10,7 +10,7 @@ export interface PaceTerms {
   readonly onTooSlow: () => void
 }
 
-/** Looks how fast what is given to a reader is taken. */
+/** Watches how fast a reader takes what it is given. */
 export interface ReaderPace {
   readonly given: () => void
   /** What was given last was taken. @param rows - how many rows were in it */

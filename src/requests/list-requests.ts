@@ -18,7 +18,7 @@ const MAX_LIMIT = 100
 /** Counting stops here, so that its cost is bounded. */
 const COUNT_EXACT_TO = 10_000
 
-/** As far as it is counted where an estimate is asked for. */
+/** The same where an estimate is asked for. */
 const COUNT_CHEAPLY_TO = 1_000
 
 /** The largest count that the wire's 32 bits hold. */
@@ -33,7 +33,7 @@ export interface ListInput extends FilterInput {
   readonly includeTotal?: IncludeTotal | undefined
 }
 
-/** How many requests match, and how true that is. */
+/** How many requests match, and how exact the count is. */
 export interface RequestTotal {
   readonly count: number
   readonly relation: 'EXACT' | 'AT_LEAST' | 'ESTIMATED'
@@ -106,7 +106,7 @@ interface Selecting {
   readonly signal: AbortSignal | undefined
 }
 
-/** Names become what the account's requests have of them. */
+/** Turns the networks, currencies and payees of a filter into those combinations of them that the account's requests have. */
 async function select(filter: RequestFilter, { lists, account, cells, signal }: Selecting): Promise<RequestSelection> {
   const { status, reference, requestId, payee, network, currency, fromDate, toDate } = filter
   const isNamed = requestId !== undefined || reference !== undefined
@@ -166,13 +166,13 @@ function cutPage(found: readonly RequestWithBalance[], limit: number, position: 
   if (first === undefined || last === undefined) return emptyPage(position)
   return {
     requests,
-    // The page that this one was reached from is there as well.
+    // On the way back there is at least the page that this one was reached from.
     next: hasMore || backward ? positionOf(last, 'OLDER') : undefined,
     previous: (backward ? hasMore : position !== undefined) ? positionOf(first, 'NEWER') : undefined,
   }
 }
 
-/** What was there no longer matches: what remains is the way back, beginning with the request that the cursor stood at. */
+/** Nothing behind the cursor matches any more: the page is empty but for a cursor back, which begins with the request that this one stood at. */
 function emptyPage(position: PagePosition | undefined): CutPage {
   if (position === undefined) return { requests: [], next: undefined, previous: undefined }
   const back = { ...position, inclusive: !position.inclusive }

@@ -154,7 +154,7 @@ async function resolveCurrency(text: string, sources: NameSources): Promise<read
   throw waybillError('UNKNOWN_CURRENCY', { field: 'currency', value: text, suggestion })
 }
 
-/** The currencies that a text is the symbol of, else those that it is the id of; exactly so, else in another case. */
+/** The currencies whose symbol the text is, else whose id it is. An exact match wins over one in another case. */
 function matchPayment(text: string, ids: readonly string[]): CurrencyMatch[] {
   const symbols = sameName(text, ids.map(symbolOfCurrency))
   if (symbols.length > 0) return symbols.map((symbol) => ({ of: 'payment', symbol }))

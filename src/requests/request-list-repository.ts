@@ -14,7 +14,7 @@ export interface RequestCell {
   readonly invoiceCurrency: string
 }
 
-/** Which requests of an account are meant. What is absent is not asked. */
+/** Which requests of an account are meant. What is absent does not restrict them. */
 export interface RequestSelection {
   readonly statuses?: readonly RequestStatus[]
   readonly references?: readonly string[]
@@ -116,7 +116,7 @@ const accountOf = ({ id }: Account): Sql => bound(id, 'int')
 
 const CELL = raw('network, payment_currency, invoice_currency')
 
-/** From one combination to the next of the index, so that what is read grows with the combinations and not with the requests. */
+/** Skips through the index from one combination to the next: what is read grows with the combinations and not with the requests. */
 function cellsWhere(condition: Sql): Sql {
   return sql`
     with recursive cells as (

@@ -23,7 +23,7 @@ export interface RequestRepository {
   insertMany(account: Account, requests: readonly PaymentRequest[], signal?: AbortSignal): Promise<void>
   findById(account: Account, requestId: string, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
   findByReference(account: Account, reference: Hex, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
-  /** Notes when a request was cancelled, unless it was before; of one that is not stored nothing. */
+  /** Stores when a request was cancelled; does nothing for one that was cancelled before or is not stored. */
   cancel(account: Account, requestId: string, at: Date, signal?: AbortSignal): Promise<void>
   /** What an idempotency key stands for; undefined for one that was not used. */
   findIdempotencyClaim(account: Account, key: string, signal?: AbortSignal): Promise<IdempotencyClaim | undefined>

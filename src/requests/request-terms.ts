@@ -95,7 +95,7 @@ function parsePaymentCurrency({ paymentCurrency: text, network }: TermsInput, kn
   throw notOnNetwork(text, chain, known)
 }
 
-/** Of a symbol the network is missing; an id may be of a chain or token that is not served; anything else nobody knows. */
+/** A symbol lacks its network, an id may be of a chain or token that is not served, and anything else is unknown. */
 function explainNoChain(text: string, known: KnownCurrencies): Error {
   const { chains, tokens } = known
   if (tokens.bySymbol(text).length > 0) return waybillError('MISSING_FIELD', { field: 'network' })

@@ -26,8 +26,8 @@ export interface ChainSource {
     check: (reading: Reading) => void,
   ): Promise<Reading>
   /**
-   * Measures the gas of transactions through it. How that goes is no sign of how well it answers looks, so the breaker is told of it only
-   * where the node asks to be left alone.
+   * Measures the gas of transactions through it. That it cannot says nothing of how well it answers reads, so the breaker counts a failure
+   * only where the node asks to be left alone.
    *
    * @param timeoutMs - whole milliseconds
    * @returns undefined where it could not

@@ -79,7 +79,7 @@ interface Beside {
 /** The step with what a node found. Its limit is never below the table's. */
 function measuredStep(step: Step, gas: StepGas | undefined, { l1Gas, tableLimit }: Beside): Step {
   if (gas === undefined) return step
-  // Of what is simulated without a price of gas, nothing is for publishing; what is estimated holds it.
+  // A simulation has no price of gas, so it leaves out the gas for publishing on the parent chain; an estimate includes it.
   const most = gas.way === 'SIMULATED' ? gas.most + l1Gas : gas.most
   const limit = (most * 5n + 3n) / 4n
   const expected = gas.way === 'SIMULATED' ? gas.used : expectedOf(gas.most - l1Gas, step.gasLimit)

@@ -56,9 +56,9 @@ export function createGasMeter({ clock, ...options }: GasMeterOptions): GasMeter
     rank: () => ({ true: 0, undefined: 1, false: 2 })[`${abilities.known().simulates}`],
     async measure(question, signal) {
       const answer = await measureAsKnown(node, question, signal)
-      // The next route to be taken need not do without.
+      // So that the steps behind the first of the next route can be estimated as well.
       searchSlots(node, AbortSignal.timeout(SEARCH_TIMEOUT_MS)).catch(() => {
-        // It is looked for again then.
+        // The next measurement searches again.
       })
       return answer
     },
@@ -112,7 +112,7 @@ async function measureBy(
   if (isBehind(timestamp, question)) return nothingOf(question)
   const bySimulation = simulated && 'result' in simulated ? decodeSimulation(simulated.result, question) : undefined
   if (bySimulation !== undefined || !estimate) return bySimulation
-  // Without changes of state, those after the first were asked on what is not so yet.
+  // Where the node leaves changes of state out, the steps after the first were estimated without what the steps before them do.
   const isTrue = (place: number) => place === 0 || abilities.known().overrides === true
   return decodeEstimates(
     estimated.map((answer, place) => (isTrue(place) ? answer : undefined)),
