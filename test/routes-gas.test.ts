@@ -316,6 +316,16 @@ describe('which route is taken', () => {
 })
 
 describe('what stands beside the transactions', () => {
+  it('warns of an amount above the outstanding balance, as the routes do', async () => {
+    const routing = createTestRouting([chain.config])
+    const { question } = await arrange(routing, 'USDC')
+    const asked = { ...question, amount: '25.000001' }
+    const { warnings } = await routing.find(asked)
+    expect(warnings.map(({ reason }) => reason)).toEqual(['AMOUNT_ABOVE_OUTSTANDING'])
+    expect(await routing.prepare(asked)).toMatchObject({ maxSourceAmount: '25.000001', warnings })
+    expect((await routing.prepare(question)).warnings).toEqual([])
+  })
+
   it('says in a sentence what each of them does', async () => {
     const routing = createTestRouting([chain.config])
     const { payee, question } = await arrange(routing, 'DAI')

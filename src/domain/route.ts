@@ -133,7 +133,7 @@ export interface PreparedPayment {
   readonly steps: readonly PreparedStep[]
   /** The most that can leave the wallet, platform fee included and gas not, in units of the route's token. */
   readonly maxSourceAmount: string
-  /** How gas was found, where not by simulation. */
+  /** AMOUNT_ABOVE_OUTSTANDING where more than the outstanding balance is paid; how gas was found, where not by simulation. */
   readonly warnings: readonly RouteWarning[]
 }
 

@@ -198,7 +198,7 @@ function prepare({ found, limits, warnings }: MeasuredRoute, { inquiry, wallet, 
     transactions,
     steps: quote.steps.map((step) => ({ kind: step.kind, message: stepMessage(step, terms) })),
     maxSourceAmount: formatAmount(quote.mostPulled, source.decimals),
-    warnings,
+    warnings: [...inquiry.answer.warnings, ...warnings],
   }
 }
 

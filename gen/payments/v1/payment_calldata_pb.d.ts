@@ -55,7 +55,7 @@ export declare type PaymentCalldata = Message<"payments.v1.PaymentCalldata"> & {
   steps: PaymentStep[];
 
   /**
-   * How gas was found, where not by simulation on a node.
+   * AMOUNT_ABOVE_OUTSTANDING where more than the outstanding balance is paid; how gas was found, where not by simulation on a node.
    *
    * @generated from field: repeated payments.v1.Warning warnings = 6;
    */
