@@ -411,6 +411,23 @@ describe('a first start', () => {
     })
   })
 
+  it('is what the commands on chains work on where there is no chains file', async () => {
+    const [listed, rechecked] = await Promise.all([
+      runWaybill(['unmatched', 'list', '--reason', 'WRONG_PAYEE'], environment()),
+      runWaybill(['chains', 'recheck', '--chain', 'mainnet', '--before', '2100-01-01', '--dry-run'], environment()),
+    ])
+    expect([rechecked.code, rechecked.stdout]).toEqual([0, ''])
+    expect(rechecked.stderr).toMatch(/^demo on ETHEREUM: \d+ requests, [1-9]\d* transactions read, 0 changes$/m)
+    const [, chain = '', tx = '', event = ''] = listed.stdout.split('\t')
+    const which = ['--chain', chain, '--tx', tx, '--event', event, '--account', 'demo', '--reason', 'a try']
+    const accepted = await runWaybill(['unmatched', 'accept', ...which, '--as', 'refund'], environment())
+    // Only the transaction tells it.
+    expect([accepted.code, accepted.stderr]).toEqual([
+      1,
+      expect.stringContaining('even when it is accepted: SELF_PAYMENT'),
+    ])
+  })
+
   it('finishes a slow call when it is told to stop, and takes all its processes along', async () => {
     historyEnds = new Date(Date.now() - 3_600_000).toISOString()
     history = await settledPayments(historyEnds)

@@ -10,7 +10,7 @@ import { caip2Of } from '../domain/chain.ts'
 import { createTokenDirectory } from '../domain/currency.ts'
 import { createLogger } from '../observability/logger.ts'
 import { type Command, UsageError } from './command.ts'
-import { chainNamed, readSetup, requireChains } from './read-chains.ts'
+import { chainNamed, findChains, readSetup, requireChains } from './read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
 
@@ -23,7 +23,7 @@ export const chainsCheck: Command = {
   options: [{ name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' }],
   environment: ['CHAINS_FILE'],
   async run({ options }, context) {
-    const chains = requireChains(await readSetup(context))
+    const chains = await findChains(await readSetup(context), context)
     const chosen = options.chain === undefined ? chains.configured : [chainNamed(chains, options.chain)]
     const terms = { clock: () => new Date(), signal: context.signal }
     const checked = await Promise.all(chosen.map(async (config) => ({ config, urls: await checkChain(config, terms) })))

@@ -67,6 +67,22 @@ export function requireChains({ chains }: Setup): ChainDirectory {
 }
 
 /**
+ * The chains of the chains file, or of the demo that runs in DATA_DIR, for a command that asks their nodes while the service runs.
+ *
+ * @throws ConfigError where there are none
+ */
+export async function findChains(setup: Setup, { signal }: Pick<CommandContext, 'signal'>): Promise<ChainDirectory> {
+  const { config, chains } = setup
+  if (chains !== undefined) return requireChains(setup)
+  const { findRunningDemo } = await import('../demo/running-demo.ts')
+  const demo = await findRunningDemo(config.dataDir, signal).catch((error: Error) => {
+    throw new ConfigError([`CHAINS_FILE is not set, and ${error.message}`])
+  })
+  const { describeDemoChains } = await import('../demo/describe-demo.ts')
+  return createChainDirectory(describeDemoChains(demo.file.chains))
+}
+
+/**
  * The configuration of the chain that a word names.
  *
  * @throws UsageError for one that the chains file does not have

@@ -9,7 +9,7 @@ import { parseAccountName } from './account-option.ts'
 import { type Command, type CommandContext, UsageError } from './command.ts'
 import { findAccount } from './find-account.ts'
 import { openDetection } from './open-detection.ts'
-import { chainNamed, readSetup, requireChains } from './read-chains.ts'
+import { chainNamed, findChains, readSetup } from './read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
 import { writeFully } from './write-fully.ts'
@@ -42,7 +42,7 @@ export const chainsRecheck: Command = {
     const after = options.after === undefined ? '' : parseAfter(options)
     const setup = await readSetup(context)
     const { config } = setup
-    const chains = requireChains(setup)
+    const chains = await findChains(setup, context)
     const chosen = options.chain === undefined ? chains.configured : [chainNamed(chains, options.chain)]
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     const isTrial = options['dry-run'] !== undefined

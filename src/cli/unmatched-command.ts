@@ -9,7 +9,7 @@ import { parseAccountName } from './account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from './command.ts'
 import { findAccount } from './find-account.ts'
 import { openDetection } from './open-detection.ts'
-import { chainNamed, readSetup, requireChains } from './read-chains.ts'
+import { chainNamed, findChains, readSetup } from './read-chains.ts'
 import { EXIT_FAILED, EXIT_GOOD } from './run-command-line.ts'
 import { STORE_VARIABLES, withStore } from './with-store.ts'
 
@@ -108,7 +108,7 @@ async function decide(
   const note = parseNote(options.reason)
   const setup = await readSetup(context)
   const { config } = setup
-  const chains = requireChains(setup)
+  const chains = await findChains(setup, context)
   const { name: network } = chainNamed(chains, options.chain ?? '')
   const logger = createLogger({ level: config.logLevel, stream: context.stderr })
   return withStore(config, context, async (knex) => {

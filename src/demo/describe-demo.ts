@@ -2,16 +2,24 @@ import { mnemonicToAccount } from 'viem/accounts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import { describeChain } from './chain-config.ts'
 import { DEMO_CHAINS } from './chain-specs.ts'
+import type { DemoFileChain } from './demo-file.ts'
 import { planDeployment } from './deployment.ts'
 import { DEMO_MNEMONIC, DEPLOYER_PLACE, RELAYER_PLACE } from './people.ts'
 
 /** No node answers here: the ports of the demo's nodes are drawn at each start. */
 const NO_NODE = 'http://127.0.0.1:1'
 
-/** The chains of the demo in the words of a chains file, for those who need their names and tokens but ask no node. */
-export function describeDemoChains(): ChainConfig[] {
+/**
+ * The chains of the demo in the words of a chains file.
+ *
+ * @param nodes - of a demo that runs; without them for those who need names and tokens but ask no node
+ */
+export function describeDemoChains(nodes: readonly Pick<DemoFileChain, 'name' | 'rpcUrl'>[] = []): ChainConfig[] {
   const people = { deployer: addressAt(DEPLOYER_PLACE), relayer: addressAt(RELAYER_PLACE) }
-  return DEMO_CHAINS.map((spec) => describeChain(spec, NO_NODE, planDeployment(spec, people, 0).deployed))
+  return DEMO_CHAINS.map((spec) => {
+    const { rpcUrl = NO_NODE } = nodes.find(({ name }) => name === spec.name) ?? {}
+    return describeChain(spec, rpcUrl, planDeployment(spec, people, 0).deployed)
+  })
 }
 
 function addressAt(addressIndex: number) {
