@@ -7,7 +7,11 @@ import {
   SearchPaymentsRequestSchema,
 } from '../../gen/payments/v1/payment_search_service_pb.js'
 import { SummarizePaymentsRequestSchema } from '../../gen/payments/v1/payment_summary_pb.js'
-import { CreatePaymentRequestRequestSchema } from '../../gen/payments/v1/requests_service_pb.js'
+import {
+  AddRefundWalletRequestSchema,
+  CreatePaymentRequestRequestSchema,
+  ListPaymentRequestsRequestSchema,
+} from '../../gen/payments/v1/requests_service_pb.js'
 import { GetPaymentRoutesRequestSchema } from '../../gen/payments/v1/routes_service_pb.js'
 import { suggestOwnName, suggestOwnValue } from './other-names.ts'
 import { usableNames } from './request-errors.ts'
@@ -81,6 +85,18 @@ describe('a parameter of another API', () => {
     expect(suggestOwnName(given, namesOf(desc))).toMatch(`did you mean "${ours}"?`)
   })
 
+  it.each([
+    [CreatePaymentRequestRequestSchema, 'payer', 'a request names no payer: anybody may pay it'],
+    [ListPaymentRequestsRequestSchema, 'payer', 'a request names no payer: anybody may pay it'],
+    [ListPaymentRequestsRequestSchema, 'walletAddress', 'did you mean "payee"?'],
+    [ListPaymentRequestsRequestSchema, 'paymentReference', 'GET /v1/request/{paymentReference} finds that one request'],
+    [GetPaymentRoutesRequestSchema, 'payer', 'did you mean "wallet"?'],
+    [AddRefundWalletRequestSchema, 'payer', undefined],
+    [CreatePaymentRequestRequestSchema, 'paymentReference', undefined],
+  ] as const)('of %s: %s, whose nearest name would mislead, is told: %s', (desc, given, says) => {
+    expect(suggestOwnName(given, namesOf(desc))).toBe(says)
+  })
+
   it('comes with a word where ours works in another way', () => {
     expect(suggestOwnName('page', ['cursor'])).toBe(
       'did you mean "cursor"? pages are not numbered: send the nextCursor of the page before',
@@ -111,6 +127,7 @@ describe('a value of another API', () => {
     [requests, 'unpaid', 'OPEN'],
     [requests, 'partial', 'PARTIALLY_PAID'],
     [requests, 'failed', undefined],
+    [payments, 'cancelled', 'FAILED'],
     [usableNames(SearchPaymentsRequest_SortBySchema), 'createdAt', 'DATE'],
     [usableNames(SearchPaymentsRequest_SortOrderSchema), 'descending', 'DESC'],
     [payments, 'nonsense', undefined],
@@ -119,5 +136,9 @@ describe('a value of another API', () => {
     const suggestion = suggestOwnValue(given, known)
     if (ours === undefined) expect(suggestion).toBeUndefined()
     else expect(suggestion).toMatch(`did you mean "${ours}"?`)
+  })
+
+  it.each(['cancelled', 'EXPIRED'])('of a request: %s is none', (given) => {
+    expect(suggestOwnValue(given, requests)).toBe('that is no status: look at cancelledAt and expiresAt')
   })
 })

@@ -10,6 +10,8 @@ interface OtherNames {
   readonly ours: readonly string[]
   /** What to know beside. */
   readonly note?: string
+  /** Said where there is none of ours, and the nearest name would mean something else; only among names that hold this one. */
+  readonly otherwise?: { readonly among: string; readonly say: string }
 }
 
 const PAGES = 'pages are not numbered: send the nextCursor of the page before'
@@ -38,7 +40,17 @@ const parameters: readonly OtherNames[] = [
   { others: list('order direction dir sortDirection sortDir'), ours: ['sortOrder', 'sort'] },
   { others: list('tx txId transaction transactionHash transactionId hash'), ours: ['txHash'] },
   { others: list('address wallet account owner'), ours: ['walletAddress', 'wallet'] },
-  { others: list('sender senderAddress fromAddress payerAddress payerWallet'), ours: ['payer', 'wallet'] },
+  { others: list('walletAddress'), ours: ['payee'] },
+  {
+    others: list('payer sender senderAddress fromAddress payerAddress payerWallet'),
+    ours: ['payer', 'wallet'],
+    otherwise: { among: 'payee', say: 'a request names no payer: anybody may pay it' },
+  },
+  {
+    others: list('paymentReference'),
+    ours: [],
+    otherwise: { among: 'includeTotal', say: 'GET /v1/request/{paymentReference} finds that one request' },
+  },
   {
     others: list('recipient receiver receiverAddress recipientAddress toAddress payeeAddress merchant beneficiary'),
     ours: ['payee'],
@@ -82,7 +94,12 @@ const values: readonly OtherNames[] = [
   { others: list('processing inProgress unconfirmed waiting'), ours: ['PENDING'] },
   { others: list('partial partiallyPaid underpaid'), ours: ['PARTIAL', 'PARTIALLY_PAID'] },
   { others: list('refund returned reversed'), ours: ['REFUNDED'] },
-  { others: list('failure error errored rejected cancelled canceled'), ours: ['FAILED'] },
+  { others: list('failure error errored rejected'), ours: ['FAILED'] },
+  {
+    others: list('cancelled canceled expired'),
+    ours: ['FAILED'],
+    otherwise: { among: 'OPEN', say: 'that is no status: look at cancelledAt and expiresAt' },
+  },
   { others: list('time timestamp created createdAt blockTime'), ours: ['DATE', 'DAY'] },
   { others: list('date'), ours: ['DAY'] },
   { others: list('value price usd'), ours: ['AMOUNT'] },
@@ -121,6 +138,7 @@ function createSuggestion(table: readonly OtherNames[]) {
     for (const { entry } of byName.get(name) ?? []) {
       const ours = entry.ours.find((each) => known.includes(each))
       if (ours !== undefined) return [`did you mean "${ours}"?`, entry.note].filter(Boolean).join(' ')
+      if (entry.otherwise && known.includes(entry.otherwise.among)) return entry.otherwise.say
     }
     return undefined
   }

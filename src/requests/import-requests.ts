@@ -87,7 +87,7 @@ function outcomeOf(terms: Terms, stored: PaymentRequest | undefined): RequestOut
   if (stored === undefined) throw new Error('the conflicting request no longer exists; import the line again')
   const different = differingTerms(terms, stored)
   if (different.length === 0) return { kind: 'unchanged' }
-  const detail = `${different.join(', ')} differ`
+  const detail = different.join(', ')
   return { kind: 'bad', error: waybillError('REQUEST_TERMS_DIFFER', { value: stored.requestId, detail }) }
 }
 

@@ -157,7 +157,7 @@ function withRequestId(request: PaymentRequest, terms: Terms, requestId: string)
 function refuseOtherTerms(terms: Terms, stored: PaymentRequest): void {
   const different = differingTerms(terms, stored)
   if (different.length === 0) return
-  throw waybillError('REQUEST_TERMS_DIFFER', { value: stored.requestId, detail: `${different.join(', ')} differ` })
+  throw waybillError('REQUEST_TERMS_DIFFER', { value: stored.requestId, detail: different.join(', ') })
 }
 
 function hashTerms(terms: Terms): Buffer {
