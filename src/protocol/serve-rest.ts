@@ -39,7 +39,7 @@ export interface RestServer {
 
 export function createRestServer(options: RestOptions): RestServer {
   const { transcoder, methods, otherPaths } = options
-  const routePaths = [...new Set(transcoder.routes.map(({ binding }) => binding.path))]
+  const routePaths = [...new Set(transcoder.routes.map(writtenPath))]
   const routeMethods = transcoder.routes.map(({ binding }) => binding.httpMethod).filter((method) => method !== '*')
   const takeOutVolatile = compileStableText(options.volatileFields)
   const movingMethods = new Set(
@@ -184,4 +184,10 @@ function compileStableText(names: readonly string[]): (text: string) => string {
   const value = String.raw`(?:"(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|\{[^{}]*\}|[^,"\[\]{}]+)`
   const fields = new RegExp(`"(?:${names.join('|')})":${value}`, 'g')
   return (text) => text.replace(fields, '')
+}
+
+/** The path with the names of its variables as they are written in JSON and in the documentation. */
+function writtenPath({ binding, method }: Route): string {
+  const jsonNames = new Map(method.input.fields.map(({ name, jsonName }) => [name, jsonName]))
+  return binding.path.replaceAll(/(?<=\{)\w+/g, (name) => jsonNames.get(name) ?? name)
 }
