@@ -22,6 +22,8 @@ const greet: Command = {
 }
 const list: Command = { path: ['keys', 'list'], summary: 'List keys.', environment: [], run: async () => 0 }
 
+const revoke: Command = { ...list, path: ['keys', 'revoke'], summary: 'Revoke a key.' }
+
 function collect() {
   const chunks: string[] = []
   const stream = new Writable({
@@ -36,7 +38,7 @@ function collect() {
 async function run(...words: string[]) {
   const stdout = collect()
   const stderr = collect()
-  const exitCode = await runCommandLine([greet, list], words, {
+  const exitCode = await runCommandLine([greet, list, revoke], words, {
     environment: {},
     workingFolder: '/',
     stdin: Readable.from([]),
@@ -79,7 +81,9 @@ describe('the command line', () => {
     [['greet', 'Ada', '--tone', 'a', '--tone', 'b'], '--tone is given twice'],
     [['greet', 'Ada', '--tune', 'kind'], '--tune'],
     [['gret'], 'did you mean "greet"'],
-    [['keys'], 'keys list'],
+    [['keys'], 'there is no command "keys"; use one of: keys list, keys revoke\n'],
+    [['keys', 'nonsense'], 'use one of: keys list, keys revoke\n'],
+    [['nonsense'], 'use one of: greet, keys list, keys revoke\n'],
     [['keys', 'lst'], 'did you mean "keys list"'],
   ])('answers %j with exit code 2 and says why', async (words, says) => {
     const { exitCode, stdout, stderr } = await run(...words)

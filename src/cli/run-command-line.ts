@@ -1,5 +1,5 @@
 import { ConfigError } from '../config.ts'
-import { suggestName } from '../domain/nearest.ts'
+import { listNames, suggestName } from '../domain/nearest.ts'
 import { type Command, type CommandContext, helpOf, helpOfAll, parseWords, UsageError } from './command.ts'
 
 /** Exit codes: 0 good, 1 failed in part or whole, 2 wrong usage or configuration. */
@@ -53,9 +53,11 @@ function explainCommands(commands: readonly Command[], words: readonly string[],
     context.stdout.write(`${helpOfAll(asked.length === 0 ? commands : within)}\n`)
     return EXIT_GOOD
   }
-  const known = commands.map(({ path }) => path.join(' '))
   const wrong = asked.join(' ')
-  context.stderr.write(`waybill: there is no command "${wrong}"; ${suggestName(wrong, known)}\n`)
+  const known = (of: readonly Command[]) => of.map(({ path }) => path.join(' '))
+  const all = listNames(known(within.length > 0 ? within : commands))
+  const suggestion = within.length > 0 && asked.length === 1 ? all : suggestName(wrong, known(commands), all)
+  context.stderr.write(`waybill: there is no command "${wrong}"; ${suggestion}\n`)
   return EXIT_USAGE
 }
 
