@@ -227,7 +227,7 @@ describe('createPaymentRequest', () => {
     ['the zero address', { payee: `0x${'0'.repeat(40)}` }, 'INVALID_ADDRESS', 'payee'],
     ['a Tron payee on an EVM chain', { payee: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t' }, 'INVALID_ADDRESS', 'payee'],
     ['a bad refund address', { refundAddress: '0x1' }, 'INVALID_ADDRESS', 'refundAddress'],
-    ['the payee as refund address', { refundAddress: PAYEE.toLowerCase() }, 'INVALID_ADDRESS', 'refundAddress'],
+    ['the payee as refund address', { refundAddress: PAYEE.toLowerCase() }, 'REFUND_ADDRESS_IS_PAYEE', 'refundAddress'],
     ['an exponent', { amount: '1e3' }, 'INVALID_AMOUNT', 'amount'],
     ['a hexadecimal amount', { amount: '0x10' }, 'INVALID_AMOUNT', 'amount'],
     ['a blank before the amount', { amount: ' 1' }, 'INVALID_AMOUNT', 'amount'],

@@ -15,6 +15,12 @@ export const valueReasons = {
     message: '{field}: "{value}" is {what} in the configuration of {network}: what it is sent would be lost',
     remedy: 'send the address of a wallet',
   },
+  REFUND_ADDRESS_IS_PAYEE: {
+    kind: 'INVALID_INPUT',
+    in: error,
+    message: '{field}: "{value}" is the payee itself: refunds could not be told from payments',
+    remedy: 'send the address of the payer, or leave it out',
+  },
   INVALID_REFUND_WALLET: {
     kind: 'INVALID_INPUT',
     in: error,

@@ -158,7 +158,7 @@ function parseChainAddress(field: string, text: string, network: string, { chain
 function parseRefundAddress(text: string, payee: Address, network: string, known: KnownCurrencies): Address {
   const address = parseChainAddress('refundAddress', text, network, known)
   if (address !== payee) return address
-  throw waybillError('INVALID_ADDRESS', { field: 'refundAddress', value: text, detail: 'it is the payee itself' })
+  throw waybillError('REFUND_ADDRESS_IS_PAYEE', { field: 'refundAddress', value: text })
 }
 
 /** Reads the reference that a merchant gives a request. @throws WaybillError INVALID_REFERENCE */
