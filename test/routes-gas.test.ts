@@ -214,6 +214,20 @@ describe('the gas of what a wallet is handed', () => {
       expect((await chain.send(wallet, transaction)).succeeded).toBe(true)
   })
 
+  it('leaves later looks in one request where a URL refuses whole batches for a method', async () => {
+    proxy.behave(async (exchange, response) => {
+      if (exchange.body.includes('eth_simulateV1')) response.writeHead(400).end('{"error":"no such method"}')
+      else await passOn(exchange, response)
+    })
+    const routing = throughProxy()
+    const { question } = await arrange(routing, 'USDC')
+    expect(reasonsOf(await routing.prepare(question))).toContain('GAS_ESTIMATED')
+    proxy.bodies.length = 0
+    await routing.prepare(question)
+    expect(proxy.bodies.filter((body) => !Array.isArray(JSON.parse(body)))).toEqual([])
+    expect(proxy.bodies.filter((body) => body.includes('eth_simulateV1'))).toEqual([])
+  })
+
   it('is measured by another node where the first cannot', async () => {
     proxy.behave(refusing(noOverrides))
     const routing = createTestRouting([{ ...chain.config, rpcUrls: [proxy.url, node.rpc.url] }])

@@ -116,8 +116,8 @@ export function createJsonRpc(url: string): JsonRpc {
         if (!mayDivide) throw new RpcFailure('INCONSISTENT', 'a batch was refused', { maybeTooLarge: true })
       }
       const answers = await Promise.all(calls.map((call) => callSingle(call, signal)))
-      // Only now is it known that the batch was at fault and not the calls.
-      takesBatches = false
+      // Where each call goes through by itself, the batch was at fault; else a method may have been that the URL refuses the whole batch for.
+      if (answers.every((answer) => 'result' in answer)) takesBatches = false
       return answers
     },
   }

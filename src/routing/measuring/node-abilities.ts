@@ -17,7 +17,10 @@ export interface NodeAbilities {
   known(): Abilities
   noteSimulation(answer: RpcAnswer | undefined): void
   noteOverrides(answer: RpcAnswer | undefined): void
-  /** Treats the node as one that does not simulate, for a minute: it failed where a simulation was part of the question. */
+  /**
+   * Treats the node as one that does not simulate, for a minute, unless it is known what it does: it failed where a simulation was part of the
+   * question.
+   */
   suspect(): void
 }
 
@@ -38,20 +41,24 @@ export function createNodeAbilities(clock: () => number): NodeAbilities {
     return abilities
   }
 
+  function suspectUnlessKnown(): void {
+    if (known().simulates !== undefined) return
+    abilities.simulates = false
+    forgetAtMs = clock() + SUSPECTED_FOR_MS
+  }
+
   return {
     known,
     noteSimulation(answer) {
       if (answer === undefined) return
       if ('result' in answer) known().simulates = true
-      else if (answer.failure.refusal && isUnknownMethod(answer.failure.refusal)) known().simulates = false
+      else if (answer.failure.refusal === undefined) suspectUnlessKnown()
+      else if (isUnknownMethod(answer.failure.refusal)) known().simulates = false
     },
     noteOverrides(answer) {
       known().overrides ??= takesOverrides(answer)
     },
-    suspect() {
-      known().simulates = false
-      forgetAtMs = clock() + SUSPECTED_FOR_MS
-    },
+    suspect: suspectUnlessKnown,
   }
 }
 
