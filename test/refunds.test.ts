@@ -3,7 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { encodeFunctionData, type Hex, keccak256, parseAbi, toBytes, toHex } from 'viem'
+import { encodeFunctionData, getAddress, type Hex, keccak256, parseAbi, toBytes, toHex } from 'viem'
 import { mnemonicToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../src/auth/api-key-repository.ts'
@@ -267,7 +267,9 @@ describe('a hot wallet', () => {
     const [hot, paid] = [await freshWallet(), await paidRequest('USDC')]
     const before = Number((await chain.client.head()).number)
     await refundFrom(paid, hot)
-    const [, , txHash = '', event = ''] = await unmatchedLine()
+    const [, , txHash = '', event = '', , , ...said] = await unmatchedLine()
+    const addresses = [paid.refundAddress, chain.tokens.USDC.address, hot].map((each) => getAddress(each))
+    expect(said).toEqual([addresses[0], String(HUNDRED), ...addresses.slice(1)])
     const words = [
       '--chain',
       'base',
@@ -287,7 +289,10 @@ describe('a hot wallet', () => {
     expect(await state(paid)).toEqual(['PAID', 'NOT_FROM_PAYEE'])
     expect(await waybill('unmatched', 'accept', ...words, '--as', 'refund')).toMatchObject({ code: 0, stdout: '' })
     expect(await state(paid)).toEqual(['REFUNDED'])
-    expect((await waybill('unmatched', 'accept', ...words, '--as', 'refund')).code).toBe(1)
+    expect(await waybill('unmatched', 'accept', ...words, '--as', 'refund')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is accepted already, as a refund'),
+    })
 
     await service.detection.restartFrom('BASE', before)
     expect((await state(paid)).slice(0, 1)).toEqual(['PAID'])

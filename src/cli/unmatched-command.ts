@@ -1,6 +1,7 @@
 import { readStoreConfig } from '../config.ts'
 import { type AcceptedAs, acceptableReasons, type UnmatchedReason, unmatchedReasons } from '../detection/match-event.ts'
 import { type ListedUnmatched, listUnmatched } from '../detection/unmatched-repository.ts'
+import { type Address, formatAddress } from '../domain/address.ts'
 import { caip2Of, createChainDirectory } from '../domain/chain.ts'
 import type { Hex } from '../domain/hex.ts'
 import { suggestName } from '../domain/nearest.ts'
@@ -158,6 +159,11 @@ function parseNote(text = ''): string {
 }
 
 function lineOf({ timestamp, network, txHash, eventIndex, account = '-', reason, event }: ListedUnmatched): string {
-  const { to = '-', amount = '-', token = '-', paidFrom = '-' } = event
-  return [timestamp.toISOString(), network, txHash, eventIndex, account, reason, to, amount, token, paidFrom].join('\t')
+  const { to, amount = '-', token, paidFrom } = event
+  const said = [shown(to), amount, shown(token), shown(paidFrom)]
+  return [timestamp.toISOString(), network, txHash, eventIndex, account, reason, ...said].join('\t')
+}
+
+function shown(address: string | undefined): string {
+  return address === undefined ? '-' : formatAddress(address as Address)
 }

@@ -47,7 +47,7 @@ export async function acceptEvent(
   const { as, note, actor, at } = decision
   const of = eventOf(chain, decision)
   const stored = await findUnmatched(knex, of)
-  if (stored === undefined) throw new NotAcceptableError(`the account has no unmatched event ${nameOf(of)}`)
+  if (stored === undefined) throw await explainMatched(knex, of)
   await refuseReason(chain, of, stored, as)
   const acceptance = { as, topic: stored.topic, event: stored.event }
   const read = await readOne(chain, of, stored.topic, acceptance, signal)
@@ -75,8 +75,7 @@ export async function unacceptEvent(
   signal?: AbortSignal,
 ): Promise<void> {
   const of = eventOf(chain, decision)
-  const accepted = await findAccepted(knex, of.accountId, { chainId: of.chainId, txHashes: [of.txHash] })
-  const acceptance = accepted.get(acceptanceKeyOf(of.txHash, of.eventIndex))
+  const acceptance = await acceptanceOf(knex, of)
   if (acceptance === undefined) throw new NotAcceptableError(`the account has accepted no event ${nameOf(of)}`)
   const read = await readOne(chain, of, acceptance.topic, undefined, signal)
   await correctOne(chain, of, read, async (trx) => {
@@ -84,6 +83,17 @@ export async function unacceptEvent(
     const details = { ...detailsOf(chain, of), as: acceptance.as, reason: decision.note }
     await audit(trx, 'UNACCEPT_EVENT', decision, details)
   })
+}
+
+async function acceptanceOf(knex: Knex, of: AcceptedEvent) {
+  const accepted = await findAccepted(knex, of.accountId, { chainId: of.chainId, txHashes: [of.txHash] })
+  return accepted.get(acceptanceKeyOf(of.txHash, of.eventIndex))
+}
+
+async function explainMatched(knex: Knex, of: AcceptedEvent): Promise<NotAcceptableError> {
+  const acceptance = await acceptanceOf(knex, of)
+  if (acceptance === undefined) return new NotAcceptableError(`the account has no unmatched event ${nameOf(of)}`)
+  return new NotAcceptableError(`the event ${nameOf(of)} is accepted already, as a ${acceptance.as.toLowerCase()}`)
 }
 
 const nameOf = ({ txHash, eventIndex }: AcceptedEvent) => `${eventIndex} of transaction ${txHash}`
