@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { configHelp } from '../config.ts'
+import { suggestName } from '../domain/nearest.ts'
 
 /** What a command is given; it reads no globals. */
 export interface CommandContext {
@@ -82,8 +83,19 @@ function readWords(words: readonly string[], options: WordOptions) {
   try {
     return parseArgs({ args: [...words], options, allowPositionals: true, strict: true, tokens: true })
   } catch (error) {
-    throw new UsageError((error as Error).message)
+    throw new UsageError(explainWords((error as Error).message, Object.keys(options)))
   }
+}
+
+/** Node tells how to write a positional that looks like an unknown option; what is meant is nearly always another option. */
+function explainWords(message: string, names: readonly string[]): string {
+  const unknown = /^Unknown option '(-[^']*)'/.exec(message)
+  if (unknown === null) return message
+  const [says, word = ''] = unknown
+  return `${says}; ${suggestName(
+    word,
+    names.map((name) => `--${name}`),
+  )}`
 }
 
 function refuseRepeats(tokens: readonly { kind: string; name?: string }[]): void {

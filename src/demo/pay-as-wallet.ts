@@ -16,6 +16,7 @@ import {
 
 interface Calldata {
   route: {
+    id: string
     provider: string
     chain: string
     chainId: string
@@ -52,7 +53,7 @@ export async function payAsWallet(
   const request = await (paymentReference === undefined ? makeRequest(demo) : readRequest(demo, paymentReference))
   const query = new URLSearchParams({ wallet, route })
   const calldata = await demo.get<Calldata>(`/v1/request/${request.paymentReference}/pay?${query}`)
-  sayQuote(say, request, route, calldata)
+  sayQuote(say, request, calldata)
   const chain = chainOf(demo, calldata.route.chainId)
   const before = await readBalances(demo, { wallet, request, calldata, chain })
   say(
@@ -84,11 +85,11 @@ export async function payAsWallet(
   return found
 }
 
-function sayQuote(say: Say, request: DemoRequest, id: string, { route, maxSourceAmount, warnings }: Calldata): void {
+function sayQuote(say: Say, request: DemoRequest, { route, maxSourceAmount, warnings }: Calldata): void {
   say('request', request.paymentReference, `${request.amount} ${request.invoiceCurrency} to ${request.payee}`)
   say(
     'quote',
-    id,
+    route.id,
     route.provider,
     `spends ${route.sourceAmount} ${route.token} on ${route.chain}`,
     `at most ${maxSourceAmount}`,
