@@ -1,10 +1,10 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createTestDatabase, type TestDatabase, urlOfDatabase } from './support/database.ts'
-import { rowsOf, runCommand } from './support/run-command.ts'
-import { sampleChainDirectory } from './support/sample-chains.ts'
-import { makeTempFolder } from './support/temp-folder.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { rowsOf, runCommand } from '../support/run-command.ts'
+import { sampleChainDirectory } from '../support/sample-chains.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
 
 const WALLET = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/

@@ -4,10 +4,10 @@ import { createWalletClient, custom, type EIP1193RequestFn, type Hex } from 'vie
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { anvil } from 'viem/chains'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { PreparedTransaction } from '../src/domain/route.ts'
-import { startAnvilNode, type TestNode } from './support/nodes.ts'
-import { deployForPayers, type PayersChain, receiptOf, unusedAddress } from './support/payers-chain.ts'
-import { canonical, createTestRouting } from './support/routing.ts'
+import type { PreparedTransaction } from '../../src/domain/route.ts'
+import { startAnvilNode, type TestNode } from '../support/nodes.ts'
+import { deployForPayers, type PayersChain, receiptOf, unusedAddress } from '../support/payers-chain.ts'
+import { canonical, createTestRouting } from '../support/routing.ts'
 
 let node: TestNode
 let chain: PayersChain

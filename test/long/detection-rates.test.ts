@@ -13,19 +13,19 @@ import {
   encodeErc20Payment,
   encodeNativeConversion,
   encodeSetFeed,
-} from '../src/demo/contracts.ts'
-import { createChainReader } from '../src/detection/chain-reader.ts'
-import type { Detection } from '../src/detection/detection.ts'
-import { gatherCalls } from '../src/detection/gather-calls.ts'
-import { findPathRateAt } from '../src/detection/path-rate-rounds.ts'
-import { createRpcClient } from '../src/detection/rpc-client.ts'
-import type { Account } from '../src/domain/account.ts'
-import type { ChainConfig } from '../src/domain/chains-file.ts'
-import { currencyHash } from '../src/domain/currency-hash.ts'
-import { silentLogger } from '../src/domain/logger.ts'
-import type { PaymentRequest } from '../src/domain/payment-request.ts'
-import { startTestChain, type TestChain } from './support/chain.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
+} from '../../src/demo/contracts.ts'
+import { createChainReader } from '../../src/detection/chain-reader.ts'
+import type { Detection } from '../../src/detection/detection.ts'
+import { gatherCalls } from '../../src/detection/gather-calls.ts'
+import { findPathRateAt } from '../../src/detection/path-rate-rounds.ts'
+import { createRpcClient } from '../../src/detection/rpc-client.ts'
+import type { Account } from '../../src/domain/account.ts'
+import type { ChainConfig } from '../../src/domain/chains-file.ts'
+import { currencyHash } from '../../src/domain/currency-hash.ts'
+import { silentLogger } from '../../src/domain/logger.ts'
+import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { startTestChain, type TestChain } from '../support/chain.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   addAccount,
   balanceOf,
@@ -35,8 +35,8 @@ import {
   makeRequest,
   paymentsOf,
   storeRequest,
-} from './support/detection.ts'
-import { type Meddle, type RpcProxy, startRpcProxy } from './support/rpc-proxy.ts'
+} from '../support/detection.ts'
+import { type Meddle, type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
 const USD = 10n ** 8n
 const COIN = 10n ** 18n

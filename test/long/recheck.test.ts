@@ -7,12 +7,12 @@ import { join } from 'node:path'
 import type { Knex } from 'knex'
 import { type Hex, keccak256, toBytes } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { changePayments, lockAccount } from '../src/db/payment-changes.ts'
-import { repairAccount } from '../src/db/repair-account.ts'
-import { type Address, addressToBytes, parseAddress } from '../src/domain/address.ts'
-import { hexToBytes } from '../src/domain/hex.ts'
-import { startTestChain, type TestChain } from './support/chain.ts'
-import { createTestDatabase, type TestDatabase, urlOfDatabase } from './support/database.ts'
+import { changePayments, lockAccount } from '../../src/db/payment-changes.ts'
+import { repairAccount } from '../../src/db/repair-account.ts'
+import { type Address, addressToBytes, parseAddress } from '../../src/domain/address.ts'
+import { hexToBytes } from '../../src/domain/hex.ts'
+import { startTestChain, type TestChain } from '../support/chain.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
 import {
   type Caller,
   freshAddress,
@@ -20,9 +20,9 @@ import {
   newWallet,
   type RequestJson,
   startLifeService,
-} from './support/payment-life.ts'
-import { rowsOf, runCommand } from './support/run-command.ts'
-import { makeTempFolder } from './support/temp-folder.ts'
+} from '../support/payment-life.ts'
+import { rowsOf, runCommand } from '../support/run-command.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
 
 const HUNDRED = 100_000000n
 const FINALITY = 4
