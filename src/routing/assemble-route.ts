@@ -139,7 +139,7 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
     ({ gasLimit, allow }, i) => allow ?? gasToAllow(gasLimit + l1GasOf(l1Fees[i] ?? 0n, state)),
   )
   const demanded = limits.map((limit, i) => (quote.steps[i]?.allow === undefined ? gasToAllow(limit) : limit))
-  const need = mostNeeded(quote.steps, { l1Fees, limits: demanded, state }) + (quote.alsoNative ?? 0n)
+  const need = mostNeeded(quote.steps, { l1Fees, limits: demanded, state })
   const spent = candidate.source.id === native.id ? quote.mostPulled : 0n
   const have = (state.balanceOf(native) ?? 0n) - spent
   const line = { type: 'GAS', stage: 'SENDING', token: native } as const

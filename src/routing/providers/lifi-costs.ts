@@ -31,44 +31,26 @@ interface Known {
 const NOTHING: Decimal = { units: 0n, places: 0 }
 
 /**
- * Splits what a quote takes. Fees that are `included` are a part of `fromAmount`; the others go along in the native coin and are
- * what the transaction sends beyond it. An included fee in a token of unknown price is no line, so it stays in the loss.
+ * Splits what a quote takes. Every fee must be `included`, which is a part of `fromAmount`: the transaction sends nothing beyond that. A fee in
+ * a token of unknown price is no line, so it stays in the loss.
  *
- * @throws LifiQuoteFault where its fees and its transaction contradict each other
+ * @throws LifiQuoteFault where a fee is not included
  */
 export function costOfCarrying({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known): CarryingCost {
+  const isPaid = quote.fees.every(({ included, amount }) => included || amount === 0n)
+  ensure(isPaid, 'CROSSCHAIN_INCONSISTENT', 'it declares a fee that its transaction does not send')
   const fees = quote.fees.map((fee) => ({ fee, token: tokenOf(fee, known) }))
   const included = fees.flatMap(({ fee, token }) => {
     const price = token && known.priceOf(token)
-    if (!fee.included || fee.amount === 0n || token === undefined || price === undefined) return []
+    if (fee.amount === 0n || token === undefined || price === undefined) return []
     return [{ line: lineOf(fee, token, quote, known), usd: usdOf(fee.amount, token, price) }]
   })
   const out = usdOf(quote.toAmount, destination, known.priceOf(destination))
   const explained = included.reduce((sum, { usd }) => addDecimals(sum, usd), out)
   return {
-    costs: [...included.map(({ line }) => line), ...linesOnTop(source, quote, fees, known)],
+    costs: included.map(({ line }) => line),
     lossUsd: subtractDecimals(usdOf(quote.fromAmount, source, known.priceOf(source)), explained),
   }
-}
-
-interface FoundFee {
-  readonly fee: LifiFee
-  readonly token: Token | undefined
-}
-
-/** What the transaction sends in the native coin beyond what is carried: its fees, and what it does not account for. */
-function linesOnTop(source: Token, quote: LifiQuote, fees: readonly FoundFee[], known: Known): CostLine[] {
-  const coin = known.tokens.native(source.chain)
-  if (coin === undefined) throw new TypeError(`${source.chain} has no coin`)
-  const sent = quote.transaction.value - (source.address === undefined ? quote.fromAmount : 0n)
-  const onTop = fees.filter(({ fee }) => !fee.included && fee.amount > 0n)
-  if (onTop.some(({ token }) => token?.id !== coin.id))
-    throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'a fee that nothing pays')
-  const told = onTop.reduce((sum, { fee }) => sum + fee.amount, 0n)
-  if (told > sent) throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'its fees are more than its transaction sends')
-  const lines = onTop.map(({ fee }) => lineOf(fee, coin, quote, known))
-  if (told === sent) return lines
-  return [...lines, lineOf({ name: '', amount: sent - told }, coin, quote, known)]
 }
 
 function tokenOf({ chainId, address }: LifiFee, { chains, tokens }: Known): Token | undefined {

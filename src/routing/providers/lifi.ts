@@ -270,7 +270,7 @@ interface Given {
 /** @throws LifiQuoteFault where its price cannot be right, or too much is lost */
 function assembleQuote(options: LifiProviderOptions, carrying: Carrying, { quote, approvals, context }: Given): Quote {
   const { chain, payment, question } = carrying
-  const { source, destination } = question
+  const { destination } = question
   const charged = chargedFor(payment)
   const known = { provider: options.client.name, ...options, priceOf: context.priceOf }
   checkLoss(question, quote, known, options.client.lossCap)
@@ -278,12 +278,9 @@ function assembleQuote(options: LifiProviderOptions, carrying: Carrying, { quote
   const platform = { type: 'PLATFORM', stage: 'RECEIVING', provider: 'request-network', token: destination } as const
   const { gasLimit, ...transaction } = quote.transaction
   const surplus = quote.toAmount - charged.total
-  const isNative = source.address === undefined
-  const sourceAmount = isNative ? transaction.value : quote.fromAmount
   return {
-    sourceAmount,
-    mostPulled: sourceAmount,
-    ...(isNative ? {} : { alsoNative: transaction.value }),
+    sourceAmount: quote.fromAmount,
+    mostPulled: quote.fromAmount,
     received: charged.amount,
     costs: [...(charged.fee === undefined ? [] : [{ ...platform, amount: charged.fee }]), ...carried.costs],
     priceImpact: priceImpactOf(carried.lossUsd, usdOf(charged.amount, destination, context.priceOf(destination))),

@@ -50,8 +50,6 @@ export interface Quote {
   readonly sourceAmount: bigint
   /** The most that the contract may pull; decides whether the balance suffices. */
   readonly mostPulled: bigint
-  /** What leaves the wallet beside it in the native coin, gas not counted. */
-  readonly alsoNative?: bigint
   /** What the payee is to receive, in the request's payment currency: what fees are a fraction of. */
   readonly received: bigint
   /** Costs but for gas. */
