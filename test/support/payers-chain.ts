@@ -283,6 +283,7 @@ function actsOn(node: TestNode, sendFrom: SendFrom) {
 
 interface RpcReceipt {
   readonly transactionHash: Hex
+  readonly blockNumber: Hex
   readonly status: Hex
   readonly gasUsed: Hex
   readonly effectiveGasPrice: Hex
@@ -291,11 +292,12 @@ interface RpcReceipt {
 
 const RECEIPT_LOOKS = 400
 
-/** All nodes here mine at once, but geth tells of it a moment later. */
+/** All nodes here mine at once, but geth tells of it a moment later, and makes the block its latest one a moment after that. */
 export async function receiptOf(rpc: Rpc, hash: Hex): Promise<RpcReceipt> {
   for (let look = 0; look < RECEIPT_LOOKS; look++) {
     const receipt = await rpc.call<RpcReceipt | null>('eth_getTransactionReceipt', [hash]).catch(() => null)
-    if (receipt !== null) return receipt
+    const latest = receipt === null ? -1n : BigInt(await rpc.call<Hex>('eth_blockNumber'))
+    if (receipt !== null && BigInt(receipt.blockNumber) <= latest) return receipt
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
   throw new Error(`transaction ${hash} was not mined`)
