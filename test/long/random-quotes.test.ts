@@ -7,13 +7,13 @@ const COUNT = 300
 const FRESH_PAIRS = 43
 const GWEI = 10n ** 9n
 
-/** Where geth is; `npm run try:geth` builds it and says. */
-const geth = process.env.GETH
+/** Where hardhat and geth are; `npm run try:nodes` installs them and says. */
+const { HARDHAT: hardhat = '', GETH: geth = '' } = process.env
 
 const nodes: [name: string, start: StartNode, isThere: boolean][] = [
   ['anvil', startAnvilNode, true],
-  ['hardhat', startHardhatNode, true],
-  ['geth', () => startGethNode(geth ?? ''), geth !== undefined && geth !== ''],
+  ['hardhat', () => startHardhatNode(hardhat), hardhat !== ''],
+  ['geth', () => startGethNode(geth), geth !== ''],
 ]
 
 describe.each(nodes)('%s', (name, start, isThere) => {

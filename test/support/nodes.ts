@@ -45,11 +45,24 @@ export const startAnvilNode: StartNode = async () => {
   return nodeOf(anvil.rpc, 'anvil_setNextBlockBaseFeePerGas', () => anvil.stop())
 }
 
-/** Hardhat's network, from its package, in this process. */
-export const startHardhatNode: StartNode = async () => {
-  const { createHardhatRuntimeEnvironment } = await import('hardhat/hre')
+/** What is used of the package hardhat 3. */
+interface HardhatModule {
+  createHardhatRuntimeEnvironment(config: object): Promise<{
+    network: {
+      createServer(
+        params: object,
+        hostname: string,
+        port: number,
+      ): Promise<{ listen(): Promise<{ port: number }>; close(): Promise<void> }>
+    }
+  }>
+}
+
+/** Hardhat's network, in this process. @param entry - the path of its module `hardhat/hre` */
+export async function startHardhatNode(entry: string): Promise<TestNode> {
+  const module = (await import(entry)) as HardhatModule
   const network = { type: 'edr-simulated', chainType: 'l1', chainId: 31_337 } as const
-  const hardhat = await createHardhatRuntimeEnvironment({ networks: { here: network } })
+  const hardhat = await module.createHardhatRuntimeEnvironment({ networks: { here: network } })
   const server = await hardhat.network.createServer({ network: 'here' }, '127.0.0.1', 0)
   const { port } = await server.listen()
   return nodeOf(createRpc(`http://127.0.0.1:${port}`), 'hardhat_setNextBlockBaseFeePerGas', () => server.close())

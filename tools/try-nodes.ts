@@ -1,0 +1,47 @@
+/**
+ * Takes 300 random quotes on hardhat's network and on geth in dev mode, which are no part of `npm ci`. npm installs hardhat into a temporary
+ * folder; Go builds geth, where it is at hand. A node that cannot be had is named, and the others are tried.
+ *
+ *   npm run try:nodes              GETH=/path/to/geth takes that one
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const GETH_VERSION = 'v1.16.7'
+const HARDHAT_VERSION = '3.17.0'
+
+function buildGeth(): string | undefined {
+  const folder = join(tmpdir(), `waybill-geth-${GETH_VERSION}`)
+  const binary = join(folder, 'geth')
+  if (existsSync(binary)) return binary
+  if (spawnSync('go', ['version']).status !== 0) return undefined
+  console.log(`building geth ${GETH_VERSION}, which takes some minutes the first time`)
+  const args = ['install', `github.com/ethereum/go-ethereum/cmd/geth@${GETH_VERSION}`]
+  const built = spawnSync('go', args, { env: { ...process.env, GOBIN: folder }, stdio: 'inherit' })
+  return built.status === 0 ? binary : undefined
+}
+
+function installHardhat(): string | undefined {
+  const folder = join(tmpdir(), `waybill-hardhat-${HARDHAT_VERSION}`)
+  const entry = join(folder, 'node_modules', 'hardhat', 'dist', 'src', 'hre.js')
+  if (existsSync(entry)) return entry
+  console.log(`installing hardhat ${HARDHAT_VERSION}`)
+  const args = ['install', '--prefix', folder, '--no-audit', '--no-fund', `hardhat@${HARDHAT_VERSION}`]
+  const installed = spawnSync('npm', args, { stdio: 'inherit' })
+  return installed.status === 0 && existsSync(entry) ? entry : undefined
+}
+
+const nodes = { GETH: process.env.GETH ?? buildGeth(), HARDHAT: installHardhat() }
+const there = Object.entries(nodes).filter(([, path]) => path !== undefined)
+for (const [name, path] of Object.entries(nodes)) {
+  if (path === undefined) console.error(`${name.toLowerCase()} is not tried: it could not be installed`)
+}
+const names = there.map(([name]) => name.toLowerCase()).join('|')
+const args = ['run', '--mode', 'long', '--testTimeout', '600000', 'test/long/random-quotes.test.ts', '-t', names]
+const { status } =
+  there.length === 0
+    ? { status: 1 }
+    : spawnSync('vitest', args, { env: { ...process.env, ...Object.fromEntries(there) }, stdio: 'inherit' })
+process.exitCode = status ?? 1
