@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { type Config, ConfigError, inspectConfig } from '../config.ts'
-import { type ChainDirectory, createChainDirectory } from '../domain/chain.ts'
+import { type ChainDirectory, createChainDirectory } from '../domain/chain-directory.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
 import { parseChainsFile } from '../domain/parse-chains-file.ts'
 import { type CommandContext, UsageError } from './command.ts'

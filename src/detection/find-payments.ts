@@ -1,6 +1,7 @@
 import type { Address } from '../domain/address.ts'
-import type { Token, TokenDirectory } from '../domain/currency.ts'
+import type { Token } from '../domain/currency.ts'
 import type { Hex } from '../domain/hex.ts'
+import type { TokenDirectory } from '../domain/token-directory.ts'
 import { type AccountBook, openAccountBook } from './account-book.ts'
 import { buildPayment, buildRefund } from './build-payment.ts'
 import type { CallReader, ReadCalls } from './call-reader.ts'

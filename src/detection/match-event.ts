@@ -1,8 +1,9 @@
 import type { Address } from '../domain/address.ts'
-import { FIAT_DECIMALS, parseFiatCode, type Token, type TokenDirectory } from '../domain/currency.ts'
+import { FIAT_DECIMALS, parseFiatCode, type Token } from '../domain/currency.ts'
 import { currencyHash } from '../domain/currency-hash.ts'
 import type { Hex } from '../domain/hex.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import { type TokenDirectory } from '../domain/token-directory.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
 /** Why an event is no payment of a request. */

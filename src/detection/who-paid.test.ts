@@ -15,7 +15,7 @@ import {
   usdc,
 } from '../../test/support/arbitrary-transactions.ts'
 import type { Address } from '../domain/address.ts'
-import { createTokenDirectory } from '../domain/currency.ts'
+import { createTokenDirectory } from '../domain/token-directory.ts'
 import { findPayment, type MatchableRequest } from './match-event.ts'
 import { readTransaction } from './read-transaction.ts'
 

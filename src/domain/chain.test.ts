@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Address } from './address.ts'
-import { canonicalChainName, createChainDirectory, isRealChainId, knownChains } from './chain.ts'
+import { canonicalChainName, isRealChainId, knownChains } from './chain.ts'
+import { createChainDirectory } from './chain-directory.ts'
 import type { ChainConfig } from './chains-file.ts'
 
 function config(name: string, chainId: number): ChainConfig {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Address } from './address.ts'
-import { createChainDirectory } from './chain.ts'
+import { createChainDirectory } from './chain-directory.ts'
 import type { ChainConfig } from './chains-file.ts'
-import { createTokenDirectory, readCurrencyId } from './currency.ts'
+import { createTokenDirectory, readCurrencyId } from './token-directory.ts'
 
 function config(name: string, chainId: number, native: string, symbols: readonly string[]): ChainConfig {
   return {

@@ -1,5 +1,6 @@
 import { type Address, parseAddress } from '../domain/address.ts'
-import { canonicalChainName, createChainDirectory } from '../domain/chain.ts'
+import { canonicalChainName } from '../domain/chain.ts'
+import { createChainDirectory } from '../domain/chain-directory.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { type Hex, parseTxHash } from '../domain/hex.ts'

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
-import type { ChainDirectory } from '../domain/chain.ts'
+import type { ChainDirectory } from '../domain/chain-directory.ts'
 import { configuredAddresses } from '../domain/configured-addresses.ts'
-import { FIAT_DECIMALS, parseFiatCode, readCurrencyId, type Token, type TokenDirectory } from '../domain/currency.ts'
+import { FIAT_DECIMALS, parseFiatCode, type Token } from '../domain/currency.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { parseRequestId, parseSalt, paymentReferenceOf } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { faultOfText } from '../domain/text-fault.ts'
+import { readCurrencyId, type TokenDirectory } from '../domain/token-directory.ts'
 import { waybillError } from '../errors.ts'
 
 /** The terms as a caller sends them. */

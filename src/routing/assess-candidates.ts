@@ -1,5 +1,6 @@
-import type { Token, TokenDirectory } from '../domain/currency.ts'
+import type { Token } from '../domain/currency.ts'
 import type { UnavailableRoute } from '../domain/route.ts'
+import type { TokenDirectory } from '../domain/token-directory.ts'
 import { type Explanation, explain } from '../errors.ts'
 import type { Reason } from '../reasons.ts'
 import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'

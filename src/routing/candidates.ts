@@ -1,5 +1,6 @@
-import { parseFiatCode, type Token, type TokenDirectory } from '../domain/currency.ts'
+import { parseFiatCode, type Token } from '../domain/currency.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import { type TokenDirectory } from '../domain/token-directory.ts'
 
 /**
  * How a token could pay a request.

@@ -1,6 +1,7 @@
-import type { ChainDirectory } from '../domain/chain.ts'
-import type { Token, TokenDirectory } from '../domain/currency.ts'
+import type { ChainDirectory } from '../domain/chain-directory.ts'
+import type { Token } from '../domain/currency.ts'
 import type { PaymentQuestion } from '../domain/route.ts'
+import type { TokenDirectory } from '../domain/token-directory.ts'
 import { waybillError } from '../errors.ts'
 import { DIRECT_ROUTE_ID } from './route-id.ts'
 

@@ -1,4 +1,4 @@
-import { FIAT_DECIMALS, type TokenDirectory } from '../domain/currency.ts'
+import { FIAT_DECIMALS } from '../domain/currency.ts'
 import {
   compareDecimals,
   type Decimal,
@@ -8,6 +8,7 @@ import {
 } from '../domain/decimal.ts'
 import type { PaymentRequest, RequestBalance } from '../domain/payment-request.ts'
 import type { RouteWarning } from '../domain/route.ts'
+import { type TokenDirectory } from '../domain/token-directory.ts'
 import { warn } from './assemble-route.ts'
 import { isFiatRequest } from './candidates.ts'
 import { checkAmount } from './parse-question.ts'

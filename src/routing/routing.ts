@@ -1,6 +1,6 @@
-import type { ChainDirectory } from '../domain/chain.ts'
-import type { TokenDirectory } from '../domain/currency.ts'
+import type { ChainDirectory } from '../domain/chain-directory.ts'
 import type { Logger } from '../domain/logger.ts'
+import type { TokenDirectory } from '../domain/token-directory.ts'
 import { createWarningsOf, type WarningsOf } from './explain-unpayable.ts'
 import { createFindRoutes, createStreamRoutes, type FindRoutes, type StreamRoutes } from './find-routes.ts'
 import { createFindTransfer, type FindTransfer } from './find-transfer.ts'

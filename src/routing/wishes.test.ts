@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Address } from '../domain/address.ts'
-import { createChainDirectory } from '../domain/chain.ts'
+import { createChainDirectory } from '../domain/chain-directory.ts'
 import type { ChainConfig } from '../domain/chains-file.ts'
-import { createTokenDirectory } from '../domain/currency.ts'
 import type { RoutesQuestion } from '../domain/route.ts'
+import { createTokenDirectory } from '../domain/token-directory.ts'
 import { isWanted, parseWishes } from './wishes.ts'
 
 function config(name: string, chainId: number, symbols: readonly string[]): ChainConfig {

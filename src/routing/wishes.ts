@@ -1,8 +1,9 @@
-import type { ChainDirectory } from '../domain/chain.ts'
-import { splitCurrencyId, type Token, type TokenDirectory } from '../domain/currency.ts'
+import type { ChainDirectory } from '../domain/chain-directory.ts'
+import { splitCurrencyId, type Token } from '../domain/currency.ts'
 import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { listNames, suggestName } from '../domain/nearest.ts'
 import type { RouteSort, RoutesQuestion, RouteWarning, UnavailableRoute } from '../domain/route.ts'
+import { type TokenDirectory } from '../domain/token-directory.ts'
 import { type Explanation, explain, waybillError } from '../errors.ts'
 import { type UnrankedRoute, warn } from './assemble-route.ts'
 

@@ -1,6 +1,7 @@
-import { FIAT_DECIMALS, parseFiatCode, type TokenDirectory } from '../domain/currency.ts'
+import { FIAT_DECIMALS, parseFiatCode } from '../domain/currency.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import { compareDecimals, type Decimal, explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { type TokenDirectory } from '../domain/token-directory.ts'
 import { waybillError } from '../errors.ts'
 import {
   amountBasis,

@@ -1,12 +1,7 @@
-import type { ChainDirectory } from '../domain/chain.ts'
-import {
-  parseFiatCode,
-  readCurrencyId,
-  splitCurrencyId,
-  symbolOfCurrency,
-  type TokenDirectory,
-} from '../domain/currency.ts'
+import type { ChainDirectory } from '../domain/chain-directory.ts'
+import { parseFiatCode, splitCurrencyId, symbolOfCurrency } from '../domain/currency.ts'
 import { namesOf, suggestName } from '../domain/nearest.ts'
+import { readCurrencyId, type TokenDirectory } from '../domain/token-directory.ts'
 import { waybillError } from '../errors.ts'
 import type { AccountNames } from './account-names-repository.ts'
 import type { CurrencyMatch } from './payment-filter.ts'

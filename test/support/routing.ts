@@ -7,9 +7,8 @@ import { text } from 'node:stream/consumers'
 import { keccak256, toBytes } from 'viem'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
-import { createChainDirectory } from '../../src/domain/chain.ts'
+import { createChainDirectory } from '../../src/domain/chain-directory.ts'
 import type { ChainConfig, PaymentContractKind, TokenConfig } from '../../src/domain/chains-file.ts'
-import { createTokenDirectory } from '../../src/domain/currency.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import { balanceOf, type CountedSums, type PaymentRequest } from '../../src/domain/payment-request.ts'
@@ -20,6 +19,7 @@ import type {
   RoutesEvent,
   RoutesQuestion,
 } from '../../src/domain/route.ts'
+import { createTokenDirectory } from '../../src/domain/token-directory.ts'
 import type { QuoteOptions } from '../../src/routing/quote-routes.ts'
 import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
 import type { TestChain, TestToken } from './chain.ts'

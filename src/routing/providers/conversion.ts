@@ -1,6 +1,6 @@
 import { encodeFunctionData, parseAbi } from 'viem'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
-import type { ChainDirectory } from '../../domain/chain.ts'
+import type { ChainDirectory } from '../../domain/chain-directory.ts'
 import type { ChainConfig, ConversionPath } from '../../domain/chains-file.ts'
 import { addressesOfPath, findConversionPath, maxRateAgeSeconds } from '../../domain/conversion-path.ts'
 import { FIAT_DECIMALS, type Token } from '../../domain/currency.ts'

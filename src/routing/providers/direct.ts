@@ -1,5 +1,5 @@
 import type { Address } from '../../domain/address.ts'
-import type { ChainDirectory } from '../../domain/chain.ts'
+import type { ChainDirectory } from '../../domain/chain-directory.ts'
 import type { ChainConfig } from '../../domain/chains-file.ts'
 import type { Token } from '../../domain/currency.ts'
 import { erc20PaymentGas, nativePaymentGas } from '../gas.ts'

@@ -1,5 +1,5 @@
-import type { ChainDirectory } from '../../domain/chain.ts'
-import type { Token, TokenDirectory } from '../../domain/currency.ts'
+import type { ChainDirectory } from '../../domain/chain-directory.ts'
+import type { Token } from '../../domain/currency.ts'
 import {
   addDecimals,
   compareDecimals,
@@ -9,6 +9,7 @@ import {
   rescale,
   subtractDecimals,
 } from '../../domain/decimal.ts'
+import type { TokenDirectory } from '../../domain/token-directory.ts'
 import type { CostLine } from '../costs.ts'
 import { ensure, LifiQuoteFault } from '../lifi-fault.ts'
 import type { LifiFee, LifiQuestion, LifiQuote } from '../lifi-quote.ts'

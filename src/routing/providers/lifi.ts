@@ -1,8 +1,8 @@
 import type { ContractCall } from '@lifi/types'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
-import type { ChainDirectory } from '../../domain/chain.ts'
+import type { ChainDirectory } from '../../domain/chain-directory.ts'
 import type { ChainConfig } from '../../domain/chains-file.ts'
-import type { Token, TokenDirectory } from '../../domain/currency.ts'
+import type { Token } from '../../domain/currency.ts'
 import {
   compareDecimals,
   type Decimal,
@@ -12,6 +12,7 @@ import {
   MAX_DECIMAL_PLACES,
   rescale,
 } from '../../domain/decimal.ts'
+import type { TokenDirectory } from '../../domain/token-directory.ts'
 import { type Explanation, explain } from '../../errors.ts'
 import { warn } from '../assemble-route.ts'
 import { erc20PaymentGas } from '../gas.ts'

@@ -1,5 +1,5 @@
-import type { ChainDirectory } from '../../domain/chain.ts'
-import type { TokenDirectory } from '../../domain/currency.ts'
+import type { ChainDirectory } from '../../domain/chain-directory.ts'
+import type { TokenDirectory } from '../../domain/token-directory.ts'
 import type { LifiClient } from '../lifi-client.ts'
 import { createConversionProvider } from './conversion.ts'
 import { createDirectProvider } from './direct.ts'

@@ -1,6 +1,6 @@
 import { encodeFunctionData, parseAbi } from 'viem'
 import type { Address } from '../../domain/address.ts'
-import type { ChainDirectory } from '../../domain/chain.ts'
+import type { ChainDirectory } from '../../domain/chain-directory.ts'
 import type { ChainConfig, SwapV3Config } from '../../domain/chains-file.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { RouteWarning } from '../../domain/route.ts'
