@@ -1,6 +1,6 @@
 /** One server of bench:transport, as a process of its own: tells its port, and what it has used of the processor when asked. */
 import { createServer } from 'node:http'
-import { serveApi } from '../src/protocol/serve-api.ts'
+import { serveApi } from '../src/api/serve-api.ts'
 import { page, routes } from './transport/answers.ts'
 import { authenticate, logger, services } from './transport/calls.ts'
 import { startFastify } from './transport/fastify-server.ts'

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getAddress } from 'viem'
 import { describe, expect, it } from 'vitest'
+import type { ChainConfig } from '../src/chains/chains-file.ts'
+import { parseChainsFile } from '../src/chains/parse-chains-file.ts'
 import { knownChains } from '../src/domain/chain.ts'
-import type { ChainConfig } from '../src/domain/chains-file.ts'
-import { parseChainsFile } from '../src/domain/parse-chains-file.ts'
 import table from './real-chains.json' with { type: 'json' }
 import { root } from './run-command.ts'
 

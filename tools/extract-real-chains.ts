@@ -13,7 +13,7 @@ import { runInNewContext } from 'node:vm'
 import { type Address, type Chain, getAddress } from 'viem'
 import { arbitrum, base, bsc, mainnet, optimism, polygon, sepolia } from 'viem/chains'
 import { usdc } from 'viem/tokens'
-import type { PaymentContractKind } from '../src/domain/chains-file.ts'
+import type { PaymentContractKind } from '../src/chains/chains-file.ts'
 import table from './real-chains.json' with { type: 'json' }
 
 const OUTPUT = fileURLToPath(new URL('../chains/mainnets.json', import.meta.url))

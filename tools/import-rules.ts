@@ -17,32 +17,33 @@ type RoomRule = {
   readonly mayGenerated?: boolean
 }
 
-const bottom = ['domain', 'errors', 'reasons'] as const
+const bottom = ['domain', 'chains', 'contracts', 'errors'] as const
 const middle = ['auth', 'requests', 'routing', 'search', 'detection', 'imports'] as const
-const atEdge: RoomRule = { may: [...bottom, 'db'] }
-const withNodes: RoomRule = { may: [...bottom, 'db', 'rpc'] }
+const withDatabase: RoomRule = { may: [...bottom, 'store', 'postgres'] }
+const withNodes: RoomRule = { may: [...bottom, 'store', 'postgres', 'nodes'] }
 
 const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
   main: 'sees all',
   app: 'sees all',
   cli: 'sees all',
-  protocol: { may: [...bottom, 'transcoding'], mayTypes: middle, mayGenerated: true },
-  auth: atEdge,
-  requests: atEdge,
+  api: { may: [...bottom, 'transcoding'], mayTypes: middle, mayGenerated: true },
+  auth: withDatabase,
+  requests: withDatabase,
   routing: withNodes,
-  search: atEdge,
+  search: withDatabase,
   detection: withNodes,
-  imports: atEdge,
-  db: { may: bottom },
-  rpc: { may: [] },
+  imports: withDatabase,
+  store: { may: [...bottom, 'postgres'] },
+  postgres: { may: bottom },
+  nodes: { may: bottom },
   config: { may: bottom },
-  console: { may: bottom },
   demo: { may: bottom },
   observability: { may: ['errors'] },
   transcoding: { may: [] },
+  chains: { may: ['domain', 'contracts'] },
+  contracts: { may: ['domain'] },
   domain: { may: [] },
-  errors: { may: ['reasons'] },
-  reasons: { may: [] },
+  errors: { may: [] },
 }
 
 /** Rooms that see all rooms but not the generated code: what they need of it, the protocol room gives. */
@@ -113,14 +114,10 @@ const sqlStatement =
   /^\s*(?:select\s[\s\S]*\bfrom\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|with\s+(?:recursive\s+)?\w+\s*(?:\([^)]*\)\s*)?as\s+(?:not\s+)?(?:materialized\s*)?\(|(?:create|alter|drop|truncate)\s+(?:unique\s+)?(?:table|index|view|materialized|extension|database|type|function)\b)/i
 
 function checkSql(path: string, { code, literals }: SourceScan): Violation[] {
-  const name = posix.basename(path)
-  const mayHoldSql =
-    roomOf(path) === 'db' ||
-    name.endsWith('-repository.ts') ||
-    name === 'payment-writer.ts' ||
-    name.endsWith('.test.ts')
-  if (mayHoldSql) return []
-  const rule = 'SQL stands in *-repository.ts, payment-writer.ts and db/ alone'
+  const folders = path.split('/').slice(1, -1)
+  const mayHoldSql = ['store', 'postgres'].includes(roomOf(path)) || folders.includes('sql')
+  if (mayHoldSql || path.endsWith('.test.ts')) return []
+  const rule = 'SQL stands in store/, postgres/ and folders named sql/ alone'
   return [
     ...[...code.matchAll(/\.raw\s*(?:<[^>]*>)?\s*\(/g)].map(({ index }) => ({ path, line: lineOf(code, index), rule })),
     ...literals.filter(({ text }) => sqlStatement.test(text)).map(({ line }) => ({ path, line, rule })),

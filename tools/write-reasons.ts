@@ -4,8 +4,8 @@
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { wireFormOf } from '../src/protocol/error-mapping.ts'
-import { type Reason, reasons } from '../src/reasons.ts'
+import { wireFormOf } from '../src/api/calls/error-mapping.ts'
+import { type Reason, reasons } from '../src/errors/reasons.ts'
 
 const FILE = join(import.meta.dirname, '..', 'docs', 'reasons.md')
 

@@ -1,8 +1,8 @@
 /** The process that is measured: it is told what to do by its parent, and answers what it took. */
 import { createPublicClient, erc20Abi, http, parseAbi } from 'viem'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import type { Hex } from '../../src/domain/hex.ts'
-import { createHttpPost } from '../../src/rpc/http-post.ts'
+import { createHttpPost } from '../../src/nodes/http-post.ts'
 import { createTestRouting, freshAddress } from '../../test/support/routing.ts'
 import { walletOf } from './network.ts'
 

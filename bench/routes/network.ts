@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import { startTestChain, type TestChain } from '../../test/support/chain.ts'
 import { configOf, freshAddress, type RpcProxy, startRpcProxy } from '../../test/support/routing.ts'
 import { deployExchanges, type Exchanges, withExchanges } from '../../test/support/uniswap.ts'

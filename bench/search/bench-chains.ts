@@ -1,7 +1,7 @@
+import { createChainDirectory } from '../../src/chains/chain-directory.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import type { Address } from '../../src/domain/address.ts'
-import { createChainDirectory } from '../../src/domain/chain-directory.ts'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
-import { createTokenDirectory } from '../../src/domain/token-directory.ts'
 import { CHAIN_IDS, CONFIGURED_SYMBOLS, NATIVES, NETWORKS } from './generate-payments.ts'
 
 const addressOf = (n: number) => `0x${n.toString(16).padStart(40, 'c')}` as Address

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { readPaymentColumns } from '../../src/db/payment-row.ts'
+import { readPaymentColumns } from '../../src/store/payment-row.ts'
 import { plainStatement } from './plain-sql.ts'
 import { PAGE, type PreparedClass, type PreparedQuery } from './prepare-queries.ts'
 import type { Subject } from './subject.ts'

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync, realpathSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { resolve } from 'node:path'
-import type { Connection } from '../../src/db/embedded-connection.ts'
+import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
 
 /** What an export of everything did to the process that served it. */
 export interface MeasuredExport {

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex'
 import { SearchPaymentsResponseSchema } from '../../gen/payments/v1/payment_search_service_pb.js'
-import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/db/payment-row.ts'
-import { runPreparedText } from '../../src/db/prepared.ts'
-import { paymentToProto } from '../../src/protocol/handlers/payment-to-proto.ts'
-import { compilePlainJsonSerializer } from '../../src/transcoding/plain-json-serializer.ts'
+import { paymentToProto } from '../../src/api/services/payment-to-proto.ts'
+import { runPreparedText } from '../../src/postgres/prepared.ts'
+import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
+import { compilePlainJsonSerializer } from '../../src/transcoding/messages/plain-json-serializer.ts'
 import { type Figure, median } from '../report.ts'
 import type { Subject } from './subject.ts'
 

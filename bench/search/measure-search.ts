@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
-import type { Connection } from '../../src/db/embedded-connection.ts'
-import { createDatabase } from '../../src/db/knex.ts'
 import type { Account } from '../../src/domain/account.ts'
+import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
+import { createDatabase } from '../../src/postgres/knex.ts'
 import {
   type Growth,
   type MeasuredClass,

@@ -2,11 +2,11 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Knex } from 'knex'
-import { dumpSchema } from '../../src/db/dump-schema.ts'
-import type { Connection } from '../../src/db/embedded-connection.ts'
-import { openEmbeddedServer, startEmbeddedServer } from '../../src/db/embedded-server.ts'
-import { createDatabase } from '../../src/db/knex.ts'
-import { migrate } from '../../src/db/migrate.ts'
+import { dumpSchema } from '../../src/postgres/dump-schema.ts'
+import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
+import { openEmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
+import { createDatabase } from '../../src/postgres/knex.ts'
+import { migrate } from '../../src/postgres/migrate.ts'
 import { GENERATOR_VERSION, type GeneratorTerms } from './generate-payments.ts'
 import { loadPayments } from './load-payments.ts'
 
@@ -18,7 +18,7 @@ export interface LoadedDatabase {
 
 const STAMP = 'search-bench.json'
 /** Not all that differs is a step of its own while steps are still being written. */
-const SCHEMA = resolve(import.meta.dirname, '../../src/db/schema.sql')
+const SCHEMA = resolve(import.meta.dirname, '../../src/postgres/schema.sql')
 
 /** For two cores and 16 GB or more: what an operator of such a machine would set. */
 const SERVE_SETTINGS = {
@@ -74,7 +74,9 @@ export async function openData(options: OpenOptions, stack: AsyncDisposableStack
     await knex.raw('vacuum (analyze)')
   }
   if ((await dumpSchema(knex)) !== (await readFile(SCHEMA, 'utf8'))) {
-    throw new Error(`${dataDir} has a schema that differs from src/db/schema.sql: remove it or name another folder`)
+    throw new Error(
+      `${dataDir} has a schema that differs from src/postgres/schema.sql: remove it or name another folder`,
+    )
   }
   return { connection: server.connection(), knex }
 }

@@ -1,10 +1,10 @@
-import type { PaymentStatement } from '../../src/db/payment-changes.ts'
 import { type Address, addressToBytes } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
 import { codeOfType, rankOfStatus } from '../../src/domain/payment.ts'
-import { amountBasis, type CurrencyMatch, type PaymentFilter } from '../../src/search/payment-filter.ts'
-import type { PagePosition } from '../../src/search/search-cursor.ts'
-import type { SortBy, SortOrder } from '../../src/search/search-input.ts'
+import { amountBasis, type CurrencyMatch, type PaymentFilter } from '../../src/search/filter/payment-filter.ts'
+import type { SortBy, SortOrder } from '../../src/search/filter/search-input.ts'
+import type { PagePosition } from '../../src/search/page/search-cursor.ts'
+import type { PaymentStatement } from '../../src/store/payment-changes.ts'
 
 /**
  * Search as one would write it first: `where … order by … limit`, a later page by conditions joined with `or`. What the shapes of the

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { PaymentFilter } from '../../src/search/payment-filter.ts'
+import type { PaymentFilter } from '../../src/search/filter/payment-filter.ts'
 import { plainConditions } from './plain-sql.ts'
 import { seededRandom } from './seeded-random.ts'
 

@@ -1,7 +1,7 @@
 import { type Address, parseAddress } from '../../src/domain/address.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import type { Route, RoutesAnswer } from '../../src/domain/route.ts'
-import type { PaymentPage } from '../../src/search/payment-search.ts'
+import type { PaymentPage } from '../../src/search/page/payment-search.ts'
 
 /** What the handlers of all servers answer with: a route of some 800 bytes, a page of 50 payments of some 43 kB. */
 

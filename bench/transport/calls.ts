@@ -1,8 +1,8 @@
 import { Writable } from 'node:stream'
+import { createPaymentsServices, type PaymentsCalls } from '../../src/api/services/payments-services.ts'
 import { createAuth } from '../../src/auth/auth.ts'
-import { createDatabase } from '../../src/db/knex.ts'
-import { createLogger } from '../../src/observability/logger.ts'
-import { createPaymentsServices, type PaymentsCalls } from '../../src/protocol/handlers/payments-services.ts'
+import { createLogger } from '../../src/observability/create-logger.ts'
+import { createDatabase } from '../../src/postgres/knex.ts'
 import { page, routes } from './answers.ts'
 import { API_KEY } from './key.ts'
 

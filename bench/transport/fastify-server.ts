@@ -1,11 +1,11 @@
 import { hash, randomUUID } from 'node:crypto'
 import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import { httpErrorBody, wireFormOfError } from '../../src/api/calls/error-mapping.ts'
 import { formatAddress } from '../../src/domain/address.ts'
 import { formatTxHash } from '../../src/domain/chain.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import type { Route } from '../../src/domain/route.ts'
-import { WaybillError, waybillError } from '../../src/errors.ts'
-import { httpErrorBody, wireFormOfError } from '../../src/protocol/error-mapping.ts'
+import { WaybillError, waybillError } from '../../src/errors/waybill-error.ts'
 import { authenticate, calls, logger } from './calls.ts'
 
 /**

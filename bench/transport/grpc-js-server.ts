@@ -9,11 +9,11 @@ import {
   toBinary,
 } from '@bufbuild/protobuf'
 import { Metadata, type MethodDefinition, Server, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js'
-import { WaybillError, waybillError } from '../../src/errors.ts'
-import type { ServedMethod } from '../../src/protocol/call-core.ts'
-import { grpcErrorTrailers } from '../../src/protocol/error-mapping.ts'
-import { compileUnknownCheck } from '../../src/protocol/unknown-fields.ts'
-import { createValidate } from '../../src/protocol/validation.ts'
+import type { ServedMethod } from '../../src/api/calls/call-core.ts'
+import { grpcErrorTrailers } from '../../src/api/calls/error-mapping.ts'
+import { compileUnknownCheck } from '../../src/api/messages/unknown-fields.ts'
+import { createValidate } from '../../src/api/messages/validation.ts'
+import { WaybillError, waybillError } from '../../src/errors/waybill-error.ts'
 import { authenticate, logger, services } from './calls.ts'
 
 /**

@@ -1,15 +1,15 @@
 import type { Knex } from 'knex'
 import type { Logger } from '../domain/logger.ts'
-import { type ApiKeyRepository, createApiKeyRepository } from './api-key-repository.ts'
 import { type Authenticate, createAuthenticate, type ProcessKey, storedFormOf } from './authenticate.ts'
-import { createLeaseCalls } from './call-windows-repository.ts'
 import { createFindKeyInForce } from './find-key-in-force.ts'
 import { createAddressLimit } from './limit-addresses.ts'
 import { createCountCall } from './limit-calls.ts'
 import type { ReportLimit } from './rate-limit.ts'
 import { createRecordUse } from './record-use.ts'
+import { type ApiKeyRepository, createApiKeyRepository } from './sql/api-key-repository.ts'
+import { createLeaseCalls } from './sql/call-windows-repository.ts'
+import { createWatchTicketsRepository } from './sql/watch-tickets-repository.ts'
 import { createWatchTickets, type WatchTickets } from './watch-tickets.ts'
-import { createWatchTicketsRepository } from './watch-tickets-repository.ts'
 
 export interface AuthOptions {
   readonly knex: Knex

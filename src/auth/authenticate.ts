@@ -1,8 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Account } from '../domain/account.ts'
-import { waybillError } from '../errors.ts'
+import { waybillError } from '../errors/waybill-error.ts'
 import { hashApiKey, isApiKey, type Scope, scopes } from './api-key.ts'
-import type { ApiKeyRepository, StoredApiKey } from './api-key-repository.ts'
 import { batchLookUps } from './batch-look-ups.ts'
 import { isInForce } from './find-key-in-force.ts'
 import type { AddressLimit } from './limit-addresses.ts'
@@ -10,6 +9,7 @@ import type { CountCall } from './limit-calls.ts'
 import type { ReportLimit } from './rate-limit.ts'
 import type { RecordUse } from './record-use.ts'
 import { createShortCache } from './short-cache.ts'
+import type { ApiKeyRepository, StoredApiKey } from './sql/api-key-repository.ts'
 import type { WatchTickets } from './watch-tickets.ts'
 
 /** Who calls, and for whom. */

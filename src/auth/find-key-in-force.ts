@@ -1,5 +1,5 @@
-import type { ApiKeyRepository, StoredApiKey } from './api-key-repository.ts'
 import { batchLookUps } from './batch-look-ups.ts'
+import type { ApiKeyRepository, StoredApiKey } from './sql/api-key-repository.ts'
 
 /** Finds a key by its id; undefined when it is not in force any more. Asks the database, once for all who ask at the same time. */
 export type FindKeyInForce = (keyId: string) => Promise<StoredApiKey | undefined>

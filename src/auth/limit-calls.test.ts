@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { LeaseCalls } from './call-windows-repository.ts'
 import { createCountCall, MOST_KEYS } from './limit-calls.ts'
 import type { LimitState } from './rate-limit.ts'
+import type { LeaseCalls } from './sql/call-windows-repository.ts'
 
 /** A minute that processes share, on one clock, as the table of the database is. */
 function shareMinute() {

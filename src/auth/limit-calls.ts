@@ -1,6 +1,6 @@
 import type { Logger } from '../domain/logger.ts'
-import type { Lease, LeaseCalls } from './call-windows-repository.ts'
 import { type LimitState, limitExceeded, type ReportLimit, secondsUntil, WINDOW_MS } from './rate-limit.ts'
+import type { Lease, LeaseCalls } from './sql/call-windows-repository.ts'
 
 /**
  * Counts one call of a key.

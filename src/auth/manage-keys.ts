@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createApiKey, hashApiKey, hintOfApiKey, type Scope } from './api-key.ts'
-import { type ApiKeyRepository, SERVICE, type StoredApiKey } from './api-key-repository.ts'
+import { type ApiKeyRepository, SERVICE, type StoredApiKey } from './sql/api-key-repository.ts'
 
 /** A key that was just made. */
 export interface IssuedApiKey {

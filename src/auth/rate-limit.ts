@@ -1,4 +1,4 @@
-import { type WaybillError, waybillError } from '../errors.ts'
+import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
 
 /** How a caller stands against a limit, after the call that was just counted. */
 export interface LimitState {

@@ -1,13 +1,13 @@
 import type { Account } from '../domain/account.ts'
-import { waybillError } from '../errors.ts'
+import { waybillError } from '../errors/waybill-error.ts'
 import { hashApiKey, type Scope } from './api-key.ts'
 import type { Caller } from './authenticate.ts'
 import type { FindKeyInForce } from './find-key-in-force.ts'
 import type { AddressLimit } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
 import type { ReportLimit } from './rate-limit.ts'
+import type { WatchTicketsRepository } from './sql/watch-tickets-repository.ts'
 import { createWatchTicket, isWatchTicket, TICKET_LIFETIME_MS } from './watch-ticket.ts'
-import type { WatchTicketsRepository } from './watch-tickets-repository.ts'
 
 /** A ticket as it is told, once. */
 export interface IssuedTicket {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { createApiKeyRepository } from '../auth/api-key-repository.ts'
+import { createApiKeyRepository } from '../auth/sql/api-key-repository.ts'
 import type { Account } from '../domain/account.ts'
 import type { CommandContext } from './command.ts'
 

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
+import { type ChainDirectory, createChainDirectory } from '../chains/chain-directory.ts'
+import type { ChainConfig } from '../chains/chains-file.ts'
+import { parseChainsFile } from '../chains/parse-chains-file.ts'
 import { type Config, ConfigError, inspectConfig } from '../config.ts'
-import { type ChainDirectory, createChainDirectory } from '../domain/chain-directory.ts'
-import type { ChainConfig } from '../domain/chains-file.ts'
-import { parseChainsFile } from '../domain/parse-chains-file.ts'
 import { type CommandContext, UsageError } from './command.ts'
 
 /** What a command runs with. */

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex'
 import type { StoreConfig } from '../config.ts'
-import { checkDatabase } from '../db/check-database.ts'
-import { openEmbeddedServer } from '../db/embedded-server.ts'
-import { createDatabase } from '../db/knex.ts'
-import { migrate } from '../db/migrate.ts'
+import { checkDatabase } from '../postgres/check-database.ts'
+import { openEmbeddedServer } from '../postgres/embedded/embedded-server.ts'
+import { createDatabase } from '../postgres/knex.ts'
+import { migrate } from '../postgres/migrate.ts'
 import type { CommandContext } from './command.ts'
 
 /** The environment variables by which a command finds its database. */

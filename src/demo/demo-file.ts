@@ -1,8 +1,8 @@
 /** `DATA_DIR/demo.json`: what a newcomer or a script needs to try the demo. */
 import { join } from 'node:path'
-import { writeAtomically } from './chain-state.ts'
-import type { DemoChain } from './network.ts'
-import { type DemoRequestTerms, referenceOf } from './requests.ts'
+import { type DemoRequestTerms, referenceOf } from './history/demo-requests.ts'
+import type { DemoChain } from './network/network.ts'
+import { writeAtomically } from './network/state-folder.ts'
 
 export interface DemoFile {
   baseUrl: string

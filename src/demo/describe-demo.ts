@@ -1,10 +1,10 @@
 import { mnemonicToAccount } from 'viem/accounts'
-import type { ChainConfig } from '../domain/chains-file.ts'
-import { describeChain } from './chain-config.ts'
-import { DEMO_CHAINS } from './chain-specs.ts'
+import type { ChainConfig } from '../chains/chains-file.ts'
 import type { DemoFileChain } from './demo-file.ts'
-import { planDeployment } from './deployment.ts'
-import { DEMO_MNEMONIC, DEPLOYER_PLACE, RELAYER_PLACE } from './people.ts'
+import { DEMO_MNEMONIC, DEPLOYER_PLACE, RELAYER_PLACE } from './history/people.ts'
+import { describeChain } from './network/chain-config.ts'
+import { DEMO_CHAINS } from './network/chain-specs.ts'
+import { planDeployment } from './network/deployment.ts'
 
 /** No node answers here: the ports of the demo's nodes are drawn at each start. */
 const NO_NODE = 'http://127.0.0.1:1'

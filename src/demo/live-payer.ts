@@ -4,9 +4,7 @@
 import type { Hex } from 'viem'
 import { formatAmount } from '../domain/decimal.ts'
 import type { Logger } from '../domain/logger.ts'
-import { assertSucceeded } from './chain-client.ts'
-import { FIAT_DECIMALS, ZERO_ADDRESS } from './contracts.ts'
-import type { DemoChain } from './network.ts'
+import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './history/demo-requests.ts'
 import {
   cents,
   decimalsOf,
@@ -15,9 +13,11 @@ import {
   type PlannedPayment,
   roundAmount,
   usdPrice,
-} from './planned-payment.ts'
-import { createRandom, type Random } from './random.ts'
-import { type DemoRequests, type DemoRequestTerms, draftTerms, referenceOf } from './requests.ts'
+} from './history/planned-payment.ts'
+import { createRandom, type Random } from './history/random.ts'
+import { assertSucceeded } from './network/chain-client.ts'
+import { FIAT_DECIMALS, ZERO_ADDRESS } from './network/demo-contracts.ts'
+import type { DemoChain } from './network/network.ts'
 
 /** Four chains take turns, so each sees a payment every twenty seconds. */
 export const PAYMENT_INTERVAL_MS = 5_000

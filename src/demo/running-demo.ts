@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { DemoFile, DemoFileChain } from './demo-file.ts'
-import { createRpc, type Rpc, toQuantity } from './rpc.ts'
+import { createRpc, type Rpc, toQuantity } from './network/rpc.ts'
 
 export interface RunningDemo {
   file: DemoFile

@@ -1,4 +1,4 @@
-import type { WaybillError } from '../errors.ts'
+import type { WaybillError } from '../errors/waybill-error.ts'
 import { type Line, LONGEST_LINE_BYTES, readLines } from './read-lines.ts'
 
 /** What became of a line. */

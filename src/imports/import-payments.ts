@@ -1,14 +1,14 @@
 import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
 import type { LineTarget, Outcome } from './import-lines.ts'
-import { compareLines } from './known-lines-repository.ts'
 import { idOfLine, writeLineKeys } from './line-keys.ts'
 import type { LinePayment } from './new-payments.ts'
-import { storeNewPayments } from './new-payments-repository.ts'
 import { forEachInTurns } from './parsed-lines.ts'
 import { type PaymentBatch, readPayment, readPaymentBatch } from './payment-batch.ts'
-import { createPaymentImportRepository } from './payment-import-repository.ts'
 import type { Line } from './read-lines.ts'
+import { compareLines } from './sql/known-lines-repository.ts'
+import { storeNewPayments } from './sql/new-payments-repository.ts'
+import { createPaymentImportRepository } from './sql/payment-import-repository.ts'
 
 const UNCHANGED: Outcome = { kind: 'unchanged' }
 const WRITTEN: Outcome = { kind: 'written' }

@@ -1,9 +1,9 @@
-import type { Arrivals } from '../db/payment-changes.ts'
-import { encodePaymentRow } from '../db/payment-copy.ts'
-import type { RowOrigin } from '../db/payment-row.ts'
 import { symbolOfCurrency } from '../domain/currency.ts'
 import { codeOfType, type Payment, rankOfStatus } from '../domain/payment.ts'
 import { isFinalStatus } from '../domain/payment-line.ts'
+import type { Arrivals } from '../store/payment-changes.ts'
+import { encodePaymentRow } from '../store/payment-copy.ts'
+import type { RowOrigin } from '../store/payment-row.ts'
 
 /** A payment and the line that it was read from. */
 export type LinePayment = Payment & { readonly lineHash: Buffer }

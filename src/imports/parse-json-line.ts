@@ -1,4 +1,4 @@
-import { waybillError } from '../errors.ts'
+import { waybillError } from '../errors/waybill-error.ts'
 
 /** Levels of objects and lists within each other; a payment has three. */
 const DEEPEST = 32

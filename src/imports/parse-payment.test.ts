@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { WaybillError } from '../errors.ts'
-import { type Reason } from '../reasons.ts'
+import { type Reason } from '../errors/reasons.ts'
+import { WaybillError } from '../errors/waybill-error.ts'
 import { parsePayment } from './parse-payment.ts'
 
 const least = {

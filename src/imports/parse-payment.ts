@@ -11,7 +11,7 @@ import {
   type RefundEntry,
   type StatusEntry,
 } from '../domain/payment-line.ts'
-import { waybillError } from '../errors.ts'
+import { waybillError } from '../errors/waybill-error.ts'
 import {
   listOf,
   objectOf,

@@ -1,5 +1,5 @@
 import { setImmediate as othersHadTheirTurn } from 'node:timers/promises'
-import { WaybillError } from '../errors.ts'
+import { WaybillError } from '../errors/waybill-error.ts'
 import type { LineTarget, Outcome } from './import-lines.ts'
 import { parseJsonLine } from './parse-json-line.ts'
 import { type Line, textOfLine } from './read-lines.ts'

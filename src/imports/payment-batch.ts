@@ -1,10 +1,10 @@
-import type { WaybillError } from '../errors.ts'
-import { LINE_IS_KNOWN, LINE_IS_NEW } from './known-lines-repository.ts'
+import type { WaybillError } from '../errors/waybill-error.ts'
 import { idOfLine, lineHashOf } from './line-keys.ts'
 import { collectNewPayments, type LinePayment, type NewPayments } from './new-payments.ts'
 import { parsePayment } from './parse-payment.ts'
 import { forEachInTurns, readLine } from './parsed-lines.ts'
 import type { Line } from './read-lines.ts'
+import { LINE_IS_KNOWN, LINE_IS_NEW } from './sql/known-lines-repository.ts'
 
 /** A batch of lines, of which those that seem to change something were read. Places are those in the batch. */
 export interface PaymentBatch {

@@ -1,13 +1,13 @@
+import { createChainDirectory } from '../chains/chain-directory.ts'
 import { type Address, parseAddress } from '../domain/address.ts'
 import { canonicalChainName } from '../domain/chain.ts'
-import { createChainDirectory } from '../domain/chain-directory.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { type Hex, parseTxHash } from '../domain/hex.ts'
 import { suggestName } from '../domain/nearest.ts'
 import { parsePaymentReference, parseRequestId } from '../domain/payment-reference.ts'
 import { faultOfText } from '../domain/text-fault.ts'
-import { waybillError } from '../errors.ts'
+import { waybillError } from '../errors/waybill-error.ts'
 
 /**
  * Reads one value of a line. The path is the field by JSON names, `fees[2].amount`.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { WaybillError } from '../errors.ts'
+import { WaybillError } from '../errors/waybill-error.ts'
 import { type Line, readLines, textOfLine } from './read-lines.ts'
 
 function textOrFault(line: Line): string {

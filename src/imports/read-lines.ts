@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type WaybillError, waybillError } from '../errors.ts'
+import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
 
 /** A line of a file, or what is wrong with it before it is looked into. */
 export type Line =

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Account } from '../domain/account.ts'
 import { parsePaymentReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
-import { type WaybillError, waybillError } from '../errors.ts'
-import type { CancelledRequest, RequestImportRepository } from './request-import-repository.ts'
+import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
 import {
   differingTerms,
   type KnownCurrencies,
@@ -12,6 +11,7 @@ import {
   type Terms,
   type TermsInput,
 } from './request-terms.ts'
+import type { CancelledRequest, RequestImportRepository } from './sql/request-import-repository.ts'
 
 /** A request that was made elsewhere. */
 export interface ImportedRequest extends TermsInput {

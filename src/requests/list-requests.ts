@@ -1,16 +1,16 @@
 import type { Account } from '../domain/account.ts'
 import { type CursorSeal, openCursor, sealCursor } from '../domain/sealed-cursor.ts'
-import { waybillError } from '../errors.ts'
+import { waybillError } from '../errors/waybill-error.ts'
 import { type FilterInput, filterNames, matchesCell, parseRequestFilter, type RequestFilter } from './request-filter.ts'
+import type { KnownCurrencies } from './request-terms.ts'
 import type {
   PagePosition,
   PageQuery,
   RequestCell,
   RequestListRepository,
   RequestSelection,
-} from './request-list-repository.ts'
-import type { RequestWithBalance } from './request-repository.ts'
-import type { KnownCurrencies } from './request-terms.ts'
+} from './sql/request-list-repository.ts'
+import type { RequestWithBalance } from './sql/request-repository.ts'
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100

@@ -1,11 +1,16 @@
-import { actorOfKey } from '../db/audit-repository.ts'
+import type { ChainConfig } from '../chains/chains-file.ts'
+import { configuredAddresses } from '../chains/configured-addresses.ts'
 import type { Account } from '../domain/account.ts'
 import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
-import type { ChainConfig } from '../domain/chains-file.ts'
-import { configuredAddresses } from '../domain/configured-addresses.ts'
 import { faultOfText } from '../domain/text-fault.ts'
-import { waybillError } from '../errors.ts'
-import type { RefundWallet, RefundWalletRepository, WalletChange, WalletCounts } from './refund-wallet-repository.ts'
+import { waybillError } from '../errors/waybill-error.ts'
+import { actorOfKey } from '../store/audit-repository.ts'
+import type {
+  RefundWallet,
+  RefundWalletRepository,
+  WalletChange,
+  WalletCounts,
+} from './sql/refund-wallet-repository.ts'
 
 /** A wallet as a caller names it. */
 export interface WalletInput {

@@ -1,12 +1,12 @@
+import { readCurrencyId } from '../chains/token-directory.ts'
 import { type Address, parseAddress } from '../domain/address.ts'
 import { parseFiatCode, symbolOfCurrency } from '../domain/currency.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import { parseRequestId } from '../domain/payment-reference.ts'
 import { type RequestStatus, requestStatuses } from '../domain/payment-request.ts'
-import { readCurrencyId } from '../domain/token-directory.ts'
-import { waybillError } from '../errors.ts'
-import type { RequestCell } from './request-list-repository.ts'
+import { waybillError } from '../errors/waybill-error.ts'
 import { type KnownCurrencies, parseReference } from './request-terms.ts'
+import type { RequestCell } from './sql/request-list-repository.ts'
 
 /** The filters of a list as a caller sent them; absent and empty are not given. */
 export interface FilterInput {

@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto'
+import type { ChainDirectory } from '../chains/chain-directory.ts'
+import { configuredAddresses } from '../chains/configured-addresses.ts'
+import { readCurrencyId, type TokenDirectory } from '../chains/token-directory.ts'
 import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
-import type { ChainDirectory } from '../domain/chain-directory.ts'
-import { configuredAddresses } from '../domain/configured-addresses.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token } from '../domain/currency.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import { parseRequestId, parseSalt, paymentReferenceOf } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { faultOfText } from '../domain/text-fault.ts'
-import { readCurrencyId, type TokenDirectory } from '../domain/token-directory.ts'
-import { waybillError } from '../errors.ts'
+import { waybillError } from '../errors/waybill-error.ts'
 
 /** The terms as a caller sends them. */
 export interface TermsInput {

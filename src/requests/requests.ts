@@ -2,10 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Account } from '../domain/account.ts'
 import { parsePaymentReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
-import { waybillError } from '../errors.ts'
+import { waybillError } from '../errors/waybill-error.ts'
 import { type ListedRequests, type ListInput, listRequests } from './list-requests.ts'
-import type { RequestListRepository } from './request-list-repository.ts'
-import type { RequestRepository, RequestWithBalance } from './request-repository.ts'
 import {
   differingTerms,
   type KnownCurrencies,
@@ -14,6 +12,8 @@ import {
   type Terms,
   type TermsInput,
 } from './request-terms.ts'
+import type { RequestListRepository } from './sql/request-list-repository.ts'
+import type { RequestRepository, RequestWithBalance } from './sql/request-repository.ts'
 
 /** What a caller may add to a new request. */
 export interface CreateOptions {

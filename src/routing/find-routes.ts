@@ -1,10 +1,10 @@
 import type { Account } from '../domain/account.ts'
 import type { RoutesAnswer, RoutesEvent, RoutesQuestion } from '../domain/route.ts'
-import { type Assessed, keyOf } from './assess-candidates.ts'
 import { parseQuestion } from './parse-question.ts'
-import { inquire, planAll, type QuoteDependencies, type QuoteOptions, quotePlanned } from './quote-routes.ts'
-import { type RankedTerms, rankRoutes } from './rank.ts'
-import { parseWishes, type Wishes } from './wishes.ts'
+import { type Assessed, keyOf } from './quotes/assess-candidates.ts'
+import { inquire, planAll, type QuoteDependencies, type QuoteOptions, quotePlanned } from './quotes/quote-routes.ts'
+import { type RankedTerms, rankRoutes } from './quotes/rank.ts'
+import { parseWishes, type Wishes } from './quotes/wishes.ts'
 
 /**
  * Finds the routes by which a wallet can pay a request now, best first, and says of every other candidate why it is none.

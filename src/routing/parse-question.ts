@@ -3,8 +3,8 @@ import { type Decimal, explainAboveMaximum, formatDecimal, parseDecimal } from '
 import type { Hex } from '../domain/hex.ts'
 import { parsePaymentReference } from '../domain/payment-reference.ts'
 import type { RoutesQuestion } from '../domain/route.ts'
-import { waybillError } from '../errors.ts'
-import type { PlatformFee } from './payment.ts'
+import { waybillError } from '../errors/waybill-error.ts'
+import type { PlatformFee } from './due-payment.ts'
 
 /** A question whose every value is well-formed by itself. */
 export interface ParsedQuestion {

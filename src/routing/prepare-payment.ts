@@ -4,15 +4,15 @@ import type { Token } from '../domain/currency.ts'
 import { explainAboveMaximum, formatAmount, parseDecimal, powerOfTen, rescale } from '../domain/decimal.ts'
 import { suggestName } from '../domain/nearest.ts'
 import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route, RoutesAnswer } from '../domain/route.ts'
-import { explain, WaybillError, waybillError } from '../errors.ts'
-import type { UnrankedRoute } from './assemble-route.ts'
-import type { Candidate } from './candidates.ts'
-import { nameOf, type RouteChoice, readChoice } from './choose-route.ts'
-import { type MeasuredRoute, measureRoute } from './measure-route.ts'
+import { explain, WaybillError, waybillError } from '../errors/waybill-error.ts'
+import { DEFAULT_LIMIT, type SpendingLimit } from './due-payment.ts'
+import { type MeasuredRoute, measureRoute } from './measuring/measure-route.ts'
 import { toQuantity } from './measuring/question.ts'
 import { parseQuestion } from './parse-question.ts'
-import { DEFAULT_LIMIT, type SpendingLimit } from './payment.ts'
-import { type PlannedCandidate, planCandidates } from './plan-candidates.ts'
+import type { UnrankedRoute } from './quotes/assemble-route.ts'
+import type { Candidate } from './quotes/candidates.ts'
+import { nameOf, type RouteChoice, readChoice } from './quotes/choose-route.ts'
+import { type PlannedCandidate, planCandidates } from './quotes/plan-candidates.ts'
 import {
   type Inquiry,
   inquire,
@@ -21,9 +21,9 @@ import {
   type QuoteOptions,
   quotePlanned,
   timeLeft,
-} from './quote-routes.ts'
-import { rankRoutes } from './rank.ts'
-import { stepMessage } from './step-messages.ts'
+} from './quotes/quote-routes.ts'
+import { rankRoutes } from './quotes/rank.ts'
+import { stepMessage } from './quotes/step-messages.ts'
 
 /**
  * Quotes one route anew and says which transactions take it.

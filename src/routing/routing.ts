@@ -1,15 +1,15 @@
-import type { ChainDirectory } from '../domain/chain-directory.ts'
+import type { ChainDirectory } from '../chains/chain-directory.ts'
+import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Logger } from '../domain/logger.ts'
-import type { TokenDirectory } from '../domain/token-directory.ts'
-import { createWarningsOf, type WarningsOf } from './explain-unpayable.ts'
 import { createFindRoutes, createStreamRoutes, type FindRoutes, type StreamRoutes } from './find-routes.ts'
-import { createFindTransfer, type FindTransfer } from './find-transfer.ts'
-import { createLifiClient, type LifiOptions } from './lifi-client.ts'
+import { createScanner } from './looks/scan.ts'
 import { createPreparePayment, type PreparePayment } from './prepare-payment.ts'
+import { createFindTransfer, type FindTransfer } from './providers/lifi/find-transfer.ts'
+import { createLifiClient, type LifiOptions } from './providers/lifi/lifi-client.ts'
 import { createProviders } from './providers/list.ts'
-import type { LoadRequest } from './quote-routes.ts'
-import { checkRouteIds } from './route-id.ts'
-import { createScanner } from './scan.ts'
+import { createWarningsOf, type WarningsOf } from './quotes/explain-unpayable.ts'
+import type { LoadRequest } from './quotes/quote-routes.ts'
+import { checkRouteIds } from './quotes/route-id.ts'
 
 export interface RoutingOptions {
   readonly chains: ChainDirectory

@@ -1,12 +1,12 @@
 import type { Knex } from 'knex'
-import type { ReadPools } from '../db/read-pools.ts'
 import type { Account } from '../domain/account.ts'
 import type { Payment } from '../domain/payment.ts'
-import { createExportPages, type ExportInput, type ExportPages } from './export-pages.ts'
-import { createPaymentSearch, type PaymentSearch, type PaymentSearchOptions } from './payment-search.ts'
-import { searchSeal, seenOfCursor } from './search-cursor.ts'
-import type { SearchInput } from './search-input.ts'
-import { createSummarizePayments, type SummarizePayments } from './summarize-payments.ts'
+import type { ReadPools } from '../postgres/replicas/read-pools.ts'
+import { createExportPages, type ExportInput, type ExportPages } from './export/export-pages.ts'
+import type { SearchInput } from './filter/search-input.ts'
+import { createPaymentSearch, type PaymentSearch, type PaymentSearchOptions } from './page/payment-search.ts'
+import { searchSeal, seenOfCursor } from './page/search-cursor.ts'
+import { createSummarizePayments, type SummarizePayments } from './totals/summarize-payments.ts'
 
 /** All that reads payments for callers and changes nothing. */
 export interface PaymentReads {

@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, type Message, mergeFromJson, type Registry } from '@bufbuild/protobuf'
-import { checkField, checkMessage } from './json-check.ts'
-import { type Json, parseJson } from './json-text.ts'
+import { checkField, checkMessage } from './messages/json-check.ts'
+import { type Json, parseJson } from './messages/json-text.ts'
 import { quote, TranscodingError } from './transcoding-error.ts'
 
 export interface BodyMappingOptions {

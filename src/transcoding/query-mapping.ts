@@ -1,5 +1,5 @@
 import type { DescField, DescMessage, Message } from '@bufbuild/protobuf'
-import { findTextReader, readText, type TextReader } from './field-text.ts'
+import { findTextReader, readText, type TextReader } from './messages/field-text.ts'
 import {
   appendToField,
   fieldsOf,
@@ -8,9 +8,9 @@ import {
   openMessage,
   otherMember,
   writeField,
-} from './message-fields.ts'
+} from './messages/message-fields.ts'
 import { findNearestName } from './nearest-name.ts'
-import { decodeQueryComponent } from './percent-decoding.ts'
+import { decodeQueryComponent } from './paths/percent-decoding.ts'
 import { quote, TranscodingError } from './transcoding-error.ts'
 
 export interface QueryMappingOptions {

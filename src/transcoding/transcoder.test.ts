@@ -1,7 +1,7 @@
 import { create, fromJson, type JsonValue } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import type { HttpRule } from './http-rule.ts'
-import { DuplicateRouteError } from './router.ts'
+import { DuplicateRouteError } from './paths/router.ts'
 import { compile, decodeToJson, routeFor, rule } from './testdata/library.ts'
 import { InvalidHttpRuleError } from './transcoder.ts'
 

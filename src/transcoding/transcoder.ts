@@ -11,15 +11,15 @@ import {
   type Registry,
 } from '@bufbuild/protobuf'
 import { type BodyMapper, compileBodyMapping } from './body-mapping.ts'
-import { findTextReader, readText, type TextReader } from './field-text.ts'
 import { bindingsOf, type HttpBinding, type HttpRule } from './http-rule.ts'
-import { createJsonSerializers } from './json-serializer.ts'
-import { fieldsOf, type MessageField, openMessage, readField, writeField } from './message-fields.ts'
-import { findNearestPath } from './nearest-path.ts'
-import { compilePlainJsonSerializer, type PlainJsonSerializer } from './plain-json-serializer.ts'
+import { findTextReader, readText, type TextReader } from './messages/field-text.ts'
+import { createJsonSerializers } from './messages/json-serializer.ts'
+import { fieldsOf, type MessageField, openMessage, readField, writeField } from './messages/message-fields.ts'
+import { compilePlainJsonSerializer, type PlainJsonSerializer } from './messages/plain-json-serializer.ts'
+import { findNearestPath } from './paths/nearest-path.ts'
+import { createRouter, type PathVariable, type RouteMatch } from './paths/router.ts'
+import { type PathTemplate, parseTemplate } from './paths/template-parser.ts'
 import { compileQueryMapping, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
-import { createRouter, type PathVariable, type RouteMatch } from './router.ts'
-import { type PathTemplate, parseTemplate } from './template-parser.ts'
 import { quote, TranscodingError } from './transcoding-error.ts'
 
 export interface TranscoderOptions {

@@ -5,6 +5,8 @@
 import type { Knex } from 'knex'
 import { type Address, decodeFunctionResult, encodeFunctionData, type Hex, keccak256, parseAbi, toBytes } from 'viem'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { currencyHash } from '../../src/contracts/currency-hash.ts'
 import {
   type ContractCall,
   encodeAggregators,
@@ -13,17 +15,15 @@ import {
   encodeErc20Payment,
   encodeNativeConversion,
   encodeSetFeed,
-} from '../../src/demo/contracts.ts'
-import { createChainReader } from '../../src/detection/chain-reader.ts'
+} from '../../src/demo/network/demo-contracts.ts'
 import type { Detection } from '../../src/detection/detection.ts'
-import { gatherCalls } from '../../src/detection/gather-calls.ts'
-import { findPathRateAt } from '../../src/detection/path-rate-rounds.ts'
-import { createRpcClient } from '../../src/detection/rpc-client.ts'
+import { createChainReader } from '../../src/detection/read/chain-reader.ts'
+import { gatherCalls } from '../../src/detection/read/gather-calls.ts'
+import { findPathRateAt } from '../../src/detection/read/path-rate-rounds.ts'
 import type { Account } from '../../src/domain/account.ts'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
-import { currencyHash } from '../../src/domain/currency-hash.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { createRpcClient } from '../../src/nodes/rpc-client.ts'
 import { startTestChain, type TestChain } from '../support/chain.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {

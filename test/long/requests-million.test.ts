@@ -1,12 +1,12 @@
 /** Every filter of the list of requests on an account of a million. What is measured is printed; what is asserted is what is read. */
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createApiKeyRepository } from '../../src/auth/api-key-repository.ts'
+import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { ListInput } from '../../src/requests/list-requests.ts'
-import { createRequestListRepository } from '../../src/requests/request-list-repository.ts'
-import { createRequestRepository } from '../../src/requests/request-repository.ts'
 import { createRequests, type Requests } from '../../src/requests/requests.ts'
+import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
+import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
 

@@ -21,7 +21,9 @@
  * chains file describes it, or `rpcUrl`. Addresses here are in EIP-55, in `config()` they are canonical (lower case).
  */
 import { type Address, getAddress, type Hex } from 'viem'
-import { startAnvil } from '../../src/demo/anvil.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { convertFiat, type DemoPayment, encodePayment, spenderOf } from '../../src/demo/history/encode-payment.ts'
+import { startAnvil } from '../../src/demo/network/anvil.ts'
 import {
   assertSucceeded,
   type ChainClient,
@@ -29,8 +31,8 @@ import {
   deployContracts,
   type Receipt,
   type SendOptions,
-} from '../../src/demo/chain-client.ts'
-import { describeChain } from '../../src/demo/chain-config.ts'
+} from '../../src/demo/network/chain-client.ts'
+import { describeChain } from '../../src/demo/network/chain-config.ts'
 import {
   type ContractCall,
   encodeAllowance,
@@ -41,7 +43,7 @@ import {
   encodeMint,
   encodeSetFeed,
   MAX_UINT256,
-} from '../../src/demo/contracts.ts'
+} from '../../src/demo/network/demo-contracts.ts'
 import {
   type ChainSpec,
   type Deployed,
@@ -49,10 +51,8 @@ import {
   type DeployedToken,
   planDeployment,
   type TokenBehaviour,
-} from '../../src/demo/deployment.ts'
-import { convertFiat, type DemoPayment, encodePayment, spenderOf } from '../../src/demo/payment.ts'
-import { toQuantity } from '../../src/demo/rpc.ts'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
+} from '../../src/demo/network/deployment.ts'
+import { toQuantity } from '../../src/demo/network/rpc.ts'
 
 const MNEMONIC = 'test test test test test test test test test test test junk'
 const ACCOUNTS = 20

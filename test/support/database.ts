@@ -4,9 +4,9 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Knex } from 'knex'
 import { inject } from 'vitest'
-import type { Connection } from '../../src/db/embedded-connection.ts'
-import { joinEmbeddedServer, type OpenedServer } from '../../src/db/embedded-server.ts'
-import { createDatabase, type DatabaseOptions } from '../../src/db/knex.ts'
+import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
+import { joinEmbeddedServer, type OpenedServer } from '../../src/postgres/embedded/embedded-server.ts'
+import { createDatabase, type DatabaseOptions } from '../../src/postgres/knex.ts'
 import { TEMPLATE } from './global-setup.ts'
 
 /** A database of a test's own. */

@@ -2,17 +2,17 @@
  * What tests of detection stand on: a followed test chain, accounts, and requests as the service stores them.
  */
 import type { Knex } from 'knex'
+import { createChainDirectory } from '../../src/chains/chain-directory.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import { createDetection, type Detection, type DetectionOptions } from '../../src/detection/detection.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
-import { createChainDirectory } from '../../src/domain/chain-directory.ts'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
 import { bytesToHex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
-import { createTokenDirectory } from '../../src/domain/token-directory.ts'
-import { createRequestRepository, type RequestWithBalance } from '../../src/requests/request-repository.ts'
+import { createRequestRepository, type RequestWithBalance } from '../../src/requests/sql/request-repository.ts'
 import type { TestChain } from './chain.ts'
 
 /** The canonical form of an address that a test chain names. */

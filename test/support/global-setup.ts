@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import type { TestProject } from 'vitest/node'
-import { type EmbeddedServer, startEmbeddedServer } from '../../src/db/embedded-server.ts'
-import { createDatabase } from '../../src/db/knex.ts'
-import { migrate } from '../../src/db/migrate.ts'
+import { type EmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
+import { createDatabase } from '../../src/postgres/knex.ts'
+import { migrate } from '../../src/postgres/migrate.ts'
 import { makeTempFolder } from './temp-folder.ts'
 
 /** The migrated database that every test database is a copy of. */

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { checkAccount, type Difference, listStoredAccounts } from '../../src/db/check-account.ts'
+import { checkAccount, type Difference, listStoredAccounts } from '../../src/store/check-account.ts'
 
 /** What `waybill check` finds wrong, over all accounts. */
 export async function findDifferences(knex: Knex): Promise<(Difference & { account: string })[]> {

@@ -1,6 +1,6 @@
 import type { Hex } from 'viem'
-import { encodeCreation } from '../../src/demo/contracts.ts'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { encodeCreation } from '../../src/demo/network/demo-contracts.ts'
 import type { TestChain } from './chain.ts'
 import { canonical, type EvmAddress } from './routing.ts'
 

@@ -22,7 +22,7 @@ import {
   encodeReceiverMessage,
   MULTIPLIER_BASE,
   wordOfAddress,
-} from '../../src/domain/lifi-forms.ts'
+} from '../../src/contracts/lifi-calldata.ts'
 import { listenOnLoopback } from './loopback.ts'
 
 /** A token that the server knows, with its price in hundred-millionths of a US dollar. */

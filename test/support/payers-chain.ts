@@ -4,6 +4,7 @@
  */
 import { type Abi, type Address, encodeFunctionData, getAddress, type Hex, keccak256, toBytes } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import circleLikeToken from '../../src/demo/contracts/CircleLikeToken.json' with { type: 'json' }
 import {
   type ContractCall,
@@ -15,10 +16,9 @@ import {
   encodeBalanceOf,
   encodeCreation,
   encodeMint,
-} from '../../src/demo/contracts.ts'
-import { USD_HASH } from '../../src/demo/deployment.ts'
-import { type Rpc, toQuantity } from '../../src/demo/rpc.ts'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
+} from '../../src/demo/network/demo-contracts.ts'
+import { USD_HASH } from '../../src/demo/network/deployment.ts'
+import { type Rpc, toQuantity } from '../../src/demo/network/rpc.ts'
 import type { PreparedTransaction } from '../../src/domain/route.ts'
 import type { TestNode } from './nodes.ts'
 import { canonical } from './routing.ts'

@@ -1,10 +1,10 @@
 import { cp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Knex } from 'knex'
-import type { Connection } from '../../src/db/embedded-connection.ts'
-import { type EmbeddedServer, startEmbeddedServer } from '../../src/db/embedded-server.ts'
-import { createDatabase } from '../../src/db/knex.ts'
-import { migrate } from '../../src/db/migrate.ts'
+import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
+import { type EmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
+import { createDatabase } from '../../src/postgres/knex.ts'
+import { migrate } from '../../src/postgres/migrate.ts'
 import { makeTempFolder } from './temp-folder.ts'
 
 /** A primary with a migrated database, and a real server that follows it by streaming. */

@@ -5,10 +5,11 @@
 import type { ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { keccak256, toBytes } from 'viem'
+import { createChainDirectory } from '../../src/chains/chain-directory.ts'
+import type { ChainConfig, PaymentContractKind, TokenConfig } from '../../src/chains/chains-file.ts'
+import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
-import { createChainDirectory } from '../../src/domain/chain-directory.ts'
-import type { ChainConfig, PaymentContractKind, TokenConfig } from '../../src/domain/chains-file.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import { balanceOf, type CountedSums, type PaymentRequest } from '../../src/domain/payment-request.ts'
@@ -19,8 +20,7 @@ import type {
   RoutesEvent,
   RoutesQuestion,
 } from '../../src/domain/route.ts'
-import { createTokenDirectory } from '../../src/domain/token-directory.ts'
-import type { QuoteOptions } from '../../src/routing/quote-routes.ts'
+import type { QuoteOptions } from '../../src/routing/quotes/quote-routes.ts'
 import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
 import type { TestChain, TestToken } from './chain.ts'
 import { listenOnLoopback } from './loopback.ts'

@@ -1,7 +1,7 @@
+import { createChainDirectory } from '../../src/chains/chain-directory.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import type { Address } from '../../src/domain/address.ts'
-import { createChainDirectory } from '../../src/domain/chain-directory.ts'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
-import { createTokenDirectory } from '../../src/domain/token-directory.ts'
 
 /** Two configured chains for tests that never ask a node: BASE (USDC, USDT, DAI) and POLYGON (USDC, USDC.e). */
 const sampleChains: readonly ChainConfig[] = [

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { Knex } from 'knex'
-import { insertPayments as insertCounted, lockAccount, lockAccounts } from '../../src/db/payment-changes.ts'
+import { createChainDirectory } from '../../src/chains/chain-directory.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import { type Address, addressToBytes, parseAddress } from '../../src/domain/address.ts'
-import { createChainDirectory } from '../../src/domain/chain-directory.ts'
-import type { ChainConfig } from '../../src/domain/chains-file.ts'
 import { symbolOfCurrency } from '../../src/domain/currency.ts'
 import { type Hex, hexToBytes } from '../../src/domain/hex.ts'
 import { codeOfType, type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../../src/domain/payment.ts'
-import { createTokenDirectory } from '../../src/domain/token-directory.ts'
+import { insertPayments as insertCounted, lockAccount, lockAccounts } from '../../src/store/payment-changes.ts'
 
 /** Payments made by a seeded generator, with everything that an order or a filter can trip over. */
 

@@ -1,6 +1,6 @@
 /** What the logs of the bridge's contracts say of every deposit: all that the bridge knows of the past. It keeps nothing else. */
 import type { Hex } from 'viem'
-import { toQuantity } from '../rpc.ts'
+import { toQuantity } from '../network/rpc.ts'
 import type { BridgeChain } from './bridge-chain.ts'
 import { type BridgeEvent, type Deposit, decodeBridgeLog } from './deposit.ts'
 

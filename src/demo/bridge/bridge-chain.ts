@@ -1,7 +1,7 @@
 import type { Address } from 'viem'
-import type { ChainClient } from '../chain-client.ts'
-import { ZERO_ADDRESS } from '../contracts.ts'
-import type { Deployed } from '../deployment.ts'
+import type { ChainClient } from '../network/chain-client.ts'
+import { ZERO_ADDRESS } from '../network/demo-contracts.ts'
+import type { Deployed } from '../network/deployment.ts'
 
 /** A chain between which the bridge carries, with its contracts there. */
 export interface BridgeChain {

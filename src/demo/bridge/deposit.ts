@@ -19,8 +19,8 @@ import {
   decodeReceiverMessage,
   type EvmAddress,
   encodeAcrossDeposit,
-} from '../../domain/lifi-forms.ts'
-import { type ContractCall, ZERO_ADDRESS } from '../contracts.ts'
+} from '../../contracts/lifi-calldata.ts'
+import { type ContractCall, ZERO_ADDRESS } from '../network/demo-contracts.ts'
 
 /** What the relayer has quoted and signed. Amounts in base units. */
 export interface Deposit {

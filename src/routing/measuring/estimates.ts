@@ -3,9 +3,10 @@
  * of their tokens for the length of the call, where the node takes that and the places are known.
  */
 
+import { revertReason } from '../../contracts/revert-reason.ts'
 import type { Address } from '../../domain/address.ts'
-import type { RpcAnswer, RpcCall } from '../json-rpc.ts'
-import type { StepEffect } from '../steps.ts'
+import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
+import type { StepEffect } from '../quotes/steps.ts'
 import {
   type GasAnswer,
   type GasCall,
@@ -15,7 +16,6 @@ import {
   type StepGas,
   toQuantity,
 } from './question.ts'
-import { revertReason } from './revert-reason.ts'
 import type { TokenSlots } from './token-slots.ts'
 
 /** What is known of the tokens of a chain. */

@@ -1,4 +1,4 @@
-import type { RpcAnswer } from '../json-rpc.ts'
+import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import { takesOverrides } from './estimates.ts'
 import { isUnknownMethod } from './simulation.ts'
 

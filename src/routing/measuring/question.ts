@@ -1,6 +1,6 @@
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { StepEffect, Transaction } from '../steps.ts'
+import type { StepEffect, Transaction } from '../quotes/steps.ts'
 
 /** The transactions of a route, whose gas is to be measured. */
 export interface GasQuestion {

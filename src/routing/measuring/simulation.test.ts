@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { revertReason } from '../../contracts/revert-reason.ts'
 import type { Address } from '../../domain/address.ts'
 import type { GasQuestion } from './question.ts'
-import { revertReason } from './revert-reason.ts'
 import { decodeSimulation, encodeSimulation, isUnknownMethod } from './simulation.ts'
 
 const WALLET = '0x00000000000000000000000000000000000000aa' as Address

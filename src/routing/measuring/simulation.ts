@@ -4,7 +4,8 @@
  * @see https://github.com/ethereum/execution-apis, eth_simulateV1
  */
 
-import { isObject, type RpcCall, type RpcRefusal, readRefusal } from '../json-rpc.ts'
+import { revertReason } from '../../contracts/revert-reason.ts'
+import { isObject, type RpcCall, type RpcRefusal, readRefusal } from '../../nodes/json-rpc.ts'
 import {
   allowedGas,
   type GasAnswer,
@@ -14,7 +15,6 @@ import {
   type StepGas,
   toQuantity,
 } from './question.ts'
-import { revertReason } from './revert-reason.ts'
 
 /** The wallet is given this much beside what it holds: what it lacks for gas is told by the route's readiness. */
 const SPARE_WEI = 1n << 80n

@@ -6,10 +6,10 @@
  */
 
 import { keccak256 } from 'viem'
+import { readAllowance, readTokenBalance, uintAt } from '../../contracts/multicall.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { RpcCall } from '../json-rpc.ts'
-import { readAllowance, readTokenBalance, uintAt } from '../multicall.ts'
+import type { RpcCall } from '../../nodes/json-rpc.ts'
 
 /** Where a mapping stands, and how the places of its keys follow from it: Vyper puts the slot first, Solidity the key. */
 interface MappingPlace {

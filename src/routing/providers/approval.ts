@@ -2,8 +2,8 @@ import { encodeFunctionData, erc20Abi } from 'viem'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { approveGas, approveResetGas } from '../gas.ts'
-import type { Step } from '../steps.ts'
+import { approveGas, approveResetGas } from '../quotes/gas.ts'
+import type { Step } from '../quotes/steps.ts'
 
 /** Who may pull how much of which token. */
 export interface Approval {

@@ -2,8 +2,8 @@ import { encodeFunctionData, parseAbi } from 'viem'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import { formatAmount } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { type Payment, platformFeeOf } from '../payment.ts'
-import type { Transaction } from '../steps.ts'
+import { type Payment, platformFeeOf } from '../due-payment.ts'
+import type { Transaction } from '../quotes/steps.ts'
 
 /** What a payment through the fee proxy takes, base units of what is paid. */
 export interface Charged {

@@ -1,12 +1,12 @@
-import type { ChainDirectory } from '../../domain/chain-directory.ts'
-import type { TokenDirectory } from '../../domain/token-directory.ts'
-import type { LifiClient } from '../lifi-client.ts'
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
+import type { TokenDirectory } from '../../chains/token-directory.ts'
 import { createConversionProvider } from './conversion.ts'
 import { createDirectProvider } from './direct.ts'
-import { createLifiProvider } from './lifi.ts'
+import { createLifiProvider } from './lifi/lifi.ts'
+import type { LifiClient } from './lifi/lifi-client.ts'
 import type { Provider } from './provider.ts'
-import { createSwapV2Provider } from './swap-v2.ts'
-import { createSwapV3Provider } from './swap-v3.ts'
+import { createSwapV2Provider } from './swap/swap-v2.ts'
+import { createSwapV3Provider } from './swap/swap-v3.ts'
 
 /**
  * All providers. Of each kind the first one's routes have the plain ids.

@@ -1,14 +1,14 @@
+import type { ContractRead } from '../../contracts/multicall.ts'
 import type { Token } from '../../domain/currency.ts'
 import type { Decimal } from '../../domain/decimal.ts'
 import type { RouteWarning } from '../../domain/route.ts'
-import type { Explanation } from '../../errors.ts'
-import type { Candidate, CandidateKind } from '../candidates.ts'
-import type { ChainState } from '../chain-state.ts'
-import type { CostLine } from '../costs.ts'
-import type { ContractRead } from '../multicall.ts'
-import type { Payment } from '../payment.ts'
-import type { Price } from '../prices.ts'
-import type { Step } from '../steps.ts'
+import type { Explanation } from '../../errors/waybill-error.ts'
+import type { Payment } from '../due-payment.ts'
+import type { Price } from '../looks/token-prices.ts'
+import type { ChainState } from '../looks/wallet-state.ts'
+import type { Candidate, CandidateKind } from '../quotes/candidates.ts'
+import type { CostLine } from '../quotes/costs.ts'
+import type { Step } from '../quotes/steps.ts'
 
 /** A way to carry out one kind of candidate. */
 export interface Provider {

@@ -1,10 +1,10 @@
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import { type ContractRead, uintAt } from '../../contracts/multicall.ts'
 import { ZERO_ADDRESS } from '../../domain/address.ts'
-import type { ChainConfig } from '../../domain/chains-file.ts'
 import type { Token } from '../../domain/currency.ts'
-import { type ChainState, readBalance } from '../chain-state.ts'
-import type { PaymentGasFacts } from '../gas.ts'
-import { type ContractRead, uintAt } from '../multicall.ts'
-import type { Payment } from '../payment.ts'
+import type { Payment } from '../due-payment.ts'
+import { type ChainState, readBalance } from '../looks/wallet-state.ts'
+import type { PaymentGasFacts } from '../quotes/gas.ts'
 
 /** Whoever receives a token for the first time makes the payment dearer. */
 export function receiverReads(chain: ChainConfig, token: Token, { request, platformFee }: Payment) {

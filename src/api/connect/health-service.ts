@@ -1,0 +1,69 @@
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { DescService } from '@bufbuild/protobuf'
+import {
+  Health,
+  type HealthCheckRequest,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../../../gen/grpc/health/v1/health_pb.js'
+import { waybillError } from '../../errors/waybill-error.ts'
+import { type ServedService, serveService } from '../calls/call-core.ts'
+
+/** How often a watched state is looked at, in milliseconds. */
+const WATCH_EVERY_MS = 1000
+
+/** The services that there are stay the same, so who watches another is told no more. */
+async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort')
+}
+
+/**
+ * Makes grpc.health.v1: every service is as ready as the process, which the empty name stands for. Open to all.
+ *
+ * @param services - the services that can be asked for by name
+ * @param isReady - never rejects
+ */
+export function createHealthService(services: readonly DescService[], isReady: () => Promise<boolean>): ServedService {
+  const names = new Set(['', ...services.map((service) => service.typeName)])
+  const statusOf = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING)
+
+  let nextLook: Promise<Status> | undefined
+  /** The state in a while: one look for all who watch. */
+  function lookAgain(): Promise<Status> {
+    nextLook ??= delay(WATCH_EVERY_MS, undefined, { ref: false }).then(() => {
+      nextLook = undefined
+      return statusOf()
+    })
+    return nextLook
+  }
+
+  async function* watch({ service }: HealthCheckRequest, signal: AbortSignal) {
+    if (!names.has(service)) {
+      yield { status: Status.SERVICE_UNKNOWN }
+      return untilAborted(signal)
+    }
+    let last = await statusOf()
+    yield { status: last }
+    while (!signal.aborted) {
+      const status = await lookAgain()
+      if (status !== last) yield { status }
+      last = status
+    }
+  }
+
+  return serveService(
+    Health,
+    {
+      async check({ service }) {
+        if (!names.has(service)) throw waybillError('UNKNOWN_SERVICE', { value: service })
+        return { status: await statusOf() }
+      },
+      watch: (request, { signal }) => watch(request, signal),
+      async list() {
+        const status = await statusOf()
+        return { statuses: Object.fromEntries([...names].map((name) => [name, { status }])) }
+      },
+    },
+    'open',
+  )
+}

@@ -1,0 +1,119 @@
+import {
+  createRegistry,
+  type DescFile,
+  type DescService,
+  type MessageInitShape,
+  type Registry,
+  toBinary,
+} from '@bufbuild/protobuf'
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
+import { Code } from '@connectrpc/connect'
+import {
+  ServerReflection,
+  type ServerReflectionRequest,
+  type ServerReflectionResponseSchema,
+} from '../../../gen/grpc/reflection/v1/reflection_pb.js'
+import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.js'
+import { type ServedService, serveService } from '../calls/call-core.ts'
+
+type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']>
+
+/**
+ * Makes server reflection, v1 and the v1alpha that older clients ask for, which differ by name alone. Open to all.
+ *
+ * @param services - what can be asked for, beside reflection itself
+ */
+export function createReflectionServices(services: readonly DescService[]): readonly ServedService[] {
+  const served = [...services, ServerReflection, ServerReflectionAlpha]
+  const files = withDependencies(served.map((service) => service.file))
+  const answer = createAnswer(
+    served.map((service) => service.typeName),
+    files,
+  )
+
+  async function* answerAll(requests: AsyncIterable<ServerReflectionRequest>) {
+    for await (const originalRequest of requests) {
+      const { host: validHost, messageRequest } = originalRequest
+      yield { validHost, originalRequest, messageResponse: answer(messageRequest) }
+    }
+  }
+  return [
+    serveService(ServerReflection, { serverReflectionInfo: answerAll }, 'open'),
+    serveService(ServerReflectionAlpha, { serverReflectionInfo: answerAll as never }, 'open'),
+  ]
+}
+
+function createAnswer(serviceNames: readonly string[], files: readonly DescFile[]) {
+  const registry = createRegistry(...files)
+  const filesByName = new Map(files.map((file) => [file.proto.name, file]))
+  const extensions = [...registry].filter((desc) => desc.kind === 'extension')
+  const extensionsOf = (typeName: string) => extensions.filter((desc) => desc.extendee.typeName === typeName)
+
+  return (request: ServerReflectionRequest['messageRequest']): Answer => {
+    switch (request.case) {
+      case 'listServices':
+        return { case: 'listServicesResponse', value: { service: serviceNames.map((name) => ({ name })) } }
+      case 'fileByFilename':
+        return fileAnswer(filesByName.get(request.value), request.value)
+      case 'fileContainingSymbol':
+        return fileAnswer(fileOfSymbol(registry, request.value), request.value)
+      case 'fileContainingExtension': {
+        const { containingType, extensionNumber } = request.value
+        const found = extensionsOf(containingType).find((desc) => desc.number === extensionNumber)
+        return fileAnswer(found?.file, `${containingType}.${extensionNumber}`)
+      }
+      case 'allExtensionNumbersOfType': {
+        if (registry.getMessage(request.value) === undefined) return notFound(request.value)
+        const extensionNumber = extensionsOf(request.value).map((desc) => desc.number)
+        return { case: 'allExtensionNumbersResponse', value: { baseTypeName: request.value, extensionNumber } }
+      }
+      case undefined:
+        return errorAnswer(Code.InvalidArgument, 'the request asks for nothing')
+    }
+  }
+}
+
+/** A symbol is a type or a service, or a member of one: `payments.v1.RoutesService.GetPaymentRoutes`. */
+function fileOfSymbol(registry: Registry, symbol: string): DescFile | undefined {
+  const found = registry.get(symbol)
+  if (found !== undefined) return found.file
+  const parent = registry.get(symbol.slice(0, Math.max(0, symbol.lastIndexOf('.'))))
+  const member = symbol.slice(symbol.lastIndexOf('.') + 1)
+  return parent !== undefined && memberNames(parent).includes(member) ? parent.file : undefined
+}
+
+type Parent = NonNullable<ReturnType<Registry['get']>>
+
+function memberNames(parent: Parent): readonly string[] {
+  switch (parent.kind) {
+    case 'service':
+      return parent.methods.map((method) => method.name)
+    case 'message':
+      return parent.fields.map((field) => field.name)
+    case 'enum':
+      return parent.values.map((value) => value.name)
+    case 'extension':
+      return []
+  }
+}
+
+function fileAnswer(file: DescFile | undefined, asked: string): Answer {
+  if (file === undefined) return notFound(asked)
+  const fileDescriptorProto = withDependencies([file]).map((each) => toBinary(FileDescriptorProtoSchema, each.proto))
+  return { case: 'fileDescriptorResponse', value: { fileDescriptorProto } }
+}
+
+/** The files first, then all that they import, each once: clients need not ask again. */
+function withDependencies(files: readonly DescFile[]): readonly DescFile[] {
+  const found = new Set(files)
+  for (const each of found) for (const dependency of each.dependencies) found.add(dependency)
+  return [...found]
+}
+
+function notFound(asked: string): Answer {
+  return errorAnswer(Code.NotFound, `"${asked}" is not known here`)
+}
+
+function errorAnswer(errorCode: Code, errorMessage: string): Answer {
+  return { case: 'errorResponse', value: { errorCode, errorMessage } }
+}

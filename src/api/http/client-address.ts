@@ -1,0 +1,117 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { BlockList, isIPv4, isIPv6 } from 'node:net'
+import { parseIpNetwork } from '../../domain/ip-network.ts'
+import { headerOf } from '../calls/call.ts'
+
+/**
+ * Finds where a call comes from.
+ *
+ * @param peer - the address at the other end of the connection
+ * @returns an IPv4 address, or the /64 of an IPv6 address, which is what one customer has: `2001:db8:0:1::/64`
+ */
+export type ReadClientAddress = (peer: string, headers: IncomingHttpHeaders) => string
+
+/** How many hops of a header are looked at. */
+const MOST_HOPS = 20
+
+/**
+ * Makes what reads client addresses. What a proxy says is believed as far as proxies are trusted, from the nearest hop on: the
+ * first that is not trusted is the client. Where X-Forwarded-For and Forwarded tell different things, one of them comes from the
+ * client, and neither is believed.
+ *
+ * @param trustedProxies - addresses and networks, `10.0.0.0/8`; none by default
+ * @throws TypeError for what is neither
+ */
+export function createReadClientAddress(trustedProxies: readonly string[]): ReadClientAddress {
+  if (trustedProxies.length === 0) return (peer) => networkOf(plainAddress(peer) ?? peer)
+  const trusted = new BlockList()
+  for (const text of trustedProxies) addNetwork(trusted, text)
+  const isTrusted = (address: string) => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+
+  /** @param hops - nearest last; undefined is one that hides its address */
+  function firstUntrusted(peer: string, hops: readonly (string | undefined)[]): string {
+    let client = peer
+    for (const hop of hops.slice(-MOST_HOPS).toReversed()) {
+      if (hop === undefined || !isTrusted(client)) break
+      client = hop
+    }
+    return client
+  }
+
+  return (peer, headers) => {
+    const near = plainAddress(peer)
+    if (near === undefined) return peer
+    if (!isTrusted(near)) return networkOf(near)
+    const told = [hopsOf(headers, 'x-forwarded-for', readAddress), hopsOf(headers, 'forwarded', readForwarded)]
+    const clients = new Set(told.flatMap((hops) => (hops === undefined ? [] : [firstUntrusted(near, hops)])))
+    const [client = near] = clients
+    return networkOf(clients.size > 1 ? near : client)
+  }
+}
+
+/** Makes what tells whether a peer is a trusted proxy. Parameters and errors as {@link createReadClientAddress}. */
+export function createIsTrustedProxy(trustedProxies: readonly string[]): (peer: string) => boolean {
+  const trusted = new BlockList()
+  for (const text of trustedProxies) addNetwork(trusted, text)
+  return (peer) => {
+    const address = plainAddress(peer)
+    return address !== undefined && trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+  }
+}
+
+function addNetwork(list: BlockList, text: string): void {
+  const network = parseIpNetwork(text)
+  if (network === undefined) throw new TypeError(`"${text}" is neither an address nor a network`)
+  list.addSubnet(network.address, network.bits, network.family)
+}
+
+type ReadHop = (text: string) => string | undefined
+
+function hopsOf(headers: IncomingHttpHeaders, name: string, read: ReadHop): (string | undefined)[] | undefined {
+  return headerOf(headers, name)?.split(',').map(read)
+}
+
+/** One element of Forwarded (RFC 7239, 4): `for="[2001:db8::1]:4711";proto=https`. */
+function readForwarded(element: string): string | undefined {
+  const node = /(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^\s;]*))/i.exec(element)
+  return node === null ? undefined : readAddress(node[1] ?? node[2] ?? '')
+}
+
+/** An address with or without brackets and port. */
+function readAddress(text: string): string | undefined {
+  const bare = text.trim()
+  const bracketed = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(bare)?.[1]
+  if (bracketed !== undefined) return plainAddress(bracketed)
+  return plainAddress(bare.replace(/^([\d.]+):\d{1,5}$/, '$1'))
+}
+
+/** Without a zone; IPv4 that is written as IPv6 as IPv4. */
+function plainAddress(text: string): string | undefined {
+  const address = text.replace(/%.*$/, '')
+  if (isIPv4(address)) return address
+  if (!isIPv6(address)) return undefined
+  const words = wordsOf(address)
+  const isMapped = words.slice(0, 5).every((word) => word === 0) && words[5] === 0xffff
+  if (!isMapped) return address.toLowerCase()
+  const [high = 0, low = 0] = words.slice(6)
+  return [high >> 8, high & 255, low >> 8, low & 255].join('.')
+}
+
+function networkOf(address: string): string {
+  if (!isIPv6(address)) return address
+  const prefix = wordsOf(address).slice(0, 4)
+  return `${prefix.map((word) => word.toString(16)).join(':')}::/64`
+}
+
+/** The eight words of an IPv6 address. */
+function wordsOf(address: string): readonly number[] {
+  const dotted = /(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(address)
+  const [a = 0, b = 0, c = 0, d = 0] = (dotted ?? []).slice(1).map(Number)
+  const tail = `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`
+  const hex = dotted === null ? address : address.slice(0, dotted.index) + tail
+  const [head = '', rest] = hex.split('::')
+  const read = (part: string) => (part === '' ? [] : part.split(':').map((word) => Number.parseInt(word, 16)))
+  if (rest === undefined) return read(head)
+  const [first, last] = [read(head), read(rest)]
+  return [...first, ...Array.from({ length: 8 - first.length - last.length }, () => 0), ...last]
+}

@@ -1,0 +1,298 @@
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { constants, type ServerHttp2Stream } from 'node:http2'
+import type { Readable } from 'node:stream'
+import { waybillError } from '../../errors/waybill-error.ts'
+
+/** What is sent in a header. Names are in lower case. */
+export type HeaderFields = Record<string, string>
+
+/** A whole answer. */
+export interface WholeAnswer {
+  readonly status: number
+  readonly headers: HeaderFields
+  readonly body?: Uint8Array | string | undefined
+  readonly trailers?: HeaderFields | undefined
+}
+
+export interface AnswerHead {
+  readonly status: number
+  readonly headers: HeaderFields
+  readonly hasTrailers: boolean
+}
+
+/** An answer that is sent piece by piece. */
+export interface AnswerWriter {
+  /** Resolves when more may be written; rejects when the other side is gone. */
+  readonly write: (chunk: Uint8Array) => Promise<void>
+  readonly end: (trailers?: HeaderFields) => void
+}
+
+/** One HTTP request and its answer, over HTTP/1.1 or HTTP/2 alike. */
+export interface Exchange {
+  readonly httpVersion: '1.1' | '2'
+  readonly method: string
+  /** The request target without the query, as it was sent. */
+  readonly rawPath: string
+  /** The query without its question mark, as it was sent; empty for none. */
+  readonly rawQuery: string
+  readonly headers: IncomingHttpHeaders
+  /** The host that was asked, with its port; empty when none was named. */
+  readonly authority: string
+  /** The address at the other end of the connection; empty when it is gone. */
+  readonly peerAddress: () => string
+  /** Whether a body may follow. */
+  readonly hasBody: boolean
+  readonly body: Readable
+  /** Whether a body that has ended was cut off. */
+  readonly isCutOff: () => boolean
+  /** Fires at most once: when the other side is gone before the answer is out, also when that was before the listener came. */
+  readonly onHangUp: (listener: () => void) => void
+  /** Sends an answer. Does nothing when the other side is gone or an answer was sent already. */
+  readonly send: (answer: WholeAnswer) => void
+  /** Begins an answer, which trailers may end only where it was said so. */
+  readonly begin: (head: AnswerHead) => AnswerWriter
+  /** Breaks off an answer that is not complete, so that the other side sees that it is not. */
+  readonly abandon: () => void
+}
+
+/** Splits a request target. Proxies may send it absolute: `http://host/path?query`. */
+export function splitTarget(target: string): { readonly rawPath: string; readonly rawQuery: string } {
+  const local = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
+  const question = local.indexOf('?')
+  if (question < 0) return { rawPath: local === '' ? '/' : local, rawQuery: '' }
+  return { rawPath: question === 0 ? '/' : local.slice(0, question), rawQuery: local.slice(question + 1) }
+}
+
+/**
+ * Reads a whole body.
+ *
+ * @param statedLimit - the limit that callers are told of, where what is read holds more than their message
+ * @throws WaybillError BODY_TOO_LARGE before more than `maxBytes` were taken, CALL_CANCELLED when the body breaks off
+ */
+export function readBody(
+  { hasBody, headers, body, isCutOff }: Exchange,
+  maxBytes: number,
+  statedLimit = maxBytes,
+): Promise<Uint8Array> {
+  if (!hasBody) return Promise.resolve(new Uint8Array())
+  if (Number(headers['content-length']) > maxBytes) {
+    return Promise.reject(waybillError('BODY_TOO_LARGE', { limit: statedLimit }))
+  }
+  // A body without bytes ends by itself, also while nobody listens.
+  if (body.readableEnded && !isCutOff()) return Promise.resolve(new Uint8Array())
+  if (body.destroyed) return Promise.reject(waybillError('CALL_CANCELLED', {}))
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
+  const chunks: Uint8Array[] = []
+  let length = 0
+  let isOver = false
+  const leave = () => {
+    isOver = true
+    body.off('data', onData)
+    body.off('end', onEnd)
+    body.off('error', onBroken)
+    body.off('close', onBroken)
+  }
+  const onData = (chunk: Uint8Array) => {
+    length += chunk.length
+    if (length <= maxBytes) {
+      chunks.push(chunk)
+      return
+    }
+    leave()
+    body.pause()
+    reject(waybillError('BODY_TOO_LARGE', { limit: statedLimit }))
+  }
+  const onBroken = (cause?: Error) => {
+    if (isOver) return
+    leave()
+    reject(waybillError('CALL_CANCELLED', {}, { cause }))
+  }
+  const onEnd = () => {
+    if (isCutOff()) return onBroken()
+    // What has heard the end hears no more but that all is closed: to take it off would cost as much as to read.
+    isOver = true
+    resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
+    chunks.length = 0
+  }
+  body.on('data', onData)
+  body.on('end', onEnd)
+  body.on('error', onBroken)
+  body.on('close', onBroken)
+  return promise
+}
+
+/** @param isStopping - whether the connection is to be closed after the answer */
+export function http1Exchange(request: IncomingMessage, response: ServerResponse, isStopping: () => boolean): Exchange {
+  const { headers } = request
+  const hangUp = hangUpSignal()
+  response.on('close', () => {
+    if (!response.writableFinished) hangUp.fire()
+  })
+  request.on('error', () => {})
+  response.on('error', () => {})
+  const prepare = (status: number, fields: HeaderFields, trailers?: HeaderFields) => {
+    if (isStopping()) fields.connection = 'close'
+    if (trailers !== undefined) fields.trailer = Object.keys(trailers).join(', ')
+    response.writeHead(status, fields)
+  }
+  return {
+    httpVersion: '1.1',
+    method: request.method ?? '',
+    ...splitTarget(request.url ?? '/'),
+    headers,
+    authority: headers.host ?? '',
+    peerAddress: () => request.socket.remoteAddress ?? '',
+    hasBody: headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0,
+    body: request,
+    isCutOff: () => !request.complete,
+    onHangUp: hangUp.listen,
+    send({ status, headers, body, trailers }) {
+      if (response.headersSent || response.destroyed) return
+      const fields = { ...headers }
+      // With trailers the body goes out in chunks.
+      if (trailers === undefined) setLength(fields, status, body)
+      prepare(status, fields, trailers)
+      if (trailers !== undefined) {
+        if (body !== undefined && body.length > 0) response.write(body)
+        response.addTrailers(trailers)
+        response.end()
+      } else response.end(body)
+    },
+    begin({ status, headers }) {
+      prepare(status, { ...headers })
+      response.flushHeaders()
+      return {
+        write: (chunk) => writeTo(response, chunk),
+        end(trailers) {
+          if (trailers !== undefined) response.addTrailers(trailers)
+          response.end()
+        },
+      }
+    },
+    abandon() {
+      if (!response.writableEnded) response.destroy()
+    },
+  }
+}
+
+export function http2Exchange(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  endsWithHeaders: boolean,
+): Exchange {
+  const method = pseudo(headers, ':method')
+  const hangUp = hangUpSignal()
+  let begun = false
+  let completed = false
+  // A reset ends the writable side too, so that it cannot tell.
+  stream.on('close', () => {
+    if (!completed) hangUp.fire()
+  })
+  stream.on('error', () => {})
+  // A body that nobody is going to read any more is refused, or it would hold the stream open.
+  const refuseRest = () => {
+    if (!stream.readableEnded && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
+  }
+  /** Begins the answer; what ends it is there when it is asked for. */
+  const respond = (fields: OutgoingHttpHeaders, trailers: (() => HeaderFields) | undefined, endStream: boolean) => {
+    stream.respond(fields, { waitForTrailers: trailers !== undefined, endStream })
+    begun = true
+    if (trailers === undefined) stream.once('finish', refuseRest)
+    else {
+      stream.once('wantTrailers', () => {
+        stream.sendTrailers(trailers())
+        // Not before they are written: a reset overtakes them.
+        setImmediate(refuseRest)
+      })
+    }
+  }
+  return {
+    httpVersion: '2',
+    method,
+    ...splitTarget(pseudo(headers, ':path')),
+    headers,
+    authority: pseudo(headers, ':authority') || (headers.host ?? ''),
+    peerAddress: () => stream.session?.socket?.remoteAddress ?? '',
+    hasBody: !endsWithHeaders,
+    body: stream,
+    // A reset ends the stream that is read like a proper end does.
+    isCutOff: () => stream.aborted || (stream.rstCode ?? 0) !== 0,
+    onHangUp: hangUp.listen,
+    send({ status, headers, body, trailers }) {
+      if (begun || stream.destroyed || stream.closed) return
+      const fields: Record<string, string | number> = { ':status': status, ...headers }
+      if (trailers === undefined) setLength(fields, status, body)
+      const isBare = trailers === undefined && (method === 'HEAD' || body === undefined || body.length === 0)
+      respond(fields, trailers && (() => trailers), isBare)
+      completed = true
+      if (!isBare) stream.end(body)
+    },
+    begin({ status, headers, hasTrailers }) {
+      if (begun || stream.destroyed || stream.closed) return goneWriter
+      let trailers: HeaderFields = {}
+      respond({ ':status': status, ...headers }, hasTrailers ? () => trailers : undefined, false)
+      return {
+        write: (chunk) => writeTo(stream, chunk),
+        end(last = {}) {
+          completed = true
+          trailers = last
+          stream.end()
+        },
+      }
+    },
+    abandon() {
+      if (!completed && !stream.closed) stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    },
+  }
+}
+
+function setLength(
+  fields: Record<string, string | number>,
+  status: number,
+  body: Uint8Array | string | undefined,
+): void {
+  if (status === 204 || status === 304) return
+  fields['content-length'] ??= body === undefined ? '0' : String(Buffer.byteLength(body))
+}
+
+const goneWriter: AnswerWriter = {
+  write: () => Promise.reject(waybillError('CALL_CANCELLED', {})),
+  end() {},
+}
+
+function pseudo(headers: IncomingHttpHeaders, name: string): string {
+  const value = headers[name]
+  return typeof value === 'string' ? value : ''
+}
+
+function hangUpSignal() {
+  let fired = false
+  let listeners: (() => void)[] = []
+  return {
+    fire: () => {
+      fired = true
+      for (const listener of listeners) listener()
+      listeners = []
+    },
+    listen: (listener: () => void) => {
+      if (fired) listener()
+      else listeners.push(listener)
+    },
+  }
+}
+
+async function writeTo(stream: ServerResponse | ServerHttp2Stream, chunk: Uint8Array): Promise<void> {
+  if (stream.destroyed) throw waybillError('CALL_CANCELLED', {})
+  if (stream.write(chunk)) return
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const onDrain = () => resolve()
+  const onClose = () => reject(waybillError('CALL_CANCELLED', {}))
+  stream.once('drain', onDrain)
+  stream.once('close', onClose)
+  try {
+    await promise
+  } finally {
+    stream.off('drain', onDrain)
+    stream.off('close', onClose)
+  }
+}

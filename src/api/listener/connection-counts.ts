@@ -1,0 +1,36 @@
+import type { Socket } from 'node:net'
+import { createReadClientAddress } from '../http/client-address.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
+
+/** Why a connection is one too many. */
+export type Excess = 'all' | 'address'
+
+/**
+ * Counts connections, all together and by address.
+ *
+ * @param isManyClients - addresses that stand for many clients, such as a proxy's; they are bounded all together alone
+ * @returns counts a connection until it is closed, and says of which there are too many then; undefined for neither
+ */
+export function countConnections(
+  { maxConnections, maxConnectionsPerAddress }: ConnectionLimits,
+  isManyClients: (address: string) => boolean,
+): (socket: Socket) => Excess | undefined {
+  const readAddress = createReadClientAddress([])
+  const byAddress = new Map<string, number>()
+  let all = 0
+  return (socket) => {
+    const peer = socket.remoteAddress ?? ''
+    const address = readAddress(peer, {})
+    const ofAddress = (byAddress.get(address) ?? 0) + 1
+    all += 1
+    byAddress.set(address, ofAddress)
+    socket.once('close', () => {
+      all -= 1
+      const left = (byAddress.get(address) ?? 1) - 1
+      if (left === 0) byAddress.delete(address)
+      else byAddress.set(address, left)
+    })
+    if (all > maxConnections) return 'all'
+    return ofAddress > maxConnectionsPerAddress && !isManyClients(peer) ? 'address' : undefined
+  }
+}

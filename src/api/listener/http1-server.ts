@@ -1,0 +1,140 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { http1Exchange } from '../http/exchange.ts'
+import type { RequestHandler } from '../http/http-server.ts'
+import { type AbuseCounter, costOfRefusal } from './abuse.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
+import { LINGER_MS, type RefusalOptions, refuseHttp1 } from './refuse-connection.ts'
+
+export interface Http1Options extends RefusalOptions {
+  readonly handle: RequestHandler
+  /** The methods that are of use here; sorted. */
+  readonly httpMethods: readonly string[]
+  readonly limits: ConnectionLimits
+  readonly abuse: AbuseCounter
+  readonly stopping: AbortSignal
+}
+
+/** Serves HTTP/1.1 on the connections that it is given by `emit('connection', socket)`. */
+export function createHttp1(options: Http1Options): Server {
+  const { handle, limits, stopping } = options
+  const server = createServer({
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
+    keepAliveTimeout: limits.idleTimeoutMs,
+    // Looked at below: the parser would answer in words of its own.
+    requireHostHeader: false,
+  })
+  server.timeout = limits.idleTimeoutMs
+  // Node would leave out what is beyond in silence; it is refused below.
+  server.maxHeadersCount = 0
+  const inFlight = new WeakMap<Duplex, Set<ServerResponse>>()
+  server.on('request', (request, response) => {
+    const { socket } = request
+    let responses = inFlight.get(socket)
+    if (responses === undefined) {
+      responses = new Set()
+      inFlight.set(socket, responses)
+    }
+    responses.add(response)
+    response.on('close', () => {
+      responses.delete(response)
+      if (stopping.aborted) socket.end()
+    })
+    void serve(request, response)
+  })
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.rawHeaders.length / 2 > limits.maxHeaders) {
+      return refuseOnce(waybillError('TOO_MANY_HEADERS', { limit: limits.maxHeaders }), request.socket)
+    }
+    const hostFault = faultOfHost(request)
+    if (hostFault !== undefined) return refuseOnce(waybillError('INVALID_HOST', { detail: hostFault }), request.socket)
+    await handle(http1Exchange(request, response, () => stopping.aborted))
+    boundTaking(response, request.socket, limits.requestTimeoutMs)
+    boundRest(request)
+  }
+  // Node would refuse what it does not know to expect without a body; it may be ignored (RFC 9110, 10.1.1).
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('connect', ({ url = '' }, socket) => {
+    const allow = options.httpMethods.join(', ')
+    refuseHttp1(waybillError('METHOD_NOT_ALLOWED', { method: 'CONNECT', path: url, allow }), socket, options)
+  })
+  const refused = new WeakSet<Duplex>()
+  function refuseOnce(error: WaybillError, socket: Duplex): void {
+    // The parser fails anew at every piece of what still comes.
+    if (refused.has(socket)) return
+    refused.add(socket)
+    options.abuse.charge((socket as Socket).remoteAddress ?? '', costOfRefusal(error, false))
+    refuseHttp1(error, socket, options)
+  }
+  server.on('clientError', (error: ClientError, socket) => {
+    if (refused.has(socket)) return
+    const [response, ...others] = inFlight.get(socket) ?? []
+    const isMidway = response?.headersSent === true || others.length > 0
+    if (!socket.writable || isMidway || goneCodes.has(error.code)) socket.destroy()
+    else refuseOnce(reasonOf(error, limits), socket)
+  })
+  // Its timeouts are enforced from here on; they would never be, since it does not listen itself.
+  server.emit('listening')
+  return server
+}
+
+/** `host`, `host:port`, `[::1]:port`, or nothing (RFC 9110, 7.2). */
+const HOST = /^(?:\[[\w:.%]+\]|[\w.~!$&'()*+;=%-]*)(?::\d*)?$/
+
+/** What is wrong with the host that a request names (RFC 9112, 3.2); HTTP/1.0 may name none. */
+function faultOfHost({ httpVersion, rawHeaders }: IncomingMessage): string | undefined {
+  const hosts: string[] = []
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.length === 4 && rawHeaders[at]?.toLowerCase() === 'host') hosts.push(rawHeaders[at + 1] ?? '')
+  }
+  const [host] = hosts
+  if (host === undefined) return httpVersion === '1.0' ? undefined : 'there is no Host header'
+  if (hosts.length > 1) return `there are ${hosts.length} Host headers`
+  return HOST.test(host) ? undefined : `Host is ${JSON.stringify(host.slice(0, 100))}`
+}
+
+/** An answer that is complete and not taken holds its memory: the connection ends with it. Most are with the system by now. */
+function boundTaking(response: ServerResponse, socket: Duplex, timeoutMs: number): void {
+  const isTaken = response.writableEnded && response.writableLength === 0
+  if (isTaken || response.destroyed) return
+  const timer = setTimeout(() => socket.destroy(), timeoutMs)
+  response.once('close', () => clearTimeout(timer))
+}
+
+/** How much of a body is taken after the answer. */
+const MAX_REST_BYTES = 1024 * 1024
+
+/** A body that was not read before the answer is read on, so that the answer is not lost in a reset, but not for ever. */
+function boundRest(request: IncomingMessage): void {
+  if (request.complete || request.destroyed) return
+  const timer = setTimeout(() => request.socket.destroy(), LINGER_MS)
+  let bytes = 0
+  request.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > MAX_REST_BYTES) request.socket.destroy()
+  })
+  for (const end of ['end', 'close']) request.once(end, () => clearTimeout(timer))
+}
+
+interface ClientError extends Error {
+  readonly code?: string
+  readonly reason?: unknown
+}
+
+/** Nobody is there any more: reset, or closed in the middle of a request. */
+const goneCodes = new Set<string | undefined>(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'])
+
+function reasonOf(error: ClientError, limits: ConnectionLimits): WaybillError {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return waybillError('HEADERS_TOO_LARGE', { limit: limits.maxHeaderBytes })
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return waybillError('REQUEST_TOO_SLOW', { timeoutMs: limits.requestTimeoutMs })
+  }
+  return waybillError('MALFORMED_REQUEST', {
+    detail: typeof error.reason === 'string' ? error.reason : 'it cannot be read',
+  })
+}

@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { Logger } from '../../domain/logger.ts'
+import type { WaybillError } from '../../errors/waybill-error.ts'
+import { codeName, httpErrorBody, wireFormOf } from '../calls/error-mapping.ts'
+import type { HeaderFields } from '../http/exchange.ts'
+import { errorHeaders } from '../http/http-answer.ts'
+
+export interface RefusalOptions {
+  /** What the answers to that carry which is no request. */
+  readonly commonHeaders: HeaderFields
+  readonly logger: Logger
+}
+
+/** How long a refused connection is read on, so that the answer is not lost in a reset, in ms. */
+export const LINGER_MS = 2000
+
+/** How much more is taken of it meanwhile. */
+const LINGER_BYTES = 128 * 1024
+
+/** Answers what is no request, in HTTP/1.1, and closes. */
+export function refuseHttp1(error: WaybillError, socket: Duplex, { commonHeaders, logger }: RefusalOptions): void {
+  const { code, httpStatus: status } = wireFormOf(error.reason)
+  const requestId = randomUUID()
+  const body = httpErrorBody(error)
+  logger.info({ requestId, code: codeName(code), reason: error.reason }, 'request')
+  const headers = {
+    ...commonHeaders,
+    ...errorHeaders(error),
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    connection: 'close',
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  endAndLinger(socket, [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'))
+}
+
+/**
+ * Tells an HTTP/2 client that no stream of its was or will be looked at, so that it may safely call elsewhere.
+ *
+ * @param code - an error code of HTTP/2
+ */
+export function refuseHttp2(
+  { message, code }: { readonly message: string; readonly code: number },
+  socket: Duplex,
+): void {
+  const settings = frame(FRAME_SETTINGS, Buffer.alloc(0))
+  const goaway = Buffer.alloc(8)
+  goaway.writeUInt32BE(code, 4)
+  endAndLinger(socket, Buffer.concat([settings, frame(FRAME_GOAWAY, Buffer.concat([goaway, Buffer.from(message)]))]))
+}
+
+function endAndLinger(socket: Duplex, last: string | Buffer): void {
+  socket.on('error', () => {})
+  socket.end(last)
+  let bytes = 0
+  // What comes is no longer for the parser, which would fail anew at every piece of it.
+  socket.removeAllListeners('data').on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > LINGER_BYTES) socket.destroy()
+  })
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
+}
+
+/* RFC 9113, 6.5 and 6.8 */
+const FRAME_SETTINGS = 0x4
+const FRAME_GOAWAY = 0x7
+
+function frame(type: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9)
+  head.writeUIntBE(payload.length, 0, 3)
+  head[3] = type
+  return Buffer.concat([head, payload])
+}

@@ -1,0 +1,65 @@
+import type { DescMethod, Message } from '@bufbuild/protobuf'
+import { waybillError } from '../../errors/waybill-error.ts'
+import { TranscodingError } from '../../transcoding/transcoding-error.ts'
+import type { Call, Messages } from '../calls/call.ts'
+import type { Interceptor } from '../calls/call-core.ts'
+import { fromTranscodingError } from './request-errors.ts'
+import { compileUnknownCheck } from './unknown-fields.ts'
+import type { Validate } from './validation.ts'
+
+/**
+ * Reads the request and lets it pass only when its definition knows all of it and its rules hold.
+ *
+ * @param requestTimeoutMs - how long the one request of a stream may take to come; that of a unary call has the call's time
+ */
+export function checkRequests(validate: Validate, requestTimeoutMs: number): Interceptor {
+  return ({ desc }, next) => {
+    const refuseUnknown = compileUnknownCheck(desc.input)
+    const check = (request: Message) => {
+      refuseUnknown(request)
+      validate(desc.input, request)
+    }
+    if (desc.methodKind === 'bidi_streaming' || desc.methodKind === 'client_streaming') {
+      return (call) => {
+        call.requests = checkAll(call.incoming.requests ?? none(), check)
+        return next(call)
+      }
+    }
+    return async (call) => {
+      call.request = await read(call, desc, requestTimeoutMs)
+      check(call.request)
+      return next(call)
+    }
+  }
+}
+
+async function read(call: Call, { input, methodKind }: DescMethod, timeoutMs: number): Promise<Message> {
+  call.isReading = true
+  try {
+    const reading = call.incoming.readRequest()
+    return await (methodKind === 'unary' ? reading : within(timeoutMs, reading))
+  } catch (error) {
+    throw error instanceof TranscodingError ? fromTranscodingError(error, input) : error
+  } finally {
+    call.isReading = false
+  }
+}
+
+async function within<T>(timeoutMs: number, reading: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(waybillError('REQUEST_TOO_SLOW', { timeoutMs })), timeoutMs)
+  try {
+    return await Promise.race([reading, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function* checkAll(requests: Messages, check: (request: Message) => void): Messages {
+  for await (const request of requests) {
+    check(request)
+    yield request
+  }
+}
+
+async function* none(): Messages {}

@@ -1,0 +1,103 @@
+import type { Message } from '@bufbuild/protobuf'
+import { waybillError } from '../../errors/waybill-error.ts'
+import type { HeaderFields } from '../http/exchange.ts'
+import { qualitiesOf } from '../http/http-answer.ts'
+
+/** How the messages of a stream are written one behind the other over plain HTTP. */
+export interface StreamFormat {
+  readonly contentType: string
+  /** Of the answer, beside those of every stream. */
+  readonly headers?: HeaderFields
+  /** What comes before the first message. */
+  readonly begin?: string
+  /**
+   * Writes a message.
+   *
+   * @param json - on one line
+   * @param id - by which the reader can ask for what comes after it, where the message has one
+   */
+  readonly message: (json: string, id: string | undefined) => string
+  /** Writes the error that ends a stream, as its body is over HTTP. */
+  readonly error: (json: string) => string
+  /** What ends a stream that is complete. */
+  readonly end: string
+  /** What says that the stream is still there, and nothing else. */
+  readonly heartbeat: string
+}
+
+/**
+ * One JSON object a line, told apart by its one name as in grpc-gateway: `result` or, as the last one, `error`. The end of
+ * the body is the end; readers skip blank lines.
+ */
+function jsonLines(contentType: string): StreamFormat {
+  return {
+    contentType,
+    message: (json) => `{"result":${json}}\n`,
+    error: (json) => `{"error":${json}}\n`,
+    end: '',
+    heartbeat: '\n',
+  }
+}
+
+/**
+ * Server-sent events (HTML standard, 9.2). The name of the event tells messages from errors, so the data is the message
+ * itself. A browser takes the end of the body for a broken connection and calls again, so the end is said.
+ */
+const serverSentEvents: StreamFormat = {
+  contentType: 'text/event-stream',
+  message: (json, id) => `${idLine(id)}data: ${json}\n\n`,
+  error: (json) => `event: error\ndata: ${json}\n\n`,
+  end: 'event: end\ndata: {}\n\n',
+  heartbeat: ': keep-alive\n\n',
+}
+
+/** Browsers ignore an id with a NUL, and a line break would begin another field. */
+const unfitForId = new RegExp(String.raw`[\0\r\n]`)
+
+function idLine(id: string | undefined): string {
+  if (id === undefined) return ''
+  if (unfitForId.test(id)) throw new TypeError(`${JSON.stringify(id)} cannot be the id of an event`)
+  return `id: ${id}\n`
+}
+
+/** The first is what those get who take anything. */
+const formats: readonly StreamFormat[] = [
+  jsonLines('application/x-ndjson'),
+  jsonLines('application/jsonl'),
+  serverSentEvents,
+]
+
+/**
+ * Chooses how the answer to a request is written, for a method that has forms of its own.
+ *
+ * @throws WaybillError NOT_ACCEPTABLE
+ */
+export type ChooseForm = (accept: string | undefined, request: Message) => StreamFormat
+
+/**
+ * Chooses by Accept (RFC 9110, 12.5.1): the highest quality, then what is named over what a range covers.
+ *
+ * @param from - the first is what those get who take anything
+ * @throws WaybillError NOT_ACCEPTABLE
+ */
+export function chooseStreamFormat(accept: string | undefined, from = formats): StreamFormat {
+  const qualities = qualitiesOf(accept === undefined || accept === '' ? '*/*' : accept)
+  const wanted = from
+    .map((format) => ({ format, ...rank(typeOf(format), qualities) }))
+    .filter(({ quality }) => quality > 0)
+    .toSorted((a, b) => b.quality - a.quality || b.specificity - a.specificity)
+  const [best] = wanted
+  if (best !== undefined) return best.format
+  throw waybillError('NOT_ACCEPTABLE', { value: accept ?? '', expected: from.map(typeOf).join(', ') })
+}
+
+/** Without parameters. */
+function typeOf({ contentType }: StreamFormat): string {
+  return contentType.split(';', 1)[0] ?? ''
+}
+
+function rank(type: string, qualities: ReadonlyMap<string, number>) {
+  const ranges = ['*/*', `${type.slice(0, type.indexOf('/'))}/*`, type]
+  const specificity = ranges.findLastIndex((range) => qualities.has(range))
+  return { specificity, quality: qualities.get(ranges[specificity] ?? '') ?? 0 }
+}

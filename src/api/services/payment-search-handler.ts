@@ -1,0 +1,92 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { Pagination_TotalRelation } from '../../../gen/payments/v1/pagination_pb.js'
+import {
+  type PaymentSearchService,
+  type SearchPaymentsRequest,
+  SearchPaymentsRequest_IncludeTotal,
+  SearchPaymentsRequest_SortBy,
+  SearchPaymentsRequest_SortOrder,
+  type SearchPaymentsResponseSchema,
+} from '../../../gen/payments/v1/payment_search_service_pb.js'
+import type { Account } from '../../domain/account.ts'
+import type { Payment } from '../../domain/payment.ts'
+import type { IncludeTotal, SearchInput, SortBy, SortOrder } from '../../search/filter/search-input.ts'
+import type { PaymentPage } from '../../search/page/payment-search.ts'
+import { accountOf, type ServiceHandlers } from '../calls/call-context.ts'
+import { filterInputOf, wordOf } from './payment-filter-input.ts'
+import { paymentToProto } from './payment-to-proto.ts'
+
+/** What the handlers ask of the search room. */
+export interface PaymentSearchCalls {
+  search(account: Account, input: SearchInput, signal: AbortSignal): Promise<PaymentPage>
+  getPayment(account: Account, id: string, signal: AbortSignal): Promise<Payment>
+}
+
+/** Answers SearchPayments and GetPayment. */
+export function createPaymentSearchHandlers(calls: PaymentSearchCalls) {
+  return {
+    async searchPayments(request, context) {
+      return pageToProto(await calls.search(accountOf(context), inputOf(request), context.signal))
+    },
+    async getPayment(request, context) {
+      return paymentToProto(await calls.getPayment(accountOf(context), request.id, context.signal))
+    },
+  } satisfies Pick<ServiceHandlers<typeof PaymentSearchService>, 'searchPayments' | 'getPayment'>
+}
+
+const sortByNumber = new Map<number, SortBy | undefined>([
+  [SearchPaymentsRequest_SortBy.SORT_BY_UNSPECIFIED, undefined],
+  [SearchPaymentsRequest_SortBy.DATE, 'date'],
+  [SearchPaymentsRequest_SortBy.AMOUNT, 'amount'],
+  [SearchPaymentsRequest_SortBy.STATUS, 'status'],
+])
+
+const orderByNumber = new Map<number, SortOrder | undefined>([
+  [SearchPaymentsRequest_SortOrder.SORT_ORDER_UNSPECIFIED, undefined],
+  [SearchPaymentsRequest_SortOrder.ASC, 'asc'],
+  [SearchPaymentsRequest_SortOrder.DESC, 'desc'],
+])
+
+const totalByNumber = new Map<number, IncludeTotal | undefined>([
+  [SearchPaymentsRequest_IncludeTotal.INCLUDE_TOTAL_UNSPECIFIED, undefined],
+  [SearchPaymentsRequest_IncludeTotal.NONE, 'none'],
+  [SearchPaymentsRequest_IncludeTotal.ESTIMATED, 'estimated'],
+  [SearchPaymentsRequest_IncludeTotal.EXACT, 'exact'],
+])
+
+function inputOf(request: SearchPaymentsRequest): SearchInput {
+  return {
+    ...filterInputOf(request),
+    sortBy: wordOf('sortBy', sortByNumber, request.sortBy),
+    sortOrder: wordOf('sortOrder', orderByNumber, request.sortOrder),
+    limit: request.limit,
+    cursor: request.cursor,
+    includeTotal: wordOf('includeTotal', totalByNumber, request.includeTotal),
+  }
+}
+
+function pageToProto({
+  payments,
+  pagination,
+  asOf,
+  watchCursor,
+}: PaymentPage): MessageInitShape<typeof SearchPaymentsResponseSchema> {
+  const { limit, nextCursor, prevCursor, total } = pagination
+  return {
+    payments: payments.map(paymentToProto),
+    pagination: {
+      limit,
+      hasMore: nextCursor !== undefined,
+      nextCursor,
+      prevCursor,
+      ...(total === undefined ? {} : { total: total.count, totalRelation: Pagination_TotalRelation[total.relation] }),
+    },
+    asOf: asOf.map(({ network, block, time }) => ({
+      network,
+      block,
+      time: time === undefined ? undefined : timestampFromDate(time),
+    })),
+    watchCursor,
+  }
+}

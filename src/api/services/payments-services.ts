@@ -1,0 +1,74 @@
+import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
+import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
+import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
+import type { RefundWallets } from '../../requests/refund-wallets.ts'
+import type { SummarizePayments } from '../../search/totals/summarize-payments.ts'
+import { type ServedService, serveService } from '../calls/call-core.ts'
+import { chooseExportForm } from './export-forms.ts'
+import { countExported, createExportHandlers, type ReadExport } from './export-handler.ts'
+import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'
+import { createRefundWalletHandlers } from './refund-wallets-handler.ts'
+import { createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
+import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
+import { createSummaryHandlers } from './summary-handler.ts'
+import { createWatchHandlers, type WatchCalls } from './watch-handler.ts'
+
+/** What the rooms do for the services of `payments.v1`. */
+export interface PaymentsCalls {
+  readonly routes: RoutesCalls
+  readonly payments: PaymentSearchCalls
+  readonly summarize: SummarizePayments
+  readonly readExport: ReadExport
+  readonly watch: WatchCalls
+  readonly requests: RequestsCalls
+  readonly wallets: RefundWallets
+}
+
+/**
+ * Fields of `payments.v1` that move without the resource having changed: with every block; with every change of the account, of
+ * which an answer that still stands may be followed from its old cursor as well. Not `asOf`: an answer that is empty until a block says
+ * more when that block has been looked at.
+ */
+export const VOLATILE_FIELDS = ['confirmations', 'watchCursor'] as const
+
+/** The services of `payments.v1`, with the scope that each method asks of a key. */
+export function createPaymentsServices(calls: PaymentsCalls): readonly ServedService[] {
+  const { routes, payments, watch, requests, wallets } = calls
+  return [
+    serveService(RoutesService, createRoutesHandlers(routes), {
+      getPaymentRoutes: 'routes:read',
+      streamPaymentRoutes: 'routes:read',
+      getPaymentCalldata: 'routes:read',
+    }),
+    serveService(
+      PaymentSearchService,
+      {
+        ...createPaymentSearchHandlers(payments),
+        ...createSummaryHandlers(calls.summarize),
+        ...createExportHandlers(calls.readExport),
+        ...createWatchHandlers(watch),
+      },
+      {
+        searchPayments: { scope: 'payments:read', turn: 'page' },
+        getPayment: 'payments:read',
+        summarizePayments: { scope: 'payments:read', turn: 'summary' },
+        exportPayments: { scope: 'payments:read', turn: 'page', chooseForm: chooseExportForm, rowsOf: countExported },
+        watchPayments: { scope: 'payments:read', takesTicket: true },
+        createWatchTicket: 'payments:read',
+      },
+    ),
+    serveService(
+      RequestsService,
+      { ...createRequestsHandlers(requests), ...createRefundWalletHandlers(wallets) },
+      {
+        createPaymentRequest: 'requests:write',
+        getPaymentRequest: 'requests:read',
+        cancelPaymentRequest: 'requests:write',
+        listPaymentRequests: { scope: 'requests:read', turn: 'page' },
+        addRefundWallet: 'requests:write',
+        listRefundWallets: 'requests:read',
+        removeRefundWallet: 'requests:write',
+      },
+    ),
+  ]
+}

@@ -1,0 +1,48 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { RefundWalletSchema } from '../../../gen/payments/v1/refund_wallet_pb.js'
+import type { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
+import { formatAddress } from '../../domain/address.ts'
+import type { RefundWallets } from '../../requests/refund-wallets.ts'
+import type { RefundWallet } from '../../requests/sql/refund-wallet-repository.ts'
+import { accountOf, type CallContext, type ServiceHandlers } from '../calls/call-context.ts'
+
+export type RefundWalletHandlers = Pick<
+  ServiceHandlers<typeof RequestsService>,
+  'addRefundWallet' | 'listRefundWallets' | 'removeRefundWallet'
+>
+
+/** Serves the methods of RequestsService for refund wallets. */
+export function createRefundWalletHandlers(wallets: RefundWallets): RefundWalletHandlers {
+  return {
+    async addRefundWallet(wallet, context) {
+      return walletToProto(await wallets.add(accountOf(context), wallet, keyOf(context), context.signal))
+    },
+    async listRefundWallets({ includeRemoved = false }, context) {
+      const found = await wallets.list(accountOf(context), includeRemoved, context.signal)
+      return { wallets: found.map(walletToProto), pagination: { limit: MAX_WALLETS_A_PAGE, hasMore: false } }
+    },
+    async removeRefundWallet({ address }, context) {
+      return walletToProto(await wallets.remove(accountOf(context), address, keyOf(context), context.signal))
+    },
+  }
+}
+
+const keyOf = ({ keyId }: CallContext) => ({ keyId })
+
+/** All that an account can ever have, so there is always one page. */
+const MAX_WALLETS_A_PAGE = 1_000
+
+function walletToProto({
+  address,
+  note,
+  registeredAt,
+  removedAt,
+}: RefundWallet): MessageInitShape<typeof RefundWalletSchema> {
+  return {
+    address: formatAddress(address),
+    ...(note !== undefined && { note }),
+    registeredAt: timestampFromDate(registeredAt),
+    ...(removedAt !== undefined && { removedAt: timestampFromDate(removedAt) }),
+  }
+}

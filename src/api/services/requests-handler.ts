@@ -1,0 +1,115 @@
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { Pagination_TotalRelation, type PaginationSchema } from '../../../gen/payments/v1/pagination_pb.js'
+import { PaymentRequest_Status, type PaymentRequestSchema } from '../../../gen/payments/v1/payment_request_pb.js'
+import {
+  type ListPaymentRequestsRequest,
+  ListPaymentRequestsRequest_IncludeTotal,
+  type RequestsService,
+} from '../../../gen/payments/v1/requests_service_pb.js'
+import { formatAddress } from '../../domain/address.ts'
+import { paymentReferenceOf } from '../../domain/payment-reference.ts'
+import { type PaymentRequest, type RequestStatus, requestStatuses } from '../../domain/payment-request.ts'
+import type { RouteWarning } from '../../domain/route.ts'
+import type { IncludeTotal, ListedRequests, ListInput } from '../../requests/list-requests.ts'
+import type { Requests } from '../../requests/requests.ts'
+import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
+import { accountOf, type ServiceHandlers } from '../calls/call-context.ts'
+import { wordOf } from './payment-filter-input.ts'
+import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
+
+/** What the handlers ask of the rooms. */
+export interface RequestsCalls {
+  readonly requests: Requests
+  /** Why nobody can pay a request as this service is configured; nothing where some wallet could. */
+  readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
+}
+
+type RequestHandlers = Omit<ServiceHandlers<typeof RequestsService>, keyof RefundWalletHandlers>
+
+/** Serves RequestsService, but for its refund wallets. */
+export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
+  const toProto = (found: RequestWithBalance) => requestToProto(found, calls.warningsOf(found.request))
+  return {
+    async createPaymentRequest(request, context) {
+      const idempotencyKey = context.requestHeader.get('idempotency-key') ?? undefined
+      const options = { idempotencyKey, signal: context.signal }
+      return toProto(await calls.requests.create(accountOf(context), request, options))
+    },
+    async getPaymentRequest(request, context) {
+      return toProto(await calls.requests.get(accountOf(context), request.paymentReference, context.signal))
+    },
+    async cancelPaymentRequest(request, context) {
+      return toProto(await calls.requests.cancel(accountOf(context), request.paymentReference, context.signal))
+    },
+    async listPaymentRequests(request, context) {
+      const page = await calls.requests.list(accountOf(context), listInputOf(request), context.signal)
+      return { requests: page.requests.map(toProto), pagination: paginationOf(page) }
+    },
+  }
+}
+
+const statusByNumber = new Map<number, RequestStatus>(
+  requestStatuses.map((status) => [PaymentRequest_Status[status], status]),
+)
+
+const includeTotals = new Map<number, IncludeTotal | undefined>([
+  [ListPaymentRequestsRequest_IncludeTotal.INCLUDE_TOTAL_UNSPECIFIED, undefined],
+  [ListPaymentRequestsRequest_IncludeTotal.NONE, 'none'],
+  [ListPaymentRequestsRequest_IncludeTotal.ESTIMATED, 'estimated'],
+  [ListPaymentRequestsRequest_IncludeTotal.EXACT, 'exact'],
+])
+
+function listInputOf(request: ListPaymentRequestsRequest): ListInput {
+  const { reference, requestId, payee, network, currency, fromDate, toDate, limit, cursor } = request
+  return {
+    status: request.status.map((number): RequestStatus => wordOf('status', statusByNumber, number)),
+    includeTotal: wordOf('includeTotal', includeTotals, request.includeTotal),
+    reference,
+    requestId,
+    payee,
+    network,
+    currency,
+    fromDate,
+    toDate,
+    limit,
+    cursor,
+  }
+}
+
+function paginationOf({
+  limit,
+  nextCursor,
+  prevCursor,
+  total,
+}: ListedRequests): MessageInitShape<typeof PaginationSchema> {
+  return {
+    limit,
+    hasMore: nextCursor !== undefined,
+    ...(nextCursor !== undefined && { nextCursor }),
+    ...(prevCursor !== undefined && { prevCursor }),
+    ...(total !== undefined && { total: total.count, totalRelation: Pagination_TotalRelation[total.relation] }),
+  }
+}
+
+function requestToProto(
+  { request, balance }: RequestWithBalance,
+  warnings: readonly RouteWarning[],
+): MessageInitShape<typeof PaymentRequestSchema> {
+  const { createdAt, expiresAt, cancelledAt, payee, refundAddress, ...terms } = request
+  const { requestId, salt } = terms
+  return {
+    ...terms,
+    ...balance,
+    status: PaymentRequest_Status[balance.status],
+    payee: formatAddress(payee),
+    ...(refundAddress !== undefined && {
+      refundAddress: formatAddress(refundAddress),
+      refundReference: paymentReferenceOf(requestId, salt, refundAddress),
+    }),
+    createdAt: timestampFromDate(createdAt),
+    ...(expiresAt !== undefined && { expiresAt: timestampFromDate(expiresAt) }),
+    ...(cancelledAt !== undefined && { cancelledAt: timestampFromDate(cancelledAt) }),
+    warnings: [...warnings],
+  }
+}

@@ -1,0 +1,155 @@
+import { create, fromBinary, fromJsonString, toBinary, toJson, toJsonString } from '@bufbuild/protobuf'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  GetPaymentRoutesRequestSchema,
+  GetPaymentRoutesResponseSchema,
+} from '../../../gen/payments/v1/routes_service_pb.js'
+import type { Address } from '../../domain/address.ts'
+import { decimalToNumber, formatDecimal } from '../../domain/decimal.ts'
+import { silentLogger } from '../../domain/logger.ts'
+import type { RoutesAnswer } from '../../domain/route.ts'
+import { compileBinarySerializer } from '../../transcoding/messages/binary-serializer.ts'
+import { createJsonSerializers } from '../../transcoding/messages/json-serializer.ts'
+import { compilePlainJsonSerializer } from '../../transcoding/messages/plain-json-serializer.ts'
+import type { CallContext } from '../calls/call-context.ts'
+import { createRoutesHandlers } from './routes-handler.ts'
+
+const context: CallContext = {
+  requestId: 'r',
+  account: { id: 7, name: 'shop' },
+  signal: new AbortController().signal,
+  requestHeader: new Headers(),
+  responseHeader: new Headers(),
+  responseTrailer: new Headers(),
+  openStream() {},
+  logger: silentLogger,
+}
+
+const answer: RoutesAnswer = {
+  routes: [
+    {
+      id: 'REQUEST_NETWORK_PAYMENT',
+      fee: 0.75,
+      speed: 'FAST',
+      priceImpact: 0,
+      chain: 'BASE',
+      token: 'USDC',
+      chainId: 'eip155:8453',
+      tokenAddress: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913' as Address,
+      sourceAmount: '150.75',
+      feeAmount: '0.75',
+      feeCurrency: 'USDC-BASE',
+      feeIsComplete: false,
+      feeRate: 0.005,
+      totalCost: 0.005,
+      feeBreakdown: [
+        { type: 'GAS', stage: 'SENDING', amount: '0.1', currency: 'ETH-BASE' },
+        {
+          type: 'PLATFORM',
+          stage: 'SENDING',
+          provider: 'request-network',
+          amount: '0.75',
+          currency: 'USDC-BASE',
+          amountInFeeCurrency: '0.75',
+          amountInUsd: '0.75',
+        },
+      ],
+      estimatedDurationSeconds: 4,
+      provider: 'request-network',
+      tags: ['CHEAPEST', 'FASTEST'],
+      expiresAt: new Date('2026-03-01T12:00:00.250Z'),
+      warnings: [{ reason: 'GAS_UNPRICED', message: 'no price' }],
+      atomic: true,
+      readiness: { needsApproval: true, steps: ['APPROVE_RESET', 'APPROVE', 'PAY'] },
+    },
+  ],
+  amount: '150',
+  currency: 'USDC-BASE',
+  warnings: [],
+  unavailable: [{ chain: 'POLYGON', reason: 'CHAIN_TIMEOUT', message: 'm', remedy: 'r' }],
+  degraded: true,
+}
+
+const refuse = (): never => {
+  throw new TypeError('nobody asked for this')
+}
+const unasked = { streamRoutes: refuse, preparePayment: refuse }
+
+describe('GetPaymentRoutes', () => {
+  it('writes an answer as the contract names it', async () => {
+    const handlers = createRoutesHandlers({ ...unasked, findRoutes: async () => answer })
+    const response = await handlers.getPaymentRoutes(create(GetPaymentRoutesRequestSchema), context)
+    const json = toJson(GetPaymentRoutesResponseSchema, create(GetPaymentRoutesResponseSchema, response), {
+      alwaysEmitImplicit: true,
+    })
+    const { priceImpact: _, feeBreakdown, ...route } = answer.routes[0] as RoutesAnswer['routes'][0]
+    const [gas, { amountInUsd, ...platform } = {}] = feeBreakdown
+    expect(json).toEqual({
+      ...answer,
+      routes: [
+        {
+          ...route,
+          price_impact: 0,
+          tokenAddress: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+          expiresAt: '2026-03-01T12:00:00.250Z',
+          feeBreakdown: [gas, { ...platform, amountInUSD: amountInUsd }],
+        },
+      ],
+    })
+  })
+
+  it('asks for the account of the call, with its signal and deadline, and leaves out what was not sent', async () => {
+    const asked: unknown[] = []
+    const handlers = createRoutesHandlers({
+      ...unasked,
+      findRoutes: async (...parameters) => {
+        asked.push(...parameters)
+        return { ...answer, routes: [] }
+      },
+    })
+    const request = create(GetPaymentRoutesRequestSchema, { paymentReference: 'p', wallet: 'w', feePercentage: '' })
+    await handlers.getPaymentRoutes(request, { ...context, deadlineAtMs: 5 })
+    expect(asked[0]).toBe(context.account)
+    expect(asked[1]).toMatchObject({ paymentReference: 'p', wallet: 'w', feePercentage: '' })
+    expect((asked[1] as { amount?: string }).amount).toBeUndefined()
+    expect(asked[2]).toEqual({ signal: context.signal, deadlineAtMs: 5 })
+  })
+
+  const desc = GetPaymentRoutesResponseSchema
+  const writePlain = compilePlainJsonSerializer(desc)
+  const writeJson = createJsonSerializers().ofMessage(desc)
+  const writeBinary = compileBinarySerializer(desc)
+  const fees = fc.record({
+    units: fc.oneof(fc.constantFrom<bigint>(0n, 1n, 9n), fc.bigInt(0n, 10n ** 25n), fc.bigInt(0n, 2n ** 256n)),
+    places: fc.constantFrom(0, 6, 8, 18),
+  })
+
+  it('carries fee, feeRate, price_impact and totalCost to the last bit, on every protocol', async () => {
+    await fc.assert(
+      fc.asyncProperty(fees, fees, async (amount, fraction) => {
+        const feeAmount = formatDecimal(amount)
+        const number = decimalToNumber(fraction)
+        const sent = { fee: decimalToNumber(amount), feeRate: number, priceImpact: 0 - number, totalCost: number }
+        const routes = answer.routes.map((route) => ({ ...route, ...sent, feeAmount }))
+        const handlers = createRoutesHandlers({ ...unasked, findRoutes: async () => ({ ...answer, routes }) })
+        const plain = await handlers.getPaymentRoutes(create(GetPaymentRoutesRequestSchema), context)
+        const message = create(desc, plain)
+        const texts = [writePlain(plain), writeJson(message), toJsonString(desc, message, { alwaysEmitImplicit: true })]
+        expect(new Set(texts).size).toBe(1)
+        const received = [
+          ...texts.map((text) => fromJsonString(desc, text)),
+          fromBinary(desc, writeBinary(plain)),
+          fromBinary(desc, toBinary(desc, message)),
+        ]
+        for (const {
+          routes: [route],
+        } of received)
+          expect(route).toMatchObject({ ...sent, fee: Number(feeAmount) })
+        const [read] = (JSON.parse(texts[0] ?? '') as { routes: Record<string, unknown>[] }).routes
+        expect(read).toMatchObject({ fee: Number(feeAmount), feeRate: number, totalCost: number })
+      }),
+      { numRuns: 300 },
+    )
+  })
+})

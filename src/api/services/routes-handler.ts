@@ -1,0 +1,127 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { FeeLine_Stage, FeeLine_Type } from '../../../gen/payments/v1/fee_line_pb.js'
+import type { PaymentCalldataSchema } from '../../../gen/payments/v1/payment_calldata_pb.js'
+import { Route_Speed, Route_StepKind, Route_Tag, RouteSchema } from '../../../gen/payments/v1/route_pb.js'
+import {
+  type GetPaymentRoutesRequest,
+  GetPaymentRoutesRequest_Sort,
+  type GetPaymentRoutesResponseSchema,
+  type RoutesService,
+  type StreamPaymentRoutesRequest,
+  type StreamPaymentRoutesResponseSchema,
+} from '../../../gen/payments/v1/routes_service_pb.js'
+import type { Account } from '../../domain/account.ts'
+import { formatAddress } from '../../domain/address.ts'
+import type {
+  PaymentQuestion,
+  PreparedPayment,
+  Route,
+  RouteSort,
+  RoutesAnswer,
+  RoutesEvent,
+  RoutesQuestion,
+} from '../../domain/route.ts'
+import { WaybillError } from '../../errors/waybill-error.ts'
+import type { QuoteChangedError } from '../../routing/prepare-payment.ts'
+import { accountOf, type CallContext, type ServiceHandlers } from '../calls/call-context.ts'
+import { sendAlong } from '../calls/error-mapping.ts'
+
+interface CallOptions {
+  readonly signal: AbortSignal
+  readonly deadlineAtMs?: number
+}
+
+/** What the handlers ask of the routing room. */
+export interface RoutesCalls {
+  findRoutes(account: Account, question: RoutesQuestion, options: CallOptions): Promise<RoutesAnswer>
+  streamRoutes(account: Account, question: RoutesQuestion, options: CallOptions): AsyncIterable<RoutesEvent>
+  preparePayment(account: Account, question: PaymentQuestion, options: CallOptions): Promise<PreparedPayment>
+}
+
+/** Makes the handlers of RoutesService. */
+export function createRoutesHandlers(calls: RoutesCalls) {
+  return {
+    async getPaymentRoutes(request, context) {
+      return toResponse(await calls.findRoutes(accountOf(context), questionOf(request), optionsOf(context)))
+    },
+    async *streamPaymentRoutes(request, context) {
+      const events = calls.streamRoutes(accountOf(context), questionOf(request), optionsOf(context))
+      for await (const event of events) yield toStreamed(event)
+    },
+    async getPaymentCalldata(request, context) {
+      const prepared = calls.preparePayment(accountOf(context), request, optionsOf(context))
+      return toCalldata(await prepared.catch(throwWithQuote))
+    },
+  } satisfies ServiceHandlers<typeof RoutesService>
+}
+
+/** That the quote has changed goes out with the quote that it is now. */
+function throwWithQuote(error: unknown): never {
+  if (!isQuoteChanged(error)) throw error
+  throw sendAlong(error, { desc: RouteSchema, message: create(RouteSchema, toRoute(error.route)) })
+}
+
+function isQuoteChanged(error: unknown): error is QuoteChangedError {
+  return error instanceof WaybillError && error.reason === 'QUOTE_CHANGED'
+}
+
+function optionsOf({ signal, deadlineAtMs }: CallContext): CallOptions {
+  return deadlineAtMs === undefined ? { signal } : { signal, deadlineAtMs }
+}
+
+function questionOf(request: GetPaymentRoutesRequest | StreamPaymentRoutesRequest): RoutesQuestion {
+  const { sort } = request
+  return { ...request, sort: sort === undefined ? undefined : (GetPaymentRoutesRequest_Sort[sort] as RouteSort) }
+}
+
+function toStreamed(event: RoutesEvent): MessageInitShape<typeof StreamPaymentRoutesResponseSchema> {
+  switch (event.kind) {
+    case 'ROUTE':
+      return { event: { case: 'route', value: { route: toRoute(event.route), rank: event.rank } } }
+    case 'UNAVAILABLE':
+      return { event: { case: 'unavailable', value: event.unavailable } }
+    case 'ANSWER':
+      return { event: { case: 'answer', value: toResponse(event.answer) } }
+  }
+}
+
+function toCalldata(payment: PreparedPayment): MessageInitShape<typeof PaymentCalldataSchema> {
+  return {
+    route: toRoute(payment.route),
+    transactions: [...payment.transactions],
+    steps: payment.steps.map(({ kind, message }) => ({ kind: Route_StepKind[kind], message })),
+    warnings: [...payment.warnings],
+    maxSourceAmount: payment.maxSourceAmount,
+    expiresAt: timestampFromDate(payment.route.expiresAt),
+  }
+}
+
+function toResponse(answer: RoutesAnswer): MessageInitShape<typeof GetPaymentRoutesResponseSchema> {
+  return {
+    routes: answer.routes.map(toRoute),
+    amount: answer.amount,
+    currency: answer.currency,
+    warnings: [...answer.warnings],
+    unavailable: [...answer.unavailable],
+    degraded: answer.degraded,
+  }
+}
+
+function toRoute(route: Route): MessageInitShape<typeof RouteSchema> {
+  const { tokenAddress } = route
+  return {
+    ...route,
+    tokenAddress: tokenAddress && formatAddress(tokenAddress),
+    speed: Route_Speed[route.speed],
+    feeBreakdown: route.feeBreakdown.map((line) => ({
+      ...line,
+      type: FeeLine_Type[line.type],
+      stage: FeeLine_Stage[line.stage],
+    })),
+    tags: route.tags.map((tag) => Route_Tag[tag]),
+    expiresAt: timestampFromDate(route.expiresAt),
+    warnings: [...route.warnings],
+    readiness: { ...route.readiness, steps: route.readiness.steps.map((step) => Route_StepKind[step]) },
+  }
+}

@@ -1,0 +1,82 @@
+import { isMessage, type Message, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import {
+  type CreateWatchTicketRequest,
+  type WatchPaymentsRequest,
+  WatchPaymentsResponse_Type,
+  WatchPaymentsResponseSchema,
+  type WatchTicketSchema,
+} from '../../../gen/payments/v1/payment_watch_pb.js'
+import type { Account } from '../../domain/account.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
+import type { SearchInput } from '../../search/filter/search-input.ts'
+import type { WatchMessage } from '../../search/watch/watch-payments.ts'
+import { accountOf, type CallContext } from '../calls/call-context.ts'
+import { filterInputOf } from './payment-filter-input.ts'
+import { paymentToProto } from './payment-to-proto.ts'
+
+/** What the handlers ask of the search room and of the auth room. */
+export interface WatchCalls {
+  watch(
+    account: Account,
+    input: SearchInput,
+    terms: { readonly watchCursor: string | undefined; readonly signal: AbortSignal },
+  ): AsyncIterable<WatchMessage>
+  issueTicket(caller: {
+    readonly account: Account
+    readonly keyId: string
+  }): Promise<{ ticket: string; expiresAt: Date }>
+}
+
+/** Answers WatchPayments and CreateWatchTicket. */
+export function createWatchHandlers(calls: WatchCalls) {
+  return {
+    async *watchPayments(
+      request: WatchPaymentsRequest,
+      context: CallContext,
+    ): AsyncGenerator<MessageInitShape<typeof WatchPaymentsResponseSchema>> {
+      const { signal, requestHeader } = context
+      refuseTicketBesideKey(request, requestHeader)
+      const watchCursor = requestHeader.get('last-event-id') || request.watchCursor
+      const messages = calls.watch(accountOf(context), filterInputOf(request), { watchCursor, signal })
+      for await (const message of messages) yield messageToProto(message)
+    },
+    async createWatchTicket(
+      _: CreateWatchTicketRequest,
+      context: CallContext,
+    ): Promise<MessageInitShape<typeof WatchTicketSchema>> {
+      const { keyId } = context
+      if (keyId === undefined) throw new TypeError('a ticket was asked for without a key')
+      const { ticket, expiresAt } = await calls.issueTicket({ account: accountOf(context), keyId })
+      return { ticket, expiresAt: timestampFromDate(expiresAt) }
+    },
+  }
+}
+
+/** A ticket that nobody looks at would be left for others to use. */
+function refuseTicketBesideKey({ ticket }: WatchPaymentsRequest, requestHeader: Headers): void {
+  if (ticket === undefined || !requestHeader.has('x-api-key')) return
+  throw waybillError('INVALID_FIELD', {
+    field: 'ticket',
+    detail: 'it stands in the place of a key, and a key was sent',
+  })
+}
+
+function messageToProto(message: WatchMessage): MessageInitShape<typeof WatchPaymentsResponseSchema> {
+  const { type, watchCursor, at } = message
+  const common = { type: WatchPaymentsResponse_Type[type], watchCursor, at: timestampFromDate(at) }
+  switch (message.type) {
+    case 'HEARTBEAT':
+      return common
+    case 'REMOVED':
+      return { ...common, id: message.id, ...(message.payment && { payment: paymentToProto(message.payment) }) }
+    case 'ADDED':
+    case 'UPDATED':
+      return { ...common, id: message.payment.id, payment: paymentToProto(message.payment) }
+  }
+}
+
+/** The id of a server-sent event: what a browser sends as `Last-Event-ID`. */
+export function watchEventId(message: Message): string | undefined {
+  return isMessage(message, WatchPaymentsResponseSchema) ? message.watchCursor : undefined
+}

@@ -1,0 +1,203 @@
+import type { Knex } from 'knex'
+import type { Account } from '../../domain/account.ts'
+import { type AuditAction, insertAuditEntry } from '../../store/audit-repository.ts'
+import type { Scope } from '../api-key.ts'
+
+/** A key as it is stored: its hash alone, never the key. */
+export interface StoredApiKey {
+  /** UUID by which people name the key. */
+  readonly id: string
+  /** 32 bytes. */
+  readonly keyHash: Buffer
+  readonly account: Account
+  /** The first characters of the key. */
+  readonly hint: string
+  readonly scopes: readonly Scope[]
+  /** Calls a minute; 0 for any number. */
+  readonly callsPerMinute: number
+  readonly createdAt: Date
+  readonly expiresAt?: Date
+  readonly revokedAt?: Date
+  /** To a minute or so. */
+  readonly lastUsedAt?: Date
+}
+
+interface Row {
+  id: string
+  key_hash: Buffer
+  account_id: number
+  account_name: string
+  hint: string
+  scopes: Scope[]
+  calls_per_minute: number
+  created_at: Date
+  expires_at: Date | null
+  revoked_at: Date | null
+  last_used_at: Date | null
+}
+
+/** Who changes keys where no command does. */
+export const SERVICE = 'service'
+
+/** Who changes a key, and when. */
+export interface Change {
+  readonly actor: string
+  readonly at: Date
+}
+
+/** Keys and the accounts that they belong to. Every change writes its line of the audit log in the same transaction. */
+export interface ApiKeyRepository {
+  /** Finds keys by the hashes of what callers sent. */
+  findByHashes(keyHashes: readonly Buffer[]): Promise<StoredApiKey[]>
+  findById(id: string): Promise<StoredApiKey | undefined>
+  /** Those that there are, in any order. */
+  findByIds(ids: readonly string[]): Promise<StoredApiKey[]>
+  findAccount(name: string): Promise<Account | undefined>
+  /** The account of that name, made if there is none yet. */
+  ensureAccount(name: string): Promise<Account>
+  insert(key: StoredApiKey, change: Change): Promise<void>
+  /**
+   * Stores a key in the place of another, which expires at `oldExpiresAt` unless it does so earlier.
+   *
+   * @returns false when the old one is revoked or expired, and nothing was changed
+   */
+  replace(oldId: string, key: StoredApiKey, oldExpiresAt: Date, change: Change): Promise<boolean>
+  /** All keys, or those of one account, oldest first. */
+  list(accountName?: string): Promise<StoredApiKey[]>
+  /** Revokes a key by id. Returns false when there is none that is not revoked yet. */
+  revoke(id: string, at: Date, actor?: string): Promise<boolean>
+  /** Notes that keys were in use; a later time is never overwritten by an earlier one. */
+  recordUse(ids: readonly string[], at: Date): Promise<void>
+}
+
+/** Makes the repository on a database. */
+export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
+  const keys = () =>
+    knex('api_keys')
+      .join('accounts', 'accounts.id', 'api_keys.account_id')
+      .select<Row[]>(
+        'api_keys.id',
+        'key_hash',
+        'account_id',
+        'accounts.name as account_name',
+        'hint',
+        'scopes',
+        'calls_per_minute',
+        'api_keys.created_at',
+        'expires_at',
+        'revoked_at',
+        'last_used_at',
+      )
+
+  async function findAccount(name: string): Promise<Account | undefined> {
+    return knex('accounts').where({ name }).first<Account | undefined>('id', 'name')
+  }
+
+  async function ensureAccount(name: string): Promise<Account> {
+    const found = await findAccount(name)
+    if (found !== undefined) return found
+    await knex('accounts').insert({ name }).onConflict('name').ignore()
+    const made = await findAccount(name)
+    if (made === undefined) throw new Error(`the account ${name} was made and is gone`)
+    return made
+  }
+
+  return {
+    async findByHashes(keyHashes) {
+      return (await keys().whereIn('key_hash', keyHashes)).map(fromRow)
+    },
+    async findById(id) {
+      const [row] = await keys().where('api_keys.id', id)
+      return row === undefined ? undefined : fromRow(row)
+    },
+    async findByIds(ids) {
+      return (await keys().whereIn('api_keys.id', ids)).map(fromRow)
+    },
+    findAccount,
+    ensureAccount,
+    insert: (key, change) =>
+      knex.transaction(async (transaction) => {
+        await transaction('api_keys').insert(toRow(key))
+        await audit(transaction, 'CREATE_KEY', key, change, termsOf(key))
+      }),
+    replace: (oldId, key, oldExpiresAt, change) =>
+      knex.transaction(async (transaction) => {
+        const replaced = await transaction('api_keys')
+          .where({ id: oldId })
+          .whereNull('revoked_at')
+          .whereRaw('(expires_at is null or expires_at > ?)', [change.at])
+          .update({ expires_at: transaction.raw('least(expires_at, ?)', [oldExpiresAt]) })
+        if (replaced === 0) return false
+        await transaction('api_keys').insert(toRow(key))
+        const details = { replacedBy: key.id, oldExpiresAt: oldExpiresAt.toISOString() }
+        await audit(transaction, 'ROTATE_KEY', { ...key, id: oldId }, change, details)
+        await audit(transaction, 'CREATE_KEY', key, change, { ...termsOf(key), replaces: oldId })
+        return true
+      }),
+    async list(accountName) {
+      const query = keys().orderBy(['api_keys.created_at', 'api_keys.id'])
+      const rows = await (accountName === undefined ? query : query.where('accounts.name', accountName))
+      return rows.map(fromRow)
+    },
+    revoke: (id, at, actor = SERVICE) =>
+      knex.transaction(async (transaction) => {
+        const [revoked] = await transaction('api_keys')
+          .where({ id })
+          .whereNull('revoked_at')
+          .update({ revoked_at: at })
+          .returning<{ account_id: number }[]>('account_id')
+        if (revoked === undefined) return false
+        const account = await transaction('accounts').where({ id: revoked.account_id }).first<Account>('id', 'name')
+        await audit(transaction, 'REVOKE_KEY', { id, account }, { actor, at }, {})
+        return true
+      }),
+    async recordUse(ids, at) {
+      await knex('api_keys')
+        .whereIn('id', ids)
+        .whereRaw('(last_used_at is null or last_used_at < ?)', [at])
+        .update({ last_used_at: at })
+    },
+  }
+}
+
+function audit(
+  knex: Knex,
+  action: AuditAction,
+  key: Pick<StoredApiKey, 'id' | 'account'>,
+  { actor, at }: Change,
+  details: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  return insertAuditEntry(knex, { at, actor, action, keyId: key.id, account: key.account.name, details })
+}
+
+function termsOf({ scopes, callsPerMinute, expiresAt }: StoredApiKey): Readonly<Record<string, unknown>> {
+  return { scopes, callsPerMinute, ...(expiresAt !== undefined && { expiresAt: expiresAt.toISOString() }) }
+}
+
+function toRow(key: StoredApiKey) {
+  return {
+    key_hash: key.keyHash,
+    id: key.id,
+    account_id: key.account.id,
+    hint: key.hint,
+    scopes: [...key.scopes],
+    calls_per_minute: key.callsPerMinute,
+    created_at: key.createdAt,
+    expires_at: key.expiresAt ?? null,
+  }
+}
+
+function fromRow(row: Row): StoredApiKey {
+  return {
+    id: row.id,
+    keyHash: row.key_hash,
+    account: { id: row.account_id, name: row.account_name },
+    hint: row.hint,
+    scopes: row.scopes,
+    callsPerMinute: row.calls_per_minute,
+    createdAt: row.created_at,
+    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
+    ...(row.revoked_at !== null && { revokedAt: row.revoked_at }),
+    ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
+  }
+}

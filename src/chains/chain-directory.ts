@@ -1,0 +1,78 @@
+import type { AddressFamily } from '../domain/address.ts'
+import { caip2Of, canonicalChainName, knownChains } from '../domain/chain.ts'
+import { namesOf, suggestName } from '../domain/nearest.ts'
+import type { ChainConfig } from './chains-file.ts'
+
+/**
+ * What a caller's word for a chain means.
+ * - `chain`: the chain of that name
+ * - `elsewhere`: a real chain, named by its id, whose name is served here under another id (as in a demo); matches nothing
+ * - `unknown`: nobody knows it. Suggestions are looked for when asked for: that takes a tenth of a millisecond, and whoever has
+ *   further names to try may not need one
+ */
+export type ResolvedChain =
+  | { readonly kind: 'chain'; readonly name: string }
+  | { readonly kind: 'elsewhere'; readonly name: string }
+  | { readonly kind: 'unknown'; readonly suggest: () => string }
+
+/** Finds chains by any of their names. */
+export interface ChainDirectory {
+  /** The chains that are served, in the order of the configuration. */
+  readonly configured: readonly ChainConfig[]
+  /** The configuration of a chain by canonical name. */
+  config(name: string): ChainConfig | undefined
+  /** CAIP-2 of a chain by canonical name: the configured id, else the built-in one. */
+  chainIdOf(name: string): string | undefined
+  /** The family of a chain's addresses; EVM where nothing is known. */
+  familyOf(name: string): AddressFamily
+  /**
+   * Reads a name in any case, an alias, an EIP-155 number, or CAIP-2.
+   *
+   * @param alsoKnown - further canonical names, for instance those that an account imported
+   */
+  resolve(text: string, alsoKnown?: ReadonlySet<string>): ResolvedChain
+}
+
+/** Makes the directory of the configured and the built-in chains. */
+export function createChainDirectory(configured: readonly ChainConfig[]): ChainDirectory {
+  const configs = new Map(configured.map((config) => [config.name, config]))
+  const builtIn = new Map(knownChains.map((known) => [known.name, known]))
+  const nameByAlias = new Map(knownChains.flatMap((known) => known.aliases.map((alias) => [alias, known.name])))
+  const nameByConfiguredId = new Map(configured.map((config) => [caip2Of(config.chainId), config.name]))
+  const nameByBuiltInId = new Map(knownChains.map((known) => [known.chainId, known.name]))
+
+  function resolveId(chainId: string): ResolvedChain | undefined {
+    const here = nameByConfiguredId.get(chainId)
+    if (here !== undefined) return { kind: 'chain', name: here }
+    const name = nameByBuiltInId.get(chainId)
+    if (name === undefined) return undefined
+    return { kind: configs.has(name) ? 'elsewhere' : 'chain', name }
+  }
+
+  function resolveName(text: string, alsoKnown: ReadonlySet<string>): ResolvedChain | undefined {
+    const name = canonicalChainName(text)
+    if (name !== undefined && (configs.has(name) || builtIn.has(name) || alsoKnown.has(name)))
+      return { kind: 'chain', name }
+    const aliased = nameByAlias.get(text.trim().toLowerCase().replace(/[\s_]/g, '-'))
+    return aliased === undefined ? undefined : { kind: 'chain', name: aliased }
+  }
+
+  function resolve(text: string, alsoKnown: ReadonlySet<string> = new Set()): ResolvedChain {
+    const chainId = /^[0-9]{1,16}$/.test(text) ? `eip155:${BigInt(text)}` : text.toLowerCase()
+    const resolved = resolveId(chainId) ?? resolveName(text, alsoKnown)
+    if (resolved !== undefined) return resolved
+    const names = () => namesOf(configs.keys(), alsoKnown, builtIn.keys(), nameByAlias.keys())
+    return { kind: 'unknown', suggest: () => suggestName(text, names()) }
+  }
+
+  return {
+    configured,
+    config: (name) => configs.get(name),
+    chainIdOf: (name) => {
+      const config = configs.get(name)
+      return config === undefined ? builtIn.get(name)?.chainId : caip2Of(config.chainId)
+    },
+    familyOf: (name) => (configs.has(name) ? 'EVM' : (builtIn.get(name)?.family ?? 'EVM')),
+    resolve,
+  }
+}

@@ -1,0 +1,44 @@
+import { type Address, parseAddress } from '../domain/address.ts'
+import type { ChainConfig } from './chains-file.ts'
+
+/**
+ * Every address that a chain's configuration names, whatever for, with words for what it is: `the token USDC`, `ERC20_FEE_PROXY 0.2.0`,
+ * `swapV2.router`. None of them is anybody's wallet, so money that is sent there is lost.
+ *
+ * All texts of the configuration are looked through, so that a field that is added later is known here without a change. That is done once,
+ * since the configuration of a process never changes, and an import asks for each of its lines.
+ */
+export function configuredAddresses(chain: ChainConfig): ReadonlyMap<Address, string> {
+  const known = addressesByChain.get(chain)
+  if (known !== undefined) return known
+  const found = new Map<Address, string>()
+  collect(chain, '', found)
+  addressesByChain.set(chain, found)
+  return found
+}
+
+const addressesByChain = new WeakMap<ChainConfig, ReadonlyMap<Address, string>>()
+
+function collect(value: unknown, path: string, known: Map<Address, string>): void {
+  if (typeof value === 'string') {
+    const parsed = value.startsWith('0x') && value.length === 42 ? parseAddress(value) : undefined
+    if (parsed?.ok === true && !known.has(parsed.address)) known.set(parsed.address, path)
+    return
+  }
+  if (typeof value !== 'object' || value === null) return
+  for (const [name, inner] of Object.entries(value)) {
+    collect(inner, name === 'address' ? describe(value, path) : join(path, name), known)
+  }
+}
+
+/** What an entry with an address is. */
+function describe(entry: object, path: string): string {
+  const { kind, version, symbol } = entry as Readonly<Record<string, unknown>>
+  if (typeof symbol === 'string') return `the token ${symbol}`
+  return typeof kind === 'string' ? [kind, version].filter((word) => typeof word === 'string').join(' ') : path
+}
+
+function join(path: string, name: string): string {
+  if (/^\d+$/.test(name)) return path
+  return path === '' ? name : `${path}.${name}`
+}

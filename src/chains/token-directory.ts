@@ -1,0 +1,109 @@
+import type { Address } from '../domain/address.ts'
+import { currencyId, fiatCodes, splitCurrencyId, type Token } from '../domain/currency.ts'
+import { namesOf, suggestName } from '../domain/nearest.ts'
+import { type ChainDirectory, createChainDirectory } from './chain-directory.ts'
+import type { ChainConfig } from './chains-file.ts'
+
+/** A currency id as it is stored: its network goes by the canonical name. */
+export interface CurrencyIdReading {
+  readonly id: string
+  readonly symbol: string
+  /** Canonical chain name. */
+  readonly chain: string
+}
+
+/**
+ * Reads a currency id whose network may be written in any case, as an alias, a chain id or CAIP-2: `USDC-matic`, `USDC-137` and
+ * `USDC-eip155:137` are all `USDC-POLYGON`. Symbols and aliases may have a `-` of their own, so there may be several readings.
+ *
+ * @param alsoKnown - further canonical names of chains, for instance those that an account imported
+ * @returns the reading with the longest network first; none where no end of the text names a chain, or only a chain that is served here
+ *   under another id. The symbol stands as it was written, and whether the chain has such a token is not looked up
+ */
+export function readCurrencyId(
+  text: string,
+  chains: Pick<ChainDirectory, 'resolve'>,
+  alsoKnown?: ReadonlySet<string>,
+): readonly CurrencyIdReading[] {
+  return splitCurrencyId(text).flatMap(({ symbol, network }) => {
+    const resolved = chains.resolve(network, alsoKnown)
+    return resolved.kind === 'chain' ? [{ id: currencyId(symbol, resolved.name), symbol, chain: resolved.name }] : []
+  })
+}
+
+/** Finds tokens by id, symbol and address. */
+export interface TokenDirectory {
+  readonly all: readonly Token[]
+  /** By id in any case; its network may be an alias, as {@link readCurrencyId} takes it. */
+  byId(id: string): Token | undefined
+  /** All tokens of a symbol in any case. `USDC` does not find `USDC.e`. */
+  bySymbol(symbol: string): readonly Token[]
+  /** By contract on a chain. */
+  byAddress(chain: string, address: Address): Token | undefined
+  /** The native coin of a chain. */
+  native(chain: string): Token | undefined
+  /** The tokens of a chain, native coin first. */
+  ofChain(chain: string): readonly Token[]
+  /** The token of a chain by symbol or id in any case. */
+  onChain(chain: string, symbolOrId: string): Token | undefined
+  /** What to say of a currency that nobody knows. */
+  suggest(text: string, alsoKnown?: Iterable<string>): string
+}
+
+/** Makes the directory of all tokens of the configured chains. */
+export function createTokenDirectory(chains: readonly ChainConfig[]): TokenDirectory {
+  const all = chains.flatMap(tokensOf)
+  const ids = new Map(all.map((token) => [token.id.toUpperCase(), token]))
+  const symbols = Map.groupBy(all, (token) => token.symbol.toUpperCase())
+  const chainTokens = Map.groupBy(all, (token) => token.chain)
+  const addresses = new Map(
+    all.flatMap((token) => (token.address === undefined ? [] : [[`${token.chain} ${token.address}`, token] as const])),
+  )
+  const directory = createChainDirectory(chains)
+  const byId = (id: string) =>
+    ids.get(id.toUpperCase()) ??
+    readCurrencyId(id, directory)
+      .map((reading) => ids.get(reading.id.toUpperCase()))
+      .find((token) => token !== undefined)
+  return {
+    all,
+    byId,
+    bySymbol: (symbol) => symbols.get(symbol.toUpperCase()) ?? [],
+    byAddress: (chain, address) => addresses.get(`${chain} ${address}`),
+    native: (chain) => chainTokens.get(chain)?.find((token) => token.address === undefined),
+    ofChain: (chain) => chainTokens.get(chain) ?? [],
+    onChain: (chain, symbolOrId) => {
+      const token = byId(symbolOrId) ?? byId(currencyId(symbolOrId, chain))
+      return token?.chain === chain ? token : undefined
+    },
+    suggest: (text, alsoKnown = []) =>
+      suggestName(
+        text,
+        namesOf(
+          all.flatMap((token) => [token.symbol, token.id]),
+          alsoKnown,
+          fiatCodes,
+        ),
+      ),
+  }
+}
+
+function tokensOf(config: ChainConfig): Token[] {
+  const native: Token = {
+    ...config.native,
+    id: currencyId(config.native.symbol, config.name),
+    chain: config.name,
+    bridged: false,
+    approveReset: false,
+  }
+  const tokens = config.tokens.map(
+    (token): Token => ({
+      ...token,
+      id: currencyId(token.symbol, config.name),
+      chain: config.name,
+      bridged: token.bridged ?? false,
+      approveReset: token.approveReset ?? false,
+    }),
+  )
+  return [native, ...tokens]
+}

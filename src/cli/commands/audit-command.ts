@@ -1,0 +1,29 @@
+import { readStoreConfig } from '../../config.ts'
+import { type AuditEntry, listAuditEntries } from '../../store/audit-repository.ts'
+import { parseAccountName } from '../account-option.ts'
+import type { Command } from '../command.ts'
+import { EXIT_GOOD } from '../run-command-line.ts'
+import { STORE_VARIABLES, withStore } from '../with-store.ts'
+
+/** `audit`: a line a change, columns separated by tabs. */
+export const auditCommand: Command = {
+  path: ['audit'],
+  summary:
+    'List who changed API keys and refund wallets, and who accepted unmatched events, oldest first: time, who, what, key (- for ' +
+    'none), account, details.',
+  options: [{ name: 'account', value: 'A', help: 'only this account' }],
+  environment: STORE_VARIABLES,
+  async run({ options }, context) {
+    const account = options.account === undefined ? undefined : parseAccountName(options.account)
+    const config = readStoreConfig(context.environment, context.workingFolder)
+    const entries = await withStore(config, context, (knex) => listAuditEntries(knex, { account }))
+    for (const entry of entries) context.stdout.write(`${auditLineOf(entry)}\n`)
+    context.stderr.write(`${entries.length} ${entries.length === 1 ? 'change' : 'changes'}\n`)
+    return EXIT_GOOD
+  },
+}
+
+/** A line of the audit log, columns separated by tabs. */
+export function auditLineOf({ at, actor, action, keyId = '-', account, details }: AuditEntry): string {
+  return [at.toISOString(), actor, action, keyId, account, JSON.stringify(details)].join('\t')
+}

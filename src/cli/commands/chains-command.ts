@@ -1,0 +1,134 @@
+import { createTokenDirectory } from '../../chains/token-directory.ts'
+import { checkChain } from '../../detection/check/check-chain.ts'
+import type { CheckedFact } from '../../detection/check/checked-fact.ts'
+import { createDetection } from '../../detection/detection.ts'
+import { ChainFollowedError } from '../../detection/follow/chain-follower.ts'
+import { findTakenBack } from '../../detection/repair/find-taken-back.ts'
+import { createDetectionRepository, type StoredChain } from '../../detection/sql/detection-repository.ts'
+import { countAbove, type FoundAbove, type FoundTransaction } from '../../detection/sql/restart-repository.ts'
+import { caip2Of } from '../../domain/chain.ts'
+import { createLogger } from '../../observability/create-logger.ts'
+import { CHAIN_LEASE_MS } from '../../store/leases-repository.ts'
+import { type Command, UsageError } from '../command.ts'
+import { chainNamed, findChains, readSetup, requireChains } from '../read-chains.ts'
+import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
+import { STORE_VARIABLES, withStore } from '../with-store.ts'
+
+/** `chains check`: a line a fact, columns separated by tabs. */
+export const chainsCheck: Command = {
+  path: ['chains', 'check'],
+  summary:
+    'Hold the chains file against the chains: chain, node, what was looked at, of what, verdict (ok, note, unknown, wrong), why. ' +
+    'Exit code 1 when something is wrong.',
+  options: [{ name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' }],
+  environment: ['CHAINS_FILE'],
+  async run({ options }, context) {
+    const chains = await findChains(await readSetup(context), context)
+    const chosen = options.chain === undefined ? chains.configured : [chainNamed(chains, options.chain)]
+    const terms = { clock: () => new Date(), signal: context.signal }
+    const checked = await Promise.all(chosen.map(async (config) => ({ config, urls: await checkChain(config, terms) })))
+    let isWrong = false
+    for (const { config, urls } of checked) {
+      for (const { node, facts } of urls) {
+        for (const { check, subject, verdict, detail } of facts) {
+          context.stdout.write(`${[config.name, node, check, subject, verdict, oneLine(detail)].join('\t')}\n`)
+        }
+        context.stderr.write(`${config.name} at ${node}: ${tally(facts)}\n`)
+        isWrong ||= facts.some(({ verdict }) => verdict === 'wrong')
+      }
+    }
+    return isWrong ? EXIT_FAILED : EXIT_GOOD
+  },
+}
+
+/** What nodes answer is in it. */
+function oneLine(text: string): string {
+  return text.replaceAll(/\p{C}+/gu, ' ').slice(0, 300)
+}
+
+function tally(facts: readonly CheckedFact[]): string {
+  return (['ok', 'note', 'unknown', 'wrong'] as const)
+    .map((verdict) => `${facts.filter((fact) => fact.verdict === verdict).length} ${verdict}`)
+    .join(', ')
+}
+
+/** `chains restart NAME --from BLOCK`: what it does on standard error. */
+export const chainsRestart: Command = {
+  path: ['chains', 'restart'],
+  summary:
+    'Forget what was found on a chain above a block, final or not, and have the chain read anew from there: the repair of one that ' +
+    'stopped because a final block was taken back. The service must be stopped.',
+  positionals: [{ name: 'NAME', help: 'the chain, by a name or id' }],
+  options: [
+    {
+      name: 'from',
+      value: 'BLOCK',
+      help: 'the last block that is kept: one that both branches share, and lower is safe, only slower',
+      required: true,
+    },
+  ],
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  async run({ positionals: [word = ''], options }, context) {
+    const block = parseBlock(options.from)
+    const setup = await readSetup(context)
+    const { config } = setup
+    const chains = requireChains(setup)
+    const chain = chainNamed(chains, word)
+    const { name, chainId } = chain
+    const logger = createLogger({ level: config.logLevel, stream: context.stderr })
+    const say = (text: string) => void context.stderr.write(`${text}\n`)
+    await withStore(config, context, async (knex) => {
+      const stored = await createDetectionRepository(knex).chain(caip2Of(chainId))
+      if (stored === undefined) return say(`nothing of ${name} is stored yet; the service reads it from its beginning`)
+      const clock = () => new Date()
+      refuseTakenBack(name, await findTakenBack(knex, chain, block, clock))
+      const tokens = createTokenDirectory(chains.configured)
+      const detection = createDetection({ knex, chains, tokens, logger, clock })
+      let found: FoundAbove = { payments: 0, refunds: 0 }
+      // Counted while nobody else follows the chain, and told once it is true.
+      const count = async () => {
+        found = await countAbove(knex, stored.chainId, block)
+      }
+      await detection.restartFrom(name, block, count).catch(explainFollowed)
+      say(explainRestart(stored, block, found))
+      say(`done: the service reads ${name} from block ${block + 1} on when it is started`)
+    })
+    return EXIT_GOOD
+  },
+}
+
+/** It would stay for good, since what is kept is never looked at again. */
+function refuseTakenBack(name: string, found: FoundTransaction | undefined): void {
+  if (found === undefined) return
+  throw new Error(
+    `${name} no longer has the transaction ${found.txHash} in block ${found.blockNumber}, where a payment or refund was found; ` +
+      'nothing was changed. Choose a lower block, beneath where the branches part',
+  )
+}
+
+function parseBlock(text = ''): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new UsageError(`--from is "${text}", which is no block: use a whole number`)
+}
+
+function explainRestart({ network, scannedBlock, finalBlock, alarm }: StoredChain, block: number, found: FoundAbove) {
+  const stopped = alarm === undefined ? '' : ` It was stopped: ${alarm}.`
+  return (
+    `${network} was read up to block ${scannedBlock}, of which final up to ${finalBlock}.${stopped}\n` +
+    `Forgot what was found above block ${block}: ${counted(found.payments, 'payment')} and ` +
+    `${counted(found.refunds, 'refund')}. What the chain still has comes back under the same ids when it is read anew. ` +
+    'Requests stay, and what was imported.'
+  )
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
+function explainFollowed(error: unknown): never {
+  if (!(error instanceof ChainFollowedError)) throw error
+  throw new Error(
+    `${error.message}; nothing was changed. Stop every process of the service on this database first; one that was killed ` +
+      `keeps its chains for ${CHAIN_LEASE_MS / 1_000} seconds`,
+  )
+}

@@ -1,0 +1,87 @@
+import { readStoreConfig } from '../../config.ts'
+import type { RunningDemo } from '../../demo/running-demo.ts'
+import type { Say } from '../../demo/show/pay-as-wallet.ts'
+import { type Command, type CommandContext, UsageError } from '../command.ts'
+import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
+
+/** The chain of `demo reorg` unless told: a payment stays pending there for long. */
+const REORG_CHAIN = 'POLYGON'
+
+/** `demo pay`: a line a fact, columns separated by tabs. */
+export const demoPay: Command = {
+  path: ['demo', 'pay'],
+  summary:
+    'Pay a request of the running demo as one of its wallets: the quote, balances before, the transactions as they are mined, balances ' +
+    'after, and the payment as search finds it.',
+  options: [
+    { name: 'wallet', value: 'W', help: 'a wallet of demo.json, by name or address', required: true },
+    {
+      name: 'route',
+      value: 'ID',
+      help: 'how it pays, as its routes say; a word that is none has them listed',
+      required: true,
+    },
+    { name: 'request', value: 'REF', help: 'payment reference (default: a new request like the first of demo.json)' },
+  ],
+  environment: ['DATA_DIR'],
+  async run({ options }, context) {
+    const demo = await findDemo(context)
+    const { walletNamed } = await import('../../demo/running-demo.ts')
+    const { wallet: word = '', route = '', request: paymentReference } = options
+    const wallet = walletNamed(demo.file, word)
+    if (wallet === undefined) {
+      const names = Object.entries(demo.file.wallets).map(([name, { says }]) => `\n  ${name}: ${says}`)
+      throw new UsageError(`"${word}" is no wallet of the demo, which has${names.join('')}`)
+    }
+    const { payAsWallet } = await import('../../demo/show/pay-as-wallet.ts')
+    await payAsWallet(demo, { wallet, route, paymentReference }, { say: sayTo(context), signal: context.signal })
+    return EXIT_GOOD
+  },
+}
+
+/** `demo reorg`: a line a fact, columns separated by tabs. */
+export const demoReorg: Command = {
+  path: ['demo', 'reorg'],
+  summary:
+    'Show on the running demo how a payment is taken out by a reorg (404) and comes back with the id that it had. Exit code 1 when it ' +
+    'comes back with another.',
+  options: [{ name: 'chain', value: 'C', help: `a chain of demo.json (default ${REORG_CHAIN})` }],
+  environment: ['DATA_DIR'],
+  async run({ options: { chain: word = REORG_CHAIN } }, context) {
+    const demo = await findDemo(context)
+    const chain = demo.file.chains.find(({ name }) => name === word.toUpperCase())
+    if (chain === undefined) {
+      const names = demo.file.chains.map(({ name }) => name).join(', ')
+      throw new UsageError(`"${word}" is no chain of the demo, which has ${names}`)
+    }
+    const { showReorg } = await import('../../demo/show/show-reorg.ts')
+    const isSame = await showReorg(demo, chain, { say: sayTo(context), signal: context.signal })
+    return isSame ? EXIT_GOOD : EXIT_FAILED
+  },
+}
+
+/** `demo refund`: a line a fact, columns separated by tabs. */
+export const demoRefund: Command = {
+  path: ['demo', 'refund'],
+  summary:
+    'Pay a payment of the running demo back as its merchant does, from the payee through the fee proxy: the reference, the ' +
+    'transactions as they are mined, and the payment once it is REFUNDED, which waits for the block to be final.',
+  options: [{ name: 'payment', value: 'ID', help: 'a payment that search finds (default: a new one of 5 USDC)' }],
+  environment: ['DATA_DIR'],
+  async run({ options }, context) {
+    const demo = await findDemo(context)
+    const { showRefund } = await import('../../demo/show/show-refund.ts')
+    await showRefund(demo, options.payment, { say: sayTo(context), signal: context.signal })
+    return EXIT_GOOD
+  },
+}
+
+async function findDemo({ environment, workingFolder, signal }: CommandContext): Promise<RunningDemo> {
+  const { dataDir } = readStoreConfig(environment, workingFolder)
+  const { findRunningDemo } = await import('../../demo/running-demo.ts')
+  return findRunningDemo(dataDir, signal)
+}
+
+function sayTo({ stdout }: CommandContext): Say {
+  return (...columns) => void stdout.write(`${columns.join('\t')}\n`)
+}

@@ -1,0 +1,112 @@
+import { open } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { Readable } from 'node:stream'
+import type { Knex } from 'knex'
+import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
+import { createChainDirectory } from '../../chains/chain-directory.ts'
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import { createTokenDirectory } from '../../chains/token-directory.ts'
+import { readStoreConfig, type StoreConfig } from '../../config.ts'
+import type { Account } from '../../domain/account.ts'
+import { type ImportCounts, importLines, type LineTarget } from '../../imports/import-lines.ts'
+import { importPayments } from '../../imports/import-payments.ts'
+import { parseRequestLine } from '../../imports/parse-request.ts'
+import { parsedLines } from '../../imports/parsed-lines.ts'
+import { createRequestImport } from '../../requests/import-requests.ts'
+import { createRequestImportRepository } from '../../requests/sql/request-import-repository.ts'
+import { parseAccountName } from '../account-option.ts'
+import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
+import { reportImport } from '../import-progress.ts'
+import { readSetup } from '../read-chains.ts'
+import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
+import { stampDataFolder } from '../serve/stamp-data-folder.ts'
+import { STORE_VARIABLES, withStore } from '../with-store.ts'
+
+const file = { name: 'FILE', help: 'one JSON object a line; - is standard input' } as const
+const account = {
+  name: 'account',
+  value: 'A',
+  help: 'account that they go to; made where there is none',
+  required: true,
+} as const
+
+/** `import payments FILE --account A`. */
+export const importPaymentsCommand: Command = {
+  path: ['import', 'payments'],
+  summary: 'Bring in payments, as search returns them or export writes them. Doing it again changes nothing.',
+  positionals: [file],
+  options: [account],
+  environment: STORE_VARIABLES,
+  run: (input, context) =>
+    runImport(readStoreConfig(context.environment, context.workingFolder), input, context, importPayments),
+}
+
+/** `import requests FILE --account A`. */
+export const importRequestsCommand: Command = {
+  path: ['import', 'requests'],
+  summary:
+    'Bring in payment requests, as creating one takes them or the list answers them. Doing it again changes nothing.',
+  positionals: [file],
+  options: [account],
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  async run(input, context) {
+    const { config, chains } = await readSetup(context)
+    if (chains === undefined) await stampDataFolder(config.dataDir, 'demo')
+    const known = chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
+    return runImport(config, input, context, (knex, of) => importRequests(knex, of, known))
+  },
+}
+
+function importRequests(knex: Knex, of: Account, configs: readonly ChainConfig[]): LineTarget {
+  const requests = createRequestImport({
+    repository: createRequestImportRepository(knex),
+    known: { chains: createChainDirectory(configs), tokens: createTokenDirectory(configs) },
+    now: () => new Date(),
+  })
+  return parsedLines({
+    parse: (json) => requests.read(parseRequestLine(json)),
+    write: (items) => requests.write(of, items),
+  })
+}
+
+async function runImport(
+  config: StoreConfig,
+  { positionals: [path = ''], options }: CommandInput,
+  context: CommandContext,
+  makeTarget: (knex: Knex, account: Account) => LineTarget,
+): Promise<number> {
+  const name = parseAccountName(options.account)
+  const source = await openSource(path, context)
+  try {
+    return await withStore(config, context, async (knex) => {
+      const of = await createApiKeyRepository(knex).ensureAccount(name)
+      const { signal, stderr } = context
+      const progress = reportImport(stderr, performance.now.bind(performance))
+      const target = makeTarget(knex, of)
+      let counts: ImportCounts
+      try {
+        counts = await importLines(source, target, { signal, onBatch: (soFar, bad) => progress.onBatch(soFar, bad) })
+      } catch (error) {
+        await progress.end('broken off: what is counted is in, and doing it again goes on')
+        throw error
+      }
+      await progress.end(signal.aborted ? 'stopped: what is counted is in, and doing it again goes on' : 'done')
+      return signal.aborted || counts.bad > 0 ? EXIT_FAILED : EXIT_GOOD
+    })
+  } finally {
+    source.destroy()
+  }
+}
+
+/** Large chunks, since each is waited for once. */
+const CHUNK_BYTES = 256 * 1024
+
+async function openSource(path: string, { stdin, workingFolder }: CommandContext): Promise<Readable> {
+  if (path === '-') return stdin
+  const handle = await open(resolve(workingFolder, path)).catch((error: Error) => {
+    throw new UsageError(`${path} cannot be read: ${error.message}`)
+  })
+  if (!(await handle.stat()).isDirectory()) return handle.createReadStream({ highWaterMark: CHUNK_BYTES })
+  await handle.close()
+  throw new UsageError(`${path} is a folder`)
+}

@@ -1,0 +1,170 @@
+import { isScope, type Scope, scopes } from '../../auth/api-key.ts'
+import { DEFAULT_CALLS_PER_MINUTE, type IssuedApiKey, issueApiKey, rotateApiKey } from '../../auth/manage-keys.ts'
+import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
+import { readStoreConfig } from '../../config.ts'
+import { suggestName } from '../../domain/nearest.ts'
+import { keyActions, listAuditEntries } from '../../store/audit-repository.ts'
+import { parseAccountName } from '../account-option.ts'
+import { type Command, type CommandContext, UsageError } from '../command.ts'
+import { parseDuration, parseExpiry, parseRate } from '../parse-key-terms.ts'
+import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
+import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { auditLineOf } from './audit-command.ts'
+
+const account = { name: 'account', value: 'A', help: 'account that the key belongs to' } as const
+const keyId = { name: 'ID', help: 'id of the key, from keys list' } as const
+const DEFAULT_OVERLAP = '24h'
+
+/** `keys create`: the key alone on standard output. */
+export const keysCreate: Command = {
+  path: ['keys', 'create'],
+  summary: 'Make an API key. It is shown once.',
+  options: [
+    { ...account, required: true },
+    { name: 'scopes', value: 'a,b', help: `what it may do, of ${scopes.join(', ')}`, required: true },
+    { name: 'rate', value: 'N', help: `calls a minute (default ${DEFAULT_CALLS_PER_MINUTE}; 0 is any number)` },
+    { name: 'expires', value: 'WHEN', help: 'a date, its last day in UTC, or a duration such as 90d (default never)' },
+  ],
+  environment: STORE_VARIABLES,
+  async run({ options }, context) {
+    const now = new Date()
+    const terms = {
+      account: parseAccountName(options.account),
+      scopes: parseScopes(options.scopes),
+      callsPerMinute: options.rate === undefined ? DEFAULT_CALLS_PER_MINUTE : parseRate(options.rate),
+      expiresAt: options.expires === undefined ? undefined : parseExpiry(options.expires, now),
+      now,
+      actor: context.actor,
+    }
+    showOnce(await withRepository(context, (repository) => issueApiKey(repository, terms)), context)
+    return EXIT_GOOD
+  },
+}
+
+/** `keys rotate ID`: the new key alone on standard output. */
+export const keysRotate: Command = {
+  path: ['keys', 'rotate'],
+  summary: 'Make an API key in the place of another, which goes on working for a while.',
+  positionals: [keyId],
+  options: [
+    {
+      name: 'overlap',
+      value: 'T',
+      help: `how long the old one still works (default ${DEFAULT_OVERLAP}; 0h ends it now)`,
+    },
+  ],
+  environment: STORE_VARIABLES,
+  async run({ positionals: [text = ''], options }, context) {
+    const overlapMs = parseDuration('overlap', options.overlap ?? DEFAULT_OVERLAP)
+    const now = new Date()
+    const terms = { id: parseKeyId(text), overlapMs, now, actor: context.actor }
+    const issued = await withRepository(context, (repository) => rotateApiKey(repository, terms))
+    if (issued === undefined) {
+      context.stderr.write(`there is no key ${text} in force\n`)
+      return EXIT_FAILED
+    }
+    showOnce(issued, context)
+    const end = new Date(now.getTime() + overlapMs).toISOString()
+    context.stderr.write(`key ${text} works until ${end} at most\n`)
+    return EXIT_GOOD
+  },
+}
+
+/** `keys list`: a line a key, columns separated by tabs. */
+export const keysList: Command = {
+  path: ['keys', 'list'],
+  summary:
+    'List API keys, those that are no longer in force included: id, account, beginning, scopes, created, state, ' +
+    'calls a minute, expiry, last use.',
+  options: [{ ...account, help: 'only this account' }],
+  environment: STORE_VARIABLES,
+  async run({ options }, context) {
+    const name = options.account === undefined ? undefined : parseAccountName(options.account)
+    const keys = await withRepository(context, (repository) => repository.list(name))
+    const now = new Date()
+    for (const key of keys) context.stdout.write(`${lineOf(key, now)}\n`)
+    context.stderr.write(`${keys.length} ${keys.length === 1 ? 'key' : 'keys'}\n`)
+    return EXIT_GOOD
+  },
+}
+
+/** `keys revoke ID`. */
+export const keysRevoke: Command = {
+  path: ['keys', 'revoke'],
+  summary: 'Revoke an API key. Running processes refuse it within 5 seconds.',
+  positionals: [keyId],
+  environment: STORE_VARIABLES,
+  async run({ positionals: [text = ''] }, context) {
+    const id = parseKeyId(text)
+    const revoked = await withRepository(context, (repository) => repository.revoke(id, new Date(), context.actor))
+    context.stderr.write(revoked ? `revoked ${id}\n` : `there is no key ${id} in force\n`)
+    return revoked ? EXIT_GOOD : EXIT_FAILED
+  },
+}
+
+/** `keys audit`: a line a change, columns separated by tabs. */
+export const keysAudit: Command = {
+  path: ['keys', 'audit'],
+  summary: 'List who changed API keys, oldest first: time, who, what, key, account, details.',
+  options: [{ ...account, help: 'only this account' }],
+  environment: STORE_VARIABLES,
+  async run({ options }, context) {
+    const name = options.account === undefined ? undefined : parseAccountName(options.account)
+    const config = readStoreConfig(context.environment, context.workingFolder)
+    const entries = await withStore(config, context, (knex) =>
+      listAuditEntries(knex, { account: name, actions: keyActions }),
+    )
+    for (const entry of entries) context.stdout.write(`${auditLineOf(entry)}\n`)
+    context.stderr.write(`${entries.length} ${entries.length === 1 ? 'change' : 'changes'}\n`)
+    return EXIT_GOOD
+  },
+}
+
+function withRepository<T>(context: CommandContext, work: (repository: ApiKeyRepository) => Promise<T>): Promise<T> {
+  const config = readStoreConfig(context.environment, context.workingFolder)
+  return withStore(config, context, (knex) => work(createApiKeyRepository(knex)))
+}
+
+function showOnce({ key, stored }: IssuedApiKey, { stdout, stderr }: CommandContext): void {
+  stdout.write(`${key}\n`)
+  const { id, account, scopes, expiresAt } = stored
+  const terms = [scopes.join(', '), rateOf(stored), ...(expiresAt ? [`until ${expiresAt.toISOString()}`] : [])]
+  stderr.write(`key ${id} of ${account.name}: ${terms.join('; ')}. Keep it now: it is not shown again.\n`)
+}
+
+function parseKeyId(id: string): string {
+  if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return id.toLowerCase()
+  throw new UsageError(`"${id}" is not the id of a key`)
+}
+
+function parseScopes(text = ''): readonly Scope[] {
+  const names = [...new Set(text.split(',').map((name) => name.trim()))]
+  return names.map((name) => {
+    if (isScope(name)) return name
+    throw new UsageError(`"${name}" is not a scope; ${suggestName(name, scopes)}`)
+  })
+}
+
+function lineOf(key: StoredApiKey, now: Date): string {
+  const { id, account, hint, scopes, createdAt, expiresAt, lastUsedAt } = key
+  return [
+    id,
+    account.name,
+    `${hint}…`,
+    scopes.join(','),
+    createdAt.toISOString(),
+    stateOf(key, now),
+    rateOf(key),
+    expiresAt === undefined ? 'no expiry' : `expires ${expiresAt.toISOString()}`,
+    lastUsedAt === undefined ? 'never used' : `used ${lastUsedAt.toISOString()}`,
+  ].join('\t')
+}
+
+function stateOf({ revokedAt, expiresAt }: StoredApiKey, now: Date): string {
+  if (revokedAt !== undefined) return `revoked ${revokedAt.toISOString()}`
+  return expiresAt !== undefined && expiresAt <= now ? 'expired' : 'in force'
+}
+
+function rateOf({ callsPerMinute }: StoredApiKey): string {
+  return callsPerMinute === 0 ? 'no limit' : `${callsPerMinute}/min`
+}

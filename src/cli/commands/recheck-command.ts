@@ -1,0 +1,119 @@
+import { followedContracts } from '../../chains/chains-file.ts'
+import type { RecheckChange, RecheckStep } from '../../detection/repair/recheck.ts'
+import { findRulesStart } from '../../detection/sql/recheck-repository.ts'
+import { parseDateBound } from '../../domain/date-bound.ts'
+import { parseRequestId } from '../../domain/payment-reference.ts'
+import { createLogger } from '../../observability/create-logger.ts'
+import { listStoredAccounts } from '../../store/check-account.ts'
+import { parseAccountName } from '../account-option.ts'
+import { type Command, type CommandContext, UsageError } from '../command.ts'
+import { findAccount } from '../find-account.ts'
+import { openDetection } from '../open-detection.ts'
+import { chainNamed, findChains, readSetup } from '../read-chains.ts'
+import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
+import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { writeFully } from '../write-fully.ts'
+
+/** How often people are told how far it is. */
+const SAY_EVERY_MS = 1_000
+
+/** `chains recheck`: a line a change, columns separated by tabs. */
+export const chainsRecheck: Command = {
+  path: ['chains', 'recheck'],
+  summary:
+    'Look again at stored payments, refunds and unmatched events that older rules have judged, and put right who paid and what is a ' +
+    'refund. Reads their transactions, not whole chains. One line a change: account, chain, request, what, which, change. The service ' +
+    'may run. Exit code 1 when a transaction could not be read.',
+  options: [
+    { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' },
+    { name: 'account', value: 'A', help: 'only this account' },
+    {
+      name: 'before',
+      value: 'TIME',
+      help: 'payments and refunds in blocks before then (default when the rules changed)',
+    },
+    { name: 'after', value: 'REQUEST', help: 'go on behind this request id, where an earlier run broke off' },
+    { name: 'dry-run', help: 'change nothing, only tell what would change' },
+  ],
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  async run({ options }, context) {
+    const name = options.account === undefined ? undefined : parseAccountName(options.account)
+    const given = options.before === undefined ? undefined : parseBefore(options.before)
+    const after = options.after === undefined ? '' : parseAfter(options)
+    const setup = await readSetup(context)
+    const { config } = setup
+    const chains = await findChains(setup, context)
+    const chosen = options.chain === undefined ? chains.configured : [chainNamed(chains, options.chain)]
+    const logger = createLogger({ level: config.logLevel, stream: context.stderr })
+    const isTrial = options['dry-run'] !== undefined
+    return withStore(config, context, async (knex) => {
+      const accounts = name === undefined ? await listStoredAccounts(knex) : [await findAccount(knex, name, context)]
+      const before = given ?? (await findRulesStart(knex))
+      const detection = openDetection(knex, chains, logger)
+      let isAllRead = true
+      for (const account of accounts) {
+        if (account === undefined) return EXIT_FAILED
+        for (const { name: network } of chosen.filter((chain) => followedContracts(chain).length > 0)) {
+          const terms = { accountId: account.id, before, after, isTrial, signal: context.signal }
+          const told = { ...context, title: `${account.name} on ${network}` }
+          const lineOf = ({ requestId, what, id, change }: RecheckChange) =>
+            [account.name, network, requestId, what, id, change].join('\t')
+          isAllRead = (await tellRecheck(detection.recheck(network, terms), lineOf, told)) && isAllRead
+        }
+      }
+      if (isTrial) context.stderr.write('nothing was changed\n')
+      return isAllRead ? EXIT_GOOD : EXIT_FAILED
+    })
+  },
+}
+
+/** @returns whether every transaction could be read */
+async function tellRecheck(
+  steps: AsyncIterable<RecheckStep>,
+  lineOf: (change: RecheckChange) => string,
+  { stdout, stderr, title }: Pick<CommandContext, 'stdout' | 'stderr'> & { readonly title: string },
+): Promise<boolean> {
+  const sum = { requests: 0, transactions: 0, unread: 0, changes: 0 }
+  let last = ''
+  let saidMs = performance.now()
+  const tell = () =>
+    `${title}: ${count(sum.requests, 'request')}, ${count(sum.transactions, 'transaction')} read, ${count(sum.changes, 'change')}`
+  try {
+    for await (const step of steps) {
+      last = step.requestId
+      sum.requests += step.requests
+      sum.transactions += step.transactions
+      sum.unread += step.unread.length
+      sum.changes += step.changes.length
+      for (const change of step.changes) await writeFully(stdout, `${lineOf(change)}\n`)
+      for (const txHash of step.unread)
+        stderr.write(`${title}: ${txHash} is not on the chain as it was looked at, or could not be read\n`)
+      if (performance.now() - saidMs < SAY_EVERY_MS) continue
+      saidMs = performance.now()
+      stderr.write(`${tell()}, up to request ${last}\n`)
+    }
+  } catch (error) {
+    const goOn = last === '' ? 'run it again' : `go on with --after ${last}`
+    throw new Error(`${tell()}; it broke off: ${goOn}`, { cause: error })
+  }
+  stderr.write(`${tell()}\n`)
+  return sum.unread === 0
+}
+
+function parseBefore(text: string): Date {
+  const parsed = parseDateBound(text)
+  if (parsed.ok) return new Date(parsed.atMs)
+  throw new UsageError(`--before is "${text}", which is no time: ${parsed.detail}`)
+}
+
+/** Requests of one account on one chain have an order; so the two must be told. */
+function parseAfter({ after = '', account, chain }: Readonly<Record<string, string | undefined>>): string {
+  const requestId = parseRequestId(after)
+  if (requestId === undefined) throw new UsageError(`--after is "${after}", which is no request id`)
+  if (account !== undefined && chain !== undefined) return requestId
+  throw new UsageError('--after goes on in one account on one chain: give --account and --chain as well')
+}
+
+function count(number: number, noun: string): string {
+  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`
+}

@@ -1,0 +1,28 @@
+import { configHelp } from '../../config.ts'
+import { createLogger } from '../../observability/create-logger.ts'
+import type { Command } from '../command.ts'
+import { readSetup } from '../read-chains.ts'
+import { EXIT_GOOD } from '../run-command-line.ts'
+import { readTls } from '../serve/read-tls.ts'
+import { serveChains } from '../serve/serve-chains.ts'
+import { serveDemo } from '../serve/serve-demo.ts'
+
+/** `serve`: runs until it is told to stop. */
+export const serveCommand: Command = {
+  path: ['serve'],
+  summary: 'Serve gRPC, gRPC-Web, Connect and JSON on one port. Without DATABASE_URL and CHAINS_FILE it is a demo.',
+  environment: configHelp.map(([name]) => name),
+  async run(_, context) {
+    // The certificate is read again when it is served; what is wrong with it is said at once, and not after the database has started.
+    const { config, chains } = await readSetup(context, (configured) => readTls(configured, new Date()))
+    const logger = createLogger({ level: config.logLevel, stream: context.stderr })
+    try {
+      if (chains === undefined) await serveDemo(config, context, logger)
+      else await serveChains(chains, config, context, logger)
+    } catch (error) {
+      // Told to stop before it had started; whatever that broke off is no failure.
+      if (!context.signal.aborted) throw error
+    }
+    return EXIT_GOOD
+  },
+}

@@ -1,0 +1,175 @@
+import { createChainDirectory } from '../../chains/chain-directory.ts'
+import { readStoreConfig } from '../../config.ts'
+import {
+  type AcceptedAs,
+  acceptableReasons,
+  type UnmatchedReason,
+  unmatchedReasons,
+} from '../../detection/match/match-event.ts'
+import { type ListedUnmatched, listUnmatched } from '../../detection/sql/unmatched-repository.ts'
+import { type Address, formatAddress } from '../../domain/address.ts'
+import { caip2Of } from '../../domain/chain.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { suggestName } from '../../domain/nearest.ts'
+import { createLogger } from '../../observability/create-logger.ts'
+import { parseAccountName } from '../account-option.ts'
+import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
+import { findAccount } from '../find-account.ts'
+import { openDetection } from '../open-detection.ts'
+import { chainNamed, findChains, readSetup } from '../read-chains.ts'
+import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
+import { STORE_VARIABLES, withStore } from '../with-store.ts'
+
+const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 100_000
+const MAX_REASON_LENGTH = 500
+
+const eventOptions = [
+  { name: 'chain', value: 'NAME', help: 'chain of the event, by a name or id', required: true },
+  { name: 'tx', value: 'HASH', help: 'its transaction', required: true },
+  { name: 'event', value: 'N', help: 'which payment event of the transaction, from 0 on', required: true },
+  { name: 'account', value: 'A', help: 'account that it is decided for', required: true },
+] as const
+const why = {
+  name: 'reason',
+  value: 'TEXT',
+  help: 'why, for the audit log, up to 500 characters',
+  required: true,
+} as const
+
+/** `unmatched list`: a line an event, columns separated by tabs. */
+export const unmatchedList: Command = {
+  path: ['unmatched', 'list'],
+  summary:
+    'List events of payment contracts that count for nothing, newest first: time, chain, transaction, event, account (- for nobody), ' +
+    'reason, recipient, amount in base units, token (- for the coin), whose money (- for unknown).',
+  options: [
+    { name: 'account', value: 'A', help: 'only of this account' },
+    { name: 'chain', value: 'NAME', help: 'only of this chain, by a name or id' },
+    { name: 'reason', value: 'R', help: `only by this reason, of ${unmatchedReasons.join(', ')}` },
+    { name: 'limit', value: 'N', help: `at most so many (default ${DEFAULT_LIMIT})` },
+  ],
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  async run({ options }, context) {
+    const name = options.account === undefined ? undefined : parseAccountName(options.account)
+    const reason = options.reason === undefined ? undefined : parseReason(options.reason)
+    const limit = options.limit === undefined ? DEFAULT_LIMIT : parseCount('limit', options.limit, MAX_LIMIT)
+    const chainId = options.chain === undefined ? undefined : await readChainId(options.chain, context)
+    const config = readStoreConfig(context.environment, context.workingFolder)
+    return withStore(config, context, async (knex) => {
+      const account = name === undefined ? undefined : await findAccount(knex, name, context)
+      if (name !== undefined && account === undefined) return EXIT_FAILED
+      const events = await listUnmatched(knex, { accountId: account?.id, chainId, reason }, limit)
+      for (const event of events) context.stdout.write(`${lineOf(event)}\n`)
+      context.stderr.write(`${events.length} ${events.length === 1 ? 'event' : 'events'}\n`)
+      return EXIT_GOOD
+    })
+  },
+}
+
+/** `unmatched accept`: what it did on standard error. */
+export const unmatchedAccept: Command = {
+  path: ['unmatched', 'accept'],
+  summary:
+    'Count an unmatched event as a payment or a refund all the same. As a refund: ' +
+    `${acceptableReasons.REFUND.join(', ')} (this one under the request's own reference); as a payment: ` +
+    `${acceptableReasons.PAYMENT.join(', ')}. It stays accepted when its chain is read anew. The service may run.`,
+  options: [...eventOptions, { name: 'as', value: 'KIND', help: 'payment or refund', required: true }, why],
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  async run(input, context) {
+    const as = parseKind(input.options.as)
+    return decide(input, context, async ({ detection, network, decision }) => {
+      await detection.accept(network, { ...decision, as }, context.signal)
+      return `accepted as a ${as.toLowerCase()}`
+    })
+  },
+}
+
+/** `unmatched unaccept`: what it did on standard error. */
+export const unmatchedUnaccept: Command = {
+  path: ['unmatched', 'unaccept'],
+  summary: 'Take back that an event was accepted: it counts by the rules again. The service may run.',
+  options: [...eventOptions, why],
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  run: (input, context) =>
+    decide(input, context, async ({ detection, network, decision }) => {
+      await detection.unaccept(network, decision, context.signal)
+      return 'accepted no more'
+    }),
+}
+
+interface Deciding {
+  readonly detection: ReturnType<typeof openDetection>
+  readonly network: string
+  readonly decision: Parameters<ReturnType<typeof openDetection>['unaccept']>[1]
+}
+
+async function decide(
+  { options }: CommandInput,
+  context: CommandContext,
+  work: (deciding: Deciding) => Promise<string>,
+): Promise<number> {
+  const name = parseAccountName(options.account)
+  const txHash = parseHash(options.tx)
+  const eventIndex = parseCount('event', options.event, Number.MAX_SAFE_INTEGER)
+  const note = parseNote(options.reason)
+  const setup = await readSetup(context)
+  const { config } = setup
+  const chains = await findChains(setup, context)
+  const { name: network } = chainNamed(chains, options.chain ?? '')
+  const logger = createLogger({ level: config.logLevel, stream: context.stderr })
+  return withStore(config, context, async (knex) => {
+    const account = await findAccount(knex, name, context)
+    if (account === undefined) return EXIT_FAILED
+    const detection = openDetection(knex, chains, logger)
+    const decision = { account, txHash, eventIndex, note, actor: context.actor, at: new Date() }
+    const done = await work({ detection, network, decision })
+    context.stderr.write(`event ${eventIndex} of ${txHash} on ${network} is ${done} for ${name}\n`)
+    return EXIT_GOOD
+  })
+}
+
+async function readChainId(word: string, context: CommandContext): Promise<string> {
+  const { chains } = await readSetup(context)
+  const known = chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
+  return caip2Of(chainNamed(createChainDirectory(known), word).chainId)
+}
+
+function parseReason(text: string): UnmatchedReason {
+  const found = unmatchedReasons.find((reason) => reason === text.toUpperCase())
+  if (found !== undefined) return found
+  throw new UsageError(`--reason is "${text}", which is none; ${suggestName(text.toUpperCase(), unmatchedReasons)}`)
+}
+
+function parseKind(text = ''): AcceptedAs {
+  const kind = text.toUpperCase()
+  if (kind === 'PAYMENT' || kind === 'REFUND') return kind
+  throw new UsageError(`--as is "${text}": use payment or refund`)
+}
+
+function parseHash(text = ''): Hex {
+  if (/^0x[0-9a-f]{64}$/i.test(text)) return text.toLowerCase() as Hex
+  throw new UsageError(`--tx is "${text}", which is no transaction hash: use 0x and 64 hexadecimal digits`)
+}
+
+function parseCount(name: string, text = '', most: number): number {
+  const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+  if (count <= most) return count
+  throw new UsageError(`--${name} is "${text}": use a whole number of at most ${Math.min(most, 999_999_999)}`)
+}
+
+function parseNote(text = ''): string {
+  const isGood = text.trim() !== '' && Array.from(text).length <= MAX_REASON_LENGTH && !/\p{Cc}/u.test(text)
+  if (isGood && text.isWellFormed()) return text
+  throw new UsageError(`--reason must be a text of 1 to ${MAX_REASON_LENGTH} characters on one line`)
+}
+
+function lineOf({ timestamp, network, txHash, eventIndex, account = '-', reason, event }: ListedUnmatched): string {
+  const { to, amount = '-', token, paidFrom } = event
+  const said = [shown(to), amount, shown(token), shown(paidFrom)]
+  return [timestamp.toISOString(), network, txHash, eventIndex, account, reason, ...said].join('\t')
+}
+
+function shown(address: string | undefined): string {
+  return address === undefined ? '-' : formatAddress(address as Address)
+}

@@ -1,0 +1,101 @@
+import type { Knex } from 'knex'
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import { readStoreConfig } from '../../config.ts'
+import { formatAddress } from '../../domain/address.ts'
+import { kindOf, WaybillError } from '../../errors/waybill-error.ts'
+import { createRefundWallets, type RefundWallets } from '../../requests/refund-wallets.ts'
+import { createRefundWalletRepository, type RefundWallet } from '../../requests/sql/refund-wallet-repository.ts'
+import { parseAccountName } from '../account-option.ts'
+import { type Command, UsageError } from '../command.ts'
+import { findAccount } from '../find-account.ts'
+import { readSetup } from '../read-chains.ts'
+import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
+import { stampDataFolder } from '../serve/stamp-data-folder.ts'
+import { STORE_VARIABLES, withStore } from '../with-store.ts'
+
+/** What was wrong with the words is wrong usage, also where the service says it. */
+async function asUsage<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof WaybillError) || kindOf(error.reason) !== 'INVALID_INPUT') throw error
+    throw new UsageError(error.message)
+  }
+}
+
+const account = { name: 'account', value: 'A', help: 'account that refunds from it', required: true } as const
+const address = { name: 'ADDRESS', help: 'the wallet: 0x and 40 hexadecimal digits' } as const
+
+/** `wallets add ADDRESS --account A`: the wallet as it is registered then. */
+export const walletsAdd: Command = {
+  path: ['wallets', 'add'],
+  summary:
+    'Register a wallet from which an account refunds, beside the payees of its requests. What it sends counts as a refund from then ' +
+    'on, on every chain.',
+  positionals: [address],
+  options: [account, { name: 'note', value: 'TEXT', help: 'what to remember of it, up to 256 characters' }],
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  async run({ positionals: [text = ''], options }, context) {
+    const name = parseAccountName(options.account)
+    const { config, chains } = await readSetup(context)
+    if (chains === undefined) await stampDataFolder(config.dataDir, 'demo')
+    const known = chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
+    return withStore(config, context, async (knex) => {
+      const found = await findAccount(knex, name, context)
+      if (found === undefined) return EXIT_FAILED
+      const wallet = { address: text, note: options.note }
+      const added = await asUsage(walletsOf(knex, known).add(found, wallet, { actor: context.actor }))
+      context.stdout.write(`${lineOf(added)}\n`)
+      return EXIT_GOOD
+    })
+  },
+}
+
+/** `wallets list --account A`: a line a wallet, columns separated by tabs. */
+export const walletsList: Command = {
+  path: ['wallets', 'list'],
+  summary: 'List the wallets from which an account refunds: address, when it was registered, state, note.',
+  options: [account, { name: 'removed', help: 'list those too that were removed' }],
+  environment: STORE_VARIABLES,
+  async run({ options }, context) {
+    const name = parseAccountName(options.account)
+    const config = readStoreConfig(context.environment, context.workingFolder)
+    return withStore(config, context, async (knex) => {
+      const found = await findAccount(knex, name, context)
+      if (found === undefined) return EXIT_FAILED
+      const wallets = await walletsOf(knex, []).list(found, options.removed !== undefined)
+      for (const wallet of wallets) context.stdout.write(`${lineOf(wallet)}\n`)
+      context.stderr.write(`${wallets.length} ${wallets.length === 1 ? 'wallet' : 'wallets'}\n`)
+      return EXIT_GOOD
+    })
+  },
+}
+
+/** `wallets remove ADDRESS --account A`: the wallet as it was registered. */
+export const walletsRemove: Command = {
+  path: ['wallets', 'remove'],
+  summary: 'Remove a wallet from which an account refunds. What it has sent until now stays a refund.',
+  positionals: [address],
+  options: [account],
+  environment: STORE_VARIABLES,
+  async run({ positionals: [text = ''], options }, context) {
+    const name = parseAccountName(options.account)
+    const config = readStoreConfig(context.environment, context.workingFolder)
+    return withStore(config, context, async (knex) => {
+      const found = await findAccount(knex, name, context)
+      if (found === undefined) return EXIT_FAILED
+      const removed = await asUsage(walletsOf(knex, []).remove(found, text, { actor: context.actor }))
+      context.stdout.write(`${lineOf(removed)}\n`)
+      return EXIT_GOOD
+    })
+  },
+}
+
+function walletsOf(knex: Knex, chains: readonly ChainConfig[]): RefundWallets {
+  return createRefundWallets({ repository: createRefundWalletRepository(knex), chains, now: () => new Date() })
+}
+
+function lineOf({ address: wallet, registeredAt, removedAt, note = '' }: RefundWallet): string {
+  const state = removedAt === undefined ? 'registered' : `removed ${removedAt.toISOString()}`
+  return [formatAddress(wallet), registeredAt.toISOString(), state, note].join('\t')
+}

@@ -1,0 +1,41 @@
+import type { Listener } from '../../api/listener/listener.ts'
+import type { Service } from '../../app.ts'
+import { type Config, ConfigError } from '../../config.ts'
+import type { Logger } from '../../domain/logger.ts'
+import { readTls } from './read-tls.ts'
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'is in use; stop what listens there, or set PORT',
+  EACCES: 'is not for this user to listen on; set PORT to 1024 or more',
+  EADDRNOTAVAIL: 'is not on this machine; set HOST',
+}
+
+/**
+ * Begins to answer calls. Where TLS is spoken, SIGHUP reads the certificate anew.
+ *
+ * @throws Error that names the host and port that cannot be had; ConfigError for a certificate that cannot be served
+ */
+export async function listen(service: Service, config: Config, logger: Logger): Promise<Listener> {
+  const tls = await readTls(config, new Date())
+  try {
+    const listener = await service.listen({ ...config, ...(tls && { transport: { tls } }) })
+    if (tls !== undefined) process.on('SIGHUP', () => void renew(listener, config, logger))
+    return listener
+  } catch (error) {
+    const reason = REASONS[(error as NodeJS.ErrnoException).code ?? '']
+    if (reason === undefined) throw error
+    throw new Error(`port ${config.port} of ${config.host} ${reason}`, { cause: error })
+  }
+}
+
+/** What is wrong with the new certificate keeps the old one in use. */
+async function renew(listener: Listener, config: Config, logger: Logger): Promise<void> {
+  try {
+    const tls = await readTls(config, new Date())
+    if (tls !== undefined) listener.renewCertificate(tls)
+    logger.info({}, 'the certificate was read anew')
+  } catch (error) {
+    const faults = error instanceof ConfigError ? error.faults : [String(error)]
+    logger.error({ faults }, 'the certificate was not read anew; the old one stays in use')
+  }
+}

@@ -1,0 +1,77 @@
+import type { Knex } from 'knex'
+import type { Config } from '../../config.ts'
+import type { Logger } from '../../domain/logger.ts'
+import { checkDatabase, placeOf } from '../../postgres/check-database.ts'
+import { startEmbeddedServer } from '../../postgres/embedded/embedded-server.ts'
+import { createDatabase, type DatabaseOptions } from '../../postgres/knex.ts'
+import { migrate } from '../../postgres/migrate.ts'
+import { createReadPools, type ReadPools } from '../../postgres/replicas/read-pools.ts'
+import { dropLeases } from '../../store/leases-repository.ts'
+import type { CommandContext } from '../command.ts'
+
+/** The database of a service. */
+export interface OpenStore {
+  readonly knex: Knex
+  /** Where it has replicas. */
+  readonly readPools?: ReadPools
+  /** Resolves when the database has ended for good, which only an embedded one tells. */
+  readonly failed: Promise<Error>
+}
+
+/** Beyond the longest deadline of a call: a last resort against statements that nobody waits for. */
+const STATEMENT_TIMEOUT_MS = 60_000
+
+/**
+ * Opens the pool of the service, on the database server of the configuration or on the embedded one, and migrates.
+ *
+ * @param stack - closes what was opened
+ */
+export async function openStore(
+  config: Config,
+  { signal }: CommandContext,
+  stack: AsyncDisposableStack,
+  logger: Logger,
+): Promise<OpenStore> {
+  const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger }
+  if (config.database.kind === 'URL') {
+    const { url, replicaUrls, preparedStatements } = config.database
+    const ofUrl = { ...options, ...(!preparedStatements && { mostPrepared: 0 }) }
+    const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
+    await checkDatabase(knex, url)
+    await migrate(knex)
+    const failed = new Promise<Error>(() => {})
+    if (replicaUrls.length === 0) return { knex, failed }
+    const readPools = stack.adopt(openReadPools(knex, replicaUrls, ofUrl), (pools) => pools.stop())
+    return { knex, readPools, failed }
+  }
+  const server = await startEmbeddedServer({ dataDir: config.dataDir, logger, signal })
+  stack.defer(() => server.stop())
+  const knex = stack.adopt(createDatabase(server.connection(), options), (pool) => pool.destroy())
+  await migrate(knex)
+  // The folder is this process's alone, so whoever held a lease is dead.
+  await dropLeases(knex)
+  return {
+    knex,
+    failed: server.exited.then((exit) => new Error(`the embedded PostgreSQL has ended (${exit.signal ?? exit.code})`)),
+  }
+}
+
+/** A replica that is busy leaves the call to the primary rather than let it wait. */
+const REPLICA_ACQUIRE_TIMEOUT_MS = 1_000
+
+/** The start does not wait for replicas: they are used when they are there. */
+function openReadPools(
+  primary: Knex,
+  urls: readonly string[],
+  options: DatabaseOptions & { readonly logger: Logger },
+): ReadPools {
+  const pools = createReadPools({
+    primary,
+    replicas: urls.map((url) => ({ name: placeOf(url), connection: url })),
+    database: { ...options, acquireTimeoutMs: REPLICA_ACQUIRE_TIMEOUT_MS },
+    logger: options.logger,
+    monotonicMs: () => performance.now(),
+  })
+  void pools.start()
+  return pools
+}

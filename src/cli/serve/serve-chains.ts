@@ -1,0 +1,41 @@
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import type { Config } from '../../config.ts'
+import type { Logger } from '../../domain/logger.ts'
+import type { CommandContext } from '../command.ts'
+import { listen } from './listen.ts'
+import { openStore } from './open-store.ts'
+import { runUntilStopped } from './run-until-stopped.ts'
+import { stampDataFolder } from './stamp-data-folder.ts'
+
+/** Serves the chains of a chains file; none is search alone. */
+export async function serveChains(
+  chains: readonly ChainConfig[],
+  config: Config,
+  context: CommandContext,
+  logger: Logger,
+): Promise<void> {
+  await using stack = new AsyncDisposableStack()
+  if (config.database.kind === 'EMBEDDED') await stampDataFolder(config.dataDir, 'service')
+  // Loaded while the database starts.
+  const [{ knex, readPools, failed }, { composeService }] = await Promise.all([
+    openStore(config, context, stack, logger),
+    import('../../app.ts'),
+  ])
+  const service = await composeService({
+    knex,
+    ...(readPools && { readPools }),
+    ...(config.lifi && { lifi: config.lifi }),
+    chains,
+    logger,
+    now: () => new Date(),
+  })
+  service.detection.start()
+  stack.defer(() => service.detection.stop())
+  service.pruning.start()
+  stack.defer(() => service.pruning.stop())
+  const listener = await listen(service, config, logger)
+  void service.learnNodes(context.signal)
+  const names = chains.length === 0 ? 'no chains, search alone' : chains.map(({ name }) => name).join(', ')
+  context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)
+  await runUntilStopped({ listener, signal: context.signal, logger, failures: [failed] })
+}

@@ -1,0 +1,109 @@
+import type { Knex } from 'knex'
+import type { Service } from '../../app.ts'
+import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
+import type { Config } from '../../config.ts'
+import type { Demo } from '../../demo/demo.ts'
+import type { DemoFile } from '../../demo/demo-file.ts'
+import { caip2Of } from '../../domain/chain.ts'
+import type { Logger } from '../../domain/logger.ts'
+import { forgetChain } from '../../store/forget-chain.ts'
+import type { CommandContext } from '../command.ts'
+import { listen } from './listen.ts'
+import { openStore } from './open-store.ts'
+import { runUntilStopped } from './run-until-stopped.ts'
+import { stampDataFolder } from './stamp-data-folder.ts'
+
+/** The account of the demo, and its key. */
+const DEMO = 'demo'
+
+/** As its routes name the bridge, which speaks LI.FI's form. */
+const DEMO_BRIDGE = 'demo-bridge'
+
+/** Runs the demo: local chains, an embedded database and somebody who pays. */
+export async function serveDemo(config: Config, context: CommandContext, logger: Logger): Promise<void> {
+  const { signal, stdout } = context
+  const now = () => new Date()
+  await using stack = new AsyncDisposableStack()
+  await stampDataFolder(config.dataDir, 'demo')
+  // At the same time: a newcomer waits for the sum of what follows one another.
+  const [opened, started, loaded] = await Promise.allSettled([
+    openStore(config, context, stack, logger),
+    import('../../demo/demo.ts').then(({ startDemo }) => startDemo({ dataDir: config.dataDir, logger, now })),
+    import('../../app.ts'),
+  ])
+  if (started.status === 'fulfilled') stack.defer(() => started.value.stop())
+  const store = valueOf(opened)
+  const demo = valueOf(started)
+  const { composeService } = valueOf(loaded)
+  const { knex } = store
+  signal.throwIfAborted()
+  await forgetFreshChains(knex, demo, { logger, now })
+  const lifi = { name: DEMO_BRIDGE, url: demo.bridgeUrl }
+  const service = await composeService({ knex, chains: demo.configs, logger, now, demoAccount: DEMO, lifi })
+  await demo.seed(await createDemoRequests(knex, service))
+  signal.throwIfAborted()
+  // Once to the head, so that the first answer knows all of history.
+  await Promise.all(demo.configs.map(({ name }) => service.detection.scanOnce(name)))
+  service.detection.start()
+  stack.defer(() => service.detection.stop())
+  service.pruning.start()
+  stack.defer(() => service.pruning.stop())
+  const listener = await listen(service, config, logger)
+  void service.learnNodes(signal)
+  const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO })
+  stdout.write(welcome(file, config))
+  const chainFailed = demo.crashed.then(
+    ({ chain, exit }) => new Error(`the node of the demo chain ${chain} has ended (${exit.signal ?? exit.code})`),
+  )
+  await runUntilStopped({ listener, signal, logger, failures: [store.failed, chainFailed] })
+}
+
+function valueOf<T>(settled: PromiseSettledResult<T>): T {
+  if (settled.status === 'rejected') throw settled.reason
+  return settled.value
+}
+
+/** Rows of a chain that has begun anew point to blocks that no longer are. */
+async function forgetFreshChains(
+  knex: Knex,
+  demo: Demo,
+  { logger, now }: { logger: Logger; now: () => Date },
+): Promise<void> {
+  for (const name of demo.freshChains) {
+    const config = demo.configs.find((each) => each.name === name)
+    if (config === undefined) continue
+    const rows = await forgetChain(knex, { name, chainId: caip2Of(config.chainId) }, now())
+    if (rows > 0) logger.warn({ chain: name, rows }, 'the demo chain begins anew: what was stored of it is dropped')
+  }
+}
+
+async function createDemoRequests(knex: Knex, { requests }: Service) {
+  const account = await createApiKeyRepository(knex).ensureAccount(DEMO)
+  return {
+    create: (entries: Parameters<Parameters<Demo['seed']>[0]['create']>[0]) =>
+      requests.storeAll(
+        account,
+        entries.map(({ createdAt, ...terms }) => ({ terms, createdAt })),
+      ),
+  }
+}
+
+function welcome({ baseUrl, apiKey, chains, wallets, requests }: DemoFile, config: Config): string {
+  const open = requests.find(({ says }) => says.startsWith('Open'))
+  const curl = `curl -s -H 'x-api-key: ${apiKey}'`
+  return [
+    `Waybill demo on ${baseUrl}: ${chains.map(({ name }) => name).join(', ')}, local and worth nothing.`,
+    `gRPC, gRPC-Web, Connect and JSON on this one port. The key is "${apiKey}".`,
+    `Wallets and requests to try, and what each is good for: ${config.dataDir}/demo.json`,
+    '',
+    'Routes by which a wallet can pay an open request:',
+    `  ${curl} '${baseUrl}/v1/request/${open?.paymentReference}/routes?wallet=${wallets.direct?.address}'`,
+    'The five largest confirmed payments:',
+    `  ${curl} '${baseUrl}/payments?status=CONFIRMED&sortBy=amount&limit=5'`,
+    'The newest payments in USDC on two chains:',
+    `  ${curl} '${baseUrl}/payments?currency=USDC&network=ethereum,polygon&includeTotal=exact&limit=5'`,
+    '',
+    'Ctrl-C stops it; the next start goes on from here.',
+    '',
+  ].join('\n')
+}

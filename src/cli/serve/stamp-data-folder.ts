@@ -1,0 +1,34 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ConfigError } from '../../config.ts'
+
+/** What a data folder is used for. Demo data and real data never share one. */
+export type DataUse = 'demo' | 'service'
+
+const FILE = 'use'
+
+/**
+ * Makes the data folder where it is missing (readable by its owner alone) and marks what it is used for.
+ *
+ * @throws ConfigError when it is marked with the other use
+ */
+export async function stampDataFolder(dataDir: string, use: DataUse): Promise<void> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const file = join(dataDir, FILE)
+  try {
+    await writeFile(file, `${use}\n`, { flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    refuseOtherUse(dataDir, (await readFile(file, 'utf8')).trim(), use)
+  }
+}
+
+function refuseOtherUse(dataDir: string, found: string, wanted: DataUse): void {
+  if (found === wanted) return
+  const description = found === 'demo' ? 'holds the data of a demo' : 'holds data that are not those of a demo'
+  const remedy =
+    wanted === 'demo'
+      ? 'Set it to another folder for the demo, or set CHAINS_FILE to serve what this one holds'
+      : 'Set it to another folder, or unset CHAINS_FILE to run the demo'
+  throw new ConfigError([`DATA_DIR is ${dataDir}, which ${description}. ${remedy}`])
+}

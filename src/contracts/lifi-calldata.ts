@@ -1,0 +1,263 @@
+/**
+ * The calldata of LI.FI's AcrossFacetV4 and the message of its ReceiverAcrossV4, encoded and decoded.
+ *
+ * @see https://github.com/lifinance/contracts, src/Facets/AcrossFacetV4.sol, src/Periphery/ReceiverAcrossV4.sol, src/Libraries/LibSwap.sol,
+ *   src/Periphery/FeeForwarder.sol, src/Periphery/FeeCollector.sol
+ */
+import {
+  decodeAbiParameters,
+  decodeFunctionData,
+  encodeAbiParameters,
+  encodeFunctionData,
+  parseAbi,
+  parseAbiParameters,
+  toFunctionSelector,
+} from 'viem'
+import { type Address, ZERO_ADDRESS } from '../domain/address.ts'
+import type { Hex } from '../domain/hex.ts'
+
+/** A canonical address of the EVM family, in viem's type as well. */
+export type EvmAddress = Address & Hex
+
+/** LI.FI's part of a deposit, the same for every bridge. */
+export interface BridgeData {
+  readonly transactionId: Hex
+  readonly bridge: string
+  readonly integrator: string
+  readonly referrer: EvmAddress
+  /** What is bridged; the zero address is the chain's coin. */
+  readonly sendingAssetId: EvmAddress
+  readonly receiver: EvmAddress
+  /** Base units that are bridged; after source swaps the least. */
+  readonly minAmount: bigint
+  /** EIP-155 number. */
+  readonly destinationChainId: bigint
+  readonly hasSourceSwaps: boolean
+  readonly hasDestinationCall: boolean
+}
+
+/** A call that LI.FI makes with somebody's tokens: a swap, a fee, or any other. */
+export interface SwapData {
+  readonly callTo: EvmAddress
+  readonly approveTo: EvmAddress
+  readonly sendingAssetId: EvmAddress
+  readonly receivingAssetId: EvmAddress
+  /** Base units of `sendingAssetId`. */
+  readonly fromAmount: bigint
+  readonly callData: Hex
+  /** Whether the tokens are pulled from the wallet first. */
+  readonly requiresDeposit: boolean
+}
+
+/** Across's part of a deposit. Addresses stand in the last 20 of 32 bytes; times are seconds since 1970. */
+export interface AcrossData {
+  readonly receiverAddress: Hex
+  readonly refundAddress: Hex
+  readonly sendingAssetId: Hex
+  readonly receivingAssetId: Hex
+  /** Base units of `receivingAssetId`. After source swaps the multiplier decides instead. */
+  readonly outputAmount: bigint
+  /** Of what is bridged, in 10^-18 units of output for a unit of input. */
+  readonly outputAmountMultiplier: bigint
+  readonly exclusiveRelayer: Hex
+  readonly quoteTimestamp: number
+  readonly fillDeadline: number
+  /** 0: nobody alone; below {@link ACROSS_LONGEST_OFFSET_SECONDS}: seconds from the deposit; else seconds since 1970. */
+  readonly exclusivityParameter: number
+  readonly message: Hex
+}
+
+/** What the wallet sends to LI.FI's diamond. */
+export interface AcrossDeposit {
+  readonly bridge: BridgeData
+  /** Calls before the bridge; absent where the function has none. */
+  readonly swaps?: readonly SwapData[]
+  readonly across: AcrossData
+}
+
+/** What LI.FI's receiver is given on the other chain. */
+export interface ReceiverMessage {
+  readonly transactionId: Hex
+  readonly swaps: readonly SwapData[]
+  /** Who has what the calls leave, and all where one fails. */
+  readonly receiver: EvmAddress
+}
+
+/** Fees that a call of FeeForwarder or FeeCollector takes. */
+export interface TakenFees {
+  /** The zero address is the chain's coin. */
+  readonly token: EvmAddress
+  /** Base units, all receivers together. */
+  readonly amount: bigint
+}
+
+/** Across takes an exclusivity parameter below this for an offset: a year. */
+export const ACROSS_LONGEST_OFFSET_SECONDS = 31_536_000
+
+/** What the multiplier of outputs is divided by. */
+export const MULTIPLIER_BASE = 10n ** 18n
+
+const NO_ADDRESS = ZERO_ADDRESS as EvmAddress
+
+const BRIDGE_DATA =
+  'struct BridgeData { bytes32 transactionId; string bridge; string integrator; address referrer; address sendingAssetId; address receiver; uint256 minAmount; uint256 destinationChainId; bool hasSourceSwaps; bool hasDestinationCall; }'
+const SWAP_DATA =
+  'struct SwapData { address callTo; address approveTo; address sendingAssetId; address receivingAssetId; uint256 fromAmount; bytes callData; bool requiresDeposit; }'
+/** As a struct of Solidity. */
+export const ACROSS_DATA =
+  'struct AcrossV4Data { bytes32 receiverAddress; bytes32 refundAddress; bytes32 sendingAssetId; bytes32 receivingAssetId; uint256 outputAmount; uint128 outputAmountMultiplier; bytes32 exclusiveRelayer; uint32 quoteTimestamp; uint32 fillDeadline; uint32 exclusivityParameter; bytes message; }'
+
+const FACET = parseAbi([
+  BRIDGE_DATA,
+  SWAP_DATA,
+  ACROSS_DATA,
+  'function startBridgeTokensViaAcrossV4(BridgeData bridge, AcrossV4Data across) payable',
+  'function swapAndStartBridgeTokensViaAcrossV4(BridgeData bridge, SwapData[] swaps, AcrossV4Data across) payable',
+])
+const LOUPE = parseAbi(['function facetAddress(bytes4 selector) view returns (address)'])
+const MESSAGE = parseAbiParameters(['bytes32 transactionId, SwapData[] swaps, address receiver', SWAP_DATA])
+const FEES = parseAbi([
+  'struct FeeDistribution { address recipient; uint256 amount; }',
+  'function forwardERC20Fees(address token, FeeDistribution[] distributions)',
+  'function forwardNativeFees(FeeDistribution[] distributions) payable',
+  'function collectTokenFees(address token, uint256 integratorFee, uint256 lifiFee, address integrator)',
+  'function collectNativeFees(uint256 integratorFee, uint256 lifiFee, address integrator) payable',
+])
+
+/** The functions of the diamond that are understood; the second pays fees before it bridges. */
+const ACROSS_FUNCTIONS = FACET.filter(({ type }) => type === 'function')
+
+/** By the function's name, the call that asks a diamond which contract serves it: the zero address is none. @see EIP-2535 */
+export const FACET_QUESTIONS: readonly { readonly name: string; readonly data: Hex }[] = ACROSS_FUNCTIONS.map(
+  (item) => ({
+    name: item.name,
+    data: encodeFunctionData({ abi: LOUPE, args: [toFunctionSelector(item)] }),
+  }),
+)
+
+/** The calls that ask a receiver through whom it makes calls, and who alone may give it something to do. */
+export const RECEIVER_QUESTIONS = {
+  executor: toFunctionSelector('EXECUTOR()'),
+  spokePool: toFunctionSelector('SPOKEPOOL()'),
+} as const
+
+export function encodeAcrossDeposit({ bridge, swaps, across }: AcrossDeposit): Hex {
+  return swaps === undefined
+    ? encodeFunctionData({ abi: FACET, functionName: 'startBridgeTokensViaAcrossV4', args: [bridge, across] })
+    : encodeFunctionData({
+        abi: FACET,
+        functionName: 'swapAndStartBridgeTokensViaAcrossV4',
+        args: [bridge, swaps, across],
+      })
+}
+
+/**
+ * @param data - in lower case
+ * @returns undefined where it is of another function, or encoding what was read does not give the same bytes
+ */
+export function decodeAcrossDeposit(data: Hex): AcrossDeposit | undefined {
+  return sameBytes(data, encodeAcrossDeposit, () => {
+    const { functionName, args } = decodeFunctionData({ abi: FACET, data })
+    if (functionName === 'startBridgeTokensViaAcrossV4') {
+      return { bridge: canonicalBridge(args[0]), across: args[1] }
+    }
+    return { bridge: canonicalBridge(args[0]), swaps: args[1].map(canonicalSwap), across: args[2] }
+  })
+}
+
+export function encodeReceiverMessage({ transactionId, swaps, receiver }: ReceiverMessage): Hex {
+  return encodeAbiParameters(MESSAGE, [transactionId, swaps, receiver])
+}
+
+/** As {@link decodeAcrossDeposit}. */
+export function decodeReceiverMessage(data: Hex): ReceiverMessage | undefined {
+  return sameBytes(data, encodeReceiverMessage, () => {
+    const [transactionId, swaps, receiver] = decodeAbiParameters(MESSAGE, data)
+    return { transactionId, swaps: swaps.map(canonicalSwap), receiver: lowerCase(receiver) }
+  })
+}
+
+/** The calldata of FeeForwarder for a fee to one receiver. */
+export function encodeForwardedFee({ token, amount }: TakenFees, recipient: EvmAddress): Hex {
+  const fees = [{ recipient, amount }]
+  return token === NO_ADDRESS
+    ? encodeFunctionData({ abi: FEES, functionName: 'forwardNativeFees', args: [fees] })
+    : encodeFunctionData({ abi: FEES, functionName: 'forwardERC20Fees', args: [token, fees] })
+}
+
+type FeeCall = ReturnType<typeof decodeFunctionData<typeof FEES>>
+
+/** As {@link decodeAcrossDeposit}; who gets the fees is not told. */
+export function decodeTakenFees(data: Hex): TakenFees | undefined {
+  const encode = (call: FeeCall) => encodeFunctionData({ abi: FEES, ...call })
+  const call = sameBytes(data, encode, () => decodeFunctionData({ abi: FEES, data }))
+  switch (call?.functionName) {
+    case undefined:
+      return undefined
+    case 'forwardERC20Fees':
+      return { token: lowerCase(call.args[0]), amount: sumOf(call.args[1]) }
+    case 'forwardNativeFees':
+      return { token: NO_ADDRESS, amount: sumOf(call.args[0]) }
+    case 'collectTokenFees':
+      return { token: lowerCase(call.args[0]), amount: call.args[1] + call.args[2] }
+    case 'collectNativeFees':
+      return { token: NO_ADDRESS, amount: call.args[0] + call.args[1] }
+  }
+}
+
+/** The 32 bytes that stand for an address. */
+export function wordOfAddress(address: Address | Hex): Hex {
+  return `0x${'0'.repeat(24)}${address.slice(2).toLowerCase()}`
+}
+
+/**
+ * The address in the last 20 of 32 bytes.
+ *
+ * @returns undefined where the 12 bytes before it are not zero
+ */
+export function addressOfWord(word: Hex): EvmAddress | undefined {
+  return /^0x0{24}/.test(word) ? (`0x${word.slice(26)}` as EvmAddress) : undefined
+}
+
+/**
+ * What a decoder reads, if encoding it gives the bytes that it was read from: trailing bytes, offsets that overlap or leave gaps, dirty
+ * padding and texts that are no UTF-8 are found so.
+ */
+function sameBytes<T>(data: Hex, encode: (value: T) => Hex, decode: () => T): T | undefined {
+  try {
+    const value = decode()
+    return encode(value) === data ? value : undefined
+  } catch {
+    // The decoder throws for whatever it cannot read, and the encoder for numbers out of range.
+    return undefined
+  }
+}
+
+type Decoded<T> = { readonly [K in keyof T]: T[K] extends EvmAddress ? Hex : T[K] }
+
+function canonicalBridge(data: Decoded<BridgeData>): BridgeData {
+  return {
+    ...data,
+    referrer: lowerCase(data.referrer),
+    sendingAssetId: lowerCase(data.sendingAssetId),
+    receiver: lowerCase(data.receiver),
+  }
+}
+
+function canonicalSwap(data: Decoded<SwapData>): SwapData {
+  return {
+    ...data,
+    callTo: lowerCase(data.callTo),
+    approveTo: lowerCase(data.approveTo),
+    sendingAssetId: lowerCase(data.sendingAssetId),
+    receivingAssetId: lowerCase(data.receivingAssetId),
+  }
+}
+
+function lowerCase(address: Hex): EvmAddress {
+  return address.toLowerCase() as EvmAddress
+}
+
+function sumOf(distributions: readonly { readonly amount: bigint }[]): bigint {
+  return distributions.reduce((sum, { amount }) => sum + amount, 0n)
+}

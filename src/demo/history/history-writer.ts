@@ -1,0 +1,44 @@
+/**
+ * Puts planned payments on a fresh chain, each in a block of its own time.
+ */
+import type { Hex } from 'viem'
+import { assertSucceeded } from '../network/chain-client.ts'
+import { createFeeds } from '../network/feeds.ts'
+import type { DemoChain } from '../network/network.ts'
+import { encodePlannedPayment, type PlannedPayment } from './planned-payment.ts'
+
+/** A price may be this much older than the payment that it is for. */
+const MOST_FEED_AGE_SEC = 1_800
+
+/**
+ * Mines every payment at its time, then empty blocks up to `toSec`, so that all of them are final.
+ *
+ * @param payments - in any order of time, all before `toSec`
+ * @throws Error when one of them is reverted
+ */
+export async function writeHistory(
+  chain: DemoChain,
+  payments: readonly PlannedPayment[],
+  toSec: number,
+): Promise<void> {
+  const { client, spec, deployed } = chain
+  const feeds = createFeeds(chain)
+  const hashes: Hex[] = []
+  let timeSec = (await client.head()).timestampSec
+  for (const payment of payments.toSorted((a, b) => a.atSec - b.atSec)) {
+    timeSec = Math.max(payment.atSec, timeSec + 1)
+    await feeds.move(timeSec, { symbols: [payment.symbol, spec.native.symbol], atMostAgeSec: MOST_FEED_AGE_SEC })
+    const call = encodePlannedPayment(spec, deployed, { ...payment, atSec: timeSec })
+    hashes.push(await client.send(payment.payer, call, { maxPriorityFeePerGas: spec.tipPerGas }))
+    await client.mine({ timestampSec: timeSec, baseFeePerGas: spec.baseFeePerGas })
+  }
+  await mineUntilFinal(chain, timeSec, toSec)
+  for (const hash of hashes) await assertSucceeded(client, hash)
+}
+
+async function mineUntilFinal({ client, spec }: DemoChain, fromSec: number, toSec: number): Promise<void> {
+  const step = Math.max(1, Math.floor((toSec - fromSec) / (spec.finalityDepth + 1)))
+  for (let block = 1; block <= spec.finalityDepth; block++) {
+    await client.mine({ timestampSec: fromSec + block * step, baseFeePerGas: spec.baseFeePerGas })
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * Who acts on the demo's chains. All are accounts that the nodes derive from words of the demo alone and hold unlocked:
+ * the service itself holds no key and signs nothing.
+ */
+
+import type { Address } from 'viem'
+import { getAddress } from 'viem'
+import type { DemoChainName } from '../network/chain-specs.ts'
+import type { Rpc } from '../network/rpc.ts'
+
+/** Of the demo alone. Its accounts are worth nothing anywhere: never send anything to them on a real chain. */
+export const DEMO_MNEMONIC = 'chronic shove carry usual across service unfair final strike analyst fitness royal'
+
+export const DEPLOYER_PLACE = 0
+export const RELAYER_PLACE = 24
+
+/** Place of each role among the accounts. Fixed: addresses stand in demo.json and in payments that are on the chain. */
+const PLACES = {
+  deployer: DEPLOYER_PLACE,
+  livePayer: 1,
+  pendingPayer: 2,
+  spoofer: 3,
+  feeCollector: 4,
+  payers: [5, 6, 7, 8, 9, 10],
+  payees: [11, 12, 13, 14],
+  livePayee: 15,
+  relayer: RELAYER_PLACE,
+} as const
+
+export const DEMO_ACCOUNTS = 25
+
+/** What a demo wallet holds. Token amounts in whole units; `coins` in units of the chain's own coin. */
+export interface WalletHolding {
+  chain: DemoChainName
+  coins?: number
+  tokens?: Readonly<Record<string, number>>
+}
+
+export interface DemoWalletSpec {
+  name: string
+  place: number
+  says: string
+  holds: readonly WalletHolding[]
+}
+
+/** The wallets that demo.json offers for trying routes. They pay nothing by themselves, so what they say stays true. */
+export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
+  {
+    // The bridge is asked for the best-funded tokens alone. Most in DAI, so that the prices of an hour do not choose among equals.
+    name: 'direct',
+    place: 16,
+    says: 'Holds USDC, USDT and DAI and gas on every chain: can pay any request directly, those in US dollars at the rate of the moment.',
+    holds: (['ETHEREUM', 'POLYGON', 'ARBITRUM', 'BSC'] as const).map((chain) => ({
+      chain,
+      coins: 50,
+      tokens: { USDC: 25_000, USDT: 25_000, DAI: 30_000 },
+    })),
+  },
+  {
+    name: 'otherToken',
+    place: 17,
+    says: 'Holds DAI and gas on ETHEREUM and nothing else: pays a USDC request there by a swap in a deep pool.',
+    holds: [{ chain: 'ETHEREUM', coins: 2, tokens: { DAI: 10_000 } }],
+  },
+  {
+    name: 'otherChain',
+    place: 18,
+    says: 'Holds USDC and gas on ARBITRUM and nothing else: pays a request on another chain by the bridge.',
+    holds: [{ chain: 'ARBITRUM', coins: 2, tokens: { USDC: 10_000 } }],
+  },
+  {
+    name: 'noGas',
+    place: 19,
+    says: 'Holds USDC on every chain and not a wei of gas: routes say that gas is missing.',
+    holds: (['ETHEREUM', 'POLYGON', 'ARBITRUM', 'BSC'] as const).map((chain) => ({ chain, tokens: { USDC: 10_000 } })),
+  },
+  {
+    name: 'coinsOnly',
+    place: 20,
+    says: "Holds the chains' own coins and no token: pays the request in ETH directly, and those in tokens by the bridge from another chain.",
+    holds: (['ETHEREUM', 'POLYGON', 'ARBITRUM', 'BSC'] as const).map((chain) => ({ chain, coins: 20 })),
+  },
+  {
+    name: 'justEnough',
+    place: 21,
+    says: 'Holds exactly 150 USDC and gas on ETHEREUM: enough for the open request, too little with a platform fee on top.',
+    holds: [{ chain: 'ETHEREUM', coins: 1, tokens: { USDC: 150 } }],
+  },
+  {
+    name: 'shallowPool',
+    place: 23,
+    says: 'Holds USDT and gas on ETHEREUM and nothing else: pays a USDC request there by a swap in a shallow pool, which costs it.',
+    holds: [{ chain: 'ETHEREUM', coins: 2, tokens: { USDT: 10_000 } }],
+  },
+  { name: 'empty', place: 22, says: 'Holds nothing anywhere: no routes, and a reason for each.', holds: [] },
+]
+
+export interface DemoPeople {
+  deployer: Address
+  livePayer: Address
+  pendingPayer: Address
+  spoofer: Address
+  feeCollector: Address
+  livePayee: Address
+  /** Of the bridge. */
+  relayer: Address
+  payers: readonly Address[]
+  payees: readonly Address[]
+  wallets: readonly (DemoWalletSpec & { address: Address })[]
+}
+
+/** The accounts as a node derives them: deriving them here would take longer than starting the chains. */
+export async function readPeople(rpc: Rpc): Promise<DemoPeople> {
+  const accounts = (await rpc.call<Address[]>('eth_accounts')).map((address) => getAddress(address))
+  const at = (place: number): Address => {
+    const address = accounts[place]
+    if (address === undefined) throw new RangeError(`the node derives ${accounts.length} accounts, not ${place + 1}`)
+    return address
+  }
+  return {
+    deployer: at(PLACES.deployer),
+    livePayer: at(PLACES.livePayer),
+    pendingPayer: at(PLACES.pendingPayer),
+    spoofer: at(PLACES.spoofer),
+    feeCollector: at(PLACES.feeCollector),
+    livePayee: at(PLACES.livePayee),
+    relayer: at(PLACES.relayer),
+    payers: PLACES.payers.map(at),
+    payees: PLACES.payees.map(at),
+    wallets: DEMO_WALLETS.map((wallet) => ({ ...wallet, address: at(wallet.place) })),
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * A payment that the demo intends to make, in human terms, and how it becomes a call on a chain.
+ */
+import type { Address, Hex } from 'viem'
+import type { DemoChainSpec } from '../network/chain-specs.ts'
+import { FIAT_DECIMALS } from '../network/demo-contracts.ts'
+import type { Deployed } from '../network/deployment.ts'
+import { type DemoPayment, encodePayment } from './encode-payment.ts'
+import { priceAt } from './wandering-prices.ts'
+
+export interface PlannedPayment {
+  atSec: number
+  payer: Address
+  payee: string
+  paymentReference: Hex
+  /** Symbol of what is paid: a token of the chain, or its own coin. */
+  symbol: string
+  /** Base units of `symbol`; of a conversion US dollars with 8 decimals. */
+  amount: bigint
+  feeAmount: bigint
+  feeAddress: Address
+  conversion: boolean
+  /** Of a payment in coins: the newer of the proxy's two functions. */
+  exact: boolean
+  /** A token that is not among the chain's: the spoofer's. */
+  token?: Address
+}
+
+export function decimalsOf(spec: DemoChainSpec, symbol: string): number {
+  return spec.tokens.find((token) => token.symbol === symbol)?.decimals ?? 18
+}
+
+/** The price of a token or coin of a chain, USD with 8 decimals; without a time the one around which it moves. */
+export function usdPrice(spec: DemoChainSpec, symbol: string, timeSec?: number): bigint {
+  const token = spec.tokens.find((candidate) => candidate.symbol === symbol)
+  const base = token?.usdPrice ?? spec.native.usdPrice
+  return timeSec === undefined ? base : priceAt(symbol, base, { timeSec, stable: token !== undefined })
+}
+
+/** Base units of `symbol` for US dollars with 8 decimals, at a price of the same form. */
+export function fromUsd(spec: DemoChainSpec, symbol: string, { usd, price }: { usd: bigint; price: bigint }): bigint {
+  return (usd * 10n ** BigInt(decimalsOf(spec, symbol))) / price
+}
+
+/** Tokens to the cent, coins to the millionth, and never nothing. */
+export function roundAmount(spec: DemoChainSpec, symbol: string, amount: bigint): bigint {
+  const places = symbol === spec.native.symbol ? 6 : 2
+  const step = 10n ** BigInt(decimalsOf(spec, symbol) - places)
+  return amount < step ? step : amount - (amount % step)
+}
+
+/** US dollars and cents in base units of fiat amounts. */
+export function cents(amount: number): bigint {
+  return BigInt(amount) * 10n ** BigInt(FIAT_DECIMALS - 2)
+}
+
+/** @throws RangeError when the chain has no token of that symbol */
+export function encodePlannedPayment(
+  spec: DemoChainSpec,
+  deployed: Deployed,
+  planned: PlannedPayment,
+): ReturnType<typeof encodePayment> {
+  return encodePayment(deployed, toPayment(spec, deployed, planned))
+}
+
+function toPayment(spec: DemoChainSpec, deployed: Deployed, planned: PlannedPayment): DemoPayment {
+  const { amount, feeAmount, feeAddress, paymentReference, exact } = planned
+  const common = { to: planned.payee as Address, paymentReference, amount, feeAmount, feeAddress }
+  const inCoins = planned.symbol === spec.native.symbol
+  if (!planned.conversion) {
+    return inCoins
+      ? { ...common, kind: 'NATIVE', exact }
+      : { ...common, kind: 'ERC20', token: planned.token ?? tokenAddress(deployed, planned.symbol) }
+  }
+  const { symbol, atSec } = planned
+  // A twentieth more than the price says: what is left over stays with the payer.
+  const maxToSpend =
+    (fromUsd(spec, symbol, { usd: amount + feeAmount, price: usdPrice(spec, symbol, atSec) }) * 105n) / 100n
+  return inCoins
+    ? { ...common, kind: 'NATIVE_CONVERSION', maxToSpend }
+    : { ...common, kind: 'ERC20_CONVERSION', token: tokenAddress(deployed, symbol), maxToSpend }
+}
+
+function tokenAddress(deployed: Deployed, symbol: string): Address {
+  const token = deployed.tokens.find((candidate) => candidate.symbol === symbol)
+  if (!token) throw new RangeError(`no token ${symbol} stands on this chain`)
+  return token.address
+}

@@ -1,0 +1,166 @@
+/**
+ * The requests that demo.json offers, with the payments that bring each into the state that it says. Nobody pays them
+ * again, so they keep it. The one with a pending payment is the live payer's.
+ */
+import { parseAmount } from '../../domain/decimal.ts'
+import type { DemoChainName, DemoChainSpec } from '../network/chain-specs.ts'
+import { FIAT_DECIMALS, ZERO_ADDRESS } from '../network/demo-contracts.ts'
+import { worthlessToken } from '../network/funding.ts'
+import { type DemoRequestTerms, draftTerms, referenceOf } from './demo-requests.ts'
+import type { DemoPeople } from './people.ts'
+import { decimalsOf, type PlannedPayment } from './planned-payment.ts'
+
+export interface Seed {
+  name: string
+  says: string
+  terms: DemoRequestTerms
+  payments: readonly PlannedPayment[]
+}
+
+interface SeedDraft {
+  name: string
+  chain: DemoChainName
+  symbol: string
+  invoice?: 'USD'
+  amount: string
+  /** What was paid of it, each in a payment of its own. */
+  paid?: readonly string[]
+  /** Also sends what looks like payments and is none. */
+  spoofed?: boolean
+  says: string
+}
+
+const SEEDS: readonly SeedDraft[] = [
+  { name: 'open', chain: 'ETHEREUM', symbol: 'USDC', amount: '150', says: 'Open: 150 USDC on ETHEREUM.' },
+  {
+    name: 'open-tether',
+    chain: 'BSC',
+    symbol: 'USDT',
+    amount: '80.5',
+    says: 'Open: 80.5 USDT on BSC, where USDT has 18 decimals.',
+  },
+  {
+    name: 'part-paid',
+    chain: 'ARBITRUM',
+    symbol: 'USDC',
+    amount: '300',
+    paid: ['120'],
+    says: 'Part-paid: 120 of 300 USDC on ARBITRUM, 180 outstanding.',
+  },
+  {
+    name: 'paid',
+    chain: 'BSC',
+    symbol: 'DAI',
+    amount: '250',
+    paid: ['100', '150'],
+    says: 'Paid: 250 DAI on BSC in two final payments.',
+  },
+  {
+    name: 'over-paid',
+    chain: 'ETHEREUM',
+    symbol: 'USDC',
+    amount: '100',
+    paid: ['130'],
+    says: 'Over-paid: 130 where 100 USDC on ETHEREUM were asked.',
+  },
+  {
+    name: 'fiat',
+    chain: 'ARBITRUM',
+    symbol: 'USDC',
+    invoice: 'USD',
+    amount: '500',
+    says: 'Open: 500 US dollars, to be paid in USDC on ARBITRUM at the rate of the moment. Wallet direct can pay it.',
+  },
+  {
+    name: 'fiat-paid',
+    chain: 'ETHEREUM',
+    symbol: 'ETH',
+    invoice: 'USD',
+    amount: '200',
+    paid: ['200'],
+    says: 'Paid: 200 US dollars, in ETH on ETHEREUM at the rate of the moment.',
+  },
+  { name: 'native', chain: 'ETHEREUM', symbol: 'ETH', amount: '0.25', says: 'Open: 0.25 ETH on ETHEREUM.' },
+  {
+    name: 'spoofed',
+    chain: 'ETHEREUM',
+    symbol: 'USDC',
+    amount: '1000',
+    spoofed: true,
+    says:
+      'Open, although somebody sent a worthless "USDC" to the payee and real USDC to himself under its reference: ' +
+      'neither counts.',
+  },
+]
+
+/**
+ * The seeds of one chain.
+ *
+ * @param atSec - when the first of them is paid; they are made an hour before
+ */
+export function planSeeds(spec: DemoChainSpec, people: DemoPeople, atSec: number): readonly Seed[] {
+  return SEEDS.flatMap((draft, index) =>
+    draft.chain === spec.name ? [planSeed(draft, { spec, people, atSec: atSec + index * 20, index })] : [],
+  )
+}
+
+/** In the order in which demo.json lists them, whatever chain they are on. */
+export function inListedOrder(seeds: readonly Seed[]): readonly Seed[] {
+  const place = (seed: Seed): number => SEEDS.findIndex((draft) => draft.name === seed.name)
+  return seeds.toSorted((a, b) => place(a) - place(b))
+}
+
+function planSeed(
+  draft: SeedDraft,
+  { spec, people, atSec, index }: { spec: DemoChainSpec; people: DemoPeople; atSec: number; index: number },
+): Seed {
+  const payee = at(people.payees, index)
+  const terms = draftTerms({
+    name: `seed ${draft.name}`,
+    payee,
+    amount: draft.amount,
+    ...(draft.invoice ? { invoice: draft.invoice } : {}),
+    symbol: draft.symbol,
+    chain: draft.chain,
+    reference: `demo-${draft.name}`,
+    createdAtSec: atSec - 3_600,
+  })
+  const unit = draft.invoice ? FIAT_DECIMALS : decimalsOf(spec, draft.symbol)
+  const payment = (amount: string, place: number): PlannedPayment => ({
+    atSec: atSec + place * 5,
+    payer: at(people.payers, index),
+    payee,
+    paymentReference: referenceOf(terms),
+    symbol: draft.symbol,
+    amount: toUnits(amount, unit),
+    feeAmount: 0n,
+    feeAddress: ZERO_ADDRESS,
+    conversion: draft.invoice !== undefined,
+    exact: true,
+  })
+  const honest = (draft.paid ?? []).map(payment)
+  const payments = draft.spoofed ? [...honest, ...spoofs(payment(draft.amount, 0), people)] : honest
+  return { name: draft.name, says: draft.says, terms, payments }
+}
+
+/** A worthless token to the payee, and the real one to oneself: both emit a genuine event of the genuine proxy. */
+function spoofs(payment: PlannedPayment, people: DemoPeople): PlannedPayment[] {
+  const spoof = { ...payment, payer: people.spoofer }
+  return [
+    { ...spoof, token: worthlessToken(people.spoofer) },
+    { ...spoof, atSec: spoof.atSec + 5, payee: people.spoofer },
+  ]
+}
+
+/** @throws RangeError when it has more decimals than its unit */
+function toUnits(amount: string, decimals: number): bigint {
+  const units = parseAmount(amount, decimals)
+  if (units === undefined) throw new RangeError(`${amount} is no amount with ${decimals} decimals`)
+  return units
+}
+
+function at<T>(list: readonly T[], index: number): T {
+  const item = list[index % list.length]
+  if (item === undefined) throw new RangeError('nobody to choose from: the list is empty')
+  return item
+}

@@ -1,0 +1,176 @@
+/**
+ * What the demo does on one of its chains: sends transactions from the node's unlocked accounts, mines, reads back.
+ */
+import type { Address, Hex } from 'viem'
+import { type ContractCall, MULTICALL3_ADDRESS, multicall3RuntimeCode } from './demo-contracts.ts'
+import type { Deployed, DeploymentPlan } from './deployment.ts'
+import { type Rpc, toQuantity } from './rpc.ts'
+
+export interface Receipt {
+  transactionHash: Hex
+  blockHash: Hex
+  blockNumber: bigint
+  from: Address
+  to: Address | null
+  succeeded: boolean
+  gasUsed: bigint
+  /** wei */
+  effectiveGasPrice: bigint
+  logs: readonly { address: Address; topics: readonly Hex[]; data: Hex; logIndex: number }[]
+}
+
+export interface SendOptions {
+  gas?: bigint
+  nonce?: number
+  /** wei; 1,000 gwei unless told. A transaction whose cap is below the block's base fee is silently not mined. */
+  maxFeePerGas?: bigint
+  /** wei; 1 gwei unless told. */
+  maxPriorityFeePerGas?: bigint
+}
+
+export interface BlockOptions {
+  timestampSec?: number
+  /** wei, for this block alone. */
+  baseFeePerGas?: bigint
+}
+
+export interface BlockHeader {
+  number: bigint
+  hash: Hex
+  timestampSec: number
+  baseFeePerGas: bigint
+}
+
+export interface ChainClient {
+  rpc: Rpc
+  /** Sends from an unlocked account; resolves when the node has it, not when it is mined. */
+  send(from: Address, call: ContractCall | { data: Hex }, options?: SendOptions): Promise<Hex>
+  /** Mines one block. @returns its number */
+  mine(block?: BlockOptions): Promise<bigint>
+  /** undefined while it is not mined. */
+  receipt(hash: Hex): Promise<Receipt | undefined>
+  head(): Promise<BlockHeader>
+  read(call: ContractCall): Promise<Hex>
+}
+
+/** Enough for every payment of the demo; nothing is estimated, since an estimate costs as much as the call. */
+const DEFAULT_GAS = 500_000n
+const DEPLOYMENT_GAS = 5_000_000n
+const GWEI = 10n ** 9n
+
+export function createChainClient(rpc: Rpc): ChainClient {
+  return {
+    rpc,
+    send(from, call, options = {}) {
+      return rpc.call<Hex>('eth_sendTransaction', [toTransaction(from, call, options)])
+    },
+    async mine({ timestampSec, baseFeePerGas } = {}) {
+      if (baseFeePerGas !== undefined) {
+        await rpc.call('anvil_setNextBlockBaseFeePerGas', [toQuantity(baseFeePerGas)])
+      }
+      await rpc.call('evm_mine', timestampSec === undefined ? [] : [toQuantity(timestampSec)])
+      return BigInt(await rpc.call<Hex>('eth_blockNumber'))
+    },
+    async receipt(hash) {
+      const answer = await rpc.call<RpcReceipt | null>('eth_getTransactionReceipt', [hash])
+      return answer ? toReceipt(answer) : undefined
+    },
+    async head() {
+      const block = await rpc.call<RpcBlock>('eth_getBlockByNumber', ['latest', false])
+      return {
+        number: BigInt(block.number),
+        hash: block.hash,
+        timestampSec: Number(block.timestamp),
+        baseFeePerGas: BigInt(block.baseFeePerGas),
+      }
+    },
+    read(call) {
+      return rpc.call<Hex>('eth_call', [{ to: call.to, data: call.data }, 'latest'])
+    },
+  }
+}
+
+/**
+ * Puts a chain's contracts where its plan says, on a chain on which the deployer has sent nothing.
+ *
+ * @param calls - more transactions of the deployer, after the contracts
+ * @throws Error when a transaction failed or an address differs from the plan
+ */
+export async function deployContracts(
+  client: ChainClient,
+  plan: DeploymentPlan,
+  { deployer, calls = [], block }: { deployer: Address; calls?: readonly ContractCall[]; block?: BlockOptions },
+): Promise<Deployed> {
+  await client.rpc.call('anvil_setCode', [MULTICALL3_ADDRESS, multicall3RuntimeCode()])
+  const hashes: Hex[] = []
+  const sendAll = async (firstNonce: number, list: readonly (ContractCall | { data: Hex })[]): Promise<void> => {
+    for (const [offset, call] of list.entries()) {
+      hashes.push(await client.send(deployer, call, { gas: DEPLOYMENT_GAS, nonce: firstNonce + offset }))
+    }
+  }
+  await sendAll(
+    0,
+    plan.common.map((data) => ({ data })),
+  )
+  await client.mine(block)
+  await client.rpc.call('anvil_setNonce', [deployer, toQuantity(plan.ownNonce)])
+  await sendAll(plan.ownNonce, [...plan.own.map((data) => ({ data })), ...plan.calls, ...calls])
+  await client.mine(block)
+  for (const hash of hashes) await assertSucceeded(client, hash)
+  return plan.deployed
+}
+
+/** @throws Error when the transaction is not mined or was reverted */
+export async function assertSucceeded(client: ChainClient, hash: Hex): Promise<Receipt> {
+  const receipt = await client.receipt(hash)
+  if (!receipt) throw new Error(`transaction ${hash} was not mined: its fee cap may be below the block's base fee`)
+  if (!receipt.succeeded) throw new Error(`transaction ${hash} was reverted in block ${receipt.blockNumber}`)
+  return receipt
+}
+
+interface RpcReceipt extends Omit<Receipt, 'blockNumber' | 'gasUsed' | 'effectiveGasPrice' | 'succeeded' | 'logs'> {
+  status: Hex
+  blockNumber: Hex
+  gasUsed: Hex
+  effectiveGasPrice: Hex
+  logs: { address: Address; topics: Hex[]; data: Hex; logIndex: Hex }[]
+}
+
+interface RpcBlock {
+  number: Hex
+  hash: Hex
+  timestamp: Hex
+  baseFeePerGas: Hex
+}
+
+function toReceipt(answer: RpcReceipt): Receipt {
+  return {
+    transactionHash: answer.transactionHash,
+    blockHash: answer.blockHash,
+    blockNumber: BigInt(answer.blockNumber),
+    from: answer.from,
+    to: answer.to,
+    succeeded: BigInt(answer.status) === 1n,
+    gasUsed: BigInt(answer.gasUsed),
+    effectiveGasPrice: BigInt(answer.effectiveGasPrice),
+    logs: answer.logs.map((log) => ({ ...log, logIndex: Number(log.logIndex) })),
+  }
+}
+
+function toTransaction(
+  from: Address,
+  call: ContractCall | { data: Hex },
+  { gas = DEFAULT_GAS, nonce, maxFeePerGas = 1_000n * GWEI, maxPriorityFeePerGas = GWEI }: SendOptions,
+): Record<string, string> {
+  const value = 'value' in call && call.value !== undefined ? { value: toQuantity(call.value) } : {}
+  return {
+    from,
+    ...('to' in call ? { to: call.to } : {}),
+    data: call.data,
+    gas: toQuantity(gas),
+    ...value,
+    ...(nonce === undefined ? {} : { nonce: toQuantity(nonce) }),
+    maxFeePerGas: toQuantity(maxFeePerGas),
+    maxPriorityFeePerGas: toQuantity(maxPriorityFeePerGas),
+  }
+}

@@ -1,0 +1,100 @@
+/** A demo chain in the words of a chains file. */
+
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import { type Address, parseAddress } from '../../domain/address.ts'
+import { FEED_HEARTBEAT_SEC, POOL_TOKEN_BETWEEN, USUAL_BLOCK_SEC } from './chain-specs.ts'
+import type { Deployed, DeployedBridge } from './deployment.ts'
+
+/** Versions under which Request publishes the contracts that stand here. */
+const VERSIONS = {
+  erc20FeeProxy: '0.2.0',
+  ethereumFeeProxy: '0.2.0',
+  erc20Conversion: '0.1.2',
+  ethConversion: '0.2.1',
+  swapToPay: '0.4.0',
+}
+const COIN_DECIMALS = 18
+/** All of Request's contracts are made in the first block after the genesis. */
+const CREATION_BLOCK = 1
+/** But for the one that swaps, which comes with the exchange. */
+const EXCHANGE_BLOCK = 2
+/** What DemoPair keeps. */
+const POOL_FEE_BPS = 30
+
+/** @returns what a chains file would say of it */
+export function describeChain(
+  spec: { name: string; chainId: number; finalityDepth: number },
+  rpcUrl: string,
+  deployed: Deployed,
+): ChainConfig {
+  const { contracts, native, tokens, exchange, bridge } = deployed
+  return {
+    name: spec.name,
+    chainId: spec.chainId,
+    rpcUrls: [rpcUrl],
+    multicall: canonical(contracts.multicall3),
+    native: {
+      symbol: native.symbol,
+      decimals: COIN_DECIMALS,
+      usdFeed: canonical(native.feed),
+      heartbeatSeconds: FEED_HEARTBEAT_SEC,
+    },
+    tokens: tokens.map((token) => ({
+      symbol: token.symbol,
+      address: canonical(token.address),
+      decimals: token.decimals,
+      usdFeed: canonical(token.feed),
+      heartbeatSeconds: FEED_HEARTBEAT_SEC,
+      ...(token.behaviour === 'TETHER' ? { approveReset: true } : {}),
+    })),
+    contracts: [
+      { kind: 'ERC20_FEE_PROXY', version: VERSIONS.erc20FeeProxy, address: contracts.erc20FeeProxy },
+      { kind: 'ETHEREUM_FEE_PROXY', version: VERSIONS.ethereumFeeProxy, address: contracts.ethereumFeeProxy },
+      { kind: 'ERC20_CONVERSION_PROXY', version: VERSIONS.erc20Conversion, address: contracts.erc20ConversionProxy },
+      { kind: 'ETH_CONVERSION_PROXY', version: VERSIONS.ethConversion, address: contracts.ethConversionProxy },
+      ...(exchange ? [{ kind: 'ERC20_SWAP_TO_PAY', version: VERSIONS.swapToPay, address: exchange.swapToPay }] : []),
+    ].map((contract) => ({
+      ...contract,
+      address: canonical(contract.address),
+      fromBlock: contract.kind === 'ERC20_SWAP_TO_PAY' ? EXCHANGE_BLOCK : CREATION_BLOCK,
+    })) as ChainConfig['contracts'],
+    conversion: {
+      path: canonical(contracts.conversionPath),
+      paths: [...tokens, native].map(({ symbol }) => ({
+        from: 'USD',
+        token: symbol,
+        via: [],
+        heartbeatSeconds: FEED_HEARTBEAT_SEC,
+      })),
+    },
+    ...(exchange
+      ? {
+          swapV2: {
+            router: canonical(exchange.address),
+            factory: canonical(exchange.address),
+            pairCodeHash: exchange.pairCodeHash,
+            feeBps: POOL_FEE_BPS,
+            through: [POOL_TOKEN_BETWEEN],
+          },
+        }
+      : {}),
+    ...(bridge ? describeBridge(bridge) : {}),
+    finality: { useFinalizedTag: false, depth: spec.finalityDepth },
+    blockTimeSeconds: USUAL_BLOCK_SEC,
+  }
+}
+
+/** The escrow stands for LI.FI's diamond, the executor for its receiver and for what that calls through. */
+function describeBridge({ escrow, executor }: DeployedBridge): Pick<ChainConfig, 'executors' | 'lifi'> {
+  const delivers = canonical(executor)
+  return {
+    executors: [delivers],
+    lifi: { diamond: canonical(escrow), receiverAcrossV4: delivers, executor: delivers },
+  }
+}
+
+function canonical(address: string): Address {
+  const parsed = parseAddress(address)
+  if (!parsed.ok) throw new TypeError(`${address} is no address: ${parsed.detail}`)
+  return parsed.address
+}

@@ -1,0 +1,243 @@
+/**
+ * The contracts of a demo chain: creation code from committed JSON, and the calls that the demo makes on them, encoded.
+ */
+import {
+  type Abi,
+  type Address,
+  encodeDeployData,
+  encodeFunctionData,
+  getAddress,
+  type Hex,
+  keccak256,
+  parseAbi,
+  toBytes,
+} from 'viem'
+import chainlinkConversionPath from '../contracts/ChainlinkConversionPath.json' with { type: 'json' }
+import circleLikeToken from '../contracts/CircleLikeToken.json' with { type: 'json' }
+import delegatingProxy from '../contracts/DelegatingProxy.json' with { type: 'json' }
+import demoEscrow from '../contracts/DemoEscrow.json' with { type: 'json' }
+import demoExchange from '../contracts/DemoExchange.json' with { type: 'json' }
+import demoExecutor from '../contracts/DemoExecutor.json' with { type: 'json' }
+import demoPair from '../contracts/DemoPair.json' with { type: 'json' }
+import demoToken from '../contracts/DemoToken.json' with { type: 'json' }
+import erc20FeeProxy from '../contracts/ERC20FeeProxy.json' with { type: 'json' }
+import erc20SwapToPay from '../contracts/ERC20SwapToPay.json' with { type: 'json' }
+import erc20ConversionProxy from '../contracts/Erc20ConversionProxy.json' with { type: 'json' }
+import ethConversionProxy from '../contracts/EthConversionProxy.json' with { type: 'json' }
+import ethereumFeeProxy from '../contracts/EthereumFeeProxy.json' with { type: 'json' }
+import feeForwarderDouble from '../contracts/FeeForwarderDouble.json' with { type: 'json' }
+import feeOnTransferToken from '../contracts/FeeOnTransferToken.json' with { type: 'json' }
+import lifiDouble from '../contracts/LifiDouble.json' with { type: 'json' }
+import lookAlikeProxy from '../contracts/LookAlikeProxy.json' with { type: 'json' }
+import multicall3 from '../contracts/Multicall3.json' with { type: 'json' }
+import paymentBatch from '../contracts/PaymentBatch.json' with { type: 'json' }
+import settableFeed from '../contracts/SettableFeed.json' with { type: 'json' }
+import tetherLikeToken from '../contracts/TetherLikeToken.json' with { type: 'json' }
+
+const CONTRACTS = {
+  ChainlinkConversionPath: chainlinkConversionPath,
+  CircleLikeToken: circleLikeToken,
+  DelegatingProxy: delegatingProxy,
+  DemoEscrow: demoEscrow,
+  DemoExchange: demoExchange,
+  DemoExecutor: demoExecutor,
+  DemoPair: demoPair,
+  DemoToken: demoToken,
+  ERC20FeeProxy: erc20FeeProxy,
+  ERC20SwapToPay: erc20SwapToPay,
+  Erc20ConversionProxy: erc20ConversionProxy,
+  EthConversionProxy: ethConversionProxy,
+  EthereumFeeProxy: ethereumFeeProxy,
+  FeeForwarderDouble: feeForwarderDouble,
+  FeeOnTransferToken: feeOnTransferToken,
+  LifiDouble: lifiDouble,
+  LookAlikeProxy: lookAlikeProxy,
+  Multicall3: multicall3,
+  PaymentBatch: paymentBatch,
+  SettableFeed: settableFeed,
+  TetherLikeToken: tetherLikeToken,
+} as const
+
+export type ContractName = keyof typeof CONTRACTS
+
+/** Where Multicall3 stands on every chain that has it. */
+export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a173976CA11'
+export const ZERO_ADDRESS: Address = '0x0000000000000000000000000000000000000000'
+export const MAX_UINT256 = 2n ** 256n - 1n
+/** Fiat amounts in conversions have this many decimals. */
+export const FIAT_DECIMALS = 8
+/** Decimals of the answers of the demo's price feeds, as of Chainlink's USD feeds. */
+export const FEED_DECIMALS = 8
+
+const ABI = parseAbi([
+  'function mint(address to, uint256 value)',
+  'function approve(address spender, uint256 value)',
+  'function transfer(address to, uint256 value)',
+  'function allowance(address owner, address spender) view returns (uint256)',
+  'function balanceOf(address owner) view returns (uint256)',
+  'function set(int256 answer, uint256 updatedAt)',
+  'function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)',
+  'function updateAggregatorsList(address[] inputs, address[] outputs, address[] aggregators)',
+  'function getConversion(uint256 amountIn, address[] path) view returns (uint256 result, uint256 oldestRateTimestamp)',
+  'function transferExactEthWithReferenceAndFee(address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
+])
+/** The payment functions share two names among contracts with different parameters, so each stands alone. */
+const ERC20_FEE_PROXY_ABI = parseAbi([
+  'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
+])
+const ETHEREUM_FEE_PROXY_ABI = parseAbi([
+  'function transferWithReferenceAndFee(address to, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
+])
+const ERC20_CONVERSION_PROXY_ABI = parseAbi([
+  'function transferFromWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxToSpend, uint256 maxRateTimespan)',
+])
+const ETH_CONVERSION_PROXY_ABI = parseAbi([
+  'function transferWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxRateTimespan) payable',
+])
+const BATCH_ABI = parseAbi([
+  'struct Call { address target; uint256 value; bytes data; }',
+  'function run(Call[] calls) payable',
+])
+
+/** What a transaction says to a contract. `value` in wei. */
+export interface ContractCall {
+  to: Address
+  data: Hex
+  value?: bigint
+}
+
+/** Creation code with the constructor's arguments. */
+export function encodeCreation(name: ContractName, args: readonly unknown[] = []): Hex {
+  const { abi, bytecode } = CONTRACTS[name]
+  return encodeDeployData({ abi: abi as Abi, bytecode: bytecode as Hex, args: args })
+}
+
+/** Multicall3's code as it stands on a chain: what its creation code returns, which is all after `CODECOPY RETURN INVALID`. */
+export function multicall3RuntimeCode(): Hex {
+  const creation = multicall3.bytecode
+  const endOfPrelude = creation.indexOf('f3fe')
+  return `0x${creation.slice(endOfPrelude + 'f3fe'.length)}`
+}
+
+/** The address that stands for a fiat currency (`iso4217`) or a native coin (`eth`) in conversion paths. */
+export function currencyHash(type: 'iso4217' | 'eth', symbol: string): Address {
+  const text = JSON.stringify({ type, value: symbol.toLowerCase() })
+  return getAddress(`0x${keccak256(toBytes(text)).slice(-40)}`)
+}
+
+export function encodeMint(token: Address, to: Address, value: bigint): ContractCall {
+  return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'mint', args: [to, value] }) }
+}
+
+export function encodeApprove(token: Address, spender: Address, value: bigint): ContractCall {
+  return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'approve', args: [spender, value] }) }
+}
+
+export function encodeTransfer(token: Address, to: Address, value: bigint): ContractCall {
+  return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'transfer', args: [to, value] }) }
+}
+
+export function encodeAllowance(token: Address, owner: Address, spender: Address): ContractCall {
+  return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'allowance', args: [owner, spender] }) }
+}
+
+export function encodeBalanceOf(token: Address, owner: Address): ContractCall {
+  return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'balanceOf', args: [owner] }) }
+}
+
+/** Writes a round of a feed. `updatedAtSec` absent: the time of the block. */
+export function encodeSetFeed(feed: Address, answer: bigint, updatedAtSec?: number): ContractCall {
+  const args = [answer, BigInt(updatedAtSec ?? 0)] as const
+  return { to: feed, data: encodeFunctionData({ abi: ABI, functionName: 'set', args }) }
+}
+
+export function encodeLatestRound(feed: Address): ContractCall {
+  return { to: feed, data: encodeFunctionData({ abi: ABI, functionName: 'latestRoundData' }) }
+}
+
+export function encodeAggregators(
+  conversionPath: Address,
+  aggregators: readonly { input: Address; output: Address; feed: Address }[],
+): ContractCall {
+  const inputs = aggregators.map((aggregator) => aggregator.input)
+  const outputs = aggregators.map((aggregator) => aggregator.output)
+  const feeds = aggregators.map((aggregator) => aggregator.feed)
+  const data = encodeFunctionData({ abi: ABI, functionName: 'updateAggregatorsList', args: [inputs, outputs, feeds] })
+  return { to: conversionPath, data }
+}
+
+export function encodeGetConversion(conversionPath: Address, amount: bigint, path: readonly Address[]): ContractCall {
+  const data = encodeFunctionData({ abi: ABI, functionName: 'getConversion', args: [amount, path] })
+  return { to: conversionPath, data }
+}
+
+/** Several calls in one transaction of a PaymentBatch contract, which spends what lies in it. */
+export function encodeBatch(batch: Address, calls: readonly ContractCall[]): ContractCall {
+  const list = calls.map((call) => ({ target: call.to, value: call.value ?? 0n, data: call.data }))
+  const value = list.reduce((sum, call) => sum + call.value, 0n)
+  return { to: batch, data: encodeFunctionData({ abi: BATCH_ABI, functionName: 'run', args: [list] }), value }
+}
+
+/** What every payment says. Amounts in base units of the token or coin; fees go nowhere when `feeAddress` is zero. */
+export interface PaymentTerms {
+  to: Address
+  amount: bigint
+  /** 8 bytes. */
+  paymentReference: Hex
+  feeAmount?: bigint
+  feeAddress?: Address
+}
+
+/** Amount and fee in the invoice currency: fiat with 8 decimals. */
+export interface ConversionTerms extends PaymentTerms {
+  path: readonly Address[]
+  maxRateTimespanSec: bigint
+}
+
+export function encodeErc20Payment(proxy: Address, token: Address, terms: PaymentTerms): ContractCall {
+  const { to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS } = terms
+  const data = encodeFunctionData({
+    abi: ERC20_FEE_PROXY_ABI,
+    functionName: 'transferFromWithReferenceAndFee',
+    args: [token, to, amount, paymentReference, feeAmount, feeAddress],
+  })
+  return { to: proxy, data }
+}
+
+/** `exact`: the function that takes the amount and returns what is left over; else the one that pays out all but the fee. */
+export function encodeNativePayment(proxy: Address, terms: PaymentTerms, exact: boolean): ContractCall {
+  const { to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS } = terms
+  const data = exact
+    ? encodeFunctionData({
+        abi: ABI,
+        functionName: 'transferExactEthWithReferenceAndFee',
+        args: [to, amount, paymentReference, feeAmount, feeAddress],
+      })
+    : encodeFunctionData({
+        abi: ETHEREUM_FEE_PROXY_ABI,
+        functionName: 'transferWithReferenceAndFee',
+        args: [to, paymentReference, feeAmount, feeAddress],
+      })
+  return { to: proxy, data, value: amount + feeAmount }
+}
+
+export function encodeErc20Conversion(proxy: Address, terms: ConversionTerms, maxToSpend: bigint): ContractCall {
+  const { to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS, path, maxRateTimespanSec } = terms
+  const data = encodeFunctionData({
+    abi: ERC20_CONVERSION_PROXY_ABI,
+    functionName: 'transferFromWithReferenceAndFee',
+    args: [to, amount, path, paymentReference, feeAmount, feeAddress, maxToSpend, maxRateTimespanSec],
+  })
+  return { to: proxy, data }
+}
+
+/** `value` in wei is what may be spent; the proxy returns what is left over. */
+export function encodeNativeConversion(proxy: Address, terms: ConversionTerms, value: bigint): ContractCall {
+  const { to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS, path, maxRateTimespanSec } = terms
+  const data = encodeFunctionData({
+    abi: ETH_CONVERSION_PROXY_ABI,
+    functionName: 'transferWithReferenceAndFee',
+    args: [to, amount, path, paymentReference, feeAmount, feeAddress, maxRateTimespanSec],
+  })
+  return { to: proxy, data, value }
+}

@@ -1,0 +1,170 @@
+/**
+ * What stands on a demo chain, and at which addresses. The addresses follow from the deployer and its nonces alone, so a
+ * later start knows them without having kept anything.
+ */
+import { type Address, getContractAddress, type Hex } from 'viem'
+import {
+  type ContractCall,
+  currencyHash,
+  encodeAggregators,
+  encodeCreation,
+  FEED_DECIMALS,
+  MULTICALL3_ADDRESS,
+} from './demo-contracts.ts'
+import { type DeployedExchange, type PoolSpec, planExchange } from './swap-exchange.ts'
+
+export type TokenBehaviour = 'PLAIN' | 'TETHER' | 'FEE_ON_TRANSFER'
+
+export interface TokenSpec {
+  symbol: string
+  name: string
+  decimals: number
+  behaviour: TokenBehaviour
+  /** Price in USD with the feed's 8 decimals. */
+  usdPrice: bigint
+}
+
+export interface ChainSpec {
+  native: { symbol: string; usdPrice: bigint }
+  tokens: readonly TokenSpec[]
+  /** The pools of the chain's exchange; without any there is none. */
+  pools?: readonly PoolSpec[]
+  /** Moves the addresses of tokens and feeds, so that one token has different addresses on two chains. */
+  addressSeed: number
+}
+
+export interface DeployedToken {
+  symbol: string
+  address: Address
+  decimals: number
+  behaviour: TokenBehaviour
+  /** Its price feed in USD, 8 decimals. */
+  feed: Address
+}
+
+export interface DeployedContracts {
+  erc20FeeProxy: Address
+  ethereumFeeProxy: Address
+  erc20ConversionProxy: Address
+  ethConversionProxy: Address
+  conversionPath: Address
+  paymentBatch: Address
+  multicall3: Address
+}
+
+/** The demo's own bridge: where it takes on this chain, and through whom it delivers. */
+export interface DeployedBridge {
+  escrow: Address
+  executor: Address
+}
+
+export interface Deployed {
+  contracts: DeployedContracts
+  native: { symbol: string; feed: Address; conversionHash: Address }
+  tokens: readonly DeployedToken[]
+  exchange?: DeployedExchange
+  bridge?: DeployedBridge
+}
+
+/** Transactions of the deployer in the order of their nonces. */
+export interface DeploymentPlan {
+  deployed: Deployed
+  /** Nonce 0 onward: Request's contracts, alike on every chain. */
+  common: readonly Hex[]
+  /** The nonce that the deployer is set to before `own`. */
+  ownNonce: number
+  /** Tokens and feeds, then the exchange, then the bridge. */
+  own: readonly Hex[]
+  calls: readonly ContractCall[]
+}
+
+const TOKEN_CONTRACTS = {
+  PLAIN: 'DemoToken',
+  TETHER: 'TetherLikeToken',
+  FEE_ON_TRANSFER: 'FeeOnTransferToken',
+} as const
+
+/** The hash that stands for US dollars in conversion paths. */
+export const USD_HASH = currencyHash('iso4217', 'USD')
+
+/**
+ * Decides every transaction and address of a chain's contracts.
+ *
+ * @param startTimeSec - dates the feeds' first round
+ * @param relayer - of the bridge; without one there is no bridge
+ */
+export function planDeployment(
+  spec: ChainSpec,
+  { deployer, relayer }: { deployer: Address; relayer?: Address },
+  startTimeSec: number,
+): DeploymentPlan {
+  const conversionHash = currencyHash('eth', spec.native.symbol)
+  const common = createInOrder(deployer, 0)
+  const erc20FeeProxy = common.add(encodeCreation('ERC20FeeProxy'))
+  const ethereumFeeProxy = common.add(encodeCreation('EthereumFeeProxy'))
+  const conversionPath = common.add(encodeCreation('ChainlinkConversionPath', [conversionHash, deployer]))
+  const erc20ConversionProxy = common.add(
+    encodeCreation('Erc20ConversionProxy', [erc20FeeProxy, conversionPath, deployer]),
+  )
+  const ethConversionProxy = common.add(
+    encodeCreation('EthConversionProxy', [ethereumFeeProxy, conversionPath, conversionHash, deployer]),
+  )
+  const paymentBatch = common.add(encodeCreation('PaymentBatch'))
+
+  const ownNonce = 1_000 * (spec.addressSeed + 1)
+  const own = createInOrder(deployer, ownNonce)
+  const addFeed = (symbol: string, price: bigint): Address =>
+    own.add(encodeCreation('SettableFeed', [`${symbol} / USD`, FEED_DECIMALS, price, BigInt(startTimeSec)]))
+  const nativeFeed = addFeed(spec.native.symbol, spec.native.usdPrice)
+  const tokens = spec.tokens.map(({ symbol, name, decimals, behaviour, usdPrice }) => ({
+    symbol,
+    decimals,
+    behaviour,
+    address: own.add(encodeCreation(TOKEN_CONTRACTS[behaviour], [name, symbol, decimals])),
+    feed: addFeed(symbol, usdPrice),
+  }))
+  const { exchange, calls = [] } = spec.pools
+    ? planExchange((code) => own.add(code), { owner: deployer, erc20FeeProxy, tokens, pools: spec.pools })
+    : {}
+  const bridge = relayer && {
+    escrow: own.add(encodeCreation('DemoEscrow', [relayer])),
+    executor: own.add(encodeCreation('DemoExecutor', [erc20FeeProxy])),
+  }
+
+  const aggregators = [
+    { input: conversionHash, output: USD_HASH, feed: nativeFeed },
+    ...tokens.map((token) => ({ input: token.address, output: USD_HASH, feed: token.feed })),
+  ]
+  return {
+    deployed: {
+      contracts: {
+        erc20FeeProxy,
+        ethereumFeeProxy,
+        erc20ConversionProxy,
+        ethConversionProxy,
+        conversionPath,
+        paymentBatch,
+        multicall3: MULTICALL3_ADDRESS,
+      },
+      native: { symbol: spec.native.symbol, feed: nativeFeed, conversionHash },
+      tokens,
+      ...(exchange ? { exchange } : {}),
+      ...(bridge ? { bridge } : {}),
+    },
+    common: common.code,
+    ownNonce,
+    own: own.code,
+    calls: [encodeAggregators(conversionPath, aggregators), ...calls],
+  }
+}
+
+function createInOrder(deployer: Address, firstNonce: number): { code: Hex[]; add(code: Hex): Address } {
+  const code: Hex[] = []
+  return {
+    code,
+    add(creation) {
+      code.push(creation)
+      return getContractAddress({ from: deployer, nonce: BigInt(firstNonce + code.length - 1) })
+    },
+  }
+}

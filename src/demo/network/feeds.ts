@@ -1,0 +1,57 @@
+/** Moves the price feeds of a demo chain. */
+import type { Address, Hex } from 'viem'
+import { usdPrice } from '../history/planned-payment.ts'
+import type { ChainClient } from './chain-client.ts'
+import type { DemoChainSpec } from './chain-specs.ts'
+import { encodeSetFeed } from './demo-contracts.ts'
+import type { Deployed } from './deployment.ts'
+
+/** Prices of coins move each minute, of stablecoins six times an hour: each move is a transaction that the chain keeps. */
+const COIN_INTERVAL_SEC = 60
+const STABLECOIN_INTERVAL_SEC = 600
+/** Above what payments allow, since blocks are ordered by it: a new price stands before the payments of its block. */
+const FIRST_IN_BLOCK_FEE = 2_000n * 10n ** 9n
+
+export interface Feeds {
+  /**
+   * Sends a new round for each feed that is due at a time; the next block mines them.
+   *
+   * @param atMostAgeSec - what counts as due, instead of each feed's own interval; `symbols` limits it to some
+   */
+  move(timeSec: number, only?: { symbols: readonly string[]; atMostAgeSec: number }): Promise<Hex[]>
+}
+
+export function createFeeds(chain: {
+  client: ChainClient
+  spec: DemoChainSpec
+  deployed: Deployed
+  people: { deployer: Address }
+}): Feeds {
+  const { client, spec, deployed, people } = chain
+  const feeds = [
+    { symbol: spec.native.symbol, address: deployed.native.feed, intervalSec: COIN_INTERVAL_SEC, movedSec: 0 },
+    ...deployed.tokens.map((token) => ({
+      symbol: token.symbol,
+      address: token.feed,
+      intervalSec: STABLECOIN_INTERVAL_SEC,
+      movedSec: 0,
+    })),
+  ]
+  return {
+    async move(timeSec, only) {
+      const due = feeds.filter((feed) =>
+        only
+          ? only.symbols.includes(feed.symbol) && timeSec - feed.movedSec > only.atMostAgeSec
+          : timeSec - feed.movedSec >= feed.intervalSec,
+      )
+      const hashes: Hex[] = []
+      for (const feed of due) {
+        const call = encodeSetFeed(feed.address, usdPrice(spec, feed.symbol, timeSec))
+        const fees = { maxFeePerGas: FIRST_IN_BLOCK_FEE, maxPriorityFeePerGas: spec.tipPerGas }
+        hashes.push(await client.send(people.deployer, call, { gas: 150_000n, ...fees }))
+        feed.movedSec = timeSec
+      }
+      return hashes
+    },
+  }
+}

@@ -1,0 +1,91 @@
+/** Money for those who act on a fresh demo chain, and the approvals that their payments need. */
+import { type Address, getContractAddress, type Hex } from 'viem'
+import type { DemoPeople } from '../history/people.ts'
+import { assertSucceeded, type ChainClient } from './chain-client.ts'
+import type { DemoChainSpec } from './chain-specs.ts'
+import { type ContractCall, encodeApprove, encodeCreation, encodeMint, MAX_UINT256 } from './demo-contracts.ts'
+import type { Deployed } from './deployment.ts'
+import { toQuantity } from './rpc.ts'
+
+const COIN = 10n ** 18n
+/** Whole tokens and coins: more than a payer spends in years. */
+const PAYER_TOKENS = 1_000_000_000n
+const PAYER_COINS = 100_000_000n
+
+/** What the deployer mints: plenty for payers, and exactly what demo.json says for the wallets. */
+export function mintsForPeople(spec: DemoChainSpec, deployed: Deployed, people: DemoPeople): readonly ContractCall[] {
+  const payers = [...people.payers, people.livePayer, people.pendingPayer, people.spoofer, people.relayer]
+  const forPayers = deployed.tokens.flatMap((token) =>
+    payers.map((payer) => encodeMint(token.address, payer, PAYER_TOKENS * 10n ** BigInt(token.decimals))),
+  )
+  const forWallets = people.wallets.flatMap((wallet) => {
+    const tokens = wallet.holds.find((holding) => holding.chain === spec.name)?.tokens ?? {}
+    return deployed.tokens.flatMap((token) => {
+      const whole = tokens[token.symbol]
+      return whole === undefined
+        ? []
+        : [encodeMint(token.address, wallet.address, BigInt(whole) * 10n ** BigInt(token.decimals))]
+    })
+  })
+  return [...forPayers, ...forWallets]
+}
+
+/** Gives everybody the coins they are to have, and lets the proxies pull the payers' tokens. Mines one block. */
+export async function supplyPeople(
+  client: ChainClient,
+  spec: DemoChainSpec,
+  deployed: Deployed,
+  people: DemoPeople,
+): Promise<void> {
+  const setCoins = (address: Address, wei: bigint): Promise<unknown> =>
+    client.rpc.call('anvil_setBalance', [address, toQuantity(wei)])
+  const { deployer, livePayer, pendingPayer, spoofer, relayer, payers } = people
+  for (const payer of [deployer, livePayer, pendingPayer, spoofer, relayer, ...payers]) {
+    await setCoins(payer, PAYER_COINS * COIN)
+  }
+  for (const nobody of [people.feeCollector, people.livePayee, ...people.payees]) await setCoins(nobody, 0n)
+  for (const wallet of people.wallets) {
+    const coins = wallet.holds.find((holding) => holding.chain === spec.name)?.coins ?? 0
+    await setCoins(wallet.address, BigInt(coins) * COIN)
+  }
+
+  const hashes: Hex[] = []
+  for (const payer of [...people.payers, people.livePayer, people.pendingPayer]) {
+    for (const token of deployed.tokens) {
+      for (const proxy of [deployed.contracts.erc20FeeProxy, deployed.contracts.erc20ConversionProxy]) {
+        hashes.push(await client.send(payer, encodeApprove(token.address, proxy, MAX_UINT256)))
+      }
+    }
+  }
+  if (deployed.bridge) {
+    for (const token of deployed.tokens) {
+      hashes.push(await client.send(relayer, encodeApprove(token.address, deployed.bridge.executor, MAX_UINT256)))
+    }
+  }
+  hashes.push(...(await prepareSpoofer(client, deployed, people.spoofer)))
+  await client.mine({ baseFeePerGas: spec.baseFeePerGas })
+  for (const hash of hashes) await assertSucceeded(client, hash)
+}
+
+/** The spoofer's first transactions: a worthless token that calls itself USDC, and leave for the proxy to pull it. */
+async function prepareSpoofer(client: ChainClient, deployed: Deployed, spoofer: Address): Promise<Hex[]> {
+  const { erc20FeeProxy } = deployed.contracts
+  const worthless = worthlessToken(spoofer)
+  const real = deployed.tokens.find((token) => token.symbol === 'USDC')
+  const calls = [
+    { data: encodeCreation('DemoToken', ['USD Coin', 'USDC', 6]) },
+    encodeMint(worthless, spoofer, PAYER_TOKENS),
+    encodeApprove(worthless, erc20FeeProxy, MAX_UINT256),
+    ...(real ? [encodeApprove(real.address, erc20FeeProxy, MAX_UINT256)] : []),
+  ]
+  const hashes: Hex[] = []
+  for (const [nonce, call] of calls.entries()) {
+    hashes.push(await client.send(spoofer, call, { nonce, gas: 2_000_000n }))
+  }
+  return hashes
+}
+
+/** Where the spoofer's own "USDC" stands. */
+export function worthlessToken(spoofer: Address): Address {
+  return getContractAddress({ from: spoofer, nonce: 0n })
+}

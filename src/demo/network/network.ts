@@ -1,0 +1,181 @@
+/**
+ * The demo's four chains: started from what is on disk, or made anew, and described as a chains file would.
+ */
+import { join } from 'node:path'
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import { isRealChainId } from '../../domain/chain.ts'
+import type { Logger } from '../../domain/logger.ts'
+import { DEMO_ACCOUNTS, DEMO_MNEMONIC, type DemoPeople, readPeople } from '../history/people.ts'
+import { type Anvil, type AnvilExit, type AnvilOptions, AnvilStartError, startAnvil } from './anvil.ts'
+import { type ChainClient, createChainClient, deployContracts } from './chain-client.ts'
+import { describeChain } from './chain-config.ts'
+import { DEMO_CHAINS, type DemoChainSpec } from './chain-specs.ts'
+import { type Deployed, planDeployment } from './deployment.ts'
+import { mintsForPeople, supplyPeople } from './funding.ts'
+import { type NodeGateway, pickHiddenHost, startNodeGateway } from './node-gateway.ts'
+import { type ChainRecord, type ChainStateFolder, LAYOUT_VERSION, openStateFolder } from './state-folder.ts'
+
+const DAY_SEC = 86_400
+/** The history reaches 90 days back; the contracts stand a day before. */
+export const GENESIS_DAYS_AGO = 91
+/** The node writes its state only as it ends; while it runs, the clock saves at blocks that it knows. */
+const NEVER_SEC = 100_000_000
+
+export interface DemoChain {
+  spec: DemoChainSpec
+  client: ChainClient
+  deployed: Deployed
+  people: DemoPeople
+  anvil: Anvil
+  /** Where others than this process reach the node. */
+  gateway: NodeGateway
+  state: ChainStateFolder
+  /** It has contracts and money but no history yet. */
+  fresh: boolean
+  /** It is fresh although there was one before: that one's state is gone, torn or of another genesis. */
+  lost: boolean
+}
+
+export interface DemoNetwork {
+  chains: readonly DemoChain[]
+  configs: readonly ChainConfig[]
+  /** Settles when a node ended without being told to. */
+  crashed: Promise<{ chain: string; exit: AnvilExit }>
+  stop(): Promise<void>
+}
+
+/**
+ * Starts every chain of the demo, each on a free port of loopback.
+ *
+ * @param folder - where the chains keep their state; a folder for each is made in it
+ * @throws AnvilStartError when a node cannot run here; Error when a chain's id is that of a real chain
+ */
+export async function startNetwork({
+  folder,
+  logger,
+  now,
+  specs = DEMO_CHAINS,
+}: {
+  folder: string
+  logger: Logger
+  now: () => Date
+  specs?: readonly DemoChainSpec[]
+}): Promise<DemoNetwork> {
+  refuseRealChains(specs)
+  const started = await Promise.allSettled(specs.map((spec) => startChain(spec, { folder, logger, now })))
+  const chains = started.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  const failure = started.find((result) => result.status === 'rejected')
+  const stop = async (): Promise<void> => {
+    await Promise.all(chains.flatMap((chain) => [chain.gateway.stop(), chain.anvil.stop()]))
+  }
+  if (failure) {
+    await stop()
+    throw failure.reason
+  }
+  return {
+    chains,
+    configs: chains.map((chain) => describeChain(chain.spec, chain.anvil.rpcUrl, chain.deployed)),
+    crashed: firstCrash(chains),
+    stop,
+  }
+}
+
+/** @throws Error naming the chain whose id a real chain has: what is signed for one could be replayed on the other */
+export function refuseRealChains(specs: readonly { name: string; chainId: number }[]): void {
+  for (const { name, chainId } of specs) {
+    if (isRealChainId(chainId)) {
+      throw new Error(`the demo chain ${name} has the id ${chainId} of a real chain: give it a private one`)
+    }
+  }
+}
+
+function firstCrash(chains: readonly DemoChain[]): DemoNetwork['crashed'] {
+  return new Promise((resolve) => {
+    for (const chain of chains) {
+      void chain.anvil.exited.then((exit) => {
+        if (!exit.expected) resolve({ chain: chain.spec.name, exit })
+      })
+    }
+  })
+}
+
+interface StartContext {
+  folder: string
+  logger: Logger
+  now: () => Date
+}
+
+async function startChain(spec: DemoChainSpec, context: StartContext): Promise<DemoChain> {
+  const state = await openStateFolder(join(context.folder, spec.name))
+  const record = await state.open()
+  const continued = record && (await continueChain(spec, state, record, context.logger))
+  if (continued) return { ...(await openGateway(continued)), fresh: false, lost: false }
+  await state.clear()
+  return { ...(await openGateway(await makeChain(spec, state, context.now()))), fresh: true, lost: state.existed }
+}
+
+type RunningChain = Omit<DemoChain, 'gateway' | 'fresh' | 'lost'>
+
+async function openGateway(chain: RunningChain): Promise<RunningChain & Pick<DemoChain, 'gateway'>> {
+  return { ...chain, gateway: await startNodeGateway(chain.anvil.rpcUrl) }
+}
+
+async function continueChain(
+  spec: DemoChainSpec,
+  state: ChainStateFolder,
+  { layoutVersion, genesisHash, genesisTimeSec }: ChainRecord,
+  logger: Logger,
+): Promise<RunningChain | undefined> {
+  if (layoutVersion !== LAYOUT_VERSION) {
+    logger.warn({ chain: spec.name }, 'a demo chain was made by another version of the demo: it begins anew')
+    return undefined
+  }
+  let anvil: Anvil
+  try {
+    anvil = await startAnvil({ ...anvilOptions(spec, state), genesisTimeSec, loadFile: state.stateFile })
+  } catch (error) {
+    if (!(error instanceof AnvilStartError) || !error.stateUnreadable) throw error
+    logger.warn({ chain: spec.name, err: error }, 'the state of a demo chain cannot be read: it begins anew')
+    return undefined
+  }
+  const client = createChainClient(anvil.rpc)
+  if ((await readGenesis(client)).hash !== genesisHash) {
+    logger.warn({ chain: spec.name }, 'a demo chain has another genesis than its record: it begins anew')
+    await anvil.stop()
+    return undefined
+  }
+  const people = await readPeople(anvil.rpc)
+  const { deployed } = planDeployment(spec, people, 0)
+  return { spec, client, deployed, people, anvil, state }
+}
+
+async function makeChain(spec: DemoChainSpec, state: ChainStateFolder, now: Date): Promise<RunningChain> {
+  const genesisTimeSec = Math.floor(now.getTime() / 1000) - GENESIS_DAYS_AGO * DAY_SEC
+  const anvil = await startAnvil({ ...anvilOptions(spec, state), genesisTimeSec })
+  const client = createChainClient(anvil.rpc)
+  const people = await readPeople(anvil.rpc)
+  const plan = planDeployment(spec, people, genesisTimeSec)
+  const deployed = await deployContracts(client, plan, {
+    deployer: people.deployer,
+    calls: mintsForPeople(spec, plan.deployed, people),
+    block: { baseFeePerGas: spec.baseFeePerGas },
+  })
+  await supplyPeople(client, spec, deployed, people)
+  return { spec, client, deployed, people, anvil, state }
+}
+
+export async function readGenesis(client: ChainClient): Promise<{ hash: string; timestampSec: number }> {
+  const block = await client.rpc.call<{ hash: string; timestamp: string }>('eth_getBlockByNumber', ['0x0', false])
+  return { hash: block.hash, timestampSec: Number(block.timestamp) }
+}
+
+function anvilOptions(spec: DemoChainSpec, state: ChainStateFolder): AnvilOptions {
+  return {
+    chainId: spec.chainId,
+    host: pickHiddenHost(),
+    mnemonic: DEMO_MNEMONIC,
+    accounts: DEMO_ACCOUNTS,
+    automine: false,
+    state: { dumpFile: state.exitFile, dumpIntervalSec: NEVER_SEC, lockFile: state.lockFile },
+  }
+}

@@ -1,0 +1,151 @@
+import type { Address, Hex } from 'viem'
+import { formatAmount, parseAmount } from '../../domain/decimal.ts'
+import type { DemoFileChain } from '../demo-file.ts'
+import { type ContractCall, encodeApprove, encodeErc20Payment, encodeNativePayment } from '../network/demo-contracts.ts'
+import { type Rpc, toQuantity } from '../network/rpc.ts'
+import {
+  type FoundPayment,
+  makeRequest,
+  type RunningDemo,
+  readHolding,
+  readRequest,
+  sendTransaction,
+  waitFor,
+} from '../running-demo.ts'
+import { payAsWallet, type Say } from './pay-as-wallet.ts'
+
+/** Of the wallets of demo.json: pays in tokens on any chain, and gets its money back. */
+const PAYER = 'direct'
+const ROUTE = 'REQUEST_NETWORK_PAYMENT'
+/** Its blocks are final soonest. */
+const CHAIN = 'ARBITRUM'
+const AMOUNT = '5'
+/** Gas for an approval and a refund many times over: the demo's merchants have no coins. */
+const GAS_MONEY_WEI = 10n ** 17n
+/** Of the slowest chain. */
+const FINALITY_MS = 30 * 60_000
+
+/** A payment as the API tells it, with what a refund needs. */
+interface RefundedPayment extends FoundPayment {
+  readonly payee: string
+  readonly network: string
+  readonly paymentReference?: string
+  readonly refunds: readonly { readonly amount: string; readonly txHash: string }[]
+}
+
+/**
+ * Pays a payment back as the merchant of the demo, from the wallet of the payee through the fee proxy, and waits until it is REFUNDED.
+ *
+ * @param paymentId - the payment; without it a new one is made, of a request that names a refund address
+ * @throws DemoAnswerError where the API refuses; Error where the payment cannot be paid back by the demo
+ */
+export async function showRefund(
+  demo: RunningDemo,
+  paymentId: string | undefined,
+  { say, signal }: { say: Say; signal: AbortSignal },
+): Promise<void> {
+  const id = paymentId ?? (await payNew(demo, { say, signal }))
+  const payment = await demo.get<RefundedPayment>(`/v1/payments/${encodeURIComponent(id)}`)
+  const way = await chooseWay(demo, payment)
+  say('refund', `${payment.amount} ${payment.currency}`, `from ${payment.payee}`, `to ${way.to}`)
+  say('reference', way.paymentReference, way.says)
+  const chain = chainOf(demo, payment.network)
+  const hash = await payBack(demo.rpcOf(chain), chain, { payment, way }, { say, signal })
+  const look = async () => {
+    const now = await demo.get<RefundedPayment>(`/v1/payments/${id}`)
+    return now.refunds.some(({ txHash }) => txHash === hash) ? now : undefined
+  }
+  const seen = await waitFor(`the refund by transaction ${hash}`, look, signal)
+  say('found', `GET /v1/payments/${id}`, seen.status, `${seen.refunds.at(-1)?.amount} returned`)
+  say('waits', `${chain.name} makes the block of the refund final; that takes a minute, on POLYGON twenty`)
+  const isReturned = async () => {
+    const now = await look()
+    return now?.status === 'REFUNDED' ? now : undefined
+  }
+  const returned = await waitFor('the end of the refund', isReturned, signal, FINALITY_MS)
+  say('refunded', `GET /v1/payments/${id}`, returned.status)
+}
+
+/** @returns the id of the payment */
+async function payNew(demo: RunningDemo, context: { say: Say; signal: AbortSignal }): Promise<string> {
+  const wallet = demo.file.wallets[PAYER]?.address ?? ''
+  const currency = `USDC-${CHAIN}`
+  const terms = { amount: AMOUNT, invoiceCurrency: currency, paymentCurrency: currency, network: CHAIN }
+  const { paymentReference } = await makeRequest(demo, { ...terms, refundAddress: wallet })
+  return (await payAsWallet(demo, { wallet, route: ROUTE, paymentReference }, context)).id
+}
+
+interface RefundWay {
+  readonly to: Address
+  readonly paymentReference: Hex
+  readonly says: string
+}
+
+/** Under the reference of the refund address where the request has one, else under its own to whoever paid. */
+async function chooseWay(demo: RunningDemo, payment: RefundedPayment): Promise<RefundWay> {
+  const { id, paymentReference, payer } = payment
+  if (paymentReference === undefined) throw new Error(`payment ${id} belongs to no request of the demo`)
+  const { refundAddress, refundReference } = await readRequest(demo, paymentReference)
+  if (refundAddress !== undefined && refundReference !== undefined) {
+    const says = 'refundReference of the request: to its refundAddress'
+    return { to: refundAddress as Address, paymentReference: refundReference as Hex, says }
+  }
+  if (payer === undefined) throw new Error(`nobody knows who made payment ${id}, and its request has no refund address`)
+  const says = 'paymentReference of the request: to whoever paid'
+  return { to: payer as Address, paymentReference: paymentReference as Hex, says }
+}
+
+function chainOf({ file }: RunningDemo, name: string): DemoFileChain {
+  const chain = file.chains.find((each) => each.name === name)
+  if (chain === undefined) throw new Error(`${name} is no chain of demo.json`)
+  return chain
+}
+
+/** @returns the hash of the refund */
+async function payBack(
+  rpc: Rpc,
+  chain: DemoFileChain,
+  { payment, way }: { payment: RefundedPayment; way: RefundWay },
+  { say, signal }: { say: Say; signal: AbortSignal },
+): Promise<string> {
+  const { payee } = payment
+  const accounts = await rpc.call<string[]>('eth_accounts')
+  if (!accounts.some((account) => account.toLowerCase() === payee.toLowerCase())) {
+    throw new Error(`${payee} is no merchant of the demo, so the demo has no key to pay back with`)
+  }
+  const coins = BigInt(await rpc.call<string>('eth_getBalance', [payee, 'latest']))
+  if (coins < GAS_MONEY_WEI) {
+    await rpc.call('anvil_setBalance', [payee, toQuantity(coins + GAS_MONEY_WEI)])
+    say('gas', payee, `+${formatAmount(GAS_MONEY_WEI, chain.native.decimals)} ${chain.native.symbol} from nowhere`)
+  }
+  const [symbol = ''] = payment.currency.split('-')
+  const { units, decimals } = await readHolding(rpc, chain, { owner: payee, symbol })
+  const amount = parseAmount(payment.amount, decimals) ?? 0n
+  if (units < amount)
+    throw new Error(`${payee} has ${formatAmount(units, decimals)} ${symbol} left, which is too little`)
+  let last = ''
+  for (const [kind, call] of encodeRefund(chain, symbol, { ...way, amount })) {
+    const { to, data, value = 0n } = call
+    const transaction = { from: payee, to, data, value: toQuantity(value), chainId: toQuantity(BigInt(chain.chainId)) }
+    const { hash, blockNumber, gasUsed } = await sendTransaction(rpc, transaction, signal)
+    say('sent', kind, hash, `block ${blockNumber}`, `gas ${gasUsed}`)
+    last = hash
+  }
+  return last
+}
+
+function encodeRefund(
+  { tokens, contracts }: DemoFileChain,
+  symbol: string,
+  terms: { to: Address; paymentReference: Hex; amount: bigint },
+): readonly (readonly [string, ContractCall])[] {
+  const token = tokens.find((each) => each.symbol === symbol)?.address as Address | undefined
+  if (token === undefined) {
+    return [['REFUND', encodeNativePayment(contracts.ethereumFeeProxy as Address, terms, true)]]
+  }
+  const proxy = contracts.erc20FeeProxy as Address
+  return [
+    ['APPROVE', encodeApprove(token, proxy, terms.amount)],
+    ['REFUND', encodeErc20Payment(proxy, token, terms)],
+  ]
+}

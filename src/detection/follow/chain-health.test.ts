@@ -1,0 +1,78 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { recordLogs } from '../../../test/support/logs.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import { type ChainHealth, createChainHealth } from './chain-health.ts'
+
+let nowMs: number
+let logs: ReturnType<typeof recordLogs>
+let health: ChainHealth
+
+beforeEach(() => {
+  nowMs = 0
+  logs = recordLogs()
+  health = createChainHealth({ network: 'BASE', logger: logs, clock: () => new Date(nowMs) })
+})
+
+const said = () => logs.records.map(({ level, message }) => `${level}: ${message}`)
+const at = (seconds: number) => {
+  nowMs = seconds * 1_000
+}
+const outage = new RpcError('UNREACHABLE', 'gone')
+
+describe('what keeps a chain from moving', () => {
+  it('is told at once when a look fails, and again each minute', () => {
+    for (const seconds of [0, 1, 59, 60, 61, 119, 120]) {
+      at(seconds)
+      health.failed(new Error(`at ${seconds}`))
+    }
+    expect(said()).toEqual(Array(3).fill('error: a look at the chain failed; it is tried again'))
+    expect(health.status()).toEqual({ reachable: true, failing: { since: new Date(0), reason: 'at 120' } })
+  })
+
+  it('is told after some seconds when looks come to nothing', () => {
+    for (const seconds of [0, 5, 9]) {
+      at(seconds)
+      health.waits('no receipt')
+      expect(health.status()).toEqual({ reachable: true })
+    }
+    at(10)
+    health.waits('no receipt')
+    expect(health.status()).toEqual({ reachable: true, failing: { since: new Date(0), reason: 'no receipt' } })
+    expect(said()).toEqual(['warn: the chain does not move; it is tried again'])
+  })
+
+  it('is forgotten when the chain moves, which is told only where the trouble was', () => {
+    health.waits('no receipt')
+    health.moved()
+    expect(said()).toEqual([])
+    health.failed(new Error('no'))
+    health.moved()
+    expect(said().at(-1)).toBe('info: the chain moves on again')
+    expect(health.status()).toEqual({ reachable: true })
+  })
+
+  it('begins anew when a node that was away answers, and something else is wrong', () => {
+    health.failed(outage)
+    expect(health.status()).toMatchObject({ reachable: false, failing: { reason: 'gone' } })
+    at(20)
+    health.waits('no receipt')
+    expect(health.status()).toEqual({ reachable: true })
+    at(30)
+    health.waits('no receipt')
+    expect(health.status()).toEqual({ reachable: true, failing: { since: new Date(20_000), reason: 'no receipt' } })
+  })
+
+  it('is an alarm that is told each minute until it is cleared', () => {
+    for (const seconds of [0, 30, 60]) {
+      at(seconds)
+      health.alarmed('a final block was replaced')
+    }
+    expect(health.status()).toEqual({ reachable: true, alarm: 'a final block was replaced' })
+    health.alarmed(undefined)
+    expect(health.status()).toEqual({ reachable: true })
+    expect(said()).toEqual([
+      ...Array(2).fill('error: the chain is stopped until it is repaired'),
+      'info: the chain is followed again',
+    ])
+  })
+})

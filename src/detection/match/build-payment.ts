@@ -1,0 +1,183 @@
+import type { Token } from '../../domain/currency.ts'
+import {
+  type Decimal,
+  divideDecimals,
+  formatAmount,
+  formatDecimal,
+  MAX_DECIMAL_PLACES,
+  multiplyDecimals,
+} from '../../domain/decimal.ts'
+import type { ExchangeRate, PaymentFee, PaymentGas } from '../../domain/payment.ts'
+import { paymentIdOf } from '../../domain/payment-id.ts'
+import type { UsdPrice } from '../read/block-prices.ts'
+import type { SeenEvent, TransactionReceipt } from '../read/read-transaction.ts'
+import type { DetectedPayment, DetectedRefund, Sighting } from './detected.ts'
+import { isConversionRequest, type Match, type PaymentMatch } from './match-event.ts'
+
+type RefundMatch = Extract<Match, { kind: 'REFUND' }>
+
+/** Everything that a payment is made of. */
+export interface PaymentParts {
+  /** The account's name. */
+  readonly account: string
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly native: Token
+  readonly match: PaymentMatch
+  readonly event: SeenEvent
+  readonly receipt: TransactionReceipt
+  readonly timestamp: Date
+  readonly tokenPrice: UsdPrice | undefined
+  readonly nativePrice: UsdPrice | undefined
+}
+
+/** Puts together what is stored of a payment. USD fields are absent where no price is known. */
+export function buildPayment(parts: PaymentParts): DetectedPayment {
+  const { account, chainId, match, event, receipt } = parts
+  const { request, token } = match
+  const sighting = sightingOf(event, receipt, parts.timestamp)
+  const amount: Decimal = { units: match.amount, places: token.decimals }
+  const rates = conversionRates(parts)
+  const usd = usdWorth(parts)
+  const amountInUsd = usd.worth(amount)
+  const gas = gasOf(parts)
+  return {
+    ...sighting,
+    id: paymentIdOf({ account, chainId, txHash: receipt.txHash, eventIndex: event.eventIndex }),
+    requestId: request.requestId,
+    type: typeOf(parts),
+    amount: formatDecimal(amount),
+    currency: token.id,
+    ...(amountInUsd === undefined ? {} : { amountInUsd }),
+    invoiceAmount: formatAmount(match.invoiceAmount, match.invoiceDecimals),
+    invoiceCurrency: request.invoiceCurrency,
+    ...(event.payer === undefined ? {} : { payer: event.payer }),
+    payee: event.to,
+    initiator: receipt.from,
+    ...(token.address === undefined ? {} : { tokenAddress: token.address }),
+    paymentReference: request.paymentReference,
+    ...(request.reference === undefined ? {} : { reference: request.reference }),
+    fees: feesOf(parts, usd),
+    exchangeRates: [...rates, ...usd.rates, ...nativeRates(parts)],
+    ...(gas === undefined ? {} : { gas }),
+  }
+}
+
+/** Puts together what is stored of a refund. */
+export function buildRefund(
+  match: RefundMatch,
+  event: SeenEvent,
+  receipt: TransactionReceipt,
+  timestamp: Date,
+): DetectedRefund {
+  return {
+    ...sightingOf(event, receipt, timestamp),
+    requestId: match.request.requestId,
+    amount: formatAmount(match.amount, match.token.decimals),
+    currency: match.token.id,
+  }
+}
+
+function typeOf({ event, match }: PaymentParts): DetectedPayment['type'] {
+  if (event.isCarried) return 'CROSSCHAIN'
+  return isConversionRequest(match.request) ? 'CONVERSION' : 'DIRECT'
+}
+
+function sightingOf(event: SeenEvent, receipt: TransactionReceipt, timestamp: Date): Sighting {
+  const { txHash, blockNumber } = receipt
+  return { txHash, eventIndex: event.eventIndex, blockNumber, timestamp }
+}
+
+/** Of a conversion, what its transaction came to: the payment currency for one unit of the invoice's. */
+function conversionRates({ match, event, timestamp }: PaymentParts): ExchangeRate[] {
+  if (event.conversion === undefined || event.conversion.amount === 0n) return []
+  const invoice = { units: event.conversion.amount, places: match.invoiceDecimals }
+  const rate = divideDecimals({ units: event.amount, places: match.token.decimals }, invoice, MAX_DECIMAL_PLACES)
+  return [
+    {
+      from: match.request.invoiceCurrency,
+      to: match.token.id,
+      rate: formatDecimal(rate),
+      source: 'conversion',
+      at: timestamp.toISOString(),
+    },
+  ]
+}
+
+interface UsdWorth {
+  /** US dollars for an amount of the payment currency, at most 18 places. */
+  worth(amount: Decimal): string | undefined
+  /** Rates that were used and stand nowhere else. */
+  readonly rates: readonly ExchangeRate[]
+}
+
+/** By the conversion from US dollars itself where the payment is one, else by the token's price. */
+function usdWorth(parts: PaymentParts): UsdWorth {
+  const { match, event, tokenPrice } = parts
+  const { conversion } = event
+  if (conversion !== undefined && match.request.invoiceCurrency === 'USD' && event.amount > 0n) {
+    const whole = { units: event.amount, places: match.token.decimals }
+    const dollars = { units: conversion.amount, places: match.invoiceDecimals }
+    const worth = (amount: Decimal) => {
+      const numerator = { units: amount.units * dollars.units, places: amount.places + dollars.places }
+      return formatDecimal(divideDecimals(numerator, whole, MAX_DECIMAL_PLACES))
+    }
+    return { worth, rates: [] }
+  }
+  if (tokenPrice === undefined) return { worth: () => undefined, rates: [] }
+  return {
+    worth: (amount) => formatDecimal(multiplyDecimals(amount, tokenPrice.usd, MAX_DECIMAL_PLACES)),
+    rates: [usdRate(match.token, tokenPrice)],
+  }
+}
+
+function usdRate(token: Token, price: UsdPrice): ExchangeRate {
+  const { usd, source, at } = price
+  const rate = formatDecimal(usd)
+  return { from: token.id, to: 'USD', rate, source, ...(at === undefined ? {} : { at: at.toISOString() }) }
+}
+
+/** The coin's price, which the gas was counted by, unless the payment's own rate is the same. */
+function nativeRates({ native, nativePrice, match, event, receipt }: PaymentParts): ExchangeRate[] {
+  if (nativePrice === undefined || receipt.effectiveGasPrice === undefined) return []
+  const isListed = match.token.id === native.id && !(event.conversion && match.request.invoiceCurrency === 'USD')
+  return isListed ? [] : [usdRate(native, nativePrice)]
+}
+
+/** A line only where somebody received it, of what they received: some tokens keep a part of each transfer. */
+function feesOf({ match, event }: PaymentParts, usd: UsdWorth): PaymentFee[] {
+  const received = [
+    { type: 'PLATFORM', units: event.feeReceived },
+    { type: 'PROTOCOL', provider: 'request-network', units: event.swapFeeReceived },
+  ] as const
+  return received
+    .filter(({ units }) => units > 0n)
+    .map(({ units, ...line }) => {
+      const fee = { units, places: match.token.decimals }
+      const amountInUsd = usd.worth(fee)
+      return {
+        ...line,
+        stage: 'SENDING',
+        amount: formatDecimal(fee),
+        currency: match.token.id,
+        ...(amountInUsd === undefined ? {} : { amountInUsd }),
+        receiverAddress: event.feeAddress,
+        network: match.token.chain,
+      }
+    })
+}
+
+/** What the transaction cost its sender, first-layer fee included; unknown where the node tells no price. */
+function gasOf({ receipt, native, nativePrice }: PaymentParts): PaymentGas | undefined {
+  if (receipt.effectiveGasPrice === undefined) return undefined
+  const wei = receipt.gasUsed * receipt.effectiveGasPrice + (receipt.l1Fee ?? 0n)
+  const amount = { units: wei, places: native.decimals }
+  const inUsd = nativePrice && formatDecimal(multiplyDecimals(amount, nativePrice.usd, MAX_DECIMAL_PLACES))
+  return {
+    used: receipt.gasUsed.toString(),
+    price: formatAmount(receipt.effectiveGasPrice, native.decimals),
+    amount: formatDecimal(amount),
+    currency: native.id,
+    ...(inUsd === undefined ? {} : { amountInUsd: inUsd }),
+  }
+}

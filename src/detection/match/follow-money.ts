@@ -1,0 +1,122 @@
+import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
+import type { FollowedContracts } from '../read/followed-contracts.ts'
+import type { PlacedTransfer } from './claim-transfers.ts'
+
+/** Whose money an intermediary spent, by the position of the Transfer that spent it. Absent where that is not certain. */
+export type MoneySources = ReadonlyMap<number, Address>
+
+/** What an intermediary was given and has not spent. An owner that is not known is undefined. */
+interface Purse {
+  receive(transfer: PlacedTransfer, owner: Address | undefined): void
+  /** @returns whose money it was, if that is certain */
+  spend(transfer: PlacedTransfer, isPayment: boolean): Address | undefined
+}
+
+/**
+ * Follows tokens through intermediaries, by value: what comes in is a lot of its sender, what goes out uses lots up, whether it is a
+ * payment, a fee or change. Money that an intermediary had before the transaction has no known owner. Transfers of 0 move nothing and
+ * anybody can make them in anybody's name; Transfers of tokens that are not listed say what their contract likes. Both are left out.
+ *
+ * @param transfers - of one transaction, in log order
+ * @param isPayment - whether a Transfer is how a payment event's payee was paid
+ */
+export function followMoney(
+  transfers: readonly PlacedTransfer[],
+  isPayment: (transfer: PlacedTransfer) => boolean,
+  followed: FollowedContracts,
+): MoneySources {
+  const purses = new Map<Address, Purse>()
+  const sources = new Map<number, Address>()
+
+  const purseOf = (address: Address): Purse | undefined => {
+    if (!followed.intermediaries.has(address)) return undefined
+    const purse = purses.get(address) ?? (followed.swaps.has(address) ? createSwapPurse() : createPurse())
+    purses.set(address, purse)
+    return purse
+  }
+  const ownerOf = (transfer: PlacedTransfer): Address | undefined => {
+    const { from } = transfer
+    const purse = purseOf(from)
+    if (purse !== undefined) return purse.spend(transfer, isPayment(transfer))
+    // A bridge pays with the money of somebody on another chain; what is minted was nobody's.
+    return followed.executors.has(from) || from === ZERO_ADDRESS ? undefined : from
+  }
+
+  for (const transfer of transfers) {
+    const { token, from, to, value, position } = transfer
+    if (value === 0n || from === to || !followed.tokens.has(token)) continue
+    const owner = ownerOf(transfer)
+    if (owner !== undefined && followed.intermediaries.has(from)) sources.set(position, owner)
+    purseOf(to)?.receive(transfer, owner)
+  }
+  return sources
+}
+
+interface Lots {
+  total: bigint
+  /** Who put in something that may be unspent. */
+  readonly owners: Set<Address | undefined>
+}
+
+/**
+ * Of a contract that passes on what it is given. Once there are two owners, nobody can tell whose money went out first, so both stay
+ * until all of it is spent.
+ */
+function createPurse(): Purse {
+  const lotsOf = new Map<Address, Lots>()
+  return {
+    receive: ({ token, value }, owner) => addLot(lotsOf, token, value, owner),
+    spend({ token, value }) {
+      const lots = lotsOf.get(token)
+      if (lots === undefined) return undefined
+      const isCovered = value <= lots.total
+      const owner = isCovered ? onlyOf(lots.owners) : undefined
+      lots.total -= value
+      if (lots.total <= 0n) lotsOf.delete(token)
+      return owner
+    },
+  }
+}
+
+/**
+ * Of a contract that sells one token and pays with another. The owner is the one sender of what it sold since its last payment; the
+ * payment's token came from pools.
+ */
+function createSwapPurse(): Purse {
+  const received = new Map<Address, Lots>()
+  const sent = new Map<Address, bigint>()
+  return {
+    receive: ({ token, value }, owner) => addLot(received, token, value, owner),
+    spend({ token, value }, isPayment) {
+      const owner = sellerOf(token, value)
+      // What leaves before anything came in is change of the payment before.
+      if (received.has(token)) sent.set(token, (sent.get(token) ?? 0n) + value)
+      if (isPayment) {
+        received.clear()
+        sent.clear()
+      }
+      return owner
+    },
+  }
+
+  function sellerOf(token: Address, value: bigint): Address | undefined {
+    const bought = received.get(token)
+    if (bought === undefined || bought.total < value) return undefined
+    const sold = [...sent].filter(([each]) => each !== token)
+    const isCovered = sold.every(([each, total]) => total <= (received.get(each)?.total ?? 0n))
+    const sellers = new Set(sold.flatMap(([each]) => [...(received.get(each)?.owners ?? [])]))
+    return isCovered ? onlyOf(sellers) : undefined
+  }
+}
+
+function addLot(lotsOf: Map<Address, Lots>, token: Address, value: bigint, owner: Address | undefined): void {
+  const lots = lotsOf.get(token) ?? { total: 0n, owners: new Set() }
+  lots.total += value
+  lots.owners.add(owner)
+  lotsOf.set(token, lots)
+}
+
+/** The only owner, unless there is another or it is not known. */
+function onlyOf(owners: ReadonlySet<Address | undefined>): Address | undefined {
+  return owners.size === 1 ? [...owners][0] : undefined
+}

@@ -1,0 +1,226 @@
+import { type TokenDirectory } from '../../chains/token-directory.ts'
+import { currencyHash } from '../../contracts/currency-hash.ts'
+import type { Address } from '../../domain/address.ts'
+import { FIAT_DECIMALS, parseFiatCode, type Token } from '../../domain/currency.ts'
+import type { Hex } from '../../domain/hex.ts'
+import type { PaymentRequest } from '../../domain/payment-request.ts'
+import type { SeenEvent } from '../read/read-transaction.ts'
+
+/** Why an event is no payment of a request. */
+export const unmatchedReasons = [
+  'UNKNOWN_TOPIC',
+  'RECEIPT_TOO_LARGE',
+  'WRONG_CHAIN',
+  'WRONG_PAYEE',
+  'WRONG_TOKEN',
+  'NOT_A_CONVERSION',
+  'NOTHING_RECEIVED',
+  'SELF_PAYMENT',
+  'NOT_FROM_PAYEE',
+  'STALE_RATE',
+  'RATE_OFF',
+] as const
+export type UnmatchedReason = (typeof unmatchedReasons)[number]
+
+/** A request as the matcher needs it. */
+export interface MatchableRequest extends PaymentRequest {
+  readonly topic: Hex
+  readonly refundTopic?: Hex
+}
+
+/** A currency of an invoice as conversion events name and count it. */
+export interface InvoiceUnit {
+  readonly address: Address
+  readonly decimals: number
+}
+
+/** What an event is to one account. Amounts in base units. */
+export type Match =
+  | {
+      readonly kind: 'PAYMENT'
+      readonly request: MatchableRequest
+      readonly token: Token
+      readonly amount: bigint
+      /** What it counts for towards the request, in base units of the invoice currency. */
+      readonly invoiceAmount: bigint
+      readonly invoiceDecimals: number
+    }
+  | { readonly kind: 'REFUND'; readonly request: MatchableRequest; readonly token: Token; readonly amount: bigint }
+  | {
+      readonly kind: 'UNMATCHED'
+      readonly reason: UnmatchedReason
+      /** What else an operator needs to know, to be stored with the event. */
+      readonly detail?: Readonly<Record<string, string>>
+    }
+
+export type PaymentMatch = Extract<Match, { kind: 'PAYMENT' }>
+
+/** What the matcher is told beside the event. */
+export interface MatchContext {
+  /** Canonical name of the chain on which the event is. */
+  readonly chain: string
+  readonly tokens: TokenDirectory
+  /** Whether an address paid the request before this event. */
+  hasPaid(request: MatchableRequest, address: Address): boolean
+  /** Whether a payment of the request before this event has no known payer. */
+  hasUnknownPayer(request: MatchableRequest): boolean
+  /** Whether an address was a refund wallet of the account when the event was made. */
+  isWallet(address: Address): boolean
+  /** Whether an address is a listed contract that passes on the money of others. */
+  isIntermediary(address: Address): boolean
+  /** What an operator has accepted this event as. */
+  readonly accepted?: AcceptedAs | undefined
+}
+
+/** What an operator may accept an unmatched event as. */
+export type AcceptedAs = 'PAYMENT' | 'REFUND'
+
+/**
+ * The reasons for which an event may be accepted all the same. The others say that the money is not the request's (another chain,
+ * token or payee), or that none was moved. WRONG_PAYEE is accepted only under the request's own reference.
+ */
+export const acceptableReasons: Readonly<Record<AcceptedAs, readonly UnmatchedReason[]>> = {
+  PAYMENT: ['STALE_RATE', 'RATE_OFF'],
+  REFUND: ['NOT_FROM_PAYEE', 'WRONG_PAYEE'],
+}
+
+/**
+ * Decides what an event means to one account. References are public and the proxies take any token and payee, so a payment
+ * counts only if chain, payee and token are the request's, and of a conversion the invoice currency too.
+ *
+ * @param requests - the account's requests that know the event's topic, as their payments' or their refunds'
+ */
+export function matchEvent(event: SeenEvent, requests: readonly MatchableRequest[], context: MatchContext): Match {
+  const verdicts = requests.flatMap((request) => judgeRequest(event, request, context))
+  const counted = verdicts.find(({ kind }) => kind === 'PAYMENT') ?? verdicts.find(({ kind }) => kind === 'REFUND')
+  return counted ?? { kind: 'UNMATCHED', reason: furthestReason(verdicts) }
+}
+
+/**
+ * The payment that an event is if the rate of its conversion is right. It does not depend on what else was paid.
+ *
+ * @param requests - as for {@link matchEvent}
+ */
+export function findPayment(
+  event: SeenEvent,
+  requests: readonly MatchableRequest[],
+  context: Pick<MatchContext, 'chain' | 'tokens'>,
+): PaymentMatch | undefined {
+  const known = requests.filter(({ topic }) => topic === event.topic)
+  const verdicts = known.map((request) => judgePayment(event, request, context))
+  return verdicts.find((verdict) => verdict.kind === 'PAYMENT')
+}
+
+function judgeRequest(event: SeenEvent, request: MatchableRequest, context: MatchContext): Match[] {
+  const verdicts: Match[] = []
+  if (request.topic === event.topic) verdicts.push(judgePayment(event, request, context))
+  else if (request.refundTopic === event.topic) verdicts.push(judgeRefundReference(event, request, context))
+  if (request.topic === event.topic && isRefundToPayer(event, request, context)) {
+    verdicts.push(judgeRefund(event, request, context))
+  }
+  return verdicts
+}
+
+/** Reasons stand in the order of the checks, so that the last is that of the request which came closest. */
+function furthestReason(verdicts: readonly Match[]): UnmatchedReason {
+  const places = verdicts.map((verdict) =>
+    verdict.kind === 'UNMATCHED' ? unmatchedReasons.indexOf(verdict.reason) : 0,
+  )
+  return unmatchedReasons[Math.max(0, ...places)] ?? 'UNKNOWN_TOPIC'
+}
+
+function judgePayment(
+  event: SeenEvent,
+  request: MatchableRequest,
+  context: Pick<MatchContext, 'chain' | 'tokens'>,
+): Match {
+  const unmatched = (reason: UnmatchedReason): Match => ({ kind: 'UNMATCHED', reason })
+  if (request.network !== context.chain) return unmatched('WRONG_CHAIN')
+  if (event.to !== request.payee) return unmatched('WRONG_PAYEE')
+  const token = paidToken(event, request, context.tokens)
+  if (token === undefined) return unmatched('WRONG_TOKEN')
+  const amount = event.received
+  const payment = { kind: 'PAYMENT', request, token, amount } as const
+  const movesNothing = whyNothingMoved(event)
+  if (isConversionRequest(request)) {
+    const unit = invoiceUnitOf(request.invoiceCurrency, context.tokens)
+    if (event.conversion === undefined) return unmatched('NOT_A_CONVERSION')
+    if (event.conversion.currency !== unit?.address) return unmatched('WRONG_TOKEN')
+    const invoiceAmount = convertedAmount(event, event.conversion.amount)
+    if (movesNothing !== undefined) return unmatched(movesNothing)
+    if (invoiceAmount === 0n) return unmatched('NOTHING_RECEIVED')
+    return { ...payment, invoiceAmount, invoiceDecimals: unit.decimals }
+  }
+  // A conversion of another currency into the right token is a payment of some other invoice.
+  if (event.conversion !== undefined) return unmatched('WRONG_TOKEN')
+  if (movesNothing !== undefined) return unmatched(movesNothing)
+  return { ...payment, invoiceAmount: amount, invoiceDecimals: token.decimals }
+}
+
+/** Of a token that keeps a part of each transfer, the part of the converted amount that arrived, rounded down. */
+function convertedAmount({ amount, received }: SeenEvent, converted: bigint): bigint {
+  return received >= amount ? converted : (converted * received) / amount
+}
+
+/** A payee who pays himself, also through a contract that passes his money on, has as much as before. */
+function whyNothingMoved({ received, to, paidFrom, payer }: SeenEvent): UnmatchedReason | undefined {
+  if (received === 0n) return 'NOTHING_RECEIVED'
+  return paidFrom === to || payer === to ? 'SELF_PAYMENT' : undefined
+}
+
+/** An event under the reference of the request's refund address, which anybody can use. */
+function judgeRefundReference(event: SeenEvent, request: MatchableRequest, context: MatchContext): Match {
+  if (event.to !== request.refundAddress) return { kind: 'UNMATCHED', reason: 'WRONG_PAYEE' }
+  const verdict = judgeRefund(event, request, context)
+  if (verdict.kind !== 'REFUND' || context.accepted === 'REFUND') return verdict
+  return isPayeesMoney(event, request, context) ? verdict : { kind: 'UNMATCHED', reason: 'NOT_FROM_PAYEE' }
+}
+
+/**
+ * Under the request's own reference: from the payee back to somebody who paid. Where a payment has no known payer, anybody may have
+ * made it, but not the payee or its wallets.
+ */
+function isRefundToPayer(event: SeenEvent, request: MatchableRequest, context: MatchContext): boolean {
+  if (event.to === request.payee) return false
+  if (context.accepted === 'REFUND') return true
+  if (!isPayeesMoney(event, request, context)) return false
+  return context.hasPaid(request, event.to) || (context.hasUnknownPayer(request) && !context.isWallet(event.to))
+}
+
+/** Whether the payee, or a wallet that was registered before, paid directly. Otherwise anybody could make a request REFUNDED. */
+function isPayeesMoney({ paidFrom }: SeenEvent, { payee }: MatchableRequest, context: MatchContext): boolean {
+  if (paidFrom === undefined || context.isIntermediary(paidFrom)) return false
+  return paidFrom === payee || context.isWallet(paidFrom)
+}
+
+/** All that a refund takes but whose money it is. */
+function judgeRefund(event: SeenEvent, request: MatchableRequest, { chain, tokens }: MatchContext): Match {
+  if (request.network !== chain) return { kind: 'UNMATCHED', reason: 'WRONG_CHAIN' }
+  const token = paidToken(event, request, tokens)
+  if (token === undefined) return { kind: 'UNMATCHED', reason: 'WRONG_TOKEN' }
+  if (event.received === 0n) return { kind: 'UNMATCHED', reason: 'NOTHING_RECEIVED' }
+  // Whoever pays himself gives nothing back.
+  if (event.paidFrom === event.to) return { kind: 'UNMATCHED', reason: 'SELF_PAYMENT' }
+  return { kind: 'REFUND', request, token, amount: event.received }
+}
+
+/** The request's payment currency, if it is what the event moved. */
+function paidToken(event: SeenEvent, request: MatchableRequest, tokens: TokenDirectory): Token | undefined {
+  const token = tokens.byId(request.paymentCurrency)
+  return token !== undefined && token.chain === request.network && token.address === event.token ? token : undefined
+}
+
+/** Whether a request is stated in another currency than it is paid in. */
+export function isConversionRequest(request: Pick<PaymentRequest, 'invoiceCurrency' | 'paymentCurrency'>): boolean {
+  return request.invoiceCurrency !== request.paymentCurrency
+}
+
+/** How conversion events name a currency: a token by its address, fiat and native coins by a hash of type and symbol. */
+export function invoiceUnitOf(currency: string, tokens: TokenDirectory): InvoiceUnit | undefined {
+  const token = tokens.byId(currency)
+  if (token !== undefined) {
+    return { address: token.address ?? currencyHash('eth', token.symbol), decimals: token.decimals }
+  }
+  const code = parseFiatCode(currency)
+  return code === undefined ? undefined : { address: currencyHash('iso4217', code), decimals: FIAT_DECIMALS }
+}

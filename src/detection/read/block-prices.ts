@@ -1,0 +1,101 @@
+import type { Address } from '../../domain/address.ts'
+import type { Token } from '../../domain/currency.ts'
+import { type Decimal, parseDecimal } from '../../domain/decimal.ts'
+import type { RpcAnswer } from '../../nodes/rpc-client.ts'
+import type { ChainReader } from './chain-reader.ts'
+import { DECIMALS, type FeedRound, findRoundAt, latestRoundCall, MAX_FEED_DECIMALS, readRound } from './feed-rounds.ts'
+import { type CallReader, gatherCalls } from './gather-calls.ts'
+
+/** What a unit of a currency was worth in US dollars. */
+export interface UsdPrice {
+  readonly usd: Decimal
+  readonly source: 'feed' | 'peg'
+  /** When the feed was written. */
+  readonly at?: Date
+}
+
+/** A price that is asked for. */
+export interface PriceWish {
+  readonly token: Token
+  readonly blockNumber: number
+  readonly timestampSec: number
+}
+
+/** Finds what tokens were worth at the time of a block. */
+export interface PriceReader {
+  /**
+   * @param through - makes the calls together with others of the same time
+   * @returns prices in the order of the wishes; undefined where none is known
+   * @throws RpcError when no node answers
+   */
+  pricesAt(wishes: readonly PriceWish[], signal?: AbortSignal, through?: CallReader): Promise<(UsdPrice | undefined)[]>
+}
+
+interface FeedWish extends PriceWish {
+  readonly feed: Address
+}
+
+/** Makes the price reader of one chain. It asks feeds at the block, and searches their rounds where the node has dropped that state. */
+export function createPriceReader(reader: ChainReader): PriceReader {
+  const decimalsOfFeed = new Map<Address, number>()
+
+  async function loadDecimals(feeds: ReadonlySet<Address>, through: CallReader): Promise<void> {
+    const unknown = [...feeds].filter((feed) => !decimalsOfFeed.has(feed))
+    if (unknown.length === 0) return
+    const calls = unknown.map((to) => ({ to, data: DECIMALS, block: 'latest' as const }))
+    const answers = await through.calls(calls)
+    for (const [index, feed] of unknown.entries()) {
+      const answer = answers[index]
+      const decimals = answer?.ok === true && String(answer.result).length === 66 ? Number(answer.result) : undefined
+      if (decimals !== undefined && decimals <= MAX_FEED_DECIMALS) decimalsOfFeed.set(feed, decimals)
+    }
+  }
+
+  async function roundsAt(wishes: readonly FeedWish[], through: CallReader) {
+    const rounds = new Map<string, FeedRound | undefined>()
+    const distinct = [...new Map(wishes.map((wish) => [keyOf(wish), wish])).values()]
+    const calls = distinct.map(({ feed, blockNumber }) => latestRoundCall(feed, blockNumber))
+    const answers = await through.calls(calls)
+    // All searches go in step, so that each step of all of them is one exchange with the node.
+    const search = async (wish: FeedWish, answer: RpcAnswer | undefined) => {
+      const isStateGone = answer?.ok === false && answer.error.kind !== 'REVERTED'
+      const round = isStateGone ? await findRoundAt(through, wish.feed, wish.timestampSec) : readRound(answer)
+      rounds.set(keyOf(wish), round)
+    }
+    await Promise.all(distinct.map((wish, index) => search(wish, answers[index])))
+    return rounds
+  }
+
+  return {
+    async pricesAt(wishes, signal, through = gatherCalls(reader, signal)) {
+      const asked = wishes.flatMap((wish) =>
+        wish.token.usdFeed === undefined ? [] : [{ ...wish, feed: wish.token.usdFeed }],
+      )
+      await loadDecimals(new Set(asked.map(({ feed }) => feed)), through)
+      const rounds = await roundsAt(asked, through)
+      return wishes.map((wish) => {
+        const { usdFeed } = wish.token
+        if (usdFeed === undefined) return pegOf(wish.token)
+        const price = feedPrice(wish, rounds.get(keyOf({ ...wish, feed: usdFeed })), decimalsOfFeed.get(usdFeed))
+        return price ?? pegOf(wish.token)
+      })
+    },
+  }
+}
+
+const keyOf = ({ feed, blockNumber }: FeedWish) => `${feed} ${blockNumber}`
+
+/** A feed counts while it is fresh and above 0, and not from after the block, which nothing on that chain can be. */
+function feedPrice(wish: PriceWish, round: FeedRound | undefined, decimals: number | undefined): UsdPrice | undefined {
+  if (round === undefined || decimals === undefined || round.answer <= 0n) return undefined
+  const ageSec = wish.timestampSec - round.updatedAtSec
+  const { heartbeatSeconds } = wish.token
+  if (ageSec < 0) return undefined
+  if (heartbeatSeconds !== undefined && ageSec > heartbeatSeconds) return undefined
+  return { usd: { units: round.answer, places: decimals }, source: 'feed', at: new Date(round.updatedAtSec * 1_000) }
+}
+
+function pegOf(token: Token): UsdPrice | undefined {
+  const usd = token.pegUsd === undefined ? undefined : parseDecimal(token.pegUsd)
+  return usd === undefined ? undefined : { usd, source: 'peg' }
+}

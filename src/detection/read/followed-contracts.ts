@@ -1,0 +1,37 @@
+import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
+import type { Address } from '../../domain/address.ts'
+
+/** What the chains file says of the contracts and tokens of a chain, as reading its transactions needs it. */
+export interface FollowedContracts {
+  /** Their events are payments. */
+  readonly contracts: ReadonlySet<Address>
+  /** Contracts that pay with what somebody else gave them, swaps included. */
+  readonly intermediaries: ReadonlySet<Address>
+  /** Those of them that sell what they were given and pay with what they bought. */
+  readonly swaps: ReadonlySet<Address>
+  /** Contracts through which bridges pay. */
+  readonly executors: ReadonlySet<Address>
+  /** The listed tokens: no other is followed through intermediaries. */
+  readonly tokens: ReadonlySet<Address>
+  /** Contracts that make SingleRequestProxies, each of which is an intermediary. */
+  readonly factories: ReadonlySet<Address>
+}
+
+/** Sorts the contracts of a chain. */
+export function sortContracts(chain: ChainConfig): FollowedContracts {
+  const ofKind = (kind: string) => chain.contracts.filter((each) => each.kind === kind).map(({ address }) => address)
+  const factories = new Set(ofKind('SINGLE_REQUEST_PROXY_FACTORY'))
+  const swaps = new Set([...ofKind('ERC20_SWAP_TO_PAY'), ...(chain.swapIntermediaries ?? [])])
+  return {
+    contracts: new Set(
+      followedContracts(chain)
+        .map(({ address }) => address)
+        .filter((address) => !factories.has(address)),
+    ),
+    intermediaries: new Set([...(chain.intermediaries ?? []), ...swaps]),
+    swaps,
+    executors: new Set(chain.executors),
+    tokens: new Set(chain.tokens.map(({ address }) => address)),
+    factories,
+  }
+}

@@ -1,0 +1,119 @@
+import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
+import { FIAT_DECIMALS } from '../../domain/currency.ts'
+import type { Hex } from '../../domain/hex.ts'
+import type { RpcAnswer } from '../../nodes/rpc-client.ts'
+import type { PathRate } from '../match/judge-rate.ts'
+import { DECIMALS, findRoundAt, latestRoundCall, MAX_FEED_DECIMALS } from './feed-rounds.ts'
+import type { CallReader } from './gather-calls.ts'
+
+/** A conversion path at a time of which the node has no state any more. */
+export interface PastPath {
+  /** The ChainlinkConversionPath. */
+  readonly contract: Address
+  readonly path: readonly Address[]
+  readonly timestampSec: number
+  /** Decimals of tokens and coins that are configured. */
+  readonly decimalsOf: (address: Address) => number | undefined
+}
+
+/** A step of a path: one feed, taken as it is or the other way round. */
+interface PathLeg {
+  /** Of the feed's answer at the time. */
+  readonly answer: bigint
+  readonly updatedAtSec: number
+  readonly feedDecimals: number
+  readonly isReversed: boolean
+  readonly inputDecimals: number
+  readonly outputDecimals: number
+}
+
+/**
+ * Computes the rate of a path from the rounds of its feeds, for nodes that no longer have the state of that block. Feeds are those that
+ * the contract uses now.
+ *
+ * @param reader - puts calls together that are made at the same time
+ * @returns undefined where a feed is not there, had no answer above 0 then, or tells nothing of earlier rounds
+ * @throws RpcError where the node refuses to call a contract as it is now
+ */
+export async function findPathRateAt(reader: CallReader, past: PastPath): Promise<PathRate | undefined> {
+  const hops = past.path.slice(1).map((output, index) => ({ input: past.path[index] as Address, output }))
+  const legs = await Promise.all(hops.map((hop) => readLeg(reader, hop, past)))
+  return legs.some((leg) => leg === undefined) ? undefined : rateOfLegs(legs as PathLeg[], past.timestampSec)
+}
+
+async function readLeg(
+  reader: CallReader,
+  { input, output }: { readonly input: Address; readonly output: Address },
+  { contract, timestampSec, decimalsOf }: PastPath,
+): Promise<PathLeg | undefined> {
+  const decimals = async (address: Address) => decimalsOf(address) ?? (await readDecimals(reader, address))
+  const [straight, reversed, inputDecimals, outputDecimals] = await Promise.all([
+    readAggregator(reader, contract, [input, output]),
+    readAggregator(reader, contract, [output, input]),
+    decimals(input),
+    decimals(output),
+  ])
+  const feed = straight ?? reversed
+  if (feed === undefined || inputDecimals === undefined || outputDecimals === undefined) return undefined
+  const [feedDecimals, round] = await Promise.all([
+    readDecimals(reader, feed),
+    // Beneath an answer that the node refused lies no round that could be trusted to be the last.
+    callLatest(reader, latestRoundCall(feed, 'latest')).then(() => findRoundAt(reader, feed, timestampSec)),
+  ])
+  if (feedDecimals === undefined || round === undefined || round.answer <= 0n) return undefined
+  const { answer, updatedAtSec } = round
+  const isReversed = straight === undefined
+  return { answer, updatedAtSec, feedDecimals, isReversed, inputDecimals, outputDecimals }
+}
+
+/** @throws RpcError for what is not the contract's own refusal, which may be another answer a moment later */
+async function callLatest(reader: CallReader, call: Parameters<CallReader['calls']>[0][number]) {
+  const [answer] = await reader.calls([call])
+  if (answer?.ok === false && answer.error.kind !== 'REVERTED') throw answer.error
+  return answer
+}
+
+/** `allAggregators(address,address)`: the feed that the contract uses between two currencies, in this direction. */
+async function readAggregator(reader: CallReader, contract: Address, pair: readonly Address[]) {
+  const data: Hex = `0x08d5bc58${pair.map((address) => address.slice(2).padStart(64, '0')).join('')}`
+  const digits = wordOf(await callLatest(reader, { to: contract, data, block: 'latest' }))?.slice(-40)
+  const feed = digits === undefined ? undefined : (`0x${digits.toLowerCase()}` as Address)
+  return feed === ZERO_ADDRESS ? undefined : feed
+}
+
+/** Where there is no contract, the currency is a fiat one. */
+async function readDecimals(reader: CallReader, address: Address): Promise<number | undefined> {
+  const answer = await callLatest(reader, { to: address, data: DECIMALS, block: 'latest' })
+  if (answer?.ok === true && answer.result === '0x') return FIAT_DECIMALS
+  const told = wordOf(answer)
+  if (told === undefined) return undefined
+  const decimals = BigInt(told)
+  return decimals <= MAX_FEED_DECIMALS ? Number(decimals) : undefined
+}
+
+function wordOf(answer: RpcAnswer | undefined): string | undefined {
+  const data = answer?.ok === true ? String(answer.result) : ''
+  return /^0x[0-9a-f]{64}$/i.test(data) ? data : undefined
+}
+
+const PRECISION = 10n ** 18n
+
+/** What `getRate` of ChainlinkConversionPath computes, cut after each step as it does; undefined where it comes to nothing. */
+function rateOfLegs(legs: readonly PathLeg[], timestampSec: number): PathRate | undefined {
+  let rate = PRECISION
+  for (const leg of legs) {
+    const { answer, feedDecimals, isReversed, inputDecimals, outputDecimals } = leg
+    const unit = 10n ** BigInt(feedDecimals)
+    rate *= tenToThe(feedDecimals - inputDecimals) * tenToThe(outputDecimals - feedDecimals)
+    rate = isReversed ? (rate * unit) / answer : (rate * answer) / unit
+    rate /= tenToThe(inputDecimals - feedDecimals)
+    rate /= tenToThe(feedDecimals - outputDecimals)
+  }
+  const oldestSec = Math.min(timestampSec, ...legs.map(({ updatedAtSec }) => updatedAtSec))
+  return rate === 0n ? undefined : { rate, scale: PRECISION, oldestSec: BigInt(oldestSec) }
+}
+
+/** 1 for negative exponents. */
+function tenToThe(exponent: number): bigint {
+  return exponent > 0 ? 10n ** BigInt(exponent) : 1n
+}

@@ -1,0 +1,129 @@
+import type { ConversionConfig } from '../../chains/chains-file.ts'
+import { addressesOfPath, addressInPath, findConversionPath, maxRateAgeSeconds } from '../../chains/conversion-path.ts'
+import type { TokenDirectory } from '../../chains/token-directory.ts'
+import type { Address } from '../../domain/address.ts'
+import type { Token } from '../../domain/currency.ts'
+import type { Hex } from '../../domain/hex.ts'
+import type { RpcAnswer } from '../../nodes/rpc-client.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import { judgeRate, type PathRate, type RatedPath } from '../match/judge-rate.ts'
+import type { PaymentMatch } from '../match/match-event.ts'
+import type { ChainReader } from './chain-reader.ts'
+import type { CallReader } from './gather-calls.ts'
+import { findPathRateAt } from './path-rate-rounds.ts'
+import type { SeenEvent } from './read-transaction.ts'
+
+/** A conversion that is a payment if its rate is right. */
+export interface RateWish {
+  readonly match: PaymentMatch
+  readonly event: SeenEvent
+  readonly blockNumber: number
+  readonly timestampSec: number
+}
+
+/** Finds the rates of our own conversion paths at the time of a block. */
+export interface RateReader {
+  /**
+   * @param through - makes the calls; those made at the same time go together
+   * @returns paths in the order of the wishes; undefined where none is configured
+   * @throws RpcError when no node answers, or none that knows the block
+   */
+  ratesAt(wishes: readonly RateWish[], through: CallReader, signal?: AbortSignal): Promise<(RatedPath | undefined)[]>
+}
+
+export interface RateReaderOptions {
+  readonly reader: Pick<ChainReader, 'headers'>
+  readonly conversion: ConversionConfig | undefined
+  readonly native: Token
+  readonly tokens: TokenDirectory
+}
+
+/**
+ * Makes the reader of one chain. It asks ChainlinkConversionPath at the payment's block and, only where the payment does not count
+ * by that rate, at the block before. Where the node has dropped that state, it searches the rounds of the feeds that the contract
+ * uses now.
+ */
+export function createRateReader({ reader, conversion, native, tokens }: RateReaderOptions): RateReader {
+  /** Decimals that the contract would find out; undefined for what only the chain can tell. */
+  const decimalsIn = (token: Token) => (address: Address) =>
+    [token, native].find((known) => addressInPath(known) === address)?.decimals ??
+    tokens.byAddress(native.chain, address)?.decimals
+
+  async function rateAt(contract: Address, moment: Moment, through: CallReader): Promise<PathRate | undefined> {
+    const { path, token, blockNumber, timestampSec } = moment
+    const [answer] = await through.calls([pathRateCall(contract, path, blockNumber)])
+    if (answer?.ok !== false || answer.error.kind === 'REVERTED') return readPathRate(answer)
+    await moment.requireBlock()
+    return findPathRateAt(through, { contract, path, timestampSec, decimalsOf: decimalsIn(token) })
+  }
+
+  async function ratedPath(wish: RateWish, requireBlock: () => Promise<void>, through: CallReader) {
+    const { match, event, blockNumber, timestampSec } = wish
+    const { token } = match
+    const way = findConversionPath(conversion, match.request.invoiceCurrency, token)
+    if (conversion === undefined || way === undefined) return undefined
+    const path = addressesOfPath(way, token)
+    const maxAgeSeconds = maxRateAgeSeconds(way)
+    const at = { path, token, requireBlock }
+    const atBlock = await rateAt(conversion.path, { ...at, blockNumber, timestampSec }, through)
+    const rated: RatedPath = { maxAgeSeconds, rates: atBlock === undefined ? [] : [atBlock] }
+    if (blockNumber === 0 || judgeRate(match, event, { path: rated, timestampSec }).kind === 'PAYMENT') return rated
+    // No block lies between, so rounds of before this block's second are those of the parent.
+    const before = { blockNumber: blockNumber - 1, timestampSec: timestampSec - 1 }
+    const atParent = await rateAt(conversion.path, { ...at, ...before }, through)
+    return { maxAgeSeconds, rates: [...rated.rates, ...(atParent === undefined ? [] : [atParent])] }
+  }
+
+  return {
+    async ratesAt(wishes, through, signal) {
+      const last = Math.max(...wishes.map(({ blockNumber }) => blockNumber))
+      let checked: Promise<void> | undefined
+      // What refuses a call because it is not as far yet would give the rounds of an earlier block.
+      const requireBlock = () => (checked ??= requireHeader(reader, last, signal))
+      return Promise.all(wishes.map((wish) => ratedPath(wish, requireBlock, through)))
+    },
+  }
+}
+
+interface Moment {
+  readonly path: readonly Address[]
+  readonly token: Token
+  readonly blockNumber: number
+  readonly timestampSec: number
+  /** @throws RpcError where the node does not know the block */
+  readonly requireBlock: () => Promise<void>
+}
+
+async function requireHeader(
+  reader: Pick<ChainReader, 'headers'>,
+  blockNumber: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const [header] = await reader.headers([blockNumber], signal)
+  if (header === undefined) throw new RpcError('REFUSED', `the node does not know block ${blockNumber} yet`)
+}
+
+const WORD = 64
+const wordOf = (value: number) => value.toString(16).padStart(WORD, '0')
+
+/**
+ * `getRate(address[])` of ChainlinkConversionPath. Unlike `getConversion` it does not depend on an amount, so that payments of one block
+ * share it.
+ */
+export function pathRateCall(contract: Address, path: readonly Address[], block: number | 'latest') {
+  const list = path.map((address) => address.slice(2).padStart(WORD, '0')).join('')
+  const data: Hex = `0x97edd4fa${wordOf(0x20)}${wordOf(path.length)}${list}`
+  return { to: contract, data, block }
+}
+
+/**
+ * Reads the answer of {@link pathRateCall}: rate, time of the oldest feed, scale. A rate of 0 is what a negative answer of a feed comes to,
+ * and none.
+ */
+export function readPathRate(answer: RpcAnswer | undefined): PathRate | undefined {
+  const data = answer?.ok === true ? String(answer.result) : ''
+  if (data.length !== 2 + 3 * WORD) return undefined
+  const word = (index: number) => BigInt(`0x${data.slice(2 + index * WORD, 2 + (index + 1) * WORD)}`)
+  const [rate, oldestSec, scale] = [word(0), word(1), word(2)]
+  return rate === 0n || scale === 0n ? undefined : { rate, oldestSec, scale }
+}

@@ -1,0 +1,201 @@
+import {
+  decodeConversionLog,
+  decodeFeeProxyLog,
+  decodeTransferLog,
+  type FeeProxyEvent,
+  isFeeProxyLog,
+  type RpcLog,
+} from '../../contracts/decode-events.ts'
+import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { type Claim, createTransferClaims, type PlacedTransfer } from '../match/claim-transfers.ts'
+import { followMoney, type MoneySources } from '../match/follow-money.ts'
+import { findNativeOrigins, type KnownCalls, type NativeOrigins } from '../match/native-payers.ts'
+import type { FollowedContracts } from './followed-contracts.ts'
+
+/** What a transaction came to. */
+export interface TransactionReceipt {
+  readonly txHash: Hex
+  readonly blockHash: Hex
+  readonly blockNumber: number
+  readonly from: Address
+  /** Absent: it created a contract. */
+  readonly to?: Address
+  readonly gasUsed: bigint
+  /** In wei. Absent: the node does not tell. */
+  readonly effectiveGasPrice?: bigint
+  /** In wei; what some second layers charge for the first. */
+  readonly l1Fee?: bigint
+  readonly logs: readonly RpcLog[]
+}
+
+/** A payment event of a followed contract, with what its transaction tells of it. */
+export interface SeenEvent extends FeeProxyEvent {
+  /** 0-based among all such events of the transaction, whoever emitted them. */
+  readonly eventIndex: number
+  /** What `to` received, in base units of token or coin. */
+  readonly received: bigint
+  /** What `feeAddress` received, likewise. 0 where nobody was charged: coins are charged also for address 0, which burns them. */
+  readonly feeReceived: bigint
+  /** What `feeAddress` received beside it from the contract that swapped or batched; no event tells of that. */
+  readonly swapFeeReceived: bigint
+  /** Absent where it is not certain. */
+  readonly payer?: Address
+  /**
+   * Whose balance the proxy took the money from: `from` of the claimed Transfer; of coins, the direct caller of the proxy.
+   * Absent where that is not certain, and for coins where the caller is a batch or a SingleRequestProxy.
+   */
+  readonly paidFrom?: Address | undefined
+  /** The proxy was called by a bridge, so that whoever paid is on another chain. */
+  readonly isCarried: boolean
+  /** In the invoice's currency. */
+  readonly conversion?: { readonly amount: bigint; readonly currency: Address; readonly feeAmount: bigint }
+}
+
+interface Draft {
+  readonly event: FeeProxyEvent
+  readonly eventIndex: number
+  readonly position: number
+  readonly claim: Claim
+  conversion: SeenEvent['conversion']
+}
+
+/**
+ * Reads the payment events of a transaction.
+ *
+ * A token's event can say more than the payee got (tokens that keep a part of each transfer), so what counts is the Transfer that the
+ * event claims.
+ *
+ * @param calls - what was read of the transaction's calls; needed only for who paid in coins
+ * @see CHAIN, "Who paid"
+ */
+export function readTransaction(
+  receipt: TransactionReceipt,
+  followed: FollowedContracts,
+  calls?: KnownCalls,
+): SeenEvent[] {
+  const transfers: PlacedTransfer[] = []
+  const claims = createTransferClaims()
+  const drafts: Draft[] = []
+  let eventIndex = 0
+  for (const [position, log] of receipt.logs.entries()) {
+    const transfer = decodeTransferLog(log)
+    if (transfer !== undefined) {
+      transfers.push({ ...transfer, position })
+      claims.add({ ...transfer, position })
+    }
+    const index = isFeeProxyLog(log) ? eventIndex++ : eventIndex
+    if (!followed.contracts.has(log.address.toLowerCase() as Address)) continue
+    const event = decodeFeeProxyLog(log)
+    if (event !== undefined) {
+      drafts.push({ event, eventIndex: index, position, claim: claims.claim(event), conversion: undefined })
+    }
+    addConversion(log, drafts)
+  }
+  const payments = new Set(drafts.flatMap(({ claim }) => claim.paidBy?.position ?? []))
+  const context: TransactionContext = {
+    followed,
+    drafts,
+    unclaimed: transfers.filter((transfer) => !claims.isClaimed(transfer)),
+    sources: followMoney(transfers, ({ position }) => payments.has(position), followed),
+    origins: readOrigins(receipt, drafts, calls, followed),
+  }
+  return drafts.map((draft) => finishEvent(draft, context))
+}
+
+/** A conversion proxy reports right after the fee proxy's code that it ran in its own name. */
+function addConversion(log: RpcLog, drafts: readonly Draft[]): void {
+  const conversion = decodeConversionLog(log)
+  if (conversion === undefined) return
+  const { emitter, topic, amount, currency, feeAmount } = conversion
+  const owner = drafts.findLast(({ event }) => event.emitter === emitter && event.topic === topic)
+  if (owner !== undefined && owner.conversion === undefined) owner.conversion = { amount, currency, feeAmount }
+}
+
+function readOrigins(
+  receipt: TransactionReceipt,
+  drafts: readonly Draft[],
+  calls: KnownCalls | undefined,
+  followed: FollowedContracts,
+): NativeOrigins {
+  const natives = drafts.filter(({ event }) => event.token === undefined)
+  const events = natives.map(({ event, position, conversion }) => ({ ...event, position, conversion }))
+  return natives.length === 0 ? new Map() : findNativeOrigins(receipt, events, calls, followed)
+}
+
+interface TransactionContext {
+  readonly followed: FollowedContracts
+  /** All events of followed contracts, in log order. */
+  readonly drafts: readonly Draft[]
+  /** Transfers that no event has claimed, in log order. */
+  readonly unclaimed: readonly PlacedTransfer[]
+  readonly sources: MoneySources
+  readonly origins: NativeOrigins
+}
+
+type Finished = Pick<SeenEvent, 'received' | 'feeReceived' | 'swapFeeReceived' | 'payer' | 'paidFrom' | 'isCarried'>
+
+function finishEvent(draft: Draft, context: TransactionContext): SeenEvent {
+  const { event, eventIndex, conversion } = draft
+  return {
+    ...event,
+    eventIndex,
+    ...(event.token === undefined ? finishNative(draft, context) : finishToken(draft, context)),
+    ...(conversion === undefined ? {} : { conversion }),
+  }
+}
+
+function finishNative({ event, position }: Draft, { origins, followed }: TransactionContext): Finished {
+  const { caller, payer, batchFee = 0n } = origins.get(position) ?? {}
+  const isDirect = caller !== undefined && !followed.intermediaries.has(caller)
+  return {
+    received: event.amount,
+    // To address 0 it is burned, which costs the payer as much.
+    feeReceived: event.feeAmount,
+    swapFeeReceived: batchFee,
+    ...(payer === undefined ? {} : { payer }),
+    paidFrom: isDirect ? caller : undefined,
+    isCarried: caller !== undefined && followed.executors.has(caller),
+  }
+}
+
+function finishToken(draft: Draft, context: TransactionContext): Finished {
+  const { paidBy, feePaidBy } = draft.claim
+  const payer = tokenPayerOf(paidBy, context)
+  return {
+    received: paidBy?.value ?? 0n,
+    feeReceived: feePaidBy?.value ?? 0n,
+    swapFeeReceived: addedFeeOf(draft, payer, context),
+    ...(payer === undefined ? {} : { payer }),
+    paidFrom: paidBy?.from,
+    // The proxy pulls from whoever calls it.
+    isCarried: paidBy !== undefined && context.followed.executors.has(paidBy.from),
+  }
+}
+
+/** What a token says that is not listed, and a Transfer of 0, may be in anybody's name. */
+function tokenPayerOf(paidBy: PlacedTransfer | undefined, { followed, sources }: TransactionContext) {
+  if (paidBy === undefined || paidBy.value === 0n || !followed.tokens.has(paidBy.token)) return undefined
+  if (followed.executors.has(paidBy.from)) return undefined
+  return followed.intermediaries.has(paidBy.from) ? sources.get(paidBy.position) : paidBy.from
+}
+
+/**
+ * A swap sends its fee right after it has paid. A batch sends its own, or has its caller send it, once after all of its payments. Both go to
+ * the fee address of the payments.
+ */
+function addedFeeOf(
+  { event: { token, feeAddress }, position, claim: { paidBy } }: Draft,
+  payer: Address | undefined,
+  { followed, drafts, unclaimed }: TransactionContext,
+): bigint {
+  if (paidBy === undefined || feeAddress === ZERO_ADDRESS || !followed.intermediaries.has(paidBy.from)) return 0n
+  const isSwap = followed.swaps.has(paidBy.from)
+  const isOfSame = ({ claim }: Draft) => claim.paidBy?.from === paidBy.from && claim.paidBy.token === token
+  const next = drafts.find((each) => each.position > position && (isSwap || isOfSame(each)))
+  const until = next?.position ?? Number.POSITIVE_INFINITY
+  const senders = isSwap ? [paidBy.from] : [paidBy.from, payer]
+  const isFee = (each: PlacedTransfer) =>
+    each.token === token && each.to === feeAddress && senders.includes(each.from) && each.value > 0n
+  return unclaimed.find((each) => each.position > position && each.position < until && isFee(each))?.value ?? 0n
+}

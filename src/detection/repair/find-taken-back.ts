@@ -1,0 +1,34 @@
+import type { Knex } from 'knex'
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import { caip2Of } from '../../domain/chain.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { createRpcClient } from '../../nodes/rpc-client.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import { createChainReader } from '../read/chain-reader.ts'
+import { type FoundTransaction, findLatest } from '../sql/restart-repository.ts'
+
+/** What a reorg took back stands highest, so the highest tell of it; some may have been mined again in a block of the same number. */
+const LOOKED_AT = 100
+
+/**
+ * Looks whether what would be kept by beginning anew above a block is still on the chain.
+ *
+ * @returns a transaction that is in another block now, or in none
+ * @throws RpcError
+ */
+export async function findTakenBack(
+  knex: Knex,
+  config: ChainConfig,
+  block: number,
+  clock: () => Date,
+): Promise<FoundTransaction | undefined> {
+  const kept = await findLatest(knex, caip2Of(config.chainId), block, LOOKED_AT)
+  const client = createRpcClient({ urls: config.rpcUrls, chainId: config.chainId, clock })
+  const receipts = await createChainReader(client, []).receipts(kept.map(({ txHash }) => txHash))
+  const blockOf = new Map<Hex, number>()
+  for (const receipt of receipts) {
+    if (receipt instanceof RpcError) throw receipt
+    if (receipt !== undefined) blockOf.set(receipt.txHash, receipt.blockNumber)
+  }
+  return kept.find(({ txHash, blockNumber }) => blockOf.get(txHash) !== blockNumber)
+}

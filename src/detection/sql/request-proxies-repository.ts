@@ -1,0 +1,41 @@
+import type { Knex } from 'knex'
+import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
+import type { CreatedProxy } from '../match/detected.ts'
+
+const ROWS_A_STATEMENT = 1_000
+
+/** Stores SingleRequestProxies of a chain; those that are stored already stay as they are. */
+export async function storeRequestProxies(trx: Knex, chainId: string, proxies: readonly CreatedProxy[]): Promise<void> {
+  for (let from = 0; from < proxies.length; from += ROWS_A_STATEMENT) {
+    const some = proxies.slice(from, from + ROWS_A_STATEMENT)
+    await trx('single_request_proxies')
+      .insert(
+        some.map(({ address, blockNumber }) => ({
+          chain_id: chainId,
+          address: addressToBytes(address),
+          block_number: blockNumber,
+        })),
+      )
+      .onConflict(['chain_id', 'address'])
+      .ignore()
+  }
+}
+
+/** Forgets those that were made above a block. */
+export async function forgetRequestProxies(trx: Knex, chainId: string, above: number): Promise<void> {
+  await trx('single_request_proxies').where({ chain_id: chainId }).where('block_number', '>', above).delete()
+}
+
+/** Which of the addresses are SingleRequestProxies of a chain. */
+export async function findRequestProxies(
+  knex: Knex,
+  chainId: string,
+  addresses: readonly Address[],
+): Promise<Set<Address>> {
+  if (addresses.length === 0) return new Set()
+  const { rows } = await knex.raw<{ rows: { address: Buffer }[] }>(
+    'select address from single_request_proxies where chain_id = ? and address = any(?)',
+    [chainId, addresses.map(addressToBytes)],
+  )
+  return new Set(rows.map(({ address }) => addressFromBytes(address)))
+}

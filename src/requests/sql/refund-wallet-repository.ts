@@ -1,0 +1,140 @@
+import type { Knex } from 'knex'
+import type { Account } from '../../domain/account.ts'
+import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
+import { inTransaction, runCancellable } from '../../postgres/cancellable.ts'
+import { type AuditAction, type AuditEntry, insertAuditEntry } from '../../store/audit-repository.ts'
+import { lockAccount } from '../../store/payment-changes.ts'
+
+/** A wallet from which an account refunds. */
+export interface RefundWallet {
+  readonly address: Address
+  readonly registeredAt: Date
+  /** Refunds from then on do not count; earlier ones stay. */
+  readonly removedAt?: Date
+  readonly note?: string
+}
+
+/** Who changes wallets, and when. */
+export interface WalletChange extends Pick<AuditEntry, 'actor' | 'keyId'> {
+  readonly at: Date
+}
+
+/** How many registrations an account has. */
+export interface WalletCounts {
+  readonly inForce: number
+  /** Removed ones included. */
+  readonly ever: number
+}
+
+/** Refund wallets of accounts. Every call is scoped to one; every change writes its line of the audit log in the same transaction. */
+export interface RefundWalletRepository {
+  /**
+   * Registers a wallet, or returns the registration that is in force, with the new note where one is given.
+   *
+   * @param refuse - called before a new registration; what it throws is thrown and nothing is stored
+   */
+  add(
+    account: Account,
+    wallet: { readonly address: Address; readonly note?: string | undefined },
+    change: WalletChange,
+    refuse: (counts: WalletCounts) => void,
+    signal?: AbortSignal,
+  ): Promise<RefundWallet>
+  /** In the order of their registration. */
+  list(account: Account, includeRemoved: boolean, signal?: AbortSignal): Promise<RefundWallet[]>
+  /** @returns undefined when the wallet is not registered */
+  remove(
+    account: Account,
+    address: Address,
+    change: WalletChange,
+    signal?: AbortSignal,
+  ): Promise<RefundWallet | undefined>
+}
+
+interface Row {
+  readonly account_id: number
+  readonly address: Buffer
+  /** Counts how often the address was registered. */
+  readonly registration: number
+  readonly registered_at: Date
+  readonly removed_at: Date | null
+  readonly note: string | null
+}
+
+/** Makes the repository on a database. */
+export function createRefundWalletRepository(knex: Knex): RefundWalletRepository {
+  return {
+    add: (account, { address, note }, change, refuse, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        await lockAccount(trx, account.id, change.at)
+        const ofAddress = { account_id: account.id, address: addressToBytes(address) }
+        const stored = await trx<Row>('refund_wallets').where(ofAddress).whereNull('removed_at').first()
+        if (stored !== undefined && (note === undefined || note === stored.note)) return fromRow(stored)
+        if (stored === undefined) refuse(await countWallets(trx, account))
+        const row = {
+          ...ofAddress,
+          registration: stored?.registration ?? (await countRegistrations(trx, ofAddress)) + 1,
+          registered_at: stored?.registered_at ?? change.at,
+          removed_at: null,
+          note: note ?? null,
+        }
+        await trx('refund_wallets').insert(row).onConflict(['account_id', 'address', 'registration']).merge(['note'])
+        await audit(trx, 'ADD_WALLET', { account, address, change, ...(note !== undefined && { note }) })
+        return fromRow(row)
+      }),
+    async list(account, includeRemoved, signal) {
+      const query = knex<Row>('refund_wallets')
+        .where({ account_id: account.id })
+        .modify((rows) => {
+          if (!includeRemoved) void rows.whereNull('removed_at')
+        })
+        .orderBy(['registered_at', 'address', 'registration'])
+      const rows = await runCancellable(knex, query, signal)
+      return (rows as Row[]).map(fromRow)
+    },
+    remove: (account, address, change, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        const [row] = await trx<Row>('refund_wallets')
+          .where({ account_id: account.id, address: addressToBytes(address) })
+          .whereNull('removed_at')
+          .update({ removed_at: change.at })
+          .returning('*')
+        if (row === undefined) return undefined
+        await audit(trx, 'REMOVE_WALLET', { account, address, change })
+        return fromRow(row)
+      }),
+  }
+}
+
+async function countWallets(trx: Knex, account: Account): Promise<WalletCounts> {
+  const { rows } = await trx.raw<{ rows: [{ ever: bigint; in_force: bigint }] }>(
+    'select count(*) as ever, count(*) filter (where removed_at is null) as in_force from refund_wallets where account_id = ?',
+    [account.id],
+  )
+  return { inForce: Number(rows[0].in_force), ever: Number(rows[0].ever) }
+}
+
+async function countRegistrations(trx: Knex, ofAddress: Pick<Row, 'account_id' | 'address'>): Promise<number> {
+  return (await trx('refund_wallets').where(ofAddress).select('registration')).length
+}
+
+interface AuditedChange {
+  readonly account: Account
+  readonly address: Address
+  readonly change: WalletChange
+  readonly note?: string
+}
+
+function audit(trx: Knex, action: AuditAction, { account, address, change, note }: AuditedChange): Promise<void> {
+  const details = { address, ...(note !== undefined && { note }) }
+  return insertAuditEntry(trx, { ...change, action, account: account.name, details })
+}
+
+function fromRow({ address, registered_at, removed_at, note }: Omit<Row, 'account_id' | 'registration'>): RefundWallet {
+  return {
+    address: addressFromBytes(address),
+    registeredAt: registered_at,
+    ...(removed_at !== null && { removedAt: removed_at }),
+    ...(note !== null && { note }),
+  }
+}

@@ -1,0 +1,276 @@
+import type { Knex } from 'knex'
+import type { Account } from '../../domain/account.ts'
+import { addressFromBytes, addressToBytes } from '../../domain/address.ts'
+import { formatDecimal, readStoredDecimal } from '../../domain/decimal.ts'
+import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { paymentReferenceOf, topicOfReference } from '../../domain/payment-reference.ts'
+import { balanceOf, type PaymentRequest, type RequestBalance } from '../../domain/payment-request.ts'
+import { inTransaction, runCancellable } from '../../postgres/cancellable.ts'
+import { lockAccount } from '../../store/payment-changes.ts'
+import { claimPayments, settleStored } from '../../store/request-ledger.ts'
+
+/** A request and how far it is paid. */
+export interface RequestWithBalance {
+  readonly request: PaymentRequest
+  readonly balance: RequestBalance
+}
+
+/** Requests of accounts. Every call is scoped to one. */
+export interface RequestRepository {
+  /** Stores a request with its topics, unless one of that id is stored; returns the one that is stored then. */
+  insert(account: Account, request: PaymentRequest, signal?: AbortSignal): Promise<PaymentRequest>
+  /** Stores many at once; those whose id is stored are left as they are. */
+  insertMany(account: Account, requests: readonly PaymentRequest[], signal?: AbortSignal): Promise<void>
+  findById(account: Account, requestId: string, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
+  findByReference(account: Account, reference: Hex, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
+  /** Stores when a request was cancelled; does nothing for one that was cancelled before or is not stored. */
+  cancel(account: Account, requestId: string, at: Date, signal?: AbortSignal): Promise<void>
+  /** What an idempotency key stands for; undefined for one that was not used. */
+  findIdempotencyClaim(account: Account, key: string, signal?: AbortSignal): Promise<IdempotencyClaim | undefined>
+  /** Remembers what an idempotency key made, unless it is taken; returns what it stands for then. */
+  claimIdempotencyKey(account: Account, claim: IdempotencyClaim, signal?: AbortSignal): Promise<IdempotencyClaim>
+}
+
+export interface IdempotencyClaim {
+  readonly key: string
+  /** Hash of the terms as sent. */
+  readonly termsHash: Buffer
+  readonly requestId: string
+  readonly createdAt: Date
+}
+
+interface TermsRow {
+  request_id: Buffer
+  salt: Buffer
+  payment_reference: Buffer
+  payee: Buffer
+  amount: string
+  invoice_currency: string
+  payment_currency: string
+  network: string
+  reference: string | null
+  refund_address: Buffer | null
+  created_at: Date
+  expires_at: Date | null
+  cancelled_at: Date | null
+}
+
+/** A row of `requests` as it is stored first: settling writes the rest. */
+export interface RequestRow extends TermsRow {
+  account_id: number
+  topic: Buffer
+  refund_topic: Buffer | null
+}
+
+/** A row of `requests` with the sums of its payments. */
+export interface BalanceRow extends TermsRow {
+  final_sum: string
+  pending_sum: string
+  /** Of the surplus; settling writes it, and what is laid on payments is no part of it. */
+  surplus_returned: string
+  all_returned: boolean
+}
+
+/** FAILED payments count for nothing. */
+const FAILED = 5
+const REFUNDED = 4
+
+/** Rows a statement; PostgreSQL takes 65,535 bindings. */
+const INSERT_BATCH = 500
+
+/**
+ * What the payments of each request `r` bring, in its invoice currency. The account is bound here too, so that a distributed
+ * PostgreSQL reads one shard.
+ */
+export const SUMS = `
+  select coalesce(sum(counted) filter (where final), 0) as final_sum,
+    coalesce(sum(counted) filter (where not final), 0) as pending_sum,
+    coalesce(bool_and(status = ${REFUNDED}) filter (where counted > 0), false) as all_returned
+  from (
+    select p.final, p.status,
+      coalesce(p.invoice_amount, case when p.currency = r.invoice_currency then p.amount end, 0) as counted
+    from payments p
+    where p.account_id = ? and p.request_id = r.request_id and p.status <> ${FAILED}
+  ) counted_payments`
+
+/** Makes the repository on a database. */
+export function createRequestRepository(knex: Knex, now = () => new Date()): RequestRepository {
+  const withSums = (account: Account) =>
+    knex('requests as r')
+      .joinRaw(`cross join lateral (${SUMS}) sums`, [account.id])
+      .select<BalanceRow[]>('r.*', 'sums.*')
+      .where('r.account_id', account.id)
+
+  async function findById(account: Account, requestId: string, signal?: AbortSignal) {
+    const query = withSums(account).where('r.request_id', hexToBytes(requestId))
+    const [row] = await runCancellable(knex, query, signal)
+    return row === undefined ? undefined : requestWithBalanceOf(row)
+  }
+
+  async function findTerms(trx: Knex, account: Account, requestId: string): Promise<PaymentRequest | undefined> {
+    const row = await trx<TermsRow & { account_id: number }>('requests')
+      .where({ account_id: account.id, request_id: hexToBytes(requestId) })
+      .first()
+    return row === undefined ? undefined : requestOfRow(row)
+  }
+
+  return {
+    findById,
+    insert: (account, request, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        await noteStored(trx, account, await insertRequests(trx, account, [request]), now())
+        const stored = await findTerms(trx, account, request.requestId)
+        if (stored === undefined) throw new Error('a request that is in the way of another is gone')
+        return stored
+      }),
+    insertMany: (account, requests, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        const stored: StoredKeys[] = []
+        for (let i = 0; i < requests.length; i += INSERT_BATCH) {
+          stored.push(...(await insertRequests(trx, account, requests.slice(i, i + INSERT_BATCH))))
+        }
+        await noteStored(trx, account, stored, now())
+      }),
+    async findByReference(account, reference, signal) {
+      const query = withSums(account)
+        .where('r.payment_reference', hexToBytes(reference))
+        .orderBy('r.created_at')
+        .limit(1)
+      const [row] = await runCancellable(knex, query, signal)
+      return row === undefined ? undefined : requestWithBalanceOf(row)
+    },
+    async cancel(account, requestId, at, signal) {
+      const query = knex('requests')
+        .where({ account_id: account.id, request_id: hexToBytes(requestId), cancelled_at: null })
+        .update({ cancelled_at: at })
+      await runCancellable(knex, query, signal)
+    },
+    findIdempotencyClaim: (account, key, signal) => inTransaction(knex, signal, (trx) => findClaim(trx, account, key)),
+    claimIdempotencyKey: (account, claim, signal) =>
+      inTransaction(knex, signal, async (trx) => {
+        await trx('idempotency_keys')
+          .insert({
+            account_id: account.id,
+            key: claim.key,
+            terms_hash: claim.termsHash,
+            request_id: hexToBytes(claim.requestId),
+            created_at: claim.createdAt,
+          })
+          .onConflict(['account_id', 'key'])
+          .ignore()
+        return (await findClaim(trx, account, claim.key)) ?? claim
+      }),
+  }
+}
+
+async function findClaim(trx: Knex, account: Account, key: string): Promise<IdempotencyClaim | undefined> {
+  const row = await trx('idempotency_keys').where({ account_id: account.id, key }).first()
+  if (row === undefined) return undefined
+  return {
+    key: row.key,
+    termsHash: row.terms_hash,
+    requestId: row.request_id.toString('hex'),
+    createdAt: row.created_at,
+  }
+}
+
+/** @returns those that are new */
+function insertRequests(trx: Knex, account: Account, requests: readonly PaymentRequest[]): Promise<StoredKeys[]> {
+  return trx('requests')
+    .insert(requests.map((request) => rowOfRequest(account, request)))
+    .onConflict(['account_id', 'request_id'])
+    .ignore()
+    .returning(['request_id', 'topic', 'refund_topic'])
+}
+
+type StoredKeys = Pick<RequestRow, 'request_id' | 'topic' | 'refund_topic'>
+
+/**
+ * Makes the topics of requests known that were stored just now, gives them the imported payments that name their references, and settles
+ * them. What was paid under their topics earlier is still to be attached, which the same transaction notes. Of a request that was
+ * stored already the terms may bring another salt, whose topics nobody uses.
+ *
+ * To be called once and last in a transaction: whoever stores the same requests waits for their keys, and must not hold the lock of the
+ * account then.
+ */
+export async function noteStored(
+  trx: Knex.Transaction,
+  account: Account,
+  stored: readonly StoredKeys[],
+  now: Date,
+): Promise<void> {
+  const topics = stored.flatMap(({ topic, refund_topic }) => (refund_topic === null ? [topic] : [topic, refund_topic]))
+  const distinct = new Map(topics.map((topic) => [topic.toString('hex'), { topic, account_id: account.id }]))
+  if (distinct.size === 0) return
+  const known = [...distinct.values()]
+  await trx('reference_topics').insert(known).onConflict(['topic', 'account_id']).ignore()
+  const note = trx.raw('excluded.note')
+  await trx('pending_replays').insert(known).onConflict(['topic', 'account_id']).merge({ note })
+  const requestIds = stored.map(({ request_id }) => request_id)
+  const locked = await lockAccount(trx, account.id, now)
+  await claimPayments(locked, requestIds)
+  await settleStored(locked, requestIds)
+}
+
+function topicsOf(request: PaymentRequest): { topic: Buffer; refund_topic: Buffer | null } {
+  const topic = hexToBytes(topicOfReference(request.paymentReference))
+  if (request.refundAddress === undefined) return { topic, refund_topic: null }
+  const refundReference = paymentReferenceOf(request.requestId, request.salt, request.refundAddress)
+  return { topic, refund_topic: hexToBytes(topicOfReference(refundReference)) }
+}
+
+/** The row of a request. */
+export function rowOfRequest(account: Account, request: PaymentRequest): RequestRow {
+  return {
+    account_id: account.id,
+    ...topicsOf(request),
+    request_id: hexToBytes(request.requestId),
+    salt: hexToBytes(request.salt),
+    payment_reference: hexToBytes(request.paymentReference),
+    payee: addressToBytes(request.payee),
+    amount: request.amount,
+    invoice_currency: request.invoiceCurrency,
+    payment_currency: request.paymentCurrency,
+    network: request.network,
+    reference: request.reference ?? null,
+    refund_address: request.refundAddress === undefined ? null : addressToBytes(request.refundAddress),
+    created_at: request.createdAt,
+    expires_at: request.expiresAt ?? null,
+    cancelled_at: request.cancelledAt ?? null,
+  }
+}
+
+/** The request of a row and how far it is paid. */
+export function requestWithBalanceOf(row: BalanceRow): RequestWithBalance {
+  const request = requestOfRow(row)
+  const sums = {
+    final: canonical(row.final_sum),
+    pending: canonical(row.pending_sum),
+    refunded: canonical(row.surplus_returned),
+    allReturned: row.all_returned,
+  }
+  return { request, balance: balanceOf(request.amount, sums) }
+}
+
+/** The request of a row. */
+export function requestOfRow(row: TermsRow): PaymentRequest {
+  return {
+    requestId: row.request_id.toString('hex'),
+    salt: row.salt.toString('hex'),
+    paymentReference: bytesToHex(row.payment_reference),
+    payee: addressFromBytes(row.payee),
+    amount: canonical(row.amount),
+    invoiceCurrency: row.invoice_currency,
+    paymentCurrency: row.payment_currency,
+    network: row.network,
+    createdAt: row.created_at,
+    ...(row.reference !== null && { reference: row.reference }),
+    ...(row.refund_address !== null && { refundAddress: addressFromBytes(row.refund_address) }),
+    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
+    ...(row.cancelled_at !== null && { cancelledAt: row.cancelled_at }),
+  }
+}
+
+function canonical(numeric: string): string {
+  return formatDecimal(readStoredDecimal(numeric))
+}

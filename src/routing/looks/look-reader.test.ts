@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest'
+import { decodeGasPrice } from './look-reader.ts'
+
+describe('the price of gas', () => {
+  const history = (baseFees: number[], tips: number[]) => ({
+    baseFeePerGas: baseFees.map((fee) => `0x${fee.toString(16)}`),
+    reward: tips.map((tip) => [`0x${tip.toString(16)}`]),
+  })
+  it.each([
+    ['the next base fee and the median tip', history([1, 2, 3, 4, 5, 100], [9, 1, 7, 0, 3]), 103n],
+    ['the next base fee alone where nobody tips', history([1, 2], [0]), 2n],
+    ['of a young chain with few blocks', history([5, 6, 7], [1, 3]), 10n],
+    ['of a chain without a base fee', history([0, 0, 0, 0], [3, 1, 2]), 2n],
+    ['of a chain without blocks', history([8], []), 8n],
+  ])('is %s', (_, answer, price) => {
+    expect(decodeGasPrice(answer)).toBe(price)
+  })
+
+  it.each<[string, number[], number[], string | undefined, bigint]>([
+    ['the suggestion where no block had transactions', [0, 0], [0, 0], '0x32', 150n],
+    ['the suggestion where it is more than others paid', [7, 9, 8], [0.5, 0.1, 1], '0x32', 150n],
+    ['what others paid where that is more', [70, 90, 80], [0.5, 0.1, 1], '0x32', 180n],
+    ['what others paid in blocks that had transactions', [0, 70, 0], [0, 0.0001, 0], '0x32', 170n],
+    ['what others paid where nothing is suggested', [0, 7, 0], [0, 0.5, 0], undefined, 107n],
+    ['what others paid where the suggestion is no number', [7], [0.5], 'much', 107n],
+  ])('tips %s', (_, tips, gasUsedRatio, suggested, price) => {
+    const baseFees = [...tips.map(() => 1), 100]
+    expect(decodeGasPrice({ ...history(baseFees, tips), gasUsedRatio }, suggested)).toBe(price)
+  })
+
+  it.each([
+    [null],
+    ['0x1'],
+    [{}],
+    [{ baseFeePerGas: [], reward: [] }],
+    [{ baseFeePerGas: ['0x1'] }],
+    [{ baseFeePerGas: ['1'], reward: [] }],
+    [{ baseFeePerGas: [`0x${'f'.repeat(65)}`], reward: [] }],
+    [{ baseFeePerGas: ['0x1'], reward: [null] }],
+    [{ baseFeePerGas: ['0x1'], reward: [['-1']] }],
+  ])('is not to be had of %j', (answer) => {
+    expect(() => decodeGasPrice(answer)).toThrow(/fee history/)
+  })
+})

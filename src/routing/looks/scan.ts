@@ -1,0 +1,185 @@
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import type { TokenDirectory } from '../../chains/token-directory.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
+import type { Address } from '../../domain/address.ts'
+import type { Logger } from '../../domain/logger.ts'
+import { type Explanation, explain } from '../../errors/waybill-error.ts'
+import { createJsonRpc, RpcFailure } from '../../nodes/json-rpc.ts'
+import { createGasMeter } from '../measuring/gas-meter.ts'
+import type { GasAnswer, GasQuestion } from '../measuring/question.ts'
+import type { TokenSlots } from '../measuring/token-slots.ts'
+import { createChainSource } from './chain-source.ts'
+import { type ChainSources, createChainSources } from './chain-sources.ts'
+import { createChainReader } from './look-reader.ts'
+import { createSharedLooks, type SharedLooks } from './shared-looks.ts'
+import { type ChainState, createUsualReads } from './wallet-state.ts'
+
+/** What a look at a chain gave: its state, or why there is none. */
+export type ScanOutcome =
+  | { readonly ok: true; readonly state: ChainState }
+  | { readonly ok: false; readonly failure: Explanation }
+
+export interface ScanOptions {
+  /** When the caller hangs up the scan throws the signal's reason. */
+  readonly signal: AbortSignal
+  /** A chain that has not answered by then is CHAIN_TIMEOUT. */
+  readonly timeoutMs: number
+}
+
+/** A look at several chains that is under way. */
+export interface Look {
+  /** By name; each settles by itself, and rejects only with the reason of the caller's signal. */
+  readonly outcomes: ReadonlyMap<string, Promise<ScanOutcome>>
+  /** Fires when the time is over or the caller hangs up. */
+  readonly signal: AbortSignal
+  /** Ends what is still under way. To be called once the outcomes are no longer of use. */
+  stop(): void
+}
+
+/** Looks at several chains at once. */
+export interface Scanner {
+  /**
+   * Looks at each chain once, one HTTP request a chain. A chain that is down, slow or lying never fails the others.
+   *
+   * @param readsByChain - the chains to look at, by name, each with what is to be read beside balances and prices
+   * @throws the reason of the caller's signal when it has fired already
+   */
+  scan(wallet: Address, readsByChain: ReadonlyMap<string, readonly ContractRead[]>, options: ScanOptions): Look
+  /**
+   * Measures the gas of transactions on a chain: one HTTP request where its first node simulates, or it is known how else it does it.
+   *
+   * @param chain - one of the configured, by name
+   * @returns undefined where it could not be measured in time
+   * @throws the reason of the caller's signal when it fires
+   */
+  measureGas(chain: string, question: GasQuestion, options: ScanOptions): Promise<GasAnswer | undefined>
+  /** Finds out how the nodes of all chains measure gas, so that nobody who pays waits for it. Never rejects; ends early when the signal fires. */
+  learnNodes(signal: AbortSignal): Promise<void>
+}
+
+export interface ScannerOptions {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly clock: () => number
+  readonly logger: Logger
+  /** How long a URL may take, and all URLs of a chain together. */
+  readonly chainTimeoutMs: number
+}
+
+/** Makes the scanner of the configured chains. */
+export function createScanner(options: ScannerOptions): Scanner {
+  const { chains, logger, clock } = options
+  const saidAtMs = new Map<string, number>()
+  const sources = new Map(chains.configured.map((chain) => [chain.name, createSources(chain, options)]))
+  const looks = new Map([...sources].map(([name, ofChain]) => [name, createSharedLooks(ofChain)]))
+
+  async function scanChain(name: string, wallet: Address, reads: readonly ContractRead[], deadline: Deadline) {
+    const chain = chains.config(name) as ChainConfig
+    const ofChain = looks.get(name) as SharedLooks
+    try {
+      const state = await ofChain.look({ wallet, reads }, deadline.timeoutMs, deadline.signal)
+      return { ok: true, state } as const
+    } catch (error) {
+      deadline.throwIfCancelled()
+      const failure = explainFailure(chain, error, deadline, ofChain.againInMs())
+      say(name, failure)
+      return { ok: false, failure } as const
+    }
+  }
+
+  /** A chain that is down fails every call: it is a warning once in a while. */
+  function say(chain: string, { reason, message }: Explanation) {
+    const isNews = clock() - (saidAtMs.get(chain + reason) ?? -Infinity) >= NEWS_AFTER_MS
+    if (isNews) saidAtMs.set(chain + reason, clock())
+    logger[isNews ? 'warn' : 'debug']({ chain, reason }, message)
+  }
+
+  return {
+    scan(wallet, readsByChain, { signal, timeoutMs }) {
+      const deadline = startDeadline(signal, timeoutMs)
+      const outcomes = new Map(
+        [...readsByChain].map(([name, reads]) => [name, scanChain(name, wallet, reads, deadline)]),
+      )
+      // whoever awaits one that rejects learns of it; the others must not count as unhandled
+      for (const outcome of outcomes.values()) outcome.catch(() => {})
+      return { outcomes, signal: deadline.signal, stop: () => deadline.stop() }
+    },
+    async measureGas(chain, question, { signal, timeoutMs }) {
+      return sources.get(chain)?.measure(question, timeoutMs, signal)
+    },
+    async learnNodes(signal) {
+      const ends = await Promise.allSettled([...sources.values()].map((ofChain) => ofChain.learn(signal)))
+      for (const end of ends) {
+        if (end.status === 'rejected' && !signal.aborted)
+          logger.error({ error: end.reason }, 'nodes were not looked at')
+      }
+    },
+  }
+}
+
+/** So long a failure of a chain for the same reason is no news. */
+const NEWS_AFTER_MS = 60_000
+
+/** A URL is slow, and the next one is asked as well, after this part of the time. */
+const SOFT_PART = 1 / 4
+
+function createSources(chain: ChainConfig, options: ScannerOptions): ChainSources {
+  const { tokens, clock, logger, chainTimeoutMs } = options
+  const slots = new Map<Address, TokenSlots>()
+  const usual = createUsualReads(chain, tokens.ofChain(chain.name))
+  const times = { timeoutMs: chainTimeoutMs, softMs: Math.ceil(chainTimeoutMs * SOFT_PART), clock }
+  const sources = chain.rpcUrls.map((url) => {
+    const rpc = createJsonRpc(url)
+    return createChainSource({
+      reader: createChainReader({ chain, rpc, reads: usual, clock }),
+      meter: createGasMeter({ chain, rpc, slots, clock }),
+      name: { chain: chain.name, node: new URL(url).host },
+      requestsPerSecond: chain.requestsPerSecond,
+      logger,
+      ...times,
+    })
+  })
+  return createChainSources({ chain, sources, ...times })
+}
+
+interface Deadline {
+  /** Fires when the time is over or the caller hangs up. */
+  readonly signal: AbortSignal
+  readonly timeoutMs: number
+  /** @throws the reason of the caller's signal, once it has fired */
+  throwIfCancelled(): void
+  stop(): void
+}
+
+/** Why looks end. Making an error for each call would take longer than most of what they do. */
+const OVER = new Error('nobody waits any more')
+
+/** One timer for all chains of a call. */
+function startDeadline(caller: AbortSignal, timeoutMs: number): Deadline {
+  caller.throwIfAborted()
+  const controller = new AbortController()
+  const abort = () => controller.abort(OVER)
+  const timer = setTimeout(abort, timeoutMs)
+  caller.addEventListener('abort', abort, { once: true })
+  return {
+    signal: controller.signal,
+    timeoutMs,
+    throwIfCancelled: () => caller.throwIfAborted(),
+    stop() {
+      clearTimeout(timer)
+      caller.removeEventListener('abort', abort)
+      abort()
+    },
+  }
+}
+
+function explainFailure(chain: ChainConfig, error: unknown, deadline: Deadline, againInMs: number): Explanation {
+  const seconds = Math.ceil(againInMs / 1_000)
+  if (deadline.signal.aborted) {
+    return explain('CHAIN_TIMEOUT', { chain: chain.name, timeoutMs: deadline.timeoutMs, seconds })
+  }
+  if (!(error instanceof RpcFailure)) throw error
+  const reason = error.kind === 'UNREACHABLE' ? 'CHAIN_UNREACHABLE' : 'CHAIN_INCONSISTENT'
+  return explain(reason, { chain: chain.name, detail: error.message, seconds })
+}

@@ -1,0 +1,162 @@
+import type { ChainDirectory } from '../../../chains/chain-directory.ts'
+import type { TokenDirectory } from '../../../chains/token-directory.ts'
+import type { Token } from '../../../domain/currency.ts'
+import {
+  addDecimals,
+  compareDecimals,
+  type Decimal,
+  divideDecimals,
+  formatDecimal,
+  rescale,
+  subtractDecimals,
+} from '../../../domain/decimal.ts'
+import type { Price } from '../../looks/token-prices.ts'
+import type { CostLine } from '../../quotes/costs.ts'
+import { ensure, LifiQuoteFault } from './lifi-fault.ts'
+import type { LifiFee, LifiQuestion, LifiQuote } from './lifi-quote.ts'
+
+/** What carrying costs, in parts that have nothing in common. */
+export interface CarryingCost {
+  readonly costs: readonly CostLine[]
+  /** US dollars that neither a line of `costs` tells nor anybody receives; below 0 where more comes out than went in. */
+  readonly lossUsd: Decimal
+}
+
+interface Known {
+  readonly provider: string
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly priceOf: (token: Token) => Price | undefined
+}
+
+const NOTHING: Decimal = { units: 0n, places: 0 }
+
+/**
+ * Splits what a quote takes. Every fee must be `included`, which is a part of `fromAmount`: the transaction sends nothing beyond that. A fee in
+ * a token of unknown price is no line, so it stays in the loss.
+ *
+ * @throws LifiQuoteFault where a fee is not included
+ */
+export function costOfCarrying({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known): CarryingCost {
+  const isPaid = quote.fees.every(({ included, amount }) => included || amount === 0n)
+  ensure(isPaid, 'CROSSCHAIN_INCONSISTENT', 'it declares a fee that its transaction does not send')
+  const fees = quote.fees.map((fee) => ({ fee, token: tokenOf(fee, known) }))
+  const included = fees.flatMap(({ fee, token }) => {
+    const price = token && known.priceOf(token)
+    if (fee.amount === 0n || token === undefined || price === undefined) return []
+    return [{ line: lineOf(fee, token, quote, known), usd: usdOf(fee.amount, token, price) }]
+  })
+  const out = usdOf(quote.toAmount, destination, known.priceOf(destination))
+  const explained = included.reduce((sum, { usd }) => addDecimals(sum, usd), out)
+  return {
+    costs: included.map(({ line }) => line),
+    lossUsd: subtractDecimals(usdOf(quote.fromAmount, source, known.priceOf(source)), explained),
+  }
+}
+
+function tokenOf({ chainId, address }: LifiFee, { chains, tokens }: Known): Token | undefined {
+  const chain = chains.configured.find((each) => each.chainId === chainId)
+  if (chain === undefined) return undefined
+  return address === undefined ? tokens.native(chain.name) : tokens.byAddress(chain.name, address)
+}
+
+/** LI.FI's own share and that of whoever integrates it. */
+const OF_PROTOCOL = /li\.?fi|integrator/i
+/** The destination's gas, which a relayer pays and bills. */
+const OF_GAS = /gas|network/i
+const TOOL = /^[\w.-]{1,64}$/
+
+function lineOf(
+  fee: Pick<LifiFee, 'name' | 'amount'>,
+  token: Token,
+  { tool }: LifiQuote,
+  { provider }: Known,
+): CostLine {
+  const { name, amount } = fee
+  if (OF_GAS.test(name)) return { type: 'GAS', stage: 'RECEIVING', token, amount }
+  if (OF_PROTOCOL.test(name)) return { type: 'PROTOCOL', stage: 'SENDING', provider, token, amount }
+  return { type: 'CROSSCHAIN', stage: 'PROXYING', provider: TOOL.test(tool) ? tool : provider, token, amount }
+}
+
+/**
+ * Exact.
+ *
+ * @param price - of one unit; only quotes of tokens with a price are asked for
+ */
+export function usdOf(amount: bigint, token: Token, price: Price | undefined): Decimal {
+  if (price === undefined) throw new TypeError(`${token.id} has no price`)
+  return { units: amount * price.usd.units, places: token.decimals + price.usd.places }
+}
+
+const IMPACT_PLACES = 8
+
+/** What is lost beyond its fees is within these, as a fraction of what the payee receives, or the quote is a mistake. */
+const LARGEST_LOSS: Decimal = { units: 5n, places: 1 }
+const LARGEST_GAIN: Decimal = { units: -5n, places: 2 }
+
+/**
+ * The loss as a fraction of what the payee receives, rounded half-even to 8 places.
+ *
+ * @throws LifiQuoteFault where it is absurd
+ */
+export function priceImpactOf(lossUsd: Decimal, receivedUsd: Decimal): Decimal {
+  const impact = receivedUsd.units === 0n ? NOTHING : divideDecimals(lossUsd, receivedUsd, IMPACT_PLACES)
+  if (compareDecimals(impact, LARGEST_LOSS) > 0)
+    throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'it takes far more than the market would')
+  if (compareDecimals(impact, LARGEST_GAIN) < 0)
+    throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'it takes far less than the market would')
+  return impact
+}
+
+/** What a payment may lose on its way: the larger of the two counts. */
+export interface LossCap {
+  /** Of what the payment needs where it arrives, in hundredths of a percent. */
+  readonly bps: number
+  /** US dollars. */
+  readonly usd: Decimal
+}
+
+export const USUAL_LOSS_CAP: LossCap = { bps: 1_000, usd: { units: 8n, places: 0 } }
+
+/** More than that nobody gives away; a deposit that promises it is delivered by nobody. */
+const LARGEST_GAIN_BPS = 500
+
+/**
+ * Caps what leaves the wallet less what the payment needs, by the feeds. A fee that is declared counts in full beside it: whether it is
+ * already a part of what leaves is only the provider's word. What is guaranteed beyond the need counts as lost, since nobody asked for it to be
+ * carried; otherwise a large surplus would make room for a large loss.
+ *
+ * @throws LifiQuoteFault where it is above the cap, or cannot be priced
+ */
+export function checkLoss(
+  { source, destination, request }: LifiQuestion,
+  quote: LifiQuote,
+  known: Known,
+  cap: LossCap,
+): void {
+  const price = known.priceOf(destination)
+  const needed = usdOf(BigInt(request.toAmount), destination, price)
+  const arrives = usdOf(quote.guaranteed, destination, price)
+  const leaves = usdOf(quote.fromAmount, source, known.priceOf(source))
+  const declared = quote.fees.reduce((sum, fee) => addDecimals(sum, declaredUsd(fee, known)), NOTHING)
+  const loss = subtractDecimals(addDecimals(leaves, declared), needed)
+  const share = shareOf(needed, cap.bps)
+  const most = compareDecimals(share, cap.usd) > 0 ? share : cap.usd
+  const inDollars = (usd: Decimal) => `$${formatDecimal(rescale(usd, 2))}`
+  const isDear = compareDecimals(loss, most) > 0
+  ensure(!isDear, 'CROSSCHAIN_TOO_DEAR', `${inDollars(loss)} would be lost, more than ${inDollars(most)}`)
+  const isGift = compareDecimals(addDecimals(leaves, shareOf(arrives, LARGEST_GAIN_BPS)), arrives) < 0
+  ensure(!isGift, 'CROSSCHAIN_INCONSISTENT', 'it promises far more than the market would')
+}
+
+function declaredUsd(fee: LifiFee, known: Known): Decimal {
+  if (fee.amount === 0n) return NOTHING
+  const token = tokenOf(fee, known)
+  const price = token && known.priceOf(token)
+  ensure(price !== undefined, 'CROSSCHAIN_TOO_DEAR', 'it declares a fee in a token of unknown price')
+  return usdOf(fee.amount, token as Token, price)
+}
+
+function shareOf({ units, places }: Decimal, bps: number): Decimal {
+  return { units: units * BigInt(bps), places: places + 4 }
+}

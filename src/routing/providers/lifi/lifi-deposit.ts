@@ -1,0 +1,170 @@
+import {
+  ACROSS_LONGEST_OFFSET_SECONDS,
+  type AcrossData,
+  type AcrossDeposit,
+  addressOfWord,
+  decodeAcrossDeposit,
+  decodeReceiverMessage,
+  decodeTakenFees,
+  MULTIPLIER_BASE,
+  type SwapData,
+} from '../../../contracts/lifi-calldata.ts'
+import { type Address, ZERO_ADDRESS } from '../../../domain/address.ts'
+import type { Hex } from '../../../domain/hex.ts'
+import { ensure } from './lifi-fault.ts'
+import type { LifiQuestion } from './lifi-quote.ts'
+
+/** What a deposit is held against. */
+export interface DepositTerms {
+  readonly question: LifiQuestion
+  /** Base units of the source token that the quote says leave the wallet. */
+  readonly fromAmount: bigint
+  /** When the quote came, seconds since 1970. */
+  readonly nowSec: number
+}
+
+/** Across takes no quote that is older. */
+const LONGEST_QUOTE_AGE_SECONDS = 3_600
+/** For so long the money may be neither delivered nor given back. */
+const LONGEST_FILL_SECONDS = 24 * 3_600
+/** For so long one relayer alone may deliver. */
+const LONGEST_EXCLUSIVITY_SECONDS = 600
+
+/**
+ * Decodes what the wallet would send to LI.FI's diamond, and checks every field that decides where money goes.
+ *
+ * Free fields, which may hold anything, and why they do no harm:
+ * - `bridge`, `integrator`, `referrer`, both `transactionId`: the contracts only emit them
+ * - `outputAmountMultiplier` without source swaps, `outputAmount` with them: the facet does not use them
+ * - Across's `sendingAssetId` of a coin: the facet gives the wrapped coin instead
+ * - `exclusiveRelayer`: who delivers first, for ten minutes at most
+ * - in the message `requiresDeposit`, which the executor does not read, and `fromAmount` between what the call takes and what arrives: it
+ *   only sets an allowance of the executor's
+ * - who receives fees: they are a part of the loss, which is capped
+ *
+ * Fields that may hold more than one value, within bounds:
+ * - what arrives (`outputAmount`; with source swaps `minAmount` and `outputAmountMultiplier`): as much as was asked for, or more
+ * - the amounts of fees: what is pulled less what is bridged
+ * - `quoteTimestamp`, `fillDeadline`, `exclusivityParameter`: the limits above
+ * - `receiver`: the wallet or LI.FI's receiver, which the facet only emits
+ *
+ * @param data - in lower case
+ * @returns base units of the destination token that are guaranteed to arrive
+ * @throws LifiQuoteFault
+ */
+export function checkDeposit(data: Hex, terms: DepositTerms): bigint {
+  const deposit = decodeAcrossDeposit(data)
+  ensure(deposit !== undefined, 'CROSSCHAIN_UNVERIFIABLE', 'its calldata is not of a known form')
+  checkSource(deposit, terms)
+  checkDestination(deposit, terms.question)
+  const guaranteed = guaranteedOutput(deposit)
+  const { toAmount } = terms.question.request
+  ensure(guaranteed >= BigInt(toAmount), 'CROSSCHAIN_OUTPUT_TOO_LOW', `it guarantees ${guaranteed} of ${toAmount}`)
+  checkMessage(deposit.across.message, terms.question, guaranteed)
+  checkTimes(deposit.across, terms.nowSec)
+  return guaranteed
+}
+
+function checkSource({ bridge, swaps, across }: AcrossDeposit, { question, fromAmount }: DepositTerms): void {
+  const asset = question.source.address ?? ZERO_ADDRESS
+  const isAsset = bridge.sendingAssetId === asset
+  // With a coin the facet gives Across the wrapped coin, whatever stands there.
+  const isInput = asset === ZERO_ADDRESS || addressOfWord(across.sendingAssetId) === asset
+  ensure(
+    isAsset && isInput,
+    'CROSSCHAIN_WRONG_SOURCE',
+    `it bridges ${bridge.sendingAssetId}, not ${question.source.id}`,
+  )
+  const agrees = bridge.hasSourceSwaps === (swaps !== undefined)
+  ensure(agrees, 'CROSSCHAIN_UNVERIFIABLE', 'it contradicts itself about calls before the bridge')
+  const taken = swaps === undefined ? bridge.minAmount : takenBefore(swaps, { asset, left: bridge.minAmount, question })
+  ensure(taken === fromAmount, 'CROSSCHAIN_WRONG_SOURCE', `it takes ${taken} base units and says ${fromAmount}`)
+}
+
+interface BeforeBridge {
+  readonly asset: Address
+  /** Base units that are bridged at least. */
+  readonly left: bigint
+  readonly question: LifiQuestion
+}
+
+/**
+ * Calls before the bridge may only take LI.FI's fee: a swap is data of some exchange, of which there are many.
+ *
+ * @returns base units that are pulled from the wallet
+ */
+function takenBefore(swaps: readonly SwapData[], { asset, left, question }: BeforeBridge): bigint {
+  let [taken, spent] = [0n, 0n]
+  for (const swap of swaps) {
+    const { callTo, approveTo } = swap
+    const isPinned = question.pins.feeContracts.includes(callTo) && approveTo === callTo
+    ensure(isPinned, 'CROSSCHAIN_FOREIGN_CONTRACT', `it calls ${callTo} before the bridge`)
+    const fees = decodeTakenFees(swap.callData)
+    const isFee = fees?.token === asset && swap.sendingAssetId === asset && swap.receivingAssetId === asset
+    ensure(
+      fees !== undefined && isFee,
+      'CROSSCHAIN_UNVERIFIABLE',
+      'a call before the bridge is no fee in the source token',
+    )
+    if (swap.requiresDeposit) taken += swap.fromAmount
+    spent += fees.amount
+  }
+  ensure(taken >= spent + left, 'CROSSCHAIN_WRONG_SOURCE', 'its fees leave less than it bridges')
+  return taken
+}
+
+function checkDestination({ bridge, across }: AcrossDeposit, { request, destination, pins }: LifiQuestion): void {
+  const isChain = bridge.destinationChainId === BigInt(request.toChain)
+  ensure(isChain, 'CROSSCHAIN_WRONG_DESTINATION', `it goes to chain ${bridge.destinationChainId}`)
+  const isToken = addressOfWord(across.receivingAssetId) === destination.address
+  ensure(isToken, 'CROSSCHAIN_WRONG_DESTINATION', `it delivers another token than ${destination.id}`)
+  ensure(
+    bridge.hasDestinationCall && across.message !== '0x',
+    'CROSSCHAIN_NO_CALL',
+    'it makes no call where it arrives',
+  )
+  const isDelivered = addressOfWord(across.receiverAddress) === pins.receiver
+  ensure(isDelivered, 'CROSSCHAIN_WRONG_RECEIVER', `it delivers to ${across.receiverAddress}`)
+  // With a call the facet only emits it; but one special address stands for chains of other families.
+  const isKnown = bridge.receiver === request.fromAddress || bridge.receiver === pins.receiver
+  ensure(isKnown, 'CROSSCHAIN_WRONG_RECEIVER', `it names ${bridge.receiver} as its receiver`)
+  const isRefunded = addressOfWord(across.refundAddress) === request.fromAddress
+  ensure(isRefunded, 'CROSSCHAIN_WRONG_REFUND', 'what is not delivered goes back to somebody else')
+}
+
+/** With source swaps the facet multiplies what they leave, which is at least `minAmount`, or all is reverted. */
+function guaranteedOutput({ bridge, swaps, across }: AcrossDeposit): bigint {
+  if (swaps === undefined) return across.outputAmount
+  return (bridge.minAmount * across.outputAmountMultiplier) / MULTIPLIER_BASE
+}
+
+/** What the receiver does with what arrives: exactly the payment's call, and all that is left goes to the wallet. */
+function checkMessage(data: Hex, { request, call, destination }: LifiQuestion, guaranteed: bigint): void {
+  const message = decodeReceiverMessage(data)
+  ensure(message !== undefined, 'CROSSCHAIN_UNVERIFIABLE', 'its message is not of a known form')
+  const isFallback = message.receiver === request.fromAddress
+  ensure(isFallback, 'CROSSCHAIN_WRONG_REFUND', 'what the call leaves goes to somebody else')
+  const [made, ...more] = message.swaps
+  ensure(made !== undefined, 'CROSSCHAIN_NO_CALL', 'it makes no call where it arrives')
+  ensure(more.length === 0, 'CROSSCHAIN_WRONG_CALL', `it makes ${message.swaps.length} calls where it arrives`)
+  const goesTo = made.callTo === call.toContractAddress && made.approveTo === call.toContractAddress
+  ensure(goesTo, 'CROSSCHAIN_WRONG_CALL', `it calls ${made.callTo} and allows ${made.approveTo}`)
+  const isToken = [made.sendingAssetId, made.receivingAssetId].every((asset) => asset === destination.address)
+  ensure(isToken, 'CROSSCHAIN_WRONG_CALL', `its call is not about ${destination.id}`)
+  const isEnough = made.fromAmount >= BigInt(call.fromAmount) && made.fromAmount <= guaranteed
+  ensure(isEnough, 'CROSSCHAIN_WRONG_CALL', `its call has ${made.fromAmount} of ${call.fromAmount}`)
+  ensure(made.callData === call.toContractCallData, 'CROSSCHAIN_WRONG_CALL', 'its call is not the payment’s')
+}
+
+function checkTimes(across: AcrossData, nowSec: number): void {
+  const { quoteTimestamp, fillDeadline, exclusivityParameter } = across
+  const age = Math.abs(nowSec - quoteTimestamp)
+  ensure(age <= LONGEST_QUOTE_AGE_SECONDS, 'CROSSCHAIN_WRONG_TIMES', `it was quoted at ${quoteTimestamp}`)
+  const fillSeconds = fillDeadline - nowSec
+  const isInTime = fillSeconds > 0 && fillSeconds <= LONGEST_FILL_SECONDS
+  ensure(isInTime, 'CROSSCHAIN_WRONG_TIMES', `it may be delivered until ${fillDeadline}`)
+  const isOffset = exclusivityParameter < ACROSS_LONGEST_OFFSET_SECONDS
+  const aloneSeconds = isOffset ? exclusivityParameter : exclusivityParameter - nowSec
+  const isShort = aloneSeconds <= LONGEST_EXCLUSIVITY_SECONDS
+  ensure(isShort, 'CROSSCHAIN_WRONG_TIMES', `one relayer alone may deliver for ${aloneSeconds} s`)
+}

@@ -1,0 +1,64 @@
+import { formatAmount } from '../../../domain/decimal.ts'
+import { type Explanation, explain } from '../../../errors/waybill-error.ts'
+import type { LifiClient } from './lifi-client.ts'
+import type { LifiFailure } from './lifi-failure.ts'
+import type { LifiQuoteFault } from './lifi-fault.ts'
+import type { LifiQuestion } from './lifi-quote.ts'
+
+/** Says why there is no quote. */
+export function explainFailure(client: LifiClient, question: LifiQuestion, failure: LifiFailure): Explanation {
+  const { name: provider } = client
+  const seconds = client.againInSeconds(failure)
+  const { source, destination } = question
+  switch (failure.kind) {
+    case 'TIMEOUT':
+      return explain('CROSSCHAIN_TIMEOUT', { provider, seconds })
+    case 'UNREACHABLE':
+      return explain('CROSSCHAIN_UNREACHABLE', { provider, seconds, detail: failure.detail })
+    case 'INCONSISTENT':
+      return explain('CROSSCHAIN_INCONSISTENT', { provider, seconds, detail: failure.detail })
+    case 'QUOTA':
+      return explain('CROSSCHAIN_QUOTA_EXHAUSTED', { provider, seconds: failure.seconds })
+    case 'UNAUTHORIZED':
+      return explain('CROSSCHAIN_UNAUTHORIZED', { provider })
+    case 'AMOUNT_TOO_SMALL':
+      return explainTooSmall(provider, question, failure.detail)
+    case 'NO_ROUTE':
+      return explain('CROSSCHAIN_NO_ROUTE', {
+        provider,
+        token: source.symbol,
+        chain: source.chain,
+        ...paidDirectly(question),
+        seconds,
+        detail: failure.detail,
+      })
+    case 'REFUSED':
+      return explain('CROSSCHAIN_REFUSED', {
+        provider,
+        chain: source.chain,
+        destinationChain: destination.chain,
+        detail: failure.detail,
+      })
+  }
+}
+
+/** Says why an answer is not handed out. */
+export function explainFault(client: LifiClient, { reason, message: detail }: LifiQuoteFault): Explanation {
+  const seconds = client.againInSeconds({ kind: 'INCONSISTENT', detail })
+  return explain(reason, { provider: client.name, seconds, detail })
+}
+
+/** @param detail - how much it is, or what was said of it */
+export function explainTooSmall(provider: string, question: LifiQuestion, detail: string): Explanation {
+  return explain('CROSSCHAIN_AMOUNT_TOO_SMALL', {
+    provider,
+    chain: question.source.chain,
+    ...paidDirectly(question),
+    detail,
+  })
+}
+
+function paidDirectly({ request, destination }: LifiQuestion) {
+  const need = formatAmount(BigInt(request.toAmount), destination.decimals)
+  return { need, paymentToken: destination.symbol, destinationChain: destination.chain }
+}

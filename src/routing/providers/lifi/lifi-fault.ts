@@ -1,0 +1,36 @@
+import type { Reason } from '../../../errors/reasons.ts'
+
+/** What can be wrong with a quote, as reasons name it. */
+export type LifiFaultReason = Extract<
+  Reason,
+  | 'CROSSCHAIN_INCONSISTENT'
+  | 'CROSSCHAIN_UNVERIFIABLE'
+  | 'CROSSCHAIN_FOREIGN_CONTRACT'
+  | 'CROSSCHAIN_FOREIGN_SPENDER'
+  | 'CROSSCHAIN_WRONG_SOURCE'
+  | 'CROSSCHAIN_WRONG_VALUE'
+  | 'CROSSCHAIN_WRONG_DESTINATION'
+  | 'CROSSCHAIN_WRONG_RECEIVER'
+  | 'CROSSCHAIN_WRONG_REFUND'
+  | 'CROSSCHAIN_OUTPUT_TOO_LOW'
+  | 'CROSSCHAIN_NO_CALL'
+  | 'CROSSCHAIN_WRONG_CALL'
+  | 'CROSSCHAIN_WRONG_TIMES'
+  | 'CROSSCHAIN_TOO_DEAR'
+>
+
+/** A quote that is not handed out. The message says what is wrong with it. */
+export class LifiQuoteFault extends Error {
+  override readonly name = 'LifiQuoteFault'
+  readonly reason: LifiFaultReason
+
+  constructor(reason: LifiFaultReason, message: string) {
+    super(message)
+    this.reason = reason
+  }
+}
+
+/** @throws LifiQuoteFault where it does not hold */
+export function ensure(holds: boolean, reason: LifiFaultReason, message: string): asserts holds {
+  if (!holds) throw new LifiQuoteFault(reason, message)
+}

@@ -1,0 +1,76 @@
+import type { FullStatusData, StatusMessage } from '@lifi/types'
+import { type Address, isZeroAddress, parseAddress } from '../../../domain/address.ts'
+import type { Hex } from '../../../domain/hex.ts'
+
+/** A transaction that delivered something on a chain. */
+export interface Delivery {
+  /** EIP-155 number. */
+  readonly chainId: number
+  readonly txHash: Hex
+}
+
+/** Where a delivery came from. */
+export interface Transfer {
+  /** EIP-155 number. */
+  readonly sourceChainId: number
+  readonly sourceTxHash: Hex
+  readonly payer: Address
+}
+
+/**
+ * What an answer of `/v1/status` says of a delivery.
+ * - `UNKNOWN`: nothing, or nothing yet
+ * - `UNUSABLE`: it began where transactions have no such hashes, and is not to be asked for again
+ * - `CONTRADICTION`: it cannot be true of what was delivered
+ */
+export type StatusReading =
+  | { readonly kind: 'FOUND'; readonly transfer: Transfer }
+  | { readonly kind: 'UNKNOWN' | 'UNUSABLE' }
+  | { readonly kind: 'CONTRADICTION'; readonly detail: string }
+
+type Fields<T> = Partial<Record<keyof T, unknown>>
+
+/** Statuses of transfers that have not come to an end, as far as the answer knows. */
+const NOT_ENDED: ReadonlySet<unknown> = new Set<StatusMessage>(['NOT_FOUND', 'INVALID', 'PENDING'])
+const HASH = /^0x[0-9a-f]{64}$/
+
+/** Reads an answer as an untrusted stranger's: it must be of this delivery, and name a transaction and a wallet on another chain. */
+export function readLifiStatus(body: unknown, { chainId, txHash }: Delivery): StatusReading {
+  const { status, substatus, sending, receiving, fromAddress } = fieldsOf<FullStatusData>(body)
+  if (NOT_ENDED.has(status)) return { kind: 'UNKNOWN' }
+  if (status !== 'DONE') return contradiction(`its status is ${quoted(status)}`)
+  if (substatus === 'REFUNDED') return contradiction('it says that it was given back')
+  const [sent, received] = [
+    fieldsOf<FullStatusData['sending']>(sending),
+    fieldsOf<FullStatusData['sending']>(receiving),
+  ]
+  if (received.chainId !== chainId || lowerCase(received.txHash) !== txHash)
+    return contradiction('it is of another delivery')
+  const sourceChainId = sent.chainId
+  if (typeof sourceChainId !== 'number' || !Number.isSafeInteger(sourceChainId) || sourceChainId <= 0) {
+    return contradiction('it names no source chain')
+  }
+  if (sourceChainId === chainId) return contradiction('it never left its chain')
+  const [sourceTxHash, payer] = [lowerCase(sent.txHash), lowerCase(fromAddress)]
+  if (sourceTxHash === '' || payer === '') return contradiction('it does not say who sent it')
+  const parsed = parseAddress(payer)
+  if (!HASH.test(sourceTxHash) || !parsed.ok || !payer.startsWith('0x')) return { kind: 'UNUSABLE' }
+  if (isZeroAddress(parsed.address)) return contradiction('nobody sent it')
+  return { kind: 'FOUND', transfer: { sourceChainId, sourceTxHash: sourceTxHash as Hex, payer: parsed.address } }
+}
+
+function contradiction(detail: string): StatusReading {
+  return { kind: 'CONTRADICTION', detail }
+}
+
+function fieldsOf<T>(value: unknown): Fields<T> {
+  return typeof value === 'object' && value !== null ? value : {}
+}
+
+function lowerCase(value: unknown): string {
+  return typeof value === 'string' ? value.toLowerCase() : ''
+}
+
+function quoted(value: unknown): string {
+  return typeof value === 'string' ? value.slice(0, 40) : typeof value
+}

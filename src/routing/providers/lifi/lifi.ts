@@ -1,0 +1,302 @@
+import type { ContractCall } from '@lifi/types'
+import type { ChainDirectory } from '../../../chains/chain-directory.ts'
+import type { ChainConfig } from '../../../chains/chains-file.ts'
+import type { TokenDirectory } from '../../../chains/token-directory.ts'
+import { readAllowance, uintAt } from '../../../contracts/multicall.ts'
+import { type Address, ZERO_ADDRESS } from '../../../domain/address.ts'
+import type { Token } from '../../../domain/currency.ts'
+import {
+  compareDecimals,
+  type Decimal,
+  divideDecimals,
+  formatAmount,
+  formatDecimal,
+  MAX_DECIMAL_PLACES,
+  rescale,
+} from '../../../domain/decimal.ts'
+import { type Explanation, explain } from '../../../errors/waybill-error.ts'
+import type { Payment } from '../../due-payment.ts'
+import { warn } from '../../quotes/assemble-route.ts'
+import { erc20PaymentGas } from '../../quotes/gas.ts'
+import type { Step } from '../../quotes/steps.ts'
+import { approvalSteps } from '../approval.ts'
+import { explainNoContract, newestContract, secondsOfBlocks } from '../configured-contract.ts'
+import { type Charged, chargedFor, directTerms, erc20Payment } from '../fee-proxy.ts'
+import type { Plan, Provider, Quote, QuoteContext } from '../provider.ts'
+import type { LifiClient } from './lifi-client.ts'
+import { checkLoss, costOfCarrying, priceImpactOf, usdOf } from './lifi-costs.ts'
+import { explainFailure, explainFault, explainTooSmall } from './lifi-explain.ts'
+import { LifiQuoteFault } from './lifi-fault.ts'
+import { type LifiPins, type LifiQuestion, type LifiQuote, readLifiQuote } from './lifi-quote.ts'
+import { createSelection, type Selection } from './select-best.ts'
+
+export interface LifiProviderOptions {
+  /** LI.FI, or what else speaks its shape; the provider has its name. */
+  readonly client: LifiClient
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+}
+
+/** Bridges whose calldata is understood, by LI.FI's keys. */
+const ALLOWED_BRIDGES = ['across']
+
+/** Swaps before the bridge are calls that cannot be checked, so that quotes with one would be refused. */
+const ALLOWED_EXCHANGES = ['none']
+
+/** Quotes that are asked for in one call: a wallet has seldom more tokens that would do. */
+const MOST_ASKED = 8
+
+/** A chain that has not told its balances by then is not waited for where more would do than are asked for. */
+const PATIENCE_MS = 300
+
+/** Bridges carry no less. */
+const ONE_DOLLAR: Decimal = { units: 1n, places: 0 }
+
+/** A quote is good for so long from when it was given: bridges hold theirs for about as long. */
+const QUOTE_LIFETIME_MS = 30_000
+
+/** Of the market's worth a quote never takes less than so many hundredths; balances below it are not worth a question. */
+const LEAST_PERCENT = 95n
+
+/**
+ * Carries a payment in from another chain by a quote that ends in a call: amount and platform fee are delivered, and the fee proxy there is
+ * called with the request's reference. Where that call fails, what was carried goes to the payer's wallet on that chain.
+ *
+ * @see https://docs.li.fi, `POST /v1/quote/contractCalls`
+ */
+export function createLifiProvider(options: LifiProviderOptions): Provider {
+  const { chains } = options
+  const { name } = options.client
+  // Each call plans a payment object of its own.
+  const selections = new WeakMap<Payment, Selection>()
+
+  function selectionFor(payment: Payment): Selection {
+    const known = selections.get(payment)
+    const selection = known ?? createSelection({ places: MOST_ASKED, patienceMs: PATIENCE_MS })
+    if (known === undefined) selections.set(payment, selection)
+    return selection
+  }
+
+  return {
+    name,
+    kind: 'CROSSCHAIN',
+    plan({ source, destination }, payment) {
+      const [chain, far] = [chains.config(source.chain), chains.config(destination.chain)]
+      if (chain === undefined || far === undefined) return undefined
+      const bridged = [source, destination].find((token) => token.bridged)
+      if (bridged !== undefined) {
+        const { symbol: token, chain: place } = bridged
+        return explain('CROSSCHAIN_BRIDGED_TOKEN', { provider: name, token, chain: place, ...directTerms(payment) })
+      }
+      const { address } = destination
+      if (address === undefined) {
+        return explain('CROSSCHAIN_DELIVERS_TOKENS', {
+          provider: name,
+          coin: destination.symbol,
+          ...directTerms(payment),
+        })
+      }
+      const proxy = newestContract(far, 'ERC20_FEE_PROXY')
+      if (proxy === undefined) return explainNoContract(destination, 'ERC20_FEE_PROXY')
+      const pins = pinsOf(chain, far)
+      if (pins === undefined) {
+        const unpinned = chain.lifi === undefined ? chain : far
+        return explain('CROSSCHAIN_NOT_PINNED', { provider: name, chain: unpinned.name })
+      }
+      return planCarrying(options, {
+        chain,
+        payment,
+        question: questionOf({ chain, far, source, destination: { ...destination, address }, proxy, payment, pins }),
+        contender: selectionFor(payment).expect(),
+      })
+    },
+  }
+}
+
+interface Carrying {
+  /** The source's. */
+  readonly chain: ChainConfig
+  readonly payment: Payment
+  readonly question: LifiQuestion
+  readonly contender: ReturnType<Selection['expect']>
+}
+
+function pinsOf({ lifi: near }: ChainConfig, { lifi: far }: ChainConfig): LifiPins | undefined {
+  if (near === undefined || far === undefined) return undefined
+  return { diamond: near.diamond, feeContracts: near.feeContracts ?? [], receiver: far.receiverAcrossV4 }
+}
+
+function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
+  const { payment, question, contender } = carrying
+  const { source, pins } = question
+  const reads = source.address === undefined ? [] : [readAllowance(source.address, payment.wallet, pins.diamond)]
+  return {
+    reads,
+    readsOfDestination: [],
+    async quote(state, context) {
+      const balance = state.balanceOf(source) ?? 0n
+      const worth = judgeWorth(options.client.name, carrying, balance, context)
+      if (typeof worth !== 'bigint') {
+        contender.withdraw()
+        return worth
+      }
+      if (!(await contender.enter(worth))) return explainNotAsked(options.client.name, source)
+      const fresh = payment.isToBeTaken === true
+      const answer = await options.client.quote(question.request, { signal: context.signal, fresh, call: payment })
+      if (!answer.ok) return explainFailure(options.client, question, answer.failure)
+      try {
+        const quote = readLifiQuote(answer.body, question, Math.floor(answer.atMs / 1_000))
+        const [told] = reads.map((read) => state.answerTo(read))
+        const approvals = approvalsFor(source, quote, uintAt(told ?? '', 0))
+        return {
+          ...assembleQuote(options, carrying, { quote, approvals, context }),
+          expiresAtMs: expiryOf(answer.atMs),
+        }
+      } catch (error) {
+        if (!(error instanceof LifiQuoteFault)) throw error
+        return explainFault(options.client, error)
+      }
+    },
+  }
+}
+
+interface Ends {
+  readonly chain: ChainConfig
+  readonly far: ChainConfig
+  readonly source: Token
+  readonly destination: Token & { readonly address: Address }
+  /** The fee proxy of the far end. */
+  readonly proxy: Address
+  readonly payment: Payment
+  readonly pins: LifiPins
+}
+
+/** Asks for exactly what the call pays out; that it arrives whole is for the bridge to warrant. */
+function questionOf({ chain, far, source, destination, proxy, payment, pins }: Ends): LifiQuestion {
+  const charged = chargedFor(payment)
+  const { data } = erc20Payment(proxy, destination.address, payment, charged)
+  const call: ContractCall = {
+    fromAmount: charged.total.toString(),
+    fromTokenAddress: destination.address,
+    toContractAddress: proxy,
+    toContractCallData: data,
+    toContractGasLimit: gasOfCall(charged).toString(),
+    toApprovalAddress: proxy,
+  }
+  const request = {
+    fromChain: chain.chainId,
+    fromToken: source.address ?? ZERO_ADDRESS,
+    fromAddress: payment.wallet,
+    toChain: far.chainId,
+    toToken: destination.address,
+    toAmount: charged.total.toString(),
+    toFallbackAddress: payment.wallet,
+    contractCalls: [call],
+    slippage: formatDecimal(payment.limit.slippage),
+    allowBridges: ALLOWED_BRIDGES,
+    allowExchanges: ALLOWED_EXCHANGES,
+  }
+  return { request, call, source, destination, pins }
+}
+
+/** The most that the call may take, since nothing of that chain's balances is known; and half as much again. */
+function gasOfCall({ fee = 0n }: Charged): bigint {
+  const most = erc20PaymentGas({
+    payeeIsNew: true,
+    ...(fee > 0n ? { feeReceiver: 'NEW' } : {}),
+    clearsAllowance: false,
+    clearsBalance: false,
+  })
+  return (most * 3n) / 2n
+}
+
+/**
+ * Decides by prices and balance alone whether a question is worth it.
+ *
+ * @returns what of the token the wallet holds, in 10^-18 US dollars
+ */
+function judgeWorth(
+  provider: string,
+  { question, payment }: Carrying,
+  balance: bigint,
+  { priceOf }: QuoteContext,
+): bigint | Explanation {
+  const { source, destination } = question
+  const [price, priceOfPayment] = [priceOf(source), priceOf(destination)]
+  if (price === undefined) return explainNoPrice(source)
+  if (priceOfPayment === undefined) return explainNoPrice(destination)
+  const due = usdOf(chargedFor(payment).total, destination, priceOfPayment)
+  if (compareDecimals(due, ONE_DOLLAR) <= 0) {
+    return explainTooSmall(provider, question, `$${formatDecimal(rescale(due, 6))} is not more than $1`)
+  }
+  const need = divideDecimals(due, price.usd, source.decimals).units
+  if (balance * 100n < need * LEAST_PERCENT) return explainLowBalance(source, balance, need)
+  return rescale(usdOf(balance, source, price), MAX_DECIMAL_PLACES).units
+}
+
+function explainNoPrice({ symbol, chain, usdFeed }: Token): Explanation {
+  return explain(usdFeed === undefined ? 'NO_PRICE' : 'PRICE_STALE', { token: symbol, chain })
+}
+
+function explainLowBalance(token: Token, have: bigint, need: bigint): Explanation {
+  const inUnits = (amount: bigint) => formatAmount(amount, token.decimals)
+  return explain('CROSSCHAIN_BALANCE_TOO_LOW', {
+    have: inUnits(have),
+    need: inUnits(need),
+    missing: inUnits(need - have),
+    token: token.symbol,
+    chain: token.chain,
+  })
+}
+
+function explainNotAsked(provider: string, { symbol, chain }: Token): Explanation {
+  return explain('CROSSCHAIN_NOT_ASKED', { provider, most: MOST_ASKED, token: symbol, chain })
+}
+
+/** Where an allowance is not known it counts as none; but of a token that has to be reset as one that must be. */
+function approvalsFor(source: Token, quote: LifiQuote, allowance: bigint | undefined): Step[] {
+  const { approvalAddress: spender, fromAmount: need } = quote
+  if (source.address === undefined || spender === undefined) return []
+  const approveReset = source.approveReset || quote.approvalReset
+  const token = { ...source, address: source.address, approveReset }
+  return approvalSteps({ token, spender, allowance: allowance ?? (approveReset ? 1n : 0n), need })
+}
+
+interface Given {
+  readonly quote: LifiQuote
+  readonly approvals: readonly Step[]
+  readonly context: QuoteContext
+}
+
+/** @throws LifiQuoteFault where its price cannot be right, or too much is lost */
+function assembleQuote(options: LifiProviderOptions, carrying: Carrying, { quote, approvals, context }: Given): Quote {
+  const { chain, payment, question } = carrying
+  const { destination } = question
+  const charged = chargedFor(payment)
+  const known = { provider: options.client.name, ...options, priceOf: context.priceOf }
+  checkLoss(question, quote, known, options.client.lossCap)
+  const carried = costOfCarrying(question, quote, known)
+  const platform = { type: 'PLATFORM', stage: 'RECEIVING', provider: 'request-network', token: destination } as const
+  const { gasLimit, ...transaction } = quote.transaction
+  const surplus = quote.toAmount - charged.total
+  return {
+    sourceAmount: quote.fromAmount,
+    mostPulled: quote.fromAmount,
+    received: charged.amount,
+    costs: [...(charged.fee === undefined ? [] : [{ ...platform, amount: charged.fee }]), ...carried.costs],
+    priceImpact: priceImpactOf(carried.lossUsd, usdOf(charged.amount, destination, context.priceOf(destination))),
+    steps: [...approvals, { kind: 'PAY', gasLimit, transaction: () => transaction }],
+    durationSeconds: quote.durationSeconds + (approvals.length === 0 ? 0 : secondsOfBlocks(chain, approvals.length)),
+    atomic: false,
+    warnings: surplus === 0n ? [] : [surplusWarning(destination, surplus)],
+  }
+}
+
+function surplusWarning(token: Token, surplus: bigint) {
+  const amount = formatAmount(surplus, token.decimals)
+  return warn('CROSSCHAIN_SURPLUS', { amount, token: token.symbol, chain: token.chain })
+}
+
+function expiryOf(quotedAtMs: number): number {
+  return quotedAtMs + QUOTE_LIFETIME_MS
+}

@@ -1,0 +1,100 @@
+import type { Token } from '../../../domain/currency.ts'
+import {
+  compareDecimals,
+  type Decimal,
+  divideDecimals,
+  formatDecimal,
+  powerOfTen,
+  subtractDecimals,
+} from '../../../domain/decimal.ts'
+import type { RouteWarning } from '../../../domain/route.ts'
+import type { Price } from '../../looks/token-prices.ts'
+import { warn } from '../../quotes/assemble-route.ts'
+
+/** A ratio of two whole numbers. */
+export interface Ratio {
+  readonly numerator: bigint
+  readonly denominator: bigint
+}
+
+/** A swap, and what the pools keep of it; exact, since a small trade may take few units of a token that has few decimals. */
+export interface SwapAmounts {
+  /** What goes in, base units. */
+  readonly amountIn: bigint
+  /** What comes out, base units. */
+  readonly amountOut: bigint
+  /** Units that come out for each that goes in, at the price before the trade. */
+  readonly midPrice: Ratio
+  /** What the pools keep, in units of what comes out at the price before the trade. */
+  readonly kept: Ratio
+}
+
+/** What a swap costs, in the token that comes out, at the price before the trade. */
+export interface SwapCosts {
+  /** What the pools keep; base units. */
+  readonly lpFee: bigint
+  /** What the trade itself moves the price by, as a fraction of what the payee receives; 8 places. */
+  readonly priceImpact: Decimal
+}
+
+const IMPACT_PLACES = 8
+const OFF_MARKET_PLACES = 4
+const ONE: Decimal = { units: 1n, places: 0 }
+
+/**
+ * Splits the loss of a swap in two that have nothing in common: what the pools keep, and the move of the price. Together they are what goes
+ * in, at the price before the trade, less what comes out.
+ *
+ * @param received - what the payee is to receive, base units of the token that comes out, above 0
+ */
+export function splitLoss({ amountIn, amountOut, midPrice, kept }: SwapAmounts, received: bigint): SwapCosts {
+  const worth = { numerator: amountIn * midPrice.numerator, denominator: midPrice.denominator }
+  const lost = { numerator: worth.numerator - amountOut * worth.denominator, denominator: worth.denominator }
+  const moved = {
+    units: lost.numerator * kept.denominator - kept.numerator * lost.denominator,
+    places: 0,
+  }
+  const whole = { units: received * lost.denominator * kept.denominator, places: 0 }
+  return {
+    lpFee: divideHalfUp(kept.numerator, kept.denominator),
+    priceImpact: divideDecimals(moved, whole, IMPACT_PLACES),
+  }
+}
+
+interface Market {
+  readonly exchange: string
+  /** What goes in, and what comes out. */
+  readonly source: Token
+  readonly destination: Token
+  readonly priceOf: (token: Token) => Price | undefined
+}
+
+/** Prices of feeds and pegs are a percent off at times, and pools by what they keep. */
+const USUALLY_OFF: Decimal = { units: 2n, places: 2 }
+
+/**
+ * Warns where pools are off the market by more than 2 percent, to the loss of who swaps: few hold enough for anybody to put them right, and
+ * the price impact counts from where they are.
+ *
+ * @param midPrice - units that come out for each that goes in, at the price before the trade
+ */
+export function offMarketWarnings(midPrice: Ratio, { exchange, source, destination, priceOf }: Market): RouteWarning[] {
+  const [ofSource, ofDestination] = [priceOf(source)?.usd, priceOf(destination)?.usd]
+  if (ofSource === undefined || ofDestination === undefined || midPrice.numerator === 0n) return []
+  const worth = {
+    units: ofSource.units * powerOfTen(destination.decimals + ofDestination.places) * midPrice.denominator,
+    places: 0,
+  }
+  const given = {
+    units: ofDestination.units * powerOfTen(source.decimals + ofSource.places) * midPrice.numerator,
+    places: 0,
+  }
+  const lost = subtractDecimals(divideDecimals(worth, given, OFF_MARKET_PLACES), ONE)
+  if (compareDecimals(lost, USUALLY_OFF) <= 0) return []
+  return [warn('SWAP_OFF_MARKET', { exchange, token: source.symbol, fraction: formatDecimal(lost) })]
+}
+
+/** Of numbers that are not negative. */
+function divideHalfUp(dividend: bigint, divisor: bigint): bigint {
+  return (2n * dividend + divisor) / (2n * divisor)
+}

@@ -1,0 +1,220 @@
+import { caip2Of } from '../../domain/chain.ts'
+import type { Token } from '../../domain/currency.ts'
+import { addDecimals, type Decimal, decimalToNumber, formatAmount, formatDecimal } from '../../domain/decimal.ts'
+import type { Route, RouteReadiness, RouteSpeed, RouteWarning } from '../../domain/route.ts'
+import { type Reason } from '../../errors/reasons.ts'
+import { type Explanation, explain, explainInOneLine, type ReasonParameters } from '../../errors/waybill-error.ts'
+import type { Price } from '../looks/token-prices.ts'
+import type { ChainState } from '../looks/wallet-state.ts'
+import type { Quote } from '../providers/provider.ts'
+import type { Candidate } from './candidates.ts'
+import { breakDownCosts, type CostBreakdown, type CostLine, fractionOf } from './costs.ts'
+import { gasToAllow } from './gas.ts'
+import { totalGas } from './steps.ts'
+
+/** A route before it is ranked. */
+export interface UnrankedRoute {
+  readonly route: Omit<Route, 'tags'>
+  readonly isDirect: boolean
+  /** Fractions of what the payee receives, of 8 places. */
+  readonly feeRate: Decimal
+  readonly priceImpact: Decimal
+  readonly totalCost: Decimal
+  /** A cost is left out for want of a price. */
+  readonly unpriced: boolean
+  /** What it was put together from. */
+  readonly quoted: QuotedCandidate
+  /** The gas that each step is to be allowed, what its chain counts as gas beside included. */
+  readonly gasLimits: readonly bigint[]
+}
+
+/** What a route is put together from. */
+export interface QuotedCandidate {
+  readonly id: string
+  readonly provider: string
+  readonly candidate: Candidate
+  readonly quote: Quote
+  /** Of the source chain. */
+  readonly state: ChainState
+  /** The source chain's native coin. */
+  readonly native: Token
+  /** In US dollars, on whatever chain the token is. */
+  readonly priceOf: (token: Token) => Price | undefined
+  readonly expiresAt: Date
+}
+
+const FAST_SECONDS = 60
+const STANDARD_SECONDS = 20 * 60
+
+/** The class of a duration. */
+export function speedOf(durationSeconds: number): RouteSpeed {
+  if (durationSeconds <= FAST_SECONDS) return 'FAST'
+  return durationSeconds <= STANDARD_SECONDS ? 'STANDARD' : 'SLOW'
+}
+
+/**
+ * Turns a quote into a route: judges balance and gas, counts the costs, writes amounts in human units.
+ *
+ * @returns the explanation when the wallet holds less than the contract may pull; missing gas keeps the route
+ */
+export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanation {
+  const { candidate, quote, state } = quoted
+  const { source, destination } = candidate
+  const balance = state.balanceOf(source) ?? 0n
+  if (balance < quote.mostPulled) return explainBalance(source, balance, quote.mostPulled)
+
+  const gas = judgeGas(quoted)
+  if ('reason' in gas) return gas
+  const costs = breakDownCosts([...gas.lines, ...quote.costs], destination, quoted.priceOf)
+  const feeRate = fractionOf(costs.feeAmount, { units: quote.received, places: destination.decimals })
+  const totalCost = addDecimals(feeRate, quote.priceImpact)
+  return {
+    isDirect: candidate.kind === 'DIRECT' || candidate.kind === 'CONVERSION',
+    feeRate,
+    priceImpact: quote.priceImpact,
+    totalCost,
+    unpriced: costs.unpriced !== undefined,
+    quoted,
+    gasLimits: gas.limits,
+    route: {
+      id: quoted.id,
+      fee: decimalToNumber(costs.feeAmount),
+      speed: speedOf(quote.durationSeconds),
+      priceImpact: decimalToNumber(quote.priceImpact),
+      chain: source.chain,
+      token: source.symbol,
+      chainId: caip2Of(state.chain.chainId),
+      ...(source.address === undefined ? {} : { tokenAddress: source.address }),
+      sourceAmount: formatAmount(quote.sourceAmount, source.decimals),
+      feeAmount: formatDecimal(costs.feeAmount),
+      feeCurrency: destination.id,
+      ...(costs.feeInUsd === undefined ? {} : { feeInUsd: formatDecimal(costs.feeInUsd) }),
+      feeIsComplete: costs.unpriced === undefined,
+      feeRate: decimalToNumber(feeRate),
+      totalCost: decimalToNumber(totalCost),
+      feeBreakdown: costs.lines,
+      estimatedDurationSeconds: quote.durationSeconds,
+      provider: quoted.provider,
+      expiresAt: expiryOf(quoted),
+      warnings: [...gas.warnings, ...priceWarnings(costs), ...(quote.warnings ?? [])],
+      atomic: quote.atomic,
+      readiness: readinessOf(quote, gas.isEnough),
+    },
+  }
+}
+
+function expiryOf({ quote, expiresAt }: QuotedCandidate): Date {
+  return quote.expiresAtMs === undefined ? expiresAt : new Date(Math.min(quote.expiresAtMs, expiresAt.getTime()))
+}
+
+function explainBalance(token: Token, have: bigint, need: bigint): Explanation {
+  const inUnits = (amount: bigint) => formatAmount(amount, token.decimals)
+  return explain('INSUFFICIENT_BALANCE', {
+    have: inUnits(have),
+    need: inUnits(need),
+    missing: inUnits(need - have),
+    token: token.symbol,
+    chain: token.chain,
+  })
+}
+
+interface JudgedGas {
+  readonly lines: readonly CostLine[]
+  /** By step. */
+  readonly limits: readonly bigint[]
+  /** undefined where it cannot be known. */
+  readonly isEnough: boolean | undefined
+  readonly warnings: readonly RouteWarning[]
+}
+
+/** Counts the gas of all steps against what of the native coin the payment itself leaves. */
+function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedGas | Explanation {
+  const gas = totalGas(quote.steps) * state.gasPrice
+  const l1Fees = l1FeesOf(quote, state)
+  if (l1Fees === undefined) {
+    return explain('CONTRACT_UNREADABLE', { contract: 'l1Fee', chain: native.chain, what: 'what publishing takes' })
+  }
+  const l1Fee = l1Fees.reduce((sum, fee) => sum + fee, 0n)
+  const limits = quote.steps.map(
+    ({ gasLimit, allow }, i) => allow ?? gasToAllow(gasLimit + l1GasOf(l1Fees[i] ?? 0n, state)),
+  )
+  const demanded = limits.map((limit, i) => (quote.steps[i]?.allow === undefined ? gasToAllow(limit) : limit))
+  const need = mostNeeded(quote.steps, { l1Fees, limits: demanded, state })
+  const spent = candidate.source.id === native.id ? quote.mostPulled : 0n
+  const have = (state.balanceOf(native) ?? 0n) - spent
+  const line = { type: 'GAS', stage: 'SENDING', token: native } as const
+  const published = state.chain.l1Fee === undefined ? [] : [{ ...line, provider: L1_PROVIDER, amount: l1Fee }]
+  const counted = {
+    lines: [{ ...line, amount: gas }, ...published],
+    limits,
+  }
+  if (state.walletHasCode) return { ...counted, isEnough: undefined, warnings: [warn('GAS_MAY_BE_SPONSORED', {})] }
+  if (have >= need) return { ...counted, isEnough: true, warnings: [] }
+  const warning = warn('INSUFFICIENT_GAS', {
+    have: formatAmount(have, native.decimals),
+    need: formatAmount(need, native.decimals),
+    missing: formatAmount(need - have, native.decimals),
+    currency: native.symbol,
+    chain: native.chain,
+  })
+  return { ...counted, isEnough: false, warnings: [warning] }
+}
+
+interface StepCosts {
+  /** By step, wei. */
+  readonly l1Fees: readonly bigint[]
+  /** By step, gas. */
+  readonly limits: readonly bigint[]
+  readonly state: ChainState
+}
+
+/**
+ * The wei that a wallet must hold to send all steps, one after the other. A node takes a transaction only where the wallet could pay for all
+ * the gas that it is allowed, though less is used in the end. What was not measured yet may be allowed a quarter more than the table says.
+ */
+function mostNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, gasPrice } }: StepCosts): bigint {
+  let spent = 0n
+  let most = 0n
+  for (const [i, { gasLimit }] of steps.entries()) {
+    const [l1Fee, limit] = [l1Fees[i] ?? 0n, limits[i] ?? gasLimit]
+    const beside = chain.l1Fee === 'ARBITRUM' ? 0n : l1Fee
+    const demanded = spent + limit * gasPrice + beside
+    if (demanded > most) most = demanded
+    spent += gasLimit * gasPrice + l1Fee
+  }
+  return most
+}
+
+/** Tells the gas line of publishing from the other. */
+const L1_PROVIDER = 'l1-data'
+
+/** What publishing each step takes. They are written out only where that counts. */
+export function l1FeesOf({ steps }: Quote, state: ChainState): readonly bigint[] | undefined {
+  if (state.chain.l1Fee === undefined) return steps.map(() => 0n)
+  const fees = steps.map((step) => state.l1FeeOf((step.transaction().data.length - 2) / 2))
+  return fees.every((fee) => fee !== undefined) ? fees : undefined
+}
+
+/** Arbitrum takes the fee as gas, which the limit of a transaction has to cover. */
+export function l1GasOf(l1Fee: bigint, { chain, gasPrice }: ChainState): bigint {
+  if (chain.l1Fee !== 'ARBITRUM' || gasPrice === 0n) return 0n
+  return (l1Fee + gasPrice - 1n) / gasPrice
+}
+
+function priceWarnings({ unpriced }: CostBreakdown): readonly RouteWarning[] {
+  return unpriced === undefined ? [] : [warn('GAS_UNPRICED', { currency: unpriced.symbol })]
+}
+
+function readinessOf(quote: Quote, hasEnoughGas: boolean | undefined): RouteReadiness {
+  const steps = quote.steps.map((step) => step.kind)
+  return {
+    ...(hasEnoughGas === undefined ? {} : { hasEnoughGas }),
+    needsApproval: steps.includes('APPROVE'),
+    steps,
+  }
+}
+
+/** A warning as it goes out. */
+export function warn<R extends Reason>(reason: R, parameters: ReasonParameters<R>): RouteWarning {
+  return { reason, message: explainInOneLine(reason, parameters) }
+}

@@ -1,0 +1,152 @@
+import type { TokenDirectory } from '../../chains/token-directory.ts'
+import type { Token } from '../../domain/currency.ts'
+import type { UnavailableRoute } from '../../domain/route.ts'
+import type { Reason } from '../../errors/reasons.ts'
+import { type Explanation, explain } from '../../errors/waybill-error.ts'
+import type { Look, ScanOutcome } from '../looks/scan.ts'
+import type { Price } from '../looks/token-prices.ts'
+import type { Quote } from '../providers/provider.ts'
+import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'
+import type { PlannedCandidate } from './plan-candidates.ts'
+import { explainUnwanted, leftOut, type Wishes } from './wishes.ts'
+
+/** What became of the candidates. */
+export interface Assessment {
+  readonly routes: readonly UnrankedRoute[]
+  readonly unavailable: readonly UnavailableRoute[]
+  readonly degraded: boolean
+}
+
+interface AssessOptions {
+  readonly tokens: TokenDirectory
+  /** Milliseconds since 1970. */
+  readonly clock: () => number
+  readonly wishes?: Wishes
+  readonly requestExpiresAt?: Date | undefined
+  /** Is told of each result as it comes; a chain that fails comes once for each of its candidates. */
+  readonly onAssessed?: (result: Assessed) => void
+}
+
+/** What became of one candidate, or of a whole chain. */
+export type Assessed =
+  | { readonly route: UnrankedRoute }
+  | { readonly unavailable: UnavailableRoute; readonly degraded: boolean }
+
+/** How long a quote is good: gas prices and feeds move with the blocks. */
+const QUOTE_LIFETIME_MS = 30_000
+
+/** Failures of a source, as against what is simply so. */
+const DEGRADING: ReadonlySet<string> = new Set<Reason>([
+  'CHAIN_INCONSISTENT',
+  'CHAIN_TIMEOUT',
+  'CHAIN_UNREACHABLE',
+  'CONTRACT_UNREADABLE',
+  'CROSSCHAIN_FOREIGN_CONTRACT',
+  'CROSSCHAIN_FOREIGN_SPENDER',
+  'CROSSCHAIN_INCONSISTENT',
+  'CROSSCHAIN_NO_CALL',
+  'CROSSCHAIN_OUTPUT_TOO_LOW',
+  'CROSSCHAIN_QUOTA_EXHAUSTED',
+  'CROSSCHAIN_TIMEOUT',
+  'CROSSCHAIN_UNAUTHORIZED',
+  'CROSSCHAIN_UNREACHABLE',
+  'CROSSCHAIN_UNVERIFIABLE',
+  'CROSSCHAIN_WRONG_CALL',
+  'CROSSCHAIN_WRONG_DESTINATION',
+  'CROSSCHAIN_WRONG_RECEIVER',
+  'CROSSCHAIN_WRONG_REFUND',
+  'CROSSCHAIN_WRONG_SOURCE',
+  'CROSSCHAIN_WRONG_TIMES',
+  'CROSSCHAIN_WRONG_VALUE',
+])
+
+/**
+ * Turns every planned candidate into a route or an entry that says why it is none, each as soon as its chains are known. Of the reasons
+ * that may hold at once the first of this order is given: the configuration rules it out; its chain gave no answer (one entry for the
+ * whole chain); its token cannot be read; nobody carries it; the wallet holds too little.
+ *
+ * @throws the reason of the caller's signal
+ */
+export async function assessCandidates(
+  planned: readonly PlannedCandidate[],
+  look: Look,
+  options: AssessOptions,
+): Promise<Assessment> {
+  const results = await Promise.all(
+    planned.map(async (entry) => {
+      const result = toResult(entry, await assess(entry, look, options), options.wishes ?? {})
+      options.onAssessed?.(result)
+      return result
+    }),
+  )
+  const unavailable = results.flatMap((result) => ('unavailable' in result ? [result.unavailable] : []))
+  return {
+    routes: results.flatMap((result) => ('route' in result ? [result.route] : [])),
+    unavailable: [...new Map(unavailable.map((entry) => [keyOf(entry), entry])).values()],
+    degraded: results.some((result) => 'unavailable' in result && result.degraded),
+  }
+}
+
+function toResult(entry: PlannedCandidate, outcome: Outcome, wishes: Partial<Wishes>): Assessed {
+  if ('chainFailure' in outcome) {
+    return { unavailable: { chain: entry.candidate.source.chain, ...outcome.chainFailure }, degraded: true }
+  }
+  if (!('route' in outcome)) {
+    return { unavailable: { ...placeOf(entry), ...outcome }, degraded: DEGRADING.has(outcome.reason) }
+  }
+  const unwanted = explainUnwanted(outcome, wishes)
+  return unwanted === undefined ? { route: outcome } : { unavailable: leftOut(outcome, unwanted), degraded: false }
+}
+
+type Outcome = UnrankedRoute | Explanation | { readonly chainFailure: Explanation }
+
+async function assess(entry: PlannedCandidate, look: Look, options: AssessOptions): Promise<Outcome> {
+  const { tokens, clock, requestExpiresAt } = options
+  const { candidate, provider, plan } = entry
+  if ('reason' in plan) return plan
+  const { source, destination } = candidate
+  const [scan, ofDestination] = await Promise.all([outcomeOf(look, source), outcomeOf(look, destination)])
+  const native = tokens.native(source.chain)
+  if (scan === undefined || native === undefined) throw new TypeError(`${source.chain} was not looked at`)
+  if (!scan.ok) return { chainFailure: scan.failure }
+  const unreadable = [source, native].find((token) => scan.state.balanceOf(token) === undefined)
+  if (unreadable !== undefined) return explainUnreadable(unreadable)
+  if (plan.readsOfDestination !== undefined && ofDestination?.ok === false) return ofDestination.failure
+  const priceOf = (token: Token) => priceIn(token.chain === source.chain ? scan : ofDestination, token)
+  const quote = await plan.quote(scan.state, { priceOf, signal: look.signal })
+  if ('reason' in quote || provider === undefined) return quote as Exclude<typeof quote, Quote>
+  return assembleRoute({
+    id: provider.routeId,
+    provider: provider.name,
+    candidate,
+    quote,
+    state: scan.state,
+    native,
+    priceOf,
+    expiresAt: new Date(Math.min(clock() + QUOTE_LIFETIME_MS, requestExpiresAt?.getTime() ?? Number.POSITIVE_INFINITY)),
+  })
+}
+
+function outcomeOf({ outcomes }: Look, { chain }: Token): Promise<ScanOutcome> | undefined {
+  return outcomes.get(chain)
+}
+
+function priceIn(scan: ScanOutcome | undefined, token: Token): Price | undefined {
+  return scan?.ok ? scan.state.priceOf(token) : undefined
+}
+
+/** Balances of the native coin are told by Multicall3. */
+function explainUnreadable({ address, symbol, chain }: Token): Explanation {
+  const contract = address === undefined ? 'multicall' : symbol
+  return explain('CONTRACT_UNREADABLE', { contract, chain, what: `the balance of ${symbol}` })
+}
+
+function placeOf({ candidate, provider }: PlannedCandidate): Pick<UnavailableRoute, 'chain' | 'token' | 'provider'> {
+  const { chain, symbol } = candidate.source
+  return { chain, token: symbol, ...(provider === undefined ? {} : { provider: provider.name }) }
+}
+
+/** The same for all that is said of one chain as a whole, and of one candidate by one provider. */
+export function keyOf({ chain, token = '', provider = '' }: UnavailableRoute): string {
+  return `${chain} ${token} ${provider}`
+}

@@ -1,0 +1,66 @@
+import { type TokenDirectory } from '../../chains/token-directory.ts'
+import { FIAT_DECIMALS } from '../../domain/currency.ts'
+import {
+  compareDecimals,
+  type Decimal,
+  formatDecimal,
+  MAX_DECIMAL_PLACES,
+  readStoredDecimal,
+} from '../../domain/decimal.ts'
+import type { PaymentRequest, RequestBalance } from '../../domain/payment-request.ts'
+import type { RouteWarning } from '../../domain/route.ts'
+import { checkAmount } from '../parse-question.ts'
+import { warn } from './assemble-route.ts'
+import { isFiatRequest } from './candidates.ts'
+
+/** A request as it is stored, and how far it is paid. */
+export interface StoredRequest {
+  readonly request: PaymentRequest
+  readonly balance: RequestBalance
+}
+
+/** What is to be paid now. */
+export interface AmountDue {
+  /** Units of the request's invoice currency; 0 when payments cover the request. */
+  readonly amount: Decimal
+  readonly warnings: readonly RouteWarning[]
+}
+
+/**
+ * Decides how much is to be paid: nothing when payments cover the request, final or not, whatever was asked for; else the amount that
+ * was asked for; else the outstanding balance.
+ *
+ * @throws WaybillError INVALID_AMOUNT when the amount has more places than its currency, or is too large for a contract
+ */
+export function decideAmount(
+  asked: Decimal | undefined,
+  { request, balance }: StoredRequest,
+  tokens: TokenDirectory,
+): AmountDue {
+  const currency = { id: request.invoiceCurrency, decimals: invoiceDecimals(request, tokens) }
+  if (asked !== undefined) checkAmount(asked, currency)
+  const outstanding = readStoredDecimal(balance.outstandingAmount)
+  if (outstanding.units === 0n) return { amount: outstanding, warnings: [coverWarning({ request, balance })] }
+  // Requests that were stored before there was a bound may be above it; a part of them can still be asked for.
+  if (asked === undefined) checkAmount(outstanding, currency)
+  if (asked === undefined || compareDecimals(asked, outstanding) <= 0) {
+    return { amount: asked ?? outstanding, warnings: [] }
+  }
+  const parameters = {
+    amount: formatDecimal(asked),
+    outstanding: balance.outstandingAmount,
+    currency: request.invoiceCurrency,
+  }
+  return { amount: asked, warnings: [warn('AMOUNT_ABOVE_OUTSTANDING', parameters)] }
+}
+
+function coverWarning({ request, balance }: StoredRequest): RouteWarning {
+  const coveredByFinal = compareDecimals(readStoredDecimal(balance.paidAmount), readStoredDecimal(request.amount)) >= 0
+  return coveredByFinal ? warn('REQUEST_ALREADY_PAID', {}) : warn('PAYMENT_PENDING', {})
+}
+
+/** Decimals of a request's invoice currency; the most there can be where its token is not configured. */
+export function invoiceDecimals(request: PaymentRequest, tokens: TokenDirectory): number {
+  if (isFiatRequest(request)) return FIAT_DECIMALS
+  return tokens.byId(request.invoiceCurrency)?.decimals ?? MAX_DECIMAL_PLACES
+}

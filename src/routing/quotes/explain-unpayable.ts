@@ -1,0 +1,52 @@
+import { ZERO_ADDRESS } from '../../domain/address.ts'
+import type { PaymentRequest } from '../../domain/payment-request.ts'
+import type { RouteWarning } from '../../domain/route.ts'
+import type { Explanation } from '../../errors/waybill-error.ts'
+import { DEFAULT_LIMIT, type Payment } from '../due-payment.ts'
+import { findCandidates } from './candidates.ts'
+import { planCandidates } from './plan-candidates.ts'
+import { findDestination, type QuoteDependencies } from './quote-routes.ts'
+
+/**
+ * Says why no wallet could ever pay a request, by the configuration alone and the rules by which routes are planned: CHAIN_NOT_SUPPORTED,
+ * CURRENCY_NOT_SUPPORTED, NO_PAYMENT_CONTRACT, NO_CONVERSION_PATH.
+ *
+ * @returns nothing where some wallet could
+ */
+export type WarningsOf = (request: PaymentRequest) => readonly RouteWarning[]
+
+/** The answers that are remembered. They depend on currencies alone, of which a list has a few. */
+const MAX_REMEMBERED = 1_000
+
+/** Makes {@link WarningsOf}. */
+export function createWarningsOf(dependencies: Pick<QuoteDependencies, 'chains' | 'tokens' | 'providers'>): WarningsOf {
+  const remembered = new Map<string, readonly RouteWarning[]>()
+  return (request) => {
+    const key = `${request.network} ${request.paymentCurrency} ${request.invoiceCurrency}`
+    const known = remembered.get(key)
+    if (known !== undefined) return known
+    const explanation = explainUnpayable(request, dependencies)
+    const warnings = explanation === undefined ? [] : [toWarning(explanation)]
+    if (remembered.size >= MAX_REMEMBERED) remembered.clear()
+    remembered.set(key, warnings)
+    return warnings
+  }
+}
+
+function toWarning({ reason, message, remedy }: Explanation): RouteWarning {
+  return { reason, message: `${message}; ${remedy}` }
+}
+
+function explainUnpayable(
+  request: PaymentRequest,
+  { chains, tokens, providers }: Pick<QuoteDependencies, 'chains' | 'tokens' | 'providers'>,
+): Explanation | undefined {
+  const destination = findDestination(request, { chains, tokens })
+  if ('reason' in destination) return destination
+  // Whether the configuration rules a candidate out depends on neither wallet nor amount.
+  const payment: Payment = { request, wallet: ZERO_ADDRESS, destination, amount: 1n, limit: DEFAULT_LIMIT }
+  const planned = planCandidates(findCandidates(request, destination, tokens), payment, providers)
+  const isPossible = planned.some(({ provider, plan }) => provider !== undefined && !('reason' in plan))
+  const [first] = planned
+  return isPossible || first === undefined || !('reason' in first.plan) ? undefined : first.plan
+}

@@ -1,0 +1,37 @@
+import { formatAmount } from '../../domain/decimal.ts'
+import { type Explanation, explain } from '../../errors/waybill-error.ts'
+import type { Payment } from '../due-payment.ts'
+import type { ChainState } from '../looks/wallet-state.ts'
+import { directTerms } from '../providers/fee-proxy.ts'
+import type { Plan } from '../providers/provider.ts'
+import { type Candidate, isFiatRequest } from './candidates.ts'
+
+/**
+ * What becomes of a candidate that nobody here carries out. Its balance is read all the same, so that the answer tells which of
+ * them would be worth a provider. That there is no provider stands before a lack of balance: without a quote nobody knows
+ * what would be needed, and no balance would make it a route.
+ */
+export function planWithoutProvider(candidate: Candidate, payment: Payment): Plan {
+  return { reads: [], quote: (state) => explainMissingProvider(candidate, payment, state) }
+}
+
+function explainMissingProvider(candidate: Candidate, payment: Payment, state: ChainState): Explanation {
+  const { kind, source } = candidate
+  const { request } = payment
+  const have = formatAmount(state.balanceOf(source) ?? 0n, source.decimals)
+  const wallet = { have, token: source.symbol, chain: source.chain }
+  const target = directTerms(payment)
+  // The last step would be a conversion, which takes the payment currency alone.
+  if (isFiatRequest(request) && kind !== 'CONVERSION') {
+    return explain('NO_CONVERSION_PROVIDER', { ...wallet, ...target, invoiceCurrency: request.invoiceCurrency })
+  }
+  switch (kind) {
+    case 'DIRECT':
+    case 'CONVERSION':
+      throw new TypeError(`nobody here is for ${kind}`)
+    case 'SWAP':
+      return explain('NO_SWAP_PROVIDER', { ...wallet, ...target })
+    case 'CROSSCHAIN':
+      return explain('NO_CROSSCHAIN_PROVIDER', { ...wallet, ...target })
+  }
+}

@@ -1,0 +1,64 @@
+import type { ContractRead } from '../../contracts/multicall.ts'
+import type { Explanation } from '../../errors/waybill-error.ts'
+import type { Payment } from '../due-payment.ts'
+import type { Plan, Provider } from '../providers/provider.ts'
+import { type Candidate, isFiatRequest } from './candidates.ts'
+import { planWithoutProvider } from './missing-provider.ts'
+import { routeId } from './route-id.ts'
+
+/** A candidate with the one who would carry it out. */
+export interface PlannedCandidate {
+  readonly candidate: Candidate
+  /** Absent when nobody could. */
+  readonly provider?: { readonly name: string; readonly routeId: string }
+  /** The explanation when the configuration alone rules it out. */
+  readonly plan: Plan | Explanation
+}
+
+/** Lets every provider plan every candidate of its kind: one entry for each chain, token and provider. */
+export function planCandidates(
+  candidates: readonly Candidate[],
+  payment: Payment,
+  providers: readonly Provider[],
+): PlannedCandidate[] {
+  const byKind = Map.groupBy(providers, (provider) => provider.kind)
+  const noConversion = explainNoConversion(payment, byKind.get('CONVERSION') ?? [])
+  return candidates.flatMap((candidate): PlannedCandidate[] => {
+    // A plain payment never covers a request in a fiat currency, and that is what every swap and bridge ends in.
+    const isAble = candidate.kind === 'CONVERSION' || !isFiatRequest(payment.request)
+    const able = isAble ? (byKind.get(candidate.kind) ?? []) : []
+    const planned = able.flatMap((provider, place) => {
+      const plan = provider.plan(candidate, payment)
+      const id = routeId(candidate, provider, place === 0)
+      return plan === undefined ? [] : [{ candidate, provider: { name: provider.name, routeId: id }, plan }]
+    })
+    return planned.length > 0 ? planned : [{ candidate, plan: noConversion ?? planWithoutProvider(candidate, payment) }]
+  })
+}
+
+/** Why a request in a fiat currency cannot be paid at all: no way with another token could end in the conversion that there is not. */
+function explainNoConversion(payment: Payment, providers: readonly Provider[]): Explanation | undefined {
+  if (!isFiatRequest(payment.request)) return undefined
+  const { destination } = payment
+  const plans = providers.map((provider) =>
+    provider.plan({ kind: 'CONVERSION', source: destination, destination }, payment),
+  )
+  const [first] = plans.flatMap((plan) => plan ?? [])
+  return first !== undefined && 'reason' in first ? first : undefined
+}
+
+/** The chains that are to be looked at, with what the plans need to know of each. */
+export function readsByChain(planned: readonly PlannedCandidate[]): ReadonlyMap<string, readonly ContractRead[]> {
+  const reads = new Map<string, ContractRead[]>()
+  const add = (chain: string, more: readonly ContractRead[]) => {
+    const ofChain = reads.get(chain) ?? []
+    ofChain.push(...more)
+    reads.set(chain, ofChain)
+  }
+  for (const { candidate, plan } of planned) {
+    if ('reason' in plan) continue
+    add(candidate.source.chain, plan.reads)
+    if (plan.readsOfDestination !== undefined) add(candidate.destination.chain, plan.readsOfDestination)
+  }
+  return reads
+}

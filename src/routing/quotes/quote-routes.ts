@@ -1,0 +1,215 @@
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
+import type { TokenDirectory } from '../../chains/token-directory.ts'
+import type { Account } from '../../domain/account.ts'
+import { type Address, addressFamily } from '../../domain/address.ts'
+import type { Token } from '../../domain/currency.ts'
+import { type Decimal, formatDecimal, rescale } from '../../domain/decimal.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { closureOf, type PaymentRequest } from '../../domain/payment-request.ts'
+import type { RoutesAnswer, UnavailableRoute } from '../../domain/route.ts'
+import { type Explanation, explain, type WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { DEFAULT_LIMIT, type Payment, platformFeeOf } from '../due-payment.ts'
+import type { Scanner } from '../looks/scan.ts'
+import { checkFeeFamily, checkTotal, type ParsedQuestion } from '../parse-question.ts'
+import type { Provider } from '../providers/provider.ts'
+import { warn } from './assemble-route.ts'
+import { type Assessed, type Assessment, assessCandidates } from './assess-candidates.ts'
+import { type Candidate, findCandidates } from './candidates.ts'
+import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amount.ts'
+import { type PlannedCandidate, planCandidates, readsByChain } from './plan-candidates.ts'
+import { isWanted, type Wishes } from './wishes.ts'
+
+/** Loads a request of an account and how far it is paid; undefined when the account has none under that reference. */
+export type LoadRequest = (
+  account: Account,
+  paymentReference: Hex,
+  signal: AbortSignal,
+) => Promise<StoredRequest | undefined>
+
+/** What a call sets for its work. */
+export interface QuoteOptions {
+  /** Fires when the caller hangs up or its deadline passes. */
+  readonly signal: AbortSignal
+  /** When the answer must be there, milliseconds since 1970. */
+  readonly deadlineAtMs?: number
+}
+
+export interface QuoteDependencies {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly providers: readonly Provider[]
+  readonly scanner: Scanner
+  readonly loadRequest: LoadRequest
+  /** Milliseconds since 1970. */
+  readonly clock: () => number
+  /** How long a chain may take. */
+  readonly chainTimeoutMs: number
+}
+
+/** A question about a stored request, with everything looked up that needs no chain. */
+export interface Inquiry {
+  /** The answer as far as it is known without looking at a chain. */
+  readonly answer: RoutesAnswer
+  /** Absent when there is nothing to look for: the answer stands as it is. */
+  readonly search?: { readonly payment: Payment; readonly candidates: readonly Candidate[] }
+  /** What whoever wants to pay is told of a request that was cancelled or has expired. */
+  readonly refusal?: WaybillError
+}
+
+/** For whom, and for which routes. */
+export interface Quoting {
+  readonly wallet: Address
+  readonly wishes?: Wishes
+  readonly onAssessed?: (result: Assessed) => void
+  /** When the request expires: no quote lasts longer. */
+  readonly requestExpiresAt?: Date | undefined
+}
+
+/** Kept back from the call's deadline, so that what the other chains gave still goes out in time. */
+const ANSWER_RESERVE_MS = 50
+
+/**
+ * Finds out what is to be paid and with what it might be.
+ *
+ * @throws WaybillError REQUEST_NOT_FOUND, and INVALID_… for what does not fit the request
+ */
+export async function inquire(
+  account: Account,
+  question: ParsedQuestion,
+  signal: AbortSignal,
+  dependencies: QuoteDependencies,
+): Promise<Inquiry> {
+  const { chains, tokens } = dependencies
+  const stored = await dependencies.loadRequest(account, question.paymentReference, signal)
+  if (stored === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: question.paymentReference })
+  const { request } = stored
+  if (question.platformFee) checkFeeFamily(question.platformFee, request.network, chains.familyOf(request.network))
+
+  const due = decideAmount(question.amount, stored, tokens)
+  const answer = emptyAnswer(request, due)
+  if (due.amount.units === 0n) return { answer }
+  const closure = closureOf(request, dependencies.clock())
+  if (closure !== undefined) {
+    const at = { at: timeOfClosure(closure, request) }
+    return { answer: { ...answer, warnings: [warn(closure, at)] }, refusal: waybillError(closure, at) }
+  }
+  const decimals = invoiceDecimals(request, tokens)
+  const { units } = rescale(due.amount, decimals)
+  const fee = question.platformFee === undefined ? 0n : platformFeeOf(units, question.platformFee.percentage)
+  checkTotal(due.amount, units + fee, decimals)
+
+  const destination = findDestination(request, dependencies)
+  if ('reason' in destination) {
+    return { answer: { ...answer, unavailable: [unavailableChain(request.network, destination)] } }
+  }
+  const payment = paymentOf(request, question, destination, units)
+  const candidates = findCandidates(request, destination, tokens)
+  if (addressFamily(question.wallet) !== chains.familyOf(request.network)) {
+    return { answer: { ...answer, unavailable: candidates.map(({ source }) => familyMismatch(source, question)) } }
+  }
+  return { answer, search: { payment, candidates } }
+}
+
+function timeOfClosure(
+  closure: 'REQUEST_CANCELLED' | 'REQUEST_EXPIRED',
+  { cancelledAt, expiresAt }: PaymentRequest,
+): string {
+  const at = closure === 'REQUEST_CANCELLED' ? cancelledAt : expiresAt
+  return at?.toISOString() ?? ''
+}
+
+/** Lets all providers plan what is wanted, without looking at any chain. */
+export function planAll(
+  { search }: Inquiry,
+  { providers }: QuoteDependencies,
+  wishes: Pick<Wishes, 'chains' | 'tokens'> = {},
+): PlannedCandidate[] {
+  if (search === undefined) return []
+  const wanted = search.candidates.filter(({ source }) => isWanted(source, wishes))
+  return planCandidates(wanted, search.payment, providers)
+}
+
+/**
+ * Looks at the chains and quotes.
+ *
+ * @throws the signal's reason when it fires. Chains that fail never throw: the result is then `degraded`
+ */
+export async function quotePlanned(
+  planned: readonly PlannedCandidate[],
+  { wallet, wishes, onAssessed, requestExpiresAt }: Quoting,
+  { signal, deadlineAtMs }: QuoteOptions,
+  { scanner, tokens, clock, chainTimeoutMs }: QuoteDependencies,
+): Promise<Assessment> {
+  const timeoutMs = timeLeft(chainTimeoutMs, deadlineAtMs, clock())
+  const look = scanner.scan(wallet, readsByChain(planned), { signal, timeoutMs })
+  try {
+    return await assessCandidates(planned, look, {
+      tokens,
+      clock,
+      requestExpiresAt,
+      ...(wishes === undefined ? {} : { wishes }),
+      ...(onAssessed === undefined ? {} : { onAssessed }),
+    })
+  } finally {
+    look.stop()
+  }
+}
+
+function emptyAnswer(
+  request: PaymentRequest,
+  due: { amount: Decimal; warnings: RoutesAnswer['warnings'] },
+): RoutesAnswer {
+  return {
+    routes: [],
+    amount: formatDecimal(due.amount),
+    currency: request.invoiceCurrency,
+    warnings: due.warnings,
+    unavailable: [],
+    degraded: false,
+  }
+}
+
+/**
+ * The token that the payee is to receive. Where its chain or the token itself is not served, no candidate exists at all: whatever
+ * the wallet holds, every way ends there.
+ */
+export function findDestination(
+  request: Pick<PaymentRequest, 'network' | 'paymentCurrency'>,
+  { chains, tokens }: Pick<QuoteDependencies, 'chains' | 'tokens'>,
+): Token | Explanation {
+  const { network, paymentCurrency } = request
+  if (chains.config(network) === undefined) return explain('CHAIN_NOT_SUPPORTED', { chain: network })
+  const token = tokens.byId(paymentCurrency)
+  return token ?? explain('CURRENCY_NOT_SUPPORTED', { currency: paymentCurrency, chain: network })
+}
+
+function unavailableChain(chain: string, explanation: Explanation): UnavailableRoute {
+  return { chain, ...explanation }
+}
+
+function familyMismatch({ chain, symbol }: Token, { wallet }: ParsedQuestion): UnavailableRoute {
+  const explanation = explain('WALLET_FAMILY_MISMATCH', { walletFamily: addressFamily(wallet), chain })
+  return { chain, token: symbol, ...explanation }
+}
+
+function paymentOf(
+  request: PaymentRequest,
+  { wallet, platformFee }: ParsedQuestion,
+  destination: Token,
+  amount: bigint,
+): Payment {
+  return {
+    request,
+    wallet,
+    destination,
+    amount,
+    limit: DEFAULT_LIMIT,
+    ...(platformFee === undefined ? {} : { platformFee }),
+  }
+}
+
+/** How long a source may take, in milliseconds, so that the answer still goes out before the call's deadline. */
+export function timeLeft(mostMs: number, deadlineAtMs: number | undefined, nowMs: number): number {
+  if (deadlineAtMs === undefined) return mostMs
+  return Math.max(1, Math.min(mostMs, Math.floor(deadlineAtMs - nowMs - ANSWER_RESERVE_MS)))
+}

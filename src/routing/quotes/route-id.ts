@@ -1,0 +1,51 @@
+import type { Token } from '../../domain/currency.ts'
+import type { Provider } from '../providers/provider.ts'
+import type { Candidate } from './candidates.ts'
+
+/** The id of paying a request in its payment currency on its chain. */
+export const DIRECT_ROUTE_ID = 'REQUEST_NETWORK_PAYMENT'
+
+/** What of a symbol or name can stand in an id: `USDC.e` → `USDCE`. */
+function sanitise(text: string): string {
+  return text.toUpperCase().replace(/[^A-Z0-9_]/g, '')
+}
+
+function idOfPair(source: Token, destination: Token): string {
+  return [source.chain, destination.chain, source.symbol, destination.symbol].map(sanitise).join('_')
+}
+
+/**
+ * The id of a candidate as a provider carries it out. It depends on the configuration alone: routes of any provider but the first
+ * configured for a kind end in the provider's name, whether or not the first one answered.
+ */
+export function routeId(candidate: Candidate, provider: Pick<Provider, 'name'>, isFirstOfItsKind: boolean): string {
+  const pays = candidate.kind === 'DIRECT' || candidate.kind === 'CONVERSION'
+  const id = pays ? DIRECT_ROUTE_ID : idOfPair(candidate.source, candidate.destination)
+  return isFirstOfItsKind ? id : `${id}_${sanitise(provider.name.replaceAll('-', '_'))}`
+}
+
+/**
+ * Checks at start that no two routes can share an id, with any token as source and any as destination.
+ *
+ * @param providerNames - of all providers
+ * @throws RangeError naming the two that do
+ */
+export function checkRouteIds(tokens: readonly Token[], providerNames: Iterable<string>): void {
+  const suffixes = ['', ...Array.from(providerNames, (name) => `_${sanitise(name.replaceAll('-', '_'))}`)]
+  const owners = new Map(suffixes.map((suffix) => [DIRECT_ROUTE_ID + suffix, `the direct payment${suffix}`]))
+  for (const token of tokens) {
+    if (sanitise(token.symbol) === '') throw new RangeError(`the symbol "${token.symbol}" has no letter or digit`)
+  }
+  for (const source of tokens) {
+    for (const destination of tokens) {
+      if (source === destination) continue
+      for (const suffix of suffixes) {
+        const id = idOfPair(source, destination) + suffix
+        const owner = `${source.id} to ${destination.id}${suffix}`
+        const other = owners.get(id)
+        if (other !== undefined) throw new RangeError(`${other} and ${owner} have the same route id ${id}: rename one`)
+        owners.set(id, owner)
+      }
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest'
+import { createChainDirectory } from '../../chains/chain-directory.ts'
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import { createTokenDirectory } from '../../chains/token-directory.ts'
+import type { Address } from '../../domain/address.ts'
+import type { RoutesQuestion } from '../../domain/route.ts'
+import { isWanted, parseWishes } from './wishes.ts'
+
+function config(name: string, chainId: number, symbols: readonly string[]): ChainConfig {
+  return {
+    name,
+    chainId,
+    rpcUrls: ['http://127.0.0.1:1'],
+    multicall: '0x0000000000000000000000000000000000000001' as Address,
+    native: { symbol: 'ETH', decimals: 18 },
+    tokens: symbols.map((symbol, i) => ({ symbol, address: `0x${i}`.padEnd(42, '1') as Address, decimals: 6 })),
+    contracts: [],
+    finality: { useFinalizedTag: false, depth: 1 },
+    blockTimeSeconds: 1,
+  }
+}
+
+/** BASE stands under a private id, as in a demo. */
+const configs = [config('ETHEREUM', 1, ['USDC', 'DAI']), config('BASE', 31_337_004, ['USDC'])]
+const directories = { chains: createChainDirectory(configs), tokens: createTokenDirectory(configs) }
+
+const wishesOf = (wishes: Partial<RoutesQuestion>) =>
+  parseWishes({ paymentReference: '', wallet: '', ...wishes }, directories)
+
+describe('a wish that nothing meets', () => {
+  it.each<[Partial<RoutesQuestion>, string]>([
+    [
+      { chains: ['TRON'] },
+      'chains[0]: "TRON" is not served here, so no route meets this wish; use one of: ETHEREUM, BASE',
+    ],
+    [{ chains: ['BASE', 'matic'] }, 'chains[1]: "matic", which is POLYGON, is not served here, so no route'],
+    [
+      { chains: ['8453'] },
+      'chains[0]: "8453" is not the BASE that is served here, which is eip155:31337004, so no route',
+    ],
+    [
+      { tokens: ['USDC-matic'] },
+      'tokens[0]: "USDC-matic" is not served here, so no route meets this wish; use one of: USDC-ETHEREUM, USDC-BASE',
+    ],
+    [
+      { tokens: ['DAI-BASE'] },
+      'tokens[0]: "DAI-BASE" is not served here, so no route meets this wish; use one of: DAI-ETHEREUM',
+    ],
+    [{ tokens: ['USDC-8453'] }, 'tokens[0]: "USDC-8453" is not served here'],
+    [
+      { chains: ['BASE'], tokens: ['DAI'] },
+      'none of the tokens is on any of the chains, so no route meets this wish; use one of: ETH-BASE, USDC-BASE',
+    ],
+    [{ chains: ['mainnet'], tokens: ['USDC-base', 'ETH-base'] }, 'none of the tokens is on any of the chains'],
+  ])('is told: %j', (wishes, message) => {
+    const { unmet } = wishesOf(wishes)
+    expect(unmet).toEqual([{ reason: 'WISH_UNMET', message: expect.stringContaining(message) as string }])
+  })
+
+  it('is told once for each name', () => {
+    const { unmet } = wishesOf({ chains: ['TRON', 'polygon', 'BASE'], tokens: ['DAI-BASE'] })
+    expect(unmet.map(({ message }) => message.split(' ')[0])).toEqual(['chains[0]:', 'chains[1]:', 'tokens[0]:'])
+  })
+
+  it('is told where nothing is configured at all', () => {
+    const nothing = { chains: createChainDirectory([]), tokens: createTokenDirectory([]) }
+    const { unmet } = parseWishes({ paymentReference: '', wallet: '', chains: ['BASE'] }, nothing)
+    expect(unmet[0]?.message).toContain('leave chains out')
+  })
+})
+
+it.each<[Partial<RoutesQuestion>, string[]]>([
+  [{}, ['ETH-ETHEREUM', 'USDC-ETHEREUM', 'DAI-ETHEREUM', 'ETH-BASE', 'USDC-BASE']],
+  [{ chains: [], tokens: [] }, ['ETH-ETHEREUM', 'USDC-ETHEREUM', 'DAI-ETHEREUM', 'ETH-BASE', 'USDC-BASE']],
+  [{ chains: ['31337004'] }, ['ETH-BASE', 'USDC-BASE']],
+  [{ tokens: ['usdc'] }, ['USDC-ETHEREUM', 'USDC-BASE']],
+  [{ tokens: ['USDC-base', 'ETH-mainnet'] }, ['ETH-ETHEREUM', 'USDC-BASE']],
+  [{ chains: ['mainnet'], tokens: ['USDC'] }, ['USDC-ETHEREUM']],
+])('%j are met by %j', (question, ids) => {
+  const wishes = wishesOf(question)
+  expect(wishes.unmet).toEqual([])
+  expect(directories.tokens.all.filter((token) => isWanted(token, wishes)).map(({ id }) => id)).toEqual(ids)
+})
+
+it.each<[Partial<RoutesQuestion>, string, string]>([
+  [{ chains: ['BASED'] }, 'UNKNOWN_NETWORK', 'did you mean "BASE"?'],
+  [{ chains: [''] }, 'UNKNOWN_NETWORK', 'use one of'],
+  [{ tokens: ['USDX'] }, 'UNKNOWN_CURRENCY', 'did you mean "USDC"?'],
+  [{ tokens: ['WETH-BASE'] }, 'UNKNOWN_CURRENCY', 'did you mean "ETH-BASE"?'],
+  [{ tokens: ['USDC-nowhere'] }, 'UNKNOWN_CURRENCY', 'nobody knows a currency "USDC-nowhere"'],
+  [{ maxFeeRate: '1%' }, 'INVALID_FRACTION', 'maxFeeRate: "1%"'],
+  [{ maxFeeRate: '9'.repeat(79) }, 'INVALID_FRACTION', 'maxFeeRate'],
+  [{ maxPriceImpact: '-0.1' }, 'INVALID_FRACTION', 'maxPriceImpact'],
+])('%j is refused with %s', (question, reason, message) => {
+  expect(() => wishesOf(question)).toThrow(
+    expect.objectContaining({ reason, message: expect.stringContaining(message) as string }) as Error,
+  )
+})

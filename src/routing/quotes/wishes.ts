@@ -1,0 +1,169 @@
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
+import { type TokenDirectory } from '../../chains/token-directory.ts'
+import { splitCurrencyId, type Token } from '../../domain/currency.ts'
+import { compareDecimals, type Decimal, formatDecimal, parseDecimal } from '../../domain/decimal.ts'
+import { listNames, suggestName } from '../../domain/nearest.ts'
+import type { RouteSort, RoutesQuestion, RouteWarning, UnavailableRoute } from '../../domain/route.ts'
+import { type Explanation, explain, waybillError } from '../../errors/waybill-error.ts'
+import { type UnrankedRoute, warn } from './assemble-route.ts'
+
+/** What a caller wants of the routes beside that they pay. */
+export interface Wishes {
+  readonly sort?: RouteSort
+  readonly maxPriceImpact?: Decimal
+  readonly maxFeeRate?: Decimal
+  /** Names of the chains to pay from. */
+  readonly chains?: ReadonlySet<string>
+  /** Ids of the tokens to pay with. */
+  readonly tokens?: ReadonlySet<string>
+  /** What no configured chain or token meets, whatever the wallet and the request. */
+  readonly unmet: readonly RouteWarning[]
+}
+
+interface Directories {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+}
+
+/**
+ * Reads what a caller wrote.
+ *
+ * @throws WaybillError INVALID_FRACTION, and UNKNOWN_NETWORK or UNKNOWN_CURRENCY for a name that nobody knows
+ */
+export function parseWishes(question: RoutesQuestion, directories: Directories): Wishes {
+  const maxPriceImpact = readFraction('maxPriceImpact', question.maxPriceImpact)
+  const maxFeeRate = readFraction('maxFeeRate', question.maxFeeRate)
+  const chains = readNames('chains', question.chains, directories, chainsOf)
+  const tokens = readNames('tokens', question.tokens, directories, tokensOf)
+  const named = {
+    ...(chains === undefined ? {} : { chains: chains.names }),
+    ...(tokens === undefined ? {} : { tokens: tokens.names }),
+  }
+  const unmet = [...(chains?.unmet ?? []), ...(tokens?.unmet ?? [])]
+  return {
+    ...(question.sort === undefined ? {} : { sort: question.sort }),
+    ...(maxPriceImpact === undefined ? {} : { maxPriceImpact }),
+    ...(maxFeeRate === undefined ? {} : { maxFeeRate }),
+    ...named,
+    unmet: unmet.length > 0 ? unmet : unmetTogether(named, directories),
+  }
+}
+
+/** Whether a token is one that the caller would pay with. */
+export function isWanted(
+  source: Pick<Token, 'id' | 'chain'>,
+  { chains, tokens }: Pick<Wishes, 'chains' | 'tokens'>,
+): boolean {
+  return (chains?.has(source.chain) ?? true) && (tokens?.has(source.id) ?? true)
+}
+
+/** What of a route is more than the caller takes; undefined when nothing is. */
+export function explainUnwanted(
+  { feeRate, priceImpact }: Pick<UnrankedRoute, 'feeRate' | 'priceImpact'>,
+  { maxFeeRate, maxPriceImpact }: Pick<Wishes, 'maxFeeRate' | 'maxPriceImpact'>,
+): Explanation | undefined {
+  if (maxFeeRate !== undefined && compareDecimals(feeRate, maxFeeRate) > 0) {
+    return explain('FEE_ABOVE_MAXIMUM', { feeRate: formatDecimal(feeRate), maxFeeRate: formatDecimal(maxFeeRate) })
+  }
+  if (maxPriceImpact !== undefined && compareDecimals(priceImpact, maxPriceImpact) > 0) {
+    return explain('PRICE_IMPACT_ABOVE_MAXIMUM', {
+      priceImpact: formatDecimal(priceImpact),
+      maxPriceImpact: formatDecimal(maxPriceImpact),
+    })
+  }
+  return undefined
+}
+
+/** A route as an entry that says why it is left out. */
+export function leftOut({ route }: UnrankedRoute, explanation: Explanation): UnavailableRoute {
+  const { chain, token, provider } = route
+  return { chain, token, provider, ...explanation }
+}
+
+function readFraction(field: 'maxFeeRate' | 'maxPriceImpact', text: string | undefined): Decimal | undefined {
+  if (text === undefined) return undefined
+  const fraction = parseDecimal(text)
+  if (fraction !== undefined && fraction.units >= 0n) return fraction
+  throw waybillError('INVALID_FRACTION', { field, value: text })
+}
+
+/** What one name stands for. */
+type Meaning =
+  | { readonly names: readonly string[] }
+  /** It is known, and nothing that is configured has it. */
+  | { readonly unmet: RouteWarning }
+
+interface NamedWish {
+  readonly names: ReadonlySet<string>
+  readonly unmet: readonly RouteWarning[]
+}
+
+function readNames(
+  wish: 'chains' | 'tokens',
+  texts: readonly string[] | undefined,
+  directories: Directories,
+  read: (directories: Directories, field: string, text: string) => Meaning,
+): NamedWish | undefined {
+  if (texts === undefined || texts.length === 0) return undefined
+  const meanings = texts.map((text, i) => read(directories, `${wish}[${i}]`, text))
+  return {
+    names: new Set(meanings.flatMap((meaning) => ('names' in meaning ? meaning.names : []))),
+    unmet: meanings.flatMap((meaning) => ('unmet' in meaning ? [meaning.unmet] : [])),
+  }
+}
+
+/** @throws WaybillError UNKNOWN_NETWORK */
+function chainsOf({ chains }: Directories, field: string, text: string): Meaning {
+  const resolved = chains.resolve(text)
+  if (resolved.kind === 'unknown') {
+    throw waybillError('UNKNOWN_NETWORK', { field, value: text, suggestion: resolved.suggest() })
+  }
+  const isServed = resolved.kind === 'chain' && chains.config(resolved.name) !== undefined
+  if (isServed) return { names: [resolved.name] }
+  const names = chains.configured.map(({ name }) => name)
+  return { unmet: warnUnmet(`${field}: ${describeUnserved(text, resolved, chains)}`, suggestion('chains', names)) }
+}
+
+/** @throws WaybillError UNKNOWN_CURRENCY */
+function tokensOf({ chains, tokens }: Directories, field: string, text: string): Meaning {
+  const found = tokens.bySymbol(text)
+  if (found.length > 0) return { names: found.map(({ id }) => id) }
+  const token = tokens.byId(text)
+  if (token !== undefined) return { names: [token.id] }
+  const known = splitCurrencyId(text).find(({ symbol, network }) => {
+    return tokens.bySymbol(symbol).length > 0 && chains.resolve(network).kind !== 'unknown'
+  })
+  if (known === undefined) {
+    const names = new Set(tokens.all.flatMap(({ symbol, id }) => [symbol, id]))
+    throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: suggestName(text, names) })
+  }
+  const ids = tokens.bySymbol(known.symbol).map(({ id }) => id)
+  return { unmet: warnUnmet(`${field}: "${text}" is not served here`, suggestion('tokens', ids)) }
+}
+
+/** Each name by itself is served, but no token of the one list is on a chain of the other. */
+function unmetTogether(named: Pick<Wishes, 'chains' | 'tokens'>, { tokens }: Directories): readonly RouteWarning[] {
+  if (named.chains === undefined || named.tokens === undefined) return []
+  if (tokens.all.some((token) => isWanted(token, named))) return []
+  const ids = tokens.all.filter(({ chain }) => named.chains?.has(chain)).map(({ id }) => id)
+  return [warnUnmet('none of the tokens is on any of the chains', suggestion('tokens', ids))]
+}
+
+function describeUnserved(
+  text: string,
+  { kind, name }: { kind: 'chain' | 'elsewhere'; name: string },
+  chains: ChainDirectory,
+) {
+  if (kind === 'elsewhere')
+    return `"${text}" is not the ${name} that is served here, which is ${chains.chainIdOf(name)}`
+  const alias = name.toUpperCase() === text.toUpperCase() ? '' : `, which is ${name},`
+  return `"${text}"${alias} is not served here`
+}
+
+function warnUnmet(detail: string, remedy: string): RouteWarning {
+  return warn('WISH_UNMET', { detail, suggestion: remedy })
+}
+
+function suggestion(wish: 'chains' | 'tokens', names: readonly string[]): string {
+  return names.length === 0 ? `leave ${wish} out` : listNames(names)
+}

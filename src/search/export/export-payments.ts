@@ -1,0 +1,50 @@
+import type { Knex } from 'knex'
+import type { Payment } from '../../domain/payment.ts'
+import { inTransaction } from '../../postgres/cancellable.ts'
+import type { PaymentFilter } from '../filter/payment-filter.ts'
+import type { PagePosition } from '../page/search-cursor.ts'
+import { createPaymentRepository } from '../sql/payment-repository.ts'
+
+/** Which payments are exported. */
+export interface ExportQuery {
+  readonly knex: Knex
+  readonly filter: PaymentFilter
+  readonly signal?: AbortSignal
+  /** Payments read at a time; default 1,000. */
+  readonly pageRows?: number
+}
+
+const PAGE_ROWS = 1_000
+
+/**
+ * Reads all payments that match, oldest first, and by id within a second.
+ *
+ * They are read by keyset pages within one transaction that sees the database as it was at its beginning, so that none is missed or
+ * doubled whatever changes meanwhile. Confirmations stand only with those that are final.
+ *
+ * @param write - is given a page at a time; the next one is read when it is through
+ * @throws what `write` throws; the signal's reason when it fires
+ */
+export function exportPayments(
+  { knex, filter, signal, pageRows = PAGE_ROWS }: ExportQuery,
+  write: (page: readonly Payment[]) => Promise<void>,
+): Promise<void> {
+  const ofSnapshot = { isolationLevel: 'repeatable read', readOnly: true } as const
+  const readAll = async (snapshot: Knex.Transaction) => {
+    const repository = createPaymentRepository(snapshot)
+    let position: PagePosition | undefined
+    do {
+      const query = { filter, sortBy: 'date', sortOrder: 'asc', rows: pageRows, position } as const
+      const page = await repository.page(query, signal)
+      await write(page)
+      const last = page.length < pageRows ? undefined : page.at(-1)
+      position = last && positionBehind(last)
+    } while (position !== undefined)
+  }
+  return inTransaction(knex, signal, readAll, ofSnapshot)
+}
+
+/** Where the payments behind one begin, in the order of time. */
+export function positionBehind({ timestamp, id }: Pick<Payment, 'timestamp' | 'id'>): PagePosition {
+  return { keys: [timestamp.toISOString()], id, inclusive: false, direction: 'forward' }
+}

@@ -1,0 +1,154 @@
+import { type TokenDirectory } from '../../chains/token-directory.ts'
+import { FIAT_DECIMALS, parseFiatCode } from '../../domain/currency.ts'
+import { parseDateBound } from '../../domain/date-bound.ts'
+import {
+  compareDecimals,
+  type Decimal,
+  explainAboveMaximum,
+  formatDecimal,
+  parseDecimal,
+} from '../../domain/decimal.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
+import {
+  amountBasis,
+  type CurrencyMatch,
+  canonicalList,
+  currencyMatchesOf,
+  type FilterValues,
+} from './payment-filter.ts'
+import { readQueryText } from './read-query-text.ts'
+import {
+  type NameSources,
+  resolveCurrency,
+  resolveInvoiceCurrency,
+  resolveNetwork,
+  resolvePaymentCurrency,
+} from './resolve-names.ts'
+import { filterFields } from './search-fields.ts'
+import type { SearchInput } from './search-input.ts'
+
+/** The most values that one filter takes. */
+const MOST_VALUES = 100
+
+/** The most bytes that all values of `reference` take: with every other filter full, a cursor still carries them in 64 KiB. */
+const MOST_REFERENCE_BYTES = 24 * 1024
+
+/**
+ * Reads the filters of a search. Everything that is given becomes a filter or an error, never nothing.
+ *
+ * @returns the given filters in canonical form, so that equal filters are equal texts
+ * @throws the reason of the first value that cannot be read: INVALID_DATE, INVALID_AMOUNT, INVALID_RANGE, INVALID_ADDRESS,
+ * INVALID_TX_HASH, INVALID_REQUEST_ID, INVALID_PAYMENT_REFERENCE, INVALID_REFERENCE, UNKNOWN_NETWORK, UNKNOWN_CURRENCY,
+ * TOO_MANY_VALUES
+ */
+export async function parseFilter(input: SearchInput, sources: NameSources): Promise<FilterValues> {
+  const lists: Record<string, readonly unknown[]> = {}
+  for (const field of filterFields) {
+    if (field.kind === 'bound' || field.kind === 'text') continue
+    const texts = input[field.name] ?? []
+    if (texts.length === 0) continue
+    if (texts.length > MOST_VALUES) {
+      throw waybillError('TOO_MANY_VALUES', { field: field.name, detail: `${texts.length}, at most ${MOST_VALUES}` })
+    }
+    const resolve = resolvers[field.name]
+    if (resolve !== undefined) lists[field.name] = await resolveAll(texts, (text) => resolve(sources, field.name, text))
+    else if (field.kind === 'list') {
+      lists[field.name] = canonicalList(texts.map((text) => field.value.parse(field.name, text)))
+    }
+  }
+  checkReferences(input.reference ?? [])
+  const q = input.q === undefined ? {} : { q: readQueryText('q', input.q) }
+  const values = lists as FilterValues
+  return { ...parseDates(input), ...parseAmounts(input, fewestDecimals(values, sources.tokens)), ...values, ...q }
+}
+
+/** The fields whose values are names. */
+const resolvers: Readonly<
+  Record<string, (sources: NameSources, field: string, text: string) => Promise<readonly unknown[]>>
+> = {
+  currency: resolveCurrency,
+  paymentCurrency: resolvePaymentCurrency,
+  invoiceCurrency: resolveInvoiceCurrency,
+  network: resolveNetwork,
+}
+
+async function resolveAll<T>(texts: readonly string[], resolve: (text: string) => Promise<readonly T[]>): Promise<T[]> {
+  const resolved: T[] = []
+  for (const text of new Set(texts)) resolved.push(...(await resolve(text)))
+  return canonicalList(resolved)
+}
+
+function checkReferences(references: readonly string[]): void {
+  const bytes = references.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  if (bytes <= MOST_REFERENCE_BYTES) return
+  const detail = `together they take ${bytes} bytes, at most ${MOST_REFERENCE_BYTES}`
+  throw waybillError('VALUE_TOO_LONG', { field: 'reference', detail })
+}
+
+function parseDates({ fromDate, toDate }: SearchInput): Pick<FilterValues, 'fromDate' | 'toDate'> {
+  const from = fromDate === undefined ? undefined : parseDate('fromDate', fromDate)
+  const to = toDate === undefined ? undefined : parseDate('toDate', toDate)
+  if (from !== undefined && to !== undefined && from.atMs > to.lastMs) {
+    throw waybillError('INVALID_RANGE', {
+      field: 'fromDate',
+      value: fromDate ?? '',
+      other: 'toDate',
+      otherValue: toDate ?? '',
+    })
+  }
+  return {
+    ...(from === undefined ? {} : { fromDate: from.firstMs }),
+    ...(to === undefined ? {} : { toDate: to.lastMs }),
+  }
+}
+
+function parseDate(field: string, value: string) {
+  const parsed = parseDateBound(value)
+  if (!parsed.ok) throw waybillError('INVALID_DATE', { field, value, detail: parsed.detail })
+  return parsed
+}
+
+/**
+ * The decimals of the currency in which ranges of amounts are counted: the fewest where it has some here and others there, or where
+ * nobody knows them, since those bound amounts the least.
+ */
+function fewestDecimals(filter: FilterValues, tokens: TokenDirectory): number {
+  if (amountBasis(filter) === 'amountInUsd') return FIAT_DECIMALS
+  return Math.min(...currencyMatchesOf(filter).flatMap((match) => decimalsOf(match, tokens)))
+}
+
+function decimalsOf({ symbol, id }: CurrencyMatch, tokens: TokenDirectory): readonly number[] {
+  const meant = tokens.bySymbol(symbol).filter((token) => id === undefined || token.id === id)
+  if (meant.length > 0) return meant.map(({ decimals }) => decimals)
+  return [parseFiatCode(symbol) === undefined ? 0 : FIAT_DECIMALS]
+}
+
+function parseAmounts(
+  { minAmount, maxAmount }: SearchInput,
+  decimals: number,
+): Pick<FilterValues, 'minAmount' | 'maxAmount'> {
+  const min = minAmount === undefined ? undefined : parseBound('minAmount', minAmount, decimals)
+  const max = maxAmount === undefined ? undefined : parseBound('maxAmount', maxAmount, decimals)
+  if (min !== undefined && max !== undefined && compareDecimals(min, max) > 0) {
+    throw waybillError('INVALID_RANGE', {
+      field: 'minAmount',
+      value: minAmount ?? '',
+      other: 'maxAmount',
+      otherValue: maxAmount ?? '',
+    })
+  }
+  return {
+    ...(min === undefined ? {} : { minAmount: formatDecimal(min) }),
+    ...(max === undefined ? {} : { maxAmount: formatDecimal(max) }),
+  }
+}
+
+function parseBound(field: string, value: string, decimals: number): Decimal {
+  const fail = (detail: string) => waybillError('INVALID_AMOUNT', { field, value, detail })
+  const amount = parseDecimal(value)
+  if (amount === undefined) throw fail('it is not a plain decimal number of at most 18 places')
+  if (amount.units < 0n) throw fail('it is negative')
+  const tooLarge = explainAboveMaximum(amount, decimals)
+  if (tooLarge !== undefined) throw fail(tooLarge)
+  return amount
+}

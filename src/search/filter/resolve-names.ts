@@ -1,0 +1,150 @@
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
+import { readCurrencyId, type TokenDirectory } from '../../chains/token-directory.ts'
+import { parseFiatCode, splitCurrencyId, symbolOfCurrency } from '../../domain/currency.ts'
+import { namesOf, suggestName } from '../../domain/nearest.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
+import type { AccountNames } from '../sql/account-names-repository.ts'
+import type { CurrencyMatch } from './payment-filter.ts'
+
+/** Where names are looked up: the configuration and the built-in tables first, the account's payments only when those fail. */
+export interface NameSources {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly account: AccountNames
+}
+
+/**
+ * The canonical names that a caller's word for a network stands for.
+ *
+ * @returns one name; none for a real chain whose name is served here under another id
+ * @throws UNKNOWN_NETWORK with the nearest known name
+ */
+export async function resolveNetwork(sources: NameSources, field: string, text: string): Promise<readonly string[]> {
+  const known = sources.chains.resolve(text)
+  if (known.kind !== 'unknown') return known.kind === 'chain' ? [known.name] : []
+  const ofAccount = await sources.account.networks()
+  const asWritten = matchName(text, ofAccount)
+  if (asWritten.length > 0) return asWritten
+  const again = sources.chains.resolve(text, ofAccount)
+  if (again.kind === 'chain') return [again.name]
+  throw waybillError('UNKNOWN_NETWORK', {
+    field,
+    value: text,
+    suggestion: again.kind === 'unknown' ? again.suggest() : known.suggest(),
+  })
+}
+
+/**
+ * What a value of `currency` means: a payment currency by symbol or id, else an invoice currency by ISO 4217 code, else what this
+ * account's payments call one.
+ *
+ * @throws UNKNOWN_CURRENCY with the nearest known name
+ */
+export async function resolveCurrency(
+  sources: NameSources,
+  field: string,
+  text: string,
+): Promise<readonly CurrencyMatch[]> {
+  const known = configuredPayment(sources, text) ?? fiatInvoice(text)
+  if (known !== undefined) return known
+  const ofAccount = (await importedPayment(sources, text)) ?? (await importedInvoice(sources, text))
+  if (ofAccount !== undefined) return ofAccount
+  const names = namesOf(await sources.account.symbols(), await sources.account.invoiceCurrencies())
+  throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: sources.tokens.suggest(text, names) })
+}
+
+/** What a value of `paymentCurrency` means: a token or coin by symbol or id. */
+export async function resolvePaymentCurrency(
+  sources: NameSources,
+  field: string,
+  text: string,
+): Promise<readonly CurrencyMatch[]> {
+  const matches = configuredPayment(sources, text) ?? (await importedPayment(sources, text))
+  if (matches !== undefined) return matches
+  const configured = sources.tokens.all.flatMap((token) => [token.symbol, token.id])
+  const names = namesOf(configured, await sources.account.symbols())
+  throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: suggestName(text, names) })
+}
+
+/** What a value of `invoiceCurrency` means: an ISO 4217 code, else a token by symbol or id. */
+export async function resolveInvoiceCurrency(
+  sources: NameSources,
+  field: string,
+  text: string,
+): Promise<readonly CurrencyMatch[]> {
+  const token = configuredPayment(sources, text)?.map((match): CurrencyMatch => ({ ...match, of: 'invoice' }))
+  const matches = fiatInvoice(text) ?? token ?? (await importedInvoice(sources, text))
+  if (matches !== undefined) return matches
+  const names = await sources.account.invoiceCurrencies()
+  throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: sources.tokens.suggest(text, names) })
+}
+
+function configuredPayment({ tokens }: NameSources, text: string): CurrencyMatch[] | undefined {
+  const symbols = matchName(text, new Set(tokens.bySymbol(text).map((token) => token.symbol)))
+  if (symbols.length > 0) return symbols.map((symbol) => ({ of: 'payment', symbol }))
+  const token = tokens.byId(text)
+  return token === undefined ? undefined : [{ of: 'payment', symbol: token.symbol, id: token.id }]
+}
+
+function fiatInvoice(text: string): CurrencyMatch[] | undefined {
+  const code = parseFiatCode(text)
+  return code === undefined ? undefined : [{ of: 'invoice', symbol: code, id: code }]
+}
+
+async function importedPayment(sources: NameSources, text: string): Promise<CurrencyMatch[] | undefined> {
+  const { account } = sources
+  const known = await account.symbols()
+  const symbols = matchName(text, known)
+  if (symbols.length > 0) return symbols.map((symbol) => ({ of: 'payment', symbol }))
+  if (!text.includes('-') || !hasSymbolOf(text, known)) return undefined
+  const ids = await matchId(sources, text, await account.currencyIds())
+  return ids.length === 0 ? undefined : ids.map((id) => ({ of: 'payment', symbol: symbolOfCurrency(id), id }))
+}
+
+/** Whether any part of a text that stands before a `-` is a symbol, so that the ids, of which there may be many, are worth reading. */
+function hasSymbolOf(text: string, symbols: ReadonlySet<string>): boolean {
+  return splitCurrencyId(text).some(({ symbol }) => equalButForCase(symbol, symbols).length > 0)
+}
+
+/** The ids that a text is as it stands, else those that it is with its network's alias read. */
+async function matchId(
+  { chains, account }: NameSources,
+  text: string,
+  ids: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const asWritten = matchName(text, ids)
+  if (asWritten.length > 0 || !text.includes('-')) return asWritten
+  const readings = readCurrencyId(text, chains, await account.networks())
+  return readings.map((reading) => matchName(reading.id, ids)).find((matched) => matched.length > 0) ?? []
+}
+
+async function importedInvoice(sources: NameSources, text: string): Promise<CurrencyMatch[] | undefined> {
+  const known = await sources.account.invoiceCurrencies()
+  const ids = await matchId(sources, text, known)
+  if (ids.length > 0) return ids.map((id) => ({ of: 'invoice', symbol: symbolOfCurrency(id), id }))
+  const symbols = matchName(text, symbolsOf(known))
+  return symbols.length === 0 ? undefined : symbols.map((symbol) => ({ of: 'invoice', symbol }))
+}
+
+/** The name that is exactly so, else all that differ in case alone. */
+function matchName(text: string, names: ReadonlySet<string>): readonly string[] {
+  return names.has(text) ? [text] : equalButForCase(text, names)
+}
+
+function equalButForCase(text: string, names: ReadonlySet<string>): readonly string[] {
+  return byLowerCase(names).get(text.toLowerCase()) ?? []
+}
+
+const byLowerCase = oncePerSet((names) => Map.groupBy(names, (name) => name.toLowerCase()))
+
+const symbolsOf = oncePerSet((ids): ReadonlySet<string> => new Set([...ids].map(symbolOfCurrency)))
+
+/** An account may have ten thousands of names, which are remembered as one set, and a filter ask for a hundred. */
+function oncePerSet<T>(make: (names: ReadonlySet<string>) => T): (names: ReadonlySet<string>) => T {
+  const made = new WeakMap<ReadonlySet<string>, T>()
+  return (names) => {
+    const known = made.get(names) ?? make(names)
+    made.set(names, known)
+    return known
+  }
+}

@@ -1,0 +1,205 @@
+import { type Address, addressToBytes, parseAddress } from '../../domain/address.ts'
+import { hexToBytes, parseTxHash } from '../../domain/hex.ts'
+import { codeOfType, type Payment, type PaymentStatus, type PaymentType, rankOfStatus } from '../../domain/payment.ts'
+import { parsePaymentReference, parseRequestId } from '../../domain/payment-reference.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
+import type { AmountBasis, FilterValues, TextReading } from './payment-filter.ts'
+import type { SortBy } from './search-input.ts'
+
+/**
+ * What can be filtered and sorted by, as data. Column names of the searches' SQL come from here alone.
+ */
+
+/** The type that values of a column are compared as. */
+export type ColumnType = 'bytea' | 'text' | 'uuid' | 'smallint' | 'numeric' | 'timestamptz'
+
+/** How the values of a kind are read from text and given to the database. */
+export interface ValueKind {
+  readonly type: ColumnType
+  /** Reads one value; throws the reason of the kind. */
+  readonly parse: (field: string, text: string) => string
+  readonly bind: (value: string) => string | number | Buffer
+}
+
+const status: ValueKind = { type: 'smallint', parse: same, bind: (value) => rankOfStatus(value as PaymentStatus) }
+
+const type: ValueKind = { type: 'smallint', parse: same, bind: (value) => codeOfType(value as PaymentType) }
+
+const address: ValueKind = {
+  type: 'bytea',
+  parse: (field, value) => {
+    const parsed = parseAddress(value)
+    if (!parsed.ok) throw waybillError('INVALID_ADDRESS', { field, value, detail: parsed.detail })
+    return parsed.address
+  },
+  bind: (value) => addressToBytes(value as Address),
+}
+
+const txHash: ValueKind = {
+  type: 'bytea',
+  parse: (field, value) => parseTxHash(value) ?? refuse(waybillError('INVALID_TX_HASH', { field, value })),
+  bind: hexToBytes,
+}
+
+const requestId: ValueKind = {
+  type: 'bytea',
+  parse: (field, value) => parseRequestId(value) ?? refuse(waybillError('INVALID_REQUEST_ID', { field, value })),
+  bind: hexToBytes,
+}
+
+const paymentReference: ValueKind = {
+  type: 'bytea',
+  parse: (field, value) =>
+    parsePaymentReference(value) ?? refuse(waybillError('INVALID_PAYMENT_REFERENCE', { field, value })),
+  bind: hexToBytes,
+}
+
+const LONGEST_REFERENCE = 256
+
+/** The merchant's own. */
+export const merchantReference: ValueKind = {
+  type: 'text',
+  parse: (field, value) => {
+    const detail = faultOfReference(value)
+    if (detail !== undefined) throw waybillError('INVALID_REFERENCE', { field, detail })
+    return value
+  },
+  bind: (value) => value,
+}
+
+function faultOfReference(text: string): string | undefined {
+  if (text === '') return 'it is empty'
+  if (Array.from(text).length > LONGEST_REFERENCE) return `it has more than ${LONGEST_REFERENCE} characters`
+  if (/\p{Cc}/u.test(text)) return 'it has a control character'
+  return text.isWellFormed() ? undefined : 'it is not valid Unicode'
+}
+
+/** Canonical chain names; reading them needs the chain directory, so it is done by `resolve-names.ts`. */
+const network: ValueKind = { type: 'text', parse: same, bind: (value) => value }
+
+interface BoundField {
+  readonly kind: 'bound'
+  readonly name: 'fromDate' | 'toDate' | 'minAmount' | 'maxAmount'
+  readonly operator: '>=' | '<='
+  /** The column, or the amount that the currency filters choose. */
+  readonly column: 'timestamp' | 'basis'
+  readonly type: ColumnType
+}
+
+interface TextField {
+  readonly kind: 'text'
+  readonly name: 'q'
+}
+
+interface CurrencyField {
+  readonly kind: 'currency'
+  readonly name: 'currency' | 'paymentCurrency' | 'invoiceCurrency'
+}
+
+interface ListField {
+  readonly kind: 'list'
+  readonly name: Exclude<keyof FilterValues, BoundField['name'] | CurrencyField['name'] | TextField['name']>
+  readonly value: ValueKind
+  /** A payment matches when any of these holds any of the values. */
+  readonly columns: readonly string[]
+  /** A value names few payments, so these are looked up first and all else is asked of them alone. */
+  readonly point?: boolean
+  /** Each column is walked in its own order and the walks are merged, since no index has both. */
+  readonly split?: boolean
+}
+
+export type FilterField = BoundField | CurrencyField | ListField | TextField
+
+export const filterFields: readonly FilterField[] = [
+  { name: 'fromDate', kind: 'bound', operator: '>=', column: 'timestamp', type: 'timestamptz' },
+  { name: 'toDate', kind: 'bound', operator: '<=', column: 'timestamp', type: 'timestamptz' },
+  { name: 'minAmount', kind: 'bound', operator: '>=', column: 'basis', type: 'numeric' },
+  { name: 'maxAmount', kind: 'bound', operator: '<=', column: 'basis', type: 'numeric' },
+  { name: 'currency', kind: 'currency' },
+  { name: 'paymentCurrency', kind: 'currency' },
+  { name: 'invoiceCurrency', kind: 'currency' },
+  { name: 'status', kind: 'list', value: status, columns: ['status'] },
+  { name: 'type', kind: 'list', value: type, columns: ['type'] },
+  { name: 'payer', kind: 'list', value: address, columns: ['payer'] },
+  { name: 'payee', kind: 'list', value: address, columns: ['payee'] },
+  { name: 'walletAddress', kind: 'list', value: address, columns: ['payer', 'payee'], split: true },
+  { name: 'txHash', kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash'], point: true },
+  { name: 'requestId', kind: 'list', value: requestId, columns: ['request_id'], point: true },
+  { name: 'paymentReference', kind: 'list', value: paymentReference, columns: ['payment_reference'], point: true },
+  { name: 'reference', kind: 'list', value: merchantReference, columns: ['reference'], point: true },
+  { name: 'network', kind: 'list', value: network, columns: ['network', 'source_network'] },
+  { name: 'q', kind: 'text' },
+]
+
+const paymentId: ValueKind = { type: 'uuid', parse: same, bind: (value) => value }
+
+/** The columns any of which holds the value of a meaning. */
+export const readingColumns: Readonly<
+  Record<TextReading['as'], { readonly value: ValueKind; readonly columns: readonly string[] }>
+> = {
+  id: { value: paymentId, columns: ['id'] },
+  walletAddress: { value: address, columns: ['payer', 'payee'] },
+  txHash: { value: txHash, columns: ['tx_hash', 'source_tx_hash'] },
+  requestId: { value: requestId, columns: ['request_id'] },
+  paymentReference: { value: paymentReference, columns: ['payment_reference'] },
+  reference: { value: merchantReference, columns: ['reference'] },
+}
+
+/** The columns of the three amounts. */
+export const amountColumns: Readonly<Record<AmountBasis, SortKey>> = {
+  amount: { column: 'amount', type: 'numeric', nullable: false, valueOf: ({ amount }) => amount },
+  invoiceAmount: {
+    column: 'invoice_amount',
+    type: 'numeric',
+    nullable: true,
+    valueOf: ({ invoiceAmount }) => invoiceAmount ?? null,
+  },
+  amountInUsd: {
+    column: 'amount_in_usd',
+    type: 'numeric',
+    nullable: true,
+    valueOf: ({ amountInUsd }) => amountInUsd ?? null,
+  },
+}
+
+/** One key of an order. Where it can be unknown it is the order's first and only key but for the id. */
+export interface SortKey {
+  readonly column: string
+  readonly type: ColumnType
+  readonly nullable: boolean
+  /** Of a payment, as the database is given it; null where it is unknown. */
+  readonly valueOf: (payment: Payment) => string | number | null
+}
+
+const timestampKey: SortKey = {
+  column: 'timestamp',
+  type: 'timestamptz',
+  nullable: false,
+  valueOf: ({ timestamp }) => timestamp.toISOString(),
+}
+const statusKey: SortKey = {
+  column: 'status',
+  type: 'smallint',
+  nullable: false,
+  valueOf: ({ status }) => rankOfStatus(status),
+}
+
+/** The keys of an order; the id always follows as the last. All go in the direction of the order. */
+export function sortKeysOf(sortBy: SortBy, basis: AmountBasis): readonly SortKey[] {
+  switch (sortBy) {
+    case 'date':
+      return [timestampKey]
+    case 'status':
+      return [statusKey, timestampKey]
+    case 'amount':
+      return [amountColumns[basis]]
+  }
+}
+
+function same(_field: string, text: string): string {
+  return text
+}
+
+function refuse(error: Error): never {
+  throw error
+}

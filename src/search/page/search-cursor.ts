@@ -1,0 +1,119 @@
+import { type CursorSeal, openCursor, sealCursor } from '../../domain/sealed-cursor.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
+import type { FilterValues } from '../filter/payment-filter.ts'
+import { filterFields } from '../filter/search-fields.ts'
+import type { SortBy, SortOrder } from '../filter/search-input.ts'
+
+/** Where a page begins: beside the payment of these keys, on the side that `direction` says. */
+export interface PagePosition {
+  /** The values of the order's keys without the id: times in ISO 8601, amounts as decimal strings, null where unknown. */
+  readonly keys: readonly (string | number | null)[]
+  readonly id: string
+  /** Whether the payment of these keys belongs to the page itself. */
+  readonly inclusive: boolean
+  readonly direction: 'forward' | 'backward'
+}
+
+/** All that a cursor carries. */
+export interface CarriedSearch {
+  readonly filter: FilterValues
+  readonly sortBy: SortBy
+  readonly sortOrder: SortOrder
+  readonly limit: number
+  readonly position: PagePosition
+  /** Up to where its caller has seen the database, where several servers answer: a page must not be of an earlier state. */
+  readonly seen?: string | undefined
+}
+
+/** Raised when the payload changes its shape: older cursors are then refused, not misread. */
+const VERSION = 1
+
+/** The seal of an account's search cursors. */
+export function searchSeal(secret: Uint8Array, accountId: number): CursorSeal {
+  return { secret, scope: `${accountId}/payments` }
+}
+
+/** Writes a cursor. */
+export function encodeSearchCursor(
+  seal: CursorSeal,
+  { filter, sortBy, sortOrder, limit, position, seen }: CarriedSearch,
+): string {
+  const { keys, id, inclusive, direction } = position
+  return sealCursor(seal, {
+    v: VERSION,
+    f: filter,
+    s: sortBy,
+    o: sortOrder,
+    l: limit,
+    p: [keys, id, inclusive ? 1 : 0, direction],
+    ...(seen !== undefined && { w: seen }),
+  })
+}
+
+/**
+ * Reads a cursor.
+ *
+ * @throws INVALID_CURSOR for anything that this seal did not make
+ */
+export function decodeSearchCursor(seal: CursorSeal, cursor: string): CarriedSearch {
+  if (cursor === '') throw waybillError('INVALID_CURSOR', { detail: 'it is empty' })
+  const payload = openCursor(seal, cursor)
+  if (payload === undefined) {
+    throw waybillError('INVALID_CURSOR', { detail: 'it is damaged, or was not made here for this account' })
+  }
+  if (!isPayload(payload)) throw waybillError('INVALID_CURSOR', { detail: 'it is of another version' })
+  const [keys, id, inclusive, direction] = payload.p
+  return {
+    filter: payload.f,
+    sortBy: payload.s,
+    sortOrder: payload.o,
+    limit: payload.l,
+    position: { keys, id, inclusive: inclusive === 1, direction },
+    ...(payload.w !== undefined && { seen: payload.w }),
+  }
+}
+
+/** What a cursor says that its caller has seen; undefined for one that says nothing or is none. */
+export function seenOfCursor(seal: CursorSeal, cursor: string): string | undefined {
+  const payload = openCursor(seal, cursor)
+  return isPayload(payload) ? payload.w : undefined
+}
+
+interface Payload {
+  readonly v: number
+  readonly f: FilterValues
+  readonly s: SortBy
+  readonly o: SortOrder
+  readonly l: number
+  readonly p: readonly [PagePosition['keys'], string, number, PagePosition['direction']]
+  readonly w?: string
+}
+
+function isPayload(payload: unknown): payload is Payload {
+  return typeof payload === 'object' && payload !== null && 'v' in payload && payload.v === VERSION
+}
+
+/** What was sent beside a cursor. */
+export interface SentSearch {
+  readonly filter: FilterValues
+  readonly sortBy?: SortBy | undefined
+  readonly sortOrder?: SortOrder | undefined
+}
+
+/**
+ * Checks that what is sent beside a cursor is what the cursor carries; what is not sent is taken from the cursor.
+ *
+ * @throws CURSOR_MISMATCH naming the first field that differs
+ */
+export function checkCursorMatches(carried: CarriedSearch, sent: SentSearch): void {
+  for (const { name } of filterFields) {
+    if (sent.filter[name] === undefined) continue
+    if (JSON.stringify(sent.filter[name]) !== JSON.stringify(carried.filter[name])) throw mismatch(name)
+  }
+  if (sent.sortBy !== undefined && sent.sortBy !== carried.sortBy) throw mismatch('sortBy')
+  if (sent.sortOrder !== undefined && sent.sortOrder !== carried.sortOrder) throw mismatch('sortOrder')
+}
+
+function mismatch(field: string): Error {
+  return waybillError('CURSOR_MISMATCH', { field })
+}

@@ -1,0 +1,24 @@
+import type { Knex } from 'knex'
+import { runPrepared } from '../../postgres/prepared.ts'
+
+/**
+ * The earliest time that a payment of an account has had, as far as the change log goes back. Whoever has read on from any of its places
+ * in the order of time misses nothing behind that one.
+ *
+ * @returns undefined when there is no payment of that id, and none that was there within the days that the log is kept
+ */
+export async function findEarliestTime(
+  knex: Knex,
+  { accountId, id }: { readonly accountId: number; readonly id: string },
+  signal: AbortSignal | undefined,
+): Promise<Date | undefined> {
+  const statement = { sql: EARLIEST_TIME, bindings: [accountId, id, accountId, id] }
+  const [row] = await runPrepared<{ earliest: Date | null }>(knex, statement, signal)
+  return row?.earliest ?? undefined
+}
+
+const EARLIEST_TIME = `select min(timestamp) as earliest from (
+  select timestamp from payments where account_id = ? and id = ?::uuid
+  union all
+  select (old->>'timestamp')::timestamptz from payment_changes where account_id = ? and payment_id = ?::uuid and old is not null
+) as places`

@@ -1,0 +1,118 @@
+import type { Logger } from '../../domain/logger.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
+
+/** Where those who watch wait for changes: one question to the database for all of them, none while nobody waits. */
+export interface WatchHub {
+  /**
+   * Takes a place for somebody who watches an account.
+   *
+   * @throws TOO_MANY_WATCHERS
+   */
+  enter(accountId: number): WatchPlace
+}
+
+export interface WatchPlace {
+  /**
+   * Waits until the account's last change is another than `change`, but no longer than `timeoutMs`.
+   *
+   * @returns whether it is
+   * @throws the signal's reason when it fires; what the database failed with, when it has for long
+   */
+  waitBeyond(change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean>
+  /** Gives the place back. */
+  leave(): void
+}
+
+export interface WatchHubOptions {
+  /** The last change of each account that has any. */
+  readonly readLastChanges: (accountIds: readonly number[]) => Promise<ReadonlyMap<number, bigint>>
+  readonly logger: Logger
+  /** The pause between two questions: by how much an event is late at most, but for the time that reading it takes. */
+  readonly pollMs?: number
+  /** In this process. */
+  readonly mostPerAccount?: number
+  /** For how long questions may fail before those who wait are told. */
+  readonly patienceMs?: number
+}
+
+const POLL_MS = 250
+const MOST_PER_ACCOUNT = 100
+const PATIENCE_MS = 15_000
+
+interface Waiter {
+  readonly accountId: number
+  readonly change: bigint
+  readonly resolve: (isBeyond: boolean) => void
+  readonly reject: (error: unknown) => void
+}
+
+export function createWatchHub(options: WatchHubOptions): WatchHub {
+  const { readLastChanges, logger, pollMs = POLL_MS, patienceMs = PATIENCE_MS } = options
+  const { mostPerAccount = MOST_PER_ACCOUNT } = options
+  const places = new Map<number, number>()
+  const waiters = new Set<Waiter>()
+  let isPolling = false
+  let failingSinceMs: number | undefined
+
+  async function pollWhileSomebodyWaits(): Promise<void> {
+    if (isPolling) return
+    isPolling = true
+    while (waiters.size > 0) {
+      await pause(pollMs)
+      await poll()
+    }
+    isPolling = false
+  }
+
+  async function poll(): Promise<void> {
+    const asking = [...waiters]
+    if (asking.length === 0) return
+    try {
+      const last = await readLastChanges([...new Set(asking.map(({ accountId }) => accountId))])
+      failingSinceMs = undefined
+      for (const { accountId, change, resolve } of asking) if ((last.get(accountId) ?? 0n) !== change) resolve(true)
+    } catch (err) {
+      const nowMs = performance.now()
+      failingSinceMs ??= nowMs
+      logger.warn({ err, waiting: asking.length }, 'changes cannot be asked for')
+      if (nowMs - failingSinceMs < patienceMs) return
+      for (const { reject } of asking) reject(err)
+    }
+  }
+
+  async function wait(accountId: number, change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    signal.throwIfAborted()
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+    const waiter: Waiter = { accountId, change, resolve, reject }
+    const onAbort = () => reject(signal.reason)
+    const timer = setTimeout(() => resolve(false), timeoutMs)
+    signal.addEventListener('abort', onAbort, { once: true })
+    waiters.add(waiter)
+    void pollWhileSomebodyWaits()
+    return promise.finally(() => {
+      waiters.delete(waiter)
+      clearTimeout(timer)
+      signal.removeEventListener('abort', onAbort)
+    })
+  }
+
+  return {
+    enter(accountId) {
+      const ofAccount = places.get(accountId) ?? 0
+      if (ofAccount >= mostPerAccount) throw waybillError('TOO_MANY_WATCHERS', { limit: mostPerAccount })
+      places.set(accountId, ofAccount + 1)
+      return {
+        waitBeyond: (change, timeoutMs, signal) => wait(accountId, change, timeoutMs, signal),
+        leave() {
+          const left = (places.get(accountId) ?? 1) - 1
+          if (left === 0) places.delete(accountId)
+          else places.set(accountId, left)
+        },
+      }
+    },
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

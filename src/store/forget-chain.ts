@@ -1,0 +1,52 @@
+import type { Knex } from 'knex'
+import { inTransaction } from '../postgres/cancellable.ts'
+import { deletePayments, lockAccounts } from './payment-changes.ts'
+
+/** A chain whose rows are to go. */
+export interface ForgottenChain {
+  /** Canonical name. */
+  readonly name: string
+  /** CAIP-2. */
+  readonly chainId: string
+}
+
+/**
+ * Removes everything that was stored of a chain, requests included. For the demo alone, when its chain has begun anew:
+ * a real chain's rows are repaired, never dropped.
+ *
+ * @returns how many rows of accounts went
+ */
+export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: Date): Promise<number> {
+  return inTransaction(knex, undefined, async (trx) => {
+    await trx('chain_state').where({ chain_id: chainId }).forUpdate().first()
+    const ofChain = { network: name, imported: false }
+    const accountIds = await trx('payments').distinct().where(ofChain).pluck<number[]>('account_id')
+    let payments = 0
+    for (const account of await lockAccounts(trx, accountIds, now)) {
+      const gone = trx('payments')
+        .where({ ...ofChain, account_id: account.accountId })
+        .delete()
+      payments += (await deletePayments(account, gone.toSQL())).length
+    }
+    const refunds = await trx('refunds').where({ network: name }).delete()
+    const requests = await trx('requests').where({ network: name }).delete(['account_id', 'topic', 'refund_topic'])
+    for (const { account_id, topic, refund_topic } of requests) {
+      await trx('reference_topics')
+        .where({ account_id })
+        .whereIn('topic', [topic, refund_topic].filter(Boolean))
+        .delete()
+    }
+    for (const table of [
+      'carried_payments',
+      'accepted_events',
+      'unmatched_events',
+      'single_request_proxies',
+      'chain_blocks',
+      'chain_contracts',
+      'chain_state',
+    ]) {
+      await trx(table).where({ chain_id: chainId }).delete()
+    }
+    return payments + refunds + requests.length
+  })
+}

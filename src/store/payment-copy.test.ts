@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest'
+import { generatePayments } from '../../test/support/search-payments.ts'
+import { type Payment, rankOfStatus } from '../domain/payment.ts'
+import { encodeCopyRow } from '../postgres/copy-rows.ts'
+import { encodePaymentRow } from './payment-copy.ts'
+import { factsOfPayment, paymentColumns } from './payment-row.ts'
+
+const origin = { account_id: 7, final: true, imported: true, detected: false, line_hash: Buffer.from('0102ff', 'hex') }
+
+const strange: Partial<Payment> = {
+  reference: 'tab\there \\N and "quotes"',
+  fees: [{ type: 'GAS', stage: 'SENDING', provider: 'a\\b', amount: '1', currency: 'ETH-BASE' }],
+  exchangeRates: [{ from: 'EUR', to: 'USD', rate: '1.1', source: 'line\nbreak' }],
+  gas: { amount: '0', currency: 'ETH-BASE' },
+  blockNumber: 9_223_372_036_854_775_807n,
+  initiator: 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8' as never,
+  confirmations: 0,
+}
+
+/** By way of the columns that detection writes. */
+function rowOf(payment: Payment): string {
+  const row = {
+    ...origin,
+    ...factsOfPayment(payment),
+    id: payment.id,
+    status: rankOfStatus(payment.status),
+    confirmations: payment.confirmations ?? null,
+    updated_at: payment.updatedAt,
+    refunded_amount: payment.refundedAmount,
+    refunds: payment.refunds,
+    status_history: payment.statusHistory,
+  }
+  return encodeCopyRow(paymentColumns.map((column) => row[column]))
+}
+
+it('writes the row that goes by way of the columns', () => {
+  for (const { payment } of generatePayments(7, 200, 5)) {
+    expect(encodePaymentRow(payment, origin)).toBe(rowOf(payment))
+    expect(encodePaymentRow({ ...payment, ...strange }, origin)).toBe(rowOf({ ...payment, ...strange }))
+  }
+})

@@ -1,0 +1,270 @@
+import { type Address, addressFromDigits, addressToBytes } from '../domain/address.ts'
+import { symbolOfCurrency } from '../domain/currency.ts'
+import { type Hex, hexToBytes } from '../domain/hex.ts'
+import {
+  codeOfType,
+  type ExchangeRate,
+  type Payment,
+  type PaymentFee,
+  type PaymentGas,
+  type PaymentRefund,
+  type PaymentType,
+  type StatusChange,
+  statusOfRank,
+  typeOfCode,
+} from '../domain/payment.ts'
+import { parseTimestamp } from '../postgres/parse-timestamp.ts'
+import type { TextRow } from '../postgres/prepared.ts'
+
+/** A row of `payments`, as the database gives it. Amounts are numerics as text, bytes Buffers, JSON parsed. */
+export interface PaymentRow {
+  readonly account_id: number
+  readonly id: string
+  readonly status: number
+  readonly type: number | null
+  readonly final: boolean
+  readonly imported: boolean
+  /** Whether it was seen on chain, in `block_number`; an import may say of itself what it likes. */
+  readonly detected: boolean
+  readonly event_index: number | null
+  readonly block_number: bigint | null
+  readonly confirmations: number | null
+  readonly timestamp: Date
+  readonly updated_at: Date
+  readonly network: string
+  readonly source_network: string | null
+  readonly chain_id: string | null
+  readonly currency: string
+  readonly currency_symbol: string
+  readonly invoice_currency: string | null
+  readonly amount: string
+  readonly amount_in_usd: string | null
+  readonly invoice_amount: string | null
+  readonly refunded_amount: string
+  readonly tx_hash: Buffer | null
+  readonly source_tx_hash: Buffer | null
+  readonly payer: Buffer | null
+  readonly payee: Buffer | null
+  readonly initiator: Buffer | null
+  readonly token_address: Buffer | null
+  readonly request_id: Buffer | null
+  readonly payment_reference: Buffer | null
+  readonly reference: string | null
+  readonly fees: readonly PaymentFee[]
+  readonly exchange_rates: readonly ExchangeRate[]
+  readonly gas: PaymentGas | null
+  readonly refunds: readonly PaymentRefund[]
+  readonly status_history: readonly StatusChange[]
+  /** What the line is known by that an import wrote the row from; null of others, and of all that were seen on chain. */
+  readonly line_hash: Buffer | null
+}
+
+/** Where the columns that a payment is made of stand in a row that is read. */
+const at = {
+  id: 0,
+  status: 1,
+  type: 2,
+  final: 3,
+  event_index: 4,
+  block_number: 5,
+  confirmations: 6,
+  timestamp: 7,
+  updated_at: 8,
+  network: 9,
+  source_network: 10,
+  chain_id: 11,
+  currency: 12,
+  invoice_currency: 13,
+  amount: 14,
+  amount_in_usd: 15,
+  invoice_amount: 16,
+  refunded_amount: 17,
+  tx_hash: 18,
+  source_tx_hash: 19,
+  payer: 20,
+  payee: 21,
+  initiator: 22,
+  token_address: 23,
+  request_id: 24,
+  payment_reference: 25,
+  reference: 26,
+  fees: 27,
+  exchange_rates: 28,
+  gas: 29,
+  refunds: 30,
+  status_history: 31,
+} as const satisfies Partial<Record<keyof PaymentRow, number>>
+
+/** The columns that {@link paymentOfRow} reads, in this order; whatever else a row has stands behind them. */
+export const readPaymentColumns = Object.keys(at) as readonly (keyof typeof at)[]
+
+/** All columns. */
+export const paymentColumns = [
+  'account_id',
+  'imported',
+  'detected',
+  'currency_symbol',
+  'line_hash',
+  ...readPaymentColumns,
+] as const satisfies readonly (keyof PaymentRow)[]
+
+/** The columns that the chain tells; what is unknown is null. */
+export type PaymentFacts = Omit<
+  PaymentRow,
+  | 'account_id'
+  | 'id'
+  | 'status'
+  | 'final'
+  | 'imported'
+  | 'detected'
+  | 'confirmations'
+  | 'updated_at'
+  | 'refunded_amount'
+  | 'refunds'
+  | 'status_history'
+  | 'line_hash'
+>
+
+/** The part of a payment that the chain tells. */
+type ToldPayment = Omit<
+  Payment,
+  'id' | 'status' | 'confirmations' | 'updatedAt' | 'refundedAmount' | 'refunds' | 'statusHistory'
+>
+
+/** Turns what the chain tells of a payment into its columns. */
+export function factsOfPayment(payment: ToldPayment): PaymentFacts {
+  return {
+    type: orNull(payment.type, codeOfType),
+    event_index: payment.eventIndex ?? null,
+    block_number: payment.blockNumber ?? null,
+    timestamp: payment.timestamp,
+    network: payment.network,
+    source_network: payment.sourceNetwork ?? null,
+    chain_id: payment.chainId ?? null,
+    currency: payment.currency,
+    currency_symbol: symbolOfCurrency(payment.currency),
+    invoice_currency: payment.invoiceCurrency ?? null,
+    amount: payment.amount,
+    amount_in_usd: payment.amountInUsd ?? null,
+    invoice_amount: payment.invoiceAmount ?? null,
+    tx_hash: orNull(payment.txHash, hexToBytes),
+    source_tx_hash: orNull(payment.sourceTxHash, hexToBytes),
+    payer: orNull(payment.payer, addressToBytes),
+    payee: orNull(payment.payee, addressToBytes),
+    initiator: orNull(payment.initiator, addressToBytes),
+    token_address: orNull(payment.tokenAddress, addressToBytes),
+    request_id: orNull(payment.requestId, hexToBytes),
+    payment_reference: orNull(payment.paymentReference, hexToBytes),
+    reference: payment.reference ?? null,
+    fees: payment.fees,
+    exchange_rates: payment.exchangeRates,
+    gas: payment.gas ?? null,
+  }
+}
+
+/** What a row says of itself beyond its payment. */
+export type RowOrigin = Pick<PaymentRow, 'account_id' | 'final' | 'imported' | 'detected' | 'line_hash'>
+
+/** Newest blocks by CAIP-2. */
+export type Heads = ReadonlyMap<string, bigint>
+
+/** Without the newest blocks nothing is counted: confirmations stand only with payments that are final. */
+export const NO_HEADS: Heads = new Map()
+
+/**
+ * The payment of a row, straight from the texts that the server sends: most of them go out as they are, and a page has two thousand.
+ *
+ * @param row - begins with {@link readPaymentColumns}
+ * @param heads - of the chains that are followed: a payment that is not final counts its confirmations up to there
+ */
+export function paymentOfRow(row: TextRow, heads: Heads): Payment {
+  const chainId = known(row[at.chain_id], same)
+  const blockNumber = known(row[at.block_number], BigInt)
+  const confirmations = known(row[at.confirmations], Number)
+  return {
+    id: row[at.id] as string,
+    status: statusOfRank(Number(row[at.status])),
+    type: known(row[at.type], toType),
+    timestamp: parseTimestamp(row[at.timestamp] as string),
+    updatedAt: parseTimestamp(row[at.updated_at] as string),
+    amount: trimDecimal(row[at.amount] as string),
+    currency: row[at.currency] as string,
+    amountInUsd: known(row[at.amount_in_usd], trimDecimal),
+    invoiceAmount: known(row[at.invoice_amount], trimDecimal),
+    invoiceCurrency: known(row[at.invoice_currency], same),
+    network: row[at.network] as string,
+    chainId,
+    txHash: known(row[at.tx_hash], toHex),
+    blockNumber,
+    eventIndex: known(row[at.event_index], Number),
+    sourceNetwork: known(row[at.source_network], same),
+    sourceTxHash: known(row[at.source_tx_hash], toHex),
+    payer: known(row[at.payer], toAddress),
+    payee: known(row[at.payee], toAddress),
+    initiator: known(row[at.initiator], toAddress),
+    tokenAddress: known(row[at.token_address], toAddress),
+    requestId: known(row[at.request_id], digitsOf),
+    paymentReference: known(row[at.payment_reference], toHex),
+    reference: known(row[at.reference], same),
+    fees: parsed(row[at.fees]) as PaymentFee[],
+    exchangeRates: parsed(row[at.exchange_rates]) as ExchangeRate[],
+    gas: known(row[at.gas], parsed) as PaymentGas | undefined,
+    refunds: parsed(row[at.refunds]) as PaymentRefund[],
+    refundedAmount: trimDecimal(row[at.refunded_amount] as string),
+    statusHistory: parsed(row[at.status_history]) as StatusChange[],
+    confirmations: isCountedUp(row) ? countUp(blockNumber, chainId, heads) : confirmations,
+  }
+}
+
+/** Whether the confirmations of a row are counted, and not told by it. */
+export function isCountedUp(row: TextRow): boolean {
+  return row[at.final] === 'f'
+}
+
+/** Both blocks included. Unknown on a chain that is not followed. */
+function countUp(block: bigint | undefined, chainId: string | undefined, heads: Heads): number | undefined {
+  const head = chainId === undefined ? undefined : heads.get(chainId)
+  if (head === undefined || block === undefined) return undefined
+  // The head was read before the row, so the row's block can be newer.
+  return head < block ? 1 : Number(head - block + 1n)
+}
+
+/** What a column says; what is unknown is undefined. */
+function known<T>(text: TextRow[number] | undefined, read: (text: string) => T): T | undefined {
+  return text === null || text === undefined ? undefined : read(text)
+}
+
+function same(text: string): string {
+  return text
+}
+
+function toType(text: string): PaymentType {
+  return typeOfCode(Number(text))
+}
+
+/** Drops the zeros that a numeric's scale leaves behind the point. */
+function trimDecimal(text: string): string {
+  return text.endsWith('0') && text.includes('.') ? text.replace(/\.?0+$/, '') : text
+}
+
+/** Of bytes, which are `\x` and two digits each. */
+function digitsOf(bytes: string): string {
+  return bytes.slice(2)
+}
+
+function toHex(bytes: string): Hex {
+  return `0x${digitsOf(bytes)}`
+}
+
+function toAddress(bytes: string): Address {
+  return addressFromDigits(digitsOf(bytes))
+}
+
+/** What stands as JSON, of which most are empty lists. */
+function parsed(text: TextRow[number] | undefined): unknown {
+  return text === '[]' ? [] : JSON.parse(text as string)
+}
+
+function orNull<T, R>(value: T | undefined, map: (value: T) => R): R | null {
+  return value === undefined ? null : map(value)
+}

@@ -1,0 +1,151 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Knex } from 'knex'
+import type { Logger } from '../domain/logger.ts'
+import { inTransaction } from '../postgres/cancellable.ts'
+import { acquireLease, releaseLease } from './leases-repository.ts'
+import { lockAccount } from './payment-changes.ts'
+
+/** Keeps the log of changes as short as it may be, for as long as it runs. */
+export interface ChangePruning {
+  /** Begins to look now and then; returns at once. */
+  start(): void
+  /** Resolves when nothing is being removed any more. */
+  stop(): Promise<void>
+}
+
+export interface PruningOptions {
+  readonly knex: Knex
+  readonly logger: Logger
+  readonly now: () => Date
+  /** Unique to this run of this process: one of those that share a database prunes at a time. */
+  readonly owner: string
+  /** Between two looks; default a minute. */
+  readonly everyMs?: number
+}
+
+/** How long changes are kept: whoever was away for longer begins anew. */
+const KEPT_MS = 7 * 86_400_000
+
+/** Changes removed at once: an account's writers wait for some 20 ms. */
+const STEP = 5_000
+
+const LEASE = 'prune:payment_changes'
+
+/** Of a process that was killed; another goes on after it. */
+const LEASE_TTL_MS = 60_000
+
+/** Makes the pruning of one process. */
+export function createChangePruning({ knex, logger, now, owner, everyMs = 60_000 }: PruningOptions): ChangePruning {
+  const lease = { name: LEASE, owner }
+  let running: { readonly ending: AbortController; readonly done: Promise<void> } | undefined
+
+  async function run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await pruneDueChanges({ knex, now, owner, signal }).catch((error: unknown) => {
+        if (!signal.aborted) logger.warn({ err: error }, 'old changes of payments could not be removed; trying again')
+      })
+      await sleep(everyMs, undefined, { signal }).catch(() => {})
+    }
+    await releaseLease(knex, lease).catch(() => {})
+  }
+
+  return {
+    start() {
+      if (running !== undefined) return
+      const ending = new AbortController()
+      running = { ending, done: run(ending.signal) }
+    },
+    async stop() {
+      running?.ending.abort(new Error('pruning is stopping'))
+      await running?.done
+      running = undefined
+    },
+  }
+}
+
+/**
+ * Removes all changes that are older than they are kept, of all accounts, in steps between which an account's writers get their turn.
+ *
+ * @returns how many went; those that another process removes meanwhile are left to it
+ * @throws the signal's reason
+ */
+export async function pruneDueChanges({
+  knex,
+  now,
+  owner,
+  signal,
+  step = STEP,
+}: Pick<PruningOptions, 'knex' | 'now' | 'owner'> & {
+  readonly signal?: AbortSignal
+  readonly step?: number
+}): Promise<number> {
+  const lease = { name: LEASE, owner }
+  let pruned = 0
+  if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return pruned
+  const before = new Date(now().getTime() - KEPT_MS)
+  for (const accountId of await findDueAccounts(knex, before)) {
+    for (let isMore = true; isMore; ) {
+      const startedMs = performance.now()
+      const count = await pruneStep(knex, { accountId, before, step, signal })
+      pruned += count
+      isMore = count === step
+      if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return pruned
+      // as long as it took: never more than half of what the server can do
+      if (isMore) await sleep(performance.now() - startedMs, undefined, { signal })
+    }
+  }
+  return pruned
+}
+
+/**
+ * The log has no gaps, so what comes behind the pruned is the oldest. It is looked up by its key: a planner that is left the choice reads
+ * the whole log for what is old.
+ */
+async function findDueAccounts(knex: Knex, before: Date): Promise<number[]> {
+  const { rows } = await knex.raw<{ rows: { account_id: number }[] }>(
+    `select a.account_id from account_changes a
+     cross join lateral (
+       select at from payment_changes where account_id = a.account_id and change = a.pruned_change + 1 offset 0) c
+     where c.at < ? order by a.account_id`,
+    [before],
+  )
+  return rows.map(({ account_id }) => account_id)
+}
+
+interface Step {
+  readonly accountId: number
+  readonly before: Date
+  readonly step: number
+  readonly signal: AbortSignal | undefined
+}
+
+function pruneStep(knex: Knex, { accountId, before, step, signal }: Step): Promise<number> {
+  return inTransaction(knex, signal, async (trx) => {
+    await lockAccount(trx, accountId, before)
+    const bindings = [accountId, accountId, step, before, accountId, accountId, accountId]
+    const { rows } = await trx.raw<{ rows: { count: bigint }[] }>(PRUNE, bindings)
+    return Number(rows[0]?.count ?? 0)
+  })
+}
+
+/**
+ * Up to the first that is to be kept: clocks of processes differ, and a gap must never come about. From behind the pruned, since what is gone
+ * stands in the index until it is vacuumed.
+ */
+const PRUNE = `
+  with oldest as (
+    select change, at from payment_changes
+    where account_id = ? and change > (select pruned_change from account_changes where account_id = ?)
+    order by change limit ?
+  ), bound as (
+    select coalesce(min(change) filter (where at >= ?) - 1, max(change)) as change from oldest
+  ), gone as (
+    delete from payment_changes c using bound
+    where c.account_id = ? and c.change <= bound.change
+      and c.change > (select pruned_change from account_changes where account_id = ?)
+    returning c.change
+  ), noted as (
+    update account_changes a set pruned_change = greatest(a.pruned_change, bound.change) from bound
+    where a.account_id = ? and bound.change is not null
+  )
+  select count(*) from gone`

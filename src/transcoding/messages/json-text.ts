@@ -1,0 +1,98 @@
+import { quote, TranscodingError } from '../transcoding-error.ts'
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** JSON that a body holds; what JSON.parse returns. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+
+/**
+ * Parses a body. Unlike JSON.parse it bounds the nesting and refuses keys given twice, of which JSON.parse would silently
+ * keep the last.
+ *
+ * @param maxValues - the most values in objects and lists, both of which count themselves
+ * @throws TranscodingError INVALID_UTF8, TOO_DEEP, TOO_MANY_VALUES, MALFORMED_JSON, DUPLICATE_JSON_FIELD
+ */
+export function parseJson(body: Uint8Array, maxDepth: number, maxValues = Number.POSITIVE_INFINITY): Json {
+  const text = decodeUtf8(body)
+  refuseExcess(text, maxDepth, maxValues)
+  const json = parseText(text)
+  refuseDuplicateKeys(text)
+  return json
+}
+
+function decodeUtf8(body: Uint8Array): string {
+  try {
+    return utf8.decode(body)
+  } catch (cause) {
+    throw new TranscodingError('INVALID_UTF8', 'the body is not UTF-8', { cause })
+  }
+}
+
+function parseText(text: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new TranscodingError('MALFORMED_JSON', `the body is not JSON: ${why}`, { cause })
+  }
+}
+
+function refuseExcess(text: string, maxDepth: number, maxValues: number): void {
+  let depth = 0
+  let values = 0
+  visitTokens(text, (token) => {
+    if (token === '{' || token === '[') depth += 1
+    else if (token === '}' || token === ']') depth -= 1
+    if (depth > maxDepth) throw new TranscodingError('TOO_DEEP', `the body is nested deeper than ${maxDepth} levels`)
+    if (token === '{' || token === '[' || token === ',') values += 1
+    if (values > maxValues)
+      throw new TranscodingError('TOO_MANY_VALUES', `the body holds more than ${maxValues} values`)
+  })
+}
+
+/** Only for a text that JSON.parse has taken. */
+function refuseDuplicateKeys(text: string): void {
+  /** The keys of each open object; arrays have none. */
+  const open: (Set<string> | undefined)[] = []
+  let keyExpected = false
+  visitTokens(text, (token) => {
+    if (token === '{') open.push(new Set())
+    else if (token === '[') open.push(undefined)
+    else if (token === '}' || token === ']') open.pop()
+    else if (token.startsWith('"') && keyExpected) addKey(open.at(-1), token)
+    keyExpected = token === '{' || (token === ',' && open.at(-1) !== undefined)
+  })
+}
+
+const structural = new Set('{}[],:')
+
+/** Visits the strings, whole or cut off by the end, and the characters that open, close and separate. */
+function visitTokens(text: string, visit: (token: string) => void): void {
+  for (let position = 0; position < text.length; position++) {
+    const char = text.charAt(position)
+    if (structural.has(char)) visit(char)
+    if (char !== '"') continue
+    const end = endOfString(text, position)
+    visit(text.slice(position, end))
+    position = end - 1
+  }
+}
+
+/** The position behind the closing quote of the string that opens at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let position = start + 1; position < text.length; position++) {
+    const char = text.charAt(position)
+    if (char === '"') return position + 1
+    if (char === '\\') position += 1
+  }
+  return text.length
+}
+
+function addKey(keys: Set<string> | undefined, token: string): void {
+  // An escaped key may equal one that is written plainly.
+  const key = token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1)
+  if (keys?.has(key)) {
+    throw new TranscodingError('DUPLICATE_JSON_FIELD', `the body gives the key ${quote(key)} twice`, { field: key })
+  }
+  keys?.add(key)
+}

@@ -1,0 +1,91 @@
+import { join } from 'node:path'
+import { create, type DescMessage, type Message, toJson } from '@bufbuild/protobuf'
+import { TimestampSchema } from '@bufbuild/protobuf/wkt'
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import {
+  SearchPaymentsRequestSchema,
+  SearchPaymentsResponseSchema,
+} from '../../../gen/payments/v1/payment_search_service_pb.js'
+import { GetPaymentRoutesResponseSchema } from '../../../gen/payments/v1/routes_service_pb.js'
+import { compileProtos } from '../../../test/support/compile-protos.ts'
+import { arbitraryMessage } from '../testdata/arbitrary-message.ts'
+import { compilePlainJsonSerializer } from './plain-json-serializer.ts'
+
+const files = compileProtos(join(import.meta.dirname, '../testdata'))
+
+function messageDesc(typeName: string): DescMessage {
+  const desc = files.getMessage(typeName)
+  if (desc === undefined) throw new Error(`no message ${typeName}`)
+  return desc
+}
+
+const everything = messageDesc('everything.v1.Everything')
+const book = messageDesc('library.v1.Book')
+
+function oracle(desc: DescMessage, message: Message): string {
+  return JSON.stringify(toJson(desc, message, { alwaysEmitImplicit: true }))
+}
+
+/** As a handler gives it: no message, at any depth. */
+function plainOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plainOf)
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, each]) => (name === '$typeName' ? [] : [[name, plainOf(each)]])),
+  )
+}
+
+test.each([SearchPaymentsResponseSchema, SearchPaymentsRequestSchema, GetPaymentRoutesResponseSchema, book])(
+  'writes any %s as protobuf-es does, and what makes one',
+  (desc) => {
+    const serialize = compilePlainJsonSerializer(desc)
+    fc.assert(
+      fc.property(arbitraryMessage(desc, {}, 4), (message) => {
+        const expected = oracle(desc, message)
+        expect(serialize(message)).toBe(expected)
+        expect(serialize(plainOf(message) as object)).toBe(expected)
+      }),
+      { numRuns: 200 },
+    )
+  },
+)
+
+test('leaves fields of a rare kind to the other serialiser', () => {
+  const plain = { aString: 'a', byString: { b: 'c' }, aBytes: Uint8Array.of(1) }
+  expect(compilePlainJsonSerializer(everything)(plain)).toBe(oracle(everything, create(everything, plain)))
+})
+
+const serialize = compilePlainJsonSerializer(SearchPaymentsResponseSchema)
+
+test.each([0, 1, 43, 44, 45, 46, 5_000])('escapes texts of %d characters', (length) => {
+  for (const odd of ['"', '\\', '\n', '\u0000', '\u001f', '\u007f', 'é', '\u2028', '😀', '\ud800', '\udc00']) {
+    for (const id of [odd + 'a'.repeat(length), 'a'.repeat(length) + odd]) {
+      const [payment] = JSON.parse(serialize({ payments: [{ id }] })).payments
+      expect(payment.id).toBe(id)
+      expect(serialize({ payments: [{ id }] })).toContain(JSON.stringify(id))
+    }
+  }
+})
+
+test('writes zeros and empty lists, and leaves out what has presence and is not set', () => {
+  expect(serialize({})).toBe('{"payments":[],"asOf":[]}')
+  expect(serialize({ pagination: {}, payments: [{ gas: { used: 0n }, payer: undefined }] })).toBe(
+    oracle(
+      SearchPaymentsResponseSchema,
+      create(SearchPaymentsResponseSchema, { pagination: {}, payments: [{ gas: { used: 0n } }] }),
+    ),
+  )
+})
+
+test.each([
+  ['a time after the year 9999', { payments: [{ timestamp: { seconds: 253_402_300_800n } }] }],
+  ['a number in a string', { payments: [{ id: 1 }] }],
+  ['a string in an enum', { payments: [{ status: 'PAID' }] }],
+  ['a fraction in a 64-bit integer', { payments: [{ blockNumber: 1.5 }] }],
+  ['a string in a bool', { payments: [{ completed: 'true' }] }],
+  ['a message of another type', create(TimestampSchema)],
+  ['a message of another type within', { payments: [create(TimestampSchema)] }],
+])('refuses %s', (_, message) => {
+  expect(() => serialize(message)).toThrow(Error)
+})

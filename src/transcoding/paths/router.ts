@@ -1,0 +1,244 @@
+import { TranscodingError } from '../transcoding-error.ts'
+import { decodeSegment, decodeSegments, isEncoded } from './percent-decoding.ts'
+import { type PathTemplate, segmentText, shapeOf, type TemplateVariable } from './template-parser.ts'
+
+/** What a variable of the template captured, decoded once. */
+export interface PathVariable {
+  readonly fieldPath: string
+  readonly value: string
+}
+
+export type RouteMatch<T> =
+  | { readonly kind: 'match'; readonly route: T; readonly variables: readonly PathVariable[] }
+  | { readonly kind: 'not_found' }
+  /** The path exists for these methods alone; sorted, HEAD beside GET. */
+  | { readonly kind: 'method_not_allowed'; readonly allow: readonly string[] }
+  /** A broken escape or no UTF-8: the path names nothing. */
+  | { readonly kind: 'malformed'; readonly error: TranscodingError }
+
+export interface RouteEntry<T> {
+  /** An HTTP method, or `*` for every method that has no route of its own on the path. */
+  readonly httpMethod: string
+  readonly template: PathTemplate
+  readonly route: T
+}
+
+export interface Router<T> {
+  /**
+   * Finds the route of a request.
+   *
+   * @param rawPath - the path of the request target as it was sent, without the query
+   */
+  readonly match: (httpMethod: string, rawPath: string) => RouteMatch<T>
+}
+
+/** Two routes that match the same requests. Thrown at start-up. */
+export class DuplicateRouteError extends Error {
+  override readonly name = 'DuplicateRouteError'
+
+  constructor(httpMethod: string, template: PathTemplate) {
+    super(`two routes match ${httpMethod} ${shapeOf(template)}`)
+  }
+}
+
+/**
+ * Builds a router. The most specific route wins, whatever the order of the entries: one with a verb before one without;
+ * then, segment by segment from the left, a literal before `*` before `**`, going back where the rest does not fit;
+ * of routes with `**`, the one with more literals behind it.
+ *
+ * Paths are matched as sent: `a%2Fb` is one segment, a colon is a verb only where a route declares that verb, an empty
+ * segment matches nothing, and what is captured is decoded once.
+ *
+ * @throws DuplicateRouteError
+ */
+export function createRouter<T>(entries: Iterable<RouteEntry<T>>): Router<T> {
+  const byMethod = new Map<string, RoutesOfMethod<T>>()
+  for (const entry of entries) {
+    const routes = byMethod.get(entry.httpMethod) ?? { byVerb: new Map<string, Node<T>>(), verbs: [] }
+    byMethod.set(entry.httpMethod, routes)
+    insert(routes, entry)
+  }
+  const everyMethod = byMethod.get('*')
+
+  function find(httpMethod: string, path: Path): Leaf<T> | undefined {
+    const own = byMethod.get(httpMethod)
+    const found = own && findInMethod(own, path)
+    if (found !== undefined) return found
+    return everyMethod && httpMethod !== '*' ? findInMethod(everyMethod, path) : undefined
+  }
+
+  return {
+    match(httpMethod, rawPath) {
+      const needsDecoding = isEncoded(rawPath)
+      const malformed = needsDecoding ? findMalformed(rawPath) : undefined
+      if (malformed !== undefined) return { kind: 'malformed', error: malformed }
+      const segments = splitPath(rawPath)
+      if (segments === undefined) return { kind: 'not_found' }
+      const path: Path = { segments, decode: needsDecoding ? decodeSegment : asItIs }
+
+      const leaf = find(httpMethod, path) ?? (httpMethod === 'HEAD' ? find('GET', path) : undefined)
+      if (leaf !== undefined) return { kind: 'match', route: leaf.route, variables: capture(leaf, path) }
+
+      const allow = new Set([...byMethod].filter(([, routes]) => findInMethod(routes, path)).map(([method]) => method))
+      if (allow.size === 0) return { kind: 'not_found' }
+      if (allow.has('GET')) allow.add('HEAD')
+      return { kind: 'method_not_allowed', allow: [...allow].toSorted() }
+    },
+  }
+}
+
+/** A path, cut up as it was sent. */
+interface Path {
+  readonly segments: readonly string[]
+  /** Decodes a segment; does nothing where the whole path has nothing to decode, as nearly all have. */
+  readonly decode: (segment: string) => string
+}
+
+function asItIs(segment: string): string {
+  return segment
+}
+
+interface RoutesOfMethod<T> {
+  /** A tree for each verb; the empty verb is none. */
+  readonly byVerb: Map<string, Node<T>>
+  /** The declared verbs with their colon, longest first. */
+  readonly verbs: string[]
+}
+
+/** A node of the tree: what may follow one prefix. */
+interface Node<T> {
+  readonly literals: Map<string, Node<T>>
+  one: Node<T> | undefined
+  /** Routes with `**` here, those with more literals behind it first. */
+  readonly any: { readonly suffix: readonly string[]; readonly leaf: Leaf<T> }[]
+  leaf: Leaf<T> | undefined
+}
+
+interface Leaf<T> {
+  readonly route: T
+  readonly template: PathTemplate
+}
+
+function newNode<T>(): Node<T> {
+  return { literals: new Map<string, Node<T>>(), one: undefined, any: [], leaf: undefined }
+}
+
+function insert<T>(routes: RoutesOfMethod<T>, { httpMethod, template, route }: RouteEntry<T>): void {
+  let node = routes.byVerb.get(template.verb)
+  if (node === undefined) {
+    node = newNode<T>()
+    routes.byVerb.set(template.verb, node)
+    if (template.verb !== '') routes.verbs.push(`:${template.verb}`)
+    routes.verbs.sort((a, b) => b.length - a.length)
+  }
+  const leaf = { route, template }
+  for (const [index, segment] of template.segments.entries()) {
+    if (segment.kind === 'any') {
+      const suffix = template.segments.slice(index + 1).map(segmentText)
+      if (node.any.some((other) => sameTexts(other.suffix, suffix))) throw new DuplicateRouteError(httpMethod, template)
+      node.any.push({ suffix, leaf })
+      node.any.sort((a, b) => b.suffix.length - a.suffix.length)
+      return
+    }
+    if (segment.kind === 'one') {
+      node.one ??= newNode<T>()
+      node = node.one
+    } else {
+      const next: Node<T> = node.literals.get(segment.text) ?? newNode<T>()
+      node.literals.set(segment.text, next)
+      node = next
+    }
+  }
+  if (node.leaf !== undefined) throw new DuplicateRouteError(httpMethod, template)
+  node.leaf = leaf
+}
+
+function sameTexts(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((text, index) => text === b[index])
+}
+
+function findMalformed(rawPath: string): TranscodingError | undefined {
+  try {
+    decodeSegment(rawPath)
+    return undefined
+  } catch (error) {
+    if (error instanceof TranscodingError) return error
+    throw error
+  }
+}
+
+/** Splits a path into its raw segments; undefined where one is empty, which no template matches. */
+function splitPath(rawPath: string): readonly string[] | undefined {
+  if (rawPath === '/') return []
+  if (!rawPath.startsWith('/')) return undefined
+  const segments = rawPath.slice(1).split('/')
+  return segments.includes('') ? undefined : segments
+}
+
+function findInMethod<T>({ byVerb, verbs }: RoutesOfMethod<T>, path: Path): Leaf<T> | undefined {
+  const last = path.segments.at(-1)
+  for (const verb of verbs) {
+    if (last === undefined || !last.endsWith(verb)) continue
+    const found = findWithVerb(byVerb, path, last, verb)
+    if (found !== undefined) return found
+  }
+  const plain = byVerb.get('')
+  return plain && findFrom(plain, path, 0)
+}
+
+function findWithVerb<T>(
+  byVerb: ReadonlyMap<string, Node<T>>,
+  path: Path,
+  last: string,
+  verb: string,
+): Leaf<T> | undefined {
+  const tree = byVerb.get(verb.slice(1))
+  const segments = withoutVerb(path.segments, last, verb)
+  return tree && segments && findFrom(tree, { ...path, segments }, 0)
+}
+
+/** Takes the verb off the last segment. What is left must not be empty, unless it is the whole path: `/:verb`. */
+function withoutVerb(path: readonly string[], last: string, verb: string): readonly string[] | undefined {
+  const rest = last.slice(0, -verb.length)
+  const before = path.slice(0, -1)
+  if (rest !== '') return [...before, rest]
+  return before.length === 0 ? [] : undefined
+}
+
+/** Each node of the tree is reached by one prefix only, so the search visits none twice. */
+function findFrom<T>(node: Node<T>, path: Path, index: number): Leaf<T> | undefined {
+  const segment = path.segments[index]
+  if (segment === undefined) return node.leaf ?? findAny(node, path, index)
+  const literal = node.literals.get(path.decode(segment))
+  return (
+    (literal && findFrom(literal, path, index + 1)) ??
+    (node.one && findFrom(node.one, path, index + 1)) ??
+    findAny(node, path, index)
+  )
+}
+
+function findAny<T>(node: Node<T>, path: Path, index: number): Leaf<T> | undefined {
+  return node.any.find(({ suffix }) => endsWithSegments(path, index, suffix))?.leaf
+}
+
+function endsWithSegments({ segments, decode }: Path, from: number, suffix: readonly string[]): boolean {
+  const start = segments.length - suffix.length
+  return start >= from && suffix.every((text, index) => text === decode(segments[start + index] ?? ''))
+}
+
+function capture<T>({ template }: Leaf<T>, { segments, decode }: Path): readonly PathVariable[] {
+  if (template.variables.length === 0) return []
+  const last = segments.at(-1)
+  const verb = template.verb === '' ? '' : `:${template.verb}`
+  const captured = verb === '' || last === undefined ? segments : (withoutVerb(segments, last, verb) ?? segments)
+  return template.variables.map((variable) => ({
+    fieldPath: variable.fieldPath,
+    value: captureOne(variable, { segments: captured, decode }),
+  }))
+}
+
+function captureOne({ start, end, multiSegment }: TemplateVariable, { segments, decode }: Path): string {
+  const bound = (position: number) => (position < 0 ? segments.length + position + 1 : position)
+  if (!multiSegment) return decode(segments[bound(start)] ?? '')
+  return decodeSegments(segments.slice(bound(start), bound(end)).join('/'))
+}

@@ -1,0 +1,156 @@
+import { TranscodingError } from '../transcoding-error.ts'
+import { decodeSegment } from './percent-decoding.ts'
+import { scanTemplate, type TemplateScanner } from './template-scanner.ts'
+
+export type Segment =
+  /** Exactly this text, once decoded. */
+  | { readonly kind: 'literal'; readonly text: string }
+  /** `*`: exactly one segment. */
+  | { readonly kind: 'one' }
+  /** `**`: any number of segments, none included. */
+  | { readonly kind: 'any' }
+
+/**
+ * A variable captures the segments from `start` up to, not including, `end`. Below zero they count from the end of the
+ * path: -1 is the end itself, -2 the last segment. That is needed after `**`, which has no fixed length.
+ */
+export interface TemplateVariable {
+  /** Dotted, of proto field names: `book.name`. */
+  readonly fieldPath: string
+  readonly start: number
+  readonly end: number
+  /** More than one segment, or `**`: then an escaped slash stays escaped in the value. */
+  readonly multiSegment: boolean
+}
+
+export interface PathTemplate {
+  readonly segments: readonly Segment[]
+  /** What follows the colon, as written, or empty. */
+  readonly verb: string
+  readonly variables: readonly TemplateVariable[]
+}
+
+/**
+ * Parses a path template of google.api.http. The grammar, from http.proto:
+ *
+ * ```
+ * Template = "/" Segments [ Verb ] ;
+ * Segments = Segment { "/" Segment } ;
+ * Segment  = "*" | "**" | LITERAL | Variable ;
+ * Variable = "{" FieldPath [ "=" Segments ] "}" ;
+ * FieldPath = IDENT { "." IDENT } ;
+ * Verb     = ":" LITERAL ;
+ * ```
+ *
+ * Variables do not nest. After `**` only literals may stand (http.proto wants `**` last; literals behind it are an
+ * extension that grpc-httpjson-transcoding has). A verb may have further parts, `:verb:subverb`, as in grpc-gateway.
+ *
+ * @throws TemplateError with the column
+ */
+export function parseTemplate(text: string): PathTemplate {
+  const scanner = scanTemplate(text)
+  const parsed: Parsed = { segments: [], variables: [], indexOfAny: undefined }
+
+  scanner.expect('/')
+  parseSegments(scanner, parsed, true)
+  const verb = scanner.take(':') ? parseVerb(scanner) : ''
+  if (!scanner.atEnd()) throw scanner.error('expected "/", ":" or the end')
+
+  const variables = parsed.variables.map((variable) => countAfterAny(variable, parsed))
+  return { segments: parsed.segments, verb, variables }
+}
+
+/** Writes a template's segments and verb without its variables: two templates of one shape match the same paths. */
+export function shapeOf({ segments, verb }: PathTemplate): string {
+  const path = segments.map((segment) => `/${segmentText(segment)}`).join('')
+  return verb === '' ? path : `${path}:${verb}`
+}
+
+/** The segment as a template would write it: `*`, `**` or the literal, decoded. */
+export function segmentText(segment: Segment): string {
+  if (segment.kind === 'literal') return segment.text
+  return segment.kind === 'one' ? '*' : '**'
+}
+
+interface Parsed {
+  readonly segments: Segment[]
+  readonly variables: TemplateVariable[]
+  /** Where `**` stands; there is at most one. */
+  indexOfAny: number | undefined
+}
+
+function parseSegments(scanner: TemplateScanner, parsed: Parsed, variablesAllowed: boolean): void {
+  do {
+    if (scanner.at('{')) {
+      if (!variablesAllowed) throw scanner.error('a variable within a variable')
+      parseVariable(scanner, parsed)
+    } else {
+      parseSegment(scanner, parsed)
+    }
+  } while (scanner.take('/'))
+}
+
+function parseSegment(scanner: TemplateScanner, parsed: Parsed): void {
+  const column = scanner.column()
+  const segment = readSegment(scanner)
+  if (segment.kind !== 'literal' && parsed.indexOfAny !== undefined) {
+    throw scanner.error('only literals may follow "**"', column)
+  }
+  if (segment.kind === 'any') parsed.indexOfAny = parsed.segments.length
+  parsed.segments.push(segment)
+}
+
+function readSegment(scanner: TemplateScanner): Segment {
+  if (scanner.take('*')) return scanner.take('*') ? { kind: 'any' } : { kind: 'one' }
+  return { kind: 'literal', text: decodeLiteral(scanner, scanner.takeLiteral('"*", "**", a literal or a variable')) }
+}
+
+function parseVariable(scanner: TemplateScanner, parsed: Parsed): void {
+  const column = scanner.column()
+  scanner.expect('{')
+  const fieldPath = parseFieldPath(scanner)
+  if (parsed.variables.some((other) => other.fieldPath === fieldPath)) {
+    throw scanner.error(`the variable ${fieldPath} stands twice`, column)
+  }
+  const start = parsed.segments.length
+  if (scanner.take('=')) parseSegments(scanner, parsed, false)
+  else if (parsed.indexOfAny === undefined) parsed.segments.push({ kind: 'one' })
+  else throw scanner.error('only literals may follow "**"', column)
+  scanner.expect('}')
+
+  const end = parsed.segments.length
+  const multiSegment = end - start > 1 || parsed.indexOfAny === start
+  parsed.variables.push({ fieldPath, start, end, multiSegment })
+}
+
+function parseFieldPath(scanner: TemplateScanner): string {
+  let path = scanner.takeIdentifier()
+  while (scanner.take('.')) path += `.${scanner.takeIdentifier()}`
+  return path
+}
+
+function parseVerb(scanner: TemplateScanner): string {
+  let verb = scanner.takeLiteral('a verb')
+  while (scanner.take(':')) verb += `:${scanner.takeLiteral('a verb')}`
+  return verb
+}
+
+function decodeLiteral(scanner: TemplateScanner, raw: string): string {
+  try {
+    return decodeSegment(raw)
+  } catch (error) {
+    if (error instanceof TranscodingError) throw scanner.error(error.message, scanner.column() - raw.length)
+    throw error
+  }
+}
+
+/** Turns the bounds that lie behind `**` into bounds that count from the end. */
+function countAfterAny(variable: TemplateVariable, { segments, indexOfAny }: Parsed): TemplateVariable {
+  const fromEnd = (bound: number) => bound - segments.length - 1
+  if (indexOfAny === undefined) return variable
+  return {
+    ...variable,
+    start: variable.start > indexOfAny ? fromEnd(variable.start) : variable.start,
+    end: variable.end > indexOfAny ? fromEnd(variable.end) : variable.end,
+  }
+}

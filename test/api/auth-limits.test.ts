@@ -1,0 +1,368 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createApiKey, type Scope } from '../../src/auth/api-key.ts'
+import { createAuth } from '../../src/auth/auth.ts'
+import { issueApiKey, rotateApiKey } from '../../src/auth/manage-keys.ts'
+import type { LimitState } from '../../src/auth/rate-limit.ts'
+import { type ApiKeyRepository, createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import { createLeaseCalls } from '../../src/auth/sql/call-windows-repository.ts'
+import { listAuditEntries } from '../../src/store/audit-repository.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { recordLogs } from '../support/logs.ts'
+
+const START = new Date('2026-03-01T12:00:00.000Z')
+const HOUR_MS = 3_600_000
+
+/** The database is there: a busy machine is not to make a process count by itself. */
+const LEASE_TIMEOUT_MS = 60_000
+const READ: readonly Scope[] = ['payments:read']
+
+let database: TestDatabase
+let repository: ApiKeyRepository
+/** One clock for the database and all processes. */
+let nowMs = START.getTime()
+const now = () => new Date(nowMs)
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  repository = createApiKeyRepository(database.knex)
+})
+afterAll(() => database.drop())
+
+/** What one process of the service knows of callers. */
+function startProcess({ openCallsPerMinute = 0 } = {}) {
+  const { authenticate } = createAuth({
+    knex: database.knex,
+    logger: recordLogs(),
+    now,
+    openCallsPerMinute,
+    limitClock: { now, monotonicMs: () => nowMs },
+    leaseTimeoutMs: LEASE_TIMEOUT_MS,
+  })
+  let told: LimitState | undefined
+  const call = async (apiKey: string, address = '192.0.2.1') => {
+    told = undefined
+    const credentials = { apiKey, account: null, address: () => address }
+    try {
+      await authenticate(credentials, 'payments:read', (state) => {
+        told = state
+      })
+      return 'through'
+    } catch (error) {
+      return (error as { reason?: string }).reason ?? error
+    }
+  }
+  const through = async (times: number, apiKey: string) => {
+    const outcomes = await Promise.all(Array.from({ length: times }, () => call(apiKey)))
+    expect(outcomes.filter((outcome) => outcome !== 'through' && outcome !== 'RATE_LIMITED')).toEqual([])
+    return outcomes.filter((outcome) => outcome === 'through').length
+  }
+  return { call, through, told: () => told }
+}
+
+const issue = (terms: { callsPerMinute?: number; expiresAt?: Date } = {}) =>
+  issueApiKey(repository, { account: 'acme', scopes: READ, now: now(), actor: 'ann@host', ...terms })
+
+/** Texts of the statements that run meanwhile. */
+async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
+  const statements: string[] = []
+  const listen = ({ sql }: { sql: string }) => void statements.push(sql)
+  database.knex.on('query', listen)
+  try {
+    await work()
+  } finally {
+    database.knex.off('query', listen)
+  }
+  return statements
+}
+
+describe('processes on one database', () => {
+  it('share the limit of a key: never more than it in a minute, and at most a tenth less for each other process', async () => {
+    const { key } = await issue({ callsPerMinute: 300 })
+    const [first, second] = [startProcess(), startProcess()]
+    expect(await second.call(key)).toBe('through')
+    const counts = await Promise.all([first.through(400, key), second.through(100, key)])
+    expect(1 + counts[0] + counts[1]).toBe(300)
+
+    nowMs += 60_000
+    expect(await second.call(key)).toBe('through')
+    expect(second.told()).toMatchObject({ policy: 'key', limit: 300, remaining: 299 })
+    // The second holds the rest of its batch and calls no more.
+    const through = await first.through(400, key)
+    expect(through).toBe(300 - 30)
+    expect(await second.through(400, key)).toBe(29)
+    expect(await first.call(key)).toBe('RATE_LIMITED')
+    expect(first.told()).toMatchObject({ limit: 300, remaining: 0 })
+  })
+
+  it('seldom ask the database, and never for a key that is refused', async () => {
+    const { key } = await issue({ callsPerMinute: 3_000 })
+    const { call, through } = startProcess()
+    await call(key)
+    const statements = await statementsOf(async () => {
+      for (let i = 1; i < 3_000; i++) expect(await call(key)).toBe('through')
+    })
+    expect(statements.filter((sql) => sql.includes('call_windows')).length).toBeLessThan(75)
+    expect(statements.length).toBeLessThan(76)
+    expect(await statementsOf(() => through(500, key))).toEqual([])
+  })
+})
+
+describe('the minute of a key', () => {
+  const keyId = '00000000-0000-4000-8000-000000000001'
+
+  it('is that of the clock of the database', async () => {
+    const lease = createLeaseCalls(database.knex)
+    const { rows } = await database.knex.raw<{ rows: { left: number }[] }>(
+      'select cast((60 - extract(epoch from clock_timestamp()) % 60) * 1000 as float8) as left',
+    )
+    const { granted, leftMs } = await lease({ keyId, limit: 100, wanted: 1 })
+    expect(granted).toBe(10)
+    const passedMs = ((rows[0]?.left ?? 0) - leftMs + 60_000) % 60_000
+    expect(passedMs).toBeGreaterThanOrEqual(0)
+    expect(passedMs).toBeLessThan(5_000)
+  })
+
+  it('begins at a second of its own, and ends when the clock is set back by more than a minute', async () => {
+    const id = '00000011-0000-4000-8000-000000000002'
+    let at = START
+    const lease = createLeaseCalls(database.knex, { now: () => at })
+    const take = async (wanted: number) => {
+      const { granted, remaining, leftMs } = await lease({ keyId: id, limit: 10, wanted })
+      return [granted, remaining, leftMs]
+    }
+    // The id begins with 17, so 17 seconds of its minute are over on the full minute.
+    expect(await take(1)).toEqual([1, 9, 43_000])
+    expect(await take(20)).toEqual([9, 0, 43_000])
+    at = new Date(START.getTime() + 42_999)
+    expect(await take(1)).toEqual([0, 0, 1])
+    at = new Date(START.getTime() + 43_000)
+    expect(await take(1)).toEqual([1, 9, 60_000])
+    at = START
+    expect(await take(1)).toEqual([1, 8, 103_000])
+    at = new Date(START.getTime() - HOUR_MS)
+    expect(await take(1)).toEqual([1, 9, 43_000])
+  })
+})
+
+describe('expiry', () => {
+  it('is kept to the millisecond, also by a process that has just seen the key', async () => {
+    const { key } = await issue({ expiresAt: new Date(nowMs + 1_000) })
+    const { call } = startProcess()
+    expect(await call(key)).toBe('through')
+    nowMs += 999
+    expect(await call(key)).toBe('through')
+    nowMs += 1
+    expect(await call(key)).toBe('INVALID_API_KEY')
+  })
+})
+
+describe('rotation', () => {
+  it('lets both keys through during the overlap, then the new one alone', async () => {
+    const old = await issue({ callsPerMinute: 7 })
+    const { call } = startProcess()
+    expect(await call(old.key)).toBe('through')
+    const fresh = await rotateApiKey(repository, { id: old.stored.id, overlapMs: HOUR_MS, now: now() })
+    const { account, scopes, callsPerMinute, expiresAt } = fresh?.stored ?? {}
+    expect([account?.name, scopes, callsPerMinute, expiresAt]).toEqual(['acme', READ, 7, undefined])
+    const both = async () => [await call(old.key), await call(fresh?.key ?? '')]
+    nowMs += HOUR_MS - 1
+    expect(await both()).toEqual(['through', 'through'])
+    nowMs += 1
+    expect(await both()).toEqual(['INVALID_API_KEY', 'through'])
+  })
+
+  it('ends the old key within 5 seconds where there is no overlap', async () => {
+    const old = await issue()
+    const { call } = startProcess()
+    expect(await call(old.key)).toBe('through')
+    await rotateApiKey(repository, { id: old.stored.id, overlapMs: 0, now: now() })
+    nowMs += 5_000
+    expect(await call(old.key)).toBe('INVALID_API_KEY')
+  })
+
+  it('never lengthens the life of the old key, and gives the new one the same', async () => {
+    const old = await issue({ expiresAt: new Date(nowMs + HOUR_MS) })
+    nowMs += HOUR_MS / 2
+    const fresh = await rotateApiKey(repository, { id: old.stored.id, overlapMs: 24 * HOUR_MS, now: now() })
+    expect(fresh?.stored.expiresAt).toEqual(new Date(nowMs + HOUR_MS))
+    expect((await repository.findById(old.stored.id))?.expiresAt).toEqual(old.stored.expiresAt)
+  })
+
+  it.each([
+    ['unknown', async () => '00000000-0000-4000-8000-000000000000'],
+    [
+      'revoked',
+      async () => {
+        const { stored } = await issue()
+        await repository.revoke(stored.id, now())
+        return stored.id
+      },
+    ],
+    ['expired', async () => (await issue({ expiresAt: now() })).stored.id],
+  ])('of a key that is %s makes none', async (_, idOf) => {
+    const id = await idOf()
+    const before = await repository.list()
+    expect(await rotateApiKey(repository, { id, overlapMs: 0, now: now() })).toBeUndefined()
+    expect(await repository.list()).toEqual(before)
+  })
+})
+
+describe('last use', () => {
+  it('is recorded once a minute by a process, beside the calls', async () => {
+    const { key, stored } = await issue()
+    const lastUse = async () => (await repository.findById(stored.id))?.lastUsedAt?.getTime()
+    const { call } = startProcess()
+    expect(await lastUse()).toBeUndefined()
+    const firstMs = nowMs
+    const updates = async (work: () => Promise<unknown>) =>
+      (await statementsOf(work)).filter((sql) => sql.startsWith('update "api_keys"')).length
+    expect(
+      await updates(async () => {
+        for (let i = 0; i < 20; i++) await call(key)
+        await expect.poll(lastUse).toBe(firstMs)
+        nowMs += 59_999
+        await call(key)
+      }),
+    ).toBe(1)
+    expect(await lastUse()).toBe(firstMs)
+    nowMs += 1
+    await call(key)
+    await expect.poll(lastUse).toBe(nowMs)
+    await repository.recordUse([stored.id], new Date(nowMs - HOUR_MS))
+    expect(await lastUse()).toBe(nowMs)
+  })
+
+  it('is not that of a call that was refused for its key', async () => {
+    const { key, stored } = await issue({ expiresAt: now() })
+    await startProcess().call(key)
+    expect((await repository.findById(stored.id))?.lastUsedAt).toBeUndefined()
+  })
+})
+
+describe('the audit log', () => {
+  it('tells who changed which key, when and how, and no key', async () => {
+    const { key, stored } = await issueApiKey(repository, {
+      account: 'audited',
+      scopes: READ,
+      now: START,
+      callsPerMinute: 5,
+      expiresAt: new Date(START.getTime() + HOUR_MS),
+      actor: 'ann@host',
+    })
+    const later = new Date(START.getTime() + 1_000)
+    const rotated = await rotateApiKey(repository, { id: stored.id, overlapMs: 60_000, now: later, actor: 'bob@host' })
+    const newId = rotated?.stored.id ?? ''
+    await repository.revoke(stored.id, later, 'cy@host')
+    expect(await repository.revoke(stored.id, later, 'cy@host')).toBe(false)
+    const terms = { scopes: READ, callsPerMinute: 5 }
+    const entries = await listAuditEntries(database.knex, { account: 'audited' })
+    const bobs = { at: later, actor: 'bob@host', account: 'audited' }
+    expect(entries).toEqual([
+      {
+        at: START,
+        actor: 'ann@host',
+        action: 'CREATE_KEY',
+        keyId: stored.id,
+        account: 'audited',
+        details: { ...terms, expiresAt: '2026-03-01T13:00:00.000Z' },
+      },
+      {
+        ...bobs,
+        action: 'ROTATE_KEY',
+        keyId: stored.id,
+        details: { replacedBy: newId, oldExpiresAt: '2026-03-01T12:01:01.000Z' },
+      },
+      {
+        ...bobs,
+        action: 'CREATE_KEY',
+        keyId: newId,
+        details: { ...terms, expiresAt: '2026-03-01T13:00:01.000Z', replaces: stored.id },
+      },
+      { at: later, actor: 'cy@host', action: 'REVOKE_KEY', keyId: stored.id, account: 'audited', details: {} },
+    ])
+    expect(JSON.stringify(await listAuditEntries(database.knex))).not.toContain(key.slice(0, 12))
+  })
+
+  it('and a change stand or fall together', async () => {
+    const { stored } = await issue()
+    const change = { actor: 'ann@host', at: now() }
+    const count = async () => (await listAuditEntries(database.knex)).length
+    const before = await count()
+    await expect(repository.insert(stored, change)).rejects.toThrow('api_keys')
+    await expect(repository.replace(stored.id, stored, now(), change)).rejects.toThrow('api_keys')
+    expect(await count()).toBe(before)
+    expect((await repository.findById(stored.id))?.expiresAt).toBeUndefined()
+  })
+})
+
+describe('wrong keys', () => {
+  it('of one address are looked up no more often than its limit, and good keys from there still work', async () => {
+    const { call, told } = startProcess({ openCallsPerMinute: 20 })
+    const good = await issue()
+    expect(await call(good.key)).toBe('through')
+    nowMs += 6_000
+    const outcomes: unknown[] = []
+    const statements = await statementsOf(async () => {
+      for (let i = 0; i < 50; i++) outcomes.push(await call(createApiKey()))
+    })
+    expect(outcomes.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 'INVALID_API_KEY'))
+    expect(outcomes.slice(20)).toEqual(Array.from({ length: 30 }, () => 'RATE_LIMITED'))
+    // The minute began with the good key, which was not known then, and counts nothing.
+    expect(told()).toEqual({ policy: 'address', limit: 20, remaining: 0, resetSeconds: 54 })
+    expect(statements).toHaveLength(20)
+    expect(await call(good.key)).toBe('through')
+    expect(told()).toMatchObject({ policy: 'key' })
+    // One that this process has not seen yet cannot be told from a wrong one.
+    expect(await call((await issue()).key)).toBe('RATE_LIMITED')
+    expect(await call((await issue()).key, '192.0.2.2')).toBe('through')
+  })
+
+  it('that were good once count again', async () => {
+    const { call } = startProcess({ openCallsPerMinute: 2 })
+    const { key } = await issue({ expiresAt: new Date(nowMs + 1) })
+    expect(await call(key)).toBe('through')
+    nowMs += 1
+    const outcomes = [await call(key), await call(key), await call(key)]
+    expect(outcomes).toEqual(['INVALID_API_KEY', 'INVALID_API_KEY', 'RATE_LIMITED'])
+  })
+
+  it('100,000 at once from as many addresses: few statements, bounded memory, and a good key among them', async () => {
+    const { call } = startProcess({ openCallsPerMinute: 300 })
+    const good = await issue()
+    let underWay = 0
+    let mostUnderWay = 0
+    const follow = () => {
+      underWay += 1
+      mostUnderWay = Math.max(mostUnderWay, underWay)
+    }
+    const finish = () => {
+      underWay -= 1
+    }
+    const { knex } = database
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    const heapBytes = () => {
+      collectGarbage()
+      return process.memoryUsage().heapUsed
+    }
+    const flood = async (from: number) => {
+      const keys = Array.from({ length: 50_000 }, createApiKey)
+      return Promise.all(keys.map((key, i) => call(key, `2001:db8:${(from + i).toString(16)}:0::/64`)))
+    }
+    const first = await flood(0)
+    const beforeBytes = heapBytes()
+    knex.on('query', follow).on('query-response', finish).on('query-error', finish)
+    const statements = await statementsOf(async () => {
+      const [second, goodOutcome] = await Promise.all([flood(50_000), call(good.key)])
+      expect(goodOutcome).toBe('through')
+      expect(new Set([...first, ...second])).toEqual(new Set(['INVALID_API_KEY']))
+    })
+    knex.off('query', follow).off('query-response', finish).off('query-error', finish)
+    expect(statements.length).toBeLessThan(50_000 / 500 + 5)
+    // One look-up at a time, beside the lease and the last use of the good key.
+    expect(mostUnderWay).toBeLessThanOrEqual(3)
+    expect(heapBytes() - beforeBytes).toBeLessThan(20 * 1024 * 1024)
+  })
+})

@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createApiKey, hashApiKey, isApiKey, type Scope } from '../../src/auth/api-key.ts'
+import { createAuth } from '../../src/auth/auth.ts'
+import type { Authenticate, ProcessKey } from '../../src/auth/authenticate.ts'
+import { issueApiKey } from '../../src/auth/manage-keys.ts'
+import { type ApiKeyRepository, createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { recordLogs } from '../support/logs.ts'
+
+const NOW = new Date('2026-03-01T12:00:00Z')
+
+let database: TestDatabase
+let repository: ApiKeyRepository
+let authenticate: AsCaller
+let acmeKey: string
+let platformKey: string
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  repository = createApiKeyRepository(database.knex)
+  authenticate = startProcess()
+  acmeKey = (await issueApiKey(repository, { account: 'acme', scopes: ['routes:read'], now: NOW })).key
+  platformKey = (
+    await issueApiKey(repository, { account: 'platform', scopes: ['payments:read', 'accounts:any'], now: NOW })
+  ).key
+})
+afterAll(() => database.drop())
+
+type AsCaller = (
+  credentials: Pick<Parameters<Authenticate>[0], 'apiKey' | 'account'>,
+  scope: Scope,
+) => ReturnType<Authenticate>
+
+function startProcess(processKey?: ProcessKey): AsCaller {
+  const { authenticate } = createAuth({ knex: database.knex, logger: recordLogs(), now: () => NOW, processKey })
+  return (credentials, scope) => authenticate({ ...credentials, address: () => '192.0.2.1' }, scope, () => {})
+}
+
+function reasonOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => 'no error',
+    (error) => error.reason,
+  )
+}
+
+describe('API keys', () => {
+  it('have 40 random base62 characters', () => {
+    const keys = new Set(Array.from({ length: 200 }, createApiKey))
+    expect(keys.size).toBe(200)
+    for (const key of keys) expect(key).toMatch(/^wb_[0-9A-Za-z]{40}$/)
+  })
+
+  it('are in no table, only their hashes', async () => {
+    const { rows } = await database.knex.raw('select to_jsonb(k) as row from api_keys k')
+    const text = JSON.stringify(rows)
+    expect(text).toContain(hashApiKey(acmeKey).toString('hex'))
+    expect(text).not.toContain(acmeKey)
+    expect(text).not.toContain(acmeKey.slice(3, 20))
+  })
+
+  it('tell the account', async () => {
+    const caller = await authenticate({ apiKey: acmeKey, account: null }, 'routes:read')
+    expect(caller.account.name).toBe('acme')
+    expect(await authenticate({ apiKey: acmeKey, account: 'acme' }, 'routes:read')).toEqual(caller)
+  })
+
+  it('stop working when revoked', async () => {
+    const { key, stored } = await issueApiKey(repository, { account: 'acme', scopes: ['routes:read'], now: NOW })
+    expect(await repository.revoke(stored.id, NOW)).toBe(true)
+    expect(await repository.revoke(stored.id, NOW)).toBe(false)
+    expect(await reasonOf(authenticate({ apiKey: key, account: null }, 'routes:read'))).toBe('INVALID_API_KEY')
+  })
+
+  it('list without the keys themselves', async () => {
+    const listed = await repository.list('platform')
+    expect(listed.map(({ account, hint, scopes }) => ({ account: account.name, hint, scopes }))).toEqual([
+      { account: 'platform', hint: platformKey.slice(0, 7), scopes: ['payments:read', 'accounts:any'] },
+    ])
+  })
+
+  it.each([
+    ['no key', null, null, 'MISSING_API_KEY'],
+    ['an empty key', '', null, 'MISSING_API_KEY'],
+    ['a word', 'demo', null, 'INVALID_API_KEY'],
+    ['an unknown key', `wb_${'a'.repeat(40)}`, null, 'INVALID_API_KEY'],
+    ['a key with a character more', `wb_${'a'.repeat(41)}`, null, 'INVALID_API_KEY'],
+    ['a key in a megabyte', 'a'.repeat(1_000_000), null, 'INVALID_API_KEY'],
+  ] as const)('%s is refused', async (_, apiKey, account, reason) => {
+    expect(await reasonOf(authenticate({ apiKey, account }, 'routes:read'))).toBe(reason)
+  })
+
+  it('are refused without the scope', async () => {
+    expect(await reasonOf(authenticate({ apiKey: acmeKey, account: null }, 'requests:write'))).toBe('MISSING_SCOPE')
+  })
+
+  it('cannot name another account', async () => {
+    const refused = authenticate({ apiKey: acmeKey, account: 'platform' }, 'routes:read')
+    expect(await reasonOf(refused)).toBe('ACCOUNT_NOT_ALLOWED')
+  })
+})
+
+describe('platform keys', () => {
+  it('act for the account that they name', async () => {
+    const caller = await authenticate({ apiKey: platformKey, account: 'acme' }, 'payments:read')
+    expect(caller.account.name).toBe('acme')
+  })
+
+  it.each([
+    [null, 'MISSING_ACCOUNT'],
+    ['', 'MISSING_ACCOUNT'],
+    ['nobody', 'UNKNOWN_ACCOUNT'],
+  ])('must name a known account, not %s', async (account, reason) => {
+    expect(await reasonOf(authenticate({ apiKey: platformKey, account }, 'payments:read'))).toBe(reason)
+  })
+})
+
+describe("a process's own key", () => {
+  it('works in that process alone, for its account, and is never stored', async () => {
+    const account = await repository.ensureAccount('demo')
+    const inDemo = startProcess({ key: 'demo', account })
+    expect((await inDemo({ apiKey: 'demo', account: null }, 'payments:read')).account).toEqual(account)
+    expect(await reasonOf(inDemo({ apiKey: 'demo', account: 'acme' }, 'payments:read'))).toBe('ACCOUNT_NOT_ALLOWED')
+    expect(await reasonOf(authenticate({ apiKey: 'demo', account: null }, 'payments:read'))).toBe('INVALID_API_KEY')
+    expect(await repository.list('demo')).toEqual([])
+  })
+})
+
+it('isApiKey takes keys alone', () => {
+  expect(isApiKey(createApiKey())).toBe(true)
+  expect(isApiKey('demo')).toBe(false)
+})

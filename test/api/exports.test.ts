@@ -1,0 +1,329 @@
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import type { JsonObject } from '@bufbuild/protobuf'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
+import { csvColumns } from '../../src/api/services/export-forms.ts'
+import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import type { Account } from '../../src/domain/account.ts'
+import type { Address } from '../../src/domain/address.ts'
+import { derivedPaymentFields, formatPaymentLine } from '../../src/domain/payment-line.ts'
+import { exportPayments } from '../../src/search/export/export-payments.ts'
+import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { PATIENCE } from '../support/patience.ts'
+import { generatePayments, insertBySql, insertPayments } from '../support/search-payments.ts'
+import { NOW, startTestService, type TestService } from '../support/service.ts'
+import { createStreamClient, streamProtocols } from '../support/stream-clients.ts'
+
+// Payments as they leave: every form, every protocol, and what becomes of an export that is cut.
+
+let running: TestService
+let shop: Account
+
+beforeAll(async () => {
+  running = await startTestService()
+  shop = await createApiKeyRepository(running.database.knex).ensureAccount('shop')
+  const other = await createApiKeyRepository(running.database.knex).ensureAccount('other')
+  // more than two pages, and what is of another account
+  const ours = generatePayments(shop.id, 1_203, 21)
+  await insertPayments(running.database.knex, [...ours, ...generatePayments(other.id, 50, 22)])
+})
+afterAll(() => running?.stop())
+
+const PATH = '/v1/payments:export'
+
+function ask(query = '', headers: Readonly<Record<string, string>> = {}, key = running.keys.shop): Promise<Response> {
+  return fetch(`${running.url}${PATH}?${query}`, { headers: { 'x-api-key': key, ...headers } })
+}
+
+async function linesOf(query = ''): Promise<string[]> {
+  const response = await ask(query)
+  expect(response.status).toBe(200)
+  return (await response.text()).split('\n').slice(0, -1)
+}
+
+const idsOf = (lines: readonly string[]) => lines.map((line) => (JSON.parse(line) as { id: string }).id)
+
+async function written(): Promise<string> {
+  const lines: string[] = []
+  await exportPayments({ knex: running.database.knex, filter: { accountId: shop.id } }, async (page) => {
+    lines.push(...page.map((payment) => `${formatPaymentLine(payment)}\n`))
+  })
+  return lines.join('')
+}
+
+async function reasonOf(response: Response): Promise<[number, string, string | undefined]> {
+  const { details } = (await response.json()) as { details: [{ reason: string; metadata: { field?: string } }] }
+  return [response.status, details[0].reason, details[0].metadata.field]
+}
+
+describe('as JSON lines', () => {
+  it('it is what the command writes, byte for byte', async () => {
+    const response = await ask()
+    expect(response.headers.get('content-type')).toBe('application/x-ndjson')
+    expect(response.headers.get('content-disposition')).toBe('attachment; filename="payments.ndjson"')
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    const text = await response.text()
+    expect(text).toBe(await written())
+    expect(text.split('\n')).toHaveLength(1_204)
+  })
+
+  it('filters leave lines out and change none', async () => {
+    const all = new Set(await linesOf())
+    const filtered = await linesOf('status=pending,failed&network=base&fromDate=2026-03-02')
+    expect(filtered.length).toBeGreaterThan(20)
+    expect(filtered.every((line) => all.has(line))).toBe(true)
+  })
+
+  it('nothing that matches is an empty body', async () => {
+    const response = await ask('q=nothing')
+    expect([response.status, await response.text()]).toEqual([200, ''])
+  })
+})
+
+/** Reads RFC 4180. */
+function readCsv(text: string): string[][] {
+  const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g
+  const rows: string[][] = [[]]
+  let end = 0
+  for (const match of text.matchAll(cell)) {
+    if (match.index !== end) throw new Error(`no CSV at ${end}: ${text.slice(end, end + 50)}`)
+    end += match[0].length
+    rows.at(-1)?.push((match[1]?.replaceAll('""', '"') ?? match[2] ?? '').replace(/^'/, ''))
+    if (match[3] === '\r\n') rows.push([])
+  }
+  if (end !== text.length) throw new Error(`no CSV at ${end}`)
+  return rows.slice(0, -1)
+}
+
+describe('as CSV', () => {
+  it('it holds all that the lines hold', async () => {
+    const response = await ask('format=csv', { accept: 'application/json' })
+    expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8; header=present')
+    expect(response.headers.get('content-disposition')).toBe('attachment; filename="payments.csv"')
+    const [header, ...rows] = readCsv(await response.text())
+    expect(header).toEqual(csvColumns)
+    const read = rows.map((row) =>
+      Object.fromEntries(csvColumns.flatMap((name, at) => (row[at] === '' ? [] : [[name, row[at]]]))),
+    )
+    const cells = (line: string) =>
+      Object.entries(JSON.parse(line) as JsonObject).map(([name, value]) => [
+        name,
+        typeof value === 'string' ? value : JSON.stringify(value),
+      ])
+    expect(read).toEqual((await linesOf()).map((line) => Object.fromEntries(cells(line))))
+  })
+
+  it('nothing that matches is the line of names alone', async () => {
+    expect(await (await ask('format=csv&q=nothing')).text()).toBe(`${csvColumns.join(',')}\r\n`)
+  })
+
+  it('text that a spreadsheet would run is guarded', async () => {
+    const [row] = generatePayments(shop.id, 1, 31)
+    if (row === undefined) throw new Error('no payment')
+    const fullwidth = ['\uff1d1+1', '\uff0b1', '\uff0d1', '\uff20SUM(A1)']
+    const texts = ['=1+1', '+1', '-1', '@SUM(A1)', "'=1", '"quoted", and =', '1-1', ...fullwidth]
+    const stored = texts.map((reference, n) => {
+      const id = `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
+      return { ...row, payment: { ...row.payment, id, eventIndex: n, reference, payee: GUARDED } }
+    })
+    await insertPayments(running.database.knex, stored)
+    const text = await (await ask(`format=csv&payee=${GUARDED}`)).text()
+    const guarded = fullwidth.map((cell) => `'${cell}`)
+    for (const cell of ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "''=1", '"""quoted"", and ="', '1-1', ...guarded]) {
+      expect(text).toContain(`,${cell},`)
+    }
+    expect(
+      readCsv(text)
+        .slice(1)
+        .map((cells) => cells[csvColumns.indexOf('reference')]),
+    ).toEqual(texts)
+  })
+})
+
+const GUARDED = '0x00000000000000000000000000000000000000aa' as Address
+
+describe('which form', () => {
+  it.each([
+    ['', '*/*', 'application/x-ndjson'],
+    ['', 'application/jsonl', 'application/jsonl'],
+    ['', 'text/csv', 'text/csv; charset=utf-8; header=present'],
+    ['', 'text/*, application/x-ndjson;q=0.5', 'text/csv; charset=utf-8; header=present'],
+    ['format=NDJSON', 'text/csv', 'application/x-ndjson'],
+    ['format=csv', 'application/x-ndjson', 'text/csv; charset=utf-8; header=present'],
+  ])('%j with Accept %s is %s', async (query, accept, type) => {
+    const response = await ask(`q=nothing&${query}`, { accept })
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, type])
+    await response.text()
+  })
+
+  it.each([
+    ['', 'application/json', 406, 'NOT_ACCEPTABLE', undefined],
+    ['', 'text/event-stream', 406, 'NOT_ACCEPTABLE', undefined],
+    ['format=xls', '*/*', 400, 'UNKNOWN_ENUM_VALUE', 'format'],
+    ['sortBy=amount', '*/*', 400, 'UNKNOWN_PARAMETER', 'sortBy'],
+    ['limit=1', '*/*', 400, 'UNKNOWN_PARAMETER', 'limit'],
+    ['network=etherium', '*/*', 400, 'UNKNOWN_NETWORK', 'network'],
+    ['after=12', '*/*', 400, 'INVALID_PAYMENT_ID', 'after'],
+    ['after=', '*/*', 400, 'INVALID_PAYMENT_ID', 'after'],
+    ['after=00000000-0000-4000-8000-0000000000ff', '*/*', 400, 'EXPORT_POSITION_UNKNOWN', 'after'],
+  ])('%j with Accept %s is refused', async (query, accept, status, reason, field) => {
+    expect(await reasonOf(await ask(query, { accept }))).toEqual([status, reason, field])
+  })
+
+  it('HEAD tells the form and sends nothing', async () => {
+    const response = await fetch(`${running.url}${PATH}?format=csv`, {
+      method: 'HEAD',
+      headers: { 'x-api-key': running.keys.shop },
+    })
+    expect(response.headers.get('content-disposition')).toBe('attachment; filename="payments.csv"')
+    expect(await response.text()).toBe('')
+  })
+})
+
+it.each(streamProtocols)('over %s the same payments come in messages of at most 100', async (protocol) => {
+  const client = createStreamClient(running.url)
+  const headers = { 'x-api-key': running.keys.shop }
+  const method = PaymentSearchService.method.exportPayments
+  const { messages, error } = await client.call(protocol, method, [{ currency: ['USDC'], format: 2 }], { headers })
+  const failed = await client.call(protocol, method, [{ network: ['etherium'] }], { headers })
+  client.close()
+  expect(error).toBeUndefined()
+  const batches = messages.map((message) => (message as { payments: JsonObject[] }).payments)
+  expect(batches.every(({ length }) => length >= 1 && length <= 100)).toBe(true)
+  const lines = batches
+    .flat()
+    .map((payment) =>
+      JSON.stringify(payment, (name, value: unknown) => (derivedPaymentFields.has(name) ? undefined : value)),
+    )
+  expect(lines).toEqual(await linesOf('currency=USDC'))
+  expect(lines.length).toBeGreaterThan(200)
+  expect(failed.error).toMatchObject({ reason: 'UNKNOWN_NETWORK' })
+})
+
+describe('going on behind the last payment that came', () => {
+  const write = async (change: 'move' | 'delete', id: string, to = '') => {
+    await running.database.knex.transaction(async (trx) => {
+      const locked = await lockAccount(trx, shop.id, NOW)
+      const bindings = [shop.id, id]
+      if (change === 'delete') {
+        await deletePayments(locked, { sql: 'delete from payments where account_id = ? and id = ?', bindings })
+      } else {
+        const sql = 'update payments set timestamp = ? where account_id = ? and id = ?'
+        await changePayments(locked, { sql, bindings: [to, ...bindings] })
+      }
+    })
+  }
+
+  it('gives the rest, from wherever it was cut', async () => {
+    const all = await linesOf('status=CONFIRMED')
+    for (const cut of [0, 1, 98, 99, 500, all.length - 2, all.length - 1]) {
+      const [id] = idsOf(all.slice(cut, cut + 1))
+      expect(await linesOf(`status=CONFIRMED&after=${id?.toUpperCase()}`)).toEqual(all.slice(cut + 1))
+    }
+  })
+
+  it('is the same by CSV, with its line of names', async () => {
+    const all = await linesOf()
+    const text = await (await ask(`format=csv&after=${idsOf(all)[100]}`)).text()
+    expect(readCsv(text)).toHaveLength(all.length - 101 + 1)
+  })
+
+  it('goes on where a payment was that is gone, or matches no more', async () => {
+    const all = await linesOf()
+    const ids = idsOf(all)
+    await write('delete', ids[300] as string)
+    expect(await linesOf(`after=${ids[300]}`)).toEqual(all.slice(301))
+    const pending = await linesOf('status=PENDING')
+    const confirmed = all.findIndex((line) => (JSON.parse(line) as { status: string }).status === 'CONFIRMED')
+    const behind = new Set(ids.slice(confirmed + 1))
+    const expected = pending.filter((line) => behind.has(idsOf([line])[0] as string))
+    expect(await linesOf(`status=PENDING&after=${ids[confirmed]}`)).toEqual(expected)
+  })
+
+  it('goes on at the earliest place of a payment that has moved, so that none is missed', async () => {
+    const ids = idsOf(await linesOf())
+    const moving = ids[200] as string
+    await write('move', moving, '2026-06-01T00:00:00Z')
+    expect(idsOf(await linesOf(`after=${moving}`))).toEqual([...ids.slice(201), moving])
+    await write('move', moving, '2026-01-01T00:00:00Z')
+    expect(idsOf(await linesOf(`after=${moving}`))).toEqual(ids.filter((id) => id !== moving))
+  })
+
+  it("another account's payment is no place", async () => {
+    const [id] = idsOf(await linesOf())
+    const response = await ask(`after=${id}`, {}, running.keys.other)
+    expect(await reasonOf(response)).toEqual([400, 'EXPORT_POSITION_UNKNOWN', 'after'])
+  })
+})
+
+describe('an export that is cut', () => {
+  /** Far more than the buffers between the two sides hold. */
+  beforeAll(async () => {
+    const nobody = await createApiKeyRepository(running.database.knex).ensureAccount('nobody')
+    await insertBySql(
+      running.database.knex,
+      nobody.id,
+      `insert into payments (account_id, id, status, final, imported, timestamp, updated_at, network, currency, currency_symbol,
+         amount, reference)
+       select ${nobody.id}, gen_random_uuid(), 3, true, true, timestamp '2026-01-01' + n * interval '1 second', now(), 'BASE', 'USDC-BASE',
+         'USDC', n, repeat('x', 250) from generate_series(1, 25000) n`,
+    )
+  })
+
+  /** Reads nothing but the head until it is told to. */
+  async function begin(query: string): Promise<IncomingMessage> {
+    const request = get(`${running.url}${PATH}?${query}`, { headers: { 'x-api-key': running.keys.nobody } })
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    return response
+  }
+
+  /** What others do in the database, and since when. */
+  const statements = async () => {
+    const { rows } = await running.database.knex.raw<{ rows: { state: string; xact_start: Date | null }[] }>(
+      `select state, xact_start, query_start from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid() and query not like '%pg_stat_activity%'`,
+    )
+    return rows
+  }
+
+  it.each([
+    ['', (line: string) => (JSON.parse(line) as { error: { details: [{ reason: string }] } }).error.details[0].reason],
+    ['format=csv', (line: string) => /^error,([A-Z_]+),.*,{28}$/.exec(line)?.[1]],
+  ])('%j ends with a line that says so', async (query, reasonIn) => {
+    const response = await begin(query)
+    await running.database.knex.raw('alter table payments rename to payments_away')
+    let text = ''
+    try {
+      for await (const chunk of response.setEncoding('utf8')) text += chunk as string
+    } finally {
+      await running.database.knex.raw('alter table payments_away rename to payments')
+    }
+    const lines = text.trimEnd().split(/\r?\n/)
+    expect(lines.length).toBeGreaterThan(100)
+    expect(lines.length).toBeLessThan(25_000)
+    expect(reasonIn(lines.at(-1) ?? '')).toBe('INTERNAL')
+    expect(text).not.toMatch(/relation|payments_away|select/)
+  })
+
+  it('holds no transaction while its reader waits, and ends with the reader', async () => {
+    const response = await begin('')
+    // until nothing is begun any more
+    let before = ''
+    await vi.waitFor(
+      async () => {
+        const [seen, now] = [before, JSON.stringify(await statements())]
+        before = now
+        expect(now).toBe(seen)
+      },
+      { interval: 250, timeout: 10_000 },
+    )
+    expect((await statements()).every(({ state, xact_start: began }) => state === 'idle' && began === null)).toBe(true)
+    const logged = running.logs.records.length
+    response.destroy()
+    await vi.waitFor(() => {
+      const line = running.logs.records.slice(logged).find(({ message }) => message === 'call')
+      expect(line?.fields).toMatchObject({ reason: 'CALL_CANCELLED' })
+    }, PATIENCE)
+  })
+})

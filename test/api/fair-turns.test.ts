@@ -1,0 +1,294 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { Knex } from 'knex'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { composeService, type ListenOptions } from '../../src/app.ts'
+import { createDatabase } from '../../src/postgres/knex.ts'
+import { createReadPools } from '../../src/postgres/replicas/read-pools.ts'
+import { methodNamed, openWays, type Way } from '../support/clients.ts'
+import { PATIENCE } from '../support/patience.ts'
+import { NOW, startTestService, type TestService } from '../support/service.ts'
+
+/**
+ * What one key has under way does not keep others from their answers. Searches are held by a lock on the table of payments, so that what
+ * is under way stays so for as long as a test looks at it.
+ */
+
+let running: TestService
+/** Holds and counts without a connection of the service's. */
+let aside: Knex
+
+beforeAll(async () => {
+  running = await startTestService()
+  aside = createDatabase(running.database.connection, { poolMax: 2 })
+})
+afterAll(async () => {
+  await aside.destroy()
+  await running.stop()
+})
+
+async function listen(limits: NonNullable<ListenOptions['limits']>) {
+  const { url, port } = await running.listen(limits)
+  return { url, port, ...askAt(url) }
+}
+
+function askAt(url: string) {
+  const ways = openWays(url)
+  const rest = ways.named('REST')
+  const ask = (apiKey: string, asked: Asked = {}) => {
+    const { way = rest, method = 'SearchPayments', request = {}, headers, signal } = asked
+    const terms = { method: methodNamed(method), request, headers: { 'x-api-key': apiKey, ...headers } }
+    return way.ask({ ...terms, ...(signal && { signal }) })
+  }
+  return { ways, ask }
+}
+
+type Ask = ReturnType<typeof askAt>['ask']
+
+interface Asked {
+  readonly way?: Way
+  readonly method?: string
+  readonly request?: Record<string, string>
+  readonly headers?: Record<string, string>
+  readonly signal?: AbortSignal
+}
+
+/** While it runs, every search waits for its table. */
+async function whileLocked<T>(body: () => Promise<T>): Promise<T> {
+  return aside.transaction(async (trx) => {
+    await trx.raw('lock table payments, requests in access exclusive mode')
+    return body()
+  })
+}
+
+/** Searches that are under way: those that have no turn do not get to the database. */
+async function underWay(): Promise<number> {
+  const { rows } = await aside.raw<{ rows: unknown[] }>(
+    `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  )
+  return rows.length
+}
+
+const untilUnderWay = (count: number) => vi.waitFor(async () => expect(await underWay()).toBe(count), PATIENCE)
+
+const statusOf = async (asked: Promise<{ readonly httpStatus?: number }>) => (await asked).httpStatus
+
+describe('a key that has as much under way as it may', () => {
+  it('waits with the rest, which is answered in its turn, while another key is served', async () => {
+    const { ask } = await listen({ maxSearches: 2, maxSearchesPerKey: 1, maxWaitingPerKey: 4 })
+    const { shop, other } = running.keys
+    const asked = await whileLocked(async () => {
+      const all = Array.from({ length: 5 }, () => statusOf(ask(shop)))
+      await untilUnderWay(1)
+      // One is under way and four wait, so all of its room is taken; there is some left for others.
+      expect((await ask(shop)).error?.info).toMatchObject({ reason: 'TOO_MANY_AT_ONCE', metadata: { limit: '1' } })
+      all.push(statusOf(ask(other)))
+      await untilUnderWay(2)
+      return all
+    })
+    expect(await Promise.all(asked)).toEqual([200, 200, 200, 200, 200, 200])
+  })
+
+  it('is refused what there is no room for, the same over every protocol, and told when to come back', async () => {
+    const { url, ways, ask } = await listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
+    const { shop } = running.keys
+    // As long as the one that waits has waited so far.
+    const seconds = expect.stringMatching(/^[1-9]\d*$/)
+    const held = await whileLocked(async () => {
+      const both = [statusOf(ask(shop)), statusOf(ask(shop))]
+      await untilUnderWay(1)
+      for (const method of ['SearchPayments', 'ListPaymentRequests']) {
+        for (const way of ways.all) {
+          const { error } = await ask(shop, { way, method })
+          expect([way.name, error]).toMatchObject([
+            way.name,
+            {
+              code: 'resource_exhausted',
+              info: { reason: 'TOO_MANY_AT_ONCE', metadata: { limit: '1', retryAfterSeconds: seconds } },
+              details: [expect.stringContaining('ErrorInfo'), expect.stringContaining('RetryInfo')],
+            },
+          ])
+        }
+      }
+      const answer = await fetch(`${url}/payments`, { headers: { 'x-api-key': shop } })
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, seconds])
+      return both
+    })
+    expect(await Promise.all(held)).toEqual([200, 200])
+    ways.close()
+  })
+
+  it('is told after half of its time that there was no turn, which leaves the other half to those who have one', async () => {
+    const { ways, ask } = await listen({ maxSearchesPerKey: 1 })
+    const { shop } = running.keys
+    const held = await whileLocked(async () => {
+      const first = [statusOf(ask(shop))]
+      await untilUnderWay(1)
+      const way = ways.named('gRPC')
+      const { error } = await ask(shop, { way, headers: { 'grpc-timeout': '1000m' } })
+      expect(error).toMatchObject({ code: 'resource_exhausted', info: { reason: 'TOO_MANY_AT_ONCE' } })
+      return first
+    })
+    expect(await Promise.all(held)).toEqual([200])
+    ways.close()
+  })
+
+  it('has its summaries and its watches all the same', async () => {
+    const { url, ask } = await listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
+    const { shop } = running.keys
+    const watching = new AbortController()
+    const watches = await Promise.all(
+      Array.from({ length: 3 }, () =>
+        fetch(`${url}/v1/payments:watch`, { headers: { 'x-api-key': shop }, signal: watching.signal }),
+      ),
+    )
+    expect(watches.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(await statusOf(ask(shop))).toBe(200)
+    const asked = await whileLocked(async () => {
+      const all = [statusOf(ask(shop)), statusOf(ask(shop))]
+      await untilUnderWay(1)
+      all.push(statusOf(ask(shop, { method: 'SummarizePayments' })))
+      await untilUnderWay(2)
+      return all
+    })
+    expect(await Promise.all(asked)).toEqual([200, 200, 200])
+    watching.abort()
+  })
+
+  it('waits for one account alone where it is a platform key', async () => {
+    const { ask } = await listen({ maxSearchesPerKey: 1 })
+    const { platform } = running.keys
+    const asked = await whileLocked(async () => {
+      const both = ['shop', 'other'].map((account) => statusOf(ask(platform, { headers: { 'x-account': account } })))
+      await untilUnderWay(2)
+      return both
+    })
+    expect(await Promise.all(asked)).toEqual([200, 200])
+  })
+})
+
+describe('a connection of the database is left to what needs no turn, whatever keys have under way', () => {
+  it('where there is one server', async () => {
+    const { ask } = await listen({})
+    expect(await ticketBesideAll(ask)).toBe(200)
+  })
+
+  it('where there are four connections', async () => {
+    const knex = createDatabase(running.database.connection, { poolMax: 4 })
+    const service = await composeService({ knex, logger: running.logs, chains: [], now: () => NOW })
+    const listener = await service.listen({ host: '127.0.0.1', port: 0 })
+    try {
+      expect(await ticketBesideAll(askAt(listener.url).ask, 3)).toBe(200)
+    } finally {
+      await listener.stop({ graceMs: 0 })
+      await knex.destroy()
+    }
+  })
+
+  it('where all that replicas were to answer comes to the primary', async () => {
+    const { knex } = running.database
+    const gone = { name: 'gone', connection: 'postgres://127.0.0.1:1/gone' }
+    const terms = { logger: running.logs, monotonicMs: () => performance.now() }
+    const readPools = createReadPools({ ...terms, primary: knex, replicas: [gone], database: {} })
+    const service = await composeService({ ...terms, knex, readPools, chains: [], now: () => NOW })
+    const listener = await service.listen({ host: '127.0.0.1', port: 0 })
+    try {
+      expect(await ticketBesideAll(askAt(listener.url).ask)).toBe(200)
+    } finally {
+      await listener.stop({ graceMs: 0 })
+      await readPools.stop()
+    }
+  })
+
+  /**
+   * Asks for what is a row that is written, after a key that is looked up, while two other keys have all that they may.
+   *
+   * @param turns - that they then have: all connections but one
+   */
+  async function ticketBesideAll(ask: Ask, turns = 7): Promise<number | undefined> {
+    const { shop, other, nobody } = running.keys
+    const methods = [...Array<string>(4).fill('SearchPayments'), 'SummarizePayments']
+    const [status, asked] = await whileLocked(async () => {
+      const all = [shop, other].flatMap((key) => methods.map((method) => statusOf(ask(key, { method }))))
+      await untilUnderWay(turns)
+      return [await statusOf(ask(nobody, { method: 'CreateWatchTicket' })), Promise.all(all)] as const
+    })
+    expect(new Set(await asked)).toEqual(new Set([200]))
+    return status
+  }
+})
+
+describe('a turn is given back', () => {
+  /** A listener where one search of a key is worked on, and one more waits for that to end. */
+  const open = () => listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
+
+  /** @returns the status of one more search of the key, once it is seen to have its turn */
+  async function searchOnceMore({ ask }: Awaited<ReturnType<typeof open>>): Promise<() => Promise<unknown>> {
+    const status = statusOf(ask(running.keys.shop))
+    await untilUnderWay(1)
+    return () => status
+  }
+
+  it('when the caller hangs up, over every protocol', async () => {
+    const opened = await open()
+    for (const way of opened.ways.all) {
+      const next = await whileLocked(async () => {
+        const caller = new AbortController()
+        const gone = opened.ask(running.keys.shop, { way, signal: caller.signal }).catch(() => {})
+        await untilUnderWay(1)
+        caller.abort()
+        await gone
+        await untilUnderWay(0)
+        return searchOnceMore(opened)
+      })
+      expect([way.name, await next()]).toEqual([way.name, 200])
+    }
+    opened.ways.close()
+  })
+
+  it.each(['/payments', '/v1/payments:export'])('when the connection breaks, under %s', async (path) => {
+    const opened = await open()
+    const next = await whileLocked(async () => {
+      const socket = connect({ port: opened.port, host: '127.0.0.1' })
+      await once(socket, 'connect')
+      socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\nx-api-key: ${running.keys.shop}\r\n\r\n`)
+      await untilUnderWay(1)
+      socket.resetAndDestroy()
+      await untilUnderWay(0)
+      return searchOnceMore(opened)
+    })
+    expect(await next()).toBe(200)
+  })
+
+  it('when the deadline passes', async () => {
+    const opened = await open()
+    const next = await whileLocked(async () => {
+      const way = opened.ways.named('gRPC')
+      const { error } = await opened.ask(running.keys.shop, { way, headers: { 'grpc-timeout': '50m' } })
+      expect(error?.info).toMatchObject({ reason: 'DEADLINE_EXCEEDED' })
+      return searchOnceMore(opened)
+    })
+    expect(await next()).toBe(200)
+    opened.ways.close()
+  })
+
+  it('when the search fails, or has failed while it waited', async () => {
+    const opened = await open()
+    const request = { cursor: 'none' }
+    const fails = async () => (await opened.ask(running.keys.shop, { request })).error?.info
+    for (let n = 0; n < 3; n++) expect(await fails()).toMatchObject({ reason: 'INVALID_CURSOR' })
+    const next = await whileLocked(async () => {
+      const first = await searchOnceMore(opened)
+      const caller = new AbortController()
+      const second = opened.ask(running.keys.shop, { signal: caller.signal }).catch((error: Error) => error.name)
+      await vi.waitFor(async () => {
+        expect(await statusOf(opened.ask(running.keys.shop))).toBe(429)
+      }, PATIENCE)
+      caller.abort()
+      expect(await second).toBe('AbortError')
+      return first
+    })
+    expect(await next()).toBe(200)
+    expect(await statusOf(opened.ask(running.keys.shop))).toBe(200)
+  })
+})

@@ -1,0 +1,367 @@
+/**
+ * No key tells or changes anything of another account. Every method of the definitions is called with every identifier that an
+ * account has, by the keys of others: their answers must be, byte for byte, those that the same calls get once that account's rows
+ * are gone, and the rows must be untouched by the calls. A new method or a new field of a request fails here until it has a probe.
+ */
+import { randomBytes } from 'node:crypto'
+import { globSync } from 'node:fs'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { type DescMethod, type DescService, fromJson } from '@bufbuild/protobuf'
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { issueApiKey } from '../../src/auth/manage-keys.ts'
+import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import { openWays, restRequestOf, type Ways } from '../support/clients.ts'
+import { insertPayments } from '../support/search-payments.ts'
+import { seedPayments, type Values } from '../support/seed-payments.ts'
+import { NOW, startTestService, type TestService } from '../support/service.ts'
+import { describeProbes, ownNames, type Probe } from './isolation-probes.ts'
+
+const gen = join(import.meta.dirname, '../../gen')
+const EVERY_SCOPE = ['routes:read', 'payments:read', 'requests:read', 'requests:write'] as const
+const WAYS = ['Connect JSON as it comes', 'gRPC'] as const
+
+let running: TestService
+let ways: Ways
+let methods: ReadonlyMap<string, DescMethod>
+/** All tables while the account's rows were there. */
+let dumpBefore = ''
+let probes: Readonly<Record<string, readonly Probe[]>>
+
+beforeAll(async () => {
+  running = await startTestService()
+  ways = openWays(running.url)
+  methods = await readMethods()
+  const begin = await takeWatchCursor()
+  const values = await seedPayments(running)
+  await insertOwnNames()
+  await claimIdempotencyKey(values)
+  await registerWallets(values)
+  probes = describeProbes(values, { ...(await takeCursors()), begin, watch: await takeWatchCursor() })
+})
+afterAll(async () => {
+  ways?.close()
+  await running?.stop()
+})
+
+/** Every method of every service of ours, by its full name. */
+async function readMethods(): Promise<Map<string, DescMethod>> {
+  const files = globSync('payments/**/*_pb.js', { cwd: gen })
+  const modules = await Promise.all(files.map((file) => import(join(gen, file)) as Promise<Record<string, unknown>>))
+  const services = modules.flatMap((module) => Object.values(module)).filter(isService)
+  return new Map(services.flatMap((service) => service.methods.map((method) => [fullName(method), method])))
+}
+
+function isService(value: unknown): value is DescService {
+  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'service'
+}
+
+const fullName = ({ parent, name }: DescMethod) => `${parent.typeName}/${name}`
+
+/** So that the account's payments and requests have names of its own. */
+async function insertOwnNames(): Promise<void> {
+  const shop = await createApiKeyRepository(running.database.knex).ensureAccount('shop')
+  await insertPayments(running.database.knex, [{ accountId: shop.id, final: true, payment: ownNames }])
+  const { knex } = running.database
+  const row = await knex('requests').where({ account_id: shop.id }).first()
+  const names = { network: 'SHOPNET', payment_currency: 'BEADS-SHOPNET', invoice_currency: 'BEADS-SHOPNET' }
+  await knex('requests').insert({
+    ...row,
+    ...names,
+    ...Object.fromEntries(ownKeys.map((name) => [name, randomBytes(33)])),
+  })
+}
+
+const ownKeys = ['request_id', 'payment_reference', 'topic'] as const
+
+/** As the account's own software would. */
+async function claimIdempotencyKey({ payee }: Values): Promise<void> {
+  const terms = { payee, amount: '20', invoiceCurrency: 'USDC', paymentCurrency: 'USDC', network: 'ETHEREUM' }
+  const claimed = await fetch(`${running.url}/v1/request`, {
+    method: 'POST',
+    headers: { 'x-api-key': running.keys.shop, 'content-type': 'application/json', 'idempotency-key': 'order-1' },
+    body: JSON.stringify({ ...terms, reference: 'INV-7' }),
+  })
+  if (!claimed.ok) throw new Error(await claimed.text())
+}
+
+async function registerWallets(values: Values): Promise<void> {
+  for (const address of [values['wallet.funded'], values['wallet.empty']]) {
+    const answer = await fetch(`${running.url}/v1/wallets`, {
+      method: 'POST',
+      headers: { 'x-api-key': running.keys.shop, 'content-type': 'application/json' },
+      body: JSON.stringify({ address, note: 'of the shop' }),
+    })
+    if (!answer.ok) throw new Error(await answer.text())
+  }
+}
+
+/** Cursors of the account, as it was answered them. */
+async function takeCursors() {
+  const take = async (path: string) => {
+    const answer = await fetch(running.url + path, { headers: { 'x-api-key': running.keys.shop } })
+    return ((await answer.json()) as { pagination: { nextCursor: string; prevCursor: string } }).pagination
+  }
+  const first = await take('/payments?limit=2')
+  const second = await take(`/payments?cursor=${first.nextCursor}`)
+  const requests = await take('/v1/request?limit=2')
+  return { next: first.nextCursor, prev: second.prevCursor, requests: requests.nextCursor }
+}
+
+/** Where the account would watch on from now. */
+async function takeWatchCursor(): Promise<string> {
+  const answer = await fetch(`${running.url}/payments`, { headers: { 'x-api-key': running.keys.shop } })
+  return ((await answer.json()) as { watchCursor: string }).watchCursor
+}
+
+/**
+ * The answers of callers, in the order of the probes; over HTTP as they came, over the others as the client has them. Over HTTP every caller
+ * sends every probe. Of several callers each sends a probe over one of the other ways besides, which differ from caller to caller and from
+ * probe to probe; a single caller sends it over all ways.
+ */
+async function askAll(only: (method: DescMethod) => boolean, callers: readonly Caller[]): Promise<Map<string, string>> {
+  const answers = new Map<string, string>()
+  for (const [turn, caller] of callers.entries()) {
+    for (const [name, list] of Object.entries(probes)) {
+      const method = methodOf(name)
+      if (!only(method)) continue
+      for (const [place, probe] of list.entries()) {
+        const at = `${caller.name}: ${name} ${probe.name}`
+        answers.set(`${at} over HTTP`, await askOverHttp(method, probe, await caller.headers('HTTP')))
+        if (method.methodKind !== 'unary') continue
+        for (const way of callers.length === 1 ? WAYS : [WAYS[(turn + place) % WAYS.length] ?? WAYS[0]]) {
+          const headers = { ...probe.headers, ...(await caller.headers(way)) }
+          const { requestId, ...outcome } = await ways.named(way).ask({ method, request: probe.request, headers })
+          expect(requestId).toMatch(/./)
+          answers.set(`${at} over ${way}`, JSON.stringify(outcome).replaceAll(TICKETS, 'a ticket'))
+        }
+      }
+    }
+  }
+  return answers
+}
+
+/** Differ from call to call by their meaning: ids, times, and how many calls are left. */
+const VOLATILE_HEADERS = /^(?:x-request-id|date|.*ratelimit.*)$/
+
+async function askOverHttp(method: DescMethod, probe: Probe, headers: Readonly<Record<string, string>>) {
+  const { httpMethod, target, body } = restRequestOf(method, probe.request)
+  const answer = await fetch(running.url + target, {
+    method: httpMethod,
+    body: body ?? null,
+    headers: { ...probe.headers, ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+  })
+  const told = [...answer.headers].filter(([name]) => !VOLATILE_HEADERS.test(name))
+  return JSON.stringify([answer.status, told, (await readAnswer(answer)).replaceAll(TICKETS, 'a ticket')])
+}
+
+/** Drawn at random, each time. */
+const TICKETS = /wt_[0-9A-Za-z]{40}/g
+
+/** All of an answer; of a watch, which has no end, what there was to tell when it began. */
+async function readAnswer(answer: Response): Promise<string> {
+  let text = ''
+  for await (const chunk of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk
+    if (text.includes('"type":"HEARTBEAT"')) break
+  }
+  return text
+}
+
+function methodOf(name: string): DescMethod {
+  const method = methods.get(name)
+  if (method === undefined) throw new Error(`there is no method ${name}`)
+  return method
+}
+
+interface Caller {
+  readonly name: string
+  headers(way: string): Promise<Readonly<Record<string, string>>>
+}
+
+const issued: string[] = []
+
+/** A caller whose key is of its own for each way, so that no limit of calls is met. */
+function callerOf(account: string, as?: string): Caller {
+  const keys = new Map<string, Promise<string>>()
+  const issue = async () => {
+    const repository = createApiKeyRepository(running.database.knex)
+    const platform = as === undefined ? [] : (['accounts:any'] as const)
+    const { key } = await issueApiKey(repository, { account, scopes: [...EVERY_SCOPE, ...platform], now: NOW })
+    issued.push(key)
+    return key
+  }
+  return {
+    name: as === undefined ? account : `${account} as ${as}`,
+    async headers(way) {
+      const key = keys.get(way) ?? issue()
+      keys.set(way, key)
+      return { 'x-api-key': await key, ...(as !== undefined && { 'x-account': as }) }
+    },
+  }
+}
+
+const readsOnly = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS
+const writes = (method: DescMethod) => !readsOnly(method)
+
+/** All rows of an account, by table; also of tables that are yet to come. */
+async function rowsOf(account: string): Promise<Record<string, string[]>> {
+  const { knex } = running.database
+  const { id } = await createApiKeyRepository(knex).ensureAccount(account)
+  const rows: Record<string, string[]> = {}
+  for (const table of await tablesOfAccounts()) {
+    const found = await knex.raw(`select t::text as row from ?? t where account_id = ? order by 1`, [table, id])
+    rows[table] = found.rows.map(({ row }: { row: string }) => row)
+  }
+  return rows
+}
+
+/** Tables of rows of accounts, but for the directory of keys, which calls may note their time in. */
+async function tablesOfAccounts(): Promise<string[]> {
+  return running.database
+    .knex('information_schema.columns')
+    .where({ table_schema: 'public', column_name: 'account_id' })
+    .whereNot({ table_name: 'api_keys' })
+    .orderBy('table_name')
+    .pluck('table_name')
+}
+
+/** Every row of every table, as text. */
+async function dumpTables(): Promise<string> {
+  const { knex } = running.database
+  const tables: string[] = await knex('information_schema.tables')
+    .where({ table_schema: 'public', table_type: 'BASE TABLE' })
+    .pluck('table_name')
+  const dumps = await Promise.all(
+    tables.map((table) => knex.raw(`select string_agg(t::text, ' ') as rows from ?? t`, [table])),
+  )
+  return dumps.map(({ rows: [{ rows }] }) => rows).join('\n')
+}
+
+async function deleteRowsOf(account: string): Promise<void> {
+  const { knex } = running.database
+  const { id } = await createApiKeyRepository(knex).ensureAccount(account)
+  for (const table of await tablesOfAccounts()) await knex(table).where({ account_id: id }).delete()
+}
+
+describe('the probes', () => {
+  it('take every method of every service, and every field of every request', () => {
+    expect(Object.keys(probes).toSorted()).toEqual([...methods.keys()].toSorted())
+    for (const [name, list] of Object.entries(probes)) {
+      const { input } = methodOf(name)
+      for (const { request } of list) fromJson(input, request)
+      const given = new Set(list.flatMap(({ request }) => Object.keys(request)))
+      expect([name, [...given].toSorted()]).toEqual([name, input.fields.map(({ jsonName }) => jsonName).toSorted()])
+    }
+  })
+
+  it('hold what belongs to the account: its own key is answered otherwise than a stranger', async () => {
+    const { keys } = running
+    const nobody = callerOf('nobody-at-all')
+    for (const [name, list] of Object.entries(probes)) {
+      for (const probe of list) {
+        if (probe.tellsNothing === true) continue
+        const method = methodOf(name)
+        const own = await askOverHttp(method, probe, { 'x-api-key': keys.shop })
+        const strange = await askOverHttp(method, probe, await nobody.headers('HTTP'))
+        expect(own, `${name} ${probe.name}`).not.toBe(strange)
+      }
+    }
+  })
+})
+
+it('no other key reads, counts, infers or changes anything of the account', async () => {
+  const readers = () => [callerOf('other'), callerOf('nobody'), callerOf('platform', 'other')]
+  const before = await rowsOf('shop')
+  for (const table of ['payments', 'requests', 'idempotency_keys', 'refunds', 'refund_wallets', 'reference_topics']) {
+    expect([table, before[table]?.length]).not.toEqual([table, 0])
+  }
+
+  const reads = await askAll(readsOnly, readers())
+  const written = await askAll(writes, [callerOf('writer-1')])
+  expect(await rowsOf('shop')).toEqual(before)
+
+  dumpBefore = await dumpTables()
+  await deleteRowsOf('shop')
+  const readsAlone = await askAll(readsOnly, readers())
+  // Another account, since the first now has what it wrote; answers do not tell whose they are.
+  const writtenAlone = await askAll(writes, [callerOf('writer-2')])
+  expect(reads.size).toBeGreaterThan(300)
+  expect(Object.fromEntries(reads)).toEqual(Object.fromEntries(readsAlone))
+  expect([...written.values()]).toEqual([...writtenAlone.values()])
+}, 60_000)
+
+it('no key names another account, and is told the same of one that exists and one that does not', async () => {
+  const headers = { 'x-api-key': running.keys.other }
+  const method = methodOf('payments.v1.PaymentSearchService/SearchPayments')
+  const ask = (account: string) =>
+    askOverHttp(method, { name: account, request: {} }, { ...headers, 'x-account': account })
+  expect(JSON.parse(await ask('shop'))[0]).toBe(403)
+  expect(await ask('shop')).toBe(await ask('no-such-account'))
+})
+
+describe('keys', () => {
+  const wrongPlaces: [string, (key: string) => [path: string, init: RequestInit]][] = [
+    ['a key with a letter more', (key) => ['/payments', { headers: { 'x-api-key': `${key}x` } }]],
+    ['a key with a prefix', (key) => ['/payments', { headers: { 'x-api-key': `Bearer ${key}` } }]],
+    ['a key as another header', (key) => ['/payments', { headers: { authorization: `Bearer ${key}` } }]],
+    ['a key as the account', (key) => ['/payments', { headers: { 'x-api-key': key, 'x-account': key } }]],
+    ['a key in the query', (key) => [`/payments?x-api-key=${key}`, { headers: { 'x-api-key': key } }]],
+    ['a key as the name of a parameter', (key) => [`/payments?${key}=1`, { headers: { 'x-api-key': key } }]],
+    ['a key as a filter', (key) => [`/payments?txHash=${key}`, { headers: { 'x-api-key': key } }]],
+    ['a key as a currency', (key) => [`/payments?currency=${key}`, { headers: { 'x-api-key': key } }]],
+    ['a key as a payment', (key) => [`/v1/payments/${key}`, { headers: { 'x-api-key': key } }]],
+    ['a key as a request', (key) => [`/v1/request/${key}`, { headers: { 'x-api-key': key } }]],
+    [
+      'a key in the body',
+      (key) => [
+        '/v1/request',
+        {
+          method: 'POST',
+          body: `{"${key}":1,"payee":"${key}"}`,
+          headers: { 'x-api-key': key, 'content-type': 'application/json' },
+        },
+      ],
+    ],
+    ['a key without a call', (key) => [`/nowhere?key=${key}`, {}]],
+  ]
+
+  it.each(wrongPlaces)('are in no error: %s', async (_, write) => {
+    for (const key of [running.keys.other, running.keys.platform]) {
+      const [path, init] = write(key)
+      const answer = await fetch(running.url + path, init)
+      expect(answer.status).toBeGreaterThanOrEqual(400)
+      expect(await answer.text()).not.toContain(key.slice(8))
+    }
+  })
+
+  it('are in no error and no log line of a call that fails within', async () => {
+    const { knex } = running.database
+    const key = (await callerOf('other').headers('broken'))['x-api-key'] ?? ''
+    await knex.raw('alter table api_keys rename to api_keys_away')
+    try {
+      const answer = await fetch(`${running.url}/payments`, { headers: { 'x-api-key': key } })
+      expect(answer.status).toBe(500)
+      expect(await answer.text()).not.toContain(key.slice(3))
+    } finally {
+      await knex.raw('alter table api_keys_away rename to api_keys')
+    }
+    expect(running.logs.records.some(({ level }) => level === 'error')).toBe(true)
+  })
+
+  it('are in no table and no log line', async () => {
+    const keys = [...Object.values(running.keys), ...issued].map((key) => key.slice(3))
+    expect(keys.length).toBeGreaterThan(15)
+    const text = dumpBefore + (await dumpTables())
+    expect(text).toContain('routes:read')
+    const logged = running.logs.records.map((record) => inspect(record, { depth: null, maxStringLength: null })).join()
+    expect(logged).toContain('SearchPayments')
+    for (const key of keys) {
+      for (const form of [key, Buffer.from(key).toString('hex'), Buffer.from(key).toString('base64').slice(0, 50)]) {
+        expect(text.includes(form), 'in a table').toBe(false)
+        expect(logged.includes(form), 'in a log line').toBe(false)
+      }
+    }
+  })
+})

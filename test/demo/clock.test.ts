@@ -1,0 +1,133 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { decodeAbiParameters, type Hex, keccak256 } from 'viem'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { referenceOf } from '../../src/demo/history/demo-requests.ts'
+import { usdPrice } from '../../src/demo/history/planned-payment.ts'
+import { createLivePayer } from '../../src/demo/live-payer.ts'
+import { assertSucceeded } from '../../src/demo/network/chain-client.ts'
+import { DEMO_CHAINS, MOST_UNSAVED_BLOCKS } from '../../src/demo/network/chain-specs.ts'
+import { type Clock, createClock } from '../../src/demo/network/clock.ts'
+import { encodeLatestRound } from '../../src/demo/network/demo-contracts.ts'
+import { type DemoChain, type DemoNetwork, startNetwork } from '../../src/demo/network/network.ts'
+import { createPendingRequestKeeper } from '../../src/demo/pending-request.ts'
+import { recordLogs } from '../support/logs.ts'
+import { recordRequests } from './demo-requests.ts'
+
+const POLYGON = DEMO_CHAINS.filter((spec) => spec.name === 'POLYGON')
+
+describe('a demo chain that is moved by hand', () => {
+  let folder: string
+  let network: DemoNetwork
+  let chain: DemoChain
+  let clock: Clock
+  let nowMs = Date.now()
+  const now = (): Date => new Date(nowMs)
+  const logs = recordLogs()
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'waybill-demo-clock-'))
+    network = await startNetwork({ folder, logger: logs, now, specs: POLYGON })
+    const [only] = network.chains
+    if (!only) throw new Error('no chain was started')
+    chain = only
+    clock = createClock(chain, { now, logger: logs, startBlock: await chain.client.head() })
+    await clock.mineNow()
+  })
+  afterAll(async () => {
+    await clock.stop()
+    await network.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const readFeed = async (): Promise<{ round: bigint; answer: bigint; updatedAt: bigint }> => {
+    const data = await chain.client.read(encodeLatestRound(chain.deployed.native.feed))
+    const parameters = ['uint80', 'int256', 'uint256', 'uint256', 'uint80'].map((type) => ({ type }))
+    const [round, answer, , updatedAt] = decodeAbiParameters(parameters, data) as bigint[]
+    return { round: round as bigint, answer: answer as bigint, updatedAt: updatedAt as bigint }
+  }
+
+  it('gives each block the time of the clock and the base fee of the chain', async () => {
+    nowMs += 7_000
+    await clock.mineNow()
+    const head = await chain.client.head()
+    expect(head.timestampSec).toBe(Math.floor(nowMs / 1000))
+    expect(head.baseFeePerGas).toBe(40_000_000_000n)
+  })
+
+  it('never lets two blocks have one time', async () => {
+    const before = await chain.client.head()
+    await clock.mineNow()
+    await clock.mineNow()
+    expect((await chain.client.head()).timestampSec).toBe(before.timestampSec + 2)
+  })
+
+  it('moves the price of the coin a minute later, and not before', async () => {
+    nowMs += 60_000
+    await clock.mineNow()
+    const first = await readFeed()
+    nowMs += 30_000
+    await clock.mineNow()
+    expect(await readFeed()).toEqual(first)
+    nowMs += 31_000
+    await clock.mineNow()
+    const second = await readFeed()
+    expect(second.round).toBe(first.round + 1n)
+    expect(second.updatedAt).toBe(BigInt(Math.floor(nowMs / 1000)))
+    // Not that it differs: at the turn of a wave it may be the same again.
+    expect(second.answer).toBe(usdPrice(chain.spec, 'POL', Math.floor(nowMs / 1000)))
+  })
+
+  it('never has more blocks that are not on disk than a hard kill may lose', async () => {
+    for (let block = 0; block < 3 * MOST_UNSAVED_BLOCKS; block++) {
+      nowMs += 1_000
+      await clock.mineNow()
+      const saved = JSON.parse(await readFile(chain.state.stateFile, 'utf8')) as { best_block_number: number }
+      const head = Number((await chain.client.head()).number)
+      expect(head - saved.best_block_number).toBeLessThanOrEqual(MOST_UNSAVED_BLOCKS)
+    }
+    for (const spec of DEMO_CHAINS) expect(spec.finalityDepth).toBeGreaterThan(MOST_UNSAVED_BLOCKS)
+  })
+
+  it('pays new requests of all kinds, and every payment goes through', async () => {
+    const requests = recordRequests()
+    const payer = createLivePayer([chain], { requests, now, logger: logs })
+    for (let paid = 1; paid <= 30; paid++) {
+      nowMs += 5_000
+      const { terms, hash } = await payer.payOnce()
+      await clock.mineNow()
+      const receipt = await assertSucceeded(chain.client, hash)
+      const topic = keccak256(referenceOf(terms))
+      expect(receipt.logs.some((log) => log.topics[1] === topic)).toBe(true)
+      expect(requests.byReference.size).toBe(paid)
+    }
+    expect(logs.records.filter((record) => record.level === 'warn')).toEqual([])
+  })
+
+  it('keeps a request pending: the same one for a third of the way to finality, then another', async () => {
+    const requests = recordRequests()
+    const keeper = createPendingRequestKeeper(chain, { requests, clock, now })
+    const first = await keeper.keep()
+    const third = chain.spec.finalityDepth / 3
+    for (let block = 1; block < third; block++) await clock.mineNow()
+    expect(await keeper.keep()).toBe(first)
+
+    const restarted = createPendingRequestKeeper(chain, { requests: recordRequests(), clock, now })
+    expect(referenceOf((await restarted.keep()).terms)).toBe(referenceOf(first.terms))
+
+    await clock.mineNow()
+    const second = await keeper.keep()
+    expect(referenceOf(second.terms)).not.toBe(referenceOf(first.terms))
+    expect([...requests.byReference.keys()]).toEqual([referenceOf(first.terms), referenceOf(second.terms)])
+    expect(await keeper.keep()).toBe(second)
+  })
+
+  it('says which chain ended when its node is killed', async () => {
+    process.kill(chain.anvil.pid, 'SIGKILL')
+    const { chain: name, exit } = await network.crashed
+    expect(name).toBe('POLYGON')
+    expect(exit).toMatchObject({ signal: 'SIGKILL', expected: false } satisfies { signal: string; expected: boolean })
+    await expect(chain.client.rpc.call<Hex>('eth_blockNumber')).rejects.toThrow('ECONNREFUSED')
+  })
+})

@@ -1,0 +1,25 @@
+/** Keeps the demo's requests in memory, and refuses what the service refuses: other terms under a known id. */
+import { type DemoRequests, type DemoRequestTerms, referenceOf } from '../../src/demo/history/demo-requests.ts'
+
+export interface RecordedRequests extends DemoRequests {
+  byReference: ReadonlyMap<string, DemoRequestTerms>
+}
+
+export function recordRequests(): RecordedRequests {
+  const byReference = new Map<string, DemoRequestTerms>()
+  return {
+    byReference,
+    create(terms) {
+      for (const request of terms) {
+        const known = byReference.get(referenceOf(request))
+        if (known && withoutTime(known) !== withoutTime(request)) throw new Error(`${request.reference}: terms differ`)
+        byReference.set(referenceOf(request), request)
+      }
+      return Promise.resolve()
+    },
+  }
+}
+
+function withoutTime(terms: DemoRequestTerms): string {
+  return JSON.stringify({ ...terms, createdAt: undefined })
+}

@@ -1,0 +1,117 @@
+/**
+ * What nodes and feeds may answer: too much, nothing where something belongs, or nonsense.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createTokenDirectory } from '../../src/chains/token-directory.ts'
+import type { RpcLog } from '../../src/contracts/decode-events.ts'
+import { createPriceReader, type PriceWish } from '../../src/detection/read/block-prices.ts'
+import { createChainReader } from '../../src/detection/read/chain-reader.ts'
+import { readBlockTimes } from '../../src/detection/read/read-events.ts'
+import { createRpcClient, type RpcClientOptions } from '../../src/nodes/rpc-client.ts'
+import { startTestChain, type TestChain } from '../support/chain.ts'
+import { configOf } from '../support/detection.ts'
+import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+
+let chain: TestChain
+let proxy: RpcProxy
+
+beforeAll(async () => {
+  chain = await startTestChain({ chainId: 31_461 })
+  proxy = await startRpcProxy(chain.rpcUrl)
+})
+afterEach(() => proxy.meddle())
+afterAll(async () => {
+  await proxy?.stop()
+  await chain?.stop()
+})
+
+const refuse = (message: string, code = -32000) => Promise.resolve({ rpcError: { code, message } })
+const readChain = (options: Partial<RpcClientOptions> = {}) =>
+  createChainReader(createRpcClient({ urls: [proxy.url], chainId: 31_461, clock: () => new Date(), ...options }), [])
+
+describe('receipts that are too large', () => {
+  async function payManyTimes(count: number) {
+    const sent: `0x${string}`[] = []
+    const payment = {
+      kind: 'NATIVE',
+      to: chain.wallets[2],
+      amount: 1n,
+      paymentReference: '0x1122334455667788',
+    } as const
+    for (let made = 0; made < count; made++) {
+      sent.push((await chain.pay(chain.wallets[1], payment)).transactionHash)
+    }
+    return sent
+  }
+
+  it('are read in as many exchanges as it takes', async () => {
+    const hashes = await payManyTimes(30)
+    const before = proxy.exchanges()
+    const receipts = await readChain({ maxAnswerBytes: 40_000 }).receipts(hashes)
+    expect(receipts).toMatchObject(hashes.map((txHash) => ({ txHash })))
+    expect(proxy.exchanges() - before).toBeGreaterThan(2)
+  })
+
+  it('are read alone where a node answers a list as far as it fits', async () => {
+    const hashes = await payManyTimes(5)
+    let answered = 0
+    proxy.meddle(({ method }) => {
+      if (method !== 'eth_getTransactionReceipt') return undefined
+      answered++
+      return answered > 2 && answered <= hashes.length ? refuse('response too large', -32003) : undefined
+    })
+    const receipts = await readChain().receipts(hashes)
+    expect(receipts).toMatchObject(hashes.map((txHash) => ({ txHash })))
+  })
+})
+
+describe('block times', () => {
+  it.each([null, '0x0', undefined])('come from the header where a log says %s', async (blockTimestamp) => {
+    const log = { blockNumber: '0x5', blockTimestamp } as unknown as RpcLog
+    const reader = readChain()
+    const [header] = await reader.headers([5])
+    const times = await readBlockTimes(reader, { numbers: [5], blocks: [], logs: [log] })
+    expect(times.get(5)).toBe(header?.timestampSec)
+    expect(times.get(5)).toBeGreaterThan(0)
+  })
+})
+
+describe('a feed that misbehaves', () => {
+  async function priceNow() {
+    const { number, timestampSec } = await chain.client.head()
+    const token = createTokenDirectory([configOf(chain, 'BASE')]).native('BASE') as PriceWish['token']
+    return createPriceReader(readChain()).pricesAt([{ token, blockNumber: Number(number), timestampSec }])
+  }
+  const word = (value: bigint) => value.toString(16).padStart(64, '0')
+  const round = (roundId: bigint, updatedAt: bigint) => `0x${[roundId, 5n, 0n, updatedAt, roundId].map(word).join('')}`
+
+  it.each([
+    ['was written after the block', (at: number) => round(1n, BigInt(at) + 1n), 8n],
+    ['was written in the far future', () => round(1n, 2n ** 200n), 8n],
+    ['has too many decimals', (at: number) => round(1n, BigInt(at)), 255n],
+    ['has a number of decimals that is none', (at: number) => round(1n, BigInt(at)), 2n ** 255n],
+  ])('gives no price: one that %s', async (_, answer, decimals) => {
+    const head = await chain.client.head()
+    proxy.meddle(({ method, params }) => {
+      if (method !== 'eth_call') return undefined
+      const [{ data }] = params as [{ data: string }]
+      return Promise.resolve(data === '0x313ce567' ? `0x${word(decimals)}` : answer(head.timestampSec))
+    })
+    expect(await priceNow()).toEqual([undefined])
+  })
+
+  it('is not searched for ever: one with a great many phases', async () => {
+    const head = await chain.client.head()
+    proxy.meddle(({ method, params }) => {
+      if (method !== 'eth_call') return undefined
+      const [{ data }, block] = params as [{ data: string }, string]
+      if (block !== 'latest') return refuse('missing trie node')
+      if (data === '0x313ce567') return Promise.resolve(`0x${word(8n)}`)
+      if (data === '0xfeaf968c') return Promise.resolve(round(2n ** 79n + 1n, BigInt(head.timestampSec) + 60n))
+      return refuse('execution reverted', 3)
+    })
+    proxy.calls.length = 0
+    expect(await priceNow()).toEqual([undefined])
+    expect(proxy.calls.length).toBeLessThan(100)
+  })
+})

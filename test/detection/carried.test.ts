@@ -1,0 +1,337 @@
+import type { ServerResponse } from 'node:http'
+import type { Knex } from 'knex'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createChainDirectory } from '../../src/chains/chain-directory.ts'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { encodeTransfer } from '../../src/demo/network/demo-contracts.ts'
+import type { Detection } from '../../src/detection/detection.ts'
+import { createChainReader } from '../../src/detection/read/chain-reader.ts'
+import { type CarriedQueue, createCarriedQueue } from '../../src/detection/repair/carried-queue.ts'
+import type { Account } from '../../src/domain/account.ts'
+import type { Hex } from '../../src/domain/hex.ts'
+import { bytesToHex } from '../../src/domain/hex.ts'
+import { silentLogger } from '../../src/domain/logger.ts'
+import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { createRpcClient } from '../../src/nodes/rpc-client.ts'
+import { createFindTransfer } from '../../src/routing/providers/lifi/find-transfer.ts'
+import { createLifiClient } from '../../src/routing/providers/lifi/lifi-client.ts'
+import { startTestChain, type TestChain } from '../support/chain.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
+import { freshAddress } from '../support/routing.ts'
+import { answer, done, type Ends, NOT_FOUND, type StatusServer, startStatusServer } from './status-server.ts'
+
+const NEAR_ID = 31_451
+const FAR_ID = 31_452
+const MOST_ATTEMPTS = 20
+/** For the one that hangs; whoever answers has the usual time. */
+const HANG_MS = 300
+
+/** Payments that a bridge has delivered on `far`; who gave it the money is on `near`, and known to a server of LI.FI's shape. */
+describe('a payment that a bridge delivered', () => {
+  let near: TestChain
+  let far: TestChain
+  let database: TestDatabase
+  let knex: Knex
+  let configs: ChainConfig[]
+  let detection: Detection
+  let account: Account
+  let server: StatusServer
+  /** When the last delivery was seen, or later. */
+  let nowMs = 0
+  /** The transaction on the source chain, and who sent it. */
+  let sourceTx: Hex
+  let payer: Hex
+  beforeAll(async () => {
+    ;[database, server, near, far] = await Promise.all([
+      createTestDatabase(),
+      startStatusServer(),
+      startTestChain({ chainId: NEAR_ID }),
+      startTestChain({ chainId: FAR_ID, addressSeed: 3 }),
+    ])
+    knex = database.knex
+    const executor = far.wallets[3]
+    configs = [configOf(near, 'ETHEREUM'), configOf(far, 'BASE', { executors: [canonical(executor)] })]
+    detection = detect(knex, configs)
+    await far.fund(far.tokens.USDC, executor, 10n ** 15n)
+    await far.approve(executor, far.tokens.USDC, far.contracts.erc20FeeProxy, 10n ** 15n)
+    payer = near.wallets[0]
+    await near.fund(near.tokens.USDC, payer, 100n)
+    const sent = encodeTransfer(near.tokens.USDC.address, freshAddress('escrow'), 100n)
+    sourceTx = (await near.send(payer, sent)).transactionHash
+  })
+  afterAll(async () => {
+    await Promise.all([near, far, server].map((each) => each?.stop()))
+    await database?.drop()
+  })
+  let accounts = 0
+  beforeEach(async () => {
+    await knex('carried_payments').delete()
+    account = await addAccount(knex, `carried ${accounts++}`)
+    server.asked.length = 0
+  })
+  afterEach(() => server.behave((_, response) => answer(response, 404, NOT_FOUND)))
+
+  async function deliver(): Promise<{ request: PaymentRequest; txHash: Hex }> {
+    const payee = freshAddress(`payee of ${account.name}`)
+    const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
+    const { transactionHash: txHash } = await far.pay(far.wallets[3], {
+      kind: 'ERC20',
+      token: far.tokens.USDC.address,
+      to: payee,
+      amount: 100_000_000n,
+      paymentReference: request.paymentReference,
+    })
+    await detection.scanOnce()
+    nowMs = Date.now()
+    return { request, txHash }
+  }
+
+  /** As a process makes it: breaker and quota of its own. */
+  function queueOf(owner = 'one', timeoutMs?: number): CarriedQueue {
+    const clock = () => nowMs
+    const io = { fetch, clock, logger: silentLogger }
+    const client = createLifiClient({ url: server.url, ...io, ...(timeoutMs && { timeoutMs }) })
+    const readers = configs.map(({ name, chainId, rpcUrls: urls }) => {
+      const rpc = createRpcClient({ urls, chainId, clock: () => new Date() })
+      return [name, createChainReader(rpc, [])] as const
+    })
+    return createCarriedQueue({
+      knex,
+      owner,
+      chains: createChainDirectory(configs),
+      findSource: createFindTransfer(client, silentLogger),
+      readers: new Map(readers),
+      logger: silentLogger,
+      clock: () => new Date(nowMs),
+    })
+  }
+
+  const endsOf = (txHash: string): Ends => ({
+    sending: { chainId: NEAR_ID, txHash: sourceTx },
+    receiving: { chainId: FAR_ID, txHash },
+    fromAddress: payer,
+  })
+  const answerWell = (txHash: string, response: ServerResponse) => answer(response, 200, done(endsOf(txHash)))
+  async function paymentOf(request: PaymentRequest) {
+    const [payment] = await paymentsOf(knex, account, request)
+    return payment
+  }
+  const noted = () => knex('carried_payments').orderBy('due_at')
+  const sourceOf = (payment: Awaited<ReturnType<typeof paymentOf>>) => ({
+    payer: payment?.payer,
+    network: payment?.source_network,
+    txHash: payment?.source_tx_hash && bytesToHex(payment.source_tx_hash),
+  })
+  const source = () => ({ payer: canonical(payer), network: 'ETHEREUM', txHash: sourceTx })
+  const unknown = { payer: null, network: null, txHash: null }
+
+  it('says who paid it, where and by which transaction, once that is known; waits grow till then', async () => {
+    const { request, txHash } = await deliver()
+    expect(sourceOf(await paymentOf(request))).toEqual(unknown)
+    const waits: number[] = []
+    const behaviours: Parameters<StatusServer['behave']>[0][] = [
+      (_, response) => answer(response, 404, NOT_FOUND),
+      (hash, response) => answer(response, 200, { ...done(endsOf(hash)), status: 'NOT_FOUND' }),
+      (hash, response) => answer(response, 200, { ...done(endsOf(hash)), status: 'PENDING' }),
+      answerWell,
+    ]
+    for (const behaviour of behaviours) {
+      server.behave(behaviour)
+      // Each time another process, as after a restart.
+      await queueOf(`restart ${waits.length}`).drain()
+      const [row] = (await noted()) as { due_at: Date }[]
+      if (row === undefined) break
+      waits.push(row.due_at.getTime() - nowMs)
+      await queueOf('too early').drain()
+      nowMs = row.due_at.getTime()
+    }
+    expect([waits, server.asked]).toEqual([[2_000, 4_000, 8_000], Array(4).fill(txHash)])
+    const payment = await paymentOf(request)
+    expect(sourceOf(payment)).toEqual(source())
+    expect(payment).toMatchObject({ type: 'CROSSCHAIN', network: 'BASE', initiator: canonical(far.wallets[3]) })
+    const log = await knex('payment_changes').where({ account_id: account.id }).orderBy('change').pluck('kind')
+    expect(log).toEqual([1, 2])
+  })
+
+  const changed = (change: (good: ReturnType<typeof done>) => unknown) => (txHash: string, response: ServerResponse) =>
+    answer(response, 200, change(done(endsOf(txHash))))
+  const faults: [string, Parameters<StatusServer['behave']>[0]][] = [
+    ['hangs', () => {}],
+    ['fails', (_, response) => answer(response, 500, { message: 'oh', code: 1006 })],
+    ['resets', (_, response) => void response.destroy()],
+    ['says half', (_, response) => void response.writeHead(200, { 'content-length': '999' }).end('{"status":"DO')],
+    ['says rubbish', (_, response) => void response.writeHead(200).end('<html>')],
+    ['says nothing', changed(() => null)],
+    ['says a list', changed(() => [])],
+    ['takes no key', (_, response) => answer(response, 401, { message: 'no', code: 1010 })],
+    ['tells of another delivery', changed((good) => done({ ...endsOf(sourceTx), sending: good.sending }))],
+    ['tells of another chain', changed((good) => ({ ...good, receiving: { ...good.receiving, chainId: 1 } }))],
+    ['tells of no delivery', changed((good) => ({ ...good, receiving: { chainId: FAR_ID } }))],
+    ['names no payer', changed((good) => ({ ...good, fromAddress: undefined }))],
+    ['names the zero address', changed((good) => ({ ...good, fromAddress: `0x${'0'.repeat(40)}` }))],
+    ['names no source', changed((good) => ({ ...good, sending: undefined }))],
+    ['names the same chain', changed((good) => ({ ...good, sending: { ...good.sending, chainId: FAR_ID } }))],
+    ['says that it failed', changed((good) => ({ ...good, status: 'FAILED' }))],
+    ['says that it was given back', changed((good) => ({ ...good, substatus: 'REFUNDED' }))],
+    [
+      'names a transaction that is not there',
+      changed((good) => ({ ...good, sending: { ...good.sending, txHash: `0x${'7'.repeat(64)}` } })),
+    ],
+    ['names somebody else', changed((good) => ({ ...good, fromAddress: freshAddress('somebody else') }))],
+  ]
+  it.each(faults)('stays as it is when the one that is asked %s, and is looked up again', async (fault, behaviour) => {
+    const { request } = await deliver()
+    const before = await paymentOf(request)
+    server.behave(behaviour)
+    await queueOf('one', fault === 'hangs' ? HANG_MS : undefined).drain()
+    expect(await paymentOf(request)).toEqual(before)
+    const [row] = (await noted()) as { due_at: Date; attempts: number }[]
+    expect([row?.attempts, server.asked.length]).toEqual([1, 1])
+    nowMs = row?.due_at.getTime() ?? 0
+    server.behave(answerWell)
+    await queueOf().drain()
+    expect([sourceOf(await paymentOf(request)), await noted()]).toEqual([source(), []])
+  })
+
+  it('is not asked for while the quota is used up, and counts no attempt for that', async () => {
+    const { request } = await deliver()
+    const headers = { 'ratelimit-remaining': '0', 'ratelimit-reset': '60' }
+    server.behave((_, response) => answer(response, 429, { message: 'slow down', code: 1005 }, headers))
+    const queue = queueOf()
+    await queue.drain()
+    server.behave(answerWell)
+    for (const waitMs of [3_000, 10_000, 40_000]) {
+      nowMs += waitMs
+      await queue.drain()
+    }
+    const [row] = (await noted()) as { attempts: number }[]
+    expect([server.asked.length, row?.attempts]).toEqual([1, 1])
+    nowMs += 8_000
+    await queue.drain()
+    expect(sourceOf(await paymentOf(request))).toEqual(source())
+  })
+
+  it('is left alone by one that fails, and costs no attempts meanwhile', async () => {
+    await deliver()
+    await deliver()
+    server.behave(() => {})
+    const queue = queueOf('one', HANG_MS)
+    await queue.drain()
+    await queue.drain()
+    const attempts = await knex('carried_payments').orderBy('attempts').pluck('attempts')
+    expect([server.asked.length, attempts]).toEqual([1, [0, 1]])
+  })
+
+  it('is no attempt that is cut short because the process is told to stop', async () => {
+    await deliver()
+    const stopping = new AbortController()
+    server.behave(() => stopping.abort(new Error('stopping')))
+    await expect(queueOf().drain(stopping.signal)).rejects.toThrow('stopping')
+    expect(await noted()).toMatchObject([
+      { attempts: 0, due_at: expect.toSatisfy((at: Date) => at.getTime() <= nowMs) },
+    ])
+  })
+
+  it('is given up some day', async () => {
+    const { request } = await deliver()
+    for (let attempt = 0; attempt < MOST_ATTEMPTS + 3; attempt++) {
+      await queueOf().drain()
+      nowMs += 6 * 3_600_000
+    }
+    expect([server.asked.length, await noted()]).toEqual([MOST_ATTEMPTS, []])
+    expect(sourceOf(await paymentOf(request))).toEqual(unknown)
+  })
+
+  it('is asked for by one process at a time', async () => {
+    const delivered = [await deliver(), await deliver(), await deliver(), await deliver()]
+    const answering = Promise.withResolvers<void>()
+    server.behave((txHash, response) => void answering.promise.then(() => answerWell(txHash, response)))
+    let over = 0
+    const draining = ['one', 'two', 'three'].map(async (owner) => {
+      await queueOf(owner).drain()
+      over++
+    })
+    await vi.waitFor(() => expect(over).toBe(2), { timeout: 2_000 })
+    answering.resolve()
+    await Promise.all(draining)
+    await queueOf('four').drain()
+    expect(server.asked.toSorted()).toEqual(delivered.map(({ txHash }) => txHash as string).toSorted())
+    for (const { request } of delivered) expect(sourceOf(await paymentOf(request))).toEqual(source())
+  })
+
+  it('is looked up anew when a reorg has taken it out and it comes again', async () => {
+    const { request, txHash } = await deliver()
+    server.behave(answerWell)
+    await queueOf().drain()
+    await far.reorg(1)
+    await detection.scanOnce()
+    expect(await paymentsOf(knex, account, request)).toEqual([])
+    const again = await far.pay(far.wallets[3], {
+      kind: 'ERC20',
+      token: far.tokens.USDC.address,
+      to: request.payee as Hex,
+      amount: 100_000_000n,
+      paymentReference: request.paymentReference,
+    })
+    await detection.scanOnce()
+    nowMs = Date.now()
+    await queueOf().drain()
+    expect(sourceOf(await paymentOf(request))).toEqual(source())
+    expect(server.asked).toEqual([txHash, again.transactionHash])
+  })
+
+  it('that is gone when the answer comes leaves nothing behind', async () => {
+    const { request } = await deliver()
+    server.behave((txHash, response) => {
+      void far
+        .reorg(1)
+        .then(() => detection.scanOnce())
+        .then(() => answerWell(txHash, response))
+    })
+    await queueOf().drain()
+    expect([await paymentsOf(knex, account, request), await noted(), server.asked.length]).toEqual([[], [], 1])
+  })
+
+  it.each([
+    ['of a chain that is known by its id', 10, 'OPTIMISM'],
+    ['of a chain that nobody knows', 987_654_321, null],
+  ])('%s is told without looking there', async (_, chainId, network) => {
+    const { request } = await deliver()
+    server.behave(changed((good) => ({ ...good, sending: { ...good.sending, chainId } })))
+    await queueOf().drain()
+    expect(sourceOf(await paymentOf(request))).toEqual({ ...source(), network })
+  })
+
+  it('from where there are no such addresses is not asked for again', async () => {
+    const { request } = await deliver()
+    const sending = {
+      chainId: 1_151_111_081_099_710,
+      txHash: '5VERv8NMvzbJMEkV8xnrLkEaWRtSz9CosKDYjCJjBRnbJLgp8uirBgmQpjKhoR4tjF3ZpRzrFmBV6UjKdiSZkQUW',
+    }
+    server.behave(changed((good) => ({ ...good, sending: { ...good.sending, ...sending } })))
+    await queueOf().drain()
+    expect([await noted(), sourceOf(await paymentOf(request))]).toEqual([[], unknown])
+  })
+
+  it('counts as returned by what the payee sent back, also before it is known who paid', async () => {
+    const { request } = await deliver()
+    const payee = request.payee as Hex
+    await far.setNativeBalance(payee, 10n ** 20n)
+    await far.client.rpc.call('anvil_impersonateAccount', [payee])
+    await far.pay(payee, {
+      kind: 'ERC20',
+      token: far.tokens.USDC.address,
+      to: payer,
+      amount: 100_000_000n,
+      paymentReference: request.paymentReference,
+    })
+    await far.mine({ blocks: 5 })
+    await detection.scanOnce()
+    expect((await paymentOf(request))?.status).toBe('REFUNDED')
+    server.behave(answerWell)
+    await queueOf().drain()
+    await detection.scanOnce()
+    expect(await paymentOf(request)).toMatchObject({ status: 'REFUNDED', payer: canonical(payer) })
+  })
+})

@@ -1,0 +1,294 @@
+import { randomUUID } from 'node:crypto'
+import type { Knex } from 'knex'
+import { encodeFunctionData, type Hex, parseAbi } from 'viem'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { composeService } from '../../src/app.ts'
+import { encodeApprove, encodeBatch, encodeErc20Payment } from '../../src/demo/network/demo-contracts.ts'
+import type { Detection } from '../../src/detection/detection.ts'
+import { createDetectionRepository } from '../../src/detection/sql/detection-repository.ts'
+import { createPendingReplays } from '../../src/detection/sql/pending-replays-repository.ts'
+import type { Account } from '../../src/domain/account.ts'
+import { type Address, addressToBytes } from '../../src/domain/address.ts'
+import { hexToBytes } from '../../src/domain/hex.ts'
+import { silentLogger } from '../../src/domain/logger.ts'
+import { paymentReferenceOf, topicOfReference } from '../../src/domain/payment-reference.ts'
+import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { startTestChain, type TestChain } from '../support/chain.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  addAccount,
+  balanceOf,
+  canonical,
+  configOf,
+  detect,
+  makeRequest,
+  paymentsOf,
+  storeRequest,
+  unmatchedOf,
+} from '../support/detection.ts'
+
+const TRANSFER_FROM = parseAbi(['function transferFrom(address from, address to, uint256 value)'])
+
+/** What an import has brought, and what is stored twice, beside what is seen on chain. */
+
+let database: TestDatabase
+let knex: Knex
+let chain: TestChain
+let detection: Detection
+
+beforeAll(async () => {
+  ;[database, chain] = await Promise.all([createTestDatabase(), startTestChain({ chainId: 31_421, automine: false })])
+  knex = database.knex
+  detection = detect(knex, [configOf(chain, 'BASE')])
+  const { USDC } = chain.tokens
+  for (const wallet of chain.wallets.slice(0, 2)) {
+    await chain.fund(USDC, wallet, 10n ** 15n)
+    await chain.approve(wallet, USDC, chain.contracts.erc20FeeProxy, 10n ** 15n)
+  }
+  await chain.mine()
+})
+afterAll(async () => {
+  await chain?.stop()
+  await database?.drop()
+})
+
+let accounts = 0
+const newAccount = () => addAccount(knex, `shop ${accounts++}`)
+
+/** Pays whole dollars in USDC under a request's reference; the transaction waits for a block. */
+async function send(request: PaymentRequest, from: Hex, to: Address, dollars: number): Promise<Hex> {
+  const paid = await chain.pay(from, {
+    kind: 'ERC20',
+    token: chain.tokens.USDC.address,
+    to: to as Hex,
+    amount: BigInt(dollars) * 1_000_000n,
+    paymentReference: request.paymentReference,
+  })
+  return paid.transactionHash
+}
+
+async function look(blocks = 1): Promise<void> {
+  await chain.mine({ blocks })
+  await detection.scanOnce()
+}
+
+/** Stores a payment as an import does. */
+async function importPayment(account: Account, request: PaymentRequest, terms: Record<string, unknown>) {
+  const row = {
+    account_id: account.id,
+    id: randomUUID(),
+    status: 3,
+    final: true,
+    imported: true,
+    timestamp: new Date(),
+    updated_at: new Date(),
+    network: 'BASE',
+    chain_id: 'eip155:31421',
+    currency: 'USDC-BASE',
+    currency_symbol: 'USDC',
+    amount: '100',
+    payee: addressToBytes(request.payee),
+    request_id: hexToBytes(request.requestId),
+    status_history: JSON.stringify([{ status: 'CONFIRMED', at: new Date().toISOString() }]),
+    ...terms,
+  }
+  await knex('payments').insert(row)
+  return row.id
+}
+
+describe('money that the payee sends under a request’s reference', () => {
+  it.each([
+    ['a refund to somebody who paid before', -3_600_000, ['REFUNDED'], []],
+    ['no refund to somebody who pays only later', 3_600_000, ['CONFIRMED'], ['WRONG_PAYEE']],
+  ])('is %s', async (_, laterMs, statuses, reasons) => {
+    const account = await newAccount()
+    const [payee, payer] = chain.wallets
+    const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
+    await importPayment(account, request, {
+      payer: addressToBytes(canonical(payer)),
+      timestamp: new Date(Date.now() + laterMs),
+    })
+    await send(request, payee, canonical(payer), 100)
+    await look()
+    await look(5)
+    expect((await paymentsOf(knex, account, request)).map(({ status }) => status)).toEqual(statuses)
+    expect(await unmatchedOf(knex, account.id)).toEqual(reasons)
+  })
+})
+
+describe('a payment through a contract', () => {
+  it.each([
+    ['its funder’s where the chains file lists it', 'intermediaries', 'DIRECT'],
+    ['from another chain where it is a bridge’s', 'executors', 'CROSSCHAIN'],
+    ['its own where nothing lists it', 'nowhere', 'DIRECT'],
+  ])('is %s', async (_, list, type) => {
+    const { USDC } = chain.tokens
+    const { paymentBatch, erc20FeeProxy } = chain.contracts
+    const own = await createTestDatabase()
+    const account = await addAccount(own.knex, 'batched')
+    const [payer, payee] = chain.wallets
+    const request = await storeRequest(own.knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
+    const data = encodeFunctionData({ abi: TRANSFER_FROM, args: [payer, paymentBatch, 5n] })
+    await chain.approve(payer, USDC, paymentBatch, 5n)
+    await chain.mine()
+    const { paymentReference } = request
+    const batch = encodeBatch(paymentBatch, [
+      { to: USDC.address, data },
+      encodeApprove(USDC.address, erc20FeeProxy, 5n),
+      encodeErc20Payment(erc20FeeProxy, USDC.address, { to: payee, amount: 5n, paymentReference }),
+    ])
+    await chain.send(payer, batch)
+    await chain.mine()
+    const config = configOf(chain, 'BASE', { [list]: [canonical(paymentBatch)] })
+    const options = { knex: own.knex, chains: [config], logger: silentLogger, now: () => new Date() }
+    await (await composeService(options)).detection.scanOnce()
+    const payers: Record<string, string> = { intermediaries: canonical(payer), nowhere: canonical(paymentBatch) }
+    const [payment] = await paymentsOf(own.knex, account, request)
+    expect(payment).toMatchObject({ type, initiator: canonical(payer) })
+    expect(payment?.payer).toBe(payers[list] ?? null)
+    await own.drop()
+  })
+})
+
+describe('what was paid too much', () => {
+  it('is less by refunds that came after it, not by what went out before', async () => {
+    const [payer, payee, refundAddress] = chain.wallets
+    const terms = makeRequest({ payee: canonical(payee), network: 'BASE', refundAddress: canonical(refundAddress) })
+    const reference = paymentReferenceOf(terms.requestId, terms.salt, canonical(refundAddress))
+    const account = await newAccount()
+    await storeRequest(knex, account, terms)
+    const giveBack = (dollars: number) =>
+      send({ ...terms, paymentReference: reference }, payee, canonical(refundAddress), dollars)
+    const overpaid = async () => (await balanceOf(knex, account, terms)).overpaidAmount
+    await giveBack(30)
+    await look()
+    await send(terms, payer, canonical(payee), 150)
+    await look()
+    expect(await overpaid()).toBe('50')
+    await giveBack(20)
+    await look()
+    expect(await overpaid()).toBe('30')
+    await chain.reorg(1)
+    await look()
+    expect(await overpaid()).toBe('50')
+  })
+})
+
+describe('what is to be looked at again when a request is stored', () => {
+  it.each(['nobody', 'another account'])('outlives the process: topics known to %s', async (who) => {
+    const [payer, payee] = chain.wallets
+    const terms = makeRequest({ payee: canonical(payee), network: 'BASE' })
+    if (who !== 'nobody') await storeRequest(knex, await newAccount(), terms)
+    await send(terms, payer, canonical(payee), 100)
+    await look()
+    const account = await newAccount()
+    const request = await storeRequest(knex, account, terms)
+    await look()
+    expect(await paymentsOf(knex, account, request)).toMatchObject([{ amount: '100', status: 'PENDING' }])
+    expect(await knex('pending_replays')).toEqual([])
+  })
+
+  it('is read from the chain once, however often the request is stored', async () => {
+    const [payer, payee] = chain.wallets
+    const terms = makeRequest({ payee: canonical(payee), network: 'BASE' })
+    await send(terms, payer, canonical(payee), 100)
+    await look()
+    const account = await newAccount()
+    const request = await storeRequest(knex, account, terms)
+    let exchanges = 0
+    const onExchange = () => {
+      exchanges++
+    }
+    const second = detect(knex, [configOf(chain, 'BASE')], { onExchange })
+    await second.onRequestsStored(account, [request])
+    expect(await paymentsOf(knex, account, request)).toMatchObject([{ amount: '100' }])
+    const once = exchanges
+    expect(once).toBeGreaterThan(0)
+    await second.onRequestsStored(account, [await storeRequest(knex, account, terms)])
+    expect(exchanges).toBe(once)
+  })
+
+  it('is noted anew while it is looked at, and so stays', async () => {
+    const account = await newAccount()
+    const [, payee] = chain.wallets
+    const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
+    const topic = topicOfReference(request.paymentReference)
+    const pending = createPendingReplays(knex)
+    const first = await pending.ofAccount(account.id, [topic])
+    await pending.add([{ accountId: account.id, topic }])
+    await pending.done(first)
+    const second = await pending.next(first[0]?.note ?? 0n, 10)
+    expect(second).toMatchObject([{ accountId: account.id, topic }])
+    await pending.done(second)
+    expect(await pending.next(0n, 10)).toEqual([])
+  })
+
+  it('is what others have seen of its topics, and nothing that was read for the account already', async () => {
+    const [payer, payee, refundAddress] = chain.wallets
+    const terms = makeRequest({ payee: canonical(payee), network: 'BASE', refundAddress: canonical(refundAddress) })
+    const refundReference = paymentReferenceOf(terms.requestId, terms.salt, canonical(refundAddress))
+    const account = await newAccount()
+    await storeRequest(knex, account, terms)
+    const hashes = [
+      await send(terms, payer, canonical(payee), 100),
+      await send(terms, payer, canonical(refundAddress), 7),
+      await send({ ...terms, paymentReference: refundReference }, payee, canonical(refundAddress), 100),
+    ]
+    await look()
+    const repository = createDetectionRepository(knex)
+    const topics = [terms.paymentReference, refundReference].map(topicOfReference)
+    const seenBy = async ({ id }: Account) =>
+      (await repository.transactionsOfTopics(id, topics)).map(({ txHash }) => txHash)
+    expect(await seenBy(account)).toEqual([])
+    expect((await seenBy(await newAccount())).toSorted()).toEqual(hashes.toSorted())
+  })
+})
+
+describe('an import that is seen on chain', () => {
+  const stateOf = async (account: Account, request: PaymentRequest) =>
+    (await paymentsOf(knex, account, request)).map(({ id, status, final, block_number }) => [
+      id,
+      status,
+      final,
+      block_number === null ? undefined : Number(block_number),
+    ])
+
+  async function payAndImport(terms: Record<string, unknown> = {}) {
+    const account = await newAccount()
+    const [payer, payee] = chain.wallets
+    const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
+    const txHash = await send(request, payer, canonical(payee), 100)
+    const id = await importPayment(account, request, { tx_hash: hexToBytes(txHash), event_index: 0, ...terms })
+    return { account, request, txHash, id }
+  }
+
+  it('is final by its block, whatever it said, and keeps its id through a reorg', async () => {
+    const { account, request, txHash, id } = await payAndImport()
+    expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, undefined]])
+    await look()
+    const block = Number((await chain.receipt(txHash))?.blockNumber)
+    expect(await stateOf(account, request)).toEqual([[id, 'PENDING', false, block]])
+    await chain.reorg(1)
+    await look()
+    expect(await stateOf(account, request)).toEqual([[id, 'PENDING', false, undefined]])
+  })
+
+  it('is the same payment when the reorg mines it again', async () => {
+    const { account, request, txHash, id } = await payAndImport({ status: 1, final: false })
+    await look()
+    await chain.reorg(1, [{ hash: txHash, offset: 0 }])
+    await look(5)
+    const block = Number((await chain.receipt(txHash))?.blockNumber)
+    expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, block]])
+  })
+
+  it('is PENDING after a restart from below it, until it is seen again', async () => {
+    const { account, request, txHash, id } = await payAndImport()
+    await look(5)
+    const block = Number((await chain.receipt(txHash))?.blockNumber)
+    await detection.restartFrom('BASE', block - 1)
+    expect(await stateOf(account, request)).toEqual([[id, 'PENDING', false, undefined]])
+    await look()
+    expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, block]])
+  })
+})

@@ -1,0 +1,490 @@
+import type { Knex } from 'knex'
+import {
+  type Abi,
+  concatHex,
+  encodeFunctionData,
+  type Hex,
+  numberToHex,
+  padHex,
+  parseAbi,
+  size,
+  zeroAddress,
+} from 'viem'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { eventTopics } from '../../src/contracts/decode-events.ts'
+import {
+  type ContractCall,
+  encodeApprove,
+  encodeBatch,
+  encodeCreation,
+  encodeNativePayment,
+} from '../../src/demo/network/demo-contracts.ts'
+import type { Detection } from '../../src/detection/detection.ts'
+import { createCallReader } from '../../src/detection/read/call-reader.ts'
+import { createChainReader } from '../../src/detection/read/chain-reader.ts'
+import type { TransactionReceipt } from '../../src/detection/read/read-transaction.ts'
+import type { Account } from '../../src/domain/account.ts'
+import { silentLogger } from '../../src/domain/logger.ts'
+import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { createRpcClient } from '../../src/nodes/rpc-client.ts'
+import { startTestChain, type TestChain } from '../support/chain.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  addAccount,
+  canonical,
+  configOf,
+  detect,
+  makeRequest,
+  paymentsOf,
+  storeRequest,
+  unmatchedOf,
+} from '../support/detection.ts'
+import { freshAddress } from '../support/routing.ts'
+import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+import { deploySwapToPay, deployUniswapV2, type SwapToPay } from '../support/uniswap.ts'
+import { deployBatchPayments, deployRequestProxyFactory } from './request-contracts.ts'
+
+const COIN = 10n ** 18n
+const ENTRY_POINT = '0x0000000071727de22e5e9d8baf0edac6f37da032'
+const USER_OPERATION = '0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f'
+const EXECUTION_SUCCESS = '0x442e715f626346e8c54381002da614f62bee8d27386535b2521ec8540898556e'
+const ABI = parseAbi([
+  'function transferFrom(address from, address to, uint256 value)',
+  'function batchEthPaymentsWithReference(address[] recipients, uint256[] amounts, bytes[] paymentReferences, uint256[] feeAmounts, address feeAddress)',
+  'function swapTransferWithReference(address paymentProxy, address to, uint256 amount, uint256 amountInMax, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 deadline)',
+  'function createERC20SingleRequestProxy(address payee, address token, bytes paymentReference, address feeAddress, uint256 feeAmount)',
+  'function createEthereumSingleRequestProxy(address payee, bytes paymentReference, address feeAddress, uint256 feeAmount)',
+  'function triggerERC20Payment()',
+  'function batchERC20PaymentsWithReference(address token, address[] recipients, uint256[] amounts, bytes[] paymentReferences, uint256[] feeAmounts, address feeAddress)',
+  'function setBatchFee(uint256 batchFee)',
+])
+
+/** One and the same chain, looked at through a node that has traces and through one that has none. */
+interface View {
+  readonly database: TestDatabase
+  readonly knex: Knex
+  readonly account: Account
+  readonly detection: Detection
+}
+
+let chain: TestChain
+let swapToPay: SwapToPay
+let batch: Hex
+let factory: Hex
+let olderProxy: Hex
+let node: RpcProxy
+let traced: View
+let untraced: View
+
+const hasNoTraces = ({ method }: { method: string }) =>
+  method.startsWith('debug_') || method.startsWith('trace_')
+    ? Promise.resolve({ rpcError: { code: -32601, message: `the method ${method} does not exist/is not available` } })
+    : undefined
+
+beforeAll(async () => {
+  chain = await startTestChain({ chainId: 31_471 })
+  const { USDC, DAI } = chain.tokens
+  const v2 = await deployUniswapV2(chain)
+  await v2.addLiquidity(DAI, 1_000_000n * COIN, USDC, 1_000_000_000000n)
+  swapToPay = await deploySwapToPay(chain, v2.router)
+  await swapToPay.approveAll([USDC, DAI])
+  batch = await deployBatchPayments(chain)
+  factory = await deployRequestProxyFactory(chain)
+  const { transactionHash } = await chain.send(
+    chain.deployer,
+    { data: encodeCreation('EthereumFeeProxy') },
+    { gas: 5_000_000n },
+  )
+  const created = await chain.client.rpc.call<{ contractAddress: Hex }>('eth_getTransactionReceipt', [transactionHash])
+  olderProxy = created.contractAddress
+  node = await startRpcProxy(chain.rpcUrl)
+  node.meddle(hasNoTraces)
+  ;[traced, untraced] = await Promise.all([openView(chain.rpcUrl), openView(node.url)])
+})
+afterEach(() => node.meddle(hasNoTraces))
+afterAll(async () => {
+  await Promise.all([traced?.database.drop(), untraced?.database.drop()])
+  await Promise.all([node?.stop(), chain?.stop()])
+})
+
+async function openView(url: string): Promise<View> {
+  const database = await createTestDatabase()
+  const { knex } = database
+  const usual = configOf(chain, 'BASE')
+  const config = configOf(chain, 'BASE', {
+    rpcUrls: [url],
+    contracts: [
+      ...usual.contracts,
+      swapToPay.config,
+      { kind: 'ETHEREUM_FEE_PROXY', version: '0.1.0', address: canonical(olderProxy), fromBlock: 0 },
+      { kind: 'SINGLE_REQUEST_PROXY_FACTORY', version: '0.1.0', address: canonical(factory), fromBlock: 0 },
+    ],
+    intermediaries: [canonical(batch)],
+  })
+  return { database, knex, account: await addAccount(knex, 'shop'), detection: detect(knex, [config]) }
+}
+
+/** A request of both views. */
+async function request(terms: Partial<PaymentRequest> = {}): Promise<PaymentRequest> {
+  const made = makeRequest({ payee: freshAddress(`payee ${cases++}`), network: 'BASE', ...terms })
+  for (const { knex, account } of [traced, untraced]) await storeRequest(knex, account, made)
+  return made
+}
+let cases = 0
+
+async function look(): Promise<void> {
+  await traced.detection.scanOnce()
+  await untraced.detection.scanOnce()
+}
+
+/** Who paid a request, as each view tells it. */
+async function payers(wanted: PaymentRequest) {
+  const of = async ({ knex, account }: View) => (await paymentsOf(knex, account, wanted)).map(({ payer }) => payer)
+  return { traced: await of(traced), untraced: await of(untraced) }
+}
+
+async function reasons(): Promise<string[]> {
+  return unmatchedOf(traced.knex, traced.account.id)
+}
+
+const coinTerms = { paymentCurrency: 'ETH-BASE', amount: '1' } as const
+const native = ({ payee, paymentReference }: PaymentRequest, amount: bigint, proxy?: Hex): ContractCall =>
+  encodeNativePayment(proxy ?? chain.contracts.ethereumFeeProxy, { to: payee as Hex, amount, paymentReference }, true)
+const run = (from: Hex, calls: readonly ContractCall[], gas = 5_000_000n) =>
+  chain.send(from, encodeBatch(chain.contracts.paymentBatch, calls), { gas })
+const encode = (functionName: (typeof ABI)[number]['name'], args: readonly unknown[]): Hex =>
+  encodeFunctionData<Abi, string>({ abi: ABI, functionName, args })
+
+/** Code that logs one event with these topics and two words of nothing, whoever calls it. */
+function loggingCode(topics: readonly Hex[]): Hex {
+  const pushed = topics.toReversed().map((topic) => concatHex(['0x7f', padHex(topic, { size: 32 })]))
+  return concatHex([...pushed, '0x60806000', numberToHex(0xa0 + topics.length), '0x00'])
+}
+
+/** Code that makes one call, whoever calls it. */
+function callingCode({ to, data, value = 0n }: ContractCall): Hex {
+  const length = numberToHex(size(data), { size: 2 })
+  const body = concatHex(['0x6000600061', length, '0x60007f', numberToHex(value, { size: 32 }), '0x73', to, '0x5af100'])
+  const offset = numberToHex(size(body) + 9, { size: 2 })
+  return concatHex(['0x61', length, '0x61', offset, '0x600039', body, data])
+}
+
+async function setCode(at: Hex, code: Hex): Promise<void> {
+  await chain.client.rpc.call('anvil_setCode', [at, code])
+}
+
+/** Pays a request with DAI through ERC20SwapToPay; the batching contract is whose money it is. */
+function swapCalls(amount: bigint, to: Hex, paymentReference: Hex): ContractCall[] {
+  const { DAI, USDC } = chain.tokens
+  const path = [DAI.address, USDC.address]
+  const terms = [
+    chain.contracts.erc20FeeProxy,
+    to,
+    amount,
+    2n * COIN,
+    path,
+    paymentReference,
+    0n,
+    zeroAddress,
+    2n ** 40n,
+  ]
+  return [
+    encodeApprove(DAI.address, swapToPay.address, 2n * COIN),
+    { to: swapToPay.address, data: encode('swapTransferWithReference', terms) },
+  ]
+}
+
+const zeroTransfer = (of: Hex): ContractCall => ({
+  to: chain.tokens.DAI.address,
+  data: encode('transferFrom', [of, swapToPay.address, 0n]),
+})
+
+describe('a payer of tokens', () => {
+  it('is not named by a Transfer of 0 that anybody can make', async () => {
+    const { paymentBatch } = chain.contracts
+    const victim = freshAddress('victim of a zero')
+    const wanted = await request({ amount: '1' })
+    await chain.fund(chain.tokens.DAI, paymentBatch, 2n * COIN)
+    const swap = swapCalls(1_000000n, wanted.payee as Hex, wanted.paymentReference)
+    await run(chain.wallets[0], [zeroTransfer(victim), ...swap])
+    await look()
+    const payer = canonical(paymentBatch)
+    expect(await payers(wanted)).toEqual({ traced: [payer], untraced: [payer] })
+  })
+
+  it('is the caller of a batch, whose fee is a line of its last payment', async () => {
+    const [sender] = chain.wallets
+    const { USDC } = chain.tokens
+    const feeAddress = freshAddress('fee of a batch')
+    const paid = [await request({ amount: '1' }), await request({ amount: '1' })]
+    // It counts in thousandths.
+    const onePercent = encode('setBatchFee', [10n])
+    await chain.send(chain.deployer, { to: batch, data: onePercent })
+    await chain.fund(USDC, sender, 3_000000n)
+    await chain.approve(sender, USDC, batch, 3_000000n)
+    const terms = [USDC.address, paid.map(({ payee }) => payee), paid.map(() => 1_000000n)]
+    const references = paid.map(({ paymentReference }) => paymentReference)
+    const data = encode('batchERC20PaymentsWithReference', [...terms, references, paid.map(() => 0n), feeAddress])
+    await chain.send(sender, { to: batch, data }, { gas: 2_000_000n })
+    await chain.send(chain.deployer, { to: batch, data: encode('setBatchFee', [0n]) })
+    await look()
+    const bySender = { traced: [canonical(sender)], untraced: [canonical(sender)] }
+    expect([await payers(paid[0] as PaymentRequest), await payers(paid[1] as PaymentRequest)]).toEqual([
+      bySender,
+      bySender,
+    ])
+    const fees = await Promise.all(paid.map((each) => paymentsOf(traced.knex, traced.account, each)))
+    expect(fees.flat().map((payment) => payment.fees)).toMatchObject([
+      [],
+      [{ type: 'PROTOCOL', amount: '0.02', receiverAddress: feeAddress }],
+    ])
+  })
+
+  it('who swaps to himself under the payee’s name is not refunded', async () => {
+    const [, attacker] = chain.wallets
+    const wanted = await request({ amount: '1' })
+    const { USDC, DAI } = chain.tokens
+    await chain.fund(USDC, attacker, 1_000000n)
+    const { paymentReference } = wanted
+    const to = wanted.payee as Hex
+    await chain.pay(attacker, { kind: 'ERC20', token: USDC.address, to, amount: 1_000000n, paymentReference })
+    await chain.fund(DAI, chain.contracts.paymentBatch, 2n * COIN)
+    await run(attacker, [zeroTransfer(to), ...swapCalls(1_000000n, attacker, paymentReference)])
+    await chain.mine({ blocks: 4 })
+    await look()
+    expect(await paymentsOf(traced.knex, traced.account, wanted)).toMatchObject([{ status: 'CONFIRMED' }])
+    expect(await reasons()).toContain('WRONG_PAYEE')
+  })
+
+  it('who is the payee has paid nothing', async () => {
+    await traced.knex('unmatched_events').delete()
+    const [, , payee] = chain.wallets
+    const tokens = await request({ payee: canonical(payee), amount: '1' })
+    const coins = await request({ payee: canonical(payee), ...coinTerms })
+    await chain.fund(chain.tokens.USDC, payee, 1_000000n)
+    const { paymentReference } = tokens
+    const payment = { token: chain.tokens.USDC.address, to: payee, amount: 1_000000n, paymentReference }
+    await chain.pay(payee, { kind: 'ERC20', ...payment })
+    await chain.send(payee, native(coins, COIN))
+    await look()
+    expect(await reasons()).toEqual(['SELF_PAYMENT', 'SELF_PAYMENT'])
+    for (const wanted of [tokens, coins]) expect(await payers(wanted)).toEqual({ traced: [], untraced: [] })
+  })
+})
+
+describe('a payer of coins', () => {
+  it('is who called the proxy, whatever a stranger’s wallet logs beside it', async () => {
+    const [sender] = chain.wallets
+    const strangers = freshAddress('a stranger’s Safe')
+    await setCode(strangers, loggingCode([EXECUTION_SUCCESS]))
+    const wanted = await request(coinTerms)
+    await run(sender, [native(wanted, COIN), { to: strangers, data: '0x' }])
+    await look()
+    const { paymentBatch } = chain.contracts
+    expect(await payers(wanted)).toEqual({ traced: [canonical(paymentBatch)], untraced: [null] })
+  })
+
+  it('is not the payee because his own user operation stands beside a payment to oneself', async () => {
+    await traced.knex('unmatched_events').delete()
+    const [, attacker] = chain.wallets
+    const wanted = await request(coinTerms)
+    await chain.send(attacker, native(wanted, COIN))
+    const operation = padHex('0x01', { size: 32 })
+    await setCode(ENTRY_POINT, loggingCode([USER_OPERATION, operation, wanted.payee as Hex, zeroAddress]))
+    const toHimself = native({ ...wanted, payee: canonical(attacker) }, COIN)
+    await run(attacker, [toHimself, { to: ENTRY_POINT, data: '0x' }])
+    await chain.mine({ blocks: 4 })
+    await look()
+    expect(await paymentsOf(traced.knex, traced.account, wanted)).toMatchObject([
+      { status: 'CONFIRMED', payer: canonical(attacker) },
+    ])
+    expect(await reasons()).toEqual(['WRONG_PAYEE'])
+  })
+
+  it('is the batch’s caller, and not of what a vendor slips in when he is paid', async () => {
+    const [sender] = chain.wallets
+    const vendor = freshAddress('a vendor with code')
+    const [own, vendors, slipped] = [
+      await request(coinTerms),
+      await request({ ...coinTerms, payee: vendor }),
+      await request(coinTerms),
+    ]
+    const batchOf = (paid: readonly PaymentRequest[]): ContractCall => ({
+      to: batch,
+      data: encode('batchEthPaymentsWithReference', [
+        paid.map(({ payee }) => payee),
+        paid.map(() => COIN),
+        paid.map(({ paymentReference }) => paymentReference),
+        paid.map(() => 0n),
+        zeroAddress,
+      ]),
+      value: COIN * BigInt(paid.length),
+    })
+    await chain.send(sender, batchOf([own, vendors]), { gas: 2_000_000n })
+    await look()
+    const bySender = { traced: [canonical(sender)], untraced: [canonical(sender)] }
+    expect([await payers(own), await payers(vendors)]).toEqual([bySender, bySender])
+
+    await setCode(vendor, callingCode(native(slipped, 5n, olderProxy)))
+    await chain.send(sender, batchOf([own, vendors]), { gas: 2_000_000n })
+    await look()
+    const again = { traced: [canonical(sender), canonical(sender)], untraced: [canonical(sender), null] }
+    expect([await payers(own), await payers(vendors)]).toEqual([again, again])
+    expect(await payers(slipped)).toEqual({ traced: [vendor], untraced: [null] })
+  })
+
+  it('is the sender of a conversion', async () => {
+    const [sender] = chain.wallets
+    const wanted = await request({ ...coinTerms, invoiceCurrency: 'USD', amount: '100' })
+    await chain.pay(sender, {
+      kind: 'NATIVE_CONVERSION',
+      to: wanted.payee as Hex,
+      amount: 100n * 10n ** 8n,
+      paymentReference: wanted.paymentReference,
+    })
+    await look()
+    expect(await payers(wanted)).toEqual({ traced: [canonical(sender)], untraced: [canonical(sender)] })
+  })
+})
+
+describe('a SingleRequestProxy', () => {
+  /** Lets the factory make one. @returns its address */
+  async function make(wanted: PaymentRequest, token?: Hex): Promise<Hex> {
+    const { payee, paymentReference } = wanted
+    const data = token
+      ? encode('createERC20SingleRequestProxy', [payee, token, paymentReference, zeroAddress, 0n])
+      : encode('createEthereumSingleRequestProxy', [payee, paymentReference, zeroAddress, 0n])
+    const { logs = [] } = await chain.send(chain.wallets[5], { to: factory, data }, { gas: 5_000_000n })
+    const log = logs.find(({ topics }) =>
+      [eventTopics.tokenRequestProxy, eventTopics.nativeRequestProxy].includes(topics[0] as Hex),
+    )
+    return `0x${log?.data.slice(26, 66)}`
+  }
+
+  it('pays coins for who sent them, and tokens for who gave them', async () => {
+    const [sender] = chain.wallets
+    const { paymentBatch } = chain.contracts
+    const { USDC } = chain.tokens
+    const [coins, tokens] = [await request(coinTerms), await request({ amount: '1' })]
+    const coinProxy = await make(coins)
+    await look()
+    await chain.send(sender, { to: coinProxy, data: '0x', value: COIN })
+    // Made in the same look as it is paid through.
+    const tokenProxy = await make(tokens, USDC.address)
+    await chain.fund(USDC, sender, 1_000000n)
+    await chain.approve(sender, USDC, paymentBatch, 1_000000n)
+    await run(sender, [
+      { to: USDC.address, data: encode('transferFrom', [sender, tokenProxy, 1_000000n]) },
+      { to: tokenProxy, data: encode('triggerERC20Payment', []) },
+    ])
+    await look()
+    const bySender = { traced: [canonical(sender)], untraced: [canonical(sender)] }
+    expect([await payers(coins), await payers(tokens)]).toEqual([bySender, bySender])
+  })
+
+  it('whose payment was funded before has no known payer', async () => {
+    const { USDC } = chain.tokens
+    const wanted = await request({ amount: '1' })
+    const tokenProxy = await make(wanted, USDC.address)
+    await chain.fund(USDC, tokenProxy, 1_000000n)
+    await chain.send(chain.wallets[0], { to: tokenProxy, data: encode('triggerERC20Payment', []) })
+    await look()
+    expect(await payers(wanted)).toEqual({ traced: [null], untraced: [null] })
+  })
+
+  it('is forgotten with the block that made it', async () => {
+    await look()
+    const count = async () => (await traced.knex('single_request_proxies')).length
+    const before = await count()
+    await make(await request(coinTerms))
+    await look()
+    expect(await count()).toBe(before + 1)
+    await chain.reorg(1)
+    await look()
+    expect(await count()).toBe(before)
+  })
+})
+
+describe('a node', () => {
+  const asked = (method: string) => node.calls.filter((call) => call.method === method).length
+
+  /** A payment of which a receipt does not tell who made it. */
+  async function payThroughContract(): Promise<PaymentRequest> {
+    const wanted = await request(coinTerms)
+    await run(chain.wallets[0], [native(wanted, COIN)])
+    return wanted
+  }
+
+  it('without traces is asked once for each way, and never for what the receipt tells', async () => {
+    const direct = await request(coinTerms)
+    const before = [asked('debug_traceTransaction'), asked('trace_transaction'), asked('eth_getTransactionByHash')]
+    await chain.send(chain.wallets[0], native(direct, COIN))
+    await look()
+    const through = await payThroughContract()
+    await look()
+    const after = [asked('debug_traceTransaction'), asked('trace_transaction'), asked('eth_getTransactionByHash')]
+    // The tests before have asked for traces already.
+    expect(after).toEqual([before[0], before[1], (before[2] ?? 0) + 1])
+    expect([before[0], before[1]]).toEqual([1, 1])
+    expect(await payers(through)).toMatchObject({ untraced: [null] })
+  })
+
+  let nowMs = Date.UTC(2026, 10, 22)
+  const clock = () => new Date(nowMs)
+  const unavailable = { rpcError: { code: -32000, message: 'required historical state unavailable' } }
+  /** An answer without a result. */
+  const broken = { result: undefined }
+  const noTracer = { rpcError: { code: -32602, message: 'this node supports no tracer' } }
+
+  /** A reader of calls that knows nothing of its nodes yet, and a transaction for it to read. */
+  async function openReader(urls: readonly string[] = [node.url]) {
+    await payThroughContract()
+    const client = createRpcClient({ urls, chainId: chain.chainId, clock })
+    const block = await client.call('eth_getBlockByNumber', ['latest', false])
+    const { transactions } = block as { transactions: Hex[] }
+    const [receipt] = await createChainReader(client, []).receipts(transactions)
+    const reader = createCallReader({ client, network: 'BASE', logger: silentLogger, clock, pauseMs: 1 })
+    const read = async () => {
+      const { known } = await reader.read([receipt as TransactionReceipt])
+      return known.get(transactions[0] as Hex)?.kind
+    }
+    return { read }
+  }
+
+  it.each<[string, (nth: number) => object | undefined, string, number]>([
+    ['that answers', (): undefined => undefined, 'TRACE', 1],
+    ['that fails for a moment', (nth) => (nth === 0 ? broken : undefined), 'TRACE', 2],
+    ['that does not know the transaction yet', (nth) => (nth === 0 ? { result: null } : undefined), 'TRACE', 2],
+    ['that never knows the transaction', () => ({ result: null }), 'OWN_CALL', 2],
+    ['that has no list of calls yet', (nth) => (nth === 0 ? { result: [] } : undefined), 'TRACE', 2],
+    ['that always fails', () => broken, 'OWN_CALL', 2],
+    ['that has lost the state', () => unavailable, 'OWN_CALL', 1],
+    ['that has only trace_transaction', () => noTracer, 'TRACE', 1],
+    ['that answers steps instead of calls', () => ({ result: { structLogs: [], gas: 21_000 } }), 'TRACE', 1],
+  ])('%s is read as far as it goes', async (_, answer, kind, times) => {
+    const { read } = await openReader()
+    let asked = 0
+    node.meddle(({ method }) => {
+      const told = method === 'debug_traceTransaction' ? answer(asked++) : undefined
+      if (told === undefined) return undefined
+      return Promise.resolve('result' in told ? told.result : told)
+    })
+    expect(await read()).toBe(kind)
+    expect(asked).toBe(times)
+  })
+
+  it('that fails at traces is left alone for a minute, and gives everything else', async () => {
+    const { read } = await openReader()
+    node.meddle(({ method }) => (method === 'debug_traceTransaction' ? Promise.resolve(undefined) : undefined))
+    expect(await read()).toBe('OWN_CALL')
+    node.meddle()
+    expect(await read()).toBe('OWN_CALL')
+    nowMs += 60_000
+    expect(await read()).toBe('TRACE')
+  })
+
+  it('that has traces is asked where the first has none', async () => {
+    const { read } = await openReader([node.url, chain.rpcUrl])
+    expect(await read()).toBe('TRACE')
+  })
+})

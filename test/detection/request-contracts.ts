@@ -1,0 +1,38 @@
+/** Contracts of Request that no demo chain has: its batch for coins and the factory of SingleRequestProxies, as its package compiled them. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { encodeDeployData, type Hex, parseAbi } from 'viem'
+import type { TestChain } from '../support/chain.ts'
+
+const require = createRequire(import.meta.url)
+const requestPackage = dirname(require.resolve('@requestnetwork/smart-contracts/package.json'))
+
+const CONSTRUCTORS = parseAbi(['constructor(address, address, address)'])
+
+/** Its modules want ethers, so that the code is cut out of the text. */
+function readBytecode(name: string): Hex {
+  const path = `dist/src/types/factories/src/contracts/${name}__factory.js`
+  const [, bytecode] = /_bytecode = "(0x[0-9a-f]+)"/.exec(readFileSync(join(requestPackage, path), 'utf8')) ?? []
+  if (bytecode === undefined) throw new Error(`${name} has no bytecode`)
+  return bytecode as Hex
+}
+
+async function deploy(chain: TestChain, name: string, args: readonly [Hex, Hex, Hex]): Promise<Hex> {
+  const data = encodeDeployData({ abi: CONSTRUCTORS, bytecode: readBytecode(name), args })
+  const { transactionHash } = await chain.send(chain.deployer, { data }, { gas: 15_000_000n })
+  const receipt = await chain.client.rpc.call<{ contractAddress: Hex }>('eth_getTransactionReceipt', [transactionHash])
+  return receipt.contractAddress
+}
+
+/** BatchPayments over the chain's proxies. */
+export function deployBatchPayments(chain: TestChain): Promise<Hex> {
+  const { erc20FeeProxy, ethereumFeeProxy } = chain.contracts
+  return deploy(chain, 'BatchPayments', [erc20FeeProxy, ethereumFeeProxy, chain.deployer])
+}
+
+/** SingleRequestProxyFactory over the chain's proxies. */
+export function deployRequestProxyFactory(chain: TestChain): Promise<Hex> {
+  const { erc20FeeProxy, ethereumFeeProxy } = chain.contracts
+  return deploy(chain, 'SingleRequestProxyFactory', [ethereumFeeProxy, erc20FeeProxy, chain.deployer])
+}

@@ -1,0 +1,129 @@
+import type { Knex } from 'knex'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { inTransaction } from '../../src/postgres/cancellable.ts'
+import { changePayments, deletePayments, insertPayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+let knex: Knex
+beforeAll(async () => {
+  database = await createTestDatabase()
+  knex = database.knex
+})
+afterAll(() => database.drop())
+
+const NOW = new Date('2026-11-20T12:00:00.123Z')
+
+function rowOf(accountId: number, n: number, more: object = {}) {
+  return {
+    account_id: accountId,
+    id: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
+    imported: true,
+    final: true,
+    status: 3,
+    timestamp: new Date('2026-11-01T00:00:00Z'),
+    updated_at: NOW,
+    network: 'BASE',
+    currency: 'USDC-BASE',
+    currency_symbol: 'USDC',
+    amount: '5.50',
+    ...more,
+  }
+}
+
+const changes = (accountId: number) =>
+  knex('payment_changes')
+    .where({ account_id: accountId })
+    .orderBy('change')
+    .select('change', 'kind', 'payment_id', 'old')
+const statistics = (accountId: number) =>
+  knex('payment_statistics')
+    .where({ account_id: accountId })
+    .orderBy(['network', 'status'])
+    .select('network', 'type', 'status', 'n', 'first_at', 'last_at')
+
+describe('writing payments', () => {
+  it('logs inserts, updates and deletes in their order, with the row before, and counts them', async () => {
+    const account = 1
+    const rows = [rowOf(account, 1), rowOf(account, 2, { type: 0, timestamp: new Date('2026-11-03T00:00:00Z') })]
+    await inTransaction(knex, undefined, async (trx) => {
+      const locked = await lockAccount(trx, account, NOW)
+      expect(await insertPayments(locked, knex('payments').insert(rows).toSQL())).toHaveLength(2)
+    })
+    const [first, second] = rows as [(typeof rows)[0], (typeof rows)[0]]
+    const before = await knex('payments')
+      .select(knex.raw('to_jsonb(payments) as image'))
+      .where({ id: first.id })
+      .first()
+    await inTransaction(knex, undefined, async (trx) => {
+      const locked = await lockAccount(trx, account, NOW)
+      const where = { account_id: account }
+      // one that stays as it is, one that changes
+      expect(await changePayments(locked, knex('payments').where(where).update({ status: 2 }).toSQL())).toHaveLength(2)
+      expect(await changePayments(locked, knex('payments').where(where).update({ status: 2 }).toSQL())).toHaveLength(2)
+      const upsert = knex('payments')
+        .insert([{ ...first, status: 4, network: 'POLYGON' }, rowOf(account, 3)])
+        .onConflict(['account_id', 'id'])
+        .merge(['status', 'network'])
+      expect(await changePayments(locked, upsert.toSQL())).toHaveLength(2)
+      const gone = knex('payments')
+        .where({ ...where, id: second.id })
+        .delete()
+      expect(await deletePayments(locked, gone.toSQL())).toEqual([second.id])
+    })
+    const log = await changes(account)
+    expect(log.map(({ change, kind }) => [change, kind])).toEqual([
+      [1n, 1],
+      [2n, 1],
+      [3n, 2],
+      [4n, 2],
+      [5n, 2],
+      [6n, 1],
+      [7n, 3],
+    ])
+    expect(log[0].old).toBeNull()
+    expect(log.find(({ kind, payment_id }) => kind === 2 && payment_id === first.id).old).toEqual(before.image)
+    expect(log[6]).toMatchObject({ payment_id: second.id, old: { status: 2, type: 0, amount: 5.5 } })
+    expect(await statistics(account)).toEqual([
+      stat('BASE', -1, 2, 0n, '01', '01'),
+      stat('BASE', 0, 2, 0n, '03', '03'),
+      stat('BASE', -1, 3, 1n, '01', '01'),
+      stat('BASE', 0, 3, 0n, '03', '03'),
+      stat('POLYGON', -1, 4, 1n, '01', '01'),
+    ])
+    expect(await knex('account_changes').where({ account_id: account })).toEqual([
+      { account_id: account, last_change: 7n, pruned_change: 0n },
+    ])
+  })
+})
+
+it('a combination is priced from the first known amount in US dollars on, and has a new number then', async () => {
+  const account = 2
+  const rows = [rowOf(account, 1), rowOf(account, 2, { status: 2, amount_in_usd: '5.5' })]
+  const seen = () =>
+    knex('payment_statistics').where({ account_id: account }).orderBy('status').select('status', 'n', 'priced', 'seq')
+  const write = (change: (trx: Parameters<typeof changePayments>[0]) => Promise<unknown>) =>
+    inTransaction(knex, undefined, async (trx) => change(await lockAccount(trx, account, NOW)))
+  await write((locked) => insertPayments(locked, knex('payments').insert(rows).toSQL()))
+  const [other, unpriced] = await seen()
+  expect(unpriced).toMatchObject({ status: 3, n: 1n, priced: false })
+  expect(other).toMatchObject({ status: 2, n: 1n, priced: true })
+
+  const price = knex('payments').where({ account_id: account, status: 3 }).update({ amount_in_usd: '7' })
+  await write((locked) => changePayments(locked, price.toSQL()))
+  const [, priced] = await seen()
+  expect(priced).toMatchObject({ status: 3, n: 1n, priced: true })
+  expect(priced.seq > other.seq && priced.seq > unpriced.seq).toBe(true)
+
+  await write((locked) => insertPayments(locked, knex('payments').insert(rowOf(account, 3)).toSQL()))
+  expect((await seen())[1]).toMatchObject({ n: 2n, priced: true, seq: priced.seq })
+  await write((locked) =>
+    deletePayments(locked, knex('payments').where({ account_id: account, status: 3 }).delete().toSQL()),
+  )
+  expect((await seen())[1]).toMatchObject({ n: 0n, priced: true, seq: priced.seq })
+})
+
+function stat(network: string, type: number, status: number, n: bigint, first: string, last: string) {
+  const day = (text: string) => new Date(`2026-11-${text}T00:00:00Z`)
+  return { network, type, status, n, first_at: day(first), last_at: day(last) }
+}

@@ -1,0 +1,415 @@
+/**
+ * Everything that writes payments, in any order and at the same time: imports, requests, and detection of two chains with reorgs. What is
+ * derived must fit at every moment, and the log of changes must lead back to any of them.
+ */
+import { createHash, randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import fc from 'fast-check'
+import type { Knex } from 'knex'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { DetectedPayment, DetectedRefund, Findings } from '../../src/detection/match/detected.ts'
+import type { BlockHeader } from '../../src/detection/read/chain-reader.ts'
+import { createPaymentWriter, type PaymentWriter } from '../../src/detection/sql/payment-writer.ts'
+import type { Account } from '../../src/domain/account.ts'
+import type { Hex } from '../../src/domain/hex.ts'
+import { paymentIdOf } from '../../src/domain/payment-id.ts'
+import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { importLines } from '../../src/imports/import-lines.ts'
+import { importPayments } from '../../src/imports/import-payments.ts'
+import { inTransaction } from '../../src/postgres/cancellable.ts'
+import { forgetChain } from '../../src/store/forget-chain.ts'
+import { acquireLease } from '../../src/store/leases-repository.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { addAccount, canonical, makeRequest, storeRequest } from '../support/detection.ts'
+import { findDifferences, type LedgerState, readLedger, undoTo } from '../support/ledger.ts'
+
+let database: TestDatabase
+let knex: Knex
+beforeAll(async () => {
+  database = await createTestDatabase({ poolMax: 8 })
+  knex = database.knex
+})
+afterAll(() => database.drop())
+
+const PAYEE = canonical(`0x${'a1'.repeat(20)}`)
+const NETWORKS = ['BASE', 'POLYGON'] as const
+type Network = (typeof NETWORKS)[number]
+const START_SEC = Date.UTC(2026, 10, 1) / 1_000
+
+const hashOf = (text: string): Hex => `0x${createHash('sha256').update(text).digest('hex')}`
+
+/** A payment that some writer brings: event `n` of a chain, for one of an account's requests. */
+interface Told {
+  readonly n: number
+  readonly request: number
+  readonly amount: number
+}
+
+type Step =
+  | { readonly kind: 'import'; readonly account: number; readonly lines: readonly (Told & Line)[] }
+  | { readonly kind: 'request'; readonly account: number; readonly request: number }
+  | { readonly kind: 'advance'; readonly chain: Network; readonly found: readonly Found[]; readonly final: boolean }
+  | { readonly kind: 'rewind'; readonly chain: Network; readonly blocks: number }
+  | { readonly kind: 'restart'; readonly chain: Network; readonly blocks: number }
+  | { readonly kind: 'forget'; readonly chain: Network }
+
+/** What an import says of a payment beyond its event. */
+interface Line {
+  readonly network: Network
+  readonly status: string
+  /** Minutes of `updatedAt`. */
+  readonly updated: number
+  readonly names: 'request' | 'reference' | 'event' | 'nothing'
+}
+
+interface Found extends Told {
+  readonly account: number
+  readonly isRefund: boolean
+}
+
+const told = { n: fc.nat(7), request: fc.nat(2), amount: fc.integer({ min: 1, max: 12 }) }
+const network = fc.constantFrom(...NETWORKS)
+const account = fc.nat(1)
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('import' as const),
+      account,
+      lines: fc.array(
+        fc.record({
+          ...told,
+          network,
+          status: fc.constantFrom('PENDING', 'PARTIAL', 'CONFIRMED', 'REFUNDED', 'FAILED'),
+          updated: fc.nat(90),
+          names: fc.constantFrom('request' as const, 'reference' as const, 'event' as const, 'nothing' as const),
+        }),
+        { minLength: 1, maxLength: 6 },
+      ),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('request' as const), account, request: fc.nat(2) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('advance' as const),
+      chain: network,
+      found: fc.array(fc.record({ ...told, account, isRefund: fc.boolean() }), { maxLength: 3 }),
+      final: fc.boolean(),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('rewind' as const), chain: network, blocks: fc.nat(3) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('restart' as const), chain: network, blocks: fc.nat(6) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('forget' as const), chain: network }) },
+)
+
+/** Two accounts with three requests each on either chain, which are there or not yet. */
+async function openWorld() {
+  const name = randomUUID().slice(0, 8)
+  const accounts = [await addAccount(knex, `${name}-a`), await addAccount(knex, `${name}-b`)]
+  const requests = accounts.map(() =>
+    NETWORKS.flatMap((chain) =>
+      [1, 2, 3].map((n) =>
+        makeRequest({
+          network: chain,
+          payee: PAYEE,
+          amount: String(n * 8),
+          requestId: `01${hashOf(`${name} ${chain} ${n}`).slice(2)}`,
+        }),
+      ),
+    ),
+  )
+  const requestOf = (at: number, chain: Network, n: number) =>
+    requests[at]?.[NETWORKS.indexOf(chain) * 3 + n] as PaymentRequest
+  const stored = new Set<string>()
+  const chains = {
+    BASE: await openChain(name, 'BASE'),
+    POLYGON: await openChain(name, 'POLYGON'),
+  }
+
+  async function run(given: Step): Promise<void> {
+    switch (given.kind) {
+      case 'import':
+        return bring(accounts[given.account] as Account, linesOf(given))
+      case 'request':
+        for (const chain of NETWORKS) {
+          const request = requestOf(given.account, chain, given.request)
+          await storeRequest(knex, accounts[given.account] as Account, request)
+          stored.add(`${given.account} ${request.requestId}`)
+        }
+        return
+      case 'advance':
+        return chains[given.chain].advance(findingsOf(given), given.final)
+      case 'rewind':
+        return chains[given.chain].rewind(given.blocks)
+      case 'restart':
+        return chains[given.chain].restart(given.blocks)
+      case 'forget': {
+        const { chainId } = chains[given.chain]
+        await forgetChain(knex, { name: given.chain, chainId }, new Date())
+        for (const key of stored) if (!(await isStored(key))) stored.delete(key)
+        await chains[given.chain].open()
+      }
+    }
+  }
+
+  async function isStored(key: string): Promise<boolean> {
+    const [at, id = ''] = key.split(' ')
+    const where = { account_id: accounts[Number(at)]?.id, request_id: Buffer.from(id, 'hex') }
+    return (await knex('requests').where(where).first()) !== undefined
+  }
+
+  function linesOf({ account: at, lines }: Extract<Step, { kind: 'import' }>) {
+    return lines.map(({ n, request, amount, network: chain, status, updated, names }) => ({
+      id: `00000000-0000-4000-8000-0000000000${chain === 'BASE' ? '0' : '1'}${n}`,
+      status,
+      timestamp: new Date((START_SEC + n) * 1_000).toISOString(),
+      updatedAt: new Date((START_SEC + updated * 60) * 1_000).toISOString(),
+      amount: String(amount),
+      currency: `USDC-${chain}`,
+      network: chain,
+      ...(names === 'request' && { requestId: requestOf(at, chain, request).requestId }),
+      ...(names === 'reference' && { paymentReference: requestOf(at, chain, request).paymentReference }),
+      ...(names !== 'nothing' && { txHash: hashOf(`${name} ${chain} ${n}`), eventIndex: 0 }),
+    }))
+  }
+
+  function findingsOf({ chain, found }: Extract<Step, { kind: 'advance' }>) {
+    const known = found.filter(({ account: at, request }) =>
+      stored.has(`${at} ${requestOf(at, chain, request).requestId}`),
+    )
+    // an event is of one request of an account, and a block has it once
+    const distinct = [...new Map(known.map((one) => [`${one.account} ${one.n} ${one.isRefund}`, one])).values()]
+    return (header: BlockHeader): Findings => {
+      const of = Map.groupBy(distinct, ({ account: at }) => at)
+      return {
+        accounts: new Map(
+          [...of].map(([at, all]) => {
+            const own = accounts[at] as Account
+            const request = (one: Found) => requestOf(at, chain, one.request)
+            const seen = (one: Found) => seenOf(one, { name, chain, header })
+            const payments = all
+              .filter(({ isRefund }) => !isRefund)
+              .map((one) => paymentOf({ one, own, request: request(one), seen: seen(one) }))
+            const refunds = all
+              .filter(({ isRefund }) => isRefund)
+              .map((one): DetectedRefund => {
+                const { requestId, paymentCurrency: currency } = request(one)
+                return { ...seen(one), requestId, amount: String(one.amount), currency }
+              })
+            return [own.id, { payments, refunds }] as const
+          }),
+        ),
+        unmatched: [],
+        proxies: [],
+        directory: new Map(),
+        untraced: new Set(),
+      }
+    }
+  }
+
+  // one of three is there from the beginning, so that most of what comes is of a request
+  for (const at of [0, 1]) await run({ kind: 'request', account: at, request: 0 })
+  return { accounts, run }
+}
+
+interface Seen {
+  readonly name: string
+  readonly chain: Network
+  readonly header: BlockHeader
+}
+
+function seenOf({ n, isRefund }: Found, { name, chain, header }: Seen) {
+  return {
+    txHash: hashOf(`${name} ${chain} ${isRefund ? 'refund ' : ''}${n}`),
+    eventIndex: 0,
+    blockNumber: header.number,
+    timestamp: new Date(header.timestampSec * 1_000),
+  }
+}
+
+function paymentOf({
+  one,
+  own,
+  request,
+  seen,
+}: {
+  one: Found
+  own: Account
+  request: PaymentRequest
+  seen: ReturnType<typeof seenOf>
+}): DetectedPayment {
+  return {
+    ...seen,
+    id: paymentIdOf({ account: own.name, chainId: request.network, txHash: seen.txHash, eventIndex: 0 }),
+    requestId: request.requestId,
+    type: 'DIRECT',
+    amount: String(one.amount),
+    currency: request.paymentCurrency,
+    invoiceAmount: String(one.amount),
+    invoiceCurrency: request.invoiceCurrency,
+    payee: PAYEE,
+    initiator: PAYEE,
+    paymentReference: request.paymentReference,
+    fees: [],
+    exchangeRates: [],
+  }
+}
+
+async function bring(to: Account, lines: readonly object[]): Promise<void> {
+  const text = lines.map((line) => JSON.stringify(line)).join('\n')
+  await importLines(Readable.from([Buffer.from(text)]), importPayments(knex, to), { batchLines: 3 })
+}
+
+/** A chain whose blocks are made up, written to as the follower does. */
+async function openChain(world: string, chain: Network) {
+  const chainId = `test:${world}-${chain}`
+  const lease = { name: `follow:${chainId}`, owner: 'test' }
+  const writer: PaymentWriter = createPaymentWriter({
+    knex,
+    chain: { chainId, network: chain },
+    clock: () => new Date(),
+  })
+  let made = 0
+  let blocks: BlockHeader[] = []
+  let finalBlock = 0
+
+  const mine = (number: number): BlockHeader => {
+    made++
+    const hash = hashOf(`${chainId} ${made}`)
+    return { number, hash, parentHash: hash, timestampSec: START_SEC + made }
+  }
+  const head = () => blocks.at(-1) as BlockHeader
+
+  async function open(): Promise<void> {
+    await acquireLease(knex, lease, 600_000)
+    blocks = [mine(100)]
+    finalBlock = 0
+    await writer.open(hashOf(chainId), head(), 100)
+  }
+  await open()
+
+  return {
+    chainId,
+    open,
+    async advance(findings: (header: BlockHeader) => Findings, isFinal: boolean) {
+      const from = head()
+      const block = mine(from.number + 1)
+      blocks.push(block)
+      if (isFinal) finalBlock = Math.max(finalBlock, block.number - 2)
+      await writer.advance({
+        lease,
+        from,
+        blocks: [block],
+        headBlock: block.number,
+        finalBlock,
+        hasFinalizedTag: true,
+        findings: findings(block),
+      })
+    },
+    async rewind(count: number) {
+      const from = head()
+      const to = Math.max(from.number - count, finalBlock, 100)
+      if (to === from.number) return
+      blocks = blocks.filter(({ number }) => number <= to)
+      await writer.rewind({ lease, from, to: head() })
+    },
+    /** Forgets what is final as well. */
+    async restart(count: number) {
+      const to = Math.max(head().number - count, 100)
+      blocks = blocks.filter(({ number }) => number <= to)
+      finalBlock = Math.min(finalBlock, to)
+      await writer.restart(lease, head())
+    },
+  }
+}
+
+describe('whatever is written, in whatever order', () => {
+  it('statistics, log and requests fit, and the log leads back to every moment', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+        const { accounts, run } = await openWorld()
+        const ids = accounts.map(({ id }) => id)
+        const moments: LedgerState[][] = []
+        for (const each of steps) {
+          await run(each)
+          moments.push(await Promise.all(ids.map((id) => readLedger(knex, id))))
+        }
+        expect(await findDifferences(knex)).toEqual([])
+        for (const [at, id] of ids.entries()) {
+          for (const moment of moments) {
+            const then = moment[at] as LedgerState
+            expect(await undoTo(knex, id, then.change)).toEqual(then)
+          }
+          expect((await undoTo(knex, id, 0n)).rows.size).toBe(0)
+        }
+        await forgetWorld(ids)
+      }),
+      { numRuns: 10, endOnFailure: true },
+    )
+  })
+})
+
+it('a refund that is told again, of another request, changes nothing of either', async () => {
+  const { accounts, run } = await openWorld()
+  await run({ kind: 'request', account: 0, request: 1 })
+  const ofFirst = { n: 1, account: 0, request: 0, amount: 5 }
+  const found = [
+    { ...ofFirst, isRefund: false },
+    { ...ofFirst, n: 2, request: 1, isRefund: false },
+  ]
+  await run({ kind: 'advance', chain: 'BASE', found, final: false })
+  await run({ kind: 'advance', chain: 'BASE', found: [{ ...ofFirst, isRefund: true }], final: false })
+  const refunded = () => knex('payments').where({ account_id: accounts[0]?.id }).orderBy('id').pluck('refunded_amount')
+  const before = await refunded()
+  expect(before.map(Number)).toEqual(expect.arrayContaining([0, 5]))
+  await run({ kind: 'advance', chain: 'BASE', found: [{ ...ofFirst, request: 1, isRefund: true }], final: false })
+  expect(await findDifferences(knex)).toEqual([])
+  expect(await refunded()).toEqual(before)
+  await forgetWorld(accounts.map(({ id }) => id))
+})
+
+describe('writers at the same time', () => {
+  it('leave exact statistics and a log without gaps, and never wait for one another in a circle', async () => {
+    const failed: string[] = []
+    const onError = (error: { code?: string; message: string }) => void failed.push(`${error.code} ${error.message}`)
+    knex.on('query-error', onError)
+    const { accounts, run } = await openWorld()
+    const steps = fc.sample(step, { numRuns: 200, seed: 11 }).filter(({ kind }) => kind !== 'forget')
+    // one process follows a chain; imports of an account may be several
+    const workers = Map.groupBy(steps, (each) => {
+      if ('chain' in each) return each.chain
+      return each.kind === 'import' ? `import ${each.account} ${each.lines.length % 2}` : `request ${each.request % 2}`
+    })
+    expect(workers.size).toBe(8)
+    const inTurn = async (some: readonly Step[]) => {
+      for (const each of some) await run(each)
+    }
+    await Promise.all([...workers.values()].map(inTurn))
+    knex.off('query-error', onError)
+    expect(failed).toEqual([])
+    expect(await findDifferences(knex)).toEqual([])
+    for (const { id } of accounts) {
+      const { change, rows } = await readLedger(knex, id)
+      expect(change).toBeGreaterThan(50n)
+      expect(rows.size).toBeGreaterThan(5)
+      expect((await undoTo(knex, id, 0n)).rows.size).toBe(0)
+    }
+    await forgetWorld(accounts.map(({ id }) => id))
+  })
+})
+
+/** So that the next run does not check it again. */
+async function forgetWorld(ids: readonly number[]): Promise<void> {
+  await inTransaction(knex, undefined, async (trx) => {
+    const tables = ['payments', 'payment_changes', 'payment_statistics', 'account_changes', 'requests', 'refunds']
+    for (const table of tables) await trx(table).whereIn('account_id', ids).delete()
+    await trx('accounts').whereIn('id', ids).delete()
+  })
+}

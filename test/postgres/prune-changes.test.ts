@@ -1,0 +1,92 @@
+import type { Knex } from 'knex'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { silentLogger } from '../../src/domain/logger.ts'
+import { inTransaction } from '../../src/postgres/cancellable.ts'
+import { acquireLease, releaseLease } from '../../src/store/leases-repository.ts'
+import { changePayments, insertPayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { createChangePruning, pruneDueChanges } from '../../src/store/prune-changes.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { PATIENCE } from '../support/patience.ts'
+
+const DAY_MS = 86_400_000
+const START = new Date('2026-11-01T00:00:00Z')
+const day = (n: number) => new Date(START.getTime() + n * DAY_MS)
+
+let database: TestDatabase
+let knex: Knex
+beforeAll(async () => {
+  database = await createTestDatabase()
+  knex = database.knex
+})
+afterAll(() => database.drop())
+
+/** As many changes of an account as there are days, each made on its day. */
+async function change(accountId: number, days: readonly number[]): Promise<void> {
+  for (const n of days) {
+    await inTransaction(knex, undefined, async (trx) => {
+      const locked = await lockAccount(trx, accountId, day(n))
+      const row = {
+        account_id: accountId,
+        id: '00000000-0000-4000-8000-000000000001',
+        status: 3,
+        final: true,
+        imported: true,
+        timestamp: START,
+        updated_at: day(n),
+        network: 'BASE',
+        currency: 'USDC-BASE',
+        currency_symbol: 'USDC',
+        amount: '1',
+      }
+      const insert = trx('payments').insert(row).onConflict(['account_id', 'id'])
+      const known = await trx('payments').where({ account_id: accountId }).first()
+      if (known === undefined) await insertPayments(locked, insert.ignore().toSQL())
+      else await changePayments(locked, insert.merge(['updated_at']).toSQL())
+    })
+  }
+}
+
+async function kept(accountId: number) {
+  const { pruned_change: pruned, last_change: last } = await knex('account_changes')
+    .where({ account_id: accountId })
+    .first()
+  const changes = await knex('payment_changes').where({ account_id: accountId }).orderBy('change').pluck('change')
+  return { pruned, last, changes }
+}
+
+it('removes what is older than seven days, in steps, up to the first change that is kept', async () => {
+  await change(1, [0, 0.5, 1, 2, 3, 4])
+  // a process whose clock was behind: what comes after it is kept as well
+  await change(2, [0, 3, 1])
+  await change(3, [9])
+  const prune = (n: number) => pruneDueChanges({ knex, now: () => day(n), owner: 'one', step: 2 })
+
+  expect(await prune(7)).toBe(0)
+  expect(await prune(9)).toBe(4)
+  expect(await kept(1)).toEqual({ pruned: 3n, last: 6n, changes: [4n, 5n, 6n] })
+  expect(await kept(2)).toEqual({ pruned: 1n, last: 3n, changes: [2n, 3n] })
+  expect(await prune(9)).toBe(0)
+  expect(await prune(12)).toBe(5)
+  expect(await kept(1)).toEqual({ pruned: 6n, last: 6n, changes: [] })
+  expect(await kept(2)).toEqual({ pruned: 3n, last: 3n, changes: [] })
+  expect(await kept(3)).toEqual({ pruned: 0n, last: 1n, changes: [1n] })
+  // and the numbers go on
+  await change(1, [13])
+  expect(await kept(1)).toEqual({ pruned: 6n, last: 7n, changes: [7n] })
+})
+
+it('is done by one process at a time, and by another when that one stops', async () => {
+  await change(4, [0])
+  const other = { name: 'prune:payment_changes', owner: 'other' }
+  await releaseLease(knex, { ...other, owner: 'one' })
+  expect(await acquireLease(knex, other, 60_000)).toBe(true)
+  expect(await pruneDueChanges({ knex, now: () => day(8), owner: 'mine' })).toBe(0)
+
+  let time = day(6)
+  const pruning = createChangePruning({ knex, logger: silentLogger, now: () => time, owner: 'other', everyMs: 5 })
+  pruning.start()
+  time = day(8)
+  await vi.waitFor(async () => expect((await kept(4)).changes).toEqual([]), PATIENCE)
+  await pruning.stop()
+  expect(await acquireLease(knex, { ...other, owner: 'mine' }, 60_000)).toBe(true)
+})

@@ -1,0 +1,258 @@
+import type { Knex } from 'knex'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { silentLogger } from '../../src/domain/logger.ts'
+import { waybillError } from '../../src/errors/waybill-error.ts'
+import { createReadPools, type ReadPools, type ReadPoolsOptions } from '../../src/postgres/replicas/read-pools.ts'
+import { recordLogs } from '../support/logs.ts'
+import { type ReplicatedDatabase, startReplicatedDatabase } from '../support/replica.ts'
+
+let db: ReplicatedDatabase
+let pools: ReadPools
+const opened: ReadPools[] = []
+
+function open(options: Partial<ReadPoolsOptions> = {}): ReadPools {
+  const made = createReadPools({
+    primary: db.primary,
+    replicas: [{ name: 'replica', connection: db.replicaConnection }],
+    database: {},
+    logger: silentLogger,
+    monotonicMs: () => performance.now(),
+    lookEveryMs: 20,
+    ...options,
+  })
+  opened.push(made)
+  return made
+}
+
+beforeAll(async () => {
+  db = await startReplicatedDatabase()
+  await db.primary.raw('create table notes (n int)')
+  pools = open()
+  await pools.start()
+}, 60_000)
+
+afterAll(async () => {
+  await Promise.all(opened.map((each) => each.stop()))
+  await db.stop()
+})
+
+const isReplica = async (pool: Knex) => {
+  const { rows } = await pool.raw('select pg_is_in_recovery() as here')
+  return rows[0].here as boolean
+}
+const whereFrom = async (from: ReadPools, accountId: number) =>
+  (await from.read({ accountId }, isReplica)) ? 'replica' : 'primary'
+const hold = () => db.replica().raw('select pg_wal_replay_pause()')
+const goOn = () => db.replica().raw('select pg_wal_replay_resume()')
+const write = (n: number) => db.primary('notes').insert({ n })
+const countOf = (n: number) => async (pool: Knex) => (await pool('notes').where({ n })).length
+
+/** A write beside it keeps the two from standing on either side of the end of a page of the log. */
+const untilUsed = (from: ReadPools, accountId = 1) =>
+  vi.waitFor(
+    async () => {
+      await write(0)
+      expect(await whereFrom(from, accountId)).toBe('replica')
+    },
+    { timeout: 20_000, interval: 20 },
+  )
+
+describe('a replica', () => {
+  beforeEach(() => untilUsed(pools))
+
+  test('answers those who have seen no more than it has', async () => {
+    expect(await whereFrom(pools, 1)).toBe('replica')
+    expect(await pools.read({ accountId: 1 }, countOf(0))).toBeGreaterThan(0)
+  })
+
+  test('tells work where it stands, and takes that for what the account has seen', async () => {
+    const position = await pools.read({ accountId: 10 }, async (pool, _, positionOfPool) => {
+      expect(await isReplica(pool)).toBe(true)
+      return positionOfPool()
+    })
+    expect(position).toBeGreaterThan(0n)
+    expect(pools.seenBy(10)).toBe(position)
+  })
+
+  test('that is behind does not answer an account that has seen more, and answers others', async () => {
+    await hold()
+    try {
+      await write(1)
+      pools.noteSeen(2, await pools.positionOf(db.primary))
+      expect(await pools.read({ accountId: 2 }, countOf(1))).toBe(1)
+      expect(await whereFrom(pools, 2)).toBe('primary')
+      expect(await whereFrom(pools, 3)).toBe('replica')
+      expect(await pools.read({ accountId: 3 }, countOf(1))).toBe(0)
+    } finally {
+      await goOn()
+    }
+    await untilUsed(pools, 2)
+    expect(await pools.read({ accountId: 2 }, countOf(1))).toBe(1)
+  })
+
+  test('that is behind does not answer who says that he has seen more elsewhere', async () => {
+    const elsewhere = open({ replicas: [] })
+    await hold()
+    try {
+      await write(2)
+      expect(await elsewhere.read({ accountId: 4 }, countOf(2))).toBe(1)
+      const atLeast = elsewhere.seenBy(4)
+      expect(await pools.read({ accountId: 4 }, countOf(2))).toBe(0)
+      expect(await pools.read({ accountId: 4, atLeast }, countOf(2))).toBe(1)
+      expect(await pools.read({ accountId: 4 }, countOf(2))).toBe(1)
+    } finally {
+      await goOn()
+    }
+  })
+
+  test('never shows an account less than it has seen, however reads and writes fall', async () => {
+    for (let n = 100; n < 160; n++) {
+      await write(n)
+      if (n % 2 === 0) pools.noteSeen(5, await pools.positionOf(db.primary))
+      const seen = await pools.read({ accountId: 5 }, async (pool) => (await pool('notes').max('n as n'))[0]?.n)
+      expect(seen).toBeGreaterThanOrEqual(n % 2 === 0 ? n : n - 1)
+    }
+  })
+
+  test('that is further behind than allowed answers nobody', async () => {
+    const strict = open({ maxLagMs: 300 })
+    await strict.start()
+    await untilUsed(strict)
+    await hold()
+    try {
+      await write(3)
+      await vi.waitFor(async () => expect(await whereFrom(strict, 6)).toBe('primary'), 5_000)
+    } finally {
+      await goOn()
+    }
+    await untilUsed(strict, 6)
+  })
+
+  test('on which work fails is passed over, and the caller hears nothing of it', async () => {
+    const once = open()
+    await once.start()
+    await untilUsed(once)
+    const asked: boolean[] = []
+    const answer = await once.read({ accountId: 7 }, async (pool) => {
+      asked.push(await isReplica(pool))
+      if (asked.length === 1) await pool.raw('select * from nothing')
+      return 'answered'
+    })
+    expect(answer).toBe('answered')
+    expect(asked).toEqual([true, false])
+    expect(await whereFrom(once, 7)).toBe('primary')
+  })
+
+  test('may refuse a caller as the primary does', async () => {
+    const asked: boolean[] = []
+    const refused = pools.read({ accountId: 8 }, async (pool) => {
+      asked.push(await isReplica(pool))
+      throw waybillError('PAYMENT_NOT_FOUND', { value: 'x' })
+    })
+    await expect(refused).rejects.toMatchObject({ reason: 'PAYMENT_NOT_FOUND' })
+    expect(asked).toEqual([true])
+  })
+
+  test('ends its work with the signal of the caller', async () => {
+    const controller = new AbortController()
+    const reason = new Error('the caller hung up')
+    const reading = pools.read({ accountId: 9, signal: controller.signal }, async (_, signal) => {
+      controller.abort(reason)
+      signal?.throwIfAborted()
+      return 'went on'
+    })
+    await expect(reading).rejects.toBe(reason)
+  })
+})
+
+test('the primary itself is no replica', async () => {
+  const wrong = open({ replicas: [{ name: 'itself', connection: db.primaryConnection }] })
+  await wrong.start()
+  expect(await whereFrom(wrong, 1)).toBe('primary')
+})
+
+test('a replica that does not answer is left to the primary in time, work that has begun included', async () => {
+  const impatient = open({ lookTimeoutMs: 200 })
+  await impatient.start()
+  await untilUsed(impatient)
+  let begun = 0
+  let release = () => {}
+  const stuck = impatient.read({ accountId: 1 }, async (pool) => {
+    begun += 1
+    const here = await isReplica(pool)
+    if (begun === 1) {
+      release = await db.freezeReplica()
+      await isReplica(pool)
+    }
+    return here ? 'replica' : 'primary'
+  })
+  expect(await stuck).toBe('primary')
+  expect(await whereFrom(impatient, 1)).toBe('primary')
+  release()
+  await untilUsed(impatient)
+})
+
+test('a replica that dies is left to the primary, and used again when it is back', async () => {
+  await untilUsed(pools)
+  let begun = 0
+  const dying = pools.read({ accountId: 1 }, async (pool) => {
+    begun += 1
+    if (begun === 1) {
+      void db.killReplica()
+      await pool.raw('select pg_sleep(60)')
+    }
+    return (await isReplica(pool)) ? 'replica' : 'primary'
+  })
+  expect(await dying).toBe('primary')
+  expect(await whereFrom(pools, 1)).toBe('primary')
+  await db.startReplica()
+  await untilUsed(pools)
+})
+
+test('a replica of another cluster answers nobody, however far it is, and the log says so once', async () => {
+  const another = await startReplicatedDatabase()
+  const logs = recordLogs()
+  const foreign = open({ replicas: [{ name: 'foreign', connection: another.replicaConnection }], logger: logs })
+  try {
+    const ours = await pools.positionOf(db.primary)
+    await another.primary.raw('create table notes (n int)')
+    await vi.waitFor(
+      async () => {
+        // Each leaves the rest of a piece of the log empty.
+        await another.primary.raw('insert into notes values (0)')
+        await another.primary.raw('select pg_switch_wal()')
+        const { rows } = await another.replica().raw(`select (pg_last_wal_replay_lsn() - '0/0')::text as at`)
+        expect(BigInt(rows[0].at)).toBeGreaterThan(ours + 2n ** 26n)
+      },
+      { timeout: 20_000, interval: 20 },
+    )
+    await foreign.start()
+    expect(await whereFrom(foreign, 1)).toBe('primary')
+    const line = 'a replica is not one of this database; it is not used'
+    expect(await whereFrom(foreign, 2)).toBe('primary')
+    expect(logs.records.filter(({ message }) => message === line)).toHaveLength(1)
+  } finally {
+    await foreign.stop()
+    await another.stop()
+  }
+}, 60_000)
+
+test('what a replica says once it was promoted is shown to nobody, work that has begun included', async () => {
+  await untilUsed(pools)
+  const asked: boolean[] = []
+  const answer = await pools.read({ accountId: 1 }, async (pool) => {
+    asked.push(await isReplica(pool))
+    if (asked.length === 1) {
+      await db.replica().raw('select pg_promote()')
+      // Its own life begins: nothing of it is the primary's.
+      await pool('notes').insert({ n: 777 })
+    }
+    return countOf(777)(pool)
+  })
+  expect(asked).toEqual([true, false])
+  expect(answer).toBe(0)
+  expect(await whereFrom(pools, 1)).toBe('primary')
+  const anew = open()
+  await anew.start()
+  expect(await whereFrom(anew, 1)).toBe('primary')
+})

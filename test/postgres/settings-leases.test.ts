@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { inTransaction } from '../../src/postgres/cancellable.ts'
+import { createDatabase } from '../../src/postgres/knex.ts'
+import {
+  acquireLease,
+  assertLeaseHeld,
+  LeaseLostError,
+  releaseLease,
+  renewLease,
+} from '../../src/store/leases-repository.ts'
+import { getOrCreateSecret, readSetting, settleSetting } from '../../src/store/settings-repository.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+let db: TestDatabase
+
+beforeAll(async () => {
+  db = await createTestDatabase()
+})
+
+beforeEach(async () => {
+  await db.knex('leases').delete()
+})
+
+afterAll(() => db.drop())
+
+describe('settings', () => {
+  test('eight processes that ask for a secret at once get the same 32 bytes', async () => {
+    const pools = Array.from({ length: 8 }, () => createDatabase(db.connection, { poolMax: 1 }))
+    const secrets = await Promise.all(pools.map((knex) => getOrCreateSecret(knex, 'cursor')))
+    await Promise.all(pools.map((knex) => knex.destroy()))
+    expect(new Set(secrets.map((secret) => secret.toString('hex'))).size).toBe(1)
+    expect(secrets[0]).toHaveLength(32)
+    expect(await getOrCreateSecret(db.knex, 'cursor')).toEqual(secrets[0])
+  })
+
+  test('secrets of different names differ', async () => {
+    expect(await getOrCreateSecret(db.knex, 'one')).not.toEqual(await getOrCreateSecret(db.knex, 'two'))
+  })
+
+  test('a settled value never changes', async () => {
+    expect(await readSetting(db.knex, 'stamp')).toBeUndefined()
+    expect(await settleSetting(db.knex, 'stamp', Buffer.from('demo'))).toEqual(Buffer.from('demo'))
+    expect(await settleSetting(db.knex, 'stamp', Buffer.from('real'))).toEqual(Buffer.from('demo'))
+    expect(await readSetting(db.knex, 'stamp')).toEqual(Buffer.from('demo'))
+  })
+})
+
+describe('leases', () => {
+  const ann = { name: 'follow:base', owner: 'ann' }
+  const bob = { name: 'follow:base', owner: 'bob' }
+  const expire = () => db.knex('leases').update({ expires_at: db.knex.raw(`now() - interval '1 second'`) })
+
+  test('of twenty who ask at once, one gets it', async () => {
+    const asked = Array.from({ length: 20 }, (_, n) => acquireLease(db.knex, { ...ann, owner: `owner-${n}` }, 60_000))
+    expect((await Promise.all(asked)).filter(Boolean)).toHaveLength(1)
+  })
+
+  test('of twenty who ask at once for one that ran out, one gets it', async () => {
+    await acquireLease(db.knex, ann, 60_000)
+    await expire()
+    const asked = Array.from({ length: 20 }, (_, n) => acquireLease(db.knex, { ...ann, owner: `owner-${n}` }, 60_000))
+    expect((await Promise.all(asked)).filter(Boolean)).toHaveLength(1)
+  })
+
+  test('its owner may take it again and prolong it, others may not', async () => {
+    expect(await acquireLease(db.knex, ann, 60_000)).toBe(true)
+    expect(await acquireLease(db.knex, ann, 60_000)).toBe(true)
+    expect(await renewLease(db.knex, ann, 60_000)).toBe(true)
+    expect(await acquireLease(db.knex, bob, 60_000)).toBe(false)
+    expect(await renewLease(db.knex, bob, 60_000)).toBe(false)
+  })
+
+  test('leases of other names are free', async () => {
+    await acquireLease(db.knex, ann, 60_000)
+    expect(await acquireLease(db.knex, { ...bob, name: 'follow:ethereum' }, 60_000)).toBe(true)
+  })
+
+  test('one that ran out is not prolonged, but taken by who comes first', async () => {
+    await acquireLease(db.knex, ann, 60_000)
+    await expire()
+    expect(await renewLease(db.knex, ann, 60_000)).toBe(false)
+    expect(await acquireLease(db.knex, bob, 60_000)).toBe(true)
+    expect(await acquireLease(db.knex, ann, 60_000)).toBe(false)
+  })
+
+  test('it runs out after its time by the clock of the server', async () => {
+    await acquireLease(db.knex, ann, 90_000)
+    const { rows } = await db.knex.raw(
+      `select expires_at - now() > interval '89 seconds' and expires_at - now() < interval '91 seconds' as right from leases`,
+    )
+    expect(rows).toEqual([{ right: true }])
+  })
+
+  test('given back it is free, and giving back what is another’s does nothing', async () => {
+    await acquireLease(db.knex, ann, 60_000)
+    await releaseLease(db.knex, bob)
+    expect(await acquireLease(db.knex, bob, 60_000)).toBe(false)
+    await releaseLease(db.knex, ann)
+    expect(await acquireLease(db.knex, bob, 60_000)).toBe(true)
+  })
+
+  test('a transaction of one who lost it is refused', async () => {
+    await acquireLease(db.knex, ann, 60_000)
+    await expire()
+    await expect(inTransaction(db.knex, undefined, (trx) => assertLeaseHeld(trx, ann))).rejects.toThrow(LeaseLostError)
+    await acquireLease(db.knex, bob, 60_000)
+    await expect(inTransaction(db.knex, undefined, (trx) => assertLeaseHeld(trx, ann))).rejects.toThrow(LeaseLostError)
+    await inTransaction(db.knex, undefined, (trx) => assertLeaseHeld(trx, bob))
+  })
+
+  test('nobody takes it while a transaction asserts it, even after it ran out', async () => {
+    await acquireLease(db.knex, ann, 1_000)
+    const events: string[] = []
+    let taking: Promise<boolean> | undefined
+    await inTransaction(db.knex, undefined, async (trx) => {
+      await assertLeaseHeld(trx, ann)
+      const ranOut = async () => {
+        const { rows } = await trx.raw('select expires_at < clock_timestamp() as out from leases')
+        expect(rows[0].out).toBe(true)
+      }
+      await vi.waitFor(ranOut, 5_000)
+      taking = acquireLease(db.knex, bob, 60_000).finally(() => events.push('taken'))
+      const waiting = async () => {
+        const { rowCount } = await db.knex.raw(
+          `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'insert into leases%'`,
+        )
+        expect(rowCount).toBe(1)
+      }
+      await vi.waitFor(waiting, 5_000)
+      events.push('committing')
+    })
+    expect(await taking).toBe(true)
+    expect(events).toEqual(['committing', 'taken'])
+  })
+})

@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+let one: TestDatabase
+let two: TestDatabase
+
+beforeAll(async () => {
+  ;[one, two] = await Promise.all([createTestDatabase(), createTestDatabase()])
+})
+
+afterAll(async () => {
+  await Promise.all([one.drop(), two.drop()])
+})
+
+test('each test database is migrated and stands alone', async () => {
+  await one.knex.raw('create table only_here (n int)')
+  const { rows } = await two.knex.raw(
+    `select to_regclass('schema_migrations') as migrated, to_regclass('only_here') as other`,
+  )
+  expect(rows).toEqual([{ migrated: 'schema_migrations', other: null }])
+})
+
+test('a dropped test database is gone', async () => {
+  const three = await createTestDatabase()
+  await three.knex.raw('select 1')
+  const { rowCount } = await one.knex.raw('select from pg_database where datname = ?', [three.connection.database])
+  expect(rowCount).toBe(1)
+  await three.drop()
+  expect((await one.knex.raw('select from pg_database where datname = ?', [three.connection.database])).rowCount).toBe(
+    0,
+  )
+})

@@ -1,0 +1,324 @@
+/**
+ * Days on which the service itself dies, or its database has no room: nothing on the chain is lost or counted twice, callers are told
+ * what is wrong at once, and nobody has to restart anything for it to go on.
+ *
+ * A database that is killed: payment-life-database.test.ts. Statements past their deadline: protocols.test.ts.
+ */
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Knex } from 'knex'
+import { decodeEventLog, type Hex, keccak256, parseAbi, zeroAddress } from 'viem'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Listener } from '../../src/api/listener/listener.ts'
+import { composeService } from '../../src/app.ts'
+import { issueApiKey } from '../../src/auth/manage-keys.ts'
+import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import type { Account } from '../../src/domain/account.ts'
+import { formatAmount } from '../../src/domain/decimal.ts'
+import { silentLogger } from '../../src/domain/logger.ts'
+import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { dropLeases } from '../../src/store/leases-repository.ts'
+import { startTestChain, type TestChain, type TestPayment } from '../support/chain.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { canonical, makeRequest, storeRequest } from '../support/detection.ts'
+import { freshAddress } from '../support/payment-life.ts'
+import { startWaybill, type WaybillProcess } from '../support/process.ts'
+import { type Meddle, type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+
+/** Less than a lease lasts, so that a wait for one that nobody holds fails. */
+const PATIENCE = { timeout: 10_000, interval: 50 }
+
+async function newKey(knex: Knex): Promise<{ key: string; account: Account }> {
+  const terms = { account: 'shop', scopes: ['payments:read'], now: new Date(), callsPerMinute: 0 } as const
+  const { key, stored } = await issueApiKey(createApiKeyRepository(knex), terms)
+  return { key, account: stored.account }
+}
+
+describe('a service that is killed while it reads what a chain has been through', () => {
+  /** Blocks that the node gives logs of at once, so that the past is read in many steps. */
+  const WIDEST = 7
+  const BLOCKS = 24
+  const PAYMENTS_A_BLOCK = 12
+
+  let folder: string
+  let chain: TestChain
+  let proxy: RpcProxy
+  let database: TestDatabase
+  let key: string
+  let requests: PaymentRequest[]
+  let settings: Record<string, string>
+  let service: WaybillProcess | undefined
+
+  beforeAll(async () => {
+    folder = await makeTempFolder('bad-days')
+    ;[chain, database] = await Promise.all([
+      startTestChain({ chainId: 31_581, automine: false }),
+      createTestDatabase({ applicationName: 'test' }),
+    ])
+    proxy = await startRpcProxy(chain.rpcUrl)
+    const made = await newKey(database.knex)
+    key = made.key
+    requests = Array.from({ length: PAYMENTS_A_BLOCK }, (_, n) =>
+      makeRequest({ payee: canonical(freshAddress(`bad days ${n}`)), network: 'BASE' }),
+    )
+    for (const request of requests) await storeRequest(database.knex, made.account, request)
+    await fillChain()
+    const config = chain.config({ name: 'BASE', finalityDepth: 3 })
+    const file = join(folder, 'chains.json')
+    // Half of it is the time between two looks, of which the shortest is a quarter of a second.
+    const followed = { ...config, rpcUrls: [proxy.url], blockTimeSeconds: 0.5 }
+    await writeFile(file, JSON.stringify({ chains: [followed] }))
+    settings = { DATA_DIR: join(folder, 'unused'), PORT: '0', CHAINS_FILE: file, DATABASE_URL: urlOfDatabase(database) }
+  })
+  afterAll(async () => {
+    service?.kill('SIGKILL')
+    await service?.ended
+    await proxy?.stop()
+    await chain?.stop()
+    await database?.drop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  /** Payments of different amounts, alone and several in one transaction, where one in the middle pays somebody else. */
+  async function fillChain(): Promise<void> {
+    const payers = chain.wallets.slice(0, 3)
+    for (const payer of payers) {
+      await chain.fund(chain.tokens.USDC, payer, 10n ** 15n)
+      await chain.approve(payer, chain.tokens.USDC, chain.contracts.erc20FeeProxy, 10n ** 15n)
+    }
+    const [, , , stranger] = chain.wallets
+    let amount = 1_000_000n
+    const payment = ({ payee, paymentReference }: PaymentRequest, to: Hex = rawAddress(payee)): TestPayment => {
+      const token = chain.tokens.USDC.address
+      return { kind: 'ERC20', token, to, amount: ++amount, paymentReference, feeAddress: zeroAddress }
+    }
+    for (let block = 0; block < BLOCKS; block++) {
+      for (const [n, request] of requests.entries()) await chain.pay(payers[n % 3] as Hex, payment(request))
+      const [one, two] = [requests[block % requests.length], requests[(block + 1) % requests.length]]
+      if (block % 4 === 0 && one && two) {
+        await chain.payInOneTransaction(payers[0] as Hex, [payment(one), payment(one, stranger), payment(two)])
+      }
+      await chain.mine()
+    }
+  }
+
+  type Log = { data: Hex; topics: [Hex, Hex]; transactionHash: Hex }
+  const ABI = parseAbi([
+    'event TransferWithReferenceAndFee(address tokenAddress, address to, uint256 amount, bytes indexed paymentReference, uint256 feeAmount, address feeAddress)',
+  ])
+
+  /** Read from the node itself: each event of the proxy that pays one of the requests. */
+  async function eventsOnChain(): Promise<string[]> {
+    const filter = { address: chain.contracts.erc20FeeProxy, fromBlock: '0x0', toBlock: 'latest' }
+    const logs = await chain.client.rpc.call<Log[]>('eth_getLogs', [filter])
+    const requestOf = new Map(requests.map((request) => [keccak256(request.paymentReference), request]))
+    return [...Map.groupBy(logs, ({ transactionHash }) => transactionHash).values()].flatMap((ofTransaction) =>
+      ofTransaction.flatMap(({ data, topics, transactionHash }, eventIndex) => {
+        const { args } = decodeEventLog({ abi: ABI, data, topics })
+        const request = requestOf.get(topics[1])
+        if (request === undefined || canonical(args.to) !== request.payee) return []
+        return [`${request.paymentReference} ${formatAmount(args.amount, 6)} ${transactionHash} ${eventIndex}`]
+      }),
+    )
+  }
+
+  interface Page {
+    readonly payments: readonly { paymentReference: Hex; amount: string; txHash: Hex; eventIndex: number }[]
+    readonly pagination: { readonly nextCursor?: string }
+  }
+
+  /** Every payment that the service tells of, page by page. */
+  async function paymentsTold(url: string): Promise<string[]> {
+    const told: string[] = []
+    for (let query: string | undefined = 'limit=100'; query !== undefined; ) {
+      const answer = await fetch(`${url}/payments?${query}`, { headers: { 'x-api-key': key } })
+      expect(answer.status).toBe(200)
+      const { payments, pagination } = (await answer.json()) as Page
+      for (const { paymentReference, amount, txHash, eventIndex } of payments) {
+        told.push(`${paymentReference} ${amount} ${txHash} ${eventIndex}`)
+      }
+      query = pagination.nextCursor && `cursor=${encodeURIComponent(pagination.nextCursor)}&limit=100`
+    }
+    return told
+  }
+
+  async function startService(): Promise<string> {
+    service = startWaybill(['serve'], settings)
+    const [, url = ''] = await service.says(/Waybill on (http:\S+):/)
+    return url
+  }
+
+  async function killService(): Promise<void> {
+    service?.kill('SIGKILL')
+    expect(await service?.ended).toMatchObject({ signal: 'SIGKILL' })
+  }
+
+  const scannedBlock = async () =>
+    Number((await database.knex('chain_state').first('scanned_block'))?.scanned_block ?? 0)
+  const stored = async () => ({
+    scanned: await scannedBlock(),
+    payments: (await database.knex('payments').select('id')).length,
+    unmatched: (await database.knex('unmatched_events').select('topic')).length,
+  })
+
+  /** The node gives narrow ranges alone; at the second with events that this process asks for, `meet` is called, once. */
+  function atSecondRange(meet: () => Promise<void>): Meddle {
+    let withEvents = 0
+    return ({ method, params: [filter] }, ask) => {
+      if (method !== 'eth_getLogs') return undefined
+      const { fromBlock, toBlock } = filter as { fromBlock?: Hex; toBlock?: Hex }
+      if (fromBlock === undefined || toBlock === undefined) return undefined
+      if (Number(toBlock) - Number(fromBlock) >= WIDEST) {
+        return Promise.resolve({ rpcError: { code: -32_000, message: `block range is limited to ${WIDEST}` } })
+      }
+      return ask().then(async (logs) => {
+        if ((logs as Log[]).length > 0 && ++withEvents === 2) await meet()
+        return logs
+      })
+    }
+  }
+
+  /** Resolves when the process waits for logs, or for a receipt, which it never gets. */
+  async function untilItAsksFor(what: 'LOGS' | 'RECEIPTS'): Promise<void> {
+    const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>()
+    const never = new Promise<never>(() => {})
+    let isDue = false
+    const ranges = atSecondRange(async () => {
+      isDue = true
+      if (what === 'RECEIPTS') return
+      onAsked()
+      await never
+    })
+    proxy.meddle((call, ask) => {
+      if (!isDue || call.method !== 'eth_getTransactionReceipt') return ranges(call, ask)
+      onAsked()
+      return never
+    })
+    await startService()
+    await asked
+  }
+
+  /** Calls `body` when the process is in the middle of a transaction, some rows of which it has written. */
+  async function whileItWrites(body: () => Promise<void>): Promise<void> {
+    const { promise: due, resolve: onDue } = Promise.withResolvers<void>()
+    const { promise: locked, resolve: onLocked } = Promise.withResolvers<void>()
+    proxy.meddle(
+      atSecondRange(() => {
+        onDue()
+        return locked
+      }),
+    )
+    await startService()
+    await due
+    await database.knex.transaction(async (trx) => {
+      await trx.raw('lock table payments in share mode')
+      onLocked()
+      const waiting = async () => {
+        // Not in this transaction, to which the server would tell the same each time.
+        const { rows } = await database.knex.raw<{ rows: unknown[] }>(
+          `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+             and query like '%insert into "payments"%'`,
+        )
+        return rows.length
+      }
+      await expect.poll(waiting, PATIENCE).toBe(1)
+      await body()
+    })
+  }
+
+  /** What the process had stored when it was killed, which is whole steps. */
+  async function afterTheKill() {
+    // Another test waits until the lease of a process that was killed has run out. Comes after what was not committed.
+    await dropLeases(database.knex)
+    return stored()
+  }
+
+  it('goes on where it was, three times: each event that pays is one payment', async () => {
+    const head = Number((await chain.client.head()).number)
+    const left: Awaited<ReturnType<typeof stored>>[] = []
+
+    await untilItAsksFor('LOGS')
+    await killService()
+    left.push(await afterTheKill())
+
+    await untilItAsksFor('RECEIPTS')
+    await killService()
+    left.push(await afterTheKill())
+
+    let before: Awaited<ReturnType<typeof stored>> | undefined
+    await whileItWrites(async () => {
+      before = await stored()
+      await killService()
+    })
+    left.push(await afterTheKill())
+    expect(left[2]).toEqual(before)
+
+    const onChain = await eventsOnChain()
+    let last = { scanned: 0, payments: 0 }
+    for (const at of left) {
+      expect(at.scanned).toBeGreaterThan(last.scanned)
+      expect(at.scanned).toBeLessThan(head)
+      expect(at.payments).toBeGreaterThan(last.payments)
+      expect(at.payments).toBeLessThan(onChain.length)
+      last = at
+    }
+
+    proxy.meddle(atSecondRange(async () => {}))
+    const url = await startService()
+    await expect.poll(scannedBlock, PATIENCE).toBe(head)
+    expect(onChain).toHaveLength(BLOCKS * PAYMENTS_A_BLOCK + (BLOCKS / 4) * 2)
+    expect(onChain.filter((event) => event.endsWith(' 2'))).toHaveLength(BLOCKS / 4)
+    expect((await paymentsTold(url)).toSorted()).toEqual(onChain.toSorted())
+    expect(await stored()).toEqual({ scanned: head, payments: onChain.length, unmatched: BLOCKS / 4 })
+  }, 40_000)
+})
+
+/** The 20 bytes of an address of any chain. */
+const rawAddress = (address: string): Hex => `0x${address.slice(-40)}`
+
+describe('a service whose pool has no free connection', () => {
+  const POOL_MAX = 8
+  const ACQUIRE_MS = 200
+  let database: TestDatabase
+  let listener: Listener
+  let keys: string[]
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ poolMax: POOL_MAX, acquireTimeoutMs: ACQUIRE_MS })
+    const { knex } = database
+    keys = [(await newKey(knex)).key, (await newKey(knex)).key]
+    const service = await composeService({ knex, chains: [], logger: silentLogger, now: () => new Date() })
+    listener = await service.listen({ host: '127.0.0.1', port: 0 })
+  })
+  afterAll(async () => {
+    await listener?.stop({ graceMs: 0 })
+    await database?.drop()
+  })
+
+  const statusOf = async (path: string) => (await fetch(listener.url + path)).status
+
+  async function search(key = '') {
+    const startedAtMs = performance.now()
+    const answer = await fetch(`${listener.url}/payments`, { headers: { 'x-api-key': key } })
+    const { details } = (await answer.json()) as { details?: { reason: string }[] }
+    return { status: answer.status, reason: details?.[0]?.reason, tookMs: performance.now() - startedAtMs }
+  }
+
+  it('says so at once, also to many and to a key that it has not met, lives on, and answers when there is room', async () => {
+    const [met, unmet] = keys
+    expect(await search(met)).toMatchObject({ status: 200 })
+    const holders = await Promise.all(Array.from({ length: POOL_MAX }, () => database.knex.transaction()))
+    const crowd = await Promise.all([...Array.from({ length: 20 }, () => search(met)), search(unmet)])
+    for (const { status, reason, tookMs } of crowd) {
+      expect([status, reason]).toEqual([503, 'DATABASE_UNAVAILABLE'])
+      expect(tookMs).toBeLessThan(ACQUIRE_MS * 10)
+    }
+    expect([await statusOf('/healthz'), await statusOf('/readyz')]).toEqual([200, 503])
+
+    await Promise.all(holders.map((trx) => trx.rollback()))
+    expect(await search(unmet)).toMatchObject({ status: 200 })
+    expect(await search(met)).toMatchObject({ status: 200 })
+    expect(await statusOf('/readyz')).toBe(200)
+  })
+})

@@ -1,0 +1,210 @@
+import { Readable, Writable } from 'node:stream'
+import type { Knex } from 'knex'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import { commands } from '../../src/cli/commands.ts'
+import { runCommandLine } from '../../src/cli/run-command-line.ts'
+import type { Account } from '../../src/domain/account.ts'
+import { importLines } from '../../src/imports/import-lines.ts'
+import { importPayments } from '../../src/imports/import-payments.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { canonical, makeRequest, storeRequest } from '../support/detection.ts'
+
+let database: TestDatabase
+let knex: Knex
+beforeAll(async () => {
+  database = await createTestDatabase()
+  knex = database.knex
+})
+afterAll(() => database.drop())
+
+async function check(...words: string[]) {
+  const written = { stdout: '', stderr: '' }
+  const into = (name: keyof typeof written) =>
+    new Writable({
+      write(chunk, _, done) {
+        written[name] += String(chunk)
+        done()
+      },
+    })
+  const code = await runCommandLine(commands, ['check', ...words], {
+    environment: { DATABASE_URL: urlOfDatabase(database) },
+    workingFolder: '/',
+    stdin: Readable.from([]),
+    stdout: into('stdout'),
+    stderr: into('stderr'),
+    actor: 'ann@host',
+    signal: new AbortController().signal,
+  })
+  return { code, ...written, lines: written.stdout.split('\n').filter(Boolean) }
+}
+
+const PAYMENT_IDS = [1, 2, 3].map((n) => `00000000-0000-4000-8000-00000000000${n}`)
+
+/** An account with a request of 100 that two payments cover, and a payment of no request; one of them was updated. */
+async function seed(name: string): Promise<{ account: Account; requestId: string }> {
+  const account = await createApiKeyRepository(knex).ensureAccount(name)
+  const request = await storeRequest(
+    knex,
+    account,
+    makeRequest({ network: 'BASE', payee: canonical(`0x${'a1'.repeat(20)}`) }),
+  )
+  const line = (id: string | undefined, more: object) => ({
+    id,
+    status: 'PARTIAL',
+    timestamp: '2026-11-01T12:00:00Z',
+    updatedAt: '2026-11-01T12:01:00Z',
+    amount: '50',
+    currency: 'USDC-BASE',
+    network: 'BASE',
+    ...more,
+  })
+  const lines = [
+    line(PAYMENT_IDS[0], { requestId: request.requestId }),
+    line(PAYMENT_IDS[1], { requestId: request.requestId }),
+    line(PAYMENT_IDS[2], { paymentReference: '0x00000000000000aa', status: 'CONFIRMED' }),
+    line(PAYMENT_IDS[2], {
+      paymentReference: '0x00000000000000aa',
+      status: 'FAILED',
+      updatedAt: '2026-11-02T12:00:00Z',
+    }),
+  ]
+  const text = lines.map((each) => JSON.stringify(each)).join('\n')
+  const { bad } = await importLines(Readable.from([Buffer.from(text)]), importPayments(knex, account))
+  expect(bad).toBe(0)
+  return { account, requestId: request.requestId }
+}
+
+describe('waybill check', () => {
+  it('says nothing on standard output of an account in order', async () => {
+    await seed('sound')
+    const checked = await check('--account', 'sound')
+    expect(checked).toMatchObject({ code: 0, stdout: '' })
+    // two inserts of the request, settled by two updates; an insert, and its update
+    expect(checked.stderr).toBe('sound: 3 payments, 6 changes, 1 requests\nno differences\n')
+  })
+
+  const broken: [name: string, statements: readonly string[], expected: RegExp][] = [
+    [
+      'a count',
+      [`update payment_statistics set n = n + 1 where account_id = :account and status = 3`],
+      /^statistics\tBASE - USDC-BASE - - CONFIRMED\t3 USDC .*\t2 USDC 2026-11-01T12:00:00Z to 2026-11-01T12:00:00Z$/,
+    ],
+    [
+      'a bound that leaves payments out',
+      [`update payment_statistics set last_at = last_at - interval '1 s' where account_id = :account and status = 3`],
+      /^statistics\tBASE - USDC-BASE - - CONFIRMED\t2 USDC .* to 2026-11-01T11:59:59Z\t2 USDC .* to 2026-11-01T12:00:00Z$/,
+    ],
+    [
+      'a combination that is not counted',
+      [`delete from payment_statistics where account_id = :account and status = 5`],
+      /^statistics\tBASE - USDC-BASE - - FAILED\tnone\t1 USDC/,
+    ],
+    [
+      'a combination that is priced and not said to be',
+      [
+        `update payments set amount_in_usd = 5 where account_id = :account and status = 5`,
+        `update payment_statistics set priced = false where account_id = :account and status = 5`,
+      ],
+      /^statistics\tBASE - USDC-BASE - - FAILED\t1 USDC 2026.*\t1 USDC with US dollars 2026/,
+    ],
+    [
+      'a gap in the log',
+      [`delete from payment_changes where account_id = :account and change in (2, 3)`],
+      /^changes\t2 to 3\tnone\tone of each from 1 to 6$/,
+    ],
+    [
+      'a change that is not counted',
+      [`update account_changes set last_change = 5 where account_id = :account`],
+      /^changes\t6 to 6\tlogged\tnone but from 1 to 5$/,
+    ],
+    [
+      'a change that should have been pruned',
+      [`update account_changes set pruned_change = 1 where account_id = :account`],
+      /^changes\t1\tlogged\tnone but from 2 to 6$/,
+    ],
+    [
+      'an update without the row before',
+      [`update payment_changes set old = null where account_id = :account and change = 6`],
+      /^changes\t6 of \S+\tkind 2 without the row before\tthe row before$/,
+    ],
+    [
+      'a payment that went unseen',
+      [
+        `delete from payments where account_id = :account and id = '${PAYMENT_IDS[2]}'`,
+        `update payment_statistics set n = n - 1 where account_id = :account and status = 5`,
+      ],
+      /^changes\t\d of \S+3\tno delete of what is gone\ta payment$/,
+    ],
+    [
+      'a payment of a covered request',
+      [
+        `update payments set status = 2 where account_id = :account and id = '${PAYMENT_IDS[0]}'`,
+        `update payment_statistics set n = 1 where account_id = :account and status in (2, 3)`,
+      ],
+      /^payment\t\S+1\tPARTIAL\tCONFIRMED$/,
+    ],
+    [
+      'what was returned of a surplus',
+      ['update requests set surplus_returned = 7 where account_id = :account'],
+      /^request\t01\w+\t\w+, 7 returned of the surplus\t\w+, 0 returned of the surplus$/,
+    ],
+    [
+      'a request whose events nobody looks for',
+      ['delete from reference_topics where account_id = :account'],
+      /^request\t01\w+\tits events are not looked for\tits topics are known$/,
+    ],
+    [
+      'a payment without the request whose reference it names',
+      [`update requests set payment_reference = decode('00000000000000aa', 'hex') where account_id = :account`],
+      /^payment\t\S+3\tno request\trequest 01\w+, whose reference it names$/,
+    ],
+  ]
+  it.each(broken)('names %s', async (name, statements, expected) => {
+    const { account } = await seed(name.replaceAll(' ', '-'))
+    for (const statement of statements) await knex.raw(statement, { account: account.id })
+    const checked = await check('--account', account.name)
+    expect(checked.lines).toHaveLength(1)
+    const [line = ''] = checked.lines
+    expect(line.startsWith(`${account.name}\t`)).toBe(true)
+    expect(line.slice(account.name.length + 1)).toMatch(expected)
+    expect(checked.code).toBe(1)
+    expect(checked.stderr).toMatch(/\n1 difference\n$/)
+  })
+
+  it('repairs what follows from the payments, and names what does not', async () => {
+    const { account, requestId } = await seed('repaired')
+    const { id } = account
+    await knex('payment_statistics').where({ account_id: id }).update({ n: 7 })
+    await knex('payment_changes').where({ account_id: id, change: 3 }).delete()
+    await knex('requests').where({ account_id: id }).update({ surplus_returned: 7 })
+    expect((await check('--account', account.name, '--repair')).code).toBe(0)
+    expect(await check('--account', account.name)).toMatchObject({ code: 0, stdout: '' })
+    // watchers who had seen change 5 cannot know what came behind it
+    expect(await knex('account_changes').where({ account_id: id })).toMatchObject([
+      { last_change: 6n, pruned_change: 6n },
+    ])
+
+    await knex('reference_topics').where({ account_id: id }).delete()
+    await knex('payments').where({ account_id: id, id: PAYMENT_IDS[0] }).update({ status: 2 })
+    const { code, lines } = await check('--account', account.name, '--repair')
+    expect(code).toBe(1)
+    expect(lines.at(-1)).toMatch(new RegExp(`^repaired\trequest\t${requestId}\t`))
+    expect(lines.filter((line) => line.endsWith('\tPARTIAL\tCONFIRMED'))).toHaveLength(1)
+    expect((await check('--account', account.name)).lines).toHaveLength(1)
+    await knex('requests').where({ account_id: id }).delete()
+  })
+
+  it('looks at every account unless told of one', async () => {
+    const { code, lines } = await check()
+    expect(code).toBe(1)
+    expect(new Set(lines.map((line) => line.split('\t')[0]))).toEqual(
+      new Set(broken.map(([name]) => name.replaceAll(' ', '-'))),
+    )
+  })
+
+  it('fails for an account that is not there, and for what cannot be one', async () => {
+    expect(await check('--account', 'nobody')).toMatchObject({ code: 1, stderr: 'there is no account "nobody"\n' })
+    expect(await check('--account', 'No Body')).toMatchObject({ code: 2, stdout: '' })
+  })
+})

@@ -1,0 +1,551 @@
+import { once } from 'node:events'
+import { readFile, rm } from 'node:fs/promises'
+import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { DemoFile } from '../../src/demo/demo-file.ts'
+import { PATIENCE } from '../support/patience.ts'
+import {
+  type Descendant,
+  descendantsOf,
+  type Ended,
+  isAlive,
+  runWaybill,
+  startWaybill,
+  type WaybillProcess,
+} from '../support/process.ts'
+import { type CommandOutcome, runCommand } from '../support/run-command.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+
+/** One data folder through the life of a demo: each describe begins with a start and ends with an end. */
+let folder: string
+let dataDir: string
+let demo: WaybillProcess
+let url: string
+
+const environment = () => ({ DATA_DIR: dataDir, PORT: '0' })
+
+/** Runs a command beside the demo in this process, which takes a second less than one of its own. */
+const runHere = (...words: string[]) => runCommand(environment(), words)
+
+beforeAll(async () => {
+  folder = await makeTempFolder('process')
+  dataDir = join(folder, 'data')
+})
+afterAll(async () => {
+  demo?.kill('SIGKILL')
+  await demo?.ended
+  await allGone(started)
+  await rm(folder, { recursive: true, force: true })
+})
+
+let started: Descendant[] = []
+
+async function startDemo(): Promise<void> {
+  demo = startWaybill(['serve'], environment())
+  url = (await demo.says(/Waybill demo on (http:\S+):/))[1] ?? ''
+  await demo.says(/Ctrl-C/)
+  started = descendantsOf(demo.pid)
+}
+
+function allGone(processes: readonly Descendant[]): Promise<void> {
+  return vi.waitFor(() => expect(processes.filter(isAlive)).toEqual([]), { timeout: 10_000, interval: 20 })
+}
+
+async function get(path: string, headers: Record<string, string> = { 'x-api-key': 'demo' }) {
+  const response = await fetch(url + path, { headers })
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Answer }
+}
+
+/** What these tests look at of any answer. */
+interface Answer {
+  readonly routes: { id: string; readiness: { hasEnoughGas: boolean }; warnings: { reason: string }[] }[]
+  readonly unavailable: { reason: string }[]
+  readonly warnings: { reason: string }[]
+  readonly payments: {
+    id: string
+    timestamp: string
+    reference: string
+    txHash: string
+    eventIndex: number
+    network: string
+    status: string
+    amount: string
+  }[]
+  readonly pagination: { nextCursor?: string; total?: number }
+  readonly status: string
+  readonly paidAmount: string
+  readonly details: { reason: string }[]
+  readonly requests: unknown[]
+}
+
+async function demoFile(): Promise<DemoFile> {
+  return JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')) as DemoFile
+}
+
+/**
+ * Payments that nobody makes or changes any more, oldest first, each page once. That of the part-paid request is none: the rest is paid
+ * below, and once that is final it is confirmed.
+ */
+async function settledPayments(untilTime: string) {
+  const found: Answer['payments'] = []
+  let cursor: string | undefined
+  do {
+    const query = `status=CONFIRMED&toDate=${untilTime}&sortOrder=asc&limit=100`
+    const { body } = await get(`/payments?${cursor === undefined ? query : `cursor=${cursor}`}`)
+    const settled = body.payments.filter(({ reference }) => reference !== 'demo-part-paid')
+    found.push(...settled.map((payment) => ({ ...payment, confirmations: undefined })))
+    cursor = body.pagination.nextCursor
+  } while (cursor !== undefined)
+  return found
+}
+
+/** A transaction that gave something to the bridge, when the demo was killed. */
+let deposited: string
+let history: Answer['payments']
+let historyEnds: string
+
+describe('a first start', () => {
+  /** A second demo and another use of the same folder. They wait for a predecessor that is just ending, so they begin early. */
+  let rivals: Promise<Ended>[]
+
+  beforeAll(async () => {
+    await startDemo()
+    rivals = [runWaybill(['serve'], environment()), runWaybill(['serve'], { ...environment(), CHAINS_FILE: 'none' })]
+  })
+
+  it('prints three curl lines that work', async () => {
+    const lines = demo
+      .stdout()
+      .split('\n')
+      .filter((line) => line.startsWith('  curl '))
+    expect(lines).toHaveLength(3)
+    const answers = []
+    for (const line of lines) {
+      const [, name = '', value = '', target = ''] = /^ {2}curl -s -H '([^:]+): ([^']+)' '([^']+)'$/.exec(line) ?? []
+      const response = await fetch(target, { headers: { [name]: value } })
+      expect([line, response.status]).toEqual([line, 200])
+      answers.push((await response.json()) as Answer)
+    }
+    expect(answers[0]?.routes[0]?.id).toBe('REQUEST_NETWORK_PAYMENT')
+    expect(answers[1]?.payments).toHaveLength(5)
+    expect(answers[2]?.payments).toHaveLength(5)
+    expect(answers[2]?.pagination.total).toBeGreaterThan(5)
+  })
+
+  it('writes demo.json', async () => {
+    const file = await demoFile()
+    expect(file).toMatchObject({ baseUrl: url, apiKey: 'demo' })
+    expect(file.chains).toHaveLength(4)
+    for (const { rpcUrl, chainId } of file.chains) {
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] })
+      const response = await fetch(rpcUrl, { method: 'POST', body, headers: { 'content-type': 'application/json' } })
+      expect(Number(((await response.json()) as { result: string }).result)).toBe(chainId)
+    }
+    expect(Object.keys(file.wallets).length).toBeGreaterThanOrEqual(5)
+  })
+
+  it('has nodes and a bridge that answer no page', async () => {
+    const file = await demoFile()
+    const ask = async (target: string, headers: OutgoingHttpHeaders) => {
+      const call = request(target, { method: 'POST', headers: { 'content-type': 'application/json', ...headers } })
+      call.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] }))
+      const [answer] = (await once(call, 'response')) as [IncomingMessage]
+      answer.resume()
+      const cors = Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))
+      return [answer.statusCode, cors]
+    }
+    const targets = [...file.chains.map(({ rpcUrl }) => rpcUrl), `${file.bridgeUrl}/v1/quote/contractCalls`]
+    expect(targets).toHaveLength(5)
+    for (const target of targets) {
+      expect(await ask(target, { host: 'evil.example' })).toEqual([403, []])
+      expect(await ask(target, { origin: 'https://evil.example' })).toEqual([403, []])
+      expect(await ask(target, { 'content-type': 'text/plain' })).toEqual([415, []])
+      // The bridge reads the call, which is no question to it.
+      expect(await ask(target, {})).toEqual([target.startsWith(file.bridgeUrl) ? 404 : 200, []])
+    }
+  })
+
+  it('has requests in the state that demo.json says', async () => {
+    const { requests } = await demoFile()
+    const states: Record<string, string> = {
+      Open: 'OPEN',
+      'Part-paid': 'PARTIALLY_PAID',
+      Paid: 'PAID',
+      'Over-paid': 'PAID',
+      Pending: 'PENDING',
+    }
+    const kinds = new Set<string>()
+    for (const { paymentReference, says } of requests) {
+      const kind = /^[\w-]+/.exec(says)?.[0] ?? ''
+      kinds.add(kind)
+      const { body } = await get(`/v1/request/${paymentReference}`)
+      expect([says, body.status]).toEqual([says, states[kind]])
+    }
+    expect([...kinds].toSorted()).toEqual(Object.keys(states).toSorted())
+  })
+
+  it('has wallets that can do what demo.json says', async () => {
+    const { wallets, requests } = await demoFile()
+    const open = requests.find(({ says }) => says === 'Open: 150 USDC on ETHEREUM.')
+    const outcomes: Record<string, unknown> = {}
+    for (const [name, { address }] of Object.entries(wallets)) {
+      const { body } = await get(`/v1/request/${open?.paymentReference}/routes?wallet=${address}`)
+      outcomes[name] = body.routes.map(({ id, readiness }) => [id, readiness.hasEnoughGas])
+      expect(body.unavailable.every(({ reason }) => reason !== '')).toBe(true)
+    }
+    expect(outcomes).toMatchObject({
+      direct: expect.arrayContaining([
+        ['REQUEST_NETWORK_PAYMENT', true],
+        ['ETHEREUM_ETHEREUM_DAI_USDC', true],
+        ['ETHEREUM_ETHEREUM_USDT_USDC', true],
+        ['BSC_ETHEREUM_DAI_USDC', true],
+      ]),
+      otherToken: [['ETHEREUM_ETHEREUM_DAI_USDC', true]],
+      shallowPool: [['ETHEREUM_ETHEREUM_USDT_USDC', true]],
+      otherChain: expect.arrayContaining([['ARBITRUM_ETHEREUM_USDC_USDC', true]]),
+      coinsOnly: expect.arrayContaining([['BSC_ETHEREUM_BNB_USDC', true]]),
+      noGas: expect.arrayContaining([
+        ['REQUEST_NETWORK_PAYMENT', false],
+        ['ARBITRUM_ETHEREUM_USDC_USDC', false],
+      ]),
+      empty: [],
+    })
+  })
+
+  it('has a request in US dollars that a wallet can pay in tokens', async () => {
+    const { wallets, requests } = await demoFile()
+    const fiat = requests.find(({ says }) => says.startsWith('Open: 500 US dollars'))
+    const { body } = await get(`/v1/request/${fiat?.paymentReference}/routes?wallet=${wallets.direct?.address}`)
+    expect(body.routes.map(({ id, readiness }) => [id, readiness.hasEnoughGas])).toContainEqual([
+      'REQUEST_NETWORK_PAYMENT',
+      true,
+    ])
+  })
+
+  it('marks every answer as one of a demo', async () => {
+    for (const path of ['/payments?limit=1', '/payments?colour=red', '/nowhere', '/healthz']) {
+      const response = await fetch(url + path, { headers: { 'x-api-key': 'demo' } })
+      expect([path, response.headers.get('x-waybill-demo')]).toEqual([path, 'true'])
+      await response.body?.cancel()
+    }
+  })
+
+  it.each([['evil.example'], ['evil.example:8080'], ['127.0.0.1.evil.example']])(
+    'refuses to be called %s',
+    async (host) => {
+      const answer = await withHost(host)
+      expect(answer.statusCode).toBe(403)
+      expect(await text(answer)).toContain('HOST_NOT_ALLOWED')
+    },
+  )
+
+  it('never stores its own key', async () => {
+    const { code, stdout } = await runHere('keys', 'list')
+    expect([code, stdout]).toEqual([0, ''])
+  })
+
+  it('is joined by keys commands; a revoked key is refused within five seconds', async () => {
+    const create = ['keys', 'create', '--account', 'shop', '--scopes', 'payments:read,requests:read']
+    const created = await runWaybill(create, environment())
+    expect(created.code).toBe(0)
+    expect(created.stdout).toMatch(/^wb_[0-9A-Za-z]{40}\n$/)
+    const key = { 'x-api-key': created.stdout.trim() }
+    expect((await get('/payments', key)).body.payments).toEqual([])
+
+    const listed = await runHere('keys', 'list')
+    const [id = '', account, hint] = listed.stdout.split('\t')
+    expect([account, listed.stdout.trim().split('\n').length]).toEqual(['shop', 1])
+    expect(created.stdout).toMatch(new RegExp(`^${hint?.slice(0, -1)}`))
+    expect(listed.stdout).not.toContain(created.stdout.trim())
+
+    expect(await runWaybill(['keys', 'revoke', id], environment())).toMatchObject({ code: 0, stdout: '' })
+    const revokedAtMs = performance.now()
+    let lastServedAtMs = revokedAtMs
+    await vi.waitFor(async () => {
+      const beganAtMs = performance.now()
+      const { status } = await get('/payments', key)
+      if (status === 200) lastServedAtMs = beganAtMs
+      expect(status).toBe(401)
+    }, PATIENCE)
+    expect(lastServedAtMs - revokedAtMs).toBeLessThan(5_000)
+    expect((await runHere('keys', 'revoke', id)).code).toBe(1)
+    expect((await runHere('keys', 'list', '--account', 'shop')).stdout).toMatch(/\trevoked 20/)
+  })
+
+  it('keeps a folder of its own: a second start and another use are refused', async () => {
+    const [second, other] = await Promise.all(rivals)
+    expect(second).toMatchObject({ code: 1, stdout: '' })
+    const says = `The process with pid ${demo.pid} runs the database in ${dataDir}/pg, and a folder has one server only.`
+    expect(second?.stderr).toContain(says)
+    expect(other).toMatchObject({ code: 2, stdout: '' })
+    expect(other?.stderr).toContain(`- DATA_DIR is ${dataDir}, which holds the data of a demo.`)
+  })
+
+  describe('and its commands', () => {
+    let swapped: Ended
+    let converted: CommandOutcome
+    let reorged: CommandOutcome
+    let carried: CommandOutcome
+    let refunded: Ended
+    let fiat: string
+    beforeAll(async () => {
+      const { requests } = await demoFile()
+      const [fiatRequest, partPaidRequest] = ['Open: 500 US', 'Part-paid: 120 of 300'].map((words) =>
+        requests.find(({ says }) => says.startsWith(words)),
+      )
+      fiat = fiatRequest?.paymentReference ?? ''
+      const partPaid = partPaidRequest?.paymentReference ?? ''
+      const pay = ['demo', 'pay']
+      ;[swapped, converted, reorged, carried, refunded] = await Promise.all([
+        runWaybill([...pay, '--wallet', 'otherToken', '--route', 'ETHEREUM_ETHEREUM_DAI_USDC'], environment()),
+        runHere(...pay, '--wallet', 'direct', '--route', 'REQUEST_NETWORK_PAYMENT', '--request', fiat),
+        runHere('demo', 'reorg', '--chain', 'bsc'),
+        runHere(...pay, '--wallet', 'direct', '--route', 'POLYGON_ARBITRUM_DAI_USDC', '--request', partPaid),
+        refund(),
+      ])
+    })
+
+    /** Blocks come in their own time: here they are mined, so that the refund is final at once. */
+    async function refund(): Promise<Ended> {
+      const refunding = startWaybill(['demo', 'refund'], environment())
+      await refunding.says(/^waits\t/m)
+      const { rpcUrl = '' } = (await demoFile()).chains.find(({ name }) => name === 'ARBITRUM') ?? {}
+      for (let block = 0; block < 8; block++) {
+        const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'evm_mine', params: [] })
+        await fetch(rpcUrl, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+      }
+      return refunding.ended
+    }
+
+    it('pay a payment back from the payee, and search finds it as returned', async () => {
+      expect([refunded.code, refunded.stderr]).toEqual([0, ''])
+      const id = lineOf(refunded, 'found')[1]?.replace('payment ', '')
+      const hash = columnsOf(refunded).findLast(([first, kind]) => first === 'sent' && kind === 'REFUND')?.[2]
+      const { body } = await get(`/v1/payments/${id}`)
+      expect(body).toMatchObject({ status: 'REFUNDED', refundedAmount: '5', refunds: [{ amount: '5', txHash: hash }] })
+      expect(lineOf(refunded, 'refunded')).toEqual(['refunded', `GET /v1/payments/${id}`, 'REFUNDED'])
+      expect(lineOf(refunded, 'reference')[2]).toMatch(/^refundReference of the request/)
+    })
+
+    const columnsOf = ({ stdout }: Pick<CommandOutcome, 'stdout'>) => stdout.split('\n').map((line) => line.split('\t'))
+    const lineOf = (ended: Pick<CommandOutcome, 'stdout'>, subject: string) =>
+      columnsOf(ended).find(([first]) => first === subject) ?? []
+
+    it('pay by a swap what the quote says, and search finds it as paid by the wallet', async () => {
+      expect([swapped.code, swapped.stderr]).toEqual([0, ''])
+      const [, , , spends = ''] = lineOf(swapped, 'quote')
+      const spent = /^spends (150\.\d+) DAI on ETHEREUM$/.exec(spends)?.[1]
+      const [, wallet, , payee] = lineOf(swapped, 'after')
+      expect([wallet, payee]).toEqual([
+        expect.stringContaining(`(-${spent})`),
+        expect.stringMatching(/ USDC \(\+150\)$/),
+      ])
+      expect(columnsOf(swapped).flatMap(([first, kind]) => (first === 'sent' ? [kind] : []))).toEqual([
+        'APPROVE',
+        'PAY',
+      ])
+      const id = lineOf(swapped, 'found')[1]?.replace('payment ', '')
+      const { body } = await get(`/v1/payments/${id}`)
+      expect(body).toMatchObject({ amount: '150', payer: (await demoFile()).wallets.otherToken?.address })
+    })
+
+    it('pay by the bridge what the quote says, and search finds what it has delivered', async () => {
+      expect([carried.code, carried.stderr]).toEqual([0, ''])
+      const [, , provider, spends = '', most] = lineOf(carried, 'quote')
+      // What 180 USDC are worth in DAI follows the clock.
+      const spent = /^spends (\d+\.\d+) DAI on POLYGON$/.exec(spends)?.[1]
+      expect(Math.abs(Number(spent) / 180 - 1)).toBeLessThan(0.01)
+      expect([provider, most]).toEqual(['demo-bridge', `at most ${spent}`])
+      const [, wallet, , payee] = lineOf(carried, 'after')
+      const received = expect.stringMatching(/ USDC \(\+180\)$/) as string
+      expect([wallet, payee]).toEqual([expect.stringContaining(`(-${spent})`), received])
+      const [, id = ''] = lineOf(carried, 'found')
+      const { body } = await get(`/v1/payments/${id.replace('payment ', '')}`)
+      const [, type, txHash] = lineOf(carried, 'carried')
+      const payer = (await demoFile()).wallets.direct?.address
+      const sourceTxHash = columnsOf(carried).findLast(([first]) => first === 'sent')?.[2]
+      const source = { sourceNetwork: 'POLYGON', sourceTxHash, payer }
+      expect(body).toMatchObject({ amount: '180', network: 'ARBITRUM', type, txHash, ...source })
+      expect(type).toBe('CROSSCHAIN')
+    })
+
+    it('pay a request in US dollars', async () => {
+      expect([converted.code, converted.stderr]).toEqual([0, ''])
+      expect(lineOf(converted, 'found')).toContain('CONVERSION')
+      expect((await get(`/v1/request/${fiat}`)).body).toMatchObject({ outstandingAmount: '0' })
+    })
+
+    it('show a payment that a reorg takes out and that comes back with its id', () => {
+      expect([reorged.code, reorged.stderr]).toEqual([0, ''])
+      const [, found] = lineOf(reorged, 'found')
+      const path = `GET /v1/payments/${found?.replace('payment ', '')}`
+      expect(lineOf(reorged, 'gone').slice(1, 3)).toEqual([path, '404'])
+      expect(lineOf(reorged, 'back').slice(1, 3)).toEqual([path, '200'])
+      expect(lineOf(reorged, 'again')[1]).toBe(columnsOf(reorged).findLast(([first]) => first === 'sent')?.[2])
+    })
+
+    it('say what the quote warns of, then what the node says', async () => {
+      const ended = await runHere('demo', 'pay', '--wallet', 'noGas', '--route', 'REQUEST_NETWORK_PAYMENT')
+      expect(lineOf(ended, 'warning')).toEqual([
+        'warning',
+        'INSUFFICIENT_GAS',
+        expect.stringMatching(/has 0 ETH for gas/),
+      ])
+      expect([ended.code, ended.stderr]).toEqual([1, expect.stringContaining('Insufficient funds')])
+    })
+
+    it.each([
+      ['pay --wallet nobody --route X', 2, /"nobody" is no wallet of the demo, which has\n {2}direct: Holds/],
+      ['pay --wallet direct --route X', 1, /has no route X; use one of: REQUEST_NETWORK_PAYMENT, ETHEREUM_/],
+      ['pay --wallet direct', 2, /--route is missing/],
+      ['refund --payment 12', 1, /"12" is not a payment id/],
+      ['refund --payment 7e000000-0000-4000-8000-00000000cccc', 1, /there is no payment 7e000000/],
+      ['refund --request 12', 2, /Unknown option '--request'/],
+      ['reorg --chain MARS', 2, /"MARS" is no chain of the demo, which has ETHEREUM, POLYGON, ARBITRUM, BSC\n/],
+    ])('refuse `demo %s`', async (words, code, says) => {
+      const ended = await runHere('demo', ...words.split(' '))
+      expect([ended.code, ended.stdout]).toEqual([code, ''])
+      expect(ended.stderr).toMatch(says)
+    })
+  })
+
+  it('is what the commands on chains work on where there is no chains file', async () => {
+    const [listed, rechecked] = await Promise.all([
+      runWaybill(['unmatched', 'list', '--reason', 'WRONG_PAYEE'], environment()),
+      runWaybill(['chains', 'recheck', '--chain', 'mainnet', '--before', '2100-01-01', '--dry-run'], environment()),
+    ])
+    expect([rechecked.code, rechecked.stdout]).toEqual([0, ''])
+    expect(rechecked.stderr).toMatch(/^demo on ETHEREUM: \d+ requests, [1-9]\d* transactions read, 0 changes$/m)
+    const [, chain = '', tx = '', event = ''] = listed.stdout.split('\t')
+    const which = ['--chain', chain, '--tx', tx, '--event', event, '--account', 'demo', '--reason', 'a try']
+    const accepted = await runWaybill(['unmatched', 'accept', ...which, '--as', 'refund'], environment())
+    // Only the transaction tells it.
+    expect([accepted.code, accepted.stderr]).toEqual([
+      1,
+      expect.stringContaining('even when it is accepted: SELF_PAYMENT'),
+    ])
+  })
+
+  it('finishes a slow call when it is told to stop, and takes all its processes along', async () => {
+    historyEnds = new Date(Date.now() - 3_600_000).toISOString()
+    history = await settledPayments(historyEnds)
+    expect(history.length).toBeGreaterThan(300)
+    expect(started.map(({ name }) => name)).toEqual(expect.arrayContaining(['anvil', 'postgres']))
+
+    const slow = await beginCall()
+    demo.kill('SIGTERM')
+    await demo.says(/stopping: no new calls/, 'stderr')
+    await vi.waitFor(() => expect(fetch(`${url}/healthz`)).rejects.toThrow('fetch failed'), PATIENCE)
+    const answer = await slow.finish('{"payee":"x"}')
+    expect([answer.statusCode, await text(answer)]).toEqual([400, expect.stringContaining('invalid_argument')])
+    expect(await demo.ended).toMatchObject({ code: 0, signal: null })
+    await allGone(started)
+  })
+
+  it('is missed by its commands once it is over', async () => {
+    const [over, never] = await Promise.all([
+      runHere('demo', 'reorg'),
+      runCommand({ DATA_DIR: join(folder, 'nothing') }, ['demo', 'reorg']),
+    ])
+    expect([over?.code, over?.stdout, never?.code, never?.stdout]).toEqual([1, '', 1, ''])
+    expect(over?.stderr).toContain(`waybill demo reorg: no demo runs at ${url}`)
+    expect(never?.stderr).toContain(`waybill demo reorg: there is no demo in ${join(folder, 'nothing')}; start one`)
+  })
+})
+
+describe('a second start on the same folder', () => {
+  beforeAll(startDemo)
+
+  it('goes on with the same payments, none lost or doubled', async () => {
+    expect(await settledPayments(historyEnds)).toEqual(history)
+  })
+
+  it('loses its processes with it when it is killed', async () => {
+    expect(started.length).toBeGreaterThan(4)
+    const pay = ['demo', 'pay', '--wallet', 'otherChain', '--route', 'ARBITRUM_ETHEREUM_USDC_USDC']
+    const paying = startWaybill(pay, environment())
+    deposited = (await paying.says(/^sent\tPAY\t(0x\w+)/m))[1] ?? ''
+    demo.kill('SIGKILL')
+    expect(await demo.ended).toMatchObject({ signal: 'SIGKILL' })
+    await allGone(started)
+    await paying.ended
+  })
+})
+
+describe('a start after a kill, with the state of one chain gone', () => {
+  beforeAll(async () => {
+    await rm(join(dataDir, 'chains', 'POLYGON'), { recursive: true })
+    await startDemo()
+  })
+
+  it('begins that chain anew and says so; the others keep their payments', async () => {
+    expect(demo.stderr()).toMatch(/"chain":"POLYGON","rows":\d+,"msg":"the demo chain begins anew/)
+    const payments = await settledPayments(historyEnds)
+    const elsewhere = (each: { network: string }) => each.network !== 'POLYGON'
+    expect(payments.filter(elsewhere)).toEqual(history.filter(elsewhere))
+    const [anew, before] = [payments, history].map((all) => all.filter((each) => !elsewhere(each)))
+    expect(anew?.length).toBe(before?.length)
+    // A native payment may have its hash again, and so its id, but not its time.
+    const keyOf = ({ id, timestamp }: Answer['payments'][number]) => `${id} ${timestamp}`
+    const gone = new Set(before?.map(keyOf))
+    expect(anew?.map(keyOf).filter((key) => gone.has(key))).toEqual([])
+  })
+
+  it('delivers what its bridge was given before the kill', async () => {
+    const payer = (await demoFile()).wallets.otherChain?.address
+    await vi.waitFor(
+      async () => {
+        const { payments } = (await get(`/payments?txHash=${deposited}`)).body
+        expect(payments).toMatchObject([{ amount: '150', network: 'ETHEREUM', sourceTxHash: deposited, payer }])
+      },
+      { timeout: 20_000, interval: 100 },
+    )
+  })
+
+  it('ends with 1 and a sentence when the database is lost', async () => {
+    const postmaster = started.find(({ name }) => name === 'postgres')
+    process.kill(postmaster?.pid ?? 0, 'SIGKILL')
+    const { code, stderr } = await demo.ended
+    expect(code).toBe(1)
+    expect(stderr).toContain('waybill serve: the embedded PostgreSQL has ended (SIGKILL)\n')
+    await allGone(started)
+  })
+})
+
+describe('a start after the database was lost', () => {
+  beforeAll(startDemo)
+
+  it('ends with 1 and names the chain when a node is lost', async () => {
+    const node = started.find(({ name }) => name === 'anvil')
+    process.kill(node?.pid ?? 0, 'SIGKILL')
+    const { code, stderr } = await demo.ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/waybill serve: the node of the demo chain [A-Z]+ has ended \(SIGKILL\)\n/)
+    await allGone(started)
+  })
+})
+
+async function withHost(host: string) {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  request(`${url}/payments`, { headers: { host, 'x-api-key': 'demo' } }, resolve)
+    .once('error', reject)
+    .end()
+  return promise
+}
+
+/** A call whose headers the service has and whose body it waits for. */
+async function beginCall() {
+  const headers = { 'x-api-key': 'demo', 'content-type': 'application/json', expect: '100-continue' }
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const call = request(`${url}/v1/request`, { method: 'POST', headers }, resolve).once('error', reject)
+  call.flushHeaders()
+  await new Promise((proceed) => call.once('continue', proceed))
+  return {
+    finish(body: string) {
+      call.end(body)
+      return promise
+    },
+  }
+}

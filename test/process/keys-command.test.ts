@@ -1,0 +1,112 @@
+import { Readable, Writable } from 'node:stream'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from '../../src/cli/commands/keys-command.ts'
+import { runCommandLine } from '../../src/cli/run-command-line.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+async function waybill(...words: string[]) {
+  const written = { stdout: '', stderr: '' }
+  const into = (name: keyof typeof written) =>
+    new Writable({
+      write(chunk, _, done) {
+        written[name] += String(chunk)
+        done()
+      },
+    })
+  const context = {
+    environment: { DATABASE_URL: urlOfDatabase(database) },
+    workingFolder: '/',
+    stdin: Readable.from([]),
+    stdout: into('stdout'),
+    stderr: into('stderr'),
+    actor: 'ann@host',
+    signal: new AbortController().signal,
+  }
+  const code = await runCommandLine([keysCreate, keysRotate, keysList, keysRevoke, keysAudit], words, context)
+  return { code, ...written }
+}
+
+const rowsOf = (text: string) =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t'))
+
+const KEY = /^wb_[0-9A-Za-z]{40}\n$/
+const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+it('keys live from their creation to their revocation', async () => {
+  const made = await waybill('keys', 'create', '--account', 'acme', '--scopes', 'payments:read', '--rate', '60')
+  expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(KEY)])
+  expect(made.stderr).toContain('of acme: payments:read; 60/min. Keep it now')
+  const [[oldId = ''] = []] = rowsOf((await waybill('keys', 'list')).stdout)
+
+  const rotated = await waybill('keys', 'rotate', oldId, '--overlap', '2h')
+  expect([rotated.code, rotated.stdout]).toEqual([0, expect.stringMatching(KEY)])
+  expect(rotated.stderr).toContain(`key ${oldId} works until `)
+  const rows = rowsOf((await waybill('keys', 'list', '--account', 'acme')).stdout)
+  expect(rows.map(([, account, , scopes, , ...rest]) => [account, scopes, ...rest])).toEqual([
+    ['acme', 'payments:read', 'in force', '60/min', expect.stringMatching(/^expires 20/), 'never used'],
+    ['acme', 'payments:read', 'in force', '60/min', 'no expiry', 'never used'],
+  ])
+
+  const newId = rows[1]?.[0] ?? ''
+  expect(await waybill('keys', 'revoke', newId.toUpperCase())).toMatchObject({ code: 0 })
+  expect(await waybill('keys', 'revoke', newId)).toMatchObject({
+    code: 1,
+    stderr: `there is no key ${newId} in force\n`,
+  })
+  expect(await waybill('keys', 'rotate', newId)).toMatchObject({ code: 1, stdout: '' })
+
+  const audit = await waybill('keys', 'audit', '--account', 'acme')
+  expect(rowsOf(audit.stdout).map(([at, ...rest]) => [TIME.test(at ?? ''), ...rest.slice(0, -1)])).toEqual([
+    [true, 'ann@host', 'CREATE_KEY', oldId, 'acme'],
+    [true, 'ann@host', 'ROTATE_KEY', oldId, 'acme'],
+    [true, 'ann@host', 'CREATE_KEY', newId, 'acme'],
+    [true, 'ann@host', 'REVOKE_KEY', newId, 'acme'],
+  ])
+  expect(audit.stderr).toBe('4 changes\n')
+})
+
+it('a key may have no limit, a limit of its own or the default, and an end', async () => {
+  const create = (...words: string[]) =>
+    waybill('keys', 'create', '--account', 'terms', '--scopes', 'routes:read', ...words)
+  expect((await create('--rate', '0')).stderr).toContain('no limit')
+  expect((await create()).stderr).toContain('300/min')
+  expect((await create('--expires', '2099-12-31')).stderr).toContain('until 2099-12-31T23:59:59.999Z')
+  const { stdout } = await waybill('keys', 'list', '--account', 'terms')
+  expect(rowsOf(stdout).map((row) => row.slice(6, 8))).toEqual([
+    ['no limit', 'no expiry'],
+    ['300/min', 'no expiry'],
+    ['300/min', 'expires 2099-12-31T23:59:59.999Z'],
+  ])
+})
+
+it('tells what was used when, and what has expired', async () => {
+  await waybill('keys', 'create', '--account', 'used', '--scopes', 'routes:read', '--expires', '1d')
+  const past = new Date('2026-01-01T00:00:00.000Z')
+  await database
+    .knex('api_keys')
+    .whereIn('account_id', database.knex('accounts').select('id').where({ name: 'used' }))
+    .update({ expires_at: past, last_used_at: past })
+  const [[, , , , , ...rest] = []] = rowsOf((await waybill('keys', 'list', '--account', 'used')).stdout)
+  expect(rest).toEqual(['expired', '300/min', `expires ${past.toISOString()}`, `used ${past.toISOString()}`])
+})
+
+it.each([
+  ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--rate', 'many'],
+  ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--expires', '2020-01-01'],
+  ['keys', 'rotate', 'mine'],
+  ['keys', 'rotate', '00000000-0000-4000-8000-000000000000', '--overlap', '1 day'],
+])('%s %s with wrong words changes nothing', async (...words) => {
+  const before = await waybill('keys', 'audit')
+  expect(await waybill(...words)).toMatchObject({ code: 2, stdout: '' })
+  expect(await waybill('keys', 'audit')).toEqual(before)
+})

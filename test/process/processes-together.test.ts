@@ -1,0 +1,343 @@
+/**
+ * Several processes of the service on one database are one service: what one makes the others take, each chain is followed by one of
+ * them at a time, and when that one dies another goes on.
+ */
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Hex } from 'viem'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { composeService } from '../../src/app.ts'
+import { issueApiKey } from '../../src/auth/manage-keys.ts'
+import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import { createDatabase } from '../../src/postgres/knex.ts'
+import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
+import { startTestChain, type TestChain } from '../support/chain.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { recordLogs } from '../support/logs.ts'
+import { runWaybill, startWaybill, type WaybillProcess } from '../support/process.ts'
+import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+import { seedPayments, type Values } from '../support/seed-payments.ts'
+import { NOW, startTestService, type TestService } from '../support/service.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+
+/** What these tests look at of any answer. */
+interface Answer {
+  readonly requestId: string
+  readonly paymentReference: Hex
+  readonly payments?: readonly { readonly id: string; readonly txHash: Hex }[]
+  readonly requests?: readonly { readonly requestId: string; readonly overpaidAmount: string }[]
+  readonly pagination: { readonly nextCursor?: string; readonly prevCursor?: string }
+  readonly details?: readonly { readonly reason: string }[]
+}
+
+/** A call with a key, as JSON. */
+async function call(
+  url: string,
+  key: string,
+  { path, body, headers }: CallTerms,
+): Promise<{ status: number; json: Answer }> {
+  const answer = await fetch(url + path, {
+    ...(body && { method: 'POST', body: JSON.stringify(body) }),
+    headers: { 'x-api-key': key, 'content-type': 'application/json', ...headers },
+  })
+  return { status: answer.status, json: (await answer.json()) as Answer }
+}
+
+interface CallTerms {
+  readonly path: string
+  readonly body?: object
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+describe('two services on one database', () => {
+  let first: TestService
+  let second: { readonly url: string; stop(): Promise<void> }
+  let values: Values
+
+  beforeAll(async () => {
+    first = await startTestService()
+    values = await seedPayments(first)
+    second = await startBeside(first)
+  })
+  afterAll(async () => {
+    await second?.stop()
+    await first?.stop()
+  })
+
+  const urls = () => [first.url, second.url]
+
+  it.each(['/payments?limit=2', '/payments?limit=2&sortBy=amount&sortOrder=asc', '/v1/request?limit=2'])(
+    'walk %s with one cursor after the other, forth and back',
+    async (path) => {
+      const ids = ({ payments = [], requests = [] }: Answer) => [
+        ...payments.map(({ id }) => id),
+        ...requests.map(({ requestId }) => requestId),
+      ]
+      const base = path.slice(0, path.indexOf('?'))
+      const page = async (turn: number, target: string) =>
+        (await call(urls()[turn % 2] ?? '', first.keys.shop, { path: target })).json
+      const forth: string[][] = []
+      let at = await page(0, path)
+      for (let turn = 1; ; turn++) {
+        forth.push(ids(at))
+        if (at.pagination.nextCursor === undefined) break
+        at = await page(turn, `${base}?cursor=${encodeURIComponent(at.pagination.nextCursor)}`)
+      }
+      const back: string[][] = [ids(at)]
+      for (let turn = 1; at.pagination.prevCursor !== undefined; turn++) {
+        at = await page(turn, `${base}?cursor=${encodeURIComponent(at.pagination.prevCursor)}`)
+        back.unshift(ids(at))
+      }
+      const whole = await page(0, path.replace('limit=2', 'limit=100'))
+      expect(forth.length).toBeGreaterThan(3)
+      expect(forth.flat()).toEqual(ids(whole))
+      expect(back.flat()).toEqual(ids(whole))
+    },
+  )
+
+  it('take a key that the other side made at once, and refuse it within 5 seconds of its end', async () => {
+    const repository = createApiKeyRepository(first.database.knex)
+    const { key, stored } = await issueApiKey(repository, { account: 'shop', scopes: ['payments:read'], now: NOW })
+    const statuses = () => Promise.all(urls().map(async (url) => (await call(url, key, { path: '/payments' })).status))
+    expect(await statuses()).toEqual([200, 200])
+    await repository.revoke(stored.id, NOW)
+    const revokedAtMs = performance.now()
+    let lastServedAtMs = revokedAtMs
+    const look = async () => {
+      const beganAtMs = performance.now()
+      const found = await statuses()
+      if (found.includes(200)) lastServedAtMs = beganAtMs
+      return found
+    }
+    await expect.poll(look).toEqual([401, 401])
+    expect(lastServedAtMs - revokedAtMs).toBeLessThan(5_000)
+  })
+
+  it('store one request for one idempotency key, whichever is asked, also at the same time', async () => {
+    const terms = {
+      payee: values['payee'],
+      amount: '3',
+      invoiceCurrency: 'USDC',
+      paymentCurrency: 'USDC',
+      network: 'ETHEREUM',
+    }
+    const create = (url: string, body: object) =>
+      call(url, first.keys.shop, {
+        path: '/v1/request',
+        body,
+        headers: { 'idempotency-key': 'together-1' },
+      })
+    const made = await Promise.all([...urls(), ...urls(), ...urls()].map((url) => create(url, terms)))
+    expect(made.map(({ status }) => status)).toEqual(made.map(() => 200))
+    expect(new Set(made.map(({ json }) => json.requestId)).size).toBe(1)
+    const other = await create(second.url, { ...terms, amount: '4' })
+    expect([other.status, other.json.details?.[0]?.reason]).toEqual([409, 'IDEMPOTENCY_KEY_REUSED'])
+  })
+
+  it('agree on which terms of a request came first', async () => {
+    const requestId = `01${'7e'.repeat(32)}`
+    const terms = {
+      payee: values['payee'],
+      invoiceCurrency: 'USDC',
+      paymentCurrency: 'USDC',
+      network: 'ETHEREUM',
+      requestId,
+    }
+    const made = await Promise.all(
+      urls().map((url, n) =>
+        call(url, first.keys.shop, { path: '/v1/request', body: { ...terms, amount: `${n + 1}` } }),
+      ),
+    )
+    expect(made.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409])
+    const stored = first.database.knex('requests').where({ request_id: Buffer.from(requestId, 'hex') })
+    expect(await stored).toHaveLength(1)
+  })
+})
+
+/** A service beside another, with a pool of its own. */
+async function startBeside({ database, chain }: TestService) {
+  const knex = createDatabase(database.connection)
+  const chains = [chain.config({ name: 'ETHEREUM', finalityDepth: 3 })]
+  const service = await composeService({ knex, chains, logger: recordLogs(), now: () => NOW })
+  const listener = await service.listen({ host: '127.0.0.1', port: 0 })
+  return {
+    url: listener.url,
+    async stop() {
+      await listener.stop({ graceMs: 0 })
+      await knex.destroy()
+    },
+  }
+}
+
+describe('processes that start at once on an empty database', () => {
+  let database: TestDatabase
+  beforeAll(async () => {
+    database = await createTestDatabase()
+    await database.knex.raw('drop schema public cascade')
+    await database.knex.raw('create schema public')
+  })
+  afterAll(() => database?.drop())
+
+  it('run each migration once, and all serve', async () => {
+    const settings = { PORT: '0', CHAINS_FILE: 'none', DATABASE_URL: urlOfDatabase(database), DATA_DIR: '/nowhere' }
+    const commands = Array.from({ length: 3 }, () => runWaybill(['migrate'], settings))
+    const service = startWaybill(['serve'], settings)
+    try {
+      const ended = await Promise.all(commands)
+      expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual(ended.map(() => [0, expect.any(String)]))
+      const [, url = ''] = await service.says(/Waybill on (http:\S+):/)
+      expect((await fetch(`${url}/readyz`)).status).toBe(200)
+      const names = MIGRATIONS.map(({ name }) => name)
+      const ran = ended.flatMap(({ stdout }) => stdout.split('\n').filter((line) => line !== ''))
+      // What is missing here the service ran.
+      expect(new Set(ran).size).toBe(ran.length)
+      expect(names).toEqual(expect.arrayContaining(ran))
+      expect(await database.knex('schema_migrations').orderBy('name').pluck('name')).toEqual(names.toSorted())
+    } finally {
+      service.kill('SIGKILL')
+      await service.ended
+    }
+  })
+})
+
+describe('processes that follow the same chains', () => {
+  /** Longest that a chain stays with a process that was killed, and then some for the other to look. */
+  const TAKEOVER = { timeout: 36_000, interval: 100 }
+  const PATIENCE = { timeout: 10_000, interval: 100 }
+  const NETWORKS = ['BASE', 'POLYGON'] as const
+
+  interface Follower {
+    readonly process: WaybillProcess
+    readonly url: string
+    /** A way to each chain of its own, which shows what this process asks. */
+    readonly proxies: readonly RpcProxy[]
+  }
+
+  let folder: string
+  let database: TestDatabase
+  let key: string
+  const chains: TestChain[] = []
+  const followers: Follower[] = []
+
+  beforeAll(async () => {
+    folder = await makeTempFolder('together')
+    database = await createTestDatabase()
+    chains.push(...(await Promise.all(NETWORKS.map((_, n) => startTestChain({ chainId: 31_571 + n, addressSeed: n })))))
+    const scopes = 'payments:read,requests:read,requests:write'
+    // Without a limit of calls: what is waited for is asked for often.
+    const words = ['keys', 'create', '--account', 'shop', '--scopes', scopes, '--rate', '0']
+    const made = await runWaybill(words, settings())
+    key = made.stdout.trim()
+  })
+  afterAll(async () => {
+    for (const { process, proxies } of followers) {
+      process.kill('SIGKILL')
+      await process.ended
+      await Promise.all(proxies.map((proxy) => proxy.stop()))
+    }
+    await Promise.all(chains.map((chain) => chain.stop()))
+    await database?.drop()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const settings = () => ({
+    PORT: '0',
+    DATABASE_URL: urlOfDatabase(database),
+    DATA_DIR: join(folder, 'unused'),
+    CHAINS_FILE: 'none',
+  })
+
+  async function startFollower(): Promise<Follower> {
+    const proxies = await Promise.all(chains.map((chain) => startRpcProxy(chain.rpcUrl)))
+    const configs = chains.map((chain, n) => ({
+      ...chain.config({ name: NETWORKS[n] ?? '', finalityDepth: 3 }),
+      rpcUrls: [proxies[n]?.url],
+      blockTimeSeconds: 0.5,
+    }))
+    const file = join(folder, `chains-${followers.length}.json`)
+    await writeFile(file, JSON.stringify({ chains: configs }))
+    const process = startWaybill(['serve'], { ...settings(), CHAINS_FILE: file })
+    const [, url = ''] = await process.says(/Waybill on (http:\S+):/)
+    const follower = { process, url, proxies }
+    followers.push(follower)
+    return follower
+  }
+
+  /** How often each process has asked for the head of a chain so far, which only who follows it does. */
+  const looksAt = (chain: number, all: readonly Follower[]) =>
+    all.map(({ proxies }) => {
+      const isLook = ({ method, params }: { method: string; params: readonly unknown[] }) =>
+        method === 'eth_getBlockByNumber' && params[0] === 'latest'
+      return proxies[chain]?.calls.filter(isLook).length ?? 0
+    })
+
+  async function whoFollows(chain: number, all: readonly Follower[]): Promise<Follower> {
+    const before = looksAt(chain, all)
+    const grown = () => looksAt(chain, all).map((looks, n) => looks - (before[n] ?? 0))
+    await expect.poll(() => Math.max(...grown()), PATIENCE).toBeGreaterThanOrEqual(4)
+    const holders = all.filter((_, n) => (grown()[n] ?? 0) > 0)
+    expect(holders).toHaveLength(1)
+    return holders[0] as Follower
+  }
+
+  const newRequest = async (url: string, chain: number): Promise<Hex> => {
+    const terms = { payee: chains[chain]?.wallets[5], amount: '10', invoiceCurrency: 'USDC', paymentCurrency: 'USDC' }
+    const body = { ...terms, network: NETWORKS[chain] }
+    const { json } = await call(url, key, { path: '/v1/request', body })
+    return json.paymentReference
+  }
+
+  const pay = async (on: number, paymentReference: Hex): Promise<Hex> => {
+    const chain = chains[on] as TestChain
+    const [payer, , , , , payee] = chain.wallets
+    const token = chain.tokens.USDC
+    await chain.fund(token, payer, 10_000000n)
+    const terms = { kind: 'ERC20', token: token.address, to: payee, amount: 10_000000n, paymentReference } as const
+    return (await chain.pay(payer, terms)).transactionHash
+  }
+
+  const hashesAt = async (url: string): Promise<Hex[]> => {
+    const { status, json } = await call(url, key, { path: '/payments?limit=100' })
+    if (status !== 200) throw new Error(JSON.stringify(json))
+    return (json.payments ?? []).map(({ txHash }) => txHash).toSorted()
+  }
+
+  it('are one at a time on each chain; killed, the other goes on within the lease, and nothing is doubled or lost', async () => {
+    const both = [await startFollower(), await startFollower()]
+    const [one, two] = both as [Follower, Follower]
+    for (const n of chains.keys()) await whoFollows(n, both)
+
+    const paid: Hex[] = []
+    const payOnAll = async (url: string) => {
+      for (const n of chains.keys()) paid.push(await pay(n, await newRequest(url, n)))
+    }
+    // Requests that one stores are paid on chains that perhaps the other follows.
+    for (const { url } of [one, two, one, two]) await payOnAll(url)
+    for (const { url } of both) await expect.poll(() => hashesAt(url), PATIENCE).toEqual(paid.toSorted())
+
+    const holder = await whoFollows(0, both)
+    const survivor = holder === one ? two : one
+    await payOnAll(survivor.url)
+    holder.process.kill('SIGKILL')
+    expect(await holder.process.ended).toMatchObject({ signal: 'SIGKILL' })
+    const diedAtMs = performance.now()
+    for (let n = 0; n < 3; n++) await payOnAll(survivor.url)
+    await expect.poll(() => hashesAt(survivor.url), TAKEOVER).toEqual(paid.toSorted())
+    expect(performance.now() - diedAtMs).toBeLessThan(20_000)
+    for (const n of chains.keys()) expect(await whoFollows(n, [survivor])).toBe(survivor)
+
+    // One that is told to stop gives its chains back, so that nobody waits for a lease to run out.
+    const third = await startFollower()
+    for (const n of chains.keys()) expect(await whoFollows(n, [survivor, third])).toBe(survivor)
+    survivor.process.kill('SIGTERM')
+    expect(await survivor.process.ended).toMatchObject({ code: 0 })
+    await payOnAll(third.url)
+    await expect.poll(() => hashesAt(third.url), PATIENCE).toEqual(paid.toSorted())
+
+    const rows = await database.knex('payments').select('account_id', 'tx_hash', 'event_index')
+    expect(rows).toHaveLength(paid.length)
+    const { json } = await call(third.url, key, { path: '/v1/request?limit=100' })
+    expect(json.requests).toHaveLength(paid.length)
+    for (const { overpaidAmount } of json.requests ?? []) expect(overpaidAmount).toBe('0')
+  }, 120_000)
+})

@@ -1,0 +1,270 @@
+import { once } from 'node:events'
+import { existsSync, realpathSync } from 'node:fs'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { joinEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type Ended, runWaybill, startWaybill, type WaybillProcess } from '../support/process.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await makeTempFolder('process')
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+/** A data folder that nothing uses yet. */
+const fresh = (name: string) => ({ DATA_DIR: join(folder, name), PORT: '0' })
+
+async function startService(environment: Record<string, string>) {
+  const service = startWaybill(['serve'], environment)
+  const [, url = ''] = await service.says(/Waybill on (http:\S+):/)
+  return { service, url }
+}
+
+async function createKey(environment: Record<string, string>): Promise<string> {
+  const scopes = 'routes:read,payments:read,requests:read,requests:write'
+  const { code, stdout, stderr } = await runWaybill(
+    ['keys', 'create', '--account', 'a', '--scopes', scopes],
+    environment,
+  )
+  expect([code, stderr]).toEqual([0, expect.stringContaining('not shown again')])
+  return stdout.trim()
+}
+
+async function call(url: string, key: string, body?: object) {
+  const headers = { 'x-api-key': key, 'content-type': 'application/json' }
+  const response = await fetch(
+    url,
+    body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) },
+  )
+  return { status: response.status, body: (await response.json()) as Answer }
+}
+
+/** What these tests look at of any answer. */
+interface Answer {
+  readonly payments: unknown[]
+  readonly paymentReference: string
+  readonly unavailable: { chain: string }[]
+  readonly details: { reason: string }[]
+}
+
+function stop(service: WaybillProcess): Promise<Ended> {
+  service.kill('SIGTERM')
+  return service.ended
+}
+
+const requestTerms = {
+  payee: '0x5170b840BEf92c8A000B10436Ab2b7d26Cc95D27',
+  amount: '10',
+  invoiceCurrency: 'USDC-BASE',
+  paymentCurrency: 'USDC-BASE',
+  network: 'base',
+}
+
+/** A chain whose node nobody reaches. */
+const deadChain = {
+  name: 'BASE',
+  chainId: 8453,
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: what a chains file holds
+  rpcUrls: ['${DEAD_NODE}'],
+  native: { symbol: 'ETH', pegUsd: '3000' },
+  tokens: [{ symbol: 'USDC', address: '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', decimals: 6, pegUsd: '1' }],
+  contracts: [
+    { kind: 'ERC20_FEE_PROXY', version: '0.2.0', address: '0x1892196e80c4c17ea5100da765ab48c1fe2fb814', fromBlock: 1 },
+  ],
+}
+
+describe('a configuration that is wrong ends with 2, all faults on standard error', () => {
+  const cases: [string, Record<string, string>, string[]][] = [
+    ['a demo for others to reach', { HOST: '0.0.0.0' }, ['HOST is 0.0.0.0, but the demo listens on loopback alone']],
+    [
+      'a database without chains',
+      { DATABASE_URL: 'postgres://u:hush@127.0.0.1:1/db' },
+      ['Set CHAINS_FILE to a chains file, or to none', 'unset DATABASE_URL to run the demo'],
+    ],
+    ['several at once', { PORT: '99999', LOG_LEVEL: 'loud' }, ['- PORT is "99999"', '- LOG_LEVEL is "loud"']],
+    [
+      'files that are not there among the rest',
+      {
+        PORT: '99999',
+        CHAINS_FILE: '/nowhere/chains.json',
+        TLS_CERT: '/nowhere/cert.pem',
+        TLS_KEY: '/nowhere/key.pem',
+      },
+      [
+        '- PORT is "99999"',
+        '- CHAINS_FILE cannot be read: ENOENT',
+        '- TLS_CERT cannot be read: ENOENT',
+        '- TLS_KEY cannot be read',
+      ],
+    ],
+  ]
+
+  it.each(cases)('%s', async (_, environment, says) => {
+    const settings = fresh('never')
+    const { code, stdout, stderr } = await runWaybill(['serve'], { ...settings, ...environment })
+    expect([code, stdout]).toEqual([2, ''])
+    for (const text of says) expect(stderr).toContain(text)
+    expect(stderr).not.toContain('hush')
+    expect(existsSync(settings.DATA_DIR)).toBe(false)
+  })
+
+  it('a chains file with several faults', async () => {
+    const file = join(folder, 'faulty.json')
+    const twice = [
+      { ...deadChain, native: {} },
+      { ...deadChain, chainId: 'x' },
+    ]
+    await writeFile(file, JSON.stringify({ chains: twice }))
+    const { code, stderr } = await runWaybill(['serve'], { ...fresh('never'), CHAINS_FILE: file })
+    expect(code).toBe(2)
+    const faults = stderr.split('\n').filter((line) => line.startsWith(`- CHAINS_FILE ${file}: `))
+    expect(faults.length).toBeGreaterThanOrEqual(2)
+    expect(faults.join('\n')).toMatch(/native[\s\S]*chainId/)
+  })
+
+  it('a folder that holds real data, for a demo', async () => {
+    const settings = fresh('real')
+    await mkdir(settings.DATA_DIR)
+    await writeFile(join(settings.DATA_DIR, 'use'), 'service\n')
+    const { code, stderr } = await runWaybill(['serve'], settings)
+    expect([code, stderr]).toEqual([2, expect.stringContaining('holds data that are not those of a demo')])
+  })
+})
+
+describe('search alone', () => {
+  const settings = () => ({ ...fresh('alone'), CHAINS_FILE: 'none' })
+  let key: string
+  let url: string
+  let service: WaybillProcess
+
+  // The command comes first and starts the database for itself; the service finds the key.
+  beforeAll(async () => {
+    key = await createKey(settings())
+    ;({ service, url } = await startService(settings()))
+  })
+  afterAll(() => service?.kill('SIGKILL'))
+
+  it('answers, and has no chain', async () => {
+    expect(service.stdout()).toContain('no chains, search alone')
+    expect((await fetch(`${url}/healthz`)).status).toBe(200)
+    expect((await fetch(`${url}/readyz`)).status).toBe(200)
+    const { status, body } = await call(`${url}/payments`, key)
+    expect([status, body.payments]).toEqual([200, []])
+    const made = await call(`${url}/v1/request`, key, requestTerms)
+    expect([made.status, made.body.details[0]?.reason]).toEqual([400, 'NETWORK_NOT_CONFIGURED'])
+  })
+
+  it('has no demo key and no mark of a demo, and takes any host', async () => {
+    const { status } = await call(`${url}/payments`, 'demo')
+    expect(status).toBe(401)
+    const { headers } = await fetch(`${url}/healthz`)
+    expect(headers.get('x-waybill-demo')).toBeNull()
+  })
+
+  it('leaves a port to whoever has it: the second one ends with 1 and nothing stays behind', async () => {
+    const taken = { ...fresh('second'), CHAINS_FILE: 'none', PORT: new URL(url).port }
+    const { code, stdout, stderr } = await runWaybill(['serve'], taken)
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toContain(`waybill serve: port ${taken.PORT} of 127.0.0.1 is in use; stop what listens there`)
+    await expect(joinEmbeddedServer(taken.DATA_DIR)).rejects.toMatchObject({ reason: 'NOT_RUNNING' })
+  })
+
+  it('ends with 0 when told to', async () => {
+    expect(await stop(service)).toMatchObject({ code: 0, signal: null })
+  })
+})
+
+describe('a database of somebody else', () => {
+  let database: TestDatabase
+  let databaseUrl: string
+
+  beforeAll(async () => {
+    database = await createTestDatabase()
+    const { host, port, user, password, database: name } = database.connection
+    databaseUrl = `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${name}?host=${realpathSync(host)}`
+  })
+  afterAll(() => database.drop())
+
+  it('is used by the service and by commands, and DATA_DIR is left alone', async () => {
+    const settings = { ...fresh('unused'), CHAINS_FILE: 'none', DATABASE_URL: databaseUrl }
+    expect(await runWaybill(['migrate'], settings)).toMatchObject({ code: 0, stdout: '' })
+    const key = await createKey(settings)
+    const { service, url } = await startService(settings)
+    expect((await call(`${url}/payments`, key)).status).toBe(200)
+    expect(await stop(service)).toMatchObject({ code: 0 })
+    expect(existsSync(settings.DATA_DIR)).toBe(false)
+  })
+
+  it('ends the start with 1 where it is not there, its password untold', async () => {
+    const gone = { ...fresh('unused'), CHAINS_FILE: 'none', DATABASE_URL: 'postgres://u:hush@127.0.0.1:1/db' }
+    for (const words of [['serve'], ['keys', 'list']]) {
+      const { code, stdout, stderr } = await runWaybill(words, gone)
+      expect([code, stdout]).toEqual([1, ''])
+      expect(stderr).toMatch(
+        /^waybill (serve|keys list): the database at 127\.0\.0\.1:1\/db cannot be used; see DATABASE_URL: .+\n$/,
+      )
+      expect(stderr).not.toContain('hush')
+    }
+  })
+})
+
+it('serves chains whose nodes are not reached, and says in its answers what is missing', async () => {
+  const file = join(folder, 'chains.json')
+  const bridged = deadChain.tokens.map((token) => ({ ...token, symbol: 'USDC.e', bridged: true }))
+  const other = { ...deadChain, name: 'ARBITRUM', chainId: 42161, tokens: bridged }
+  await writeFile(file, JSON.stringify({ chains: [deadChain, other] }))
+  const closed = await unusedUrl()
+  const lifi = { LIFI_URL: closed, LIFI_API_KEY: 'hush-hush' }
+  const settings = { ...fresh('dead'), CHAINS_FILE: file, DEAD_NODE: closed, ...lifi }
+  const { service, url } = await startService(settings)
+  expect((await fetch(`${url}/readyz`)).status).toBe(200)
+  const key = await createKey(settings)
+  const made = await call(`${url}/v1/request`, key, requestTerms)
+  expect(made.status).toBe(200)
+  const routes = await call(`${url}/v1/request/${made.body.paymentReference}/routes?wallet=${requestTerms.payee}`, key)
+  expect(routes.body).toMatchObject({ routes: [], degraded: true })
+  expect(routes.body.unavailable[0]).toMatchObject({ chain: 'BASE' })
+  expect(routes.body.unavailable).toContainEqual(
+    expect.objectContaining({ token: 'USDC.e', provider: 'lifi', reason: 'CROSSCHAIN_BRIDGED_TOKEN' }),
+  )
+  await service.says(/"network":"BASE".*the chain does not answer/, 'stderr')
+  const ended = await stop(service)
+  expect(ended).toMatchObject({ code: 0 })
+  expect(ended.stdout + ended.stderr).not.toContain('hush')
+})
+
+describe('the command line', () => {
+  it('explains itself and a command on standard output, and ends with 0', async () => {
+    const all = await runWaybill(['--help'], {})
+    expect(all).toMatchObject({ code: 0, stderr: '' })
+    for (const name of ['serve', 'migrate', 'keys create', 'keys list', 'keys revoke'])
+      expect(all.stdout).toContain(name)
+    const one = await runWaybill(['keys', 'create', '--help'], {})
+    expect(one).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringContaining('waybill keys create --account A'),
+    })
+  })
+
+  it('ends with 2 for words that make no command', async () => {
+    const wrong = [['sevre'], ['keys', 'create', '--account', 'a'], ['keys', 'revoke', '7'], ['serve', 'now']]
+    const ends = await Promise.all(wrong.map((words) => runWaybill(words, fresh('never'))))
+    expect(ends.map(({ code, stdout }) => [code, stdout])).toEqual(wrong.map(() => [2, '']))
+  })
+})
+
+/** Of a port on which nobody listens any more. */
+async function unusedUrl(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return `http://127.0.0.1:${port}`
+}

@@ -1,0 +1,368 @@
+/** The list of requests against a brute-force filter over the same rows, its walks, and the status that it filters by. */
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import type { Account } from '../../src/domain/account.ts'
+import { formatAddress } from '../../src/domain/address.ts'
+import { parseFiatCode, symbolOfCurrency } from '../../src/domain/currency.ts'
+import { hexToBytes } from '../../src/domain/hex.ts'
+import { type PaymentRequest, type RequestStatus, requestStatuses } from '../../src/domain/payment-request.ts'
+import { requestStatus } from '../../src/postgres/migrations/0010-requests.ts'
+import type { ListInput } from '../../src/requests/list-requests.ts'
+import { createRequests, type DatedTerms, type Requests } from '../../src/requests/requests.ts'
+import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
+import { createRequestRepository, type RequestWithBalance } from '../../src/requests/sql/request-repository.ts'
+import { lockAccount } from '../../src/store/payment-changes.ts'
+import { settleStored } from '../../src/store/request-ledger.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { findDifferences } from '../support/ledger.ts'
+import { addressOf, sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
+
+let database: TestDatabase
+let requests: Requests
+let shop: Account
+let other: Account
+/** What is stored for `shop`, and how far each is paid by the rules of DESIGN, newest first. */
+let mine: { request: PaymentRequest; status: RequestStatus }[]
+
+const START = Date.UTC(2026, 0, 1)
+const HOUR_MS = 3_600_000
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  const { knex } = database
+  requests = createRequests({
+    repository: createRequestRepository(knex),
+    lists: createRequestListRepository(knex),
+    known: { chains: sampleChainDirectory, tokens: sampleTokenDirectory },
+    cursorSecret: Buffer.alloc(32, 7),
+    now: () => new Date(START),
+    onStored: async () => {},
+  })
+  const accounts = createApiKeyRepository(knex)
+  shop = await accounts.ensureAccount('shop')
+  other = await accounts.ensureAccount('other')
+  // The same ids and terms, so that an account that is left out anywhere shows.
+  for (const account of [other, shop]) await requests.storeAll(account, entries)
+  const statuses = await payRequests()
+  await renameTwo()
+  const { requests: all } = await listAll({})
+  mine = all.map(({ request }) => ({ request, status: statuses.get(request.requestId) ?? 'OPEN' }))
+})
+afterAll(() => database.drop())
+
+const idOf = (n: number) => `01${n.toString(16).padStart(64, '0')}`
+const pick = <T>(values: readonly T[], n: number) => values[n % values.length] as T
+
+const COUNT = 240
+
+/** Several of one millisecond, and hours that hold none. */
+const entries: readonly DatedTerms[] = Array.from({ length: COUNT }, (_, n) => {
+  const paymentCurrency = pick(
+    ['USDC-BASE', 'DAI-BASE', 'USDC-POLYGON', 'USDC.e-POLYGON', 'ETH-BASE'],
+    n * 7 + (n >> 3),
+  )
+  return {
+    terms: {
+      payee: formatAddress(addressOf(0x700 + (n % 11 === 0 ? n % 3 : 9))),
+      amount: '10',
+      paymentCurrency,
+      invoiceCurrency: pick([paymentCurrency, paymentCurrency, 'USD', 'EUR'], n),
+      requestId: idOf((n * 7919) % 10_007),
+      salt: '00'.repeat(8),
+      ...(n % 4 !== 0 && { reference: pick(['INV-1', 'inv-1', 'a,b', `INV-${n}`], n) }),
+    },
+    createdAt: new Date(START - Math.floor(n / 5) * HOUR_MS),
+  }
+})
+
+type Paid = { readonly amount: string; readonly final: boolean; readonly status: number; readonly counts?: boolean }
+
+/** What is paid of every fifth request and so on, and the status that it makes. */
+const payments: readonly (readonly [RequestStatus, readonly Paid[]])[] = [
+  ['OPEN', []],
+  ['PARTIALLY_PAID', [{ amount: '4', final: true, status: 2 }]],
+  ['PARTIALLY_PAID', [{ amount: '4', final: false, status: 1 }]],
+  [
+    'PENDING',
+    [
+      { amount: '4', final: true, status: 2 },
+      { amount: '6', final: false, status: 1 },
+    ],
+  ],
+  [
+    'PAID',
+    [
+      { amount: '4', final: true, status: 3 },
+      { amount: '6.5', final: true, status: 3 },
+    ],
+  ],
+  [
+    'PAID',
+    [
+      { amount: '10', final: true, status: 4 },
+      { amount: '3', final: true, status: 3 },
+    ],
+  ],
+  ['REFUNDED', [{ amount: '10', final: true, status: 4 }]],
+  // What counts for nothing says nothing: failed, or in a currency that the request is not counted in.
+  ['OPEN', [{ amount: '10', final: true, status: 5 }]],
+  ['OPEN', [{ amount: '10', final: true, status: 4, counts: false }]],
+  [
+    'REFUNDED',
+    [
+      { amount: '10', final: true, status: 4 },
+      { amount: '10', final: true, status: 3, counts: false },
+    ],
+  ],
+]
+
+async function payRequests(): Promise<Map<string, RequestStatus>> {
+  const statuses = new Map<string, RequestStatus>()
+  const rows = entries.flatMap(({ terms }, n) => {
+    const [status, paid] = pick(payments, n * 3 + (n >> 4))
+    statuses.set(terms.requestId ?? '', status)
+    return paid.map((payment) => ({ ...rowOf(payment), request_id: hexToBytes(terms.requestId ?? '') }))
+  })
+  const { knex } = database
+  await knex('payments').insert(rows.map((row, n) => ({ ...row, id: paymentIdOf(n) })))
+  await knex.transaction(async (trx) =>
+    settleStored(
+      await lockAccount(trx, shop.id, new Date(START)),
+      entries.map(({ terms }) => hexToBytes(terms.requestId ?? '')),
+    ),
+  )
+  return statuses
+}
+
+const paymentIdOf = (n: number) => `00000000-0000-8000-8000-${String(n).padStart(12, '0')}`
+
+function rowOf({ amount, final, status, counts = true }: Paid) {
+  return {
+    account_id: shop.id,
+    status,
+    final,
+    imported: true,
+    timestamp: new Date(START),
+    updated_at: new Date(START),
+    network: 'BASE',
+    currency: 'POINTS-ELSEWHERE',
+    currency_symbol: 'POINTS',
+    amount,
+    invoice_amount: counts ? amount : null,
+  }
+}
+
+/** As if their chain had been taken out of the configuration since. */
+async function renameTwo(): Promise<void> {
+  const { knex } = database
+  const ids = await knex('requests').where({ account_id: shop.id }).orderBy('request_id').limit(2).pluck('request_id')
+  const names = { network: 'OLDNET', payment_currency: 'BEADS-OLDNET', invoice_currency: 'BEADS-OLDNET' }
+  await knex('requests').where({ account_id: shop.id }).whereIn('request_id', ids).update(names)
+}
+
+/** Walks forward to the end, and then back to the beginning, and tells what was seen on the way. */
+async function listAll(input: ListInput, account = shop) {
+  const pages: RequestWithBalance[][] = []
+  let page = await requests.list(account, { ...input, includeTotal: 'exact' })
+  const { total } = page
+  pages.push([...page.requests])
+  while (page.nextCursor !== undefined) {
+    page = await requests.list(account, { cursor: page.nextCursor })
+    pages.push([...page.requests])
+  }
+  const back = [[...page.requests]]
+  while (page.prevCursor !== undefined) {
+    page = await requests.list(account, { cursor: page.prevCursor })
+    back.unshift([...page.requests])
+  }
+  return { requests: pages.flat(), pages, back: back.flat(), total }
+}
+
+/** The filters as DESIGN says them, one request at a time. */
+function matches({ request, status }: (typeof mine)[number], input: ListInput): boolean {
+  const oneOf = (values: readonly string[] | undefined, is: (value: string) => boolean) =>
+    values === undefined || values.length === 0 || values.some(is)
+  const at = request.createdAt.getTime()
+  return (
+    oneOf(input.status, (value) => value === status) &&
+    oneOf(input.reference, (value) => value === request.reference) &&
+    oneOf(input.requestId, (value) => value === request.requestId) &&
+    oneOf(input.payee, (value) => value.toLowerCase() === request.payee) &&
+    oneOf(input.network, (value) => (networks[value] ?? value) === request.network) &&
+    oneOf(input.currency, (value) => isCurrency(request, value)) &&
+    (input.fromDate === undefined || at >= Date.parse(input.fromDate)) &&
+    (input.toDate === undefined || at <= Date.parse(input.toDate))
+  )
+}
+
+const networks: Readonly<Record<string, string>> = {
+  base: 'BASE',
+  matic: 'POLYGON',
+  '137': 'POLYGON',
+  oldnet: 'OLDNET',
+}
+
+function isCurrency({ paymentCurrency, invoiceCurrency }: PaymentRequest, value: string): boolean {
+  const symbol = symbolOfCurrency(paymentCurrency)
+  if (parseFiatCode(value) !== undefined) return invoiceCurrency === parseFiatCode(value)
+  const [asked = '', chain] = value.split('-')
+  if (chain === undefined) return symbol.toLowerCase() === asked.toLowerCase()
+  return paymentCurrency.toLowerCase() === `${asked}-${networks[chain] ?? chain}`.toLowerCase()
+}
+
+const some = <T>(arbitrary: fc.Arbitrary<T>, maxLength = 3) =>
+  fc.option(fc.array(arbitrary, { minLength: 1, maxLength }), { nil: undefined })
+const hours = fc.integer({ min: -2, max: 50 }).map((n) => new Date(START - n * HOUR_MS).toISOString())
+
+const arbitraryInput: fc.Arbitrary<ListInput> = fc
+  .record(
+    {
+      status: some(fc.constantFrom(...requestStatuses)),
+      reference: some(fc.constantFrom('INV-1', 'inv-1', 'a,b', 'INV-2', 'nothing', 'INV-7')),
+      requestId: some(
+        fc.nat(COUNT + 20).map((n) => idOf((n * 7919) % 10_007)),
+        40,
+      ),
+      payee: some(fc.constantFrom(0x700, 0x701, 0x702, 0x709, 0x999).map((n) => formatAddress(addressOf(n)))),
+      network: some(fc.constantFrom('base', 'BASE', 'matic', '137', 'POLYGON', 'TRON', 'oldnet')),
+      currency: some(
+        fc.constantFrom('usdc', 'USDC.e', 'usdc-matic', 'ETH-base', 'DAI', 'EUR', 'usd', 'BEADS', 'beads-oldnet'),
+      ),
+      fromDate: fc.option(hours, { nil: undefined }),
+      toDate: fc.option(hours, { nil: undefined }),
+      limit: fc.constantFrom(1, 7, 40, 100),
+    },
+    { requiredKeys: ['limit'] },
+  )
+  .filter(({ fromDate, toDate }) => fromDate === undefined || toDate === undefined || fromDate <= toDate)
+
+const idsOf = (found: readonly { request: PaymentRequest }[]) => found.map(({ request }) => request.requestId)
+
+describe('the list of requests', () => {
+  it('holds what a brute-force filter holds, newest first, whatever is asked, forward and back', async () => {
+    await fc.assert(
+      fc.asyncProperty(arbitraryInput, async (input) => {
+        const expected = mine.filter((each) => matches(each, input))
+        // Pages of one are walked as far as that takes no time.
+        fc.pre(expected.length <= (input.limit ?? 0) * 30)
+        const { requests: found, pages, back, total } = await listAll(input)
+        expect(idsOf(found)).toEqual(idsOf(expected))
+        expect(found.map(({ balance }) => balance.status)).toEqual(expected.map(({ status }) => status))
+        expect(idsOf(back)).toEqual(idsOf(expected))
+        expect(pages.slice(0, -1).every(({ length }) => length === input.limit)).toBe(true)
+        expect(total).toEqual({ count: expected.length, relation: 'EXACT' })
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('is ordered by the time of creation and then by id, both downwards', () => {
+    const keys = mine.map(({ request }) => [request.createdAt.toISOString(), request.requestId] as const)
+    const sorted = keys.toSorted((a, b) => (a[0] === b[0] ? (a[1] < b[1] ? 1 : -1) : a[0] < b[0] ? 1 : -1))
+    expect(keys).toEqual(sorted)
+    expect(new Set(keys.map(([at]) => at)).size).toBeLessThan(keys.length)
+  })
+
+  it('knows every status, and that of each request follows from its payments', async () => {
+    expect(new Set(mine.map(({ status }) => status))).toEqual(new Set(requestStatuses))
+    expect(await findRequestDifferences()).toEqual([])
+  })
+
+  it('finds a walk’s way back when what was behind the cursor no longer matches', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('emptied')
+    await requests.storeAll(account, entries.slice(0, 6))
+    const first = await requests.list(account, { status: ['OPEN'], limit: 3 })
+    const seen = new Set(idsOf(first.requests))
+    const later = entries.slice(0, 6).filter(({ terms }) => !seen.has(terms.requestId ?? ''))
+    await database
+      .knex('requests')
+      .where({ account_id: account.id })
+      .whereIn(
+        'request_id',
+        later.map(({ terms }) => hexToBytes(terms.requestId ?? '')),
+      )
+      .update({ status: 4 })
+    const empty = await requests.list(account, { cursor: first.nextCursor })
+    expect(empty).toMatchObject({ requests: [], prevCursor: expect.any(String) })
+    expect(empty.nextCursor).toBeUndefined()
+    const back = await requests.list(account, { cursor: empty.prevCursor })
+    expect(idsOf(back.requests)).toEqual(idsOf(first.requests))
+  })
+
+  it('says AT_LEAST and ESTIMATED only of more than it counts', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('many')
+    await database.knex.raw(
+      `insert into requests (account_id, request_id, salt, payment_reference, topic, payee, amount, invoice_currency, payment_currency,
+         network, created_at)
+       select ?, decode('01' || lpad(to_hex(n), 64, '0'), 'hex'), '\\x0000000000000000', decode(lpad(to_hex(n), 16, '0'), 'hex'),
+         decode(lpad(to_hex(n), 64, '0'), 'hex'), '\\x01' || decode(lpad('7', 40, '0'), 'hex'), 1, 'USDC-BASE', 'USDC-BASE', 'BASE', now()
+       from generate_series(1, 10001) n`,
+      [account.id],
+    )
+    await database.knex.raw('analyze requests')
+    const totalOf = async (input: ListInput) => (await requests.list(account, { limit: 1, ...input })).total
+    expect(await totalOf({})).toBeUndefined()
+    expect(await totalOf({ includeTotal: 'exact' })).toEqual({ count: 10_000, relation: 'AT_LEAST' })
+    expect(await totalOf({ includeTotal: 'exact', status: ['PAID'] })).toEqual({ count: 0, relation: 'EXACT' })
+    const estimated = await totalOf({ includeTotal: 'estimated', network: ['base'] })
+    expect(estimated?.relation).toBe('ESTIMATED')
+    expect(estimated?.count).toBeGreaterThan(5_000)
+    expect(estimated?.count).toBeLessThan(20_000)
+    await database.knex('requests').where({ account_id: account.id }).delete()
+  })
+})
+
+async function findRequestDifferences() {
+  const differences = await findDifferences(database.knex)
+  return differences.filter(({ check, account }) => account === 'shop' && (check === 'request' || check === 'payment'))
+}
+
+describe('the stored status', () => {
+  it('is found and put right where it does not follow from the payments', async () => {
+    const { knex } = database
+    const before = await knex('requests')
+      .where({ account_id: shop.id })
+      .orderBy('request_id')
+      .select('request_id', 'status')
+    await knex('requests').where({ account_id: shop.id }).update({ status: 1 })
+    const differences = await findRequestDifferences()
+    expect(differences.length).toBe(mine.filter(({ status }) => status !== 'OPEN').length)
+    expect(differences[0]).toMatchObject({ check: 'request', stored: expect.stringMatching(/^OPEN, /) })
+    await knex.transaction((trx) => requestStatus.up(trx))
+    expect(await findRequestDifferences()).toEqual([])
+    const after = await knex('requests')
+      .where({ account_id: shop.id })
+      .orderBy('request_id')
+      .select('request_id', 'status')
+    expect(after).toEqual(before)
+  })
+})
+
+describe('cursors', () => {
+  it.each<[string, ListInput]>([
+    ['reference', { reference: ['INV-2'] }],
+    ['requestId', { requestId: [idOf(1)] }],
+    ['payee', { payee: [addressOf(0x709)] }],
+    ['network', { network: ['matic'] }],
+    ['currency', { currency: ['DAI'] }],
+    ['fromDate', { fromDate: '2020-01-01' }],
+    ['toDate', { toDate: '2030-01-01' }],
+  ])('of one filter are refused beside another %s, and taken beside the same', async (field, input) => {
+    const carried = { network: ['base'], reference: ['INV-1', 'inv-1', 'a,b'], limit: 2 }
+    const { nextCursor: cursor } = await requests.list(shop, carried)
+    await expect(requests.list(shop, { ...input, cursor })).rejects.toMatchObject({
+      reason: 'CURSOR_MISMATCH',
+      metadata: { field },
+    })
+    const again = { cursor, network: ['8453'], reference: ['a,b', 'inv-1', 'INV-1', 'INV-1'] }
+    expect(idsOf((await requests.list(shop, again)).requests)).toEqual(
+      idsOf((await requests.list(shop, { cursor })).requests),
+    )
+  })
+
+  it('of another account, also of the same requests, are refused', async () => {
+    const { nextCursor: cursor } = await requests.list(other, { limit: 2 })
+    await expect(requests.list(shop, { cursor })).rejects.toMatchObject({ reason: 'INVALID_CURSOR' })
+  })
+})

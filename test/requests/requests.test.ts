@@ -1,0 +1,456 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
+import type { Account } from '../../src/domain/account.ts'
+import { formatAddress } from '../../src/domain/address.ts'
+import { hexToBytes } from '../../src/domain/hex.ts'
+import { topicOfReference } from '../../src/domain/payment-reference.ts'
+import { type PaymentRequest, requestStatuses } from '../../src/domain/payment-request.ts'
+import type { TermsInput } from '../../src/requests/request-terms.ts'
+import { createRequests, type Requests } from '../../src/requests/requests.ts'
+import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
+import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
+import { lockAccount } from '../../src/store/payment-changes.ts'
+import { settleStored } from '../../src/store/request-ledger.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { addressOf, sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
+
+const PAYEE = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
+const TERMS: TermsInput = {
+  payee: PAYEE,
+  amount: '150.50',
+  invoiceCurrency: 'usdc',
+  paymentCurrency: 'USDC-BASE',
+  network: 'base',
+  reference: 'INV-1',
+}
+
+let database: TestDatabase
+let requests: Requests
+let acme: Account
+let other: Account
+let stored: string[]
+let clock = Date.parse('2026-03-01T12:00:00.000Z')
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  const accounts = createApiKeyRepository(database.knex)
+  acme = await accounts.ensureAccount('acme')
+  other = await accounts.ensureAccount('other')
+  requests = createRequests({
+    repository: createRequestRepository(database.knex),
+    lists: createRequestListRepository(database.knex),
+    known: { chains: sampleChainDirectory, tokens: sampleTokenDirectory },
+    cursorSecret: Buffer.alloc(32, 7),
+    now: () => new Date((clock += 1)),
+    onStored: async (_, made) => {
+      stored.push(...made.map(({ requestId }) => requestId))
+    },
+  })
+})
+afterAll(() => database.drop())
+beforeEach(() => {
+  stored = []
+})
+
+function errorOf(
+  promise: Promise<unknown>,
+): Promise<{ reason?: string; metadata?: Record<string, string>; message?: string }> {
+  return promise.then(
+    () => ({ reason: 'no error' }),
+    (error) => error,
+  )
+}
+
+let paymentNumber = 0
+
+async function insertPayment(
+  account: Account,
+  requestId: string,
+  payment: { amount: string; final: boolean; status?: number; invoiceAmount?: string; currency?: string },
+): Promise<void> {
+  paymentNumber += 1
+  await database.knex('payments').insert({
+    account_id: account.id,
+    id: `00000000-0000-8000-8000-${String(paymentNumber).padStart(12, '0')}`,
+    status: payment.status ?? (payment.final ? 3 : 1),
+    final: payment.final,
+    imported: true,
+    timestamp: new Date(),
+    updated_at: new Date(),
+    network: 'BASE',
+    currency: payment.currency ?? 'USDC-BASE',
+    currency_symbol: 'USDC',
+    amount: payment.amount,
+    invoice_amount: payment.invoiceAmount ?? null,
+    request_id: hexToBytes(requestId),
+  })
+  await database.knex.transaction(async (trx) =>
+    settleStored(await lockAccount(trx, account.id, new Date()), [hexToBytes(requestId)]),
+  )
+}
+
+describe('createPaymentRequest', () => {
+  it('stores canonical terms and computes the payment reference', async () => {
+    const { request, balance } = await requests.create(acme, TERMS)
+    expect(request).toMatchObject({
+      payee: PAYEE.toLowerCase(),
+      amount: '150.5',
+      invoiceCurrency: 'USDC-BASE',
+      paymentCurrency: 'USDC-BASE',
+      network: 'BASE',
+      reference: 'INV-1',
+    })
+    expect(request.requestId).toMatch(/^01[0-9a-f]{64}$/)
+    expect(request.salt).toMatch(/^[0-9a-f]{16}$/)
+    expect(balance).toEqual({
+      status: 'OPEN',
+      paidAmount: '0',
+      pendingAmount: '0',
+      outstandingAmount: '150.5',
+      overpaidAmount: '0',
+    })
+    expect(stored).toEqual([request.requestId])
+    const topic = hexToBytes(topicOfReference(request.paymentReference))
+    expect(await database.knex('reference_topics').where({ topic }).pluck('account_id')).toEqual([acme.id])
+  })
+
+  it('leaves topics of what it stores alone, to be looked for once', async () => {
+    const topicsOf = (table: string) => database.knex(table).where({ account_id: account.id }).pluck('topic')
+    const account = await createApiKeyRepository(database.knex).ensureAccount('topics')
+    const { request } = await requests.create(account, { ...TERMS, refundAddress: formatAddress(addressOf(70)) })
+    const known = await topicsOf('reference_topics')
+    expect(known).toHaveLength(2)
+    expect(await topicsOf('pending_replays')).toEqual(known)
+    await database.knex('pending_replays').where({ account_id: account.id }).delete()
+    const again = { ...TERMS, requestId: request.requestId }
+    await requests.create(account, { ...again, refundAddress: formatAddress(addressOf(70)) })
+    expect((await errorOf(requests.create(account, again))).reason).toBe('REQUEST_TERMS_DIFFER')
+    await requests.storeAll(account, [{ terms: again, createdAt: new Date() }])
+    expect(await topicsOf('reference_topics')).toEqual(known)
+    expect(await topicsOf('pending_replays')).toEqual([])
+  })
+
+  it('computes the reference that other software computes for the same terms', async () => {
+    const requestId = '01e273ecc29d4b526df3a0f1f05ffc59372af8752c2b678096e49ac270416a7cdb'
+    const salt = 'ea3bc7caf64110ca'
+    const { request } = await requests.create(acme, { ...TERMS, requestId, salt })
+    // keccak256("01e2…7cdbea3bc7caf64110ca" + lower(payee)), last 8 bytes, computed with another implementation
+    expect(request.paymentReference).toBe('0x9f61fa0fdbde4e8c')
+  })
+
+  it('answers the same id and terms with the stored request, an omitted salt included', async () => {
+    const first = await requests.create(acme, TERMS)
+    const requestId = first.request.requestId
+    expect((await requests.create(acme, { ...TERMS, requestId, payee: PAYEE.toLowerCase() })).request).toEqual(
+      first.request,
+    )
+    expect((await requests.create(acme, { ...TERMS, requestId, salt: first.request.salt })).request).toEqual(
+      first.request,
+    )
+  })
+
+  it.each([
+    ['amount', { amount: '150.51' }],
+    ['payee', { payee: formatAddress(addressOf(77)) }],
+    ['reference', { reference: 'INV-2' }],
+    ['reference', { reference: undefined }],
+    ['refundAddress', { refundAddress: formatAddress(addressOf(78)) }],
+    ['salt', { salt: '0000000000000001' }],
+    ['invoiceCurrency', { invoiceCurrency: 'USD' }],
+  ])('refuses the same id with another %s', async (term, change) => {
+    const { request } = await requests.create(acme, TERMS)
+    const error = await errorOf(requests.create(acme, { ...TERMS, requestId: request.requestId, ...change }))
+    expect(error.reason).toBe('REQUEST_TERMS_DIFFER')
+    expect(error.message).toContain(term)
+  })
+
+  it('keeps accounts apart: the same id and terms are stored once for each', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    const again = await requests.create(other, { ...TERMS, requestId: request.requestId, salt: request.salt })
+    expect(again.request.paymentReference).toBe(request.paymentReference)
+    expect(again.request.createdAt).not.toEqual(request.createdAt)
+  })
+
+  it('makes one request of concurrent calls with one idempotency key', async () => {
+    const calls = Array.from({ length: 8 }, () => requests.create(acme, TERMS, { idempotencyKey: 'order-7' }))
+    const made = new Set((await Promise.all(calls)).map(({ request }) => request.requestId))
+    expect(made.size).toBe(1)
+    const elsewhere = await requests.create(other, TERMS, { idempotencyKey: 'order-7' })
+    expect(made).not.toContain(elsewhere.request.requestId)
+    const error = await errorOf(requests.create(acme, { ...TERMS, amount: '1' }, { idempotencyKey: 'order-7' }))
+    expect(error.reason).toBe('IDEMPOTENCY_KEY_REUSED')
+  })
+
+  it('answers a call that is made again after the expiry with the request of the first, and makes no new one', async () => {
+    const expiresAt = new Date(clock + 5).toISOString()
+    const { request } = await requests.create(acme, { ...TERMS, expiresAt }, { idempotencyKey: 'expiring' })
+    expect(request.expiresAt).toEqual(new Date(expiresAt))
+    clock += 10
+    const again = await requests.create(acme, { ...TERMS, expiresAt }, { idempotencyKey: 'expiring' })
+    expect(again.request).toEqual(request)
+    const { requestId } = request
+    expect((await requests.create(acme, { ...TERMS, expiresAt, requestId })).request).toEqual(request)
+    for (const options of [{}, { idempotencyKey: 'another' }]) {
+      expect((await errorOf(requests.create(acme, { ...TERMS, expiresAt }, options))).reason).toBe('EXPIRY_PAST')
+    }
+    // What was refused has not used the key up.
+    const later = new Date(clock + 60_000).toISOString()
+    await requests.create(acme, { ...TERMS, expiresAt: later }, { idempotencyKey: 'another' })
+    expect((await errorOf(requests.create(acme, { ...TERMS, requestId }))).message).toContain('expiresAt')
+  })
+
+  it.each<[string, Partial<TermsInput>, Partial<PaymentRequest>]>([
+    ['no network beside an id', { network: undefined }, { network: 'BASE', paymentCurrency: 'USDC-BASE' }],
+    [
+      'an alias within an id',
+      { network: undefined, paymentCurrency: 'usdc-MATIC' },
+      { paymentCurrency: 'USDC-POLYGON' },
+    ],
+    ['an alias of the network itself', { network: '137', paymentCurrency: 'USDC-matic' }, { network: 'POLYGON' }],
+    ['an alias in both currencies', { invoiceCurrency: 'usdc-8453' }, { invoiceCurrency: 'USDC-BASE' }],
+    ['the most base units there can be', { amount: `${2n ** 256n / 10n ** 6n}.639935` }, { network: 'BASE' }],
+  ])('takes %s', async (_, change, made) => {
+    expect((await requests.create(acme, { ...TERMS, ...change })).request).toMatchObject(made)
+  })
+
+  it.each<[string, Partial<TermsInput>, string, string]>([
+    ['a token as payee', { payee: formatAddress(addressOf(0x12)) }, 'RECEIVER_IS_CONTRACT', 'payee'],
+    ['a contract as payee', { payee: formatAddress(addressOf(0x99)) }, 'RECEIVER_IS_CONTRACT', 'payee'],
+    ['a token as refund address', { refundAddress: addressOf(0x13) }, 'RECEIVER_IS_CONTRACT', 'refundAddress'],
+    ['78 nines', { amount: '9'.repeat(78) }, 'INVALID_AMOUNT', 'amount'],
+    ['one base unit too many', { amount: `${2n ** 256n / 10n ** 6n}.639936` }, 'INVALID_AMOUNT', 'amount'],
+    ['78 nines of dollars', { amount: '9'.repeat(78), invoiceCurrency: 'USD' }, 'INVALID_AMOUNT', 'amount'],
+    ['no network beside a symbol', { network: undefined, paymentCurrency: 'USDC' }, 'MISSING_FIELD', 'network'],
+    ['an id of another chain', { paymentCurrency: 'USDC-matic' }, 'CURRENCY_NOT_ON_NETWORK', 'paymentCurrency'],
+    ['an address with a wrong checksum', { payee: PAYEE.replace('C8', 'c8') }, 'INVALID_ADDRESS', 'payee'],
+    ['an address of 39 digits', { payee: PAYEE.slice(0, -1) }, 'INVALID_ADDRESS', 'payee'],
+    ['the zero address', { payee: `0x${'0'.repeat(40)}` }, 'INVALID_ADDRESS', 'payee'],
+    ['a Tron payee on an EVM chain', { payee: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t' }, 'INVALID_ADDRESS', 'payee'],
+    ['a bad refund address', { refundAddress: '0x1' }, 'INVALID_ADDRESS', 'refundAddress'],
+    ['the payee as refund address', { refundAddress: PAYEE.toLowerCase() }, 'REFUND_ADDRESS_IS_PAYEE', 'refundAddress'],
+    ['an exponent', { amount: '1e3' }, 'INVALID_AMOUNT', 'amount'],
+    ['a hexadecimal amount', { amount: '0x10' }, 'INVALID_AMOUNT', 'amount'],
+    ['a blank before the amount', { amount: ' 1' }, 'INVALID_AMOUNT', 'amount'],
+    ['minus zero', { amount: '-0' }, 'INVALID_AMOUNT', 'amount'],
+    ['zero', { amount: '0' }, 'INVALID_AMOUNT', 'amount'],
+    ['a negative amount', { amount: '-1' }, 'INVALID_AMOUNT', 'amount'],
+    ['seven places of USDC', { amount: '1.0000001' }, 'INVALID_AMOUNT', 'amount'],
+    ['100 digits', { amount: '9'.repeat(100) }, 'INVALID_AMOUNT', 'amount'],
+    ['nine places of a fiat currency', { invoiceCurrency: 'USD', amount: '0.000000001' }, 'INVALID_AMOUNT', 'amount'],
+    ['an unknown network', { network: 'bse' }, 'UNKNOWN_NETWORK', 'network'],
+    ['a network that is not served', { network: 'ethereum' }, 'NETWORK_NOT_CONFIGURED', 'network'],
+    ['a token of another chain', { paymentCurrency: 'USDC-POLYGON' }, 'CURRENCY_NOT_ON_NETWORK', 'paymentCurrency'],
+    [
+      'a bridged token that the chain lacks',
+      { paymentCurrency: 'USDC.e' },
+      'CURRENCY_NOT_ON_NETWORK',
+      'paymentCurrency',
+    ],
+    ['an unknown invoice currency', { invoiceCurrency: 'USDX' }, 'UNKNOWN_CURRENCY', 'invoiceCurrency'],
+    ['a short request id', { requestId: '01ab' }, 'INVALID_REQUEST_ID', 'requestId'],
+    ['a salt that is no salt', { salt: 'salt' }, 'INVALID_SALT', 'salt'],
+    ['an empty reference', { reference: '' }, 'INVALID_REFERENCE', 'reference'],
+    ['a reference of 257 characters', { reference: 'x'.repeat(257) }, 'INVALID_REFERENCE', 'reference'],
+    ['a NUL in the reference', { reference: 'a\u0000b' }, 'INVALID_REFERENCE', 'reference'],
+    ['a lone surrogate in the reference', { reference: 'a\ud800' }, 'INVALID_REFERENCE', 'reference'],
+  ])('refuses %s', async (_, change, reason, field) => {
+    const error = await errorOf(requests.create(acme, { ...TERMS, ...change }))
+    expect(error.reason).toBe(reason)
+    expect(error.metadata?.field).toBe(field)
+    expect(stored).toEqual([])
+  })
+
+  it('refuses an invoice in a token that is not the payment currency', async () => {
+    const error = await errorOf(requests.create(acme, { ...TERMS, invoiceCurrency: 'USDT' }))
+    expect(error.reason).toBe('CURRENCY_MISMATCH')
+  })
+
+  it.each(['', 'a b', 'x'.repeat(256), 'ü'])('refuses the idempotency key "%s"', async (idempotencyKey) => {
+    expect((await errorOf(requests.create(acme, TERMS, { idempotencyKey }))).reason).toBe('INVALID_IDEMPOTENCY_KEY')
+  })
+})
+
+describe('storeAll', () => {
+  it('stores requests of other times, and leaves those that are stored as they are', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('bulk')
+    const { request: first } = await requests.create(account, TERMS)
+    const { salt, requestId } = first
+    const entries = Array.from({ length: 1_100 }, (_, i) => ({
+      terms:
+        i === 700 ? { ...TERMS, requestId, salt } : { ...TERMS, requestId: `01${String(i).padStart(64, '0')}`, salt },
+      createdAt: new Date(Date.UTC(2025, 0, 1, 0, 0, i)),
+    }))
+    await requests.storeAll(account, entries)
+    await requests.storeAll(account, entries)
+    expect(await database.knex('requests').where({ account_id: account.id }).count()).toEqual([{ count: 1_100n }])
+    expect((await requests.get(account, first.paymentReference)).request).toEqual(first)
+    expect(stored.slice(-1_100)).toContain(requestId)
+  })
+
+  it('stores none when one is not valid', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('bulk-bad')
+    const entries = [TERMS, { ...TERMS, amount: '0' }].map((terms) => ({ terms, createdAt: new Date() }))
+    expect((await errorOf(requests.storeAll(account, entries))).reason).toBe('INVALID_AMOUNT')
+    expect((await requests.list(account, {})).requests).toEqual([])
+  })
+})
+
+describe('getPaymentRequest', () => {
+  it('takes a reference in any case, with or without 0x, and finds those of the account alone', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    const digits = request.paymentReference.slice(2)
+    for (const text of [request.paymentReference, digits, digits.toUpperCase(), `0x${digits.toUpperCase()}`]) {
+      expect((await requests.get(acme, text)).request).toEqual(request)
+    }
+    expect((await errorOf(requests.get(other, digits))).reason).toBe('REQUEST_NOT_FOUND')
+  })
+
+  it.each(['', '0x', '0x12', 'zzzzzzzzzzzzzzzz', '0x11223344556677889'])('refuses the reference "%s"', async (text) => {
+    expect((await errorOf(requests.get(acme, text))).reason).toBe('INVALID_PAYMENT_REFERENCE')
+  })
+
+  it('counts what is final and what is pending, and never below zero', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    const balance = async () => (await requests.get(acme, request.paymentReference)).balance
+    await insertPayment(acme, request.requestId, { amount: '100', final: true, status: 2 })
+    expect(await balance()).toMatchObject({ status: 'PARTIALLY_PAID', paidAmount: '100', outstandingAmount: '50.5' })
+    await insertPayment(acme, request.requestId, { amount: '50.5', final: false })
+    expect(await balance()).toMatchObject({ status: 'PENDING', pendingAmount: '50.5', outstandingAmount: '0' })
+    await insertPayment(acme, request.requestId, { amount: '50.500001', final: true })
+    expect(await balance()).toEqual({
+      status: 'PAID',
+      paidAmount: '150.500001',
+      pendingAmount: '50.5',
+      outstandingAmount: '0',
+      overpaidAmount: '50.500001',
+    })
+  })
+
+  it('adds up payments of any size, which an import may have brought', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    const nines = '9'.repeat(78)
+    for (const final of [true, true, false]) await insertPayment(acme, request.requestId, { amount: nines, final })
+    const { balance } = await requests.get(acme, request.paymentReference)
+    expect(balance).toMatchObject({
+      status: 'PAID',
+      paidAmount: `1${'9'.repeat(77)}8`,
+      pendingAmount: nines,
+      outstandingAmount: '0',
+    })
+  })
+
+  it('counts neither failed payments nor those of another account', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    await insertPayment(acme, request.requestId, { amount: '150.5', final: true, status: 5 })
+    await insertPayment(other, request.requestId, { amount: '150.5', final: true })
+    expect((await requests.get(acme, request.paymentReference)).balance.status).toBe('OPEN')
+  })
+
+  it('is REFUNDED when all that counts was returned, whatever counts for nothing', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    const status = async () => (await requests.get(acme, request.paymentReference)).balance.status
+    await insertPayment(acme, request.requestId, { amount: '5', final: true, status: 4, currency: 'DAI-BASE' })
+    expect(await status()).toBe('OPEN')
+    await insertPayment(acme, request.requestId, { amount: '150.5', final: true, status: 4 })
+    await insertPayment(acme, request.requestId, { amount: '5', final: true, status: 3, currency: 'DAI-BASE' })
+    expect(await status()).toBe('REFUNDED')
+  })
+
+  it('counts a fiat request in its invoice currency', async () => {
+    const { request } = await requests.create(acme, { ...TERMS, invoiceCurrency: 'USD', amount: '100' })
+    await insertPayment(acme, request.requestId, { amount: '99.98', invoiceAmount: '100', final: true })
+    expect((await requests.get(acme, request.paymentReference)).balance).toMatchObject({
+      status: 'PAID',
+      paidAmount: '100',
+    })
+  })
+
+  it('binds the account to the requests and to their payments, so that one shard answers', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    const seen: { sql: string; bindings: readonly unknown[] }[] = []
+    const note = (query: (typeof seen)[number]) => void (query.sql.includes('final_sum') && seen.push(query))
+    database.knex.on('query', note)
+    await requests.get(acme, request.paymentReference)
+    database.knex.off('query', note)
+    const reference = hexToBytes(request.paymentReference)
+    expect(seen.map(({ bindings }) => bindings)).toEqual([[acme.id, acme.id, reference, 1]])
+    expect(seen[0]?.sql).toContain('p.account_id = $1 and p.request_id = r.request_id')
+    expect(seen[0]?.sql).not.toMatch(/account_id = r\.account_id/)
+  })
+
+  it('is REFUNDED when all counted payments were fully returned', async () => {
+    const { request } = await requests.create(acme, TERMS)
+    await insertPayment(acme, request.requestId, { amount: '150.5', final: true, status: 4 })
+    const { balance } = await requests.get(acme, request.paymentReference)
+    expect(balance).toMatchObject({ status: 'REFUNDED', outstandingAmount: '0' })
+  })
+})
+
+describe('listPaymentRequests', () => {
+  it('walks every request once, forward and back, newest first, also those of one instant', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('walker')
+    const made: string[] = []
+    for (let i = 0; i < 23; i++) {
+      if (i % 3 !== 0) clock -= 1
+      made.push((await requests.create(account, { ...TERMS, reference: `R${i}` })).request.requestId)
+    }
+    const forward: string[] = []
+    let page = await requests.list(account, { limit: 5 })
+    const pages = [page]
+    while (page.nextCursor !== undefined) {
+      page = await requests.list(account, { cursor: page.nextCursor })
+      pages.push(page)
+    }
+    for (const { requests: each } of pages) forward.push(...each.map(({ request }) => request.requestId))
+    expect(forward.toSorted()).toEqual(made.toSorted())
+    expect(pages.map(({ requests: each }) => each.length)).toEqual([5, 5, 5, 5, 3])
+    const times = pages.flatMap(({ requests: each }) => each.map(({ request }) => request.createdAt.getTime()))
+    expect(times).toEqual(times.toSorted((a, b) => b - a))
+
+    const backward: string[][] = []
+    while (page.prevCursor !== undefined) {
+      page = await requests.list(account, { cursor: page.prevCursor })
+      backward.unshift(page.requests.map(({ request }) => request.requestId))
+    }
+    expect(backward.flat()).toEqual(forward.slice(0, 20))
+    expect(page.prevCursor).toBeUndefined()
+  })
+
+  it('filters by the status that the balance tells', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('filter')
+    const ids: Record<string, string> = {}
+    for (const status of requestStatuses) ids[status] = (await requests.create(account, TERMS)).request.requestId
+    await insertPayment(account, ids.PARTIALLY_PAID ?? '', { amount: '1', final: true, status: 2 })
+    await insertPayment(account, ids.PENDING ?? '', { amount: '151', final: false })
+    await insertPayment(account, ids.PAID ?? '', { amount: '150.5', final: true })
+    await insertPayment(account, ids.REFUNDED ?? '', { amount: '150.5', final: true, status: 4 })
+    for (const status of requestStatuses) {
+      const { requests: found } = await requests.list(account, { status: [status] })
+      expect(found.map(({ request, balance }) => [request.requestId, balance.status])).toEqual([[ids[status], status]])
+    }
+    const both = await requests.list(account, { status: ['PAID', 'OPEN'] })
+    expect(both.requests.map(({ balance }) => balance.status)).toEqual(['PAID', 'OPEN'])
+  })
+
+  it('refuses cursors that were changed, belong to another account, or carry another filter', async () => {
+    const account = await createApiKeyRepository(database.knex).ensureAccount('cursors')
+    for (let i = 0; i < 3; i++) await requests.create(account, TERMS)
+    const { nextCursor = '' } = await requests.list(account, { status: ['OPEN'], limit: 1 })
+    const reason = async (who: Account, cursor: string, status: readonly 'PAID'[] = []) =>
+      (await errorOf(requests.list(who, { status, cursor }))).reason
+    for (let i = 0; i < nextCursor.length; i++) {
+      const flipped = nextCursor[i] === 'A' ? 'B' : 'A'
+      expect(await reason(account, nextCursor.slice(0, i) + flipped + nextCursor.slice(i + 1))).toBe('INVALID_CURSOR')
+    }
+    expect(await reason(acme, nextCursor)).toBe('INVALID_CURSOR')
+    expect(await reason(account, '')).toBe('INVALID_CURSOR')
+    expect(await reason(account, nextCursor, ['PAID'])).toBe('CURSOR_MISMATCH')
+    expect((await requests.list(account, { status: ['OPEN'], cursor: nextCursor, limit: 50 })).requests).toHaveLength(2)
+  })
+
+  it('clamps the limit and refuses a negative one', async () => {
+    expect((await requests.list(acme, { limit: 5000 })).limit).toBe(100)
+    expect((await requests.list(acme, { limit: 0 })).limit).toBe(20)
+    expect((await errorOf(requests.list(acme, { limit: -1 }))).reason).toBe('INVALID_LIMIT')
+  })
+})

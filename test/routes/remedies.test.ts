@@ -1,0 +1,158 @@
+import { toHex } from 'viem'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { formatAmount, parseAmount } from '../../src/domain/decimal.ts'
+import type { PreparedTransaction, RoutesAnswer } from '../../src/domain/route.ts'
+import type { missingRouteReasons } from '../../src/errors/reasons/missing-routes.ts'
+import { reasons } from '../../src/errors/reasons.ts'
+import type { TestChain } from '../support/chain.ts'
+import { DIRECT, entryOf, idsOf, inCoins, inFiat, read, SWAPPED, SWAPPED_V3 } from './remedy-acts.ts'
+import { ownScenes } from './remedy-scenes.ts'
+import { carriedScenes } from './remedy-scenes-carried.ts'
+import { raiseStage, type Scene, stage } from './remedy-stage.ts'
+
+beforeAll(raiseStage)
+afterAll(() => stage?.stop())
+afterEach(() => stage.reset())
+
+/** Scenes in which a reason is told and its remedy then followed, for every reason for which there is no route. */
+const scenes: Record<keyof typeof missingRouteReasons, readonly (() => Promise<Scene>)[]> = {
+  ...ownScenes,
+  ...carriedScenes,
+}
+
+describe('a remedy', () => {
+  it('is followed here for every reason of the table', () => {
+    const missing = Object.entries(reasons).filter(([, entry]) =>
+      (entry.in as readonly string[]).includes('unavailable'),
+    )
+    expect(Object.keys(scenes).toSorted()).toEqual(missing.map(([reason]) => reason).toSorted())
+    expect(Object.values(scenes).every((ofReason) => ofReason.length > 0)).toBe(true)
+  })
+
+  const all = Object.entries(scenes).flatMap(([reason, ofReason]) =>
+    ofReason.map((scene, i) => [reason, i, scene] as const),
+  )
+  it.each(all)('of %s makes the route appear (%i)', async (reason, _, arrange) => {
+    const { room, question, at, route, follow } = await arrange()
+    const answer = await room.find(question)
+    const entry = entryOf(answer, at)
+    expect([entry?.reason, idsOf(answer).includes(route)]).toEqual([reason, false])
+    const next = { room, question, ...(await follow(entry?.remedy ?? '')) }
+    expect(idsOf(await next.room.find(next.question))).toContain(route)
+  })
+})
+
+interface Kind {
+  readonly name: string
+  /** What the wallet pays with. */
+  readonly token: 'ETH' | 'USDC' | 'USDT' | 'DAI'
+  readonly at?: Scene['at']
+  readonly route?: string
+  readonly terms?: object
+}
+
+const kinds: readonly Kind[] = [
+  { name: 'a token, directly', token: 'USDC' },
+  { name: 'coins, directly', token: 'ETH', terms: inCoins },
+  { name: 'a converted amount of a token', token: 'USDC', terms: inFiat('USD', '123.45678901') },
+  { name: 'a converted amount of coins', token: 'ETH', terms: { ...inCoins, ...inFiat('USD', '1234.5') } },
+  { name: 'a swap through v2', token: 'DAI', ...SWAPPED },
+  { name: 'a swap through v3', token: 'USDT', ...SWAPPED_V3 },
+]
+
+describe('what a remedy says that is missing', () => {
+  const fee = () => ({ feePercentage: '0.7', feeAddress: stage.near.wallets[3] })
+
+  async function holdings(token: Kind['token'], wallet: `0x${string}`): Promise<bigint> {
+    return token === 'ETH' ? stage.near.nativeBalance(wallet) : stage.near.balanceOf(stage.near.tokens[token], wallet)
+  }
+  async function give(token: Kind['token'], wallet: `0x${string}`, amount: bigint): Promise<void> {
+    if (token !== 'ETH') return stage.near.fund(stage.near.tokens[token], wallet, amount)
+    return stage.near.setNativeBalance(wallet, (await stage.near.nativeBalance(wallet)) + amount)
+  }
+  const decimalsOf = (token: Kind['token']) => (token === 'ETH' ? 18 : stage.near.tokens[token].decimals)
+
+  it.each(kinds)('is enough to the last unit, and no unit less: $name', async ({ token, at, route, terms }) => {
+    const wallet = await stage.newWallet()
+    const room = stage.open()
+    const question = { ...stage.ask(room, wallet, terms), chains: ['ETHEREUM'], ...fee() }
+    const place = { token, provider: 'request-network', ...at }
+    const missing = (answer: RoutesAnswer) => {
+      const entry = entryOf(answer, place)
+      expect(entry?.reason).toBe('INSUFFICIENT_BALANCE')
+      const [amount = ''] = read(entry?.remedy ?? '', new RegExp(`^add ([\\d.]+) ${token} on ETHEREUM$`))
+      return parseAmount(amount, decimalsOf(token)) as bigint
+    }
+    await give(token, wallet, 3n)
+    await give(token, wallet, missing(await room.find(question)) - 1n)
+    expect(missing(await room.find(question))).toBe(1n)
+    await give(token, wallet, 1n)
+    expect(idsOf(await room.find(question))).toContain(route ?? DIRECT)
+    const { maxSourceAmount } = await room.prepare({ ...question, route: route ?? DIRECT })
+    expect(formatAmount(await holdings(token, wallet), decimalsOf(token))).toBe(maxSourceAmount)
+  })
+
+  it.each(kinds)('of gas is enough to the last unit, and no unit less: $name', async ({ token, at, route, terms }) => {
+    const wallet = await stage.newWallet()
+    await stage.near.setNativeBalance(wallet, 5n)
+    const room = stage.open()
+    const question = { ...stage.ask(room, wallet, terms), chains: ['ETHEREUM'], ...fee() }
+    const place = { token, provider: 'request-network', ...at }
+    const [lack = ''] = read(entryOf(await room.find(question), place)?.remedy ?? '', /^add ([\d.]+) /)
+    await give(token, wallet, parseAmount(lack, decimalsOf(token)) as bigint)
+
+    const gasOf = (answer: RoutesAnswer) => {
+      const found = answer.routes.find(({ id }) => id === (route ?? DIRECT))
+      const warning = found?.warnings.find(({ reason }) => reason === 'INSUFFICIENT_GAS')?.message
+      return { hasEnough: found?.readiness.hasEnoughGas, warning: warning ?? '' }
+    }
+    const short = gasOf(await room.find(question))
+    const [amount = ''] = read(short.warning, /; add ([\d.]+) ETH on ETHEREUM$/)
+    await give('ETH', wallet, (parseAmount(amount, 18) as bigint) - 1n)
+    expect(gasOf(await room.find(question))).toEqual({
+      hasEnough: false,
+      warning: expect.stringMatching(/; add 0\.000000000000000001 ETH on ETHEREUM$/),
+    })
+    await give('ETH', wallet, 1n)
+    expect(gasOf(await room.find(question))).toEqual({ hasEnough: true, warning: '' })
+
+    // It is enough to send what is to be sent, at the price that was counted with.
+    const { transactions } = await room.prepare({ ...question, route: route ?? DIRECT })
+    const { nextBaseFee, tip } = await feesNow(stage.near)
+    for (const transaction of transactions) {
+      const hash = await send(transaction, { maxFeePerGas: nextBaseFee + tip, maxPriorityFeePerGas: tip })
+      await stage.near.mine()
+      expect((await stage.near.receipt(hash))?.succeeded).toBe(true)
+    }
+  })
+
+  it('of gas is what a node demands, and no unit less, once it is measured', async () => {
+    const wallet = await stage.newWallet()
+    const room = stage.open()
+    const question = { ...stage.ask(room, wallet, inCoins), chains: ['ETHEREUM'] }
+    await stage.near.setNativeBalance(wallet, 2n * 10n ** 18n)
+    const { route } = await room.prepare({ ...question, route: DIRECT })
+    const [amount = ''] = read(route?.warnings[0]?.message ?? '', /; add ([\d.]+) ETH on ETHEREUM$/)
+    const missing = parseAmount(amount, 18) as bigint
+    const [transaction] = (await room.prepare({ ...question, route: DIRECT })).transactions
+    if (transaction === undefined) throw new TypeError('nothing is to be sent')
+    const { nextBaseFee, tip } = await feesNow(stage.near)
+    const fees = { maxFeePerGas: nextBaseFee + tip, maxPriorityFeePerGas: tip }
+    await give('ETH', wallet, missing - 1n)
+    await expect(send(transaction, fees)).rejects.toThrow(/insufficient funds/i)
+    await give('ETH', wallet, 1n)
+    await expect(send(transaction, fees)).resolves.toMatch(/^0x/)
+  })
+
+  async function feesNow(chain: TestChain) {
+    const args = ['0x5', 'latest', [50]]
+    const history = await chain.client.rpc.call<{ baseFeePerGas: string[]; reward: string[][] }>('eth_feeHistory', args)
+    const tips = history.reward.map(([tip]) => BigInt(tip ?? 0)).toSorted((a, b) => (a < b ? -1 : 1))
+    return { nextBaseFee: BigInt(history.baseFeePerGas.at(-1) ?? 0), tip: tips[2] ?? 0n }
+  }
+
+  function send(transaction: PreparedTransaction, fees: Record<string, bigint>): Promise<`0x${string}`> {
+    const numbers = Object.entries(fees).map(([name, number]) => [name, toHex(number)])
+    return stage.near.client.rpc.call('eth_sendTransaction', [{ ...transaction, ...Object.fromEntries(numbers) }])
+  }
+})

@@ -1,0 +1,262 @@
+import { expect } from 'vitest'
+import { parseAmount } from '../../src/domain/decimal.ts'
+import type { Reason } from '../../src/errors/reasons.ts'
+import type { LifiFaultReason } from '../../src/routing/providers/lifi/lifi-fault.ts'
+import { quoteWell, sendJson } from '../support/lifi-server.ts'
+import { changeResults, type EvmAddress, freshAddress } from '../support/routing.ts'
+import { LIES } from './lifi-lies.ts'
+import {
+  carriedScene,
+  carrierErrs,
+  DIRECT,
+  entryOf,
+  fundFar,
+  inCoins,
+  nearScene,
+  noCarrier,
+  nodeErrs,
+  payingWith,
+  read,
+  reopened,
+} from './remedy-acts.ts'
+import { type Scene, stage, USD } from './remedy-stage.ts'
+
+const UNIT = 10n ** 6n
+
+/** Of each reason for which a lie is not handed out, the first of the lies. */
+function liedScenes() {
+  const firstOf = new Map(LIES.toReversed().map((lie) => [lie.reason, lie]))
+  const scenes = [...firstOf].map(([reason, { tell, terms }]) => {
+    const scene = () => {
+      stage.lifi.charge(terms ?? {})
+      return carrierErrs(({ quote, response }) => {
+        const answer = tell(quote())
+        stage.lifi.charge({})
+        sendJson(response, 200, answer)
+      })
+    }
+    return [reason, [scene]]
+  })
+  return Object.fromEntries(scenes) as Record<
+    Exclude<LifiFaultReason, 'CROSSCHAIN_INCONSISTENT'>,
+    (() => Promise<Scene>)[]
+  >
+}
+
+/** Reasons that have to do with another chain, with who carries, and with nodes. */
+export const carriedScenes = {
+  // From another chain
+  NO_CROSSCHAIN_PROVIDER: [
+    async () => {
+      const wallet = await stage.newWallet()
+      await fundFar(wallet, 1_000n * UNIT)
+      const room = stage.open()
+      const at = { chain: 'BASE', token: 'USDT' }
+      return { room, question: stage.ask(room, wallet), at, route: DIRECT, follow: payingWith(wallet) }
+    },
+  ],
+  CROSSCHAIN_DELIVERS_TOKENS: [
+    () => carriedScene({ terms: inCoins, route: DIRECT, then: ({ wallet }) => payingWith(wallet) }),
+  ],
+  CROSSCHAIN_BRIDGED_TOKEN: [
+    () =>
+      carriedScene({
+        far: { tokens: { USDT: { bridged: true } } },
+        route: DIRECT,
+        then: ({ wallet }) => payingWith(wallet),
+      }),
+  ],
+  CROSSCHAIN_AMOUNT_TOO_SMALL: [
+    () => carriedScene({ terms: { amount: '1' }, route: DIRECT, then: ({ wallet }) => payingWith(wallet) }),
+    () =>
+      carriedScene({
+        terms: { amount: '1' },
+        then:
+          ({ question }) =>
+          (remedy) => {
+            read(remedy, /, or more at once$/)
+            return { question: { ...question, amount: '1.000001' } }
+          },
+      }),
+  ],
+  CROSSCHAIN_BALANCE_TOO_LOW: [
+    async () => {
+      stage.lifi.charge({ bridgeFee: 2_000n })
+      return carriedScene({
+        usdt: 10n * UNIT,
+        then:
+          ({ wallet, room, question }) =>
+          async (remedy) => {
+            const words = /^add more than ([\d.]+) USDT on BASE; the quote then tells what carrying costs$/
+            await fundFar(wallet, parseAmount(read(remedy, words)[0] as string, 6) as bigint)
+            const told = entryOf(await room.find(question), { chain: 'BASE', token: 'USDT' })
+            expect(told?.reason).toBe('INSUFFICIENT_BALANCE')
+            const [more = ''] = read(told?.remedy ?? '', /^add ([\d.]+) USDT on BASE$/)
+            await fundFar(wallet, parseAmount(more, 6) as bigint)
+            return {}
+          },
+      })
+    },
+  ],
+  CROSSCHAIN_NOT_ASKED: [
+    async () => {
+      const coupons = await stage.deployCoupons(9)
+      const far = stage.farConfig()
+      const scene = await carriedScene({
+        configs: [stage.config(), { ...far, tokens: [...far.tokens, ...coupons] }],
+        usdt: 101n * UNIT,
+        then:
+          ({ question }) =>
+          (remedy) => {
+            const [token, chain] = read(remedy, /^ask with tokens=(\w+) and chains=(\w+)$/) as [string, string]
+            return { question: { ...question, tokens: [token], chains: [chain] } }
+          },
+      })
+      for (const { address } of coupons) {
+        await stage.far.fund({ address: address as EvmAddress }, scene.question.wallet as EvmAddress, 500n * UNIT)
+      }
+      return scene
+    },
+  ],
+  CROSSCHAIN_NO_ROUTE: [
+    () => carrierErrs(noCarrier),
+    () => {
+      stage.lifi.behave(noCarrier)
+      return carriedScene({ route: DIRECT, then: ({ wallet }) => payingWith(wallet) })
+    },
+  ],
+  CROSSCHAIN_REFUSED: [
+    () =>
+      carrierErrs(
+        ({ response }) => sendJson(response, 400, { message: 'unknown chain', code: 1011 }),
+        {},
+        /^check that lifi serves BASE and ETHEREUM and their configured tokens$/,
+      ),
+  ],
+  CROSSCHAIN_QUOTA_EXHAUSTED: [
+    () => {
+      stage.lifi.behave(({ response }) =>
+        sendJson(response, 429, { message: 'slow', code: 1005 }, { 'ratelimit-reset': '7' }),
+      )
+      return carriedScene({
+        then: () => (remedy) => {
+          read(remedy, /^ask again then, /)
+          stage.lifi.behave(quoteWell)
+          stage.wait(7)
+          return {}
+        },
+      })
+    },
+  ],
+  CROSSCHAIN_UNAUTHORIZED: [
+    () => {
+      stage.lifi.behave((exchange) => {
+        const key = stage.lifi.headers.at(-1)?.['x-lifi-api-key']
+        if (key === 'right') return quoteWell(exchange)
+        return sendJson(exchange.response, 401, { message: 'who?', code: 1010 })
+      })
+      return carriedScene({
+        lifi: { apiKey: 'wrong' },
+        then:
+          ({ wallet }) =>
+          (remedy) => {
+            read(remedy, /^let the operator check LIFI_API_KEY$/)
+            const room = stage.open({ lifi: { apiKey: 'right' } })
+            return { room, question: stage.ask(room, wallet) }
+          },
+      })
+    },
+  ],
+  CROSSCHAIN_TIMEOUT: [() => carrierErrs(() => {}, { timeoutMs: 300 })],
+  CROSSCHAIN_UNREACHABLE: [() => carrierErrs(({ response }) => sendJson(response, 500, { message: 'oh' }))],
+  CROSSCHAIN_INCONSISTENT: [
+    () => carrierErrs(({ response }) => void response.writeHead(200).end('<html>')),
+    () =>
+      carrierErrs(({ quote, response }) => {
+        const answer = quote()
+        sendJson(response, 200, { ...answer, estimate: { ...answer.estimate, fromAmount: '1' } })
+      }),
+  ],
+  CROSSCHAIN_NOT_PINNED: [
+    () => {
+      const { lifi: _, ...unpinned } = stage.farConfig()
+      return carriedScene({
+        configs: [stage.config(), unpinned],
+        then:
+          ({ wallet }) =>
+          (remedy) => {
+            read(remedy, /^configure lifi of BASE in the chains file$/)
+            const room = stage.open({ lifi: {} })
+            return { room, question: stage.ask(room, wallet) }
+          },
+      })
+    },
+  ],
+  ...liedScenes(),
+  NO_PRICE: [
+    () =>
+      carriedScene({
+        far: { tokens: { USDT: { usdFeed: undefined, heartbeatSeconds: undefined } } },
+        then:
+          ({ wallet }) =>
+          (remedy) => {
+            read(remedy, /^configure a price feed or a peg for USDT in the chains file$/)
+            const peg = { usdFeed: undefined, heartbeatSeconds: undefined, pegUsd: '1' }
+            const room = stage.open({ lifi: {}, far: { tokens: { USDT: peg } } })
+            return { room, question: stage.ask(room, wallet) }
+          },
+      }),
+  ],
+  PRICE_STALE: [
+    async () => {
+      const { feed } = stage.far.tokens.USDT
+      const { timestampSec } = await stage.far.client.head()
+      await stage.far.setFeed(feed, { answer: USD, updatedAtSec: timestampSec - 4_000 })
+      return carriedScene({
+        then: () => async (remedy) => {
+          read(remedy, /^try again when it has a new round above 0$/)
+          await stage.far.setFeed(feed, { answer: USD })
+          return {}
+        },
+      })
+    },
+  ],
+  // Nodes
+  CHAIN_UNREACHABLE: [1, 4, 7].map(
+    (questions) => () => nodeErrs((_, response) => void response.destroy(), { questions }),
+  ),
+  // A node that was left alone has a quarter of the time to answer again.
+  CHAIN_TIMEOUT: [() => nodeErrs(() => {}, { chainTimeoutMs: 1_200 })],
+  CHAIN_INCONSISTENT: [
+    () =>
+      nodeErrs(
+        changeResults((method, result) => (method === 'eth_chainId' ? '0x1' : result)),
+        { questions: 3 },
+      ),
+    () =>
+      nearScene('USDC', {
+        funds: { USDC: 100n * UNIT },
+        near: { multicall: freshAddress('no multicall') },
+        at: { chain: 'ETHEREUM' },
+        then:
+          ({ wallet }) =>
+          (remedy) => {
+            read(remedy, /; if it stays, check what the chains file says of ETHEREUM$/)
+            return reopened({}, wallet)
+          },
+      }),
+  ],
+  CONTRACT_UNREADABLE: [
+    () =>
+      nearScene('USDC', {
+        funds: { USDC: 100n * UNIT },
+        near: { tokens: { USDC: { address: freshAddress('no token') } } },
+        then:
+          ({ wallet }) =>
+          (remedy) => {
+            read(remedy, /^check what the chains file says of USDC on ETHEREUM$/)
+            return reopened({}, wallet)
+          },
+      }),
+  ],
+} satisfies Partial<Record<Reason, (() => Promise<Scene>)[]>>

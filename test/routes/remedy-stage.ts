@@ -1,0 +1,208 @@
+/**
+ * What tests of remedies play on: the chain of the requests with exchanges and price feeds, another one that wallets pay from, and who
+ * carries payments between the two.
+ */
+import { zeroAddress } from 'viem'
+import type { ChainConfig, ConversionPath, TokenConfig } from '../../src/chains/chains-file.ts'
+import { currencyHash } from '../../src/contracts/currency-hash.ts'
+import { encodeAggregators, encodeCreation } from '../../src/demo/network/demo-contracts.ts'
+import type { RoutesQuestion } from '../../src/domain/route.ts'
+import type { RoutingOptions } from '../../src/routing/routing.ts'
+import { startTestChain, type TestChain, type TestToken } from '../support/chain.ts'
+import { lifiConfigOf, type TestLifi } from '../support/lifi-contracts.ts'
+import { type LifiServer, type LifiToken, quoteWell, startLifiServer } from '../support/lifi-server.ts'
+import {
+  canonical,
+  configOf,
+  createTestRouting,
+  type EvmAddress,
+  freshAddress,
+  passOn,
+  type RpcProxy,
+  startRpcProxy,
+  type TestRequest,
+  type TestRouting,
+} from '../support/routing.ts'
+import { deployExchanges, type Exchanges, withExchanges } from '../support/uniswap.ts'
+
+const COIN = 10n ** 18n
+const UNIT = 10n ** 6n
+export const USD = 10n ** 8n
+
+/** A room, a question to it, and the entry of the answer that it is about. */
+export interface Scene {
+  readonly room: TestRouting
+  readonly question: RoutesQuestion
+  readonly at: { readonly chain?: string; readonly token?: string | undefined; readonly provider?: string }
+  /** The id of the route that is to appear. */
+  readonly route: string
+  /** Does what the remedy says, and nothing else. @returns what is to be asked then */
+  readonly follow: (remedy: string) => Promise<Next> | Next
+}
+
+/** Where the remedy is to ask in another way, or to configure something, the question or the room that comes of it. */
+export type Next = Partial<Pick<Scene, 'room' | 'question'>>
+
+export type Changes = Partial<Omit<ChainConfig, 'tokens'>> & { tokens?: Record<string, object> }
+
+export interface Stage extends Exchanges {
+  readonly near: TestChain
+  readonly far: TestChain
+  readonly lifi: LifiServer
+  /** Stands before the near chain's node where a room is opened with `throughProxy`. */
+  readonly proxy: RpcProxy
+  config(changes?: Changes): ChainConfig
+  farConfig(changes?: Changes): ChainConfig
+  open(options?: OpenOptions): TestRouting
+  /** A wallet of its own with coins for gas on both chains. */
+  newWallet(): Promise<EvmAddress>
+  /** A question of a wallet about a request of its own, 100 USDC of the near chain unless told. */
+  ask(room: TestRouting, wallet: string, terms?: Partial<TestRequest>): RoutesQuestion
+  /** The path of the chains file from a fiat currency by US dollars, and the feed that it needs. */
+  pathFrom(currency: string): ConversionPath
+  addFiatFeed(currency: string): Promise<void>
+  /** Further tokens of the far chain, a dollar each, that the carrier knows. */
+  deployCoupons(count: number): Promise<TokenConfig[]>
+  /** Lets time go by for the rooms, not for the chains. */
+  wait(seconds: number): void
+  reset(): void
+  stop(): Promise<void>
+}
+
+export interface OpenOptions extends Partial<Pick<RoutingOptions, 'chainTimeoutMs'>> {
+  readonly near?: Changes
+  readonly far?: Changes
+  /** Whole configurations instead. */
+  readonly configs?: readonly ChainConfig[]
+  readonly lifi?: Partial<NonNullable<RoutingOptions['lifi']>>
+  readonly throughProxy?: boolean
+}
+
+/** LI.FI's contracts on both chains: pinned, and never called here. */
+const LIFI: TestLifi = {
+  diamond: freshAddress('diamond of a remedy'),
+  feeForwarder: freshAddress('fee forwarder of a remedy'),
+  receiver: freshAddress('receiver of a remedy'),
+}
+
+/** The one that a test file plays on, once it is up. */
+export let stage: Stage
+
+export async function raiseStage(): Promise<void> {
+  stage = await startStage()
+}
+
+async function startStage(): Promise<Stage> {
+  const [near, far] = await Promise.all([
+    startTestChain({ baseFeePerGas: 8_000_000_000n }),
+    startTestChain({ chainId: 31_338, addressSeed: 7 }),
+  ])
+  const exchanges = await deployExchanges(near)
+  const { v2, v3, swapToPay } = exchanges
+  const { USDC, USDT, DAI } = near.tokens
+  await v2.addLiquidity(DAI, 1_000_000n * COIN, USDC, 1_000_000n * UNIT)
+  await v3.addLiquidity(500, { ...USDT, amount: 1_000_000n * UNIT }, { ...USDC, amount: 1_000_000n * UNIT })
+  await swapToPay.approveAll([USDC, USDT, DAI])
+  // The first swap that a pool ever sees takes more gas than all others.
+  await near.mine({ timestampSec: (await near.client.head()).timestampSec + 60 })
+  await v2.trade(COIN, DAI, USDC)
+  const proxy = await startRpcProxy(near.rpcUrl)
+  const carried = carriedTokens(near, far)
+  const lifi = await startLifiServer({
+    tokens: carried,
+    diamonds: { [far.chainId]: LIFI.diamond },
+    feeForwarders: { [far.chainId]: LIFI.feeForwarder },
+    receivers: { [near.chainId]: LIFI.receiver },
+  })
+  let wallets = 0
+  let waitedMs = 0
+
+  const config = (changes: Changes = {}): ChainConfig => {
+    const { contracts, swapV2, swapV3 } = withExchanges(configOf(near, 'ETHEREUM'), exchanges)
+    return configOf(near, 'ETHEREUM', { ...lifiConfigOf(LIFI), contracts, swapV2, swapV3, ...changes })
+  }
+  const farConfig = (changes: Changes = {}): ChainConfig => configOf(far, 'BASE', { ...lifiConfigOf(LIFI), ...changes })
+
+  return {
+    near,
+    far,
+    ...exchanges,
+    lifi,
+    proxy,
+    config,
+    farConfig,
+    open(options = {}) {
+      const { throughProxy, near: ofNear, far: ofFar, lifi: ofLifi, configs, ...rest } = options
+      const throughUrl = throughProxy ? { rpcUrls: [proxy.url] } : {}
+      const all = configs ?? [config({ ...throughUrl, ...ofNear }), farConfig(ofFar)]
+      return createTestRouting(all, {
+        clock: () => Date.now() + waitedMs,
+        ...rest,
+        ...(ofLifi === undefined ? {} : { lifi: { url: lifi.url, timeoutMs: 2_000, ...ofLifi } }),
+      })
+    },
+    async newWallet() {
+      const wallet = freshAddress(`wallet of a remedy ${wallets++}`)
+      for (const chain of [near, far]) {
+        // Too little to be carried itself.
+        await chain.setNativeBalance(wallet, COIN / 100n)
+        await chain.client.rpc.call('anvil_impersonateAccount', [wallet])
+      }
+      return wallet
+    },
+    ask(room, wallet, terms = {}) {
+      const currency = { invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
+      const request = { payee: freshAddress('payee'), amount: '100', network: 'ETHEREUM', ...currency, ...terms }
+      return { paymentReference: room.addRequest(request), wallet }
+    },
+    pathFrom: (from) => ({ from, token: 'USDC', via: ['USD'], heartbeatSeconds: 3_600 }),
+    async addFiatFeed(currency) {
+      const { timestampSec } = await near.client.head()
+      const args = [`${currency} / USD`, 8, (107n * USD) / 100n, BigInt(timestampSec)]
+      const data = encodeCreation('SettableFeed', args)
+      const { transactionHash } = await near.send(near.deployer, { data }, { gas: 5_000_000n })
+      const receipt = await near.client.rpc.call<{ contractAddress: EvmAddress }>('eth_getTransactionReceipt', [
+        transactionHash,
+      ])
+      const [input, output] = [currency, 'USD'].map((code) => currencyHash('iso4217', code) as EvmAddress)
+      const aggregator = { input: input as EvmAddress, output: output as EvmAddress, feed: receipt.contractAddress }
+      await near.send(near.deployer, encodeAggregators(near.contracts.conversionPath, [aggregator]))
+    },
+    async deployCoupons(count) {
+      const symbols = Array.from({ length: count }, (_, i) => `COUPON${i}`)
+      const coupons: TokenConfig[] = []
+      for (const symbol of symbols) {
+        const { address } = await far.deployToken({ symbol, decimals: 6 })
+        coupons.push({ symbol, address: canonical(address), decimals: 6, pegUsd: '1' })
+        carried.push({ chainId: far.chainId, address, symbol, decimals: 6, usd: USD })
+      }
+      return coupons
+    },
+    wait(seconds) {
+      waitedMs += seconds * 1_000
+    },
+    reset() {
+      waitedMs = 0
+      lifi.behave(quoteWell)
+      lifi.charge({})
+      proxy.behave(passOn)
+    },
+    async stop() {
+      await Promise.all([lifi.stop(), proxy.stop(), near.stop(), far.stop()])
+    },
+  }
+}
+
+/** What the carrier knows: tokens of the far chain, and the one of the near chain that payees want. */
+function carriedTokens(near: TestChain, far: TestChain): LifiToken[] {
+  const known = (chain: TestChain, { address, symbol, decimals }: TestToken) => ({
+    chainId: chain.chainId,
+    address,
+    symbol,
+    decimals,
+    usd: USD,
+  })
+  const { USDC, USDT, DAI } = far.tokens
+  const coin = { chainId: far.chainId, address: zeroAddress, symbol: 'ETH', decimals: 18, usd: 3_000n * USD }
+  return [coin, ...[USDC, USDT, DAI].map((token) => known(far, token)), known(near, near.tokens.USDC)]
+}

@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { SearchInput } from '../../src/search/filter/search-input.ts'
+import { createPaymentSearch } from '../../src/search/page/payment-search.ts'
+import {
+  chains,
+  generatePayments,
+  hash,
+  insertPayments,
+  PAYEES,
+  PAYERS,
+  PAYMENT_REFERENCES,
+  REFERENCES,
+  REQUEST_IDS,
+  type StoredPayment,
+  tokens,
+} from '../support/search-payments.ts'
+import { account, faultOf, idsOf, type OpenedSearch, openSearch } from './open-search.ts'
+
+const other = { id: 2, name: 'two' }
+let opened: OpenedSearch
+
+beforeAll(async () => {
+  opened = await openSearch()
+})
+
+afterAll(() => opened.database.drop())
+
+const search: OpenedSearch['search'] = (input, as) => opened.search(input, as)
+
+describe('cursors', () => {
+  const input: SearchInput = {
+    currency: ['USDC', 'EUR'],
+    network: ['base', 'matic'],
+    status: ['CONFIRMED', 'PENDING'],
+    minAmount: '0',
+    fromDate: '2026-03-01',
+    sortBy: 'amount',
+    sortOrder: 'asc',
+    limit: 3,
+  }
+  const firstCursor = async (of: SearchInput = input) => {
+    const { nextCursor } = (await search(of)).pagination
+    if (nextCursor === undefined) throw new Error('one page holds everything')
+    return nextCursor
+  }
+
+  test('a change of any character makes it invalid', async () => {
+    const cursor = await firstCursor()
+    expect((await search({ cursor })).payments).toHaveLength(3)
+    for (let at = 0; at < cursor.length; at += 7) {
+      const changed = cursor.slice(0, at) + (cursor[at] === 'x' ? 'y' : 'x') + cursor.slice(at + 1)
+      expect(await faultOf(search({ cursor: changed }))).toMatchObject({ reason: 'INVALID_CURSOR' })
+    }
+  })
+
+  test('it serves no other account, no other secret and no other list', async () => {
+    const cursor = await firstCursor()
+    expect(await faultOf(search({ cursor }, other))).toMatchObject({ reason: 'INVALID_CURSOR' })
+    const elsewhere = createPaymentSearch({
+      knex: opened.database.knex,
+      chains,
+      tokens,
+      cursorSecret: Buffer.alloc(32, 2),
+    })
+    expect(await faultOf(elsewhere.search(account, { cursor }))).toMatchObject({ reason: 'INVALID_CURSOR' })
+  })
+
+  test.each<[SearchInput, string]>([
+    [{ currency: ['USDC'] }, 'currency'],
+    [{ currency: ['USDC', 'EUR', 'DAI'] }, 'currency'],
+    [{ paymentCurrency: ['USDC'] }, 'paymentCurrency'],
+    [{ network: ['base'] }, 'network'],
+    [{ network: ['base', 'polygon', 'arbitrum'] }, 'network'],
+    [{ status: ['PENDING'] }, 'status'],
+    [{ type: ['DIRECT'] }, 'type'],
+    [{ minAmount: '0.1' }, 'minAmount'],
+    [{ maxAmount: '100' }, 'maxAmount'],
+    [{ fromDate: '2026-03-02' }, 'fromDate'],
+    [{ toDate: '2026-03-02' }, 'toDate'],
+    [{ payer: [PAYERS[0] ?? ''] }, 'payer'],
+    [{ payee: [PAYEES[0] ?? ''] }, 'payee'],
+    [{ walletAddress: [PAYEES[0] ?? ''] }, 'walletAddress'],
+    [{ txHash: [hash(1)] }, 'txHash'],
+    [{ requestId: [REQUEST_IDS[0] ?? ''] }, 'requestId'],
+    [{ paymentReference: [PAYMENT_REFERENCES[0] ?? ''] }, 'paymentReference'],
+    [{ reference: ['INV-1'] }, 'reference'],
+    [{ q: 'INV-1' }, 'q'],
+    [{ invoiceCurrency: ['EUR'] }, 'invoiceCurrency'],
+    [{ sortBy: 'date' }, 'sortBy'],
+    [{ sortOrder: 'desc' }, 'sortOrder'],
+  ])('%j beside it is a mismatch of %s', async (beside, field) => {
+    expect(await faultOf(search({ cursor: await firstCursor(), ...beside }))).toMatchObject({
+      reason: 'CURSOR_MISMATCH',
+      field,
+    })
+  })
+
+  test.each<[string, SearchInput]>([
+    ['the same', input],
+    ['other words for the same', { network: ['POLYGON', 'eip155:8453', 'base'], minAmount: '0.00' }],
+    ['the same day as a moment', { fromDate: '2026-03-01T01:00:00+01:00' }],
+    ['a part', { status: ['PENDING', 'CONFIRMED', 'PENDING'] }],
+    ['nothing but includeTotal', { includeTotal: 'exact' }],
+  ])('%s beside it gives the next page', async (_, beside) => {
+    const cursor = await firstCursor()
+    const alone = await search({ cursor })
+    expect((await search({ ...beside, cursor })).payments).toEqual(alone.payments)
+  })
+
+  test('it carries the limit, and another limit may be sent', async () => {
+    const cursor = await firstCursor()
+    expect((await search({ cursor })).pagination.limit).toBe(3)
+    expect((await search({ cursor, limit: 0 })).pagination.limit).toBe(3)
+    const larger = await search({ cursor, limit: 5 })
+    expect(larger.pagination.limit).toBe(5)
+    expect(larger.payments).toHaveLength(5)
+    const { nextCursor } = larger.pagination
+    expect((await search({ cursor: nextCursor })).pagination.limit).toBe(5)
+  })
+
+  test('it fits into a URL beside headers when every filter has 100 values', async () => {
+    const many = <T>(make: (n: number) => T) => Array.from({ length: 100 }, (_, n) => make(n))
+    const wallets = (seed: number) => many((n) => `0x${hash(n + seed).slice(2, 42)}`)
+    const everything: SearchInput = {
+      payer: [...wallets(0).slice(1), PAYERS[0] ?? ''],
+      payee: [...wallets(1_000).slice(1), PAYEES[0] ?? ''],
+      walletAddress: [...wallets(2_000).slice(1), PAYERS[0] ?? ''],
+      txHash: many(hash),
+      requestId: [...many((n) => `01${hash(n).slice(2)}`).slice(5), ...REQUEST_IDS],
+      paymentReference: [...many((n) => hash(n).slice(0, 18)).slice(5), ...PAYMENT_REFERENCES],
+      reference: [...many((n) => hash(n).repeat(3)).slice(7), ...REFERENCES],
+      q: ` ${REQUEST_IDS[0]}`.padEnd(256),
+      limit: 1,
+    }
+    const full = { id: 14, name: 'full' }
+    const matching = generatePayments(14, 2, 14).map((stored, n): StoredPayment => {
+      const { payment } = stored
+      return {
+        ...stored,
+        payment: {
+          ...payment,
+          payer: PAYERS[0],
+          payee: PAYEES[0],
+          txHash: hash(5),
+          eventIndex: n,
+          requestId: REQUEST_IDS[0],
+          paymentReference: PAYMENT_REFERENCES[0],
+          reference: REFERENCES[0],
+        },
+      }
+    })
+    await insertPayments(opened.database.knex, matching)
+    const page = await search(everything, full)
+    const cursor = page.pagination.nextCursor ?? ''
+    expect(cursor.length).toBeGreaterThan(1_000)
+    expect(cursor.length).toBeLessThan(48 * 1024)
+    expect((await search({ ...everything, cursor }, full)).payments).toHaveLength(1)
+    expect((await search({ cursor }, full)).pagination).not.toHaveProperty('nextCursor')
+  })
+
+  test('a page whose payments are all gone leads back to the payment where it began', async () => {
+    const doomed = generatePayments(5, 4, 55)
+    const five = { id: 5, name: 'five' }
+    await insertPayments(opened.database.knex, doomed)
+    const first = await search({ limit: 2, sortOrder: 'asc' }, five)
+    const second = await search({ cursor: first.pagination.nextCursor }, five)
+    await opened.database.knex('payments').where({ account_id: 5 }).whereIn('id', idsOf(second)).delete()
+    const empty = await search({ cursor: first.pagination.nextCursor }, five)
+    expect(empty.payments).toEqual([])
+    expect(empty.pagination).not.toHaveProperty('nextCursor')
+    const back = await search({ cursor: empty.pagination.prevCursor }, five)
+    expect(idsOf(back)).toEqual(idsOf(first))
+    expect(back.pagination).not.toHaveProperty('prevCursor')
+    await opened.database.knex('payments').where({ account_id: 5 }).whereIn('id', idsOf(first)).delete()
+    const none = await search({ cursor: second.pagination.prevCursor }, five)
+    expect(none.payments).toEqual([])
+    expect(none.pagination).not.toHaveProperty('prevCursor')
+  })
+})

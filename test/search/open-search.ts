@@ -1,0 +1,44 @@
+import type { Account } from '../../src/domain/account.ts'
+import type { Payment } from '../../src/domain/payment.ts'
+import { type Reason } from '../../src/errors/reasons.ts'
+import { WaybillError } from '../../src/errors/waybill-error.ts'
+import type { SearchInput } from '../../src/search/filter/search-input.ts'
+import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/page/payment-search.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { chains, generatePayments, insertPayments, type StoredPayment, tokens } from '../support/search-payments.ts'
+
+/** The account whose payments `openSearch` stores. */
+export const account: Account = { id: 1, name: 'one' }
+
+const cursorSecret = Buffer.alloc(32, 1)
+
+export interface OpenedSearch {
+  readonly database: TestDatabase
+  readonly paymentSearch: PaymentSearch
+  /** What is stored for {@link account}: 300 payments. */
+  readonly mine: readonly StoredPayment[]
+  search(input: SearchInput, as?: Account): Promise<PaymentPage>
+}
+
+/** A search over a database of its own. */
+export async function openSearch(): Promise<OpenedSearch> {
+  const database = await createTestDatabase()
+  const paymentSearch = createPaymentSearch({ knex: database.knex, chains, tokens, cursorSecret })
+  const mine = generatePayments(account.id, 300, 7)
+  await insertPayments(database.knex, mine)
+  return { database, paymentSearch, mine, search: (input, as = account) => paymentSearch.search(as, input) }
+}
+
+/** The reason, message and field that a call fails with. */
+export async function faultOf(
+  call: Promise<unknown>,
+): Promise<{ reason: Reason; message: string; field: string | undefined }> {
+  const error = await call.then(
+    () => undefined,
+    (caught: unknown) => caught,
+  )
+  if (!(error instanceof WaybillError)) throw new Error(`no error with a reason: ${String(error)}`)
+  return { reason: error.reason, message: error.message, field: error.metadata.field }
+}
+
+export const idsOf = ({ payments }: { payments: readonly Payment[] }) => payments.map(({ id }) => id)

@@ -1,0 +1,417 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { compareDecimals, parseDecimal } from '../../src/domain/decimal.ts'
+import { type Payment, rankOfStatus } from '../../src/domain/payment.ts'
+import { inTransaction } from '../../src/postgres/cancellable.ts'
+import type { SearchInput, SortBy, SortOrder } from '../../src/search/filter/search-input.ts'
+import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/page/payment-search.ts'
+import type { PlanThresholds } from '../../src/search/plan/plan-terms.ts'
+import { changePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  chains,
+  generatePayments,
+  hash,
+  insertPayments,
+  PAYEES,
+  PAYERS,
+  PAYMENT_REFERENCES,
+  REFERENCES,
+  REQUEST_IDS,
+  START,
+  type StoredPayment,
+  seededRandom,
+  tokens,
+} from '../support/search-payments.ts'
+
+// Every filter, order and direction against a brute-force filter over the same payments.
+
+const account = { id: 1, name: 'one' }
+const HOUR = 3_600_000
+let database: TestDatabase
+/** The usual planner, and some that come to their limits early: every shape is tried, and cut, and followed by another. */
+let searches: readonly PaymentSearch[]
+let mine: Payment[]
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  const terms = { knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) }
+  searches = [undefined, ...THRESHOLDS].map((thresholds) =>
+    createPaymentSearch({ ...terms, ...(thresholds === undefined ? {} : { thresholds }) }),
+  )
+  const ours = generatePayments(1, 1_200, 1)
+  // the same payments, ids included, once more under another account, and others under a third
+  const theirs = ours.slice(0, 800).map((stored): StoredPayment => ({ ...stored, accountId: 2 }))
+  await insertPayments(database.knex, [...ours, ...theirs, ...generatePayments(3, 800, 3)])
+  await database.knex.raw('analyze payments')
+  mine = ours.map(({ payment }) => payment)
+})
+
+afterAll(() => database.drop())
+
+const THRESHOLDS: readonly PlanThresholds[] = [
+  // little of anything
+  { small: 0, walk: 5, longestWalk: 20, probe: 3, gather: 10, gatherRows: 5, branches: 1_000, manyBranches: 1 },
+  // walks that end early and gathers that do not
+  {
+    small: 0,
+    walk: 5,
+    longestWalk: 10,
+    probe: 3,
+    gather: 100_000,
+    gatherRows: 100_000,
+    branches: 1_000,
+    manyBranches: 9,
+  },
+  // no gathers, no cells
+  { small: 0, walk: 50, longestWalk: 400, probe: 0, gather: 0, gatherRows: 0, branches: 0, manyBranches: 1_000 },
+  // cells and months, and no gathers
+  { small: 0, walk: 1, longestWalk: 1, probe: 0, gather: 0, gatherRows: 0, branches: 1_000, manyBranches: 2 },
+]
+
+type Basis = 'amount' | 'invoiceAmount' | 'amountInUsd'
+
+interface Case {
+  readonly input: SearchInput
+  matches(payment: Payment, basis: Basis): boolean
+  readonly basis?: Basis
+}
+
+const symbol = (wanted: string) => (payment: Payment) => payment.currency.replace(/-[^-]*$/, '') === wanted
+const within = (payment: Payment, basis: Basis, test: (comparedTo: (bound: string) => number) => boolean) => {
+  const value = payment[basis]
+  return value !== undefined && test((bound) => compare(value, bound))
+}
+
+const cases: readonly Case[] = [
+  { input: {}, matches: () => true },
+  { input: { fromDate: '2026-03-08' }, matches: (p) => p.timestamp.getTime() >= START + 7 * 24 * HOUR },
+  { input: { toDate: '2026-03-08' }, matches: (p) => p.timestamp.getTime() < START + 8 * 24 * HOUR },
+  {
+    input: { fromDate: '2026-03-02T05:00:00+01:00', toDate: '2026-03-03T04:00:00Z' },
+    matches: (p) => p.timestamp.getTime() >= START + 28 * HOUR && p.timestamp.getTime() <= START + 52 * HOUR,
+  },
+  {
+    input: { fromDate: '2026-03-02T04:00:00.0001Z', toDate: '2026-03-03T03:59:59.999999Z' },
+    matches: (p) => p.timestamp.getTime() > START + 28 * HOUR && p.timestamp.getTime() < START + 52 * HOUR,
+  },
+  { input: { minAmount: '10.50' }, matches: (p, basis) => within(p, basis, (to) => to('10.5') >= 0) },
+  { input: { maxAmount: '1.5' }, matches: (p, basis) => within(p, basis, (to) => to('1.5') <= 0) },
+  { input: { minAmount: '0' }, matches: (p, basis) => within(p, basis, () => true) },
+  {
+    input: { minAmount: '0.000000000000000001', maxAmount: '10.499999999999999999' },
+    matches: (p, basis) => within(p, basis, (to) => to('0') > 0 && to('10.5') < 0),
+  },
+  { input: { currency: ['usdc'] }, matches: symbol('USDC'), basis: 'amount' },
+  {
+    input: { currency: ['USDC-BASE', 'usdc-polygon'] },
+    matches: (p) => ['USDC-BASE', 'USDC-POLYGON'].includes(p.currency),
+    basis: 'amount',
+  },
+  { input: { currency: ['USDC.e'] }, matches: symbol('USDC.e'), basis: 'amount' },
+  {
+    input: { currency: ['USDC', 'DAI-BASE'] },
+    matches: (p) => symbol('USDC')(p) || symbol('DAI')(p),
+    basis: 'amountInUsd',
+  },
+  { input: { currency: ['ODD-coin'] }, matches: symbol('Odd-coin'), basis: 'amount' },
+  { input: { currency: ['odd-COIN-moon_9'] }, matches: symbol('Odd-coin'), basis: 'amount' },
+  { input: { currency: ['USDT'] }, matches: symbol('USDT'), basis: 'amount' },
+  { input: { currency: ['usdc-Matic'] }, matches: (p) => p.currency === 'USDC-POLYGON', basis: 'amount' },
+  { input: { paymentCurrency: ['ETH-arbitrum-one'] }, matches: (p) => p.currency === 'ETH-ARBITRUM', basis: 'amount' },
+  { input: { currency: ['usdt-trx'] }, matches: (p) => p.currency === 'USDT-TRON', basis: 'amount' },
+  {
+    input: { invoiceCurrency: ['USDC-8453'] },
+    matches: (p) => p.invoiceCurrency === 'USDC-BASE',
+    basis: 'invoiceAmount',
+  },
+  { input: { currency: ['eur'] }, matches: (p) => p.invoiceCurrency === 'EUR', basis: 'invoiceAmount' },
+  { input: { currency: ['points'] }, matches: (p) => p.invoiceCurrency === 'POINTS', basis: 'invoiceAmount' },
+  {
+    input: { currency: ['EUR', 'USDC'] },
+    matches: (p) => p.invoiceCurrency === 'EUR' || symbol('USDC')(p),
+    basis: 'amountInUsd',
+  },
+  { input: { paymentCurrency: ['ETH'] }, matches: symbol('ETH'), basis: 'amount' },
+  {
+    input: { invoiceCurrency: ['USDC'] },
+    matches: (p) => ['USDC-BASE', 'USDC-OLDNET'].includes(p.invoiceCurrency ?? ''),
+    basis: 'invoiceAmount',
+  },
+  {
+    input: { invoiceCurrency: ['USDC-base'] },
+    matches: (p) => p.invoiceCurrency === 'USDC-BASE',
+    basis: 'invoiceAmount',
+  },
+  {
+    input: { invoiceCurrency: ['usdc-X'] },
+    matches: (p) => p.invoiceCurrency === 'USDC-x-BASE',
+    basis: 'invoiceAmount',
+  },
+  {
+    input: { invoiceCurrency: ['USD', 'EUR'] },
+    matches: (p) => ['USD', 'EUR'].includes(p.invoiceCurrency ?? ''),
+    basis: 'amountInUsd',
+  },
+  {
+    input: { paymentCurrency: ['USDC'], invoiceCurrency: ['USDC'] },
+    matches: (p) => symbol('USDC')(p) && ['USDC-BASE', 'USDC-OLDNET'].includes(p.invoiceCurrency ?? ''),
+    basis: 'amount',
+  },
+  {
+    input: { currency: ['USDC'], invoiceCurrency: ['EUR'] },
+    matches: (p) => symbol('USDC')(p) && p.invoiceCurrency === 'EUR',
+    basis: 'amountInUsd',
+  },
+  {
+    input: { currency: ['EUR'], paymentCurrency: ['USDC-BASE'] },
+    matches: (p) => p.currency === 'USDC-BASE' && p.invoiceCurrency === 'EUR',
+    basis: 'amountInUsd',
+  },
+  { input: { status: ['PENDING'] }, matches: (p) => p.status === 'PENDING' },
+  { input: { status: ['FAILED', 'PARTIAL'] }, matches: (p) => ['FAILED', 'PARTIAL'].includes(p.status) },
+  { input: { type: ['CROSSCHAIN'] }, matches: (p) => p.type === 'CROSSCHAIN' },
+  { input: { type: ['DIRECT', 'RECURRING'] }, matches: (p) => ['DIRECT', 'RECURRING'].includes(p.type ?? '') },
+  { input: { payer: [PAYERS[0] ?? ''] }, matches: (p) => p.payer === PAYERS[0] },
+  { input: { payer: PAYERS.slice(1) }, matches: (p) => p.payer !== undefined && p.payer !== PAYERS[0] },
+  { input: { payee: [(PAYEES[1] ?? '').toUpperCase().replace('X', 'x')] }, matches: (p) => p.payee === PAYEES[1] },
+  { input: { payee: [PAYEES[2] ?? ''] }, matches: (p) => p.payee === PAYEES[2] },
+  // this one is payer of some payments, payee of others, and both of a few
+  { input: { walletAddress: [PAYEES[0] ?? ''] }, matches: (p) => p.payer === PAYEES[0] || p.payee === PAYEES[0] },
+  {
+    input: { walletAddress: [PAYEES[0] ?? '', PAYERS[3] ?? ''] },
+    matches: (p) => [p.payer, p.payee].some((wallet) => wallet === PAYEES[0] || wallet === PAYERS[3]),
+  },
+  { input: { walletAddress: [`0x${'0'.repeat(39)}1`] }, matches: () => false },
+  { input: { txHash: [hash(7)] }, matches: (p) => [p.txHash, p.sourceTxHash].includes(hash(7)) },
+  {
+    input: { txHash: [hash(8).slice(2).toUpperCase(), hash(70), hash(9999)] },
+    matches: (p) => [p.txHash, p.sourceTxHash].some((of) => of === hash(8) || of === hash(70)),
+  },
+  { input: { requestId: [REQUEST_IDS[0] ?? ''] }, matches: (p) => p.requestId === REQUEST_IDS[0] },
+  { input: { requestId: REQUEST_IDS }, matches: (p) => p.requestId !== undefined },
+  {
+    input: { paymentReference: [(PAYMENT_REFERENCES[1] ?? '').slice(2)] },
+    matches: (p) => p.paymentReference === PAYMENT_REFERENCES[1],
+  },
+  { input: { reference: ['INV-1'] }, matches: (p) => p.reference === 'INV-1' },
+  { input: { reference: ['a,b', 'Ünï ✓'] }, matches: (p) => ['a,b', 'Ünï ✓'].includes(p.reference ?? '') },
+  { input: { reference: REFERENCES.slice(4, 6) }, matches: (p) => REFERENCES.slice(4, 6).includes(p.reference ?? '') },
+  { input: { network: ['base'] }, matches: (p) => [p.network, p.sourceNetwork].includes('BASE') },
+  { input: { network: ['31337002'] }, matches: (p) => p.network === 'POLYGON' },
+  { input: { network: ['eip155:137'] }, matches: () => false },
+  { input: { network: ['matic', 'polygon', 'TRX'] }, matches: (p) => ['POLYGON', 'TRON'].includes(p.network) },
+  { input: { network: ['oldnet'] }, matches: (p) => p.network === 'OLDNET' },
+  { input: { network: ['sourceonly'] }, matches: (p) => p.sourceNetwork === 'SOURCEONLY' },
+  {
+    input: { network: ['137', 'moon-9', 'ARBITRUM'] },
+    matches: (p) => [p.network, p.sourceNetwork].some((of) => of === 'MOON_9' || of === 'ARBITRUM'),
+  },
+  { input: { network: ['mainnet'] }, matches: () => false },
+  { input: { q: PAYEES[0] ?? '' }, matches: (p) => p.payer === PAYEES[0] || p.payee === PAYEES[0] },
+  { input: { q: PAYEES[2] ?? '' }, matches: (p) => p.payee === PAYEES[2] },
+  {
+    input: { q: hash(7).toUpperCase().replace('X', 'x') },
+    matches: (p) => [p.txHash, p.sourceTxHash].includes(hash(7)),
+  },
+  { input: { q: ` ${REQUEST_IDS[0]}` }, matches: (p) => p.requestId === REQUEST_IDS[0] },
+  {
+    input: { q: (PAYMENT_REFERENCES[1] ?? '').slice(2) },
+    matches: (p) => p.paymentReference === PAYMENT_REFERENCES[1] || p.reference === PAYMENT_REFERENCES[1]?.slice(2),
+  },
+  { input: { q: 'INV-1 ' }, matches: (p) => p.reference === 'INV-1' },
+  { input: { q: 'a,b' }, matches: (p) => p.reference === 'a,b' },
+]
+
+const orders = (['date', 'amount', 'status'] as const).flatMap((sortBy) =>
+  (['asc', 'desc'] as const).map((sortOrder) => ({ sortBy, sortOrder })),
+)
+
+describe.each(orders)('by $sortBy $sortOrder', ({ sortBy, sortOrder }) => {
+  test.each(cases.map((each, nth) => [JSON.stringify(each.input), each, nth] as const))('%s', async (_, each, nth) => {
+    const random = seededRandom(JSON.stringify(each.input).length)
+    await checkWalk(nth, each, sortBy, sortOrder, random)
+    await checkWalk(nth + 1 + Math.floor(random() * (searches.length - 1)), each, sortBy, sortOrder, random)
+  })
+})
+
+test('two filters at once ask for both, in every order', async () => {
+  const random = seededRandom(42)
+  for (let run = 0; run < 120; run++) {
+    const [one, two] = pickDisjoint(random)
+    const both: Case = {
+      input: { ...one.input, ...two.input },
+      matches: (payment, basis) => one.matches(payment, basis) && two.matches(payment, basis),
+      ...((one.basis ?? two.basis) === undefined ? {} : { basis: one.basis ?? two.basis ?? 'amount' }),
+    }
+    const { sortBy, sortOrder } = orders[run % orders.length] ?? { sortBy: 'date', sortOrder: 'asc' }
+    await checkWalk(run, both, sortBy, sortOrder, random)
+  }
+})
+
+function pickDisjoint(random: () => number): readonly [Case, Case] {
+  const pick = () => cases[Math.floor(random() * cases.length)] as Case
+  for (;;) {
+    const [one, two] = [pick(), pick()]
+    const shared = Object.keys(one.input).some((name) => name in two.input)
+    if (!shared && !(one.basis !== undefined && two.basis !== undefined)) return [one, two]
+  }
+}
+
+/** Walks to the end and back and compares every page with the brute-force answer. */
+async function checkWalk(
+  nth: number,
+  each: Case,
+  sortBy: SortBy,
+  sortOrder: SortOrder,
+  random: () => number,
+): Promise<void> {
+  const basis = each.basis ?? 'amountInUsd'
+  const expected = mine
+    .filter((payment) => each.matches(payment, basis))
+    .toSorted(orderOf(sortBy, sortOrder, basis))
+    .map(({ id }) => id)
+  const input: SearchInput = { ...each.input, sortBy, sortOrder, limit: limitFor(expected.length, random) }
+  const paymentSearch = searches[nth % searches.length] as PaymentSearch
+  const pages = await walkForward(paymentSearch, input)
+  expect(pages.flatMap(idsOf)).toEqual(expected)
+  const back = await walkBackward(paymentSearch, pages.at(-1))
+  expect(back.map(idsOf)).toEqual(pages.map(idsOf))
+  expect(back[0]?.pagination).not.toHaveProperty('prevCursor')
+}
+
+/** A few pages, where 100 a page allow it; among them pages that end exactly with the list. */
+function limitFor(matches: number, random: () => number): number {
+  const pages = 1 + Math.floor(random() * 4)
+  return Math.min(Math.max(Math.ceil(matches / pages), 1), 100)
+}
+
+async function walkForward(paymentSearch: PaymentSearch, input: SearchInput): Promise<PaymentPage[]> {
+  const pages = [await paymentSearch.search(account, input)]
+  for (let cursor = pages[0]?.pagination.nextCursor; cursor !== undefined; ) {
+    // every other page by the cursor alone, the rest with everything sent again
+    const beside = pages.length % 2 === 0 ? input : {}
+    const page = await paymentSearch.search(account, { ...beside, cursor })
+    expect(page.payments.length).toBeGreaterThan(0)
+    expect(page.pagination.limit).toBe(input.limit)
+    expect(page.pagination).toHaveProperty('prevCursor')
+    pages.push(page)
+    if (pages.length > mine.length) throw new Error('the walk does not end')
+    cursor = page.pagination.nextCursor
+  }
+  return pages
+}
+
+/** The pages in the order of the list, the last one as given. */
+async function walkBackward(paymentSearch: PaymentSearch, last: PaymentPage | undefined): Promise<PaymentPage[]> {
+  const pages = last === undefined ? [] : [last]
+  for (let cursor = last?.pagination.prevCursor; cursor !== undefined; ) {
+    const page = await paymentSearch.search(account, { cursor })
+    expect(page.pagination).toHaveProperty('nextCursor')
+    pages.unshift(page)
+    if (pages.length > mine.length) throw new Error('the walk does not end')
+    cursor = page.pagination.prevCursor
+  }
+  return pages
+}
+
+const idsOf = (page: PaymentPage) => page.payments.map(({ id }) => id)
+
+function orderOf(sortBy: SortBy, sortOrder: SortOrder, basis: Basis): (a: Payment, b: Payment) => number {
+  const byId = (a: Payment, b: Payment) => (a.id < b.id ? -1 : 1)
+  const byDate = (a: Payment, b: Payment) => a.timestamp.getTime() - b.timestamp.getTime()
+  const byAmount = (a: Payment, b: Payment) => {
+    const [left, right] = [a[basis], b[basis]]
+    if (left === undefined || right === undefined) return Number(left !== undefined) - Number(right !== undefined)
+    return compare(left, right)
+  }
+  const ascending = {
+    date: (a: Payment, b: Payment) => byDate(a, b) || byId(a, b),
+    amount: (a: Payment, b: Payment) => byAmount(a, b) || byId(a, b),
+    status: (a: Payment, b: Payment) => rankOfStatus(a.status) - rankOfStatus(b.status) || byDate(a, b) || byId(a, b),
+  }[sortBy]
+  return sortOrder === 'asc' ? ascending : (a, b) => ascending(b, a)
+}
+
+function compare(a: string, b: string): number {
+  const [left, right] = [parseDecimal(a), parseDecimal(b)]
+  if (left === undefined || right === undefined) throw new Error(`no decimals: ${a}, ${b}`)
+  return compareDecimals(left, right)
+}
+
+test('every case but the empty ones is told apart from the others by the payments that there are', () => {
+  const empty = cases.filter((each) => !mine.some((payment) => each.matches(payment, each.basis ?? 'amountInUsd')))
+  expect(empty.map(({ input }) => JSON.stringify(input))).toEqual([
+    `{"walletAddress":["0x${'0'.repeat(39)}1"]}`,
+    '{"network":["eip155:137"]}',
+    '{"network":["mainnet"]}',
+  ])
+})
+
+test('every limit from 1 to 100 gives the same walk', async () => {
+  const [paymentSearch] = searches as [PaymentSearch]
+  const all = await walkForward(paymentSearch, { requestId: REQUEST_IDS.slice(0, 1), sortBy: 'amount', limit: 100 })
+  const expected = all.flatMap(idsOf)
+  for (let limit = 1; limit <= 100; limit += limit < 5 ? 1 : 19) {
+    const pages = await walkForward(paymentSearch, { requestId: REQUEST_IDS.slice(0, 1), sortBy: 'amount', limit })
+    expect(pages.flatMap(idsOf)).toEqual(expected)
+    expect(pages.slice(0, -1).every((page) => page.payments.length === limit)).toBe(true)
+  }
+})
+
+test('a payment of a combination that came since the statistics were read is on the page', async () => {
+  const owner = { id: 5, name: 'five' }
+  const [ofCells] = THRESHOLDS.slice(-1)
+  const paymentSearch = createPaymentSearch({
+    knex: database.knex,
+    chains,
+    tokens,
+    cursorSecret: Buffer.alloc(32, 1),
+    ...(ofCells === undefined ? {} : { thresholds: ofCells }),
+  })
+  const stored = generatePayments(5, 300, 5)
+  await insertPayments(database.knex, stored)
+  const newest = async (input: SearchInput) => (await paymentSearch.search(owner, { ...input, limit: 1 })).payments[0]
+  const before = await newest({ currency: ['USDC'] })
+  const [some] = stored as [StoredPayment]
+  const id = '00000000-0000-8000-8000-000000000005'
+  const timestamp = new Date(START + 999 * HOUR)
+  const { txHash: _, eventIndex: __, ...payment } = some.payment
+  const added = {
+    ...payment,
+    id,
+    timestamp,
+    currency: 'USDC-NEWNET',
+    network: 'NEWNET',
+    invoiceCurrency: 'USDC-NEWNET',
+  }
+  await insertPayments(database.knex, [{ ...some, payment: added }])
+  expect(before?.id).not.toBe(id)
+  expect((await newest({ currency: ['USDC'] }))?.id).toBe(id)
+  expect((await newest({ network: ['NEWNET'] }))?.id).toBe(id)
+  const byAmount = await paymentSearch.search(owner, { invoiceCurrency: ['USDC'], sortBy: 'amount', limit: 100 })
+  expect(byAmount.payments.map((found) => found.id)).toContain(id)
+})
+
+test('a payment whose US dollars became known since the statistics were read is before those of unknown amount', async () => {
+  const owner = { id: 6, name: 'six' }
+  const terms = { knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) }
+  const thresholds = { ...(THRESHOLDS[1] as PlanThresholds), walk: 1_000, longestWalk: 1_000 }
+  const paymentSearch = createPaymentSearch({ ...terms, thresholds })
+  const unpriced = generatePayments(6, 300, 6).map((stored): StoredPayment => {
+    const { amountInUsd, ...payment } = stored.payment
+    const isUsdc = payment.currency.startsWith('USDC-')
+    return { ...stored, payment: isUsdc && amountInUsd !== undefined ? { ...payment, amountInUsd } : payment }
+  })
+  await insertPayments(database.knex, unpriced)
+  const asked = { currency: ['DAI', 'ETH'], sortBy: 'amount', limit: 100 } as const
+  const found = (await paymentSearch.search(owner, asked)).payments
+  expect(found.length).toBeGreaterThan(10)
+  expect(found.every(({ amountInUsd }) => amountInUsd === undefined)).toBe(true)
+  const last = found.at(-1) as Payment
+  await inTransaction(database.knex, undefined, async (trx) => {
+    const row = database.knex('payments').where({ account_id: 6, id: last.id }).update({ amount_in_usd: '0.01' })
+    await changePayments(await lockAccount(trx, owner.id, new Date(START)), row.toSQL())
+  })
+  const after = (await paymentSearch.search(owner, asked)).payments
+  expect(after.map(({ id }) => id)).toEqual([last.id, ...found.slice(0, -1).map(({ id }) => id)])
+})

@@ -1,0 +1,40 @@
+import { clone, create, type DescField, toJson } from '@bufbuild/protobuf'
+import { FieldDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
+import { expect, test } from 'vitest'
+import { ExportPaymentsRequestSchema } from '../../gen/payments/v1/payment_export_pb.js'
+import { SearchPaymentsRequestSchema } from '../../gen/payments/v1/payment_search_service_pb.js'
+import { SummarizePaymentsRequestSchema } from '../../gen/payments/v1/payment_summary_pb.js'
+import { WatchPaymentsRequestSchema } from '../../gen/payments/v1/payment_watch_pb.js'
+import { filterInputOf } from '../../src/api/services/payment-filter-input.ts'
+import { filterFields } from '../../src/search/filter/search-fields.ts'
+
+const others = [SummarizePaymentsRequestSchema, ExportPaymentsRequestSchema, WatchPaymentsRequestSchema]
+
+/** Numbers that mean the same in all four. */
+const isFilter = ({ number }: DescField) => number <= 17 || (number >= 23 && number <= 29)
+
+/** All that is declared of a field, rules included; but for its place among the oneofs that presence makes. */
+function declared(field: DescField) {
+  const proto = clone(FieldDescriptorProtoSchema, field.proto)
+  proto.oneofIndex = 0
+  return {
+    ...(toJson(FieldDescriptorProtoSchema, proto) as object),
+    options: String(proto.options?.$unknown?.map(({ no, data }) => [no, data])),
+  }
+}
+
+test.each(others.map((schema) => [schema.name, schema] as const))(
+  '%s declares the filters of search, under the same numbers and rules',
+  (_, { fields }) => {
+    expect(fields.filter(isFilter).map(declared)).toEqual(
+      SearchPaymentsRequestSchema.fields.filter(isFilter).map(declared),
+    )
+    expect(fields.filter((field) => !isFilter(field)).every(({ number }) => number >= 30)).toBe(true)
+  },
+)
+
+test('every filter that is declared is taken, and every filter that is searched by is declared', () => {
+  const declaredNames = SearchPaymentsRequestSchema.fields.filter(isFilter).map(({ localName }) => localName)
+  expect(Object.keys(filterInputOf(create(SearchPaymentsRequestSchema))).toSorted()).toEqual(declaredNames.toSorted())
+  expect(filterFields.map(({ name }) => name).toSorted()).toEqual(declaredNames.toSorted())
+})

@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { addDecimals, type Decimal, formatDecimal, parseDecimal } from '../../src/domain/decimal.ts'
+import { type Payment, paymentStatuses, paymentTypes } from '../../src/domain/payment.ts'
+import { createExportPages } from '../../src/search/export/export-pages.ts'
+import type { SearchInput } from '../../src/search/filter/search-input.ts'
+import type { PaymentSearch } from '../../src/search/page/payment-search.ts'
+import type { GroupName } from '../../src/search/sql/summary-repository.ts'
+import { createSummarizePayments, type SummaryGroup } from '../../src/search/totals/summarize-payments.ts'
+import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  generatePayments,
+  hash,
+  insertPayments,
+  PAYEES,
+  PAYERS,
+  PAYMENT_REFERENCES,
+  REFERENCES,
+  REQUEST_IDS,
+  START,
+  seededRandom,
+} from '../support/search-payments.ts'
+import { applyMessage, searchAll, startWatchProcess, type WatchProcess } from './watching.ts'
+
+// Whatever the filter: pages, totals, summaries, exports and watches speak of the same payments.
+
+const account = { id: 1, name: 'one' }
+let database: TestDatabase
+let process: WatchProcess
+let search: PaymentSearch
+/** Before anything was written. */
+let beginning: string
+let everything: ReadonlyMap<string, Payment>
+
+/** A thousand payments, of which a tenth or so has moved from one filter to another since, and some are gone. */
+beforeAll(async () => {
+  database = await createTestDatabase()
+  process = startWatchProcess(database)
+  search = process.search
+  beginning = (await search.search(account, {})).watchCursor
+  const ours = generatePayments(1, 1_000, 31)
+  await insertPayments(database.knex, [...ours, ...generatePayments(2, 500, 32)])
+  await database.knex.transaction(async (trx) => {
+    const locked = await lockAccount(trx, account.id, new Date(START))
+    const sql = `update payments set status = status % 5 + 1, amount_in_usd = nullif(event_index % 7, 0), reference = 'INV-1'
+      where account_id = ? and id::text like '3%'`
+    await changePayments(locked, { sql, bindings: [account.id] })
+    const gone = `delete from payments where account_id = ? and id::text like '5%'`
+    await deletePayments(locked, { sql: gone, bindings: [account.id] })
+  })
+  everything = await searchAll(process, account, {})
+  const kept = ours.filter(({ payment }) => !payment.id.startsWith('5'))
+  expect([...everything.keys()].toSorted()).toEqual(kept.map(({ payment }) => payment.id).toSorted())
+})
+
+afterAll(async () => {
+  await process.stop()
+  await database.drop()
+})
+
+const random = seededRandom(2026)
+const one = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
+const some = <T>(values: readonly T[]): T[] => [one(values), one(values)]
+
+/** A value or two for each filter; each may be left out. */
+const filters: Readonly<Record<string, () => SearchInput>> = {
+  fromDate: () => ({ fromDate: one(['2026-03-01', '2026-03-03T12:00:00Z', '2026-03-15']) }),
+  toDate: () => ({ toDate: one(['2026-03-16', '2026-03-17T00:00:00+05:45', '2027-01-01']) }),
+  minAmount: () => ({ minAmount: one(['0', '1', '10.5']) }),
+  maxAmount: () => ({ maxAmount: one(['100', '99999999999999999999999.5']) }),
+  currency: () => ({ currency: one([['USDC'], ['EUR'], ['USDC', 'EUR'], ['odd-coin'], ['USDC-BASE']]) }),
+  paymentCurrency: () => ({ paymentCurrency: one([['DAI'], ['USDC', 'ETH']]) }),
+  invoiceCurrency: () => ({ invoiceCurrency: one([['USD'], ['USDC'], ['POINTS', 'EUR']]) }),
+  status: () => ({ status: some(paymentStatuses) }),
+  type: () => ({ type: some(paymentTypes) }),
+  payer: () => ({ payer: some(PAYERS) }),
+  payee: () => ({ payee: some(PAYEES) }),
+  walletAddress: () => ({ walletAddress: some([...PAYEES, ...PAYERS]) }),
+  txHash: () => ({ txHash: [hash(7), hash(8), hash(30)] }),
+  requestId: () => ({ requestId: some(REQUEST_IDS) }),
+  paymentReference: () => ({ paymentReference: some(PAYMENT_REFERENCES) }),
+  reference: () => ({ reference: some(REFERENCES) }),
+  network: () => ({ network: some(['BASE', 'POLYGON', 'ARBITRUM', 'OLDNET', 'SOURCEONLY']) }),
+  q: () => ({ q: one([hash(7), ...PAYEES, ...REQUEST_IDS, ...REFERENCES]) }),
+}
+
+/** No filter, each by itself, and any two or three. */
+function inputs(): SearchInput[] {
+  const names = Object.keys(filters)
+  const several = Array.from({ length: 40 }, () => [one(names), one(names), one(names)])
+  return [[], ...names.map((name) => [name]), ...several].map((chosen) =>
+    Object.assign({}, ...chosen.map((name) => filters[name]?.())),
+  )
+}
+
+async function walk(input: SearchInput): Promise<Payment[]> {
+  const payments: Payment[] = []
+  let page = await search.search(account, { sortOrder: 'asc', ...input, limit: 100 })
+  for (;;) {
+    payments.push(...page.payments)
+    const { nextCursor } = page.pagination
+    if (nextCursor === undefined) return payments
+    page = await search.search(account, { cursor: nextCursor })
+  }
+}
+
+/** What a watch that has been told everything from the beginning knows. */
+async function watched(input: SearchInput): Promise<Payment[]> {
+  const state = new Map<string, Payment>()
+  const { signal } = new AbortController()
+  for await (const message of process.watch(account, input, { watchCursor: beginning, signal })) {
+    if (message.type === 'HEARTBEAT') break
+    applyMessage(state, message)
+  }
+  return [...state.values()]
+}
+
+const inOrder = (payments: readonly Payment[]) => payments.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+
+function worthOf(payments: readonly Payment[]): { count: number; amountInUsd: string; countWithoutUsd: number } {
+  const amounts = payments.flatMap(({ amountInUsd }) => parseDecimal(amountInUsd ?? '') ?? [])
+  const sum = amounts.reduce<Decimal>(addDecimals, { units: 0n, places: 0 })
+  return { count: payments.length, amountInUsd: formatDecimal(sum), countWithoutUsd: payments.length - amounts.length }
+}
+
+/** The groupings whose values stand in a payment as they are. */
+const groupings = ['status', 'network', 'currency', 'payer', 'payee'] as const satisfies readonly GroupName[]
+type Grouping = (typeof groupings)[number]
+
+const valuesOf = (of: Payment | SummaryGroup, groupBy: readonly Grouping[]) =>
+  groupBy.map((name) => of[name] ?? 'unknown').join(' ')
+
+function worthOfGroups(payments: readonly Payment[], groupBy: readonly Grouping[]) {
+  return Object.fromEntries(
+    [...Map.groupBy(payments, (payment) => valuesOf(payment, groupBy))].map(([values, of]) => [values, worthOf(of)]),
+  )
+}
+
+test.each(inputs().map((input) => [JSON.stringify(input), input] as const))('%s', async (_, input) => {
+  const parseFilter: PaymentSearch['parseFilter'] = (...asked) => search.parseFilter(...asked)
+  const payments = await walk(input)
+
+  for (const sortBy of ['amount', 'status'] as const) {
+    expect(inOrder(await walk({ ...input, sortBy, sortOrder: one(['asc', 'desc']) }))).toEqual(inOrder(payments))
+  }
+
+  for (const includeTotal of ['exact', 'estimated'] as const) {
+    const { total } = (await search.search(account, { ...input, includeTotal, limit: 1 })).pagination
+    expect(total).toEqual({ count: payments.length, relation: 'EXACT' })
+  }
+
+  const exported: Payment[] = []
+  for await (const page of createExportPages({ knex: database.knex, parseFilter, pageRows: 70 })(account, input)) {
+    exported.push(...page)
+  }
+  expect(exported).toEqual(payments)
+
+  expect(inOrder(await watched(input))).toEqual(inOrder(payments))
+
+  const summarize = createSummarizePayments({ knex: database.knex, parseFilter })
+  const groupBy = [one(groupings.slice(0, 3)), one(groupings.slice(3))] as const
+  const { groups, ...whole } = await summarize(account, { ...input, groupBy, top: 100 })
+  expect(whole).toEqual(worthOf(payments))
+  expect(
+    Object.fromEntries(
+      groups.map((group) => {
+        const { count, amountInUsd, countWithoutUsd } = group
+        return [valuesOf(group, groupBy), { count, amountInUsd, countWithoutUsd }]
+      }),
+    ),
+  ).toEqual(worthOfGroups(payments, groupBy))
+})
+
+test('the inputs are told apart: most match something, and none is the same as no filter', async () => {
+  const counts = await Promise.all(Object.values(filters).map(async (make) => (await walk(make())).length))
+  expect(counts.filter((count) => count > 0 && count < everything.size).length).toBeGreaterThanOrEqual(
+    counts.length - 1,
+  )
+})

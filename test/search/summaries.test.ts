@@ -1,0 +1,312 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { addDecimals, formatDecimal, parseDecimal } from '../../src/domain/decimal.ts'
+import { type Payment, rankOfStatus } from '../../src/domain/payment.ts'
+import { timeZoneNames } from '../../src/domain/time-zone.ts'
+import { createPaymentSearch } from '../../src/search/page/payment-search.ts'
+import { type GroupName, groupNames } from '../../src/search/sql/summary-repository.ts'
+import {
+  createSummarizePayments,
+  isoWeekOf,
+  type PaymentSummary,
+  type SummarizePayments,
+  type SummaryGroup,
+  type SummaryInput,
+} from '../../src/search/totals/summarize-payments.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { chains, generatePayments, insertPayments, type StoredPayment, tokens } from '../support/search-payments.ts'
+import { faultOf } from './open-search.ts'
+
+// Sums against sums over the same payments in memory.
+
+const account = { id: 1, name: 'one' }
+let database: TestDatabase
+let summarize: SummarizePayments
+let mine: readonly Payment[]
+
+beforeAll(async () => {
+  database = await createTestDatabase()
+  const search = createPaymentSearch({ knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) })
+  summarize = createSummarizePayments({ knex: database.knex, parseFilter: (...asked) => search.parseFilter(...asked) })
+  const ours = generatePayments(1, 600, 11)
+  await insertPayments(database.knex, [...ours, ...generatePayments(2, 200, 12)])
+  mine = ours.map(({ payment }) => payment)
+})
+
+afterAll(() => database.drop())
+
+const ask = (input: Partial<SummaryInput>) => summarize(account, { groupBy: [], ...input })
+
+/** What a group stands for, and in which place it comes. */
+type Named = Partial<Pick<SummaryGroup, GroupName>> & { rest: GroupName[] }
+
+interface Sum {
+  readonly named: Named
+  readonly of: Payment[]
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>()
+
+/** `2026-03-29`, as Swedes write it. */
+function isoDate(time: Date, timeZone: string): string {
+  const format = formats.get(timeZone) ?? new Intl.DateTimeFormat('sv-SE', { timeZone })
+  formats.set(timeZone, format)
+  return format.format(time)
+}
+
+function mondayOf(day: string): string {
+  const time = new Date(`${day}T00:00:00Z`)
+  time.setUTCDate(time.getUTCDate() - ((time.getUTCDay() + 6) % 7))
+  return time.toISOString().slice(0, 10)
+}
+
+function usdOf(payments: readonly Payment[]): string {
+  const amounts = payments.flatMap(({ amountInUsd }) => (amountInUsd === undefined ? [] : [parseDecimal(amountInUsd)]))
+  return formatDecimal(
+    amounts.reduce<{ units: bigint; places: number }>((sum, each) => addDecimals(sum, each ?? sum), {
+      units: 0n,
+      places: 0,
+    }),
+  )
+}
+
+/** The parties with the largest sums, the number of payments and then the address deciding. */
+function topOf(name: 'payer' | 'payee', payments: readonly Payment[], top: number): string[] {
+  const byParty = Map.groupBy(payments, (payment) => payment[name])
+  return [...byParty]
+    .flatMap(([party, theirs]) =>
+      party === undefined ? [] : [{ party, usd: parseDecimal(usdOf(theirs)), n: theirs.length }],
+    )
+    .toSorted((a, b) => {
+      const [left, right] = [a.usd, b.usd].map((usd) => (usd?.units ?? 0n) * 10n ** BigInt(18 - (usd?.places ?? 0)))
+      if (left !== right) return (left ?? 0n) > (right ?? 0n) ? -1 : 1
+      return b.n - a.n || (a.party.toLowerCase() < b.party.toLowerCase() ? -1 : 1)
+    })
+    .slice(0, top)
+    .map(({ party }) => party)
+}
+
+/** Groups in memory; the keys in the order in which groups come. */
+function bruteForce(groupBy: readonly GroupName[], timeZone: string, top: number, payments: readonly Payment[]) {
+  const tops = { payer: topOf('payer', payments, top), payee: topOf('payee', payments, top) }
+  const keyOf = (
+    name: GroupName,
+    payment: Payment,
+  ): { order: string; named?: string | undefined; isRest?: boolean } => {
+    const day = isoDate(payment.timestamp, timeZone)
+    switch (name) {
+      case 'day':
+        return { order: day, named: day }
+      case 'week':
+        return { order: mondayOf(day), named: isoWeekOf(mondayOf(day)) }
+      case 'month':
+        return { order: day.slice(0, 7), named: day.slice(0, 7) }
+      case 'status':
+        return { order: String(rankOfStatus(payment.status)), named: payment.status }
+      case 'payer':
+      case 'payee': {
+        const party = payment[name]
+        if (party === undefined) return { order: 'unknown' }
+        const place = tops[name].indexOf(party)
+        return place < 0 ? { order: 'upmost', isRest: true } : { order: String(place).padStart(4, '0'), named: party }
+      }
+      case 'network':
+      case 'currency':
+        return { order: payment[name], named: payment[name] }
+    }
+  }
+  const groups = new Map<string, Sum>()
+  for (const payment of payments) {
+    const keys = groupBy.map((name) => ({ name, ...keyOf(name, payment) }))
+    const order = keys.map((key) => key.order).join('\0')
+    const named = {
+      ...Object.fromEntries(keys.flatMap((key) => (key.named === undefined ? [] : [[key.name, key.named]]))),
+      rest: keys.flatMap((key) => (key.isRest ? [key.name] : [])),
+    }
+    const group: Sum = groups.get(order) ?? { named, of: [] }
+    group.of.push(payment)
+    groups.set(order, group)
+  }
+  return [...groups].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, { named, of }]) => ({ ...named, ...sumsOf(of) }))
+}
+
+const sumsOf = (payments: readonly Payment[]) => ({
+  count: payments.length,
+  amountInUsd: usdOf(payments),
+  countWithoutUsd: payments.filter(({ amountInUsd }) => amountInUsd === undefined).length,
+})
+
+const groupings: GroupName[][] = groupNames.flatMap((one) => [
+  [one],
+  ...groupNames.filter((two) => two !== one).map((two) => [one, two]),
+])
+const zones = [
+  ['UTC', 2],
+  ['Asia/Kathmandu', 3],
+  ['America/New_York', 1],
+] as const
+
+test.each(groupings.map((groupBy, n) => [groupBy.join(' and '), groupBy, n] as const))(
+  'by %s',
+  async (_, groupBy, n) => {
+    const [timeZone, top] = zones[n % zones.length] ?? ['UTC', 1]
+    const summary = await ask({ groupBy, timeZone, top })
+    expect(summary).toEqual({ groups: bruteForce(groupBy, timeZone, top, mine), ...sumsOf(mine) })
+  },
+)
+
+test('a range of dates cuts through days, weeks and months', async () => {
+  const range = { fromDate: '2026-03-03T12:00:00Z', toDate: '2026-03-15T07:00:00Z' }
+  const within = mine.filter(
+    ({ timestamp }) => timestamp >= new Date(range.fromDate) && timestamp <= new Date(range.toDate),
+  )
+  for (const groupBy of [
+    ['day', 'week'],
+    ['month', 'day'],
+  ] as GroupName[][]) {
+    expect(await ask({ ...range, groupBy, timeZone: 'Asia/Tokyo' })).toEqual({
+      groups: bruteForce(groupBy, 'Asia/Tokyo', 1, within),
+      ...sumsOf(within),
+    })
+  }
+})
+
+test('without a grouping there is only the sum, of nothing too', async () => {
+  expect(await ask({})).toEqual({ groups: [], ...sumsOf(mine) })
+  expect(await ask({ q: 'nothing' })).toEqual({ groups: [], count: 0, amountInUsd: '0', countWithoutUsd: 0 })
+  expect(await ask({ q: 'nothing', groupBy: ['day'] })).toEqual({
+    groups: [],
+    count: 0,
+    amountInUsd: '0',
+    countWithoutUsd: 0,
+  })
+})
+
+describe('days', () => {
+  const changing = { id: 5, name: 'changing' }
+  const at = async (times: readonly string[], accountId: number) => {
+    const [row] = generatePayments(accountId, 1, 1)
+    const { payment } = row as StoredPayment
+    const stored = times.map((time, n): StoredPayment => {
+      const id = `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
+      return { accountId, final: true, payment: { ...payment, id, eventIndex: n, timestamp: new Date(time) } }
+    })
+    await insertPayments(database.knex, stored)
+  }
+  const countsOf = ({ groups }: PaymentSummary, name: 'day' | 'week' | 'month') =>
+    groups.map((group) => `${group[name]}: ${group.count}`)
+
+  test('have 23 and 25 hours where the clock is changed', async () => {
+    // in Zurich the clock goes from 2 to 3 on 29 March 2026, and from 3 to 2 on 25 October
+    const hours = (from: string, count: number) =>
+      Array.from({ length: count }, (_, n) => new Date(Date.parse(from) + n * 3_600_000).toISOString())
+    await at([...hours('2026-03-28T22:30:00Z', 26), ...hours('2026-10-24T21:30:00Z', 28)], changing.id)
+    const summary = await summarize(changing, { groupBy: ['day'], timeZone: 'Europe/Zurich' })
+    expect(countsOf(summary, 'day')).toEqual([
+      '2026-03-28: 1',
+      '2026-03-29: 23',
+      '2026-03-30: 2',
+      '2026-10-24: 1',
+      '2026-10-25: 25',
+      '2026-10-26: 2',
+    ])
+  })
+
+  test('begin where a zone leaves midnight out, and are left out where it leaves out a day', async () => {
+    // the clock goes from 0 to 1 in Cairo on 28 April 2023; Apia went from 29 to 31 December 2011
+    const [cairo, apia] = [
+      { id: 7, name: 'cairo' },
+      { id: 8, name: 'apia' },
+    ]
+    await at(['2023-04-27T21:59:59Z', '2023-04-27T22:00:00Z', '2023-04-28T20:59:59Z', '2023-04-28T21:00:00Z'], cairo.id)
+    await at(['2011-12-30T09:59:59Z', '2011-12-30T10:00:00Z', '2011-12-31T10:00:00Z'], apia.id)
+    const daysOf = async (of: typeof cairo, timeZone: string) =>
+      countsOf(await summarize(of, { groupBy: ['day'], timeZone }), 'day')
+    expect(await daysOf(cairo, 'Africa/Cairo')).toEqual(['2023-04-27: 1', '2023-04-28: 2', '2023-04-29: 1'])
+    expect(await daysOf(apia, 'Pacific/Apia')).toEqual(['2011-12-29: 1', '2011-12-31: 1', '2012-01-01: 1'])
+  })
+
+  test('begin at the first midnight where the clock goes back to it', async () => {
+    // in Havana from 1 to 0 on 2 November 2025, in St. John's from 0:01 to 23:01 of the day before on 2 November 2008
+    const [havana, stJohns] = [
+      { id: 9, name: 'havana' },
+      { id: 10, name: 'st-johns' },
+    ]
+    await at(
+      ['2025-11-02T03:59:59Z', '2025-11-02T04:00:00Z', '2025-11-02T05:00:00Z', '2025-11-03T05:00:00Z'],
+      havana.id,
+    )
+    await at(['2008-11-02T02:29:59Z', '2008-11-02T03:29:59Z', '2008-11-02T03:30:00Z'], stJohns.id)
+    const daysOf = async (of: typeof havana, timeZone: string) =>
+      countsOf(await summarize(of, { groupBy: ['day'], timeZone }), 'day')
+    expect(await daysOf(havana, 'America/Havana')).toEqual(['2025-11-01: 1', '2025-11-02: 2', '2025-11-03: 1'])
+    expect(await daysOf(stJohns, 'America/St_Johns')).toEqual(['2008-11-01: 2', '2008-11-02: 1'])
+  })
+
+  test('belong to the weeks of ISO 8601', async () => {
+    const weeks = { id: 6, name: 'weeks' }
+    await at(['2024-12-29T12:00:00Z', '2024-12-30T12:00:00Z', '2027-01-03T12:00:00Z', '2027-01-04T12:00:00Z'], weeks.id)
+    const summary = await summarize(weeks, { groupBy: ['week'] })
+    expect(countsOf(summary, 'week')).toEqual(['2024-W52: 1', '2025-W01: 1', '2026-W53: 1', '2027-W01: 1'])
+  })
+
+  test('are written alike, and come in order, at both ends of time', async () => {
+    const [beginning, end, both] = [
+      { id: 11, name: 'beginning' },
+      { id: 12, name: 'end' },
+      { id: 13, name: 'both' },
+    ]
+    const [first, last] = [
+      ['0001-01-01T00:00:00Z', '0009-12-31T00:00:00Z'],
+      ['9999-12-31T00:00:00Z', '9999-12-31T23:59:59Z'],
+    ]
+    await at(first, beginning.id)
+    await at(last, end.id)
+    await at([...first, '2026-03-29T22:00:00Z', ...last], both.id)
+    const of = async (account: typeof end, name: 'day' | 'week' | 'month', timeZone: string) =>
+      countsOf(await summarize(account, { groupBy: [name], timeZone }), name)
+    for (const [name, timeZone, ofFirst, ofMiddle, ofLast] of [
+      ['day', 'Etc/GMT+1', ['0000-12-31: 1', '0009-12-30: 1'], ['2026-03-29: 1'], ['9999-12-30: 1', '9999-12-31: 1']],
+      [
+        'day',
+        'Etc/GMT-2',
+        ['0001-01-01: 1', '0009-12-31: 1'],
+        ['2026-03-30: 1'],
+        ['9999-12-31: 1', '+010000-01-01: 1'],
+      ],
+      ['week', 'Etc/GMT-2', ['0001-W01: 1', '0009-W53: 1'], ['2026-W14: 1'], ['9999-W52: 2']],
+      ['month', 'Etc/GMT-2', ['0001-01: 1', '0009-12: 1'], ['2026-03: 1'], ['9999-12: 1', '+010000-01: 1']],
+    ] as const) {
+      expect(await of(beginning, name, timeZone)).toEqual(ofFirst)
+      expect(await of(end, name, timeZone)).toEqual(ofLast)
+      expect(await of(both, name, timeZone)).toEqual([...ofFirst, ...ofMiddle, ...ofLast])
+    }
+  })
+})
+
+test('the database knows every time zone that is taken', async () => {
+  const known = timeZoneNames().map(
+    (name) => new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone,
+  )
+  const { rows } = await database.knex.raw<{ rows: { zone: string }[] }>(
+    `select zone from unnest(?::text[]) zone where timestamptz '2026-07-01T12:00Z' at time zone zone is not null`,
+    [known],
+  )
+  expect(rows).toHaveLength(known.length)
+})
+
+test.each<[Partial<SummaryInput>, string, string | undefined]>([
+  [{ groupBy: ['day', 'week', 'month'] }, 'TOO_MANY_VALUES', 'groupBy'],
+  [{ groupBy: ['day', 'day'] }, 'INVALID_FIELD', 'groupBy'],
+  [{ timeZone: 'Europe/Zurick' }, 'UNKNOWN_TIME_ZONE', 'timeZone'],
+  [{ timeZone: '+01:00' }, 'UNKNOWN_TIME_ZONE', 'timeZone'],
+  [{ timeZone: '' }, 'UNKNOWN_TIME_ZONE', 'timeZone'],
+  [{ top: 101 }, 'INVALID_FIELD', 'top'],
+  [{ top: -1 }, 'INVALID_FIELD', 'top'],
+  [{ status: ['PENDING'], network: ['etherium'] }, 'UNKNOWN_NETWORK', 'network'],
+])('%j is refused', async (input, reason, field) => {
+  expect(await faultOf(ask(input))).toMatchObject({ reason, field })
+})
+
+test('a time zone that is misspelt is told the nearest', async () => {
+  expect((await faultOf(ask({ timeZone: 'Europe/Zurick' }))).message).toContain('did you mean "Europe/Zurich"?')
+})

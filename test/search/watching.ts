@@ -1,0 +1,141 @@
+import type { Knex } from 'knex'
+import type { Account } from '../../src/domain/account.ts'
+import type { Payment } from '../../src/domain/payment.ts'
+import { lineHashOf } from '../../src/imports/line-keys.ts'
+import { createPaymentImportRepository } from '../../src/imports/sql/payment-import-repository.ts'
+import { createDatabase } from '../../src/postgres/knex.ts'
+import type { SearchInput } from '../../src/search/filter/search-input.ts'
+import { createPaymentSearch, type PaymentSearch } from '../../src/search/page/payment-search.ts'
+import { createWatchRepository } from '../../src/search/sql/watch-repository.ts'
+import { createWatchHub, type WatchHubOptions } from '../../src/search/watch/watch-hub.ts'
+import {
+  createWatchPayments,
+  type WatchMessage,
+  type WatchOptions,
+  type WatchPayments,
+} from '../../src/search/watch/watch-payments.ts'
+import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import type { TestDatabase } from '../support/database.ts'
+import { recordLogs } from '../support/logs.ts'
+import { chains, generatePayments, START, seededRandom, tokens } from '../support/search-payments.ts'
+
+/** What a process of the service does about watching, with a pool of its own. */
+export interface WatchProcess {
+  readonly knex: Knex
+  readonly search: PaymentSearch
+  readonly watch: WatchPayments
+  stop(): Promise<void>
+}
+
+const cursorSecret = Buffer.alloc(32, 1)
+
+export function startWatchProcess(
+  { connection }: TestDatabase,
+  options: Partial<Omit<WatchHubOptions, 'readLastChanges'> & Pick<WatchOptions, 'heartbeatMs' | 'batch'>> = {},
+): WatchProcess {
+  const knex = createDatabase(connection)
+  const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })
+  const repository = createWatchRepository(knex)
+  const readLastChanges = (accountIds: readonly number[]) => repository.lastChanges(accountIds)
+  const watch = createWatchPayments({
+    parseFilter: (account, input, signal) => search.parseFilter(account, input, signal),
+    repository,
+    hub: createWatchHub({ readLastChanges, logger: recordLogs(), pollMs: 10, ...options }),
+    cursorSecret,
+    now: () => new Date(START),
+    heartbeatMs: 100,
+    ...options,
+  })
+  return { knex, search, watch, stop: () => knex.destroy() }
+}
+
+/** All that matches, by id. */
+export async function searchAll(
+  { search }: WatchProcess,
+  account: Account,
+  input: SearchInput,
+): Promise<Map<string, Payment>> {
+  const found = new Map<string, Payment>()
+  let page = await search.search(account, { ...input, limit: 100 })
+  for (;;) {
+    for (const payment of page.payments) found.set(payment.id, payment)
+    if (page.pagination.nextCursor === undefined) return found
+    page = await search.search(account, { cursor: page.pagination.nextCursor })
+  }
+}
+
+/** Applies what a watch tells; an ADDED of what is there, or anything else of what is not, is a mistake of the watch. */
+export function applyMessage(state: Map<string, Payment>, message: WatchMessage): void {
+  if (message.type === 'HEARTBEAT') return
+  const id = message.type === 'REMOVED' ? message.id : message.payment.id
+  if (state.has(id) === (message.type === 'ADDED')) throw new Error(`${message.type} of ${id} at ${message.change}`)
+  if (message.type === 'REMOVED') state.delete(id)
+  else state.set(id, message.payment)
+}
+
+export interface Writer {
+  /** Writes once more: an import, updates or removals, in a transaction. */
+  write(): Promise<void>
+}
+
+/** Writes payments of an account as import and detection do, a part of them again and again. */
+export function createWriter(knex: Knex, account: Account, seed: number): Writer {
+  const random = seededRandom(seed)
+  const imports = createPaymentImportRepository(knex, () => new Date(START))
+  const supply = generatePayments(account.id, 400, seed).map(({ payment }) => payment)
+  let version = 0
+
+  async function importSome(): Promise<void> {
+    version += 1
+    const from = Math.floor(random() * (supply.length - 20))
+    const updatedAt = new Date(START + 600 * 3_600_000 + version * 1000)
+    const donors = generatePayments(account.id, 20, seed + version * 1000)
+    const batch = supply.slice(from, from + 1 + Math.floor(random() * 20)).map((payment, at): Payment => {
+      if (random() < 0.5) return { ...payment, updatedAt }
+      // The event stays, since it belongs to one payment.
+      const { id, txHash, eventIndex, network } = payment
+      const event = txHash === undefined || eventIndex === undefined ? {} : { txHash, eventIndex }
+      return { ...(donors[at]?.payment ?? payment), network, ...event, id, updatedAt }
+    })
+    const lines = batch.map((payment) => ({
+      ...payment,
+      lineHash: lineHashOf(Buffer.from(`${payment.id} ${version}`)),
+    }))
+    await imports.write(account, lines)
+  }
+
+  const inTurn = (write: (locked: Awaited<ReturnType<typeof lockAccount>>) => Promise<unknown>) =>
+    knex.transaction(async (trx) => {
+      await write(await lockAccount(trx, account.id, new Date(START + version)))
+    })
+
+  const some = () => `${Math.floor(random() * 16).toString(16)}${Math.floor(random() * 16).toString(16)}`
+
+  return {
+    async write() {
+      const dice = random()
+      if (dice < 0.5) await importSome()
+      else if (dice < 0.8) {
+        await inTurn(async (locked) => {
+          // Two in one transaction: what lies between them was never to be seen by itself, and has its change all the same.
+          for (let times = random() < 0.3 ? 2 : 1; times > 0; times -= 1) {
+            const sql = `update payments set status = ?, amount_in_usd = ?, reference = ? where account_id = ? and id::text like ?`
+            const bindings = [
+              1 + Math.floor(random() * 5),
+              random() < 0.3 ? null : Math.floor(random() * 300),
+              random() < 0.5 ? 'INV-1' : null,
+              account.id,
+              `${some()}%`,
+            ]
+            await changePayments(locked, { sql, bindings })
+          }
+        })
+      } else {
+        await inTurn((locked) => {
+          const sql = 'delete from payments where account_id = ? and id::text like ?'
+          return deletePayments(locked, { sql, bindings: [account.id, `${some()}%`] })
+        })
+      }
+    },
+  }
+}
