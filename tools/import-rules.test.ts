@@ -33,7 +33,7 @@ describe('findViolations', () => {
     [
       'errors importing domain',
       'src/errors/waybill-error.ts',
-      "import { x } from './domain/x.ts'",
+      "import { x } from '../domain/x.ts'",
       'errors does not import domain',
     ],
     ['siblings', 'src/search/a.ts', "import { x } from '../detection/x.ts'", 'search does not import detection'],

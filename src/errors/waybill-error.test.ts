@@ -17,7 +17,7 @@ describe('the table of reasons', () => {
 
 describe('the files of the table', () => {
   it('name no reason twice', async () => {
-    const folder = join(import.meta.dirname, '../reasons')
+    const folder = join(import.meta.dirname, 'reasons')
     const files = (await readdir(folder)).filter((name) => name !== 'reason-entry.ts')
     const modules: Record<string, object>[] = await Promise.all(files.map((name) => import(join(folder, name))))
     const names = modules.flatMap((module) => Object.values(module).flatMap((part) => Object.keys(part)))

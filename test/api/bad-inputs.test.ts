@@ -280,7 +280,7 @@ it.each([
 })
 
 /** Bodies of gRPC that are refused. */
-const enveloped = JSON.parse(readFileSync(new URL('../../grpc-messages.json', folder), 'utf8')) as {
+const enveloped = JSON.parse(readFileSync(new URL('../grpc-messages.json', folder), 'utf8')) as {
   name: string
   hex: string
   reason: string
