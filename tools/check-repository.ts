@@ -1,7 +1,8 @@
 /** The checks that look at the repository as a whole; run by tools/check.ts. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { findDeadLinks } from './check-links.ts'
 import { type CheckResult, root, runCommand } from './run-command.ts'
 
 /**
@@ -55,6 +56,13 @@ export async function checkGenerated(): Promise<CheckResult> {
     if (compared.outcome === 'ok') return compared
     return { outcome: 'failed', output: `gen/ is not what proto/ generates; run npm run generate\n${compared.output}` }
   })
+}
+
+/** Links between documents that lead nowhere. */
+export async function checkLinks(): Promise<CheckResult> {
+  const paths = globSync(['*.md', 'docs/**/*.md', 'bench/*.md', 'test/cases/**/*.md'], { cwd: root })
+  const dead = findDeadLinks(root, paths.toSorted())
+  return { outcome: dead.length === 0 ? 'ok' : 'failed', output: dead.join('\n') }
 }
 
 /** A lock file with download addresses would bind every install to the machine that wrote it. */

@@ -5,7 +5,7 @@
  *   npm run check                    all of them
  *   npm run check -- types lint      those whose name contains one of the words
  */
-import { checkBreaking, checkGenerated, checkLockFile, checkRegistryHosts } from './check-repository.ts'
+import { checkBreaking, checkGenerated, checkLinks, checkLockFile, checkRegistryHosts } from './check-repository.ts'
 import { type Check, type CheckResult, runCommand } from './run-command.ts'
 
 const checks: readonly Check[] = [
@@ -19,6 +19,7 @@ const checks: readonly Check[] = [
   { name: 'generated code', run: checkGenerated },
   command('table of reasons', 'node', ['tools/write-reasons.ts', '--check']),
   command('chains file of the real networks', 'node', ['tools/extract-real-chains.ts', '--check']),
+  { name: 'links of the documents', run: checkLinks },
   { name: 'lock file', run: checkLockFile },
   { name: 'registry hosts', run: checkRegistryHosts },
 ]

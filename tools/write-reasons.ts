@@ -1,5 +1,5 @@
 /**
- * Writes docs/reasons.md from the table of reasons: `npm run reasons`. With `--check` it writes nothing and fails when the file
+ * Writes docs/reference/reasons.md from the table of reasons: `npm run reasons`. With `--check` it writes nothing and fails when the file
  * differs, as the checks of a change do.
  */
 import { readFile, writeFile } from 'node:fs/promises'
@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { wireFormOf } from '../src/api/calls/error-mapping.ts'
 import { type Reason, reasons } from '../src/errors/reasons.ts'
 
-const FILE = join(import.meta.dirname, '..', 'docs', 'reasons.md')
+const FILE = join(import.meta.dirname, '..', 'docs', 'reference', 'reasons.md')
 
 const head = `# Reasons
 
-Written by \`npm run reasons\` from \`src/reasons/\`. Do not edit.
+Written by \`npm run reasons\` from \`src/errors/reasons/\`. Do not edit.
 
 Every error carries one reason, as \`google.rpc.ErrorInfo\` with the domain \`waybill\`; warnings and missing routes carry theirs in
 the field \`reason\`. \`{name}\` stands for a value, which errors also carry in \`metadata\`.
@@ -43,7 +43,7 @@ const text = write()
 if (process.argv.includes('--check')) {
   const present = await readFile(FILE, 'utf8').catch(() => '')
   if (present !== text) {
-    process.stderr.write('docs/reasons.md differs from src/reasons/; run `npm run reasons`\n')
+    process.stderr.write('docs/reference/reasons.md differs from src/errors/reasons/; run `npm run reasons`\n')
     process.exitCode = 1
   }
 } else {

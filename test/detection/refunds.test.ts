@@ -447,8 +447,8 @@ it('a refund that only a trace tells stays one when no trace is to be had for a 
   await node.stop()
 })
 
-it('the program of docs/refunds.md refunds a payment', async () => {
-  const guide = await readFile(new URL('../../docs/refunds.md', import.meta.url), 'utf8')
+it('the program of docs/guides/refund-a-payment.md refunds a payment', async () => {
+  const guide = await readFile(new URL('../../docs/guides/refund-a-payment.md', import.meta.url), 'utf8')
   const [, program = ''] = /^```js\n(.*?)^```/ms.exec(guide) ?? []
   const payee = mnemonicToAccount('test test test test test test test test test test test junk', { addressIndex: 1 })
   expect(payee.address).toBe(chain.wallets[0])

@@ -16,7 +16,7 @@ const THEIRS = {
 }
 
 describe('the page for those who come from Request Network', async () => {
-  const page = await readFile(new URL('../../docs/coming-from-request-network.md', import.meta.url), 'utf8')
+  const page = await readFile(new URL('../../docs/guides/coming-from-request-network.md', import.meta.url), 'utf8')
   const code = page.replaceAll(/^```.*?^```$/gms, '').matchAll(/`([^`]+)`/g)
   const named = new Set([...code].flatMap(([, text = '']) => text.match(/[\w-]+/g) ?? []))
 

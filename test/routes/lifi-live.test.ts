@@ -58,6 +58,6 @@ it('sends nothing live but one question, of a wallet that nobody has, and says h
   const { fromAddress, toFallbackAddress } = JSON.parse(init.body as string) as Record<string, string>
   expect([fromAddress, toFallbackAddress]).toEqual([freshAddress('live payer'), freshAddress('live payer')])
   expect(`${url}${init.body as string}`).not.toContain('a-key')
-  const manual = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const manual = await readFile(new URL('../../docs/internals/cross-chain.md', import.meta.url), 'utf8')
   expect(manual).toContain('`LIFI_LIVE=1 npx vitest run test/routes/lifi-live.test.ts`')
 })
