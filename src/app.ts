@@ -1,16 +1,17 @@
 import { randomUUID } from 'node:crypto'
 import type { Knex } from 'knex'
+import type { ServedService } from './api/calls/call-core.ts'
 import { turnLimitsOf } from './api/calls/take-turns.ts'
 import { tellSeen } from './api/calls/tell-seen.ts'
 import type { Listener } from './api/listener/listener.ts'
 import { type ApiOptions, serveApi } from './api/serve-api.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './api/services/payments-services.ts'
 import { watchEventId } from './api/services/watch-handler.ts'
-import { createAuth, type LimitClock } from './auth/auth.ts'
+import { type Auth, createAuth, type LimitClock } from './auth/auth.ts'
 import { createApiKeyRepository } from './auth/sql/api-key-repository.ts'
-import { createChainDirectory } from './chains/chain-directory.ts'
+import { type ChainDirectory, createChainDirectory } from './chains/chain-directory.ts'
 import type { ChainConfig } from './chains/chains-file.ts'
-import { createTokenDirectory } from './chains/token-directory.ts'
+import { createTokenDirectory, type TokenDirectory } from './chains/token-directory.ts'
 import { createDetection, type Detection } from './detection/detection.ts'
 import { isLoopbackAuthority } from './domain/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
@@ -27,10 +28,10 @@ import { createRequestRepository } from './requests/sql/request-repository.ts'
 import type { LifiOptions } from './routing/providers/lifi/lifi-client.ts'
 import { createRouting } from './routing/routing.ts'
 import { createPaymentSearch } from './search/page/payment-search.ts'
-import { createPaymentReads, createPooledReads } from './search/payment-reads.ts'
+import { createPaymentReads, createPooledReads, type PaymentReads } from './search/payment-reads.ts'
 import { createWatchRepository } from './search/sql/watch-repository.ts'
 import { createWatchHub } from './search/watch/watch-hub.ts'
-import { createWatchPayments } from './search/watch/watch-payments.ts'
+import { createWatchPayments, type WatchPayments } from './search/watch/watch-payments.ts'
 import { type ChangePruning, createChangePruning } from './store/prune-changes.ts'
 import { getOrCreateSecret } from './store/settings-repository.ts'
 
@@ -39,31 +40,34 @@ import { getOrCreateSecret } from './store/settings-repository.ts'
 export interface ServiceOptions {
   /** A migrated database. */
   readonly knex: Knex
-  /** The same database and servers that follow it. */
-  readonly readPools?: ReadPools
-  /** The chains to serve; none runs search alone. */
+  /** The same database with its replicas; undefined reads from the primary only. */
+  readonly readPools?: ReadPools | undefined
+  /** The chains to serve; an empty list serves search only. */
   readonly chains: readonly ChainConfig[]
   readonly logger: Logger
   readonly now: () => Date
-  /** The name of an account that the key of the same name reaches; in a demo process alone. */
-  readonly demoAccount?: string
-  /** What an address may do a minute without a key; 0 for any number; 300 by default. */
-  readonly openCallsPerMinute?: number
-  /** Who carries payments in from other chains; nobody unless given. */
-  readonly lifi?: LifiOptions
-  /** In the place of the clocks of the database and of this machine, for tests of limits. */
-  readonly limitClock?: LimitClock
+  /** The demo's account; its key has the same name. */
+  readonly demoAccount?: string | undefined
+  /** Calls a minute of an address without a key; 0 for any number; default 300. */
+  readonly openCallsPerMinute?: number | undefined
+  /** The cross-chain provider; undefined for none. */
+  readonly lifi?: LifiOptions | undefined
+  /** Replaces the clocks of the database and of this machine in tests of limits. */
+  readonly limitClock?: LimitClock | undefined
 }
 
-/** A service that is put together. Nothing runs before it is told to. */
+/** A service whose parts are connected and not started. */
 export interface Service {
   readonly requests: Requests
   readonly detection: Detection
-  /** Of the log of changes. */
+  /** Removes old rows from the log of changes. */
   readonly pruning: ChangePruning
-  /** Finds out how the nodes of all chains measure gas, so that nobody who pays waits for it. Never rejects; ends early when the signal fires. */
+  /**
+   * Finds out how the nodes of all chains measure gas, so that the first payer does not wait for it. Never rejects; ends early when the signal
+   * fires.
+   */
   learnNodes(signal: AbortSignal): Promise<void>
-  /** Begins to answer. What the options leave out has defaults. */
+  /** Starts to answer. Options that are absent have defaults. */
   listen(options: ListenOptions): Promise<Listener>
 }
 
@@ -74,104 +78,114 @@ export type ListenOptions = Pick<
 
 const CURSOR_SECRET = 'cursor-secret'
 
-/** What may be read from a replica. */
+/** Methods that may be answered from a replica. */
 const POOLED_METHODS = new Set(['SearchPayments', 'GetPayment', 'SummarizePayments', 'ExportPayments'])
 
-/** Puts the rooms together. */
+/** What several rooms need. */
+interface Shared {
+  readonly chains: ChainDirectory
+  readonly tokens: TokenDirectory
+  readonly cursorSecret: Buffer
+}
+
+/** Makes the rooms and connects them. */
 export async function composeService(options: ServiceOptions): Promise<Service> {
-  const { knex, logger, now, demoAccount } = options
-  const chains = createChainDirectory(options.chains)
-  const tokens = createTokenDirectory(options.chains)
-  const cursorSecret = await getOrCreateSecret(knex, CURSOR_SECRET)
-  const apiKeys = createApiKeyRepository(knex)
+  const { knex, logger, now } = options
+  const shared: Shared = {
+    chains: createChainDirectory(options.chains),
+    tokens: createTokenDirectory(options.chains),
+    cursorSecret: await getOrCreateSecret(knex, CURSOR_SECRET),
+  }
   const requestRepository = createRequestRepository(knex, now)
   const routes = createRouting({
-    chains,
-    tokens,
+    ...shared,
     clock: () => now().getTime(),
     logger,
-    ...(options.lifi && { lifi: options.lifi }),
+    lifi: options.lifi,
     loadRequest: (account, reference, signal) => requestRepository.findByReference(account, reference, signal),
   })
-  const detection = createDetection({
-    knex,
-    chains,
-    tokens,
-    logger,
-    clock: now,
-    ...(routes.findTransfer && { findSource: routes.findTransfer }),
-  })
+  const detection = createDetection({ ...shared, knex, logger, clock: now, findSource: routes.findTransfer })
   const requests = createRequests({
     repository: requestRepository,
     lists: createRequestListRepository(knex),
-    known: { chains, tokens },
-    cursorSecret,
+    known: shared,
+    cursorSecret: shared.cursorSecret,
     now,
     onStored: (account, stored) => detection.onRequestsStored(account, stored),
   })
-  const wallets = createRefundWallets({
-    repository: createRefundWalletRepository(knex),
-    chains: options.chains,
-    now,
-  })
-  const search = createPaymentSearch({ knex, chains, tokens, cursorSecret })
-  const parseFilter: typeof search.parseFilter = (...asked) => search.parseFilter(...asked)
-  const { readPools } = options
-  const replicas = (readPools?.pools.length ?? 1) - 1
-  const reads =
-    readPools === undefined
-      ? createPaymentReads({ knex, chains, tokens, cursorSecret })
-      : createPooledReads(readPools, { chains, tokens, cursorSecret })
-  const { openCallsPerMinute, limitClock } = options
-  const processKey =
-    demoAccount === undefined ? undefined : { key: demoAccount, account: await apiKeys.ensureAccount(demoAccount) }
-  const auth = createAuth({ knex, logger, now, processKey, openCallsPerMinute, limitClock })
-  const changes = createWatchRepository(knex)
-  const watch = createWatchPayments({
-    parseFilter,
-    repository: changes,
-    hub: createWatchHub({ readLastChanges: (accountIds) => changes.lastChanges(accountIds), logger }),
-    cursorSecret,
-    now,
-  })
-  const ownServices = createPaymentsServices({
+  const wallets = createRefundWallets({ repository: createRefundWalletRepository(knex), chains: options.chains, now })
+  const reads = composeReads(options, shared)
+  const auth = await composeAuth(options)
+  const services = createPaymentsServices({
     routes,
     requests: { requests, warningsOf: routes.warningsOf },
     wallets,
     payments: reads,
     summarize: reads.summarize,
     readExport: reads.readExport,
-    watch: { watch, issueTicket: (caller) => auth.issueTicket(caller) },
+    watch: { watch: composeWatch(options, shared), issueTicket: (caller) => auth.issueTicket(caller) },
   })
-  const services =
-    readPools === undefined
-      ? ownServices
-      : tellSeen(ownServices, createSeenTokens(readPools, cursorSecret, POOLED_METHODS))
   return {
     requests,
     detection,
     pruning: createChangePruning({ knex, logger, now, owner: randomUUID() }),
     learnNodes: (signal) => routes.learnNodes(signal),
-    listen: (listenOptions) =>
-      serveApi({
-        ...listenOptions,
-        // The primary stands in for replicas that are gone, and its pool is no larger than theirs.
-        limits: { ...turnLimitsOf(replicas || 1, connectionsOf(knex)), ...listenOptions.limits },
-        services,
-        authenticate: auth.authenticate,
-        countOpen: auth.countOpen,
-        isKeyInForce: auth.isKeyInForce,
-        logger,
-        classify: classifyFailure,
-        ready: async () => (await pendingMigrations(knex)).length === 0,
-        volatileFields: VOLATILE_FIELDS,
-        eventIdOf: watchEventId,
-        ...(demoAccount !== undefined && demoRestrictions),
-      }),
+    listen: (listenOptions) => listen(options, shared, { ...listenOptions, services, auth }),
   }
 }
 
-/** A page on the web could otherwise reach the demo, whose key is known, through a name that points to loopback. */
+function composeReads({ knex, readPools }: ServiceOptions, shared: Shared): PaymentReads {
+  return readPools === undefined ? createPaymentReads({ ...shared, knex }) : createPooledReads(readPools, shared)
+}
+
+function composeWatch({ knex, logger, now }: ServiceOptions, shared: Shared): WatchPayments {
+  const search = createPaymentSearch({ ...shared, knex })
+  const repository = createWatchRepository(knex)
+  return createWatchPayments({
+    parseFilter: (...asked) => search.parseFilter(...asked),
+    repository,
+    hub: createWatchHub({ readLastChanges: (accountIds) => repository.lastChanges(accountIds), logger }),
+    cursorSecret: shared.cursorSecret,
+    now,
+  })
+}
+
+async function composeAuth(options: ServiceOptions): Promise<Auth> {
+  const { knex, logger, now, demoAccount, openCallsPerMinute, limitClock } = options
+  const processKey =
+    demoAccount === undefined
+      ? undefined
+      : { key: demoAccount, account: await createApiKeyRepository(knex).ensureAccount(demoAccount) }
+  return createAuth({ knex, logger, now, processKey, openCallsPerMinute, limitClock })
+}
+
+async function listen(
+  { knex, readPools, logger, demoAccount }: ServiceOptions,
+  { cursorSecret }: Shared,
+  { services, auth, ...options }: ListenOptions & { services: readonly ServedService[]; auth: Auth },
+): Promise<Listener> {
+  const replicas = (readPools?.pools.length ?? 1) - 1
+  return serveApi({
+    ...options,
+    // Without a live replica the primary serves their reads, and its pool is no larger than theirs.
+    limits: { ...turnLimitsOf(replicas || 1, connectionsOf(knex)), ...options.limits },
+    services:
+      readPools === undefined
+        ? services
+        : tellSeen(services, createSeenTokens(readPools, cursorSecret, POOLED_METHODS)),
+    authenticate: auth.authenticate,
+    countOpen: auth.countOpen,
+    isKeyInForce: auth.isKeyInForce,
+    logger,
+    classify: classifyFailure,
+    ready: async () => (await pendingMigrations(knex)).length === 0,
+    volatileFields: VOLATILE_FIELDS,
+    eventIdOf: watchEventId,
+    ...(demoAccount !== undefined && demoRestrictions),
+  })
+}
+
+/** The demo's key is public, so a web page could call the demo through a name that resolves to loopback. */
 const demoRestrictions = {
   extraHeaders: { 'x-waybill-demo': 'true' },
   isHostAllowed: isLoopbackAuthority,

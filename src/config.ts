@@ -10,45 +10,47 @@ export interface StoreConfig {
   readonly database: { readonly kind: 'EMBEDDED' } | UrlDatabase
 }
 
-/** A PostgreSQL that others run. */
+/** An external PostgreSQL. */
 export interface UrlDatabase {
   readonly kind: 'URL'
   readonly url: string
-  /** Servers that follow it, for reads alone. */
+  /** Streaming replicas, for reads only. */
   readonly replicaUrls: readonly string[]
-  /** Whether statements may be prepared by name, which a pooler between must know of. */
+  /** Whether statements may be prepared by name; a pooler in between must support that. */
   readonly preparedStatements: boolean
 }
 
-/** How the service is run. */
+/** The configuration of the service. */
 export interface Config extends StoreConfig {
-  /** To each server of the database, at once. Left out: as many as is usual. */
-  readonly databaseConnections?: number
+  /** Connections to each database server; undefined takes the default. */
+  readonly databaseConnections: number | undefined
   readonly host: string
-  /** 0 takes any free port. */
+  /** 0 picks a free port. */
   readonly port: number
-  /** Absolute paths of PEM files; absent for plaintext. */
-  readonly tls?: { readonly certPath: string; readonly keyPath: string }
+  /** Absolute paths of PEM files; undefined for plaintext. */
+  readonly tls: { readonly certPath: string; readonly keyPath: string } | undefined
   /** Origins that browsers may call from; `*` is any. */
   readonly corsOrigins: readonly string[]
-  /** Addresses and networks of proxies that are believed. */
+  /** Addresses and networks of proxies whose forwarding headers are trusted. */
   readonly trustedProxies: readonly string[]
-  /** What depends on the machine and on who calls; the rest of the limits do not. What is left out has its default. */
+  /** The limits that depend on the machine and its clients. All others are constants. */
   readonly limits: CapacityLimits
   readonly chains:
     | { readonly kind: 'DEMO' }
     | { readonly kind: 'FILE'; readonly path: string }
     | { readonly kind: 'NONE' }
-  /** Who carries payments in from other chains; absent for nobody. */
-  readonly lifi?: {
-    readonly url: string
-    readonly apiKey?: string
-    /** What a payment may lose on its way: hundredths of a percent, and US dollars; the larger counts. */
-    readonly lossCap: { readonly bps: number; readonly usd: Decimal }
-  }
+  /** The cross-chain provider; undefined for none. */
+  readonly lifi:
+    | {
+        readonly url: string
+        readonly apiKey: string | undefined
+        /** The most that a cross-chain payment may lose, whichever is more: hundredths of a percent, US dollars. */
+        readonly lossCap: { readonly bps: number; readonly usd: Decimal }
+      }
+    | undefined
 }
 
-/** How much there may be at once in this process. */
+/** Limits of this process; one that is absent has its default. */
 export interface CapacityLimits {
   readonly maxConnections?: number
   readonly maxConnectionsPerAddress?: number
@@ -64,7 +66,7 @@ export interface CapacityLimits {
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** The environment does not make a configuration; `faults` holds everything that is wrong. */
+/** The environment is no valid configuration; `faults` has everything that is wrong. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly faults: readonly string[]
@@ -75,49 +77,49 @@ export class ConfigError extends Error {
   }
 }
 
-/** The variables that are read, for help texts. */
+/** The variables and their meaning, for help texts. */
 export const configHelp: readonly (readonly [name: string, meaning: string])[] = [
-  ['HOST', 'address to listen on (default 127.0.0.1; the demo listens on loopback alone)'],
+  ['HOST', 'address to listen on (default 127.0.0.1; the demo listens on loopback only)'],
   ['PORT', 'port to listen on (default 8080)'],
   ['DATA_DIR', 'folder of the embedded database and the demo (default ./data)'],
   ['LOG_LEVEL', `${logLevels.join(', ')} (default info)`],
-  ['TLS_CERT', 'PEM file of the certificate and its chain: the port then speaks TLS alone; needs TLS_KEY'],
-  ['TLS_KEY', 'PEM file of its key, without passphrase'],
+  ['TLS_CERT', 'PEM file of the certificate chain; the port then speaks TLS only; needs TLS_KEY'],
+  ['TLS_KEY', 'PEM file of the certificate’s key, without passphrase'],
   ['CORS_ORIGINS', 'origins that browsers may call from, separated by commas, or * (default none)'],
   [
     'TRUSTED_PROXIES',
-    'addresses and networks (10.0.0.0/8) of proxies whose X-Forwarded-For or Forwarded is believed (default none)',
+    'addresses and networks (10.0.0.0/8) of proxies whose forwarding headers are trusted (default none)',
   ],
   ['MAX_CONNECTIONS', 'connections at once (default 8000)'],
-  ['MAX_CONNECTIONS_PER_ADDRESS', 'of them from one address, TRUSTED_PROXIES apart (default 1000)'],
-  ['MAX_CALLS', 'calls under way at once (default 1000)'],
-  ['MAX_STREAMS', 'streams open at once beside them (default 1000)'],
-  ['MAX_STREAMS_PER_KEY', 'of them of one key (default a tenth of MAX_STREAMS)'],
-  ['MAX_STREAMS_PER_ACCOUNT', 'of them of all keys of one account (default a fifth of MAX_STREAMS)'],
-  ['MIN_EXPORT_ROWS_PER_SECOND', 'payments a second that the reader of an export must take at least (default 10)'],
-  ['MAX_SEARCHES_PER_KEY', 'searches, lists and exports of one key that are worked on at once; more wait (default 4)'],
-  ['MAX_SUMMARIES_PER_KEY', 'summaries of one key that are worked on at once; more wait (default 1)'],
+  ['MAX_CONNECTIONS_PER_ADDRESS', 'connections of one address at once, TRUSTED_PROXIES excepted (default 1000)'],
+  ['MAX_CALLS', 'calls at once (default 1000)'],
+  ['MAX_STREAMS', 'streams at once, not counted as calls (default 1000)'],
+  ['MAX_STREAMS_PER_KEY', 'streams of one key at once (default a tenth of MAX_STREAMS)'],
+  ['MAX_STREAMS_PER_ACCOUNT', 'streams of all keys of one account at once (default a fifth of MAX_STREAMS)'],
+  ['MIN_EXPORT_ROWS_PER_SECOND', 'payments a second that the reader of an export must take (default 10)'],
+  ['MAX_SEARCHES_PER_KEY', 'searches, lists and exports of one key at once; further ones wait (default 4)'],
+  ['MAX_SUMMARIES_PER_KEY', 'summaries of one key at once; further ones wait (default 1)'],
   ['DATABASE_URL', 'postgres:// URL instead of the embedded database; needs CHAINS_FILE'],
   [
     'DATABASE_REPLICA_URLS',
-    'postgres:// URLs of streaming replicas that searches, summaries and exports may read from, separated by commas (default none)',
+    'postgres:// URLs of streaming replicas for searches, summaries and exports, separated by commas (default none)',
   ],
-  ['DATABASE_CONNECTIONS', 'connections at once to each server of the database, 4 to 100 (default 8)'],
+  ['DATABASE_CONNECTIONS', 'connections to each database server, 4 to 100 (default 8)'],
   [
     'DATABASE_PREPARED_STATEMENTS',
-    'on, or off for a pooler that knows nothing of prepared statements, such as PgBouncer before 1.21 (default on)',
+    'on, or off for a pooler without prepared statements, such as PgBouncer before 1.21 (default on)',
   ],
   [
     'CHAINS_FILE',
-    'JSON file of the chains to serve (chains/mainnets.json: the real ones), or none for search alone; without it and DATABASE_URL the demo runs',
+    'JSON file of the chains to serve (see chains/mainnets.json), or none for search only; without it and DATABASE_URL the demo runs',
   ],
+  ['LIFI_URL', 'https:// URL of LI.FI (https://li.quest), for cross-chain routes (default none; not in the demo)'],
+  ['LIFI_API_KEY', 'API key of LI.FI, for a larger quota (default none)'],
   [
-    'LIFI_URL',
-    'https:// URL of LI.FI (https://li.quest), for routes from other chains (default none; not in the demo)',
+    'LIFI_MAX_LOSS_PERCENT',
+    'the most that a cross-chain payment may lose in percent, 0 to 50, at most two decimals (default 10)',
   ],
-  ['LIFI_API_KEY', 'its key, for a larger quota (default none)'],
-  ['LIFI_MAX_LOSS_PERCENT', 'how much of a payment its way may cost, 0 to 50, two decimals at most (default 10)'],
-  ['LIFI_MAX_LOSS_USD', 'US dollars that it may cost where that is more (default 8)'],
+  ['LIFI_MAX_LOSS_USD', 'the same in US dollars; the larger of both counts (default 8)'],
 ]
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -126,7 +128,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  * Reads the configuration of the service.
  *
  * @param environment - an empty value counts as absent
- * @param workingFolder - what DATA_DIR and CHAINS_FILE are relative to
+ * @param workingFolder - the folder that DATA_DIR and CHAINS_FILE are relative to
  * @throws ConfigError with all faults at once
  */
 export function readConfig(environment: Environment, workingFolder: string): Config {
@@ -135,9 +137,9 @@ export function readConfig(environment: Environment, workingFolder: string): Con
 }
 
 /**
- * As {@link readConfig}, for who looks for further faults, in files that the configuration names, before any is told.
+ * Reads the configuration without throwing, so that a caller can add the faults of files that it names.
  *
- * @returns all faults; where there are any, the configuration is good for nothing else
+ * @returns all faults. With faults, use the configuration only to find more of them
  */
 export function inspectConfig(
   environment: Environment,
@@ -152,11 +154,11 @@ export function inspectConfig(
   const databaseConnections = readConnections(read('DATABASE_CONNECTIONS'), faults)
   const config: Config = {
     ...store,
-    ...(databaseConnections !== undefined && { databaseConnections }),
-    ...(lifi && { lifi }),
+    databaseConnections,
+    lifi,
     host: readHost(read('HOST') ?? '127.0.0.1', chains.kind, faults),
     port: readPort(read('PORT') ?? '8080', faults),
-    ...(tls && { tls }),
+    tls,
     corsOrigins: readOrigins(read('CORS_ORIGINS') ?? '', faults),
     trustedProxies: readProxies(read('TRUSTED_PROXIES') ?? '', faults),
     limits: readLimits(read, faults),
@@ -165,7 +167,7 @@ export function inspectConfig(
   return { config, faults }
 }
 
-/** Reads what a command needs that works on the database alone. Parameters and errors as {@link readConfig}. */
+/** Reads the configuration of a command that needs the database only. Parameters and errors as {@link readConfig}. */
 export function readStoreConfig(environment: Environment, workingFolder: string): StoreConfig {
   const faults: string[] = []
   return orThrow(faults, readStore(readerOf(environment), workingFolder, faults))
@@ -195,7 +197,7 @@ function readDatabase(read: (name: string) => string | undefined, faults: string
   if (prepared !== 'on' && prepared !== 'off') {
     faults.push(`DATABASE_PREPARED_STATEMENTS is "${prepared}": use on or off`)
   }
-  // The values may hold passwords, so the faults do not quote them.
+  // URLs may hold passwords, so the faults do not quote them.
   for (const [index, replicaUrl] of replicaUrls.entries()) {
     if (!isPostgresUrl(replicaUrl)) faults.push(`DATABASE_REPLICA_URLS: number ${index + 1} is not a postgres:// URL`)
   }
@@ -231,7 +233,7 @@ function readChains(
   if (file !== undefined) return { kind: 'FILE', path: resolve(workingFolder, file) }
   if (database === 'URL') {
     faults.push(
-      'DATABASE_URL is set and CHAINS_FILE is not. Set CHAINS_FILE to a chains file, or to none to run search alone; ' +
+      'DATABASE_URL is set and CHAINS_FILE is not. Set CHAINS_FILE to a chains file, or to none for search only; ' +
         'or unset DATABASE_URL to run the demo',
     )
   }
@@ -242,20 +244,18 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/
 
 function readHost(host: string, chains: Config['chains']['kind'], faults: string[]): string {
   if (chains === 'DEMO' && !LOOPBACK.test(host)) {
-    faults.push(
-      `HOST is ${host}, but the demo listens on loopback alone. Unset HOST, or set CHAINS_FILE to run for real`,
-    )
+    faults.push(`HOST is ${host}, but the demo listens on loopback only. Unset HOST, or set CHAINS_FILE`)
   }
   return host.replace(/^\[(.*)\]$/, '$1')
 }
 
 function readPort(text: string, faults: string[]): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
-  if (!(port >= 0 && port <= 65_535)) faults.push(`PORT is "${text}", which is no port: use 0 to 65535`)
+  if (!(port >= 0 && port <= 65_535)) faults.push(`PORT is "${text}", which is not a port: use 0 to 65535`)
   return port
 }
 
-/** Neither value is quoted: keys are put in wrong places. */
+/** Quotes neither value, since people put keys into the wrong variable. */
 function readLifi(read: (name: string) => string | undefined, faults: string[]): Config['lifi'] {
   const [url, apiKey] = [read('LIFI_URL'), read('LIFI_API_KEY')]
   const lossCap = readLossCap(read('LIFI_MAX_LOSS_PERCENT') ?? '10', read('LIFI_MAX_LOSS_USD') ?? '8', faults)
@@ -273,16 +273,16 @@ function readLifi(read: (name: string) => string | undefined, faults: string[]):
     faults.push('LIFI_URL has more than an origin and a path: put the key into LIFI_API_KEY')
   }
   if (isPlain && !LOOPBACK.test(parsed.hostname))
-    faults.push('LIFI_URL is http://, which anybody can read: use https://')
+    faults.push('LIFI_URL is http://, which sends the key unencrypted: use https://')
   if (apiKey !== undefined && !/^[\x21-\x7e]{1,512}$/.test(apiKey)) {
-    faults.push('LIFI_API_KEY has characters that no header can have, or is too long')
+    faults.push('LIFI_API_KEY is longer than 512 characters, or has characters that a header cannot have')
   }
-  return { url: url.replace(/\/+$/, '').replace(/\/v1$/, ''), ...(apiKey === undefined ? {} : { apiKey }), lossCap }
+  return { url: url.replace(/\/+$/, '').replace(/\/v1$/, ''), apiKey, lossCap }
 }
 
 function readLossCap(percent: string, usd: string, faults: string[]): NonNullable<Config['lifi']>['lossCap'] {
   if (!/^(?:\d|[1-4]\d)(?:\.\d{1,2})?$|^50(?:\.00?)?$/.test(percent)) {
-    faults.push(`LIFI_MAX_LOSS_PERCENT is "${percent}": use 0 to 50 with two decimals at most`)
+    faults.push(`LIFI_MAX_LOSS_PERCENT is "${percent}": use 0 to 50 with at most two decimals`)
   }
   const dollars = parseDecimal(usd)
   const isAmount = dollars !== undefined && dollars.units >= 0n
@@ -337,7 +337,7 @@ function readOrigins(text: string, faults: string[]): readonly string[] {
   const origins = listOf(text)
   for (const origin of origins) {
     if (origin !== '*' && URL.parse(origin)?.origin !== origin) {
-      faults.push(`CORS_ORIGINS has "${origin}", which is no origin: use scheme://host:port without a path`)
+      faults.push(`CORS_ORIGINS has "${origin}", which is not an origin: use scheme://host:port without a path`)
     }
   }
   return origins

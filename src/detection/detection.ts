@@ -75,7 +75,7 @@ export interface DetectionOptions {
   /** Events of unknown topics that are kept of a chain; default 100,000. */
   readonly keepUnknown?: number
   /** Where payments came from that bridges delivered; nobody is asked unless given. */
-  readonly findSource?: FindSource
+  readonly findSource?: FindSource | undefined
 }
 
 /** Makes detection for the configured chains. */

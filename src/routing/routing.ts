@@ -19,7 +19,7 @@ export interface RoutingOptions {
   readonly clock: () => number
   readonly logger: Logger
   /** Who carries payments in from other chains; nobody unless given. */
-  readonly lifi?: LifiOptions
+  readonly lifi?: LifiOptions | undefined
   /** How long a chain may take to answer; 3,000 unless told. */
   readonly chainTimeoutMs?: number
 }
@@ -34,7 +34,7 @@ export interface Routing {
   /** Finds out how the nodes of all chains measure gas. Never rejects; ends early when the signal fires. */
   readonly learnNodes: (signal: AbortSignal) => Promise<void>
   /** Absent where nobody carries payments in from other chains. */
-  readonly findTransfer?: FindTransfer
+  readonly findTransfer: FindTransfer | undefined
 }
 
 /**
@@ -55,6 +55,6 @@ export function createRouting(options: RoutingOptions): Routing {
     preparePayment: createPreparePayment(dependencies),
     warningsOf: createWarningsOf(dependencies),
     learnNodes: (signal) => scanner.learnNodes(signal),
-    ...(lifi && { findTransfer: createFindTransfer(lifi, logger) }),
+    findTransfer: lifi && createFindTransfer(lifi, logger),
   }
 }

@@ -80,7 +80,7 @@ const deadChain = {
 
 describe('a configuration that is wrong ends with 2, all faults on standard error', () => {
   const cases: [string, Record<string, string>, string[]][] = [
-    ['a demo for others to reach', { HOST: '0.0.0.0' }, ['HOST is 0.0.0.0, but the demo listens on loopback alone']],
+    ['a demo for others to reach', { HOST: '0.0.0.0' }, ['HOST is 0.0.0.0, but the demo listens on loopback only']],
     [
       'a database without chains',
       { DATABASE_URL: 'postgres://u:hush@127.0.0.1:1/db' },
@@ -136,7 +136,7 @@ describe('a configuration that is wrong ends with 2, all faults on standard erro
   })
 })
 
-describe('search alone', () => {
+describe('search only', () => {
   const settings = () => ({ ...fresh('alone'), CHAINS_FILE: 'none' })
   let key: string
   let url: string
@@ -150,7 +150,7 @@ describe('search alone', () => {
   afterAll(() => service?.kill('SIGKILL'))
 
   it('answers, and has no chain', async () => {
-    expect(service.stdout()).toContain('no chains, search alone')
+    expect(service.stdout()).toContain('no chains, search only')
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
     expect((await fetch(`${url}/readyz`)).status).toBe(200)
     const { status, body } = await call(`${url}/payments`, key)

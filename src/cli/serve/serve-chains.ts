@@ -7,7 +7,7 @@ import { openStore } from './open-store.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
 import { stampDataFolder } from './stamp-data-folder.ts'
 
-/** Serves the chains of a chains file; none is search alone. */
+/** Serves the chains of a chains file; an empty list serves search only. */
 export async function serveChains(
   chains: readonly ChainConfig[],
   config: Config,
@@ -23,8 +23,8 @@ export async function serveChains(
   ])
   const service = await composeService({
     knex,
-    ...(readPools && { readPools }),
-    ...(config.lifi && { lifi: config.lifi }),
+    readPools,
+    lifi: config.lifi,
     chains,
     logger,
     now: () => new Date(),
@@ -35,7 +35,7 @@ export async function serveChains(
   stack.defer(() => service.pruning.stop())
   const listener = await listen(service, config, logger)
   void service.learnNodes(context.signal)
-  const names = chains.length === 0 ? 'no chains, search alone' : chains.map(({ name }) => name).join(', ')
+  const names = chains.length === 0 ? 'no chains, search only' : chains.map(({ name }) => name).join(', ')
   context.stdout.write(`Waybill on ${listener.url}: ${names}\n`)
   await runUntilStopped({ listener, signal: context.signal, logger, failures: [failed] })
 }

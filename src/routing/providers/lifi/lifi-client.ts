@@ -13,7 +13,7 @@ export interface LifiOptions {
   /** Without `/v1`: `https://li.quest`. */
   readonly url: string
   /** Never in a log, an error or an answer. */
-  readonly apiKey?: string
+  readonly apiKey?: string | undefined
   /** How long an answer may take; 2,500 unless told. */
   readonly timeoutMs?: number
   /** What a payment may lose on its way; 10 % or 8 USD unless told, whichever is more. */
