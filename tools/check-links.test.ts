@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { anchorsOf, findDeadLinks, linksOf } from './check-links.ts'
+import { anchorsOf, findDeadLinks, findUnknownFiles, linksOf } from './check-links.ts'
 
 describe('findDeadLinks', () => {
   let root = ''
@@ -38,4 +38,14 @@ it('finds several links of a line', () => {
 
 it('makes anchors without punctuation', () => {
   expect([...anchorsOf("## Who paid?\n### What LI.FI isn't")]).toEqual(['who-paid', 'what-lifi-isnt'])
+})
+
+it.each([
+  ['`domain/chain.ts`', []],
+  ['`chain.ts` and `src/domain/chain.ts`', []],
+  ['`main.ts`', ['A.md:1: there is no main.ts']],
+  ['`hain.ts`', ['A.md:1: there is no hain.ts']],
+  ['`npm test`', []],
+])('of the files in %s it finds unknown %j', (markdown, unknown) => {
+  expect(findUnknownFiles('A.md', markdown, ['src/domain/chain.ts'])).toEqual(unknown)
 })

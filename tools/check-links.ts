@@ -50,3 +50,17 @@ function proseLines(markdown: string): { readonly text: string; readonly line: n
     return isFence || inCode ? [] : [{ text, line: index + 1 }]
   })
 }
+
+/**
+ * Finds files that a document names in code spans and the repository does not have.
+ *
+ * @param files - every file of the repository, from the root; a span may leave out the folders before its own
+ */
+export function findUnknownFiles(path: string, markdown: string, files: readonly string[]): string[] {
+  return proseLines(markdown).flatMap(({ text, line }) =>
+    [...text.matchAll(/`([\w./-]+\.(?:ts|md|proto|json))`/g)]
+      .map(([, name = '']) => name)
+      .filter((name) => !files.some((file) => file === name || file.endsWith(`/${name}`)))
+      .map((name) => `${path}:${line}: there is no ${name}`),
+  )
+}

@@ -2,7 +2,7 @@
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findDeadLinks } from './check-links.ts'
+import { findDeadLinks, findUnknownFiles } from './check-links.ts'
 import { type CheckResult, root, runCommand } from './run-command.ts'
 
 /**
@@ -58,11 +58,13 @@ export async function checkGenerated(): Promise<CheckResult> {
   })
 }
 
-/** Links between documents that lead nowhere. */
+/** Links between documents that lead nowhere, and files that the map of the house names and that are gone. */
 export async function checkLinks(): Promise<CheckResult> {
   const paths = globSync(['*.md', 'docs/**/*.md', 'bench/*.md', 'test/cases/**/*.md'], { cwd: root })
-  const dead = findDeadLinks(root, paths.toSorted())
-  return { outcome: dead.length === 0 ? 'ok' : 'failed', output: dead.join('\n') }
+  const files = globSync('{src,proto,test,tools,docs,bench}/**/*.*', { cwd: root })
+  const map = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+  const faults = [...findDeadLinks(root, paths.toSorted()), ...findUnknownFiles('ARCHITECTURE.md', map, files)]
+  return { outcome: faults.length === 0 ? 'ok' : 'failed', output: faults.join('\n') }
 }
 
 /** A lock file with download addresses would bind every install to the machine that wrote it. */
