@@ -1,5 +1,6 @@
 import { type Address, addressFromBytes, formatAddress } from '../../src/domain/address.ts'
-import type { PaymentFilter } from '../../src/search/filter/payment-filter.ts'
+import { amountBasis, type PaymentFilter } from '../../src/search/filter/payment-filter.ts'
+import { sortKeysOf } from '../../src/search/filter/search-fields.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import type { PagePosition } from '../../src/search/page/search-cursor.ts'
 import type { PaymentSample, SampledPayment } from './sample-payments.ts'
@@ -73,9 +74,12 @@ export async function prepareClass(
 
 /** The second page, where there is one. */
 async function walkOn(subject: Subject, query: PreparedQuery): Promise<PreparedQuery[]> {
-  const { pagination } = await subject.search(query.sent)
-  if (pagination.nextCursor === undefined) return []
-  return [{ ...query, sent: { cursor: pagination.nextCursor } }]
+  const { payments, pagination } = await subject.search(query.sent)
+  const last = payments.at(-1)
+  if (pagination.nextCursor === undefined || last === undefined) return []
+  const keys = sortKeysOf(query.input.sortBy ?? 'date', amountBasis(query.filter)).map(({ valueOf }) => valueOf(last))
+  const position = { keys, id: last.id, inclusive: false, direction: 'forward' } as const
+  return [{ ...query, sent: { cursor: pagination.nextCursor }, position }]
 }
 
 function drawFrom(payments: readonly SampledPayment[], random: () => number): Draw {

@@ -43,15 +43,11 @@ test.each(searchClasses.map((each) => [each.name, each] as const))('%s finds wha
 })
 
 /** The page in the order of the answer. */
-async function plainIds({ filter, input, sent, position }: PreparedQuery): Promise<string[]> {
-  // a second page that was reached by walking has no position of its own: it begins behind the first page's payments
-  const isWalked = sent.cursor !== undefined && position === undefined
-  const limit = isWalked ? 2 * PAGE : PAGE
+async function plainIds({ filter, input, position }: PreparedQuery): Promise<string[]> {
   const { sortBy = 'date', sortOrder = 'desc' } = input
-  const { sql, bindings } = plainStatement({ filter, sortBy, sortOrder, position, limit }, ['id'])
+  const { sql, bindings } = plainStatement({ filter, sortBy, sortOrder, position, limit: PAGE }, ['id'])
   const { rows } = await database.knex.raw<{ rows: { id: string }[] }>(sql, bindings as Knex.RawBinding[])
   const ids = rows.map(({ id }) => id)
-  if (isWalked) return ids.slice(PAGE)
   return position?.direction === 'backward' ? ids.toReversed() : ids
 }
 
