@@ -1,4 +1,6 @@
 import type { Knex } from 'knex'
+import { searchPlain } from './measure-class.ts'
+import { plainWays } from './plain-sql.ts'
 import type { PreparedClass, PreparedQuery } from './prepare-queries.ts'
 import type { Subject } from './subject.ts'
 
@@ -43,7 +45,7 @@ export function typicalPages({ first, deep }: PreparedClass): ExplainedSearch[] 
   return pages.flatMap(({ page, query }) => (query === undefined ? [] : [{ page, query }]))
 }
 
-/** Runs searches once to warm, and once more with their statements and the plans of these printed. */
+/** Runs searches once to warm, and once more with their statements and the plans of these printed; then those of plain SQL. */
 export async function explainSearches(
   subject: Subject,
   searches: readonly ExplainedSearch[],
@@ -59,6 +61,12 @@ export async function explainSearches(
     const { payments } = await subject.search(query.sent)
     onPlan = () => {}
     print(`${payments.length} payments in ${(performance.now() - startedMs).toFixed(1)} ms, plans included`)
+    for (const way of plainWays(query.filter)) {
+      print(`\n--- the same in plain SQL, way "${way}"`)
+      onPlan = print
+      await searchPlain(subject.knex, query, way)
+      onPlan = () => {}
+    }
   }
 }
 

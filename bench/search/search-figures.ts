@@ -96,7 +96,12 @@ export function metOf(classes: readonly ClassResult[]): string {
   const p99 = count(({ alone }) => alone.all.p99 / alone.known.p99 <= TARGET.p99)
   const grown = count(({ growth }) => growth !== undefined && growthOf(growth) <= TARGET.growth)
   const notSlower = count(({ plain }) => plain !== undefined && toPlain(plain) <= TARGET.plain)
-  return `of ${classes.length} classes × p50 is met by ${p50}, × p99 by ${p99}, growth by ${grown}, × plain by ${notSlower}`
+  const has = (part: 'growth' | 'plain') => classes.some((each) => each[part] !== undefined)
+  return [
+    `of ${classes.length} classes × p50 is met by ${p50}, × p99 by ${p99}`,
+    ...(has('growth') ? [`growth by ${grown}`] : []),
+    ...(has('plain') ? [`× plain by ${notSlower}`] : []),
+  ].join(', ')
 }
 
 function tableLine({ alone, together, plain, growth }: ClassResult) {

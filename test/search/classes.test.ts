@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { insertPaymentsSql } from '../../bench/search/generate-payments.ts'
 import { loadPayments } from '../../bench/search/load-payments.ts'
-import { plainStatement } from '../../bench/search/plain-sql.ts'
+import { type PlainWay, plainStatement, plainWays } from '../../bench/search/plain-sql.ts'
 import { PAGE, type PreparedQuery, prepareClass } from '../../bench/search/prepare-queries.ts'
 import { type PaymentSample, samplePayments } from '../../bench/search/sample-payments.ts'
 import { searchClasses } from '../../bench/search/search-classes.ts'
@@ -37,15 +37,18 @@ test.each(searchClasses.map((each) => [each.name, each] as const))('%s finds wha
   const { first, deep } = await prepareClass(each, { subject, sample, seed: SEED, variants: 2 })
   for (const query of [...first, ...deep]) {
     const { payments } = await subject.search(query.sent)
-    const expected = await plainIds(query)
-    expect(payments.map(({ id }) => id)).toEqual(expected)
+    const ids = payments.map(({ id }) => id)
+    for (const way of plainWays(query.filter)) {
+      const plain = await plainIds(query, way)
+      expect({ way, ids }).toEqual({ way, ids: plain })
+    }
   }
 })
 
 /** The page in the order of the answer. */
-async function plainIds({ filter, input, position }: PreparedQuery): Promise<string[]> {
+async function plainIds({ filter, input, position }: PreparedQuery, way: PlainWay): Promise<string[]> {
   const { sortBy = 'date', sortOrder = 'desc' } = input
-  const { sql, bindings } = plainStatement({ filter, sortBy, sortOrder, position, limit: PAGE }, ['id'])
+  const { sql, bindings } = plainStatement({ filter, sortBy, sortOrder, position, limit: PAGE, way }, ['id'])
   const { rows } = await database.knex.raw<{ rows: { id: string }[] }>(sql, bindings as Knex.RawBinding[])
   const ids = rows.map(({ id }) => id)
   return position?.direction === 'backward' ? ids.toReversed() : ids
