@@ -1,5 +1,13 @@
 /** The process that is measured: it is told what to do by its parent, and answers what it took. */
-import { createPublicClient, erc20Abi, http, parseAbi } from 'viem'
+import {
+  type ContractFunctionParameters,
+  createPublicClient,
+  defineChain,
+  erc20Abi,
+  http,
+  multicall3Abi,
+  parseAbi,
+} from 'viem'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import { createHttpPost } from '../../src/nodes/http-post.ts'
@@ -7,7 +15,7 @@ import { createTestRouting, freshAddress } from '../../test/support/routing.ts'
 import { walletOf } from './network.ts'
 
 /** What is asked for. */
-export type Subject = 'TOKEN' | 'FIAT' | 'VIEM' | 'SLOWEST' | 'POSTS'
+export type Subject = 'TOKEN' | 'FIAT' | 'VIEM' | 'VIEM_MULTICALL' | 'SLOWEST' | 'POSTS'
 
 export interface Order {
   readonly configs?: readonly ChainConfig[]
@@ -62,6 +70,7 @@ function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
     TOKEN: find(token, 5),
     FIAT: find(fiat, 1),
     VIEM: createViemLoop(configs),
+    VIEM_MULTICALL: createViemMulticall(configs),
     SLOWEST: slowestChain,
     POSTS: exchangeAll,
   }
@@ -87,6 +96,43 @@ function createViemLoop(configs: readonly ChainConfig[]) {
           await client.readContract(balance)
           await client.readContract({ address: usdFeed as Hex, abi: FEED_ABI, functionName: 'latestRoundData' })
         }
+      }),
+    )
+  }
+}
+
+/** What one writes who knows viem: the same reads, of each chain one multicall and one batch over HTTP. */
+function createViemMulticall(configs: readonly ChainConfig[]) {
+  const clients = configs.map(({ name, chainId, native, rpcUrls, multicall, tokens }) => ({
+    multicall3: multicall as Hex,
+    tokens,
+    client: createPublicClient({
+      chain: defineChain({
+        id: chainId,
+        name,
+        nativeCurrency: { name: native.symbol, ...native },
+        rpcUrls: { default: { http: [...rpcUrls] } },
+        contracts: { multicall3: { address: multicall as Hex } },
+      }),
+      transport: http(rpcUrls[0], { batch: true }),
+    }),
+  }))
+  return async (place: number) => {
+    const wallet = walletOf(place)
+    await Promise.all(
+      clients.flatMap(({ client, multicall3, tokens }) => {
+        const contracts: ContractFunctionParameters[] = [
+          { address: multicall3, abi: multicall3Abi, functionName: 'getEthBalance', args: [wallet] },
+          ...tokens.flatMap(({ address, usdFeed }) => [
+            { address: address as Hex, abi: erc20Abi, functionName: 'balanceOf', args: [wallet] },
+            { address: usdFeed as Hex, abi: FEED_ABI, functionName: 'latestRoundData' },
+          ]),
+        ]
+        return [
+          client.multicall({ contracts, allowFailure: false }),
+          client.getCode({ address: wallet }),
+          client.getFeeHistory({ blockCount: 5, rewardPercentiles: [50] }),
+        ]
       }),
     )
   }
