@@ -3,7 +3,7 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findDeadLinks, findUnknownFiles } from './check-links.ts'
-import { type CheckResult, root, runCommand } from './run-command.ts'
+import { type CheckResult, readGit, root, runCommand } from './run-command.ts'
 
 /**
  * Compares proto/ with the last committed one on main; where main itself is checked out and proto/ has no uncommitted
@@ -35,15 +35,15 @@ type BreakingBase =
   | { readonly found: false; readonly reason: string }
 
 async function findBreakingBase(): Promise<BreakingBase> {
-  if ((await git('rev-parse', '--git-dir')) === undefined)
+  if ((await readGit(root, 'rev-parse', '--git-dir')) === undefined)
     return { found: false, reason: 'git finds no repository here' }
   const main = (await findCommit('refs/heads/main')) ?? (await findCommit('refs/remotes/origin/main'))
   if (main === undefined) return { found: false, reason: 'there is no branch main to compare with' }
   const head = await findCommit('HEAD')
-  const changes = await git('status', '--porcelain', '--', 'proto')
+  const changes = await readGit(root, 'status', '--porcelain', '--', 'proto')
   const commit = head === main && changes === '' ? await findCommit(`${main}^`) : main
   if (commit === undefined) return { found: false, reason: 'the clone holds no commit before this one' }
-  const hasProto = (await git('cat-file', '-e', `${commit}:proto`)) !== undefined
+  const hasProto = (await readGit(root, 'cat-file', '-e', `${commit}:proto`)) !== undefined
   return hasProto ? { found: true, commit } : { found: false, reason: `${commit.slice(0, 7)} has no proto/ yet` }
 }
 
@@ -83,7 +83,7 @@ export function findDownloadAddresses(lockFile: string): string[] {
 
 /** Files in git name no package registry's host: where packages come from is the installing machine's business. */
 export async function checkRegistryHosts(): Promise<CheckResult> {
-  const listed = await git('ls-files', '--cached', '--others', '--exclude-standard', '-z')
+  const listed = await readGit(root, 'ls-files', '--cached', '--others', '--exclude-standard', '-z')
   if (listed === undefined) return { outcome: 'skipped', output: 'git finds no repository here' }
   const paths = listed.split('\0').filter((path) => path !== '')
   return report(paths.flatMap((path) => findRegistryHosts(readText(path)).map((found) => `${path}:${found}`)))
@@ -115,13 +115,7 @@ function report(findings: readonly string[]): CheckResult {
 }
 
 function findCommit(name: string): Promise<string | undefined> {
-  return git('rev-parse', '--verify', '--quiet', `${name}^{commit}`)
-}
-
-/** @returns what git printed, or undefined when it failed */
-async function git(...args: string[]): Promise<string | undefined> {
-  const { outcome, output } = await runCommand('git', args)
-  return outcome === 'ok' ? output.trim() : undefined
+  return readGit(root, 'rev-parse', '--verify', '--quiet', `${name}^{commit}`)
 }
 
 async function inTemporaryFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {

@@ -5,6 +5,7 @@
  *   npm run check                    all of them
  *   npm run check -- types lint      those whose name contains one of the words
  */
+import { checkExceptions, checkHouse } from './check-house.ts'
 import { checkBreaking, checkGenerated, checkLinks, checkLockFile, checkRegistryHosts } from './check-repository.ts'
 import { type Check, type CheckResult, runCommand } from './run-command.ts'
 
@@ -20,6 +21,8 @@ const checks: readonly Check[] = [
   command('table of reasons', 'node', ['tools/write-reasons.ts', '--check']),
   command('chains file of the real networks', 'node', ['tools/extract-real-chains.ts', '--check']),
   { name: 'links of the documents', run: checkLinks },
+  { name: 'house rules', run: checkHouse },
+  { name: 'house exceptions against main', run: checkExceptions },
   { name: 'lock file', run: checkLockFile },
   { name: 'registry hosts', run: checkRegistryHosts },
 ]

@@ -1,25 +1,6 @@
-import { globSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { findViolations } from './import-rules.ts'
 import { scanSource } from './source-scan.ts'
-
-const root = resolve(import.meta.dirname, '..')
-
-describe('the house keeps its import rules', () => {
-  const paths = globSync('src/**/*.ts', { cwd: root }).toSorted()
-
-  it('finds the sources it is to check', () => {
-    expect(paths).toContain('src/errors/waybill-error.ts')
-    expect(paths.some((path) => path.startsWith('src/domain/'))).toBe(true)
-  })
-
-  it('has no violation in src/', () => {
-    const files = paths.map((path) => ({ path, source: readFileSync(join(root, path), 'utf8') }))
-    const violations = findViolations(files)
-    expect(violations.map(({ path, line, rule }) => `${path}:${line}: ${rule}`)).toEqual([])
-  })
-})
 
 describe('findViolations', () => {
   it.each([

@@ -1,6 +1,6 @@
 /**
  * The rules of who may import whom, as data, and the check of sources against them. A room is the first folder under src/,
- * or a file that stands there alone. test/import-rules.test.ts holds src/ to them; ARCHITECTURE.md draws them.
+ * or a file that stands there alone. tools/check-house.ts holds src/ to them; ARCHITECTURE.md draws them.
  */
 import { posix } from 'node:path'
 import { type SourceScan, scanSource } from './source-scan.ts'
@@ -120,8 +120,12 @@ function checkSql(path: string, { code, literals }: SourceScan): Violation[] {
   const rule = 'SQL stands in store/, postgres/ and folders named sql/ alone'
   return [
     ...[...code.matchAll(/\.raw\s*(?:<[^>]*>)?\s*\(/g)].map(({ index }) => ({ path, line: lineOf(code, index), rule })),
-    ...literals.filter(({ text }) => sqlStatement.test(text)).map(({ line }) => ({ path, line, rule })),
+    ...literals.filter(({ text }) => isSqlStatement(text)).map(({ line }) => ({ path, line, rule })),
   ]
+}
+
+export function isSqlStatement(text: string): boolean {
+  return sqlStatement.test(text)
 }
 
 function lineOf(code: string, index: number): number {

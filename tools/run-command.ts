@@ -11,14 +11,14 @@ export type CheckResult = { readonly outcome: 'ok' | 'failed' | 'skipped'; reado
 export type Check = { readonly name: string; readonly run: () => Promise<CheckResult> }
 
 /**
- * Runs a command in the project's root, without input or colours.
+ * Runs a command in the project's root or another folder, without input or colours.
  *
  * @returns ok when it ended with exit code 0; its standard output and error as they came. Output above 16 MB is cut
  */
-export function runCommand(file: string, args: readonly string[]): Promise<CheckResult> {
+export function runCommand(file: string, args: readonly string[], folder: string = root): Promise<CheckResult> {
   return new Promise((done) => {
     const child = spawn(file, args, {
-      cwd: root,
+      cwd: folder,
       env: { ...process.env, NO_COLOR: '1' },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -34,4 +34,10 @@ export function runCommand(file: string, args: readonly string[]): Promise<Check
       done({ outcome: code === 0 ? 'ok' : 'failed', output: output + ended })
     })
   })
+}
+
+/** @returns what git printed, trimmed, or undefined when it failed */
+export async function readGit(folder: string, ...args: string[]): Promise<string | undefined> {
+  const { outcome, output } = await runCommand('git', args, folder)
+  return outcome === 'ok' ? output.trim() : undefined
 }
