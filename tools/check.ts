@@ -12,7 +12,7 @@ import { type Check, type CheckResult, runCommand } from './run-command.ts'
 const checks: readonly Check[] = [
   command('format and import order', 'biome', ['check', '--error-on-warnings']),
   command('lint', 'oxlint', []),
-  command('types', 'tsc', []),
+  command('types', 'tsc', ['--checkers', '2']),
   command('dead code and dependencies', 'knip', ['--no-progress', '--no-config-hints']),
   command('proto lint', 'buf', ['lint']),
   command('proto format', 'buf', ['format', 'proto', '--diff', '--exit-code']),
