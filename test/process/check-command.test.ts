@@ -1,14 +1,13 @@
-import { Readable, Writable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
-import { commands } from '../../src/cli/commands.ts'
-import { runCommandLine } from '../../src/cli/run-command-line.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
 import { canonical, makeRequest, storeRequest } from '../support/detection.ts'
+import { runCommand } from '../support/run-command.ts'
 
 let database: TestDatabase
 let knex: Knex
@@ -19,24 +18,8 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 async function check(...words: string[]) {
-  const written = { stdout: '', stderr: '' }
-  const into = (name: keyof typeof written) =>
-    new Writable({
-      write(chunk, _, done) {
-        written[name] += String(chunk)
-        done()
-      },
-    })
-  const code = await runCommandLine(commands, ['check', ...words], {
-    environment: { DATABASE_URL: urlOfDatabase(database) },
-    workingFolder: '/',
-    stdin: Readable.from([]),
-    stdout: into('stdout'),
-    stderr: into('stderr'),
-    actor: 'ann@host',
-    signal: new AbortController().signal,
-  })
-  return { code, ...written, lines: written.stdout.split('\n').filter(Boolean) }
+  const outcome = await runCommand({ DATABASE_URL: urlOfDatabase(database) }, ['check', ...words])
+  return { ...outcome, lines: outcome.stdout.split('\n').filter(Boolean) }
 }
 
 const PAYMENT_IDS = [1, 2, 3].map((n) => `00000000-0000-4000-8000-00000000000${n}`)

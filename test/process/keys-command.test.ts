@@ -1,8 +1,6 @@
-import { Readable, Writable } from 'node:stream'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from '../../src/cli/commands/keys-command.ts'
-import { runCommandLine } from '../../src/cli/run-command-line.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { rowsOf, runCommand } from '../support/run-command.ts'
 
 let database: TestDatabase
 
@@ -11,33 +9,9 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-async function waybill(...words: string[]) {
-  const written = { stdout: '', stderr: '' }
-  const into = (name: keyof typeof written) =>
-    new Writable({
-      write(chunk, _, done) {
-        written[name] += String(chunk)
-        done()
-      },
-    })
-  const context = {
-    environment: { DATABASE_URL: urlOfDatabase(database) },
-    workingFolder: '/',
-    stdin: Readable.from([]),
-    stdout: into('stdout'),
-    stderr: into('stderr'),
-    actor: 'ann@host',
-    signal: new AbortController().signal,
-  }
-  const code = await runCommandLine([keysCreate, keysRotate, keysList, keysRevoke, keysAudit], words, context)
-  return { code, ...written }
+function waybill(...words: string[]) {
+  return runCommand({ DATABASE_URL: urlOfDatabase(database) }, words)
 }
-
-const rowsOf = (text: string) =>
-  text
-    .trimEnd()
-    .split('\n')
-    .map((line) => line.split('\t'))
 
 const KEY = /^wb_[0-9A-Za-z]{40}\n$/
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
