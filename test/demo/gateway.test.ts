@@ -2,12 +2,13 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Anvil, startAnvil } from '../../src/demo/network/anvil.ts'
-import { type NodeGateway, pickHiddenHost, startNodeGateway } from '../../src/demo/network/node-gateway.ts'
+import type { LocalServer } from '../../src/demo/network/local-server.ts'
+import { pickHiddenHost, startNodeGateway } from '../../src/demo/network/node-gateway.ts'
 import { createRpc } from '../../src/demo/network/rpc.ts'
 import { sendRequest } from '../support/raw-http.ts'
 
 let anvil: Anvil
-let gateway: NodeGateway
+let gateway: LocalServer
 let port: number
 
 beforeAll(async () => {

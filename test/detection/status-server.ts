@@ -1,7 +1,7 @@
 /** A server of LI.FI's `/v1/status`, which answers as a test tells it to. Good answers are of LI.FI's own types. */
 import type { ServerResponse } from 'node:http'
 import type { ExtendedTransactionInfo, FullStatusData } from '@lifi/types'
-import { listenOnLoopback } from '../support/loopback.ts'
+import { serveLocally } from '../../src/demo/network/local-server.ts'
 
 export interface StatusServer {
   readonly url: string
@@ -14,7 +14,7 @@ export interface StatusServer {
 export async function startStatusServer(): Promise<StatusServer> {
   const asked: string[] = []
   let behave: (txHash: string, response: ServerResponse) => void = (_, response) => answer(response, 404, NOT_FOUND)
-  const { url, stop } = await listenOnLoopback((request, response) => {
+  const { url, stop } = await serveLocally((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost')
     const txHash = searchParams.get('txHash') ?? ''
     if (pathname !== '/v1/status') return answer(response, 404, { message: 'no such path' })

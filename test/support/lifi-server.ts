@@ -23,7 +23,7 @@ import {
   MULTIPLIER_BASE,
   wordOfAddress,
 } from '../../src/contracts/lifi-calldata.ts'
-import { listenOnLoopback } from './loopback.ts'
+import { serveLocally } from '../../src/demo/network/local-server.ts'
 
 /** A token that the server knows, with its price in hundred-millionths of a US dollar. */
 export interface LifiToken {
@@ -101,7 +101,7 @@ export async function startLifiServer(options: LifiServerOptions): Promise<LifiS
   const headers: IncomingHttpHeaders[] = []
   let terms: LifiTerms = {}
   let behaviour = quoteWell
-  const { url, stop } = await listenOnLoopback((request, response) => {
+  const { url, stop } = await serveLocally((request, response) => {
     const answer = async () => {
       const question = (await json(request)) as ContractCallsQuoteRequestToAmount
       if (request.url !== '/v1/quote/contractCalls') return sendJson(response, 404, { message: 'no such path' })

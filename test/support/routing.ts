@@ -8,6 +8,7 @@ import { keccak256, toBytes } from 'viem'
 import { createChainDirectory } from '../../src/chains/chain-directory.ts'
 import type { ChainConfig, PaymentContractKind, TokenConfig } from '../../src/chains/chains-file.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
+import { serveLocally } from '../../src/demo/network/local-server.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
 import type { Hex } from '../../src/domain/hex.ts'
@@ -23,7 +24,6 @@ import type {
 import type { QuoteOptions } from '../../src/routing/quotes/quote-routes.ts'
 import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
 import type { TestChain, TestToken } from './chain.ts'
-import { listenOnLoopback } from './loopback.ts'
 
 const ACCOUNT: Account = { id: 1, name: 'shop' }
 
@@ -174,7 +174,7 @@ export function changeResults(change: (method: string, result: unknown) => unkno
 export async function startRpcProxy(target: string): Promise<RpcProxy> {
   const bodies: string[] = []
   let behaviour = passOn
-  const { url, stop } = await listenOnLoopback((request, response) => {
+  const { url, stop } = await serveLocally((request, response) => {
     const answer = async () => {
       const body = await text(request)
       bodies.push(body)

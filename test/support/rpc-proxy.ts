@@ -2,7 +2,7 @@
  * A small HTTP server before a node, through which a test makes the node slow, wrong or absent, call by call.
  */
 import { json } from 'node:stream/consumers'
-import { listenOnLoopback } from './loopback.ts'
+import { serveLocally } from '../../src/demo/network/local-server.ts'
 
 export interface ProxiedCall {
   readonly method: string
@@ -59,7 +59,7 @@ export async function startRpcProxy(target: string): Promise<RpcProxy> {
     return { jsonrpc: '2.0', id: call.id, ...body }
   }
 
-  const { url, stop } = await listenOnLoopback((request, response) => {
+  const { url, stop } = await serveLocally((request, response) => {
     exchanges++
     const respond = async () => {
       const body = (await json(request)) as JsonCall | JsonCall[]

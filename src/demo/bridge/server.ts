@@ -1,34 +1,27 @@
 /** The bridge over HTTP, in LI.FI's form: `POST /v1/quote/contractCalls` and `GET /v1/status`. */
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from '../../domain/logger.ts'
 import { refuseForeign } from '../network/local-callers.ts'
+import { type LocalServer, serveLocally } from '../network/local-server.ts'
 import type { Book } from './book.ts'
 import type { BridgeChain } from './bridge-chain.ts'
 import { QuestionFault, quote, TOOL } from './quotes.ts'
 import { statusOf } from './statuses.ts'
 
-export interface BridgeServer {
-  /** Without `/v1`. */
-  url: string
-  stop(): Promise<void>
-}
-
-/** A question has some 2 kB. */
-const MOST_BODY_BYTES = 64 * 1_024
+/** A quote request has about 2 kB. */
+const MAX_BODY_BYTES = 64 * 1_024
 
 interface Answer {
   status: number
   body: object
 }
 
-/** Begins to answer on a free port of loopback. */
+/** Starts the server; its `url` ends before `/v1`. */
 export async function startBridgeServer(
   chains: readonly BridgeChain[],
   book: Book,
   { now, logger }: { now: () => Date; logger: Logger },
-): Promise<BridgeServer> {
+): Promise<LocalServer> {
   async function answer(request: IncomingMessage): Promise<Answer> {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
     if (request.method === 'POST' && pathname === '/v1/quote/contractCalls') {
@@ -45,7 +38,7 @@ export async function startBridgeServer(
     throw new QuestionFault(1003, 'no such path')
   }
 
-  const server = createServer((request, response) => {
+  return serveLocally((request, response) => {
     const refusal = refuseForeign(request)
     if (refusal !== undefined) {
       const { status, message } = refusal
@@ -59,17 +52,6 @@ export async function startBridgeServer(
       .then((answered) => send(response, answered))
       .catch(() => response.destroy())
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async stop() {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
-      await closed
-    },
-  }
 }
 
 const STATUS_OF_CODE = { 1002: 404, 1003: 404, 1011: 400 } as const
@@ -90,7 +72,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   let size = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > MOST_BODY_BYTES) throw new QuestionFault(1011, 'the question is too long')
+    if (size > MAX_BODY_BYTES) throw new QuestionFault(1011, 'the question is too long')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -12,7 +12,8 @@ import { describeChain } from './chain-config.ts'
 import { DEMO_CHAINS, type DemoChainSpec } from './chain-specs.ts'
 import { type Deployed, planDeployment } from './deployment.ts'
 import { mintsForPeople, supplyPeople } from './funding.ts'
-import { type NodeGateway, pickHiddenHost, startNodeGateway } from './node-gateway.ts'
+import type { LocalServer } from './local-server.ts'
+import { pickHiddenHost, startNodeGateway } from './node-gateway.ts'
 import { type ChainRecord, type ChainStateFolder, LAYOUT_VERSION, openStateFolder } from './state-folder.ts'
 
 const DAY_SEC = 86_400
@@ -28,7 +29,7 @@ export interface DemoChain {
   people: DemoPeople
   anvil: Anvil
   /** Where others than this process reach the node. */
-  gateway: NodeGateway
+  gateway: LocalServer
   state: ChainStateFolder
   /** It has contracts and money but no history yet. */
   fresh: boolean

@@ -4,15 +4,10 @@
  */
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { Agent, type IncomingMessage, type RequestListener, request, type ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { type Refusal, refuseForeign } from './local-callers.ts'
-
-export interface NodeGateway {
-  url: string
-  stop(): Promise<void>
-}
+import { type LocalServer, serveLocally } from './local-server.ts'
 
 /** One of 16 million addresses of the loopback network. With the port, a page would have to try for years. */
 export function pickHiddenHost(): string {
@@ -24,28 +19,24 @@ export function pickHiddenHost(): string {
  *
  * @param nodeUrl - where the node listens
  */
-export async function startNodeGateway(nodeUrl: string): Promise<NodeGateway> {
+export async function startNodeGateway(nodeUrl: string): Promise<LocalServer> {
   const agent = new Agent({ keepAlive: true })
-  const server = createServer((call, answer) => {
+  const forward: RequestListener = (call, answer) => {
     const refusal = refusalOf(call)
     if (refusal !== undefined) return sendRefusal(answer, refusal)
     passOn(call, answer, { nodeUrl, agent }).catch((error: Error) => {
       if (answer.headersSent) answer.destroy()
       else sendRefusal(answer, { status: 502, message: `the node of the demo did not answer: ${error.message}` })
     })
-  })
-  // A node may think for long, and is asked by programs of this machine alone.
-  server.requestTimeout = 0
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  }
+  // A node may take long to answer, and only programs of this machine call it.
+  const { url, stop } = await serveLocally(forward, { requestTimeout: 0 })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     async stop() {
-      const closed = once(server, 'close')
-      server.close()
-      server.closeAllConnections()
+      const stopped = stop()
       agent.destroy()
-      await closed
+      await stopped
     },
   }
 }
