@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { compareDecimals, parseDecimal } from '../../src/domain/decimal.ts'
 import { type Payment, rankOfStatus } from '../../src/domain/payment.ts'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
@@ -19,7 +20,6 @@ import {
   REQUEST_IDS,
   START,
   type StoredPayment,
-  seededRandom,
   tokens,
 } from '../support/search-payments.ts'
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { addDecimals, type Decimal, formatDecimal, parseDecimal } from '../../src/domain/decimal.ts'
 import { type Payment, paymentStatuses, paymentTypes } from '../../src/domain/payment.ts'
 import { createExportPages } from '../../src/search/export/export-pages.ts'
@@ -18,7 +19,6 @@ import {
   REFERENCES,
   REQUEST_IDS,
   START,
-  seededRandom,
 } from '../support/search-payments.ts'
 import { applyMessage, searchAll, startWatchProcess, type WatchProcess } from './watching.ts'
 

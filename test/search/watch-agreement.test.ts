@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { seededRandom } from '../../bench/search/seeded-random.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import { runPreparedText } from '../../src/postgres/prepared.ts'
@@ -6,7 +7,7 @@ import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import type { WatchMessage } from '../../src/search/watch/watch-payments.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { PAYEES, PAYERS, REQUEST_IDS, seededRandom } from '../support/search-payments.ts'
+import { PAYEES, PAYERS, REQUEST_IDS } from '../support/search-payments.ts'
 import { applyMessage, createWriter, searchAll, startWatchProcess, type WatchProcess, type Writer } from './watching.ts'
 
 // Folding what a watch tells gives what a search finds, whoever writes meanwhile and however often the watch begins again.

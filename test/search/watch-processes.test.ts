@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
 import { startWaybill, type WaybillProcess } from '../support/process.ts'
-import { seededRandom } from '../support/search-payments.ts'
 import { type WatchedJson, watchBy } from '../support/watch-clients.ts'
 
 // Whoever watches two processes of the service in turn, one of which is killed, while other processes write, has what is.

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { seededRandom } from '../../bench/search/seeded-random.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import { lineHashOf } from '../../src/imports/line-keys.ts'
@@ -17,7 +18,7 @@ import {
 import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { recordLogs } from '../support/logs.ts'
-import { chains, generatePayments, START, seededRandom, tokens } from '../support/search-payments.ts'
+import { chains, generatePayments, START, tokens } from '../support/search-payments.ts'
 
 /** What a process of the service does about watching, with a pool of its own. */
 export interface WatchProcess {

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { Knex } from 'knex'
+import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { createChainDirectory } from '../../src/chains/chain-directory.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
-import { type Address, addressToBytes, parseAddress } from '../../src/domain/address.ts'
-import { symbolOfCurrency } from '../../src/domain/currency.ts'
-import { type Hex, hexToBytes } from '../../src/domain/hex.ts'
-import { codeOfType, type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../../src/domain/payment.ts'
+import { type Address, parseAddress } from '../../src/domain/address.ts'
+import type { Hex } from '../../src/domain/hex.ts'
+import { type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../../src/domain/payment.ts'
 import { insertPayments as insertCounted, lockAccount, lockAccounts } from '../../src/store/payment-changes.ts'
+import { factsOfPayment } from '../../src/store/payment-row.ts'
 
 /** Payments made by a seeded generator, with everything that an order or a filter can trip over. */
 
@@ -65,17 +66,6 @@ export const START = Date.UTC(2026, 2, 1)
 const HOUR = 3_600_000
 
 export const hash = (n: number): Hex => `0x${createHash('sha256').update(`tx ${n}`).digest('hex')}`
-
-/** Numbers from 0 to 1, the same for the same seed. */
-export function seededRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
 
 export interface StoredPayment {
   readonly accountId: number
@@ -176,42 +166,21 @@ export async function insertBySql(knex: Knex, accountId: number, sql: string): P
 }
 
 function rowOf({ accountId, final, payment }: StoredPayment) {
-  const bytes = (hex: string | undefined) => (hex === undefined ? null : hexToBytes(hex))
-  const stored = (at: Address | undefined) => (at === undefined ? null : addressToBytes(at))
+  const facts = factsOfPayment(payment)
   return {
+    ...facts,
     account_id: accountId,
     id: payment.id,
     status: rankOfStatus(payment.status),
-    type: payment.type === undefined ? null : codeOfType(payment.type),
     final,
     imported: true,
-    event_index: payment.eventIndex ?? null,
-    block_number: payment.blockNumber === undefined ? null : String(payment.blockNumber),
     confirmations: payment.confirmations ?? null,
-    timestamp: payment.timestamp,
     updated_at: payment.updatedAt,
-    network: payment.network,
-    source_network: payment.sourceNetwork ?? null,
-    chain_id: payment.chainId ?? null,
-    currency: payment.currency,
-    currency_symbol: symbolOfCurrency(payment.currency),
-    invoice_currency: payment.invoiceCurrency ?? null,
-    amount: payment.amount,
-    amount_in_usd: payment.amountInUsd ?? null,
-    invoice_amount: payment.invoiceAmount ?? null,
     refunded_amount: payment.refundedAmount,
-    tx_hash: bytes(payment.txHash),
-    source_tx_hash: bytes(payment.sourceTxHash),
-    payer: stored(payment.payer),
-    payee: stored(payment.payee),
-    initiator: stored(payment.initiator),
-    token_address: stored(payment.tokenAddress),
-    request_id: bytes(payment.requestId),
-    payment_reference: bytes(payment.paymentReference),
-    reference: payment.reference ?? null,
-    fees: JSON.stringify(payment.fees),
-    exchange_rates: JSON.stringify(payment.exchangeRates),
-    gas: payment.gas === undefined ? null : JSON.stringify(payment.gas),
+    // As JSON: the driver would turn a list into a PostgreSQL array.
+    fees: JSON.stringify(facts.fees),
+    exchange_rates: JSON.stringify(facts.exchange_rates),
+    gas: facts.gas && JSON.stringify(facts.gas),
     refunds: JSON.stringify(payment.refunds),
     status_history: JSON.stringify(payment.statusHistory),
   }
