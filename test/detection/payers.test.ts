@@ -15,7 +15,6 @@ import { eventTopics } from '../../src/contracts/decode-events.ts'
 import {
   type ContractCall,
   encodeApprove,
-  encodeBatch,
   encodeCreation,
   encodeNativePayment,
 } from '../../src/demo/network/demo-contracts.ts'
@@ -28,6 +27,7 @@ import { silentLogger } from '../../src/domain/logger.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRpcClient } from '../../src/nodes/rpc-client.ts'
 import { startTestChain, type TestChain } from '../support/chain.ts'
+import { encodeBatch } from '../support/contract-calls.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   addAccount,

@@ -1,7 +1,8 @@
 import { type Hex, zeroAddress } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { encodeErc20Payment, encodeTransfer } from '../../src/demo/network/demo-contracts.ts'
+import { encodeErc20Payment } from '../../src/demo/network/demo-contracts.ts'
 import { startTestChain, type TestChain } from '../support/chain.ts'
+import { encodeTransfer } from '../support/contract-calls.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   type Caller,

@@ -9,8 +9,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { DEMO_CHAINS } from '../../src/demo/network/chain-specs.ts'
-import { encodeApprove, encodeBatch } from '../../src/demo/network/demo-contracts.ts'
+import { encodeApprove } from '../../src/demo/network/demo-contracts.ts'
 import { startTestChain, type TestChain, type TestPayment } from '../support/chain.ts'
+import { encodeBatch } from '../support/contract-calls.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
 import {
   type Caller,

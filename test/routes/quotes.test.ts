@@ -3,7 +3,6 @@ import {
   encodeApprove,
   encodeErc20Payment,
   encodeNativePayment,
-  encodeTransfer,
   ZERO_ADDRESS,
 } from '../../src/demo/network/demo-contracts.ts'
 import { parseAmount } from '../../src/domain/decimal.ts'
@@ -11,6 +10,7 @@ import type { Route } from '../../src/domain/route.ts'
 import { erc20PaymentGas } from '../../src/routing/quotes/gas.ts'
 import { totalGas } from '../../src/routing/quotes/steps.ts'
 import { startTestChain, type TestChain, type TestToken } from '../support/chain.ts'
+import { encodeTransfer } from '../support/contract-calls.ts'
 import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from '../support/routing.ts'
 
 const COIN = 10n ** 18n

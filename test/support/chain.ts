@@ -20,9 +20,10 @@
  * address), allowance, balanceOf, nativeBalance. Code under test is given `config({ name, finalityDepth })`, the chain as a
  * chains file describes it, or `rpcUrl`. Addresses here are in EIP-55, in `config()` they are canonical (lower case).
  */
+
 import { type Address, getAddress, type Hex } from 'viem'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
-import { convertFiat, type DemoPayment, encodePayment, spenderOf } from '../../src/demo/history/encode-payment.ts'
+import { type DemoPayment, encodePayment } from '../../src/demo/history/encode-payment.ts'
 import { startAnvil } from '../../src/demo/network/anvil.ts'
 import {
   assertSucceeded,
@@ -35,10 +36,8 @@ import {
 import { describeChain } from '../../src/demo/network/chain-config.ts'
 import {
   type ContractCall,
-  encodeAllowance,
   encodeApprove,
   encodeBalanceOf,
-  encodeBatch,
   encodeCreation,
   encodeMint,
   encodeSetFeed,
@@ -53,6 +52,7 @@ import {
   type TokenBehaviour,
 } from '../../src/demo/network/deployment.ts'
 import { toQuantity } from '../../src/demo/network/rpc.ts'
+import { convertFiat, encodeAllowance, encodeBatch, spenderOf } from './contract-calls.ts'
 
 const MNEMONIC = 'test test test test test test test test test test test junk'
 const ACCOUNTS = 20

@@ -2,6 +2,7 @@
  * Request's contracts, tokens, feeds and exchanges on any node, and wallets that sign by themselves: what a payer meets who takes routes
  * with a wallet of his own.
  */
+
 import { type Abi, type Address, encodeFunctionData, getAddress, type Hex, keccak256, toBytes } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
@@ -11,7 +12,6 @@ import {
   type ContractName,
   currencyHash,
   encodeAggregators,
-  encodeAllowance,
   encodeApprove,
   encodeBalanceOf,
   encodeCreation,
@@ -20,6 +20,7 @@ import {
 import { USD_HASH } from '../../src/demo/network/deployment.ts'
 import { type Rpc, toQuantity } from '../../src/demo/network/rpc.ts'
 import type { PreparedTransaction } from '../../src/domain/route.ts'
+import { encodeAllowance } from './contract-calls.ts'
 import type { TestNode } from './nodes.ts'
 import { canonical } from './routing.ts'
 import { deployExchanges, type Exchanges, withExchanges } from './uniswap.ts'

@@ -1,13 +1,9 @@
-/**
- * Payments through Request's proxies: which call makes one, and which contract pulls the tokens for it.
- */
-import { type Address, decodeAbiParameters, type Hex } from 'viem'
-import type { ChainClient } from '../network/chain-client.ts'
+/** Payments through Request's proxies: the call that makes each kind. */
+import type { Address, Hex } from 'viem'
 import {
   type ContractCall,
   encodeErc20Conversion,
   encodeErc20Payment,
-  encodeGetConversion,
   encodeNativeConversion,
   encodeNativePayment,
 } from '../network/demo-contracts.ts'
@@ -72,28 +68,4 @@ export function encodePayment(deployed: Deployed, payment: DemoPayment): Contrac
       return encodeNativeConversion(contracts.ethConversionProxy, terms, maxToSpend)
     }
   }
-}
-
-/** The contract that must be allowed to pull the payer's tokens; undefined where the chain's own coin is paid. */
-export function spenderOf(deployed: Deployed, payment: DemoPayment): { token: Address; spender: Address } | undefined {
-  switch (payment.kind) {
-    case 'ERC20':
-      return { token: payment.token, spender: payment.proxy ?? deployed.contracts.erc20FeeProxy }
-    case 'ERC20_CONVERSION':
-      return { token: payment.token, spender: deployed.contracts.erc20ConversionProxy }
-    case 'NATIVE':
-    case 'NATIVE_CONVERSION':
-      return undefined
-  }
-}
-
-/** What `amount` of a fiat currency (8 decimals) comes to at the feeds' present rate, in base units of token or coin. */
-export async function convertFiat(
-  client: ChainClient,
-  deployed: Deployed,
-  { amount, into, currencyHash = USD_HASH }: { amount: bigint; into: Address; currencyHash?: Address },
-): Promise<bigint> {
-  const call = encodeGetConversion(deployed.contracts.conversionPath, amount, [currencyHash, into])
-  const [result] = decodeAbiParameters([{ type: 'uint256' }, { type: 'uint256' }], await client.read(call))
-  return result
 }

@@ -72,13 +72,10 @@ export const FEED_DECIMALS = 8
 const ABI = parseAbi([
   'function mint(address to, uint256 value)',
   'function approve(address spender, uint256 value)',
-  'function transfer(address to, uint256 value)',
-  'function allowance(address owner, address spender) view returns (uint256)',
   'function balanceOf(address owner) view returns (uint256)',
   'function set(int256 answer, uint256 updatedAt)',
   'function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)',
   'function updateAggregatorsList(address[] inputs, address[] outputs, address[] aggregators)',
-  'function getConversion(uint256 amountIn, address[] path) view returns (uint256 result, uint256 oldestRateTimestamp)',
   'function transferExactEthWithReferenceAndFee(address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
 ])
 /** The payment functions share two names among contracts with different parameters, so each stands alone. */
@@ -93,10 +90,6 @@ const ERC20_CONVERSION_PROXY_ABI = parseAbi([
 ])
 const ETH_CONVERSION_PROXY_ABI = parseAbi([
   'function transferWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxRateTimespan) payable',
-])
-const BATCH_ABI = parseAbi([
-  'struct Call { address target; uint256 value; bytes data; }',
-  'function run(Call[] calls) payable',
 ])
 
 /** What a transaction says to a contract. `value` in wei. */
@@ -133,14 +126,6 @@ export function encodeApprove(token: Address, spender: Address, value: bigint): 
   return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'approve', args: [spender, value] }) }
 }
 
-export function encodeTransfer(token: Address, to: Address, value: bigint): ContractCall {
-  return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'transfer', args: [to, value] }) }
-}
-
-export function encodeAllowance(token: Address, owner: Address, spender: Address): ContractCall {
-  return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'allowance', args: [owner, spender] }) }
-}
-
 export function encodeBalanceOf(token: Address, owner: Address): ContractCall {
   return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'balanceOf', args: [owner] }) }
 }
@@ -164,18 +149,6 @@ export function encodeAggregators(
   const feeds = aggregators.map((aggregator) => aggregator.feed)
   const data = encodeFunctionData({ abi: ABI, functionName: 'updateAggregatorsList', args: [inputs, outputs, feeds] })
   return { to: conversionPath, data }
-}
-
-export function encodeGetConversion(conversionPath: Address, amount: bigint, path: readonly Address[]): ContractCall {
-  const data = encodeFunctionData({ abi: ABI, functionName: 'getConversion', args: [amount, path] })
-  return { to: conversionPath, data }
-}
-
-/** Several calls in one transaction of a PaymentBatch contract, which spends what lies in it. */
-export function encodeBatch(batch: Address, calls: readonly ContractCall[]): ContractCall {
-  const list = calls.map((call) => ({ target: call.to, value: call.value ?? 0n, data: call.data }))
-  const value = list.reduce((sum, call) => sum + call.value, 0n)
-  return { to: batch, data: encodeFunctionData({ abi: BATCH_ABI, functionName: 'run', args: [list] }), value }
 }
 
 /** What every payment says. Amounts in base units of the token or coin; fees go nowhere when `feeAddress` is zero. */
