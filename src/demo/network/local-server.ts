@@ -7,7 +7,7 @@ export interface LocalServer {
   /** Without a path. */
   readonly url: string
   /** Closes open connections too, answered or not; resolves when all are closed. */
-  stop(): Promise<void>
+  readonly stop: () => Promise<void>
 }
 
 /** Serves HTTP on a free port of 127.0.0.1. */
