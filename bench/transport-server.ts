@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { serveApi } from '../src/api/serve-api.ts'
 import { page, routes } from './transport/answers.ts'
 import { authenticate, logger, services } from './transport/calls.ts'
-import { startFastify } from './transport/fastify-server.ts'
+import { answerToJson, pageToJson, startFastify } from './transport/fastify-server.ts'
 import { startGrpcJs } from './transport/grpc-js-server.ts'
 
 const servers: Record<string, () => Promise<number>> = {
@@ -35,11 +35,10 @@ async function startWaybill(): Promise<number> {
   return Number(new URL(listener.url).port)
 }
 
-/** The least that there is: no checks, no log, the answer as it stands in memory. */
+/** The least that there is: no checks, no log, the same bytes as the other servers write, from values that stand in memory. */
 async function startRaw(): Promise<number> {
-  const plain = (answer: object) =>
-    JSON.parse(JSON.stringify(answer, (_, value) => (typeof value === 'bigint' ? String(value) : value)))
-  const [plainPage, plainRoutes] = [plain(page), plain(routes)]
+  const plain = (answer: object) => JSON.parse(JSON.stringify(answer))
+  const [plainPage, plainRoutes] = [plain(pageToJson(page)), plain(answerToJson(routes))]
   const server = createServer((request, response) => {
     const body = JSON.stringify(request.url?.startsWith('/payments') ? plainPage : plainRoutes)
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body)

@@ -4,7 +4,7 @@ import { httpErrorBody, wireFormOfError } from '../../src/api/calls/error-mappin
 import { formatAddress } from '../../src/domain/address.ts'
 import { formatTxHash } from '../../src/domain/chain.ts'
 import type { Payment } from '../../src/domain/payment.ts'
-import type { Route } from '../../src/domain/route.ts'
+import type { Route, RoutesAnswer } from '../../src/domain/route.ts'
 import { WaybillError, waybillError } from '../../src/errors/waybill-error.ts'
 import { authenticate, calls, logger } from './calls.ts'
 
@@ -56,7 +56,7 @@ export async function startFastify(): Promise<number> {
       const { account } = await authenticate(credentialsOf(request), 'routes:read', ignore)
       const question = { ...(request.query as { wallet: string }), ...(request.params as { paymentReference: string }) }
       const answer = await calls.routes.findRoutes(account, question, { signal })
-      return { ...answer, routes: answer.routes.map(routeToJson) }
+      return answerToJson(answer)
     }),
   )
   await app.listen({ host: '127.0.0.1', port: 0 })
@@ -213,7 +213,13 @@ const routesSchema = {
   },
 }
 
-function pageToJson({ payments, pagination, asOf, watchCursor }: Awaited<ReturnType<typeof calls.payments.search>>) {
+/** A page of payments as it goes out. */
+export function pageToJson({
+  payments,
+  pagination,
+  asOf,
+  watchCursor,
+}: Awaited<ReturnType<typeof calls.payments.search>>) {
   return {
     payments: payments.map(paymentToJson),
     pagination: { ...pagination, hasMore: pagination.nextCursor !== undefined },
@@ -260,6 +266,11 @@ function paymentToJson(payment: Payment) {
     refundedAmount: payment.refundedAmount,
     statusHistory: payment.statusHistory.map(({ status, at }) => ({ status, at: timeText(new Date(at)) })),
   }
+}
+
+/** The routes of a request as they go out. */
+export function answerToJson(answer: RoutesAnswer) {
+  return { ...answer, routes: answer.routes.map(routeToJson) }
 }
 
 function routeToJson({ priceImpact, feeInUsd, tokenAddress, expiresAt, ...route }: Route) {

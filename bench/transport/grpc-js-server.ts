@@ -1,13 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import {
-  create,
-  type DescMessage,
-  type DescMethod,
-  fromBinary,
-  type Message,
-  type MessageInitShape,
-  toBinary,
-} from '@bufbuild/protobuf'
+import { type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
 import { Metadata, type MethodDefinition, Server, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js'
 import type { ServedMethod } from '../../src/api/calls/call-core.ts'
 import { grpcErrorTrailers } from '../../src/api/calls/error-mapping.ts'
@@ -15,9 +7,11 @@ import { compileUnknownCheck } from '../../src/api/messages/unknown-fields.ts'
 import { createValidate } from '../../src/api/messages/validation.ts'
 import { WaybillError, waybillError } from '../../src/errors/waybill-error.ts'
 import { authenticate, logger, services } from './calls.ts'
+import { compileProtobufjsSerializer } from './protobufjs-serializer.ts'
 
 /**
- * The same handlers on a server of grpc-js, with protobuf-es for the messages. Around each call what the service does: request id,
+ * The same handlers on a server of grpc-js. Requests are small and read by protobuf-es, whose messages the checks know; answers are
+ * written by protobufjs, which users of grpc-js have and which is faster for a page of payments. Around each call what the service does: request id,
  * one line of log, key and scope, the checks of the message, a deadline that ends the work beneath.
  */
 export async function startGrpcJs(): Promise<number> {
@@ -43,13 +37,9 @@ function definitionOf({ parent, name, input, output }: DescMethod): MethodDefini
     responseStream: false,
     requestSerialize: (message) => Buffer.from(toBinary(input, message)),
     requestDeserialize: (bytes) => fromBinary(input, bytes),
-    responseSerialize: (answer) => Buffer.from(toBinary(output, toMessage(output, answer))),
+    responseSerialize: compileProtobufjsSerializer(output),
     responseDeserialize: (bytes) => fromBinary(output, bytes),
   }
-}
-
-function toMessage(desc: DescMessage, plain: object): Message {
-  return create(desc, plain as MessageInitShape<DescMessage>)
 }
 
 interface UnaryCall {

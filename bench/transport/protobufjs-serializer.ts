@@ -1,0 +1,78 @@
+import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf'
+import protobuf from 'protobufjs'
+
+type Plain = Record<string, unknown>
+
+/**
+ * Serialises answers as users of grpc-js do, with protobufjs: a page of payments takes two thirds of what it takes to make a message of
+ * protobuf-es and write it. Fields are named as in protobuf-es, so that the handlers of the service can be used.
+ *
+ * @returns writes an answer; its 64-bit integers become numbers in place, since protobufjs does not read bigint
+ */
+export function compileProtobufjsSerializer(desc: DescMessage): (answer: object) => Buffer {
+  const root = new protobuf.Root()
+  addType(root, desc)
+  const type = root.resolveAll().lookupType(nameOf(desc))
+  const toNumbers = compileToNumbers(desc, new Map())
+  return (answer) => {
+    toNumbers(answer as Plain)
+    return type.encode(answer).finish() as Buffer
+  }
+}
+
+const nameOf = ({ typeName }: DescMessage) => typeName.replaceAll('.', '_')
+
+function addType(root: protobuf.Root, desc: DescMessage): void {
+  if (root.get(nameOf(desc)) !== null) return
+  const type = new protobuf.Type(nameOf(desc))
+  root.add(type)
+  for (const field of desc.fields) {
+    const rule = field.fieldKind === 'list' ? 'repeated' : 'optional'
+    type.add(new protobuf.Field(field.localName, field.number, typeOf(field), rule))
+    if (field.message !== undefined) addType(root, field.message)
+  }
+}
+
+/** The type of a field in protobufjs: the name of a scalar or a message; an enum is its number. */
+function typeOf(field: DescField): string {
+  if (field.fieldKind === 'map') throw new TypeError(`${String(field)}: no answer has a map`)
+  if (field.message !== undefined) return nameOf(field.message)
+  return field.scalar === undefined ? 'int32' : ScalarType[field.scalar].toLowerCase()
+}
+
+/** Only messages with 64-bit integers, or with others that have some, are looked through. */
+function compileToNumbers(desc: DescMessage, known: Map<DescMessage, (message: Plain) => void>) {
+  const found = known.get(desc)
+  if (found !== undefined) return found
+  const steps: ((message: Plain) => void)[] = []
+  const toNumbers = (message: Plain) => {
+    for (const step of steps) step(message)
+  }
+  known.set(desc, toNumbers)
+  for (const { localName, fieldKind, scalar, message } of desc.fields) {
+    if (scalar === ScalarType.INT64 || scalar === ScalarType.UINT64) {
+      steps.push((each) => {
+        if (each[localName] !== undefined) each[localName] = Number(each[localName])
+      })
+    } else if (message !== undefined && hasBigint(message, new Set())) {
+      const inner = compileToNumbers(message, known)
+      steps.push((each) => {
+        const value = each[localName]
+        if (fieldKind === 'list') for (const item of (value ?? []) as Plain[]) inner(item)
+        else if (value !== undefined) inner(value as Plain)
+      })
+    }
+  }
+  return toNumbers
+}
+
+function hasBigint(desc: DescMessage, seen: Set<DescMessage>): boolean {
+  if (seen.has(desc)) return false
+  seen.add(desc)
+  return desc.fields.some(
+    ({ scalar, message }) =>
+      scalar === ScalarType.INT64 ||
+      scalar === ScalarType.UINT64 ||
+      (message !== undefined && hasBigint(message, seen)),
+  )
+}
