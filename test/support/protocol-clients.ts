@@ -41,8 +41,8 @@ export interface ProtocolClient {
 }
 
 export interface CallOptions {
-  readonly headers?: Readonly<Record<string, string>>
-  readonly timeoutMs?: number
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly timeoutMs?: number | undefined
   readonly signal?: AbortSignal
 }
 
@@ -138,26 +138,39 @@ function grpcClient(url: string): ProtocolClient {
   const client = new Client(new URL(url).host, credentials.createInsecure())
   return {
     protocol: 'grpc',
-    call(method, request, { headers = {}, timeoutMs, signal } = {}) {
+    call(method, request, options = {}) {
       const { promise, resolve } = Promise.withResolvers<Outcome>()
-      const metadata = new Metadata()
-      for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
+      const { path, serialize, deserialize, metadata, deadline } = grpcJsCall(method, options)
+      const message = create(method.input, request as MessageInitShape<DescMessage>)
       const call = client.makeUnaryRequest(
-        `/${method.parent.typeName}/${method.name}`,
-        (message: Message) => Buffer.from(toBinary(method.input, message)),
-        (bytes: Buffer) => fromBinary(method.output, bytes),
-        create(method.input, request as MessageInitShape<DescMessage>),
+        path,
+        serialize,
+        deserialize,
+        message,
         metadata,
-        timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
-        (error, message) => {
+        deadline,
+        (error, answer) => {
           if (error !== null) resolve(fromServiceError(error))
-          else if (message !== undefined) resolve({ answer: answerOf(method, message) })
+          else if (answer !== undefined) resolve({ answer: answerOf(method, answer) })
         },
       )
-      signal?.addEventListener('abort', () => call.cancel())
+      options.signal?.addEventListener('abort', () => call.cancel())
       return promise
     },
     close: () => client.close(),
+  }
+}
+
+/** What grpc-js takes for a call of a method of ours, whatever its kind. */
+export function grpcJsCall(method: DescMethod, { headers = {}, timeoutMs }: CallOptions) {
+  const metadata = new Metadata()
+  for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
+  return {
+    path: `/${method.parent.typeName}/${method.name}`,
+    serialize: (message: Message) => Buffer.from(toBinary(method.input, message)),
+    deserialize: (bytes: Buffer) => fromBinary(method.output, bytes),
+    metadata,
+    deadline: timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
   }
 }
 

@@ -2,11 +2,9 @@ import {
   create,
   type DescMessage,
   type DescMethod,
-  fromBinary,
   type JsonValue,
   type Message,
   type MessageInitShape,
-  toBinary,
   toJson,
 } from '@bufbuild/protobuf'
 import { ConnectError, type Transport } from '@connectrpc/connect'
@@ -19,7 +17,7 @@ import {
   Http2SessionManager,
 } from '@connectrpc/connect-node'
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
-import { fromConnectError, fromServiceError, type Outcome } from './protocol-clients.ts'
+import { fromConnectError, fromServiceError, grpcJsCall, type Outcome } from './protocol-clients.ts'
 
 export const streamProtocols = ['grpc-js', 'grpc', 'grpc-web', 'connect-json', 'connect-binary'] as const
 export type StreamProtocol = (typeof streamProtocols)[number]
@@ -138,17 +136,10 @@ async function callGrpcJs(
   client: Client,
   method: DescMethod,
   requests: Iterable<object> | AsyncIterable<object>,
-  { headers = {}, timeoutMs, onMessage }: StreamOptions,
+  { headers, timeoutMs, onMessage }: StreamOptions,
 ): Promise<StreamOutcome> {
-  const metadata = new Metadata()
-  for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
-  const call = client.makeBidiStreamRequest(
-    `/${method.parent.typeName}/${method.name}`,
-    (message: Message) => Buffer.from(toBinary(method.input, message)),
-    (bytes: Buffer) => fromBinary(method.output, bytes),
-    metadata,
-    timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
-  )
+  const { path, serialize, deserialize, metadata, deadline } = grpcJsCall(method, { headers, timeoutMs })
+  const call = client.makeBidiStreamRequest(path, serialize, deserialize, metadata, deadline)
   const messages: JsonValue[] = []
   let header = new Metadata()
   let failure: ServiceError | undefined
