@@ -12,7 +12,7 @@ export interface LimitState {
   readonly resetSeconds: number
 }
 
-/** Hears how a caller stands, before the call is let through or refused; undefined takes back what it has heard. */
+/** Told how a caller stands, before the call is let through or refused; undefined withdraws what was told before. */
 export type ReportLimit = (state: LimitState | undefined) => void
 
 /** One minute, in ms: the window of every limit. */
@@ -22,7 +22,7 @@ export function limitExceeded({ limit, resetSeconds }: LimitState): WaybillError
   return waybillError('RATE_LIMITED', { limit, retryAfterSeconds: resetSeconds })
 }
 
-/** At least one: who is told to come back at once would be refused again. */
+/** At least one: a caller that comes back at once would be refused again. */
 export function secondsUntil(endMs: number, nowMs: number): number {
   return Math.max(1, Math.ceil((endMs - nowMs) / 1000))
 }

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { DescMethod, Message } from '@bufbuild/protobuf'
+import type { ReportLimit } from '../../auth/rate-limit.ts'
 import type { Account } from '../../domain/account.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
-import type { ReportLimit } from '../http/rate-limit-headers.ts'
 import type { CallContext } from './call-context.ts'
 
 /** The ways in. */

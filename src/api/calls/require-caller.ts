@@ -1,7 +1,7 @@
 import type { Scope } from '../../auth/api-key.ts'
+import type { ReportLimit } from '../../auth/rate-limit.ts'
 import type { Account } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { ReportLimit } from '../http/rate-limit-headers.ts'
 import { headerOf, whenComplete } from './call.ts'
 import type { Interceptor } from './call-core.ts'
 

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
+import type { ReportLimit } from '../../auth/rate-limit.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
 import { httpErrorBody, retryAfterSeconds, wireFormOfError } from '../calls/error-mapping.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
-import type { ReportLimit } from './rate-limit-headers.ts'
 
 /** A request as the protocols get it: its exchange, its id, and what every answer to it says in the header. */
 export interface Inbound {

@@ -1,16 +1,5 @@
+import type { LimitState, ReportLimit } from '../../auth/rate-limit.ts'
 import type { HeaderFields } from './exchange.ts'
-
-/** How a caller stands against a limit of calls a minute. */
-export interface LimitState {
-  /** What is limited: a key's calls, or what an address does without one. */
-  readonly policy: 'key' | 'address'
-  readonly limit: number
-  readonly remaining: number
-  readonly resetSeconds: number
-}
-
-/** Hears how a caller stands; undefined takes back what it has heard. */
-export type ReportLimit = (state: LimitState | undefined) => void
 
 const names = ['ratelimit-policy', 'ratelimit', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']
 
