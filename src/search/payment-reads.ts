@@ -8,7 +8,7 @@ import { createPaymentSearch, type PaymentSearch, type PaymentSearchOptions } fr
 import { searchSeal, seenOfCursor } from './page/search-cursor.ts'
 import { createSummarizePayments, type SummarizePayments } from './totals/summarize-payments.ts'
 
-/** All that reads payments for callers and changes nothing. */
+/** The read operations on payments. */
 export interface PaymentReads {
   readonly search: PaymentSearch['search']
   readonly getPayment: (account: Account, id: string, signal?: AbortSignal) => Promise<Payment>
@@ -16,7 +16,7 @@ export interface PaymentReads {
   readonly readExport: ExportPages
 }
 
-/** Reads from one pool. */
+/** The read operations on one pool. */
 export function createPaymentReads(options: PaymentSearchOptions): PaymentReads {
   const { knex } = options
   const payments = createPaymentSearch(options)
@@ -29,21 +29,24 @@ export function createPaymentReads(options: PaymentSearchOptions): PaymentReads 
   }
 }
 
-/** Reads from a primary or its replicas; cursors carry what their callers have seen. */
+/**
+ * The read operations on a primary and its replicas. A search cursor carries the WAL position that its caller has seen, so that no page comes
+ * from an older state than the one before it.
+ */
 export function createPooledReads(pools: ReadPools, options: Omit<PaymentSearchOptions, 'knex'>): PaymentReads {
   const readsByPool = new Map(pools.pools.map((knex) => [knex, createPaymentReads({ ...options, knex })]))
   const on = (pool: Knex): PaymentReads => {
     const reads = readsByPool.get(pool)
-    if (reads === undefined) throw new TypeError('the pool is none of those that there are')
+    if (reads === undefined) throw new TypeError('the pool is not one of the read pools')
     return reads
   }
-  const seenIn = (accountId: number, { cursor }: SearchInput): bigint | undefined => {
+  const seenInCursor = (accountId: number, { cursor }: SearchInput): bigint | undefined => {
     const seen = cursor === undefined ? undefined : seenOfCursor(searchSeal(options.cursorSecret, accountId), cursor)
     return seen === undefined ? undefined : BigInt(seen)
   }
   return {
     search: (account, input, signal) =>
-      pools.read({ accountId: account.id, signal, atLeast: seenIn(account.id, input) }, (pool, until, position) =>
+      pools.read({ accountId: account.id, signal, atLeast: seenInCursor(account.id, input) }, (pool, until, position) =>
         on(pool).search(account, input, until, position),
       ),
     getPayment: (account, id, signal) =>
@@ -51,13 +54,14 @@ export function createPooledReads(pools: ReadPools, options: Omit<PaymentSearchO
     summarize: (account, input, signal) =>
       pools.read({ accountId: account.id, signal }, (pool, until) => on(pool).summarize(account, input, until)),
     readExport: (account, input, signal) =>
-      pools.readPieces({ accountId: account.id, signal }, (pool, until, behind: readonly Payment[] | undefined) =>
-        on(pool).readExport(account, goingOn(input, behind), until),
+      pools.readPieces({ accountId: account.id, signal }, (pool, until, lastPage: readonly Payment[] | undefined) =>
+        on(pool).readExport(account, resumed(input, lastPage), until),
       ),
   }
 }
 
-function goingOn(input: ExportInput, behind: readonly Payment[] | undefined): ExportInput {
-  const last = behind?.at(-1)
+/** The same export, resumed after the last payment of a page. */
+function resumed(input: ExportInput, lastPage: readonly Payment[] | undefined): ExportInput {
+  const last = lastPage?.at(-1)
   return last === undefined ? input : { ...input, after: last.id }
 }

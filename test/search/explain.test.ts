@@ -3,9 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadPayments } from '../../bench/search/load-payments.ts'
 import { addressFromBytes } from '../../src/domain/address.ts'
 import type { FilterValues } from '../../src/search/filter/payment-filter.ts'
+import type { PageQuery } from '../../src/search/page/page-query.ts'
 import { statementsOf } from '../../src/search/page/read-page.ts'
 import { planPage } from '../../src/search/plan/plan-page.ts'
-import { readText } from '../../src/search/plan/plan-terms.ts'
+import { singleReadingAsFilter } from '../../src/search/plan/plan-terms.ts'
 import type { Part, PlainShape, Shape } from '../../src/search/plan/search-plan.ts'
 import {
   type AccountStatistics,
@@ -13,20 +14,20 @@ import {
   statisticsOfRows,
   statisticsStatement,
 } from '../../src/search/sql/account-statistics-repository.ts'
-import type { PageQuery, Statement } from '../../src/search/sql/payment-query.ts'
+import type { Statement } from '../../src/search/sql/statement.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 // What is planned for which search, and that PostgreSQL answers every shape by the indexes that the plan names, on 40,000 generated
 // payments. The thresholds are so low that nothing is too small to be planned.
 
 const THRESHOLDS = {
-  small: 0,
+  smallAccount: 0,
   walk: 100,
-  longestWalk: 1_500,
+  maxWalk: 1_500,
   probe: 100,
   gather: 500,
   gatherRows: 100,
-  branches: 600,
+  maxBranches: 600,
   manyBranches: 60,
 }
 let database: TestDatabase
@@ -70,14 +71,16 @@ const OF_THE_ROWS = ['payments_pkey', 'account_changes_pkey', 'payment_statistic
 function nameOf(shape: Shape): string {
   if (shape.kind === 'plain' || shape.kind === 'months') return shape.kind
   const isBounded =
-    shape.kind === 'gather' ? shape.most !== undefined : shape.parts.some(({ entries }) => entries !== undefined)
+    shape.kind === 'gather'
+      ? shape.maxEntries !== undefined
+      : shape.parts.some(({ entryLimits }) => entryLimits !== undefined)
   return `${shape.kind} ${isBounded ? 'up to ' : ''}${namesOf(shape.parts).join(', ')}`
 }
 
 /** Asked row by row without end, it is PostgreSQL's to choose. */
 function isLastResort(shape: Shape): shape is PlainShape {
   if (shape.kind === 'plain') return true
-  return shape.kind === 'walk' && shape.parts.some((part) => part.entries === undefined && part.residual.length > 0)
+  return shape.kind === 'walk' && shape.parts.some((part) => part.entryLimits === undefined && part.residual.length > 0)
 }
 
 /** Of a wallet all can be read from either of its indexes. */
@@ -385,11 +388,11 @@ async function expectPlan(
     sortOrder: 'desc',
     rows: 21,
     ...given,
-    filter: readText({ ...filter, accountId: 1 }),
+    filter: singleReadingAsFilter({ ...filter, accountId: 1 }),
   }
   const plan = planPage(query, known, THRESHOLDS)
   expect(plan.map(nameOf)).toEqual(names)
-  for (const { shape, statement } of statementsOf(plan, query, ['amount'])) {
+  for (const { shape, statement } of statementsOf(plan, { query, columns: ['amount'] })) {
     const used = await indexesOf(statement())
     if (isLastResort(shape)) expect(used.filter((name) => name.startsWith('all of'))).toEqual([])
     else

@@ -35,9 +35,7 @@ let mine: Payment[]
 beforeAll(async () => {
   database = await createTestDatabase()
   const terms = { knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) }
-  searches = [undefined, ...THRESHOLDS].map((thresholds) =>
-    createPaymentSearch({ ...terms, ...(thresholds === undefined ? {} : { thresholds }) }),
-  )
+  searches = [undefined, ...THRESHOLDS].map((thresholds) => createPaymentSearch({ ...terms, thresholds }))
   const ours = generatePayments(1, 1_200, 1)
   // the same payments, ids included, once more under another account, and others under a third
   const theirs = ours.slice(0, 800).map((stored): StoredPayment => ({ ...stored, accountId: 2 }))
@@ -50,22 +48,22 @@ afterAll(() => database.drop())
 
 const THRESHOLDS: readonly PlanThresholds[] = [
   // little of anything
-  { small: 0, walk: 5, longestWalk: 20, probe: 3, gather: 10, gatherRows: 5, branches: 1_000, manyBranches: 1 },
+  { smallAccount: 0, walk: 5, maxWalk: 20, probe: 3, gather: 10, gatherRows: 5, maxBranches: 1_000, manyBranches: 1 },
   // walks that end early and gathers that do not
   {
-    small: 0,
+    smallAccount: 0,
     walk: 5,
-    longestWalk: 10,
+    maxWalk: 10,
     probe: 3,
     gather: 100_000,
     gatherRows: 100_000,
-    branches: 1_000,
+    maxBranches: 1_000,
     manyBranches: 9,
   },
   // no gathers, no cells
-  { small: 0, walk: 50, longestWalk: 400, probe: 0, gather: 0, gatherRows: 0, branches: 0, manyBranches: 1_000 },
+  { smallAccount: 0, walk: 50, maxWalk: 400, probe: 0, gather: 0, gatherRows: 0, maxBranches: 0, manyBranches: 1_000 },
   // cells and months, and no gathers
-  { small: 0, walk: 1, longestWalk: 1, probe: 0, gather: 0, gatherRows: 0, branches: 1_000, manyBranches: 2 },
+  { smallAccount: 0, walk: 1, maxWalk: 1, probe: 0, gather: 0, gatherRows: 0, maxBranches: 1_000, manyBranches: 2 },
 ]
 
 type Basis = 'amount' | 'invoiceAmount' | 'amountInUsd'
@@ -276,7 +274,7 @@ async function checkWalk(
   expect(pages.flatMap(idsOf)).toEqual(expected)
   const back = await walkBackward(paymentSearch, pages.at(-1))
   expect(back.map(idsOf)).toEqual(pages.map(idsOf))
-  expect(back[0]?.pagination).not.toHaveProperty('prevCursor')
+  expect(back[0]?.pagination.prevCursor).toBeUndefined()
 }
 
 /** A few pages, where 100 a page allow it; among them pages that end exactly with the list. */
@@ -293,7 +291,7 @@ async function walkForward(paymentSearch: PaymentSearch, input: SearchInput): Pr
     const page = await paymentSearch.search(account, { ...beside, cursor })
     expect(page.payments.length).toBeGreaterThan(0)
     expect(page.pagination.limit).toBe(input.limit)
-    expect(page.pagination).toHaveProperty('prevCursor')
+    expect(page.pagination.prevCursor).toBeDefined()
     pages.push(page)
     if (pages.length > mine.length) throw new Error('the walk does not end')
     cursor = page.pagination.nextCursor
@@ -306,7 +304,7 @@ async function walkBackward(paymentSearch: PaymentSearch, last: PaymentPage | un
   const pages = last === undefined ? [] : [last]
   for (let cursor = last?.pagination.prevCursor; cursor !== undefined; ) {
     const page = await paymentSearch.search(account, { cursor })
-    expect(page.pagination).toHaveProperty('nextCursor')
+    expect(page.pagination.nextCursor).toBeDefined()
     pages.unshift(page)
     if (pages.length > mine.length) throw new Error('the walk does not end')
     cursor = page.pagination.prevCursor
@@ -395,7 +393,7 @@ test('a payment of a combination that came since the statistics were read is on 
 test('a payment whose US dollars became known since the statistics were read is before those of unknown amount', async () => {
   const owner = { id: 6, name: 'six' }
   const terms = { knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) }
-  const thresholds = { ...(THRESHOLDS[1] as PlanThresholds), walk: 1_000, longestWalk: 1_000 }
+  const thresholds = { ...(THRESHOLDS[1] as PlanThresholds), walk: 1_000, maxWalk: 1_000 }
   const paymentSearch = createPaymentSearch({ ...terms, thresholds })
   const unpriced = generatePayments(6, 300, 6).map((stored): StoredPayment => {
     const { amountInUsd, ...payment } = stored.payment

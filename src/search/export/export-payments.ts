@@ -2,14 +2,14 @@ import type { Knex } from 'knex'
 import type { Payment } from '../../domain/payment.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
+import { createPaymentRepository } from '../page/payment-repository.ts'
 import type { PagePosition } from '../page/search-cursor.ts'
-import { createPaymentRepository } from '../sql/payment-repository.ts'
 
 /** Which payments are exported. */
 export interface ExportQuery {
   readonly knex: Knex
   readonly filter: PaymentFilter
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Payments read at a time; default 1,000. */
   readonly pageRows?: number
 }
@@ -17,12 +17,12 @@ export interface ExportQuery {
 const PAGE_ROWS = 1_000
 
 /**
- * Reads all payments that match, oldest first, and by id within a second.
+ * Reads all payments that match, oldest first and by id within a second.
  *
- * They are read by keyset pages within one transaction that sees the database as it was at its beginning, so that none is missed or
- * doubled whatever changes meanwhile. Confirmations stand only with those that are final.
+ * They are read by keyset pages in one repeatable-read transaction, so that none is missed or doubled whatever changes meanwhile.
+ * `confirmations` is known only of final payments.
  *
- * @param write - is given a page at a time; the next one is read when it is through
+ * @param write - takes a page at a time; the next one is read when its promise resolves
  * @throws what `write` throws; the signal's reason when it fires
  */
 export function exportPayments(
@@ -38,13 +38,13 @@ export function exportPayments(
       const page = await repository.page(query, signal)
       await write(page)
       const last = page.length < pageRows ? undefined : page.at(-1)
-      position = last && positionBehind(last)
+      position = last && positionAfter(last)
     } while (position !== undefined)
   }
   return inTransaction(knex, signal, readAll, ofSnapshot)
 }
 
-/** Where the payments behind one begin, in the order of time. */
-export function positionBehind({ timestamp, id }: Pick<Payment, 'timestamp' | 'id'>): PagePosition {
+/** The position after a payment, in the order of time. */
+export function positionAfter({ timestamp, id }: Pick<Payment, 'timestamp' | 'id'>): PagePosition {
   return { keys: [timestamp.toISOString()], id, inclusive: false, direction: 'forward' }
 }

@@ -1,4 +1,4 @@
-import { type TokenDirectory } from '../../chains/token-directory.ts'
+import type { TokenDirectory } from '../../chains/token-directory.ts'
 import { FIAT_DECIMALS, parseFiatCode } from '../../domain/currency.ts'
 import { parseDateBound } from '../../domain/date-bound.ts'
 import {
@@ -27,17 +27,17 @@ import {
 import { filterFields } from './search-fields.ts'
 import type { SearchInput } from './search-input.ts'
 
-/** The most values that one filter takes. */
-const MOST_VALUES = 100
+/** Values of one filter. */
+const MAX_VALUES = 100
 
-/** The most bytes that all values of `reference` take: with every other filter full, a cursor still carries them in 64 KiB. */
-const MOST_REFERENCE_BYTES = 24 * 1024
+/** Bytes of all values of `reference` together: with every other filter full, a cursor still fits in 64 KiB. */
+const MAX_REFERENCE_BYTES = 24 * 1024
 
 /**
- * Reads the filters of a search. Everything that is given becomes a filter or an error, never nothing.
+ * Parses the filters of a search. Every filter that was sent becomes part of the result or an error; none is ignored.
  *
- * @returns the given filters in canonical form, so that equal filters are equal texts
- * @throws the reason of the first value that cannot be read: INVALID_DATE, INVALID_AMOUNT, INVALID_RANGE, INVALID_ADDRESS,
+ * @returns the filters in canonical form, so that filters with the same meaning have the same JSON
+ * @throws the reason of the first invalid value: INVALID_DATE, INVALID_AMOUNT, INVALID_RANGE, INVALID_ADDRESS,
  * INVALID_TX_HASH, INVALID_REQUEST_ID, INVALID_PAYMENT_REFERENCE, INVALID_REFERENCE, UNKNOWN_NETWORK, UNKNOWN_CURRENCY,
  * TOO_MANY_VALUES
  */
@@ -47,8 +47,8 @@ export async function parseFilter(input: SearchInput, sources: NameSources): Pro
     if (field.kind === 'bound' || field.kind === 'text') continue
     const texts = input[field.name] ?? []
     if (texts.length === 0) continue
-    if (texts.length > MOST_VALUES) {
-      throw waybillError('TOO_MANY_VALUES', { field: field.name, detail: `${texts.length}, at most ${MOST_VALUES}` })
+    if (texts.length > MAX_VALUES) {
+      throw waybillError('TOO_MANY_VALUES', { field: field.name, detail: `${texts.length}, at most ${MAX_VALUES}` })
     }
     const resolve = resolvers[field.name]
     if (resolve !== undefined) lists[field.name] = await resolveAll(texts, (text) => resolve(sources, field.name, text))
@@ -57,12 +57,13 @@ export async function parseFilter(input: SearchInput, sources: NameSources): Pro
     }
   }
   checkReferences(input.reference ?? [])
-  const q = input.q === undefined ? {} : { q: readQueryText('q', input.q) }
   const values = lists as FilterValues
-  return { ...parseDates(input), ...parseAmounts(input, fewestDecimals(values, sources.tokens)), ...values, ...q }
+  const amountDecimals = fewestDecimals(values, sources.tokens)
+  const q = input.q === undefined ? undefined : readQueryText('q', input.q)
+  return { ...parseDates(input), ...parseAmounts(input, amountDecimals), ...values, q }
 }
 
-/** The fields whose values are names. */
+/** Filters whose values are names, looked up in configuration, built-in tables and the account's payments. */
 const resolvers: Readonly<
   Record<string, (sources: NameSources, field: string, text: string) => Promise<readonly unknown[]>>
 > = {
@@ -80,8 +81,8 @@ async function resolveAll<T>(texts: readonly string[], resolve: (text: string) =
 
 function checkReferences(references: readonly string[]): void {
   const bytes = references.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
-  if (bytes <= MOST_REFERENCE_BYTES) return
-  const detail = `together they take ${bytes} bytes, at most ${MOST_REFERENCE_BYTES}`
+  if (bytes <= MAX_REFERENCE_BYTES) return
+  const detail = `together they take ${bytes} bytes, at most ${MAX_REFERENCE_BYTES}`
   throw waybillError('VALUE_TOO_LONG', { field: 'reference', detail })
 }
 
@@ -96,10 +97,7 @@ function parseDates({ fromDate, toDate }: SearchInput): Pick<FilterValues, 'from
       otherValue: toDate ?? '',
     })
   }
-  return {
-    ...(from === undefined ? {} : { fromDate: from.firstMs }),
-    ...(to === undefined ? {} : { toDate: to.lastMs }),
-  }
+  return { fromDate: from?.firstMs, toDate: to?.lastMs }
 }
 
 function parseDate(field: string, value: string) {
@@ -109,8 +107,8 @@ function parseDate(field: string, value: string) {
 }
 
 /**
- * The decimals of the currency in which ranges of amounts are counted: the fewest where it has some here and others there, or where
- * nobody knows them, since those bound amounts the least.
+ * The decimals of the currency of the amount range, for the check against the largest amount. Where they differ from chain to chain, or are
+ * unknown, the fewest count, because these allow the largest amounts.
  */
 function fewestDecimals(filter: FilterValues, tokens: TokenDirectory): number {
   if (amountBasis(filter) === 'amountInUsd') return FIAT_DECIMALS
@@ -137,10 +135,7 @@ function parseAmounts(
       otherValue: maxAmount ?? '',
     })
   }
-  return {
-    ...(min === undefined ? {} : { minAmount: formatDecimal(min) }),
-    ...(max === undefined ? {} : { maxAmount: formatDecimal(max) }),
-  }
+  return { minAmount: min && formatDecimal(min), maxAmount: max && formatDecimal(max) }
 }
 
 function parseBound(field: string, value: string, decimals: number): Decimal {

@@ -23,9 +23,9 @@ test.each<[text: string, also: TextReading | undefined]>([
   [ID, { as: 'id', value: ID }],
   [ID.toUpperCase(), { as: 'id', value: ID }],
   [ID.replaceAll('-', ''), undefined],
-  // the checksum of base58 says that it is no address
+  // the base58 checksum is wrong, so it is no address
   [`${TRON.slice(0, -1)}u`, undefined],
-])('%s can be a reference of the merchant as written, and %o', (text, also) => {
+])('%s may be a merchant reference as written, and %o', (text, also) => {
   const readings = [...(also === undefined ? [] : [also]), { as: 'reference', value: text }]
   expect(readQueryText('q', text)).toEqual(readings)
   expect(readQueryText('q', ` \t${text}\n`)).toEqual(readings)
@@ -37,7 +37,7 @@ test.each([
   [`0x${WALLET.slice(2).toUpperCase()}`, WALLET.toLowerCase()],
   [`0X${WALLET.slice(2).toUpperCase()}`, WALLET.toLowerCase()],
   [TRON, TRON],
-])('%s is an address and nothing else', (text, address) => {
+])('%s means the wallet alone', (text, address) => {
   expect(readQueryText('q', ` ${text} `)).toEqual([{ as: 'walletAddress', value: address }])
 })
 

@@ -6,15 +6,16 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import type { TextReading } from './payment-filter.ts'
 import { merchantReference } from './search-fields.ts'
 
-/** What has the form of an address and may be one with a typing error. */
+/** The form of an address; with a wrong checksum it is probably mistyped. */
 const ADDRESS_FORM = /^0x[0-9a-f]{40}$/i
 
 /**
- * Reads what was typed into the one box, space around it aside. An address is nothing else. Anything else can be a merchant's
- * reference, and is read as that beside the one other thing that it has the form of, if any.
+ * Finds what the text of a free search can mean; space around it is ignored. A valid address means that wallet. Every other text may be a
+ * merchant's reference, and also the identifier (payment id, hash, …) whose form it has.
  *
- * @returns the readings, any of which a payment is to match
- * @throws INVALID_ADDRESS for what has the form of an address and a wrong checksum; INVALID_REFERENCE for what is no text
+ * @returns the meanings; a payment has to match one of them
+ * @throws INVALID_ADDRESS for an address with a wrong checksum; INVALID_REFERENCE for a text that is no reference (empty, control
+ *   characters, more than 256 characters)
  */
 export function readQueryText(field: string, given: string): readonly TextReading[] {
   const text = given.trim()
@@ -24,7 +25,7 @@ export function readQueryText(field: string, given: string): readonly TextReadin
   return [...identifiers(text), { as: 'reference', value: merchantReference.parse(field, text) }]
 }
 
-/** No text has more than one of these forms: their numbers of digits differ. */
+/** At most one: the forms differ in their number of digits. */
 function identifiers(text: string): TextReading[] {
   const readings = [
     { as: 'id', value: parsePaymentId(text) },

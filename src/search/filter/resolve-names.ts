@@ -6,7 +6,7 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import type { AccountNames } from '../sql/account-names-repository.ts'
 import type { CurrencyMatch } from './payment-filter.ts'
 
-/** Where names are looked up: the configuration and the built-in tables first, the account's payments only when those fail. */
+/** Where names are looked up: configuration and built-in tables first, the account's payments only where those do not know the name. */
 export interface NameSources {
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
@@ -14,9 +14,9 @@ export interface NameSources {
 }
 
 /**
- * The canonical names that a caller's word for a network stands for.
+ * The canonical name of a network, from any of its names.
  *
- * @returns one name; none for a real chain whose name is served here under another id
+ * @returns one name; none for a chain that is known but whose canonical name the configuration gives to another chain id
  * @throws UNKNOWN_NETWORK with the nearest known name
  */
 export async function resolveNetwork(sources: NameSources, field: string, text: string): Promise<readonly string[]> {
@@ -35,8 +35,8 @@ export async function resolveNetwork(sources: NameSources, field: string, text: 
 }
 
 /**
- * What a value of `currency` means: a payment currency by symbol or id, else an invoice currency by ISO 4217 code, else what this
- * account's payments call one.
+ * What a value of `currency` means: a payment currency by symbol or id, else an invoice currency by ISO 4217 code, else a currency that this
+ * account's payments have.
  *
  * @throws UNKNOWN_CURRENCY with the nearest known name
  */
@@ -101,12 +101,12 @@ async function importedPayment(sources: NameSources, text: string): Promise<Curr
   return ids.length === 0 ? undefined : ids.map((id) => ({ of: 'payment', symbol: symbolOfCurrency(id), id }))
 }
 
-/** Whether any part of a text that stands before a `-` is a symbol, so that the ids, of which there may be many, are worth reading. */
+/** Whether what stands before a `-` of the text is a known symbol. Only then are the ids read, of which an account may have very many. */
 function hasSymbolOf(text: string, symbols: ReadonlySet<string>): boolean {
   return splitCurrencyId(text).some(({ symbol }) => equalButForCase(symbol, symbols).length > 0)
 }
 
-/** The ids that a text is as it stands, else those that it is with its network's alias read. */
+/** The ids equal to the text, else those equal to it once its network's alias is resolved: `USDC-matic` is `USDC-POLYGON`. */
 async function matchId(
   { chains, account }: NameSources,
   text: string,
@@ -126,7 +126,7 @@ async function importedInvoice(sources: NameSources, text: string): Promise<Curr
   return symbols.length === 0 ? undefined : symbols.map((symbol) => ({ of: 'invoice', symbol }))
 }
 
-/** The name that is exactly so, else all that differ in case alone. */
+/** The name that equals the text, else all names that differ from it in case alone. */
 function matchName(text: string, names: ReadonlySet<string>): readonly string[] {
   return names.has(text) ? [text] : equalButForCase(text, names)
 }
@@ -139,7 +139,7 @@ const byLowerCase = oncePerSet((names) => Map.groupBy(names, (name) => name.toLo
 
 const symbolsOf = oncePerSet((ids): ReadonlySet<string> => new Set([...ids].map(symbolOfCurrency)))
 
-/** An account may have ten thousands of names, which are remembered as one set, and a filter ask for a hundred. */
+/** Remembers what was made of a set: an account may have tens of thousands of names, and a filter may look up a hundred. */
 function oncePerSet<T>(make: (names: ReadonlySet<string>) => T): (names: ReadonlySet<string>) => T {
   const made = new WeakMap<ReadonlySet<string>, T>()
   return (names) => {

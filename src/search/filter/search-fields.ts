@@ -6,17 +6,15 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import type { AmountBasis, FilterValues, TextReading } from './payment-filter.ts'
 import type { SortBy } from './search-input.ts'
 
-/**
- * What can be filtered and sorted by, as data. Column names of the searches' SQL come from here alone.
- */
+/** What can be filtered and sorted by, as data. Every column name in the SQL of searches comes from here. */
 
-/** The type that values of a column are compared as. */
+/** The PostgreSQL type that values are compared as. */
 export type ColumnType = 'bytea' | 'text' | 'uuid' | 'smallint' | 'numeric' | 'timestamptz'
 
-/** How the values of a kind are read from text and given to the database. */
+/** How values of a kind are parsed from a request and bound in SQL. */
 export interface ValueKind {
   readonly type: ColumnType
-  /** Reads one value; throws the reason of the kind. */
+  /** Parses one value; throws the reason of the kind, such as INVALID_ADDRESS. */
   readonly parse: (field: string, text: string) => string
   readonly bind: (value: string) => string | number | Buffer
 }
@@ -54,9 +52,10 @@ const paymentReference: ValueKind = {
   bind: hexToBytes,
 }
 
-const LONGEST_REFERENCE = 256
+/** Characters. */
+const MAX_REFERENCE_LENGTH = 256
 
-/** The merchant's own. */
+/** The merchant's own reference. */
 export const merchantReference: ValueKind = {
   type: 'text',
   parse: (field, value) => {
@@ -69,42 +68,46 @@ export const merchantReference: ValueKind = {
 
 function faultOfReference(text: string): string | undefined {
   if (text === '') return 'it is empty'
-  if (Array.from(text).length > LONGEST_REFERENCE) return `it has more than ${LONGEST_REFERENCE} characters`
+  if (Array.from(text).length > MAX_REFERENCE_LENGTH) return `it has more than ${MAX_REFERENCE_LENGTH} characters`
   if (/\p{Cc}/u.test(text)) return 'it has a control character'
   return text.isWellFormed() ? undefined : 'it is not valid Unicode'
 }
 
-/** Canonical chain names; reading them needs the chain directory, so it is done by `resolve-names.ts`. */
+/** Canonical chain names. Names that callers send are resolved in `resolve-names.ts`, which has the chain directory. */
 const network: ValueKind = { type: 'text', parse: same, bind: (value) => value }
 
-interface BoundField {
+/** A bound of dates or amounts. */
+export interface BoundField {
   readonly kind: 'bound'
   readonly name: 'fromDate' | 'toDate' | 'minAmount' | 'maxAmount'
   readonly operator: '>=' | '<='
-  /** The column, or the amount that the currency filters choose. */
+  /** `basis`: the amount that the currency filters choose. */
   readonly column: 'timestamp' | 'basis'
   readonly type: ColumnType
 }
 
+/** The free text. */
 interface TextField {
   readonly kind: 'text'
   readonly name: 'q'
 }
 
+/** Currencies of payments and of invoices. */
 interface CurrencyField {
   readonly kind: 'currency'
   readonly name: 'currency' | 'paymentCurrency' | 'invoiceCurrency'
 }
 
+/** A list of values of one kind. */
 interface ListField {
   readonly kind: 'list'
   readonly name: Exclude<keyof FilterValues, BoundField['name'] | CurrencyField['name'] | TextField['name']>
   readonly value: ValueKind
-  /** A payment matches when any of these holds any of the values. */
+  /** A payment matches when any of these columns holds any of the values. */
   readonly columns: readonly string[]
-  /** A value names few payments, so these are looked up first and all else is asked of them alone. */
-  readonly point?: boolean
-  /** Each column is walked in its own order and the walks are merged, since no index has both. */
+  /** Whether a value names few payments, so that they are looked up first and other filters are asked of them alone. */
+  readonly isIdentifier?: boolean
+  /** Whether each column is walked by itself and the walks are merged, because no index has both columns. */
   readonly split?: boolean
 }
 
@@ -123,17 +126,23 @@ export const filterFields: readonly FilterField[] = [
   { name: 'payer', kind: 'list', value: address, columns: ['payer'] },
   { name: 'payee', kind: 'list', value: address, columns: ['payee'] },
   { name: 'walletAddress', kind: 'list', value: address, columns: ['payer', 'payee'], split: true },
-  { name: 'txHash', kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash'], point: true },
-  { name: 'requestId', kind: 'list', value: requestId, columns: ['request_id'], point: true },
-  { name: 'paymentReference', kind: 'list', value: paymentReference, columns: ['payment_reference'], point: true },
-  { name: 'reference', kind: 'list', value: merchantReference, columns: ['reference'], point: true },
+  { name: 'txHash', kind: 'list', value: txHash, columns: ['tx_hash', 'source_tx_hash'], isIdentifier: true },
+  { name: 'requestId', kind: 'list', value: requestId, columns: ['request_id'], isIdentifier: true },
+  {
+    name: 'paymentReference',
+    kind: 'list',
+    value: paymentReference,
+    columns: ['payment_reference'],
+    isIdentifier: true,
+  },
+  { name: 'reference', kind: 'list', value: merchantReference, columns: ['reference'], isIdentifier: true },
   { name: 'network', kind: 'list', value: network, columns: ['network', 'source_network'] },
   { name: 'q', kind: 'text' },
 ]
 
 const paymentId: ValueKind = { type: 'uuid', parse: same, bind: (value) => value }
 
-/** The columns any of which holds the value of a meaning. */
+/** For each meaning of a free text: its values, and the columns in which they are looked up. */
 export const readingColumns: Readonly<
   Record<TextReading['as'], { readonly value: ValueKind; readonly columns: readonly string[] }>
 > = {
@@ -145,7 +154,7 @@ export const readingColumns: Readonly<
   reference: { value: merchantReference, columns: ['reference'] },
 }
 
-/** The columns of the three amounts. */
+/** The sort keys of the three amounts. */
 export const amountColumns: Readonly<Record<AmountBasis, SortKey>> = {
   amount: { column: 'amount', type: 'numeric', nullable: false, valueOf: ({ amount }) => amount },
   invoiceAmount: {
@@ -162,12 +171,12 @@ export const amountColumns: Readonly<Record<AmountBasis, SortKey>> = {
   },
 }
 
-/** One key of an order. Where it can be unknown it is the order's first and only key but for the id. */
+/** One key of an order. A key that can be null is the only one of its order, apart from the id. */
 export interface SortKey {
   readonly column: string
   readonly type: ColumnType
   readonly nullable: boolean
-  /** Of a payment, as the database is given it; null where it is unknown. */
+  /** The key of a payment as it is bound in SQL; null where it is unknown. */
   readonly valueOf: (payment: Payment) => string | number | null
 }
 
@@ -184,7 +193,7 @@ const statusKey: SortKey = {
   valueOf: ({ status }) => rankOfStatus(status),
 }
 
-/** The keys of an order; the id always follows as the last. All go in the direction of the order. */
+/** The keys of an order. The id always follows them; all have the direction of the order. */
 export function sortKeysOf(sortBy: SortBy, basis: AmountBasis): readonly SortKey[] {
   switch (sortBy) {
     case 'date':

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { type ChainDirectory } from '../../chains/chain-directory.ts'
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Account } from '../../domain/account.ts'
 import { caip2Of } from '../../domain/chain.ts'
@@ -7,16 +7,16 @@ import type { Payment } from '../../domain/payment.ts'
 import { parsePaymentId } from '../../domain/payment-id.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { parseFilter } from '../filter/parse-filter.ts'
-import type { PaymentFilter } from '../filter/payment-filter.ts'
-import { amountBasis } from '../filter/payment-filter.ts'
+import { amountBasis, type FilterValues, type PaymentFilter } from '../filter/payment-filter.ts'
 import { sortKeysOf } from '../filter/search-fields.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import type { PlanThresholds } from '../plan/plan-terms.ts'
 import { createAccountNamesReader } from '../sql/account-names-repository.ts'
-import { type ChainProgress, createPaymentRepository } from '../sql/payment-repository.ts'
+import type { ChainProgress } from '../sql/chain-progress.ts'
 import { createTotalRepository } from '../sql/total-repository.ts'
 import { countMatches, type Total } from '../totals/count-matches.ts'
 import { encodeWatchCursor, watchSeal } from '../watch/watch-cursor.ts'
+import { createPaymentRepository } from './payment-repository.ts'
 import {
   type CarriedSearch,
   checkCursorMatches,
@@ -26,9 +26,9 @@ import {
   searchSeal,
 } from './search-cursor.ts'
 
-/** The payments a page holds when the caller names no limit, and at most. */
+/** Payments on a page when the caller names no limit, and at most. */
 const DEFAULT_LIMIT = 20
-const LARGEST_LIMIT = 100
+const MAX_LIMIT = 100
 
 /** One page of a search. */
 export interface PaymentPage {
@@ -36,23 +36,24 @@ export interface PaymentPage {
   readonly pagination: {
     /** After clamping. */
     readonly limit: number
-    readonly nextCursor?: string
-    /** Absent on the first page. */
-    readonly prevCursor?: string
-    /** Where it was asked for. */
-    readonly total?: Total
+    /** Undefined on the last page. */
+    readonly nextCursor?: string | undefined
+    /** Undefined on the first page. */
+    readonly prevCursor?: string | undefined
+    /** Undefined where it was not asked for. */
+    readonly total?: Total | undefined
   }
   /** One for each configured chain, in the order of the configuration. */
   readonly asOf: readonly ChainAsOf[]
-  /** Stands behind the last change that the page shows, whatever it changed. */
+  /** A watch that begins here is told every change that the page does not show. */
   readonly watchCursor: string
 }
 
-/** How far a chain has been looked at; without a block, not at all. */
+/** How far a chain has been scanned; without a block and time, not at all. */
 export interface ChainAsOf {
   readonly network: string
-  readonly block?: bigint
-  readonly time?: Date
+  readonly block?: bigint | undefined
+  readonly time?: Date | undefined
 }
 
 /** Finds payments of an account. */
@@ -60,8 +61,9 @@ export interface PaymentSearch {
   /**
    * Returns one page of the payments that match all filters.
    *
-   * @param readPosition - where the database stands: cursors carry it, where several servers answer. Asked when all is read
-   * @throws WaybillError of kind INVALID_INPUT for what cannot be read; the signal's reason when it fires
+   * @param readPosition - reads the WAL position of the database once the page has been read; cursors carry it so that replicas answer later
+   *   pages only when they have caught up
+   * @throws WaybillError of kind INVALID_INPUT for an invalid filter, limit or cursor; the signal's reason when it fires
    */
   search(
     account: Account,
@@ -69,7 +71,7 @@ export interface PaymentSearch {
     signal?: AbortSignal,
     readPosition?: () => Promise<bigint>,
   ): Promise<PaymentPage>
-  /** Reads the filters alone, for whatever else works on the same payments. */
+  /** Parses the filters alone, for the other operations on the same payments. */
   parseFilter(account: Account, input: SearchInput, signal?: AbortSignal): Promise<PaymentFilter>
   /**
    * Returns one payment.
@@ -83,10 +85,10 @@ export interface PaymentSearchOptions {
   readonly knex: Knex
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
-  /** 32 bytes that all processes on the database share. */
+  /** 32 bytes, the same for all processes on one database. */
   readonly cursorSecret: Uint8Array
-  /** Of the planner, where they are not the usual ones. */
-  readonly thresholds?: PlanThresholds
+  /** Of the planner; tests give low ones. */
+  readonly thresholds?: PlanThresholds | undefined
 }
 
 export function createPaymentSearch({
@@ -100,37 +102,37 @@ export function createPaymentSearch({
   const totals = createTotalRepository(knex)
   const namesOf = createAccountNamesReader(knex)
 
-  const parseGiven = (account: Account, input: SearchInput, signal: AbortSignal | undefined) =>
+  const parseValues = (account: Account, input: SearchInput, signal: AbortSignal | undefined) =>
     parseFilter(input, { chains, tokens, account: namesOf(account.id, signal) })
 
-  const search: PaymentSearch['search'] = async (account, input, signal, readPosition) => {
+  async function search(
+    account: Account,
+    input: SearchInput,
+    signal?: AbortSignal,
+    readPosition?: () => Promise<bigint>,
+  ): Promise<PaymentPage> {
     const seal = searchSeal(cursorSecret, account.id)
     const limit = parseLimit(input.limit)
-    const given = await parseGiven(account, input, signal)
+    const values = await parseValues(account, input, signal)
     const carried = input.cursor === undefined ? undefined : decodeSearchCursor(seal, input.cursor)
-    if (carried !== undefined) checkCursorMatches(carried, { ...input, filter: given })
-    const asked: AskedSearch = {
-      filter: { ...(carried?.filter ?? given), accountId: account.id },
-      sortBy: carried?.sortBy ?? input.sortBy ?? 'date',
-      sortOrder: carried?.sortOrder ?? input.sortOrder ?? 'desc',
-      limit: limit ?? carried?.limit ?? DEFAULT_LIMIT,
-      position: carried?.position,
-    }
-    // One row more than the page holds tells whether there is a page after it.
+    if (carried !== undefined) checkCursorMatches(carried, { ...input, filter: values })
+    const asked = mergeSearch({ accountId: account.id, input, limit, values, carried })
+
+    // one row more than the page holds tells whether another page follows
     const query = { ...asked, rows: asked.limit + 1 }
-    const { payments: walked, lastChange, progress } = await repository.pageAsOf(query, signal)
+    const { payments: found, lastChange, progress } = await repository.pageAsOf(query, signal)
     const total = await countMatches(totals, asked.filter, input.includeTotal ?? 'none', signal)
-    const page = cutPage(asked, walked)
+    const page = cutPage(asked, found)
     const seen = (await readPosition?.())?.toString()
-    const cursorAt = (position: PagePosition) =>
-      encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? given, position, seen })
+    const cursorAt = (position: PagePosition | undefined) =>
+      position && encodeSearchCursor(seal, { ...asked, filter: carried?.filter ?? values, position, seen })
     return {
       payments: page.payments,
       pagination: {
         limit: asked.limit,
-        ...(page.next === undefined ? {} : { nextCursor: cursorAt(page.next) }),
-        ...(page.previous === undefined ? {} : { prevCursor: cursorAt(page.previous) }),
-        ...(total === undefined ? {} : { total }),
+        nextCursor: cursorAt(page.next),
+        prevCursor: cursorAt(page.previous),
+        total,
       },
       asOf: asOfChains(chains, progress),
       watchCursor: encodeWatchCursor(watchSeal(cursorSecret, account.id), lastChange),
@@ -149,36 +151,55 @@ export function createPaymentSearch({
     search,
     get,
     parseFilter: async (account, input, signal) => ({
-      ...(await parseGiven(account, input, signal)),
+      ...(await parseValues(account, input, signal)),
       accountId: account.id,
     }),
   }
 }
 
+/** A search with everything decided: what was sent, else what the cursor carries, else the default. */
 interface AskedSearch extends Omit<CarriedSearch, 'filter' | 'position'> {
   readonly filter: PaymentFilter
   readonly position: PagePosition | undefined
 }
 
-/** Undefined when nothing was asked for: 0 is what clients without presence send. */
+interface SearchSources {
+  readonly accountId: number
+  readonly input: SearchInput
+  readonly limit: number | undefined
+  readonly values: FilterValues
+  readonly carried: CarriedSearch | undefined
+}
+
+function mergeSearch({ accountId, input, limit, values, carried }: SearchSources): AskedSearch {
+  return {
+    filter: { ...(carried?.filter ?? values), accountId },
+    sortBy: carried?.sortBy ?? input.sortBy ?? 'date',
+    sortOrder: carried?.sortOrder ?? input.sortOrder ?? 'desc',
+    limit: limit ?? carried?.limit ?? DEFAULT_LIMIT,
+    position: carried?.position,
+  }
+}
+
+/** Undefined when none was sent; clients whose protocol has no presence send 0. */
 function parseLimit(limit: number | undefined): number | undefined {
   if (limit === undefined || limit === 0) return undefined
   if (!Number.isInteger(limit) || limit < 0) throw waybillError('INVALID_LIMIT', { value: limit })
-  return Math.min(limit, LARGEST_LIMIT)
+  return Math.min(limit, MAX_LIMIT)
 }
 
 interface CutPage {
-  /** In the order that was asked for. */
+  /** In the order of the answer. */
   readonly payments: readonly Payment[]
   readonly next: PagePosition | undefined
   readonly previous: PagePosition | undefined
 }
 
-/** Turns what was walked, one more than the page holds if there are so many, into the page and the positions around it. */
-function cutPage(asked: AskedSearch, walked: readonly Payment[]): CutPage {
+/** Makes a page, and the positions after and before it, of the payments found: in reading order, with up to one more than the page holds. */
+function cutPage(asked: AskedSearch, found: readonly Payment[]): CutPage {
   const { position, limit } = asked
-  const hasMore = walked.length > limit
-  const kept = walked.slice(0, limit)
+  const hasMore = found.length > limit
+  const kept = found.slice(0, limit)
   const backward = position?.direction === 'backward'
   const payments = backward ? kept.toReversed() : kept
   const first = payments[0]
@@ -186,13 +207,13 @@ function cutPage(asked: AskedSearch, walked: readonly Payment[]): CutPage {
   if (first === undefined || last === undefined) return emptyPage(position)
   return {
     payments,
-    // the page that this one was reached from is there as well
+    // going backward, the page that the caller came from follows
     next: hasMore || backward ? positionOf(asked, last, 'forward') : undefined,
     previous: (backward ? hasMore : position !== undefined) ? positionOf(asked, first, 'backward') : undefined,
   }
 }
 
-/** Whatever was there is gone: what remains is the way back, beginning with the payment that the cursor stood at. */
+/** Nothing is left on this side of the position: the only cursor leads back, and includes the payment that the position is at. */
 function emptyPage(position: PagePosition | undefined): CutPage {
   if (position === undefined) return { payments: [], next: undefined, previous: undefined }
   const back = { ...position, inclusive: !position.inclusive } as const
@@ -210,8 +231,6 @@ function asOfChains(chains: ChainDirectory, progress: readonly ChainProgress[]):
   const byChain = new Map(progress.map((chain) => [chain.chainId, chain]))
   return chains.configured.map(({ name, chainId }) => {
     const chain = byChain.get(caip2Of(chainId))
-    return chain === undefined
-      ? { network: name }
-      : { network: name, block: chain.scannedBlock, time: chain.scannedTime }
+    return { network: name, block: chain?.scannedBlock, time: chain?.scannedTime }
   })
 }

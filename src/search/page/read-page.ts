@@ -1,164 +1,158 @@
 import type { TextRow } from '../../postgres/prepared.ts'
 import { needsStatistics, planPage } from '../plan/plan-page.ts'
-import { DEFAULT_THRESHOLDS, type PlanThresholds, readText } from '../plan/plan-terms.ts'
+import { DEFAULT_THRESHOLDS, type PlanThresholds, singleReadingAsFilter } from '../plan/plan-terms.ts'
 import type { Plan, Shape } from '../plan/search-plan.ts'
-import {
-  type AccountStatistics,
-  type StatisticsRow,
-  statisticsOfRows,
-  statisticsStatement,
-} from '../sql/account-statistics-repository.ts'
-import type { PageQuery, Statement } from '../sql/payment-query.ts'
-import { gatherStatement } from '../sql/shapes/gather.ts'
-import { monthsStatement } from '../sql/shapes/months.ts'
+import { type AccountStatistics, statisticsOfRows } from '../sql/account-statistics-repository.ts'
+import type { PageRequest } from '../sql/shapes/page-rows.ts'
 import { plainStatement } from '../sql/shapes/plain.ts'
-import { slicesStatement } from '../sql/shapes/slices.ts'
-import { isTwofold, walkStatement } from '../sql/shapes/walk.ts'
+import { shapeStatement } from '../sql/shapes/shape-statement.ts'
+import { hasTwoRanges, walkStatement } from '../sql/shapes/walk.ts'
+import type { Statement } from '../sql/statement.ts'
+import { createCachedStatistics, type RunStatement } from './cached-statistics.ts'
+import type { PageQuery } from './page-query.ts'
 
-/** Runs a statement; rows as objects by the names of their columns. */
-export type RunStatement = <Row>(statement: Statement, signal: AbortSignal | undefined) => Promise<Row[]>
-
-/** Runs a statement; rows as the server writes them. */
+/** Runs a statement; rows are the texts that the server writes. */
 export type ReadTexts = (statement: Statement, signal: AbortSignal | undefined) => Promise<readonly TextRow[]>
 
-/** The rows of a page, and the last change of the account that they show. */
+/** The rows of a page, and the last change of the account that they reflect. */
 export interface ReadRows {
-  /** Their first columns are those that were asked for. */
+  /** They begin with the columns that were asked for. */
   readonly rows: readonly TextRow[]
   readonly lastChange: bigint
 }
 
 export interface PageReaderOptions {
-  /** For statistics. */
+  /** Reads statistics. */
   readonly run: RunStatement
-  /** Of a row; the first is its id. */
+  /** Columns of `payments`; the first is the id. */
   readonly columns: readonly string[]
-  readonly thresholds?: PlanThresholds
-  /** Milliseconds of a clock that only goes forward. */
-  readonly now?: () => number
+  readonly thresholds?: PlanThresholds | undefined
 }
 
-/** Statistics decide how to read, and are as good when they are some minutes old. */
-const FRESH_MS = 120_000
-const MOST_ACCOUNTS = 200
-/** New combinations may come as fast as statistics are read; what then remains is what needs none. */
-const MOST_READS = 3
+export type ReadPage = (query: PageQuery, readTexts: ReadTexts, signal?: AbortSignal) => Promise<ReadRows>
 
-/** Reads pages as they are planned: shape after shape until one gives the whole page. */
-export function createPageReader({
-  run,
-  columns,
-  thresholds = DEFAULT_THRESHOLDS,
-  now = () => performance.now(),
-}: PageReaderOptions) {
-  const known = new Map<number, { statistics: AccountStatistics; readAtMs: number; reading?: Promise<unknown> }>()
+/**
+ * New combinations of networks and currencies may come as fast as the statistics are read. After so many attempts the page is read by the
+ * plain shape, which does not depend on them.
+ */
+const MAX_PLANS = 3
 
-  async function readStatistics(accountId: number, signal?: AbortSignal): Promise<AccountStatistics> {
-    const statistics = statisticsOfRows(await run<StatisticsRow>(statisticsStatement(accountId), signal))
-    if (known.size >= MOST_ACCOUNTS) known.clear()
-    known.set(accountId, { statistics, readAtMs: now() })
-    return statistics
-  }
+/** Makes the function that reads pages: plans each and runs the plan. */
+export function createPageReader({ run, columns, thresholds = DEFAULT_THRESHOLDS }: PageReaderOptions): ReadPage {
+  const cache = createCachedStatistics(run)
 
-  /** What is old is read again by whoever asks next, who does not wait for it. */
-  async function statisticsOf(accountId: number, signal: AbortSignal | undefined): Promise<AccountStatistics> {
-    const entry = known.get(accountId)
-    if (entry === undefined) return readStatistics(accountId, signal)
-    if (now() - entry.readAtMs > FRESH_MS && entry.reading === undefined) {
-      entry.reading = readStatistics(accountId).catch(() => {
-        delete entry.reading
-      })
+  return async function readPage(asked, readTexts, signal) {
+    const query = { ...asked, filter: singleReadingAsFilter(asked.filter) }
+    const { accountId } = query.filter
+    const tryPlan = (statistics: AccountStatistics) => {
+      const planned = statementsOf(planPage(query, statistics, thresholds), { query, columns })
+      return runPlan(planned, { query, columns, knownSeq: statistics.seq }, readTexts, signal)
     }
-    return entry.statistics
-  }
-
-  /** What a row of a page says of it, behind its columns. */
-  const cutAt = columns.length
-  const changeAt = cutAt + 1
-  const seqAt = cutAt + 2
-  /** The one row of an empty page has no payment. */
-  const pageOf = (rows: readonly TextRow[]): ReadRows => ({
-    rows: rows.filter(([id]) => id !== null),
-    lastChange: BigInt(rows[0]?.[changeAt] ?? 0),
-  })
-
-  async function tryPlan(
-    asked: PageQuery,
-    statistics: AccountStatistics,
-    readTexts: ReadTexts,
-    signal: AbortSignal | undefined,
-  ): Promise<ReadRows | undefined> {
-    const query = { ...asked, filter: readText(asked.filter) }
-    const plan = planPage(query, statistics, thresholds)
-    let cut: Shape | undefined
-    for (const { statement, isFirst, shape } of statementsOf(plan, query, columns)) {
-      if (shape === cut) continue
-      const rows = await readTexts(statement(), signal)
-      if (reliesOnStatistics(shape) && Number(rows[0]?.[seqAt] ?? 0) > statistics.seq) return undefined
-      if (rows.some((row) => row[cutAt] === 't')) {
-        cut = shape
-        continue
-      }
-      const page = pageOf(rows)
-      if (isFirst && page.rows.length < query.rows) continue
+    if (!needsStatistics(query)) {
+      const page = await tryPlan(NO_STATISTICS)
+      if (page === undefined) throw new Error('a plan without statistics was refused for its statistics')
       return page
     }
-    throw new Error('the last shape of a plan was not whole')
-  }
-
-  return async function readPage(query: PageQuery, readTexts: ReadTexts, signal?: AbortSignal): Promise<ReadRows> {
-    const { accountId } = query.filter
-    if (!needsStatistics(query)) return (await tryPlan(query, NO_STATISTICS, readTexts, signal)) as ReadRows
-    let statistics = await statisticsOf(accountId, signal)
-    for (let reads = 1; reads <= MOST_READS; reads++) {
-      const page = await tryPlan(query, statistics, readTexts, signal)
+    let statistics = await cache.of(accountId, signal)
+    for (let plans = 1; plans <= MAX_PLANS; plans++) {
+      const page = await tryPlan(statistics)
       if (page !== undefined) return page
-      statistics = await readStatistics(accountId, signal)
+      statistics = await cache.refresh(accountId, signal)
     }
-    return pageOf(await readTexts(plainStatement(query, columns), signal))
+    return pageOf(await readTexts(plainStatement({ query, columns }), signal), columns)
   }
 }
 
 const NO_STATISTICS = statisticsOfRows([])
 
-/** A statement of a plan; made only when its turn comes. */
-interface PlannedStatement {
+/** A statement of a plan, made when its turn comes. */
+export interface PlannedStatement {
   readonly shape: Shape
   readonly statement: () => Statement
-  /** Whether it is the page only if it fills it. */
-  readonly isFirst: boolean
+  /** Whether its rows are the page only if they fill it. */
+  readonly mustFillPage: boolean
 }
 
-/** Unknown amounts are seldom on a page: where they are a walk of their own, the page is first looked for without it. */
-export function statementsOf(plan: Plan, query: PageQuery, columns: readonly string[]): PlannedStatement[] {
-  return plan.flatMap((shape) => {
-    const whole = { shape, statement: () => statementOf(shape, query, columns), isFirst: false }
-    if (shape.kind !== 'walk' || !isTwofold(shape, query)) return [whole]
-    return [{ shape, statement: () => walkStatement(shape, query, columns, true), isFirst: true }, whole]
+/**
+ * The statements of a plan in the order in which they are tried. A walk over known and unknown amounts comes twice: unknown amounts are
+ * seldom on a page, so it is first tried without the range that comes last.
+ */
+export function statementsOf(plan: Plan, request: PageRequest): PlannedStatement[] {
+  return plan.flatMap((shape): PlannedStatement[] => {
+    const whole = { shape, statement: () => shapeStatement(shape, request), mustFillPage: false }
+    if (shape.kind !== 'walk' || !hasTwoRanges(shape, request.query)) return [whole]
+    const firstRange = () => walkStatement(shape, request, { firstRangeOnly: true })
+    return [{ shape, statement: firstRange, mustFillPage: true }, whole]
   })
 }
 
-/** The SQL of a shape. */
-function statementOf(shape: Shape, query: PageQuery, columns: readonly string[]): Statement {
-  switch (shape.kind) {
-    case 'walk':
-      return walkStatement(shape, query, columns)
-    case 'slices':
-      return slicesStatement(shape, query, columns)
-    case 'gather':
-      return gatherStatement(shape, query, columns)
-    case 'months':
-      return monthsStatement(shape, query, columns)
-    case 'plain':
-      return plainStatement(query, columns)
-  }
+interface PlanRequest extends PageRequest {
+  /** The newest combination that the statistics of the plan know. */
+  readonly knownSeq: number
 }
 
-/** Whether payments of a combination that is not known would be left out. */
+/** Runs statement after statement until one gives the page. Undefined: the statistics were too old for this plan. */
+async function runPlan(
+  planned: readonly PlannedStatement[],
+  { query, columns, knownSeq }: PlanRequest,
+  readTexts: ReadTexts,
+  signal: AbortSignal | undefined,
+): Promise<ReadRows | undefined> {
+  let truncated: Shape | undefined
+  for (const each of planned) {
+    if (each.shape === truncated) continue
+    const rows = await readTexts(each.statement(), signal)
+    switch (judgeRows(rows, each, { query, columns, knownSeq })) {
+      case 'page':
+        return pageOf(rows, columns)
+      case 'stale statistics':
+        return undefined
+      case 'truncated':
+        truncated = each.shape
+        break
+      case 'not full':
+        break
+    }
+  }
+  throw new Error('the last shape of a plan was not whole')
+}
+
+/**
+ * What the rows of a statement are:
+ *
+ * - `page`: the page
+ * - `stale statistics`: a combination has come that the plan did not know, so payments of it may be missing
+ * - `truncated`: the shape reached its limit before the page was full
+ * - `not full`: the statement left out a range of keys, and its rows do not fill the page
+ */
+export type Verdict = 'page' | 'stale statistics' | 'truncated' | 'not full'
+
+/** Judges the rows of a statement. Behind the columns asked for stand `page_cut`, `last_change` and `statistics_seq`. */
+export function judgeRows(
+  rows: readonly TextRow[],
+  { shape, mustFillPage }: Pick<PlannedStatement, 'shape' | 'mustFillPage'>,
+  { query, columns, knownSeq }: PlanRequest,
+): Verdict {
+  const newestSeq = Number(rows[0]?.[columns.length + 2] ?? 0)
+  if (reliesOnStatistics(shape) && newestSeq > knownSeq) return 'stale statistics'
+  if (rows.some((row) => row[columns.length] === 't')) return 'truncated'
+  return mustFillPage && paymentsOf(rows).length < query.rows ? 'not full' : 'page'
+}
+
+function pageOf(rows: readonly TextRow[], columns: readonly string[]): ReadRows {
+  return { rows: paymentsOf(rows), lastChange: BigInt(rows[0]?.[columns.length + 1] ?? 0) }
+}
+
+/** An empty page is one row without a payment. */
+function paymentsOf(rows: readonly TextRow[]): TextRow[] {
+  return rows.filter(([id]) => id !== null)
+}
+
+/** Whether the shape reads only combinations that the statistics know, so that a payment of a new one would be missing. */
 function reliesOnStatistics(shape: Shape): boolean {
   if (shape.kind === 'months' || shape.kind === 'plain') return false
-  return shape.parts.some((part) => KNOWN_BY_STATISTICS.includes(part.index) || 'unknownOnly' in part)
+  return shape.parts.some((part) => INDEXES_BY_STATISTICS.includes(part.index) || 'unknownOnly' in part)
 }
 
-/** Indexes whose branches are what the statistics know to be there. */
-const KNOWN_BY_STATISTICS = ['payments_cell', 'payments_source_network', 'payments_invoice_amount']
+/** Indexes whose branches are taken from the statistics. */
+const INDEXES_BY_STATISTICS = ['payments_cell', 'payments_source_network', 'payments_invoice_amount']

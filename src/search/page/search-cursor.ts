@@ -4,28 +4,28 @@ import type { FilterValues } from '../filter/payment-filter.ts'
 import { filterFields } from '../filter/search-fields.ts'
 import type { SortBy, SortOrder } from '../filter/search-input.ts'
 
-/** Where a page begins: beside the payment of these keys, on the side that `direction` says. */
+/** Where a page begins: after the payment with these keys going `forward`, before it going `backward`. */
 export interface PagePosition {
-  /** The values of the order's keys without the id: times in ISO 8601, amounts as decimal strings, null where unknown. */
+  /** The payment's sort keys without the id: times in ISO 8601, amounts as decimal strings, null where unknown. */
   readonly keys: readonly (string | number | null)[]
   readonly id: string
-  /** Whether the payment of these keys belongs to the page itself. */
+  /** Whether that payment itself belongs to the page. */
   readonly inclusive: boolean
   readonly direction: 'forward' | 'backward'
 }
 
-/** All that a cursor carries. */
+/** The contents of a cursor. */
 export interface CarriedSearch {
   readonly filter: FilterValues
   readonly sortBy: SortBy
   readonly sortOrder: SortOrder
   readonly limit: number
   readonly position: PagePosition
-  /** Up to where its caller has seen the database, where several servers answer: a page must not be of an earlier state. */
+  /** The WAL position that the caller has seen, where replicas answer: the next page must not come from an older state. */
   readonly seen?: string | undefined
 }
 
-/** Raised when the payload changes its shape: older cursors are then refused, not misread. */
+/** Increased when the payload changes its shape, so that older cursors are refused and not misread. */
 const VERSION = 1
 
 /** The seal of an account's search cursors. */
@@ -46,7 +46,7 @@ export function encodeSearchCursor(
     o: sortOrder,
     l: limit,
     p: [keys, id, inclusive ? 1 : 0, direction],
-    ...(seen !== undefined && { w: seen }),
+    w: seen,
   })
 }
 
@@ -59,9 +59,10 @@ export function decodeSearchCursor(seal: CursorSeal, cursor: string): CarriedSea
   if (cursor === '') throw waybillError('INVALID_CURSOR', { detail: 'it is empty' })
   const payload = openCursor(seal, cursor)
   if (payload === undefined) {
-    throw waybillError('INVALID_CURSOR', { detail: 'it is damaged, or was not made here for this account' })
+    throw waybillError('INVALID_CURSOR', { detail: 'it is damaged, or was made for another account' })
   }
-  if (!isPayload(payload)) throw waybillError('INVALID_CURSOR', { detail: 'it is of another version' })
+  if (!isPayload(payload))
+    throw waybillError('INVALID_CURSOR', { detail: 'it was made by another version of this service' })
   const [keys, id, inclusive, direction] = payload.p
   return {
     filter: payload.f,
@@ -69,11 +70,11 @@ export function decodeSearchCursor(seal: CursorSeal, cursor: string): CarriedSea
     sortOrder: payload.o,
     limit: payload.l,
     position: { keys, id, inclusive: inclusive === 1, direction },
-    ...(payload.w !== undefined && { seen: payload.w }),
+    seen: payload.w,
   }
 }
 
-/** What a cursor says that its caller has seen; undefined for one that says nothing or is none. */
+/** The WAL position in a cursor; undefined where it has none or is invalid. */
 export function seenOfCursor(seal: CursorSeal, cursor: string): string | undefined {
   const payload = openCursor(seal, cursor)
   return isPayload(payload) ? payload.w : undefined
@@ -86,14 +87,14 @@ interface Payload {
   readonly o: SortOrder
   readonly l: number
   readonly p: readonly [PagePosition['keys'], string, number, PagePosition['direction']]
-  readonly w?: string
+  readonly w?: string | undefined
 }
 
 function isPayload(payload: unknown): payload is Payload {
   return typeof payload === 'object' && payload !== null && 'v' in payload && payload.v === VERSION
 }
 
-/** What was sent beside a cursor. */
+/** A search that was sent together with a cursor. */
 export interface SentSearch {
   readonly filter: FilterValues
   readonly sortBy?: SortBy | undefined
@@ -101,7 +102,7 @@ export interface SentSearch {
 }
 
 /**
- * Checks that what is sent beside a cursor is what the cursor carries; what is not sent is taken from the cursor.
+ * Checks that the search agrees with the cursor sent with it. What was not sent is taken from the cursor.
  *
  * @throws CURSOR_MISMATCH naming the first field that differs
  */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type StatisticsRow, statisticsOfRows } from '../sql/account-statistics-repository.ts'
 import { estimateMatches } from './estimate-matches.ts'
 
-/** Four payments in five are of known amount: 1 to 80 US dollars. */
+/** 100 payments, of which 80 have a known amount: 1 to 80 US dollars. */
 const sampled: StatisticsRow = {
   kind: 'sample',
   name: Array.from({ length: 80 }, (_, nth) => `${80 - nth}.000000`).join(' '),
@@ -18,17 +18,17 @@ const sampled: StatisticsRow = {
 const statistics = statisticsOfRows([sampled])
 
 test.each([
-  ['from what is the least to what is the most, both included', { minAmount: '11', maxAmount: '20' }, 10.5 / 100.5],
-  ['upwards', { minAmount: '71' }, 10.5 / 100.5],
-  ['downwards', { maxAmount: '1' }, 1.5 / 100.5],
-  ['what none of the sample has', { minAmount: '1000' }, 0.5 / 100.5],
-  ['the wrong way round', { minAmount: '20', maxAmount: '10' }, 0.5 / 100.5],
-  ['without a range', {}, 1],
-])('a range of US dollars is reckoned by the sample: %s', (_, filter, share) => {
+  ['includes both bounds', { minAmount: '11', maxAmount: '20' }, 10.5 / 100.5],
+  ['with a lower bound alone', { minAmount: '71' }, 10.5 / 100.5],
+  ['with an upper bound alone', { maxAmount: '1' }, 1.5 / 100.5],
+  ['that no payment of the sample has', { minAmount: '1000' }, 0.5 / 100.5],
+  ['with the bounds exchanged', { minAmount: '20', maxAmount: '10' }, 0.5 / 100.5],
+  ['that is not given', {}, 1],
+])('the share of a range of US dollars %s is taken from the sample', (_, filter, share) => {
   expect(estimateMatches({ accountId: 1, ...filter }, statistics).ofAmounts).toBe(share)
 })
 
-test('of other amounts, and without a sample, nothing is known', () => {
+test('the share of other amounts, or without a sample, is unknown', () => {
   const currency = [{ of: 'payment', symbol: 'USDC' }] as const
   expect(estimateMatches({ accountId: 1, currency, minAmount: '11' }, statistics).ofAmounts).toBeUndefined()
   expect(estimateMatches({ accountId: 1, minAmount: '11' }, statisticsOfRows([])).ofAmounts).toBeUndefined()

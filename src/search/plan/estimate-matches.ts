@@ -2,28 +2,28 @@ import { codeOfType, rankOfStatus } from '../../domain/payment.ts'
 import { amountBasis, type CurrencyMatch, type PaymentFilter } from '../filter/payment-filter.ts'
 import type { AccountStatistics, Cell } from '../sql/account-statistics-repository.ts'
 
-/** How many of an account's payments a filter is expected to match, as parts of all, from 0 to 1. */
+/** The expected selectivity of each group of filters, as shares from 0 (nothing matches) to 1 (all match). */
 export interface Estimate {
-  /** Those that have the statuses. */
+  /** Share of all payments that have one of the statuses. */
   readonly ofStatus: number
-  /** Of those, what networks, currencies and types leave. */
+  /** Of those, the share that networks, currencies and types leave. */
   readonly ofSmall: number
-  /** Of all, what the dates leave. */
+  /** Share of all payments within the dates. */
   readonly ofDates: number
-  /** Of all, what the range of amounts leaves; undefined where nothing is known of such amounts. */
+  /** Share of all payments within the range of amounts; undefined where the statistics say nothing about such amounts. */
   readonly ofAmounts: number | undefined
-  /** The cells that the filter leaves, by destination network where it names networks. */
+  /** The cells that status, currencies and destination network leave. */
   readonly cells: readonly Cell[]
-  /** The payments that only come from the filter's networks. */
+  /** How many payments come from one of the filter's networks and go elsewhere. */
   readonly elsewhere: number
-  /** Of the payments in these cells and those from elsewhere, what matches. */
+  /** Of the payments in these cells and of those elsewhere, the share that matches. */
   readonly inCells: number
 }
 
 /** The currency filters. */
 export const currencyFields = ['currency', 'paymentCurrency', 'invoiceCurrency'] as const
 
-/** Reckons by the statistics; what they do not tell together is taken for independent. */
+/** Estimates from the statistics. Filters whose correlation they do not know are taken to be independent. */
 export function estimateMatches(filter: PaymentFilter, statistics: AccountStatistics): Estimate {
   const ranks = filter.status && new Set(filter.status.map(rankOfStatus))
   const networks = filter.network && new Set(filter.network)
@@ -49,7 +49,7 @@ export function estimateMatches(filter: PaymentFilter, statistics: AccountStatis
   }
 }
 
-/** A filter that only payment currencies match: which cells have any, and what part of these cells matches. */
+/** A filter that names payment currencies alone: which cells have any of them, and which share of those cells matches. */
 interface PaymentCurrencies {
   readonly has: (cell: Cell) => boolean
   readonly inCells: number
@@ -78,7 +78,7 @@ function shareOfTypes({ type }: PaymentFilter, { shareOfType }: AccountStatistic
   return type === undefined ? 1 : sum(type.map((name) => shareOfType.get(codeOfType(name)) ?? 0))
 }
 
-/** What filters leave that currencies of invoices match as well. */
+/** The share that the filters leave which also name invoice currencies. */
 function shareOfInvoices(filter: PaymentFilter, statistics: AccountStatistics): number {
   const ofMatch = (match: CurrencyMatch) => {
     if (match.of === 'invoice') {
@@ -97,7 +97,7 @@ function shareOfInvoices(filter: PaymentFilter, statistics: AccountStatistics): 
   }, 1)
 }
 
-/** The currencies of invoices that a match means: itself, or all of its symbol. */
+/** The ids of invoice currencies that a match means: one, or all of its symbol. */
 export function invoiceIdsOf({ symbol, id }: CurrencyMatch, { shareOfInvoice }: AccountStatistics): readonly string[] {
   if (id !== undefined) return [id]
   const start = `${symbol}-`
@@ -112,7 +112,7 @@ function shareOfDates({ fromDate, toDate }: PaymentFilter, { firstMs, lastMs }: 
   return Math.min(1, Math.max(0, shared / span))
 }
 
-/** What is in none of a sample may still be in half of one. */
+/** The share of the sample within the range. Half a payment is added, so that a range which the sample misses is not taken to be empty. */
 function shareOfAmounts(filter: PaymentFilter, { sample }: AccountStatistics): number | undefined {
   const { minAmount, maxAmount } = filter
   if (minAmount === undefined && maxAmount === undefined) return 1
@@ -123,7 +123,7 @@ function shareOfAmounts(filter: PaymentFilter, { sample }: AccountStatistics): n
   return (Math.max(0, end - beginning) + 0.5) / (sample.n + 0.5)
 }
 
-/** How many of the sorted amounts are less, or no more, than one. */
+/** How many of the ascending amounts are below one, or, inclusive, at most that one. */
 function countBelow(sorted: readonly number[], amount: number, inclusive: boolean): number {
   let [low, high] = [0, sorted.length]
   while (low < high) {
@@ -135,12 +135,12 @@ function countBelow(sorted: readonly number[], amount: number, inclusive: boolea
   return low
 }
 
-/** An account has thousands of cells, which are not gone through without a filter on them. */
+/** Without a condition the list itself: an account has thousands of cells. */
 function kept(cells: readonly Cell[], keep: ((cell: Cell) => boolean) | undefined): readonly Cell[] {
   return keep === undefined ? cells : cells.filter(keep)
 }
 
-/** The payments of cells. */
+/** How many payments the cells have. */
 export function countOf(cells: readonly Cell[]): number {
   return cells.reduce((total, { n }) => total + n, 0)
 }

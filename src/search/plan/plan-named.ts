@@ -1,24 +1,24 @@
 import { addressToBytes } from '../../domain/address.ts'
-import { amountBasis } from '../filter/payment-filter.ts'
+import { hexToBytes } from '../../domain/hex.ts'
+import { amountBasis, type FilterName } from '../filter/payment-filter.ts'
 import { countOf } from './estimate-matches.ts'
-import { amountParts, bounded, cellParts, hasResidual, type Named, sliced, statusParts, walk } from './plan-parts.ts'
+import { amountParts, cellParts, hasResidual, type NamedValues, statusParts } from './plan-parts.ts'
+import { boundedWalk, sliced, walk } from './plan-shapes.ts'
 import { amounts, clamp, endsSoon, gapBefore, hasAny, isOneOf, MARGIN, type Terms } from './plan-terms.ts'
 import type { Plan, Shape, WalkPart } from './search-plan.ts'
 
-/** Filters that name payments by a column with an index, what names the fewest first. */
+/** Filters that name payments by a column with an index, the most selective first. */
 export const namingFields = ['requestId', 'paymentReference', 'reference', 'payer', 'payee', 'walletAddress'] as const
 type NamingField = (typeof namingFields)[number]
 
-const hex = (text: string) => Buffer.from(text.replace(/^0x/, ''), 'hex')
-
-/** A wallet is two: payer and payee. */
-function namedBy({ filter }: Terms, field: NamingField): Named[] {
+/** A wallet is looked for in two columns. */
+function namedBy({ filter }: Terms, field: NamingField): NamedValues[] {
   const values = filter[field] ?? []
   switch (field) {
     case 'requestId':
-      return [{ field, column: 'request_id', values: values.map(hex) }]
+      return [{ field, column: 'request_id', values: values.map(hexToBytes) }]
     case 'paymentReference':
-      return [{ field, column: 'payment_reference', values: values.map(hex) }]
+      return [{ field, column: 'payment_reference', values: values.map(hexToBytes) }]
     case 'reference':
       return [{ field, column: 'reference', values }]
     case 'payer':
@@ -34,40 +34,54 @@ function namedBy({ filter }: Terms, field: NamingField): Named[] {
   }
 }
 
-/** What is known of a plan for named payments before its shapes are made. */
-interface Naming {
+/** The terms of a plan for named payments. */
+interface NamedTerms {
   readonly terms: Terms
-  /** The filters that name them, what names the fewest first. */
-  readonly fields: readonly NamingField[]
-  /** Whether the index of the first has all that is asked; else the rows themselves are asked. */
+  /** The naming filters that were given, the most selective first. */
+  readonly fields: readonly [NamingField, ...NamingField[]]
+  /** Whether the index of the first has every column that the other filters ask for; if not, the rows have to be read. */
   readonly isCovered: boolean
 }
 
-/** Of named payments little is known beforehand: walks and gathers take turns, each longer than the one before. */
+/**
+ * Plans for payments that a filter names: by wallet, request or reference. The statistics do not tell how many payments a name has, so walks and
+ * gathers take turns, each with a larger limit than the one before.
+ *
+ * @example payee A: walk payments_payee, branches (A, 1) to (A, 5)
+ * @example payee A and network GNOSIS: walk up to 1,500 entries of payments_payee, gather up to 16,000 of them, walk the cells of
+ *   GNOSIS, walk payments_payee
+ */
 export function planNamed(terms: Terms): Plan {
-  const fields = namingFields.filter((field) => terms.given.includes(field))
-  const [field] = fields as [NamingField]
-  const isPayerOfPayee = fields.join() === 'payer,payee'
-  const isCovered = isPayerOfPayee || (fields.length === 1 && (isOneOf(walletFields, field) || field === 'reference'))
-  const naming = { terms, fields, isCovered }
-  if (terms.query.sortBy === 'amount' && !hasOrderByAmount(terms, field)) return planByForeignAmount(naming, field)
+  const fields = namingFields.filter((field) => terms.given.includes(field)) as [NamingField, ...NamingField[]]
+  const [field] = fields
+  // the index by payer has the payee as well
+  const isPayerAndPayee = fields.join() === 'payer,payee'
+  const isCovered = isPayerAndPayee || (fields.length === 1 && (isWallet(field) || field === 'reference'))
+  const named = { terms, fields, isCovered }
+  if (terms.query.sortBy === 'amount' && !hasOrderByAmount(terms, field)) return planByForeignAmount(named)
   const parts = partsOf(terms, field)
-  const overlap = isTwo(field)
-  if (!hasResidual(parts)) return [...sliced(terms, parts, overlap), walk(parts, overlap)]
-  return fields.length > 1 ? planCrossed(naming, field) : planOneNamed(naming, field, parts)
+  const mayOverlap = isTwoColumns(field)
+  if (!hasResidual(parts)) return [...sliced(terms, parts, mayOverlap), walk(parts, mayOverlap)]
+  return fields.length > 1 ? planNamedTwice(named) : planNamedOnce(named, parts)
 }
 
-const walletFields = ['payer', 'payee', 'walletAddress'] as const
+const walletFields: readonly FilterName[] = ['payer', 'payee', 'walletAddress']
 
-function isTwo(field: NamingField): boolean {
+function isWallet(field: NamingField): boolean {
+  return isOneOf(walletFields, field)
+}
+
+/** Whether a payment may be found by both columns of the filter. */
+function isTwoColumns(field: NamingField): boolean {
   return field === 'walletAddress'
 }
 
-/** Whether the payments of one value stand in an index in the order of the amount that is asked. */
+/** Whether an index holds the payments of one value in the order of the amount that is asked for. */
 function hasOrderByAmount({ filter }: Terms, field: NamingField): boolean {
-  return amountBasis(filter) === 'amountInUsd' && isOneOf(walletFields, field)
+  return amountBasis(filter) === 'amountInUsd' && isWallet(field)
 }
 
+/** The payments of a naming filter in the order of the answer. */
 function partsOf(terms: Terms, field: NamingField): WalkPart[] {
   const named = namedBy(terms, field)
   return terms.query.sortBy === 'amount'
@@ -75,73 +89,78 @@ function partsOf(terms: Terms, field: NamingField): WalkPart[] {
     : named.flatMap((each) => statusParts(terms, each))
 }
 
-function gatherOf(terms: Terms, field: NamingField, most?: number): Shape {
+/** All payments of a naming filter. */
+function gatherOf(terms: Terms, field: NamingField, maxEntries?: number): Shape {
   const parts = namedBy(terms, field).flatMap((each) => statusParts(terms, each))
-  return { kind: 'gather', parts, overlap: isTwo(field), ...(most === undefined ? {} : { most }) }
+  return { kind: 'gather', parts, mayOverlap: isTwoColumns(field), maxEntries }
 }
 
-/** By an amount that no index of the named payments is ordered by: they are gathered, or the account is walked. */
-function planByForeignAmount({ terms, fields, isCovered }: Naming, field: NamingField): Plan {
+/** By an amount that no index of the named payments is ordered by: they are gathered, or the account is walked in the order of the amount. */
+function planByForeignAmount({ terms, fields, isCovered }: NamedTerms): Plan {
   const { thresholds } = terms
-  const isOfReference = field === 'reference' && amountBasis(terms.filter) === 'amountInUsd'
+  const [field] = fields
+  // payments_usd has the merchant's reference, so its entries answer that filter without the rows
+  const isInIndex = field === 'reference' && amountBasis(terms.filter) === 'amountInUsd'
   const probes = fields.map((each) => gatherOf(terms, each, thresholds.probe))
-  const walked = bounded(terms, amountParts(terms), isOfReference ? thresholds.longestWalk / 4 : thresholds.walk)
+  const walked = boundedWalk(terms, amountParts(terms), isInIndex ? thresholds.maxWalk / 4 : thresholds.walk)
   const gathered = isCovered ? [gatherOf(terms, field, thresholds.gather)] : []
   return [...probes, walked, ...gathered, gatherOf(terms, field)]
 }
 
 /**
- * Named twice over: how many of the one are of the other is not known, but if they are many, a short walk of either finds them. A wallet
- * has fewer than a reference that very many share.
+ * Two naming filters, such as a payee and a reference. How many payments have both is unknown; if many do, a short walk of either finds a page
+ * of them. The wallet is walked first, because a reference may be shared by very many payments.
  */
-function planCrossed({ terms, fields, isCovered }: Naming, field: NamingField): Plan {
+function planNamedTwice({ terms, fields, isCovered }: NamedTerms): Plan {
   const { thresholds } = terms
-  const isWallet = (each: NamingField) => isOneOf(walletFields, each)
-  const first = isCovered ? fields : [...fields.filter(isWallet), ...fields.filter((each) => !isWallet(each))]
-  const upTo = (entries: number) => first.map((each) => bounded(terms, partsOf(terms, each), entries, isTwo(each)))
-  const most = isCovered ? thresholds.longestWalk : 2 * thresholds.walk
+  const [field, ...others] = fields
+  const walkOrder = isCovered ? fields : [...fields.filter(isWallet), ...fields.filter((each) => !isWallet(each))]
+  const walksOf = (entries: number) =>
+    walkOrder.map((each) => boundedWalk(terms, partsOf(terms, each), entries, isTwoColumns(each)))
+  const maxWalk = isCovered ? thresholds.maxWalk : 2 * thresholds.walk
   const expected = MARGIN * expectedEntries(terms)
   return [
     ...fields.map((each) => gatherOf(terms, each, thresholds.probe)),
-    ...(expected > most ? [] : upTo(Math.max(expected, thresholds.walk))),
+    ...(expected > maxWalk ? [] : walksOf(Math.max(expected, thresholds.walk))),
     gatherOf(terms, field, isCovered ? thresholds.gather : thresholds.gatherRows),
-    ...fields.slice(1).map((each) => gatherOf(terms, each, thresholds.gatherRows)),
-    // all of the one that has the other in its index; else either may be the few
-    ...upTo(most).slice(0, isCovered ? 1 : first.length),
-    walk(partsOf(terms, field), isTwo(field)),
+    ...others.map((each) => gatherOf(terms, each, thresholds.gatherRows)),
+    // where the index of the first has the other, its walk alone is cheap; else either may be the one with few payments
+    ...walksOf(maxWalk).slice(0, isCovered ? 1 : walkOrder.length),
+    walk(partsOf(terms, field), isTwoColumns(field)),
   ]
 }
 
-function planOneNamed({ terms, isCovered }: Naming, field: NamingField, parts: readonly WalkPart[]): Plan {
+/** One naming filter beside others that its index does not answer. */
+function planNamedOnce({ terms, fields: [field], isCovered }: NamedTerms, parts: readonly WalkPart[]): Plan {
   const { thresholds, query } = terms
-  const overlap = isTwo(field)
-  const exact = walk(parts, overlap)
+  const mayOverlap = isTwoColumns(field)
   const probes = isCovered ? [] : [gatherOf(terms, field, thresholds.probe)]
   const gathered = gatherOf(terms, field, isCovered ? thresholds.gather : thresholds.gatherRows)
-  const inRange = (most: number) => gatherOfRange(terms, field, isCovered, most)
+  const ofRange = (maxEntries: number) => (isCovered ? gatherOfAmounts(terms, field, maxEntries) : [])
   const expected = expectedEntries(terms)
-  const most = isCovered ? thresholds.longestWalk : 2 * thresholds.walk
-  const walked = bounded(terms, parts, clamp(MARGIN * expected, thresholds.walk, most), overlap)
-  const turns = expected > most ? [gathered, walked] : [walked, gathered]
+  const maxWalk = isCovered ? thresholds.maxWalk : 2 * thresholds.walk
+  const walked = boundedWalk(terms, parts, clamp(MARGIN * expected, thresholds.walk, maxWalk), mayOverlap)
+  const inTurn = expected > maxWalk ? [gathered, walked] : [walked, gathered]
   const cells = query.sortBy === 'amount' ? undefined : cellParts(terms)
   const isRare = cells !== undefined && countOf(terms.estimate.cells) <= terms.statistics.n / MARGIN
-  const inCells = isRare ? [bounded(terms, cells.parts, thresholds.walk, cells.overlap)] : []
+  const ofCells = isRare ? [boundedWalk(terms, cells.parts, thresholds.walk, cells.mayOverlap)] : []
+  const exact = walk(parts, mayOverlap)
   if (gapBefore(terms) > 0.1 || endsSoon(terms))
-    return [...probes, ...inCells, ...inRange(thresholds.gather), ...turns, exact]
-  return [...probes, ...inRange(thresholds.probe), ...inRange(thresholds.gather), ...turns, ...inCells, exact]
+    return [...probes, ...ofCells, ...ofRange(thresholds.gather), ...inTurn, exact]
+  return [...probes, ...ofRange(thresholds.probe), ...ofRange(thresholds.gather), ...inTurn, ...ofCells, exact]
 }
 
-/** A wallet's payments in a range of US dollars, where they are not asked by amount. */
-function gatherOfRange(terms: Terms, field: NamingField, isCovered: boolean, most: number): Shape[] {
-  const isRange =
-    isCovered && hasOrderByAmount(terms, field) && hasAny(terms, amounts) && terms.query.sortBy !== 'amount'
-  if (!isRange) return []
+/** A wallet's payments in a range of US dollars, for an order other than by amount. */
+function gatherOfAmounts(terms: Terms, field: NamingField, maxEntries: number): Shape[] {
+  const hasRange = hasOrderByAmount(terms, field) && hasAny(terms, amounts) && terms.query.sortBy !== 'amount'
+  if (!hasRange) return []
   const parts = namedBy(terms, field).flatMap((each) => amountParts(terms, each))
-  return [{ kind: 'gather', parts, overlap: isTwo(field), most }]
+  return [{ kind: 'gather', parts, mayOverlap: isTwoColumns(field), maxEntries }]
 }
 
-/** How many of the named payments are read for a page: the small filters, and dates where they do not bound the walk, leave some. */
+/** How many of the named payments have to be read for a page, given the share that the other filters leave. */
 function expectedEntries({ estimate, query, statistics }: Terms): number {
+  // in the order of the amount, dates and statuses do not bound the walk
   const ofRest = query.sortBy === 'amount' ? estimate.ofDates * estimate.ofStatus : 1
   const share = statistics.n === 0 ? 1 : estimate.ofSmall * ofRest
   return query.rows / Math.max(share, 1e-9)

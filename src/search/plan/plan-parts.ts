@@ -1,19 +1,24 @@
-import { amountBasis, type PaymentFilter } from '../filter/payment-filter.ts'
-import { cellKey } from '../sql/account-statistics-repository.ts'
-import { directionOf } from '../sql/shapes/shape-query.ts'
+import { amountBasis, type FilterName, type PaymentFilter } from '../filter/payment-filter.ts'
+import { directionOf } from '../page/page-query.ts'
 import { currencyFields, invoiceIdsOf } from './estimate-matches.ts'
-import { amounts, boundsLeft, dates, isOneOf, MARGIN, ranksOf, type Terms } from './plan-terms.ts'
-import type { BranchColumn, Branches, BranchValue, FieldName, Part, Shape, WalkPart } from './search-plan.ts'
+import { amounts, boundsLeft, dates, isOneOf, ranksOf, type Terms } from './plan-terms.ts'
+import type { BranchColumn, Branches, BranchValue, Part, WalkPart } from './search-plan.ts'
 
-/** Payments that a filter names by a column of their own. */
-export interface Named {
-  readonly field: FieldName
+/** The parts of which shapes are made: which index, which branches of it, and which filters it answers. */
+
+/** A filter whose values a column with an index of its own is compared with: `payer` in (A, B). */
+export interface NamedValues {
+  readonly field: FilterName
   readonly column: BranchColumn
   readonly values: readonly BranchValue[]
 }
 
-/** Walks by time of one status each: of all payments, or of those that are named. */
-export function statusParts(terms: Terms, named?: Named): WalkPart[] {
+/**
+ * Walks by date, one branch for each status; of all payments, or of those that a filter names.
+ *
+ * @example statuses 1 to 5 of payer A: `payments_payer`, branches (A, 1), (A, 2), (A, 3), (A, 4), (A, 5)
+ */
+export function statusParts(terms: Terms, named?: NamedValues): WalkPart[] {
   const ranks = ranksOf(terms.filter)
   const branches: Branches =
     named === undefined
@@ -22,15 +27,15 @@ export function statusParts(terms: Terms, named?: Named): WalkPart[] {
           columns: [named.column, 'status'],
           tuples: named.values.flatMap((value) => ranks.map((rank) => [value, rank])),
         }
-  const answered: FieldName[] = ['status', ...dates, ...(named === undefined ? [] : [named.field])]
+  const answered: FilterName[] = ['status', ...dates, ...(named === undefined ? [] : [named.field])]
   const parts = timeParts(terms, { index: `payments_${named?.column ?? 'status'}`, branches, answered })
-  const isOrdered = terms.query.sortBy === 'status' && (named?.values.length ?? 1) === 1
-  return isOrdered
+  const isInOrder = terms.query.sortBy === 'status' && (named?.values.length ?? 1) === 1
+  return isInOrder
     ? parts.map((part) => ({ ...part, branches: inDirection(part.branches, terms), inOrder: true }))
     : parts
 }
 
-/** Statuses in the direction of the walk. */
+/** Ascending statuses in the direction in which the page is read. */
 function inDirection(branches: Branches | undefined, { query }: Terms): Branches {
   const { columns, tuples } = branches as Branches
   return { columns, tuples: directionOf(query) === 'asc' ? tuples : tuples.toReversed() }
@@ -39,42 +44,60 @@ function inDirection(branches: Branches | undefined, { query }: Terms): Branches
 interface TimeTerms {
   readonly index: string
   readonly branches: Branches
-  readonly answered: readonly FieldName[]
+  /** The filters that branches and dates answer; the others are residual. */
+  readonly answered: readonly FilterName[]
 }
 
-/** Walks by time of branches; in the order of status, those of the position's status begin there, and those before it are left out. */
+/**
+ * Walks by date of branches. In the order of status a position divides the branches in three: those of its own status begin at the
+ * position, those of later statuses are read from their start, and those of earlier ones are left out.
+ */
 function timeParts(terms: Terms, { index, branches, answered }: TimeTerms): WalkPart[] {
   const { query, given } = terms
+  const { position } = query
   const within = dates.filter((name) => given.includes(name))
   const part = { index, order: 'time' as const, residual: given.filter((name) => !answered.includes(name)) }
   if (query.sortBy !== 'status') {
-    return [{ ...part, branches, within: boundsLeft(terms, dates), fixedKeys: 0, after: true }]
+    return [{ ...part, branches, within: boundsLeft(terms, dates), fixedKeys: 0, startsAtPosition: true }]
   }
-  const { position } = query
-  if (position === undefined) return [{ ...part, branches, within, fixedKeys: 1, after: false }]
-  const at = branches.columns.indexOf('status')
-  const from = Number(position.keys[0])
-  const isBeyond = (rank: number) => (directionOf(query) === 'asc' ? rank > from : rank < from)
-  const some = (after: boolean, keep: (rank: number) => boolean): WalkPart[] => {
-    const tuples = branches.tuples.filter((tuple) => keep(Number(tuple[at])))
-    const kept = after ? boundsLeft(terms, dates) : within
-    return tuples.length === 0
-      ? []
-      : [{ ...part, branches: { ...branches, tuples }, within: kept, fixedKeys: 1, after }]
+  if (position === undefined) return [{ ...part, branches, within, fixedKeys: 1, startsAtPosition: false }]
+  const statusAt = branches.columns.indexOf('status')
+  const current = Number(position.keys[0])
+  const isLater = (rank: number) => (directionOf(query) === 'asc' ? rank > current : rank < current)
+  const keep = (isKept: (rank: number) => boolean): Branches => ({
+    ...branches,
+    tuples: branches.tuples.filter((tuple) => isKept(Number(tuple[statusAt]))),
+  })
+  const ofCurrent: WalkPart = {
+    ...part,
+    branches: keep((rank) => rank === current),
+    within: boundsLeft(terms, dates),
+    fixedKeys: 1,
+    startsAtPosition: true,
   }
-  const parts = [...some(true, (rank) => rank === from), ...some(false, isBeyond)]
-  // nothing lies beyond the position, which a walk of no branches says
-  return parts.length > 0
-    ? parts
-    : [{ ...part, branches: { ...branches, tuples: [] }, within, fixedKeys: 1, after: false }]
+  const ofLater: WalkPart = { ...part, branches: keep(isLater), within, fixedKeys: 1, startsAtPosition: false }
+  const parts = [ofCurrent, ofLater].filter(({ branches: kept }) => kept !== undefined && kept.tuples.length > 0)
+  // where nothing lies after the position, a walk of no branches gives the empty page
+  return parts.length > 0 ? parts : [ofLater]
 }
 
-/** Walks of one cell each, where the filter leaves few; payments that only come from a network are a walk of their own. */
-export function cellParts(terms: Terms): { readonly parts: WalkPart[]; readonly overlap: boolean } | undefined {
+/** Parts of which two may have the same payment, or not. */
+export interface CellParts {
+  readonly parts: WalkPart[]
+  readonly mayOverlap: boolean
+}
+
+/**
+ * Walks by date, one branch for each cell (status × network × symbol) that matches. Payments that come from a network of the filter and go
+ * elsewhere are in cells of other networks; they are a part of their own. Undefined where the filter leaves too many cells, or all.
+ *
+ * @example network GNOSIS: `payments_cell`, branches (1, GNOSIS, USDC), (3, GNOSIS, DAI), …; `payments_source_network`, branch (GNOSIS)
+ */
+export function cellParts(terms: Terms): CellParts | undefined {
   const { estimate, filter, statistics, thresholds, given } = terms
   const { cells } = estimate
-  if (cells.length > thresholds.branches || cells.length === statistics.cells.length) return undefined
-  const whole = currencyFields.filter((name) =>
+  if (cells.length > thresholds.maxBranches || cells.length === statistics.cells.length) return undefined
+  const bySymbolAlone = currencyFields.filter((name) =>
     filter[name]?.every(({ of, id }) => of === 'payment' && id === undefined),
   )
   const ofCells = timeParts(terms, {
@@ -83,11 +106,11 @@ export function cellParts(terms: Terms): { readonly parts: WalkPart[]; readonly 
       columns: ['status', 'network', 'currency_symbol'],
       tuples: cells.map(({ status, network, symbol }) => [status, network, symbol]),
     },
-    answered: ['status', 'network', ...whole, ...dates],
+    answered: ['status', 'network', ...bySymbolAlone, ...dates],
   })
   const sources = (filter.network ?? []).filter((network) => statistics.shareOfSource.has(network))
-  if (sources.length === 0) return { parts: ofCells, overlap: false }
-  // the index of sources has no order by status
+  if (sources.length === 0) return { parts: ofCells, mayOverlap: false }
+  // the index by source network has no order by status
   if (terms.query.sortBy === 'status') return undefined
   const elsewhere: WalkPart = {
     index: 'payments_source_network',
@@ -97,22 +120,27 @@ export function cellParts(terms: Terms): { readonly parts: WalkPart[]; readonly 
     residual: given.filter((name) => name !== 'network' && !isOneOf(dates, name)),
     fromElsewhere: true,
     fixedKeys: 0,
-    after: true,
+    startsAtPosition: true,
   }
-  return { parts: cells.length === 0 ? [elsewhere] : [...ofCells, elsewhere], overlap: true }
+  return { parts: cells.length === 0 ? [elsewhere] : [...ofCells, elsewhere], mayOverlap: true }
 }
 
-/** Walks by the amount that the filter chooses; US dollars of a payer or a payee have an index of their own. */
-export function amountParts(terms: Terms, named?: Named): WalkPart[] {
+/**
+ * Walks by the amount that the currency filters choose.
+ *
+ * @example in US dollars: `payments_usd`; of payer A: `payments_payer_usd`, branch (A)
+ * @example in USDC: `payments_amount`, branch (USDC); invoiced in EUR: `payments_invoice_amount`, branch (EUR)
+ */
+export function amountParts(terms: Terms, named?: NamedValues): WalkPart[] {
   const { filter, given, statistics } = terms
-  const part = (index: string, branches: Branches | undefined, answered: readonly FieldName[]): WalkPart => ({
+  const part = (index: string, branches: Branches | undefined, answered: readonly FilterName[]): WalkPart => ({
     index,
-    ...(branches === undefined ? {} : { branches }),
+    branches,
     order: 'amount',
     within: boundsLeft(terms, amounts),
     residual: given.filter((name) => !answered.includes(name) && !isOneOf(amounts, name)),
     fixedKeys: 0,
-    after: true,
+    startsAtPosition: true,
   })
   switch (amountBasis(filter)) {
     case 'amountInUsd': {
@@ -121,37 +149,37 @@ export function amountParts(terms: Terms, named?: Named): WalkPart[] {
       return [part(`payments_${named.column}_usd`, branches, [named.field])]
     }
     case 'amount': {
-      const of = currencyFields.find((name) => filter[name]?.every((match) => match.of === 'payment')) ?? 'currency'
-      const matches = filter[of] ?? []
-      const isWhole = matches.every(({ id }) => id === undefined)
+      const field = currencyFields.find((name) => filter[name]?.every((match) => match.of === 'payment')) ?? 'currency'
+      const matches = filter[field] ?? []
+      const isBySymbolAlone = matches.every(({ id }) => id === undefined)
       const tuples = [...new Set(matches.map(({ symbol }) => symbol))].map((symbol) => [symbol])
-      return [part('payments_amount', { columns: ['currency_symbol'], tuples }, isWhole ? [of] : [])]
+      return [part('payments_amount', { columns: ['currency_symbol'], tuples }, isBySymbolAlone ? [field] : [])]
     }
     case 'invoiceAmount': {
-      const of = invoiceField(filter) ?? 'invoiceCurrency'
-      const ids = (filter[of] ?? []).flatMap((match) => invoiceIdsOf(match, statistics))
+      const field = invoiceField(filter) ?? 'invoiceCurrency'
+      const ids = (filter[field] ?? []).flatMap((match) => invoiceIdsOf(match, statistics))
       const tuples = [...new Set(ids)].map((id) => [id])
-      return [part('payments_invoice_amount', { columns: ['invoice_currency'], tuples }, [of])]
+      return [part('payments_invoice_amount', { columns: ['invoice_currency'], tuples }, [field])]
     }
   }
 }
 
-/** All payments that were invoiced in what the filter asks for, where it asks for nothing else; and how many they are. */
+/** All payments invoiced in the currencies of a filter that names invoice currencies alone, and how many they are. */
 export function invoicePart({
   filter,
   given,
   statistics,
 }: Terms): { readonly part: Part; readonly n: number } | undefined {
-  const of = invoiceField(filter)
-  if (of === undefined) return undefined
-  const ids = [...new Set((filter[of] ?? []).flatMap((match) => invoiceIdsOf(match, statistics)))]
+  const field = invoiceField(filter)
+  if (field === undefined) return undefined
+  const ids = [...new Set((filter[field] ?? []).flatMap((match) => invoiceIdsOf(match, statistics)))]
   const share = ids.reduce((sum, id) => sum + (statistics.shareOfInvoice.get(id) ?? 0), 0)
   const part: Part = {
     index: 'payments_invoice_amount',
     order: 'none',
     branches: { columns: ['invoice_currency'], tuples: ids.map((id) => [id]) },
     within: [],
-    residual: given.filter((name) => name !== of),
+    residual: given.filter((name) => name !== field),
   }
   return { part, n: share * statistics.n }
 }
@@ -162,76 +190,4 @@ function invoiceField(filter: PaymentFilter) {
 
 export function hasResidual(parts: readonly Part[]): boolean {
   return parts.some(({ residual }) => residual.length > 0)
-}
-
-export function walk(parts: readonly WalkPart[], overlap = false): Shape {
-  return { kind: 'walk', parts, overlap }
-}
-
-/** Branches of few entries stray further from what is expected than those of many; the first that ends ends the walk. */
-const SPREAD = 2.5
-
-/**
- * A walk of no more than some entries. They are divided among branches as payments are divided among statuses and cells, so that the
- * branches end at about the same place; where branches follow one another, each has all.
- */
-export function bounded(terms: Terms, parts: readonly WalkPart[], entries: number, overlap = false): Shape {
-  const weights = parts.map((part) => weightsOf(terms, part))
-  const total = Math.max(
-    1e-9,
-    weights.flat().reduce((sum, weight) => sum + weight, 0),
-  )
-  const ofBranch = ({ inOrder, branches }: WalkPart, weight: number) => {
-    if (inOrder === true) return Math.ceil(entries)
-    // a status may be all of the page
-    const values = Math.max(1, (branches?.tuples.length ?? 1) / ranksOf(terms.filter).length)
-    const expected = terms.query.sortBy === 'status' ? entries / values : (entries * weight) / total
-    return Math.ceil(expected + SPREAD * Math.sqrt(expected)) + 3
-  }
-  return walk(
-    parts.map((part, nth) => ({ ...part, entries: (weights[nth] ?? []).map((weight) => ofBranch(part, weight)) })),
-    overlap,
-  )
-}
-
-/** Many branches give few rows each to a page, so little is read of each at first. */
-export function sliced(terms: Terms, parts: readonly WalkPart[], overlap: boolean): Shape[] {
-  const count = parts.reduce((sum, { branches }) => sum + (branches?.tuples.length ?? 1), 0)
-  if (count < terms.thresholds.manyBranches || hasResidual(parts)) return []
-  const { rows, sortBy } = terms.query
-  const isOfCells = parts.some(({ index }) => index === 'payments_cell')
-  // of cells it is known how many each has, but of names it is not
-  if (!isOfCells && sortBy === 'date') {
-    // in steps of three, since it stands in the text of the statement
-    const each = Math.ceil((MARGIN * rows) / count / 3) * 3
-    return [{ kind: 'slices', parts, overlap, each }]
-  }
-  const weights = parts.map((part) => weightsOf(terms, part))
-  const total = weights.flat().reduce((sum, weight) => sum + weight, 0)
-  // of named payments it is known how many have a status, but not how many have a name
-  const most = isOfCells ? (MARGIN * rows) / total : rows / Math.max(1, ...weights.flat())
-  return [
-    walk(
-      parts.map((part, nth) => ({
-        ...part,
-        entries: (weights[nth] ?? []).map((weight) => Math.min(rows + 1, Math.ceil(most * weight) + 3)),
-      })),
-      overlap,
-    ),
-  ]
-}
-
-/** How many payments a branch is expected to have, against others; 1 where nothing is known. */
-function weightsOf({ statistics }: Terms, { branches }: WalkPart): number[] {
-  if (branches === undefined) return [1]
-  const { columns, tuples } = branches
-  const status = columns.indexOf('status')
-  if (columns[0] === 'source_network') {
-    return tuples.map(([network]) => (statistics.shareOfSource.get(String(network)) ?? 0) * statistics.n)
-  }
-  if (status < 0) return tuples.map(() => 1)
-  if (!columns.includes('network')) return tuples.map((tuple) => statistics.nOfStatus.get(Number(tuple[status])) ?? 1)
-  return tuples.map(
-    ([rank, network, symbol]) => statistics.nOfCell.get(cellKey(Number(rank), String(network), String(symbol))) ?? 1,
-  )
 }

@@ -1,79 +1,71 @@
 import { paymentStatuses, rankOfStatus } from '../../domain/payment.ts'
-import type { PaymentFilter } from '../filter/payment-filter.ts'
+import type { FilterName, PaymentFilter } from '../filter/payment-filter.ts'
+import { directionOf, type PageQuery } from '../page/page-query.ts'
 import type { AccountStatistics, Cell } from '../sql/account-statistics-repository.ts'
-import type { PageQuery } from '../sql/payment-query.ts'
-import { directionOf } from '../sql/shapes/shape-query.ts'
 import { type Estimate, estimateMatches } from './estimate-matches.ts'
-import type { FieldName } from './search-plan.ts'
 
-/** Where one way of reading gives way to another; in entries of an index, unless they say otherwise. */
+/** Limits at which the planner changes from one way of reading to another; in index entries unless stated otherwise. */
 export interface PlanThresholds {
-  /** Payments of an account that is simply walked. */
-  readonly small: number
-  /** Of a walk of which nothing is known beforehand. */
+  /** Payments of an account that is always simply walked. */
+  readonly smallAccount: number
+  /** A walk whose length cannot be estimated. */
   readonly walk: number
-  /** Of a walk that is expected to need so many. */
-  readonly longestWalk: number
-  /** Gathered where it is not known whether there are more. */
+  /** The longest walk with a limit, whatever the estimate. */
+  readonly maxWalk: number
+  /** A gather that is tried first, in case there is little. */
   readonly probe: number
-  /** Gathered from an index that has all that is asked. */
+  /** A gather from an index that has every column asked for. */
   readonly gather: number
-  /** Gathered where the rows themselves are asked. */
+  /** A gather that has to read the rows themselves. */
   readonly gatherRows: number
   /** Cells, or months, in one statement. */
-  readonly branches: number
-  /** Branches of which there are so many that few rows are read of each at first. */
+  readonly maxBranches: number
+  /** From so many branches on, only a few rows of each are read at first. */
   readonly manyBranches: number
 }
 
 export const DEFAULT_THRESHOLDS: PlanThresholds = {
-  small: 5_000,
+  smallAccount: 5_000,
   walk: 1_500,
-  longestWalk: 20_000,
+  maxWalk: 20_000,
   probe: 300,
   gather: 16_000,
   gatherRows: 3_000,
-  branches: 600,
+  maxBranches: 600,
   manyBranches: 60,
 }
 
-/** To begin a branch costs as much as reading so many entries. */
+/** Starting a branch costs as much as reading this many entries. */
 export const BRANCH_COST = 25
-/** Of two estimates that are wrong by as much. */
+/** A walk may take this many times the estimate before it is given up, since estimates are wrong by about as much. */
 export const MARGIN = 4
-/** Every one of many branches reads its share to the end, so that a margin is paid for. */
+/** The same for a walk of cells: each of many branches reads its whole share, so a larger margin would be paid for every time. */
 export const MARGIN_OF_CELLS = 1.5
 
 export const dates = ['fromDate', 'toDate'] as const
 export const amounts = ['minAmount', 'maxAmount'] as const
 
-/** All that planning a page looks at. */
+/** Everything that the planning of a page looks at. */
 export interface Terms {
   readonly query: PageQuery
   readonly filter: PaymentFilter
-  /** Every filter that was given. */
-  readonly given: readonly FieldName[]
+  /** The names of the filters that were given. */
+  readonly given: readonly FilterName[]
   readonly statistics: AccountStatistics
   readonly estimate: Estimate
   readonly thresholds: PlanThresholds
 }
 
-export function termsOf(asked: PageQuery, statistics: AccountStatistics, thresholds: PlanThresholds): Terms {
-  const filter = readText(asked.filter)
-  return {
-    query: { ...asked, filter },
-    filter,
-    given: (Object.keys(filter) as (keyof PaymentFilter)[]).filter(
-      (name): name is FieldName => name !== 'accountId' && filter[name] !== undefined,
-    ),
-    statistics,
-    estimate: estimateMatches(filter, statistics),
-    thresholds,
-  }
+export function termsOf(query: PageQuery, statistics: AccountStatistics, thresholds: PlanThresholds): Terms {
+  const { filter } = query
+  const given = (Object.keys(filter) as (keyof PaymentFilter)[]).filter(
+    (name): name is FilterName => name !== 'accountId' && filter[name] !== undefined,
+  )
+  return { query, filter, given, statistics, estimate: estimateMatches(filter, statistics), thresholds }
 }
 
-/** A text that can mean one thing alone is the filter of that thing. */
-export function readText(filter: PaymentFilter): PaymentFilter {
+/** Replaces the text filter `q` by the filter that it can only mean: a text that is an address is the filter `walletAddress`. */
+export function singleReadingAsFilter(filter: PaymentFilter): PaymentFilter {
   const { q, ...others } = filter
   const [only] = q ?? []
   if (q?.length !== 1 || only === undefined || only.as === 'id' || filter[only.as] !== undefined) return filter
@@ -81,19 +73,19 @@ export function readText(filter: PaymentFilter): PaymentFilter {
 }
 
 /**
- * What is left to say of a range: of the range along the order, the bound that lies behind the position says nothing more, and must not
- * be where the walk begins.
+ * The bounds of a range (dates or amounts) that still have to be asked. A bound along the order that lies before the position says nothing
+ * beyond the position, and would only tempt PostgreSQL to begin the walk there.
  */
-export function boundsLeft({ query, given }: Terms, range: readonly FieldName[]): FieldName[] {
-  const isAlong = (name: FieldName) => isOneOf(query.sortBy === 'amount' ? amounts : dates, name)
-  const behind = directionOf(query) === 'asc' ? ['fromDate', 'minAmount'] : ['toDate', 'maxAmount']
-  const saysMore = (name: FieldName) => query.position === undefined || !isAlong(name) || !behind.includes(name)
-  return range.filter((name) => given.includes(name) && saysMore(name))
+export function boundsLeft({ query, given }: Terms, range: readonly FilterName[]): FilterName[] {
+  const isAlongOrder = (name: FilterName) => isOneOf(query.sortBy === 'amount' ? amounts : dates, name)
+  const passed = directionOf(query) === 'asc' ? ['fromDate', 'minAmount'] : ['toDate', 'maxAmount']
+  const isNeeded = (name: FilterName) => query.position === undefined || !isAlongOrder(name) || !passed.includes(name)
+  return range.filter((name) => given.includes(name) && isNeeded(name))
 }
 
 /**
- * The part of the account's time, from 0 to 1, that a walk by time goes through before it comes to the first cell that matches: a network
- * that was given up lies far back.
+ * The share of the account's time, from 0 to 1, that a walk by date passes before it reaches the first cell that matches: large for a
+ * network that has been out of use for long.
  */
 export function gapBefore({ query, filter, statistics, estimate }: Terms): number {
   const { firstMs, lastMs } = statistics
@@ -109,8 +101,8 @@ export function gapBefore({ query, filter, statistics, estimate }: Terms): numbe
 }
 
 /**
- * Whether the cells that match end shortly behind the position, and the account does not: a walk by time may find too few there, and goes
- * on in vain.
+ * Whether the matching cells end shortly after the position while the account goes on. A walk by date may find too few payments there and
+ * then read the rest of the account in vain.
  */
 export function endsSoon({ query, statistics, estimate }: Terms): boolean {
   const { firstMs, lastMs } = statistics
@@ -118,11 +110,11 @@ export function endsSoon({ query, statistics, estimate }: Terms): boolean {
   if (query.sortBy !== 'date' || query.position === undefined || span <= 0 || estimate.cells.length === 0) return false
   const at = Date.parse(String(query.position.keys[0]))
   const matching = timesOf(estimate.cells)
-  const [left, behind] =
+  const [left, beyond] =
     directionOf(query) === 'asc'
       ? [matching.lastMs - at, lastMs - matching.lastMs]
       : [at - matching.firstMs, matching.firstMs - firstMs]
-  return left / span < 0.05 && behind / span > 0.1
+  return left / span < 0.05 && beyond / span > 0.1
 }
 
 function timesOf(cells: readonly Cell[]): Pick<Cell, 'firstMs' | 'lastMs'> {
@@ -132,16 +124,16 @@ function timesOf(cells: readonly Cell[]): Pick<Cell, 'firstMs' | 'lastMs'> {
   }
 }
 
-/** The statuses that the filter leaves, by rank. */
+/** The ranks of the statuses that the filter allows, ascending. */
 export function ranksOf({ status }: PaymentFilter): number[] {
   return (status ?? paymentStatuses).map(rankOfStatus).toSorted((one, other) => one - other)
 }
 
-export function hasAny({ given }: Terms, names: readonly FieldName[]): boolean {
+export function hasAny({ given }: Terms, names: readonly FilterName[]): boolean {
   return names.some((name) => given.includes(name))
 }
 
-export function isOneOf(names: readonly FieldName[], name: FieldName): boolean {
+export function isOneOf(names: readonly FilterName[], name: FilterName): boolean {
   return names.includes(name)
 }
 

@@ -1,75 +1,73 @@
-import type { FilterValues } from '../filter/payment-filter.ts'
+import type { FilterName } from '../filter/payment-filter.ts'
 import type { ColumnType } from '../filter/search-fields.ts'
 
 /**
- * How a page is read: a plan is a list of shapes that are tried in turn until one gives the whole page. The last one always does. A
- * shape is a value; what SQL it is stands in `shapes/`.
+ * How a page is read: shapes that are tried in turn until one gives the whole page. The last one always does.
+ *
+ * A shape is plain data; its SQL is in `sql/shapes/`. Example, "payments of the network GNOSIS, newest first":
+ *
+ *     walk at most 400 entries of payments_status, asking each entry for its network
+ *     else walk the cells of GNOSIS (status × network × symbol) in payments_cell
  */
 export type Plan = readonly Shape[]
 
 export type Shape = WalkShape | SlicesShape | GatherShape | MonthsShape | PlainShape
 
-/** A filter by its name. */
-export type FieldName = keyof FilterValues
-
 /**
- * Reads in the order of the answer: of every branch of every part the next rows, and of those the first. Where a branch has a bound of
- * entries and comes to it, the place where it ended stands among the rows; the page is whole if it comes before.
+ * Reads branches in the order of the answer, each from the position on, and merges them. A branch with a limit of entries marks the entry at
+ * which it stopped; the page is whole if it ends before that one.
  */
 export interface WalkShape {
   readonly kind: 'walk'
   readonly parts: readonly WalkPart[]
-  /** Whether parts may have rows in common. */
-  readonly overlap: boolean
+  /** Whether two parts may have the same payment. */
+  readonly mayOverlap: boolean
 }
 
-/** Reads by time, of many branches that have nothing else to ask: some rows of each, and a page of those that may have more on it. */
+/**
+ * Reads very many branches by date: a few rows of each, and then a page of those branches that may have more on the page. No part has
+ * residual filters.
+ */
 export interface SlicesShape {
   readonly kind: 'slices'
   readonly parts: readonly WalkPart[]
-  readonly overlap: boolean
-  /** The rows that are read of each at first. */
-  readonly each: number
+  readonly mayOverlap: boolean
+  /** Rows read of each branch at first. */
+  readonly rowsPerBranch: number
 }
 
-/** Reads all that the parts have, without order, as long as it is no more than `most`; then filters and sorts. */
+/** Reads everything that the parts hold, unless it is more than `maxEntries`, then filters and sorts it. */
 export interface GatherShape {
   readonly kind: 'gather'
   readonly parts: readonly Part[]
-  readonly overlap: boolean
-  /** The most entries read; absent: all. */
-  readonly most?: number
+  readonly mayOverlap: boolean
+  /** Undefined: no limit. */
+  readonly maxEntries?: number | undefined
 }
 
-/** Payments of a range of US dollars by date: month after month in the order of the answer, each sorted by itself. */
+/** Reads a range of US dollars by date, one month of 30 days after the other, sorting each month by itself. */
 export interface MonthsShape {
   readonly kind: 'months'
-  /** Milliseconds since 1970 where months begin, in the order of the answer. */
+  /** Where the months begin, in milliseconds since 1970, in the order of the answer. */
   readonly months: readonly number[]
 }
 
-/** One walk in the order of the answer with all conditions on it; what a text can mean is looked up first. */
+/** One statement with all conditions; identifiers are looked up first. */
 export interface PlainShape {
   readonly kind: 'plain'
 }
 
-/** Columns that are compared with `=`, and the tuples of values that they take one after the other. */
+/** The leading columns of an index, and the tuples of values that they are compared with: (payer, status) in ((A, 1), (A, 2)). */
 export interface Branches {
   readonly columns: readonly BranchColumn[]
   readonly tuples: readonly (readonly BranchValue[])[]
 }
 
-export type BranchColumn = 'payer' | 'payee' | 'status' | 'network' | 'source_network' | BranchNameColumn
-type BranchNameColumn =
-  | 'currency_symbol'
-  | 'invoice_currency'
-  | 'request_id'
-  | 'payment_reference'
-  | 'reference'
-  | 'month'
 export type BranchValue = string | number | Buffer
+export type BranchColumn = keyof typeof branchTypes
 
-export const branchTypes: Readonly<Record<BranchColumn, ColumnType>> = {
+/** The columns that branches may have, with their types. `month` is the expression of the index by month. */
+export const branchTypes = {
   payer: 'bytea',
   payee: 'bytea',
   status: 'smallint',
@@ -81,34 +79,34 @@ export const branchTypes: Readonly<Record<BranchColumn, ColumnType>> = {
   payment_reference: 'bytea',
   reference: 'text',
   month: 'timestamptz',
-}
+} as const satisfies Readonly<Record<string, ColumnType>>
 
-/** Payments that are found by one index. */
+/** Payments that one index finds. */
 export interface Part {
-  /** For the reader of a plan; PostgreSQL chooses by itself. */
+  /** The index meant, for those who read a plan, and for the test of EXPLAIN; PostgreSQL chooses by itself. */
   readonly index: string
-  /** Absent: all payments of the account. */
-  readonly branches?: Branches
-  /** What the entries of the index are ordered by behind the branches. */
+  /** Undefined: all payments of the account. */
+  readonly branches?: Branches | undefined
+  /** What the index orders the entries of a branch by. */
   readonly order: 'time' | 'amount' | 'none'
-  /** The filters that the index answers beside the branches. */
-  readonly within: readonly FieldName[]
-  /** The filters that its entries, or the rows, are asked one by one. */
-  readonly residual: readonly FieldName[]
-  /** Only those whose source is another network than their destination. */
+  /** Filters that bound the range of the index. */
+  readonly within: readonly FilterName[]
+  /** Filters that are checked entry by entry. */
+  readonly residual: readonly FilterName[]
+  /** Whether only payments whose source is another network than their destination belong to the part. */
   readonly fromElsewhere?: boolean
 }
 
-/** A part whose index has the order of the answer behind the branches. */
+/** A part whose index has the order of the answer behind the branch columns. */
 export interface WalkPart extends Part {
-  /** How many keys of the order the branches fix. */
+  /** How many sort keys the branch columns fix: 1 where the answer is ordered by status and each branch is of one status. */
   readonly fixedKeys: 0 | 1
-  /** Whether the position bounds it; if not, all of it comes after the position. */
-  readonly after: boolean
-  /** Whether only unknown amounts are read, since there are no others. */
+  /** Whether the position bounds the part. If not, all of it comes after the position. */
+  readonly startsAtPosition: boolean
+  /** Set where only unknown amounts are read, because no known ones match. */
   readonly unknownOnly?: true
-  /** The most entries read of each branch; absent: as many as it takes. */
-  readonly entries?: readonly number[]
-  /** Whether the branches follow one another in the order of the answer, so that those behind a full page are not read. */
+  /** Entries to read of each branch, at most. Undefined: as many as it takes. */
+  readonly entryLimits?: readonly number[]
+  /** Whether the branches themselves come in the order of the answer, so that those behind a full page are not read. */
   readonly inOrder?: boolean
 }

@@ -1,39 +1,40 @@
-import type { Statement } from './payment-query.ts'
+import { bind, raw, type Statement, sql } from './statement.ts'
 
 /**
- * What the payments of an account come to, for deciding how to read them. The numbers may be some minutes old; which cells there are is
- * complete up to `seq`, so whoever relies on that asks in the statement whether there has come one since.
+ * What the planner knows about the payments of an account. Counts may be some minutes old. The list of combinations is complete up to `seq`;
+ * a statement that relies on it also reads the newest `seq` and so learns whether a combination has come since.
  */
 export interface AccountStatistics {
   /** All payments. */
   readonly n: number
-  /** Milliseconds since 1970; the wrong way round when there is no payment. */
+  /** Times of the first and the last payment, in milliseconds since 1970; `lastMs` is below `firstMs` where there is no payment. */
   readonly firstMs: number
   readonly lastMs: number
   readonly cells: readonly Cell[]
-  /** How many payments the cells of a status have, by its rank, and how many a cell has, by its {@link cellKey}. */
+  /** Payments of a status, by its rank. */
   readonly nOfStatus: ReadonlyMap<number, number>
+  /** Payments of a cell, by its {@link cellKey}. */
   readonly nOfCell: ReadonlyMap<string, number>
-  /** The part of the payments that has the value, from 0 to 1. */
+  /** By the code of a type: its share of all payments, from 0 to 1. */
   readonly shareOfType: ReadonlyMap<number, number>
-  /** By the id of the payment currency: on which networks, and how many. */
+  /** By the id of a payment currency: its networks, with counts. */
   readonly currencies: ReadonlyMap<string, readonly CurrencyOnNetwork[]>
+  /** By the id of an invoice currency: its share of all payments. */
   readonly shareOfInvoice: ReadonlyMap<string, number>
-  /** Of those whose source is not their destination. */
+  /** By source network: the share of payments that come from it and go to another network. */
   readonly shareOfSource: ReadonlyMap<string, number>
-  /** Of payments from anywhere in the account's time. */
-  readonly sample: DollarSample
-  /** The number of the combination that came last; 0 without any. */
+  readonly sample: UsdSample
+  /** The number of the newest combination; 0 where there is none. */
   readonly seq: number
 }
 
-/** Payments of one status on one destination network in currencies of one symbol. */
+/** The payments of one status, one destination network and one currency symbol. */
 export interface Cell {
   readonly status: number
   readonly network: string
   readonly symbol: string
   readonly n: number
-  /** Whether the US dollars of any of them may be known; complete up to `seq`, as cells are. */
+  /** False only where no payment of the cell has an amount in US dollars; like the list of cells, correct up to `seq`. */
   readonly priced: boolean
   /** Milliseconds since 1970. */
   readonly firstMs: number
@@ -51,15 +52,15 @@ export interface CurrencyOnNetwork {
   readonly n: number
 }
 
-/** What some payments come to in US dollars. */
-export interface DollarSample {
-  /** Those of known amount, the least first; not exact, since they are only counted. */
+/** The amounts in US dollars of a sample of payments, spread over the account's time. */
+export interface UsdSample {
+  /** The known amounts, ascending. Doubles, since they only estimate. */
   readonly known: readonly number[]
-  /** Those of unknown amount as well. */
+  /** Payments in the sample, those of unknown amount included. */
   readonly n: number
 }
 
-/** A row of {@link STATISTICS_SQL}: `kind` says of what. Of a sample, `name` is the amounts. */
+/** A row of {@link statisticsStatement}; `kind` says what it counts. Of a sample, `name` holds the amounts. */
 export interface StatisticsRow {
   readonly kind: 'cell' | 'type' | 'currency' | 'invoice' | 'source' | 'all' | 'sample'
   readonly status: number | null
@@ -73,18 +74,15 @@ export interface StatisticsRow {
   readonly priced: boolean | null
 }
 
-/** Reads the statistics in one pass. */
-export function statisticsStatement(accountId: number): Statement {
-  return { sql: STATISTICS_SQL, bindings: [accountId, accountId] }
-}
-
-/** Runs of neighbours in time, evenly far apart: each run is one descent of an index that has the amounts. */
+/** The sample: runs of payments that follow each other in time, evenly spaced. Each run is one descent of an index that has the amounts. */
 const SAMPLE_RUNS = 160
 const SAMPLE_RUN = 50
 
-const STATISTICS_SQL = `with mine as materialized (
+/** Reads all statistics of an account: sums over its combinations, and the sample of its most frequent status. */
+export function statisticsStatement(accountId: number): Statement {
+  return sql`with mine as materialized (
   select network, source_network, currency, currency_symbol, invoice_currency, type, status, n, first_at, last_at, seq, priced
-  from payment_statistics where account_id = ?
+  from payment_statistics where account_id = ${bind(accountId)}
 )
 select 'cell' as kind, status, null::smallint as type, network, currency_symbol as name, sum(n)::text as n, min(first_at) as first_at,
   max(last_at) as last_at, null::text as seq, bool_or(priced) as priced
@@ -97,15 +95,16 @@ union all select 'source', null, null, null, source_network, sum(n)::text, null,
 union all select 'all', null, null, null, null, coalesce(sum(n), 0)::text, min(first_at), max(last_at), coalesce(max(seq), 0)::text, null from mine
 union all select 'sample', null, null, null, string_agg(k.amount_in_usd::text, ' '), count(*)::text, null, null, null, null
   from (select status, min(first_at) as first_at, max(last_at) as last_at from mine group by status order by sum(n) desc limit 1) frequent
-  cross join generate_series(0, ${SAMPLE_RUNS - 1}) as run
+  cross join generate_series(0, ${raw(SAMPLE_RUNS - 1)}) as run
   cross join lateral (
     select amount_in_usd from payments
-    where account_id = ? and status = frequent.status
-      and timestamp >= frequent.first_at + run * (frequent.last_at - frequent.first_at) / ${SAMPLE_RUNS}.0
-    order by timestamp, id limit ${SAMPLE_RUN}
+    where account_id = ${bind(accountId)} and status = frequent.status
+      and timestamp >= frequent.first_at + run * (frequent.last_at - frequent.first_at) / ${raw(SAMPLE_RUNS)}.0
+    order by timestamp, id limit ${raw(SAMPLE_RUN)}
   ) k`
+}
 
-/** Makes statistics of the rows. */
+/** Turns the rows of {@link statisticsStatement} into statistics. */
 export function statisticsOfRows(rows: readonly StatisticsRow[]): AccountStatistics {
   const all = rows.find(({ kind }) => kind === 'all')
   const n = Number(all?.n ?? 0)
@@ -150,7 +149,7 @@ function cellsOf(rows: readonly StatisticsRow[]): Cell[] {
   )
 }
 
-function sampleOf(rows: readonly StatisticsRow[]): DollarSample {
+function sampleOf(rows: readonly StatisticsRow[]): UsdSample {
   const row = rows.find(({ kind }) => kind === 'sample')
   const known = (row?.name ?? '').split(' ').filter((text) => text !== '')
   return { known: known.map(Number).toSorted((one, other) => one - other), n: Number(row?.n ?? 0) }

@@ -2,10 +2,10 @@ import type { Knex } from 'knex'
 import { runPrepared } from '../../postgres/prepared.ts'
 
 /**
- * The earliest time that a payment of an account has had, as far as the change log goes back. Whoever has read on from any of its places
- * in the order of time misses nothing behind that one.
+ * The earliest timestamp that a payment of an account has had, as far back as the change log is kept. An export that resumes there misses
+ * nothing, even where the payment's timestamp was changed.
  *
- * @returns undefined when there is no payment of that id, and none that was there within the days that the log is kept
+ * @returns undefined when neither the payments nor the change log has that id
  */
 export async function findEarliestTime(
   knex: Knex,

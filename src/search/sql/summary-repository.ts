@@ -1,7 +1,8 @@
 import type { Knex } from 'knex'
 import { runPrepared } from '../../postgres/prepared.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
-import { accountIs, joined, matchCondition, named, type Statement, text } from './payment-query.ts'
+import { accountIs, matchCondition } from './filter-conditions.ts'
+import { bind, bindTime, commonTable, EMPTY, join, raw, type Statement, sql } from './statement.ts'
 
 /** What payments can be grouped by. */
 export const groupNames = ['day', 'week', 'month', 'status', 'network', 'currency', 'payer', 'payee'] as const
@@ -10,35 +11,36 @@ export type GroupName = (typeof groupNames)[number]
 /** What is to be counted and summed. */
 export interface SummaryQuery {
   readonly filter: PaymentFilter
-  /** At most two, each once. */
+  /** At most two, no name twice. */
   readonly groupBy: readonly GroupName[]
-  /** A name of the IANA database that is known to be one. */
+  /** A name of the IANA database, already checked. */
   readonly timeZone: string
-  /** How many payers or payees stand by themselves. */
+  /** How many payers or payees get a group of their own. */
   readonly top: number
-  /** The most rows to read. */
+  /** Rows to read at most. */
   readonly rows: number
 }
 
-/** One group. `keys` go with `groupBy`; numbers are text, since they may be large. */
+/** One group. `keys` go with `groupBy`. Counts and sums are text, since they may exceed a double. */
 export interface SummaryRow {
   readonly keys: readonly SummaryKey[]
   readonly count: string
+  /** Payments whose amount in US dollars is known. */
   readonly priced: string
   readonly usd: string
 }
 
-/** The value of a grouping; a day, counted from 1970 on, stands for itself and for the week or month that it begins. */
+/** The value of one grouping. A day, week or month is the number of its first day, counted from 1970-01-01. */
 export interface SummaryKey {
-  /** Null where it is unknown, and where it is the rest. */
+  /** Null where the value is unknown, and for the rest. */
   readonly value: string | number | Buffer | null
-  /** Whether it is all that have no place among the top ones. */
+  /** Whether the group holds everybody who is not among the top ones. */
   readonly isRest: boolean
-  /** Among the top ones, from 1; of other groupings null. */
+  /** The place among the top ones, from 1; null in other groupings. */
   readonly place: number | null
 }
 
-/** Reads the groups that a query comes to, in no order. */
+/** Reads the groups of a summary, in no order. */
 export async function readSummary(knex: Knex, query: SummaryQuery, signal: AbortSignal): Promise<SummaryRow[]> {
   const rows = await runPrepared<Record<string, unknown>>(knex, summaryStatement(query), signal)
   return rows.map((row) => ({
@@ -57,136 +59,132 @@ const parties: ReadonlySet<GroupName> = new Set(['payer', 'payee'])
 const periods: ReadonlySet<GroupName> = new Set(['day', 'week', 'month'])
 
 /**
- * Groups all that match first, and of that the few rows by the top ones. The columns that are read stand in the indexes of the filters, so
- * that the wide rows are left alone.
+ * Groups the matches first and then regroups the few groups by the top ones. It reads only columns that the indexes of the filters have, not
+ * the wide rows.
+ *
+ * @example
+ * with cells as materialized (
+ *   select payee as key0, count(*) as n, count(amount_in_usd) as priced, coalesce(sum(amount_in_usd), 0) as usd
+ *   from payments where account_id = ? and … group by 1),
+ * top0 as (select key0, … as place from … limit ?)
+ * select top0.key0, … as is_rest0, top0.place as place0, sum(n)::text as n, …
+ * from cells left join top0 on top0.key0 = cells.key0 group by 1, 2, 3 limit ?
  */
 function summaryStatement(query: SummaryQuery): Statement {
   const { filter, groupBy, rows } = query
   const groupings = groupBy.map((name, at) => groupingOf(name, at, query))
-  const keys = groupings.map(({ key, at }) => joined([key], '', '', ` as key${at}`))
-  const cells = joined(
-    [
-      list([...keys, text('count(*) as n, count(amount_in_usd) as priced, coalesce(sum(amount_in_usd), 0) as usd')]),
-      joined([accountIs(filter.accountId), matchCondition(filter)], ' and ', 'from payments where '),
-      ...groupedBy(keys.length),
-    ],
-    '\n',
-    'select ',
-  )
+  const keys = groupings.map(({ key, at }) => sql`${key} as ${raw(`key${at}`)}`)
+  const sums = sql`count(*) as n, count(amount_in_usd) as priced, coalesce(sum(amount_in_usd), 0) as usd`
+  const cells = sql`select ${list([...keys, sums])}
+from payments where ${accountIs(filter.accountId)} and ${matchCondition(filter)}${groupedBy(keys.length)}`
   const columns = groupings.flatMap((grouping) => grouping.columns)
-  const sums = text('sum(n)::text as n, sum(priced)::text as priced, trim_scale(sum(usd))::text as usd')
-  return joined(
-    [
-      list(
-        [
-          ...groupings.flatMap(({ before }) => before),
-          named('cells', cells, 'materialized '),
-          ...groupings.flatMap(({ behind }) => behind),
-        ],
-        'with ',
-      ),
-      list([...columns, sums], 'select '),
-      text('from cells'),
-      ...groupings.flatMap(({ join }) => join),
-      ...groupedBy(columns.length),
-      { sql: 'limit ?', bindings: [rows] },
-    ],
-    '\n',
-  )
+  const totals = sql`sum(n)::text as n, sum(priced)::text as priced, trim_scale(sum(usd))::text as usd`
+  const tables = [
+    ...groupings.flatMap(({ before }) => before),
+    commonTable('cells', cells, 'materialized'),
+    ...groupings.flatMap(({ behind }) => behind),
+  ]
+  const joins = groupings.map(({ joinedTo }) => joinedTo)
+  return sql`with ${list(tables)}
+select ${list([...columns, totals])}
+from cells${join(joins, '')}${groupedBy(columns.length)}
+limit ${bind(rows)}`
 }
 
 interface Grouping {
   readonly at: number
-  /** What a payment is grouped by. */
+  /** The expression that payments are grouped by. */
   readonly key: Statement
-  /** Tables that the key is made with, and that are made of the groups. */
+  /** Common tables that the key needs. */
   readonly before: readonly Statement[]
+  /** Common tables made of the groups. */
   readonly behind: readonly Statement[]
-  readonly join: readonly Statement[]
-  /** The columns of the answer that are of this grouping. */
+  /** The join of the groups with those tables, on a line of its own. */
+  readonly joinedTo: Statement
+  /** The columns of the result that belong to this grouping. */
   readonly columns: readonly Statement[]
 }
 
 function groupingOf(name: GroupName, at: number, query: SummaryQuery): Grouping {
   if (parties.has(name)) return partyGrouping(name, at, query)
   if (periods.has(name)) return periodGrouping(name, at, query)
-  return { at, key: text(name), before: [], behind: [], join: [], columns: [text(`cells.key${at}`)] }
+  return { at, key: raw(name), before: [], behind: [], joinedTo: EMPTY, columns: [raw(`cells.key${at}`)] }
 }
 
 function partyGrouping(name: GroupName, at: number, { groupBy, top }: SummaryQuery): Grouping {
-  // Grouped by nothing else, each stands in the groups once; and the top ones are kept while all are gone through, not sorted.
-  const ofEach = `select key${at}, ${groupBy.length === 1 ? 'usd, n' : 'sum(usd) as usd, sum(n) as n'}
-    from cells where key${at} is not null${groupBy.length === 1 ? '' : ` group by key${at}`}`
-  const places: Statement = {
-    sql: `select key${at}, (row_number() over (order by usd desc, n desc, key${at}))::integer as place
+  const key = raw(`key${at}`)
+  const table = raw(`top${at}`)
+  // With no other grouping each party already has one group. The top ones are kept while all are scanned, so nothing is sorted whole.
+  const ofEach =
+    groupBy.length === 1
+      ? sql`select ${key}, usd, n
+    from cells where ${key} is not null`
+      : sql`select ${key}, sum(usd) as usd, sum(n) as n
+    from cells where ${key} is not null group by ${key}`
+  const places = sql`select ${key}, (row_number() over (order by usd desc, n desc, ${key}))::integer as place
   from (${ofEach}
-    order by usd desc, n desc, key${at} limit ?) as best`,
-    bindings: [top],
-  }
+    order by usd desc, n desc, ${key} limit ${bind(top)}) as best`
   return {
     at,
-    key: text(name),
+    key: raw(name),
     before: [],
-    behind: [named(`top${at}`, places)],
-    join: [text(`left join top${at} on top${at}.key${at} = cells.key${at}`)],
+    behind: [commonTable(`top${at}`, places)],
+    joinedTo: sql`\nleft join ${table} on ${table}.${key} = cells.${key}`,
     columns: [
-      text(`top${at}.key${at}`),
-      text(`cells.key${at} is not null and top${at}.key${at} is null as is_rest${at}`),
-      text(`top${at}.place as place${at}`),
+      sql`${table}.${key}`,
+      sql`cells.${key} is not null and ${table}.${key} is null as ${raw(`is_rest${at}`)}`,
+      sql`${table}.place as ${raw(`place${at}`)}`,
     ],
   }
 }
 
 /**
- * Groups by where a time stands among the beginnings of all periods, which takes a third of what it takes to turn each time into one of the
- * zone. The statistics tell between which times there are payments. Where a period begins in an hour that the zone leaves out, it
- * begins with the next; where the zone goes back to its beginning, by as much before the one that the database takes.
+ * Groups by period: `width_bucket` finds the place of a time among the beginnings of all periods, at a third of the cost of converting each time
+ * to the zone. The statistics tell between which times there are payments.
  *
- * One payment of the year 1 would make 740,000 days, and each summary take seconds: where times lie so far apart, each is turned.
+ * Where a period would begin in an hour that the zone's clocks skip, it begins with the next hour. Where the clocks show its beginning
+ * twice, PostgreSQL takes the later one, and the period begins with the earlier.
+ *
+ * One payment of the year 1 would make 740,000 days and take seconds: over more than {@link MAX_DAYS} days each time is converted.
  */
 function periodGrouping(name: GroupName, at: number, { filter, timeZone }: SummaryQuery): Grouping {
-  const [from, to] = [filter.fromDate, filter.toDate].map((ms) =>
-    ms === undefined ? null : new Date(ms).toISOString(),
-  )
-  const begins: Statement = {
-    sql: `select array_agg(least(later, later - ((later - ${INSTANT}) at time zone ?::text + ${INSTANT} - local)) order by local) as at
+  const zone = bind(timeZone, 'text')
+  const [from, to] = [bindTime(filter.fromDate), bindTime(filter.toDate)]
+  const period = raw(name)
+  const begins = raw(`begins${at}`)
+  const key = raw(`key${at}`)
+  const beginnings = sql`select array_agg(least(later, later - ((later - ${INSTANT}) at time zone ${zone} + ${INSTANT} - local)) order by local) as at
   from (
-    select greatest(min(first_at), ?::timestamptz) at time zone ?::text as first, least(max(last_at), ?::timestamptz) at time zone ?::text as last
-    from payment_statistics where account_id = ?
-  ) as range, generate_series(date_trunc('${name}', first), last, interval '1 ${name}') as local,
-  lateral (select local at time zone ?::text as later) as begin
-  where last - first < interval '${MOST_DAYS} days'`,
-    bindings: [timeZone, from ?? null, timeZone, to ?? null, timeZone, filter.accountId, timeZone],
-  }
-  const ofTime: Statement = {
-    sql: `date_trunc('${name}', timestamp at time zone ?::text)::date - date '1970-01-01'`,
-    bindings: [timeZone],
-  }
+    select greatest(min(first_at), ${from}) at time zone ${zone} as first, least(max(last_at), ${to}) at time zone ${zone} as last
+    from payment_statistics where ${accountIs(filter.accountId)}
+  ) as range, generate_series(date_trunc('${period}', first), last, interval '1 ${period}') as local,
+  lateral (select local at time zone ${zone} as later) as begin
+  where last - first < interval '${raw(MAX_DAYS)} days'`
+  const converted = sql`date_trunc('${period}', timestamp at time zone ${zone})::date - date '1970-01-01'`
   return {
     at,
-    key: joined([text(`width_bucket(timestamp, (select at from begins${at}))`), ofTime], ', ', 'coalesce(', ')'),
-    before: [named(`begins${at}`, begins, 'materialized ')],
+    key: sql`coalesce(width_bucket(timestamp, (select at from ${begins})), ${converted})`,
+    before: [commonTable(`begins${at}`, beginnings, 'materialized')],
     behind: [],
-    join: [],
+    joinedTo: EMPTY,
     columns: [
-      {
-        sql: `coalesce(((select at from begins${at})[cells.key${at}] at time zone ?::text)::date - date '1970-01-01', cells.key${at}) as key${at}`,
-        bindings: [timeZone],
-      },
+      sql`coalesce(((select at from ${begins})[cells.${key}] at time zone ${zone})::date - date '1970-01-01', cells.${key}) as ${key}`,
     ],
   }
 }
 
-/** More than a century, whose days are reckoned in some 50 ms. */
-const MOST_DAYS = 40_000
+/** More than a century; its days are computed in some 50 ms. */
+const MAX_DAYS = 40_000
 
-/** What the clock shows just before a time tells whether it has shown that time before. */
-const INSTANT = "interval '1 microsecond'"
+/** The clock just before a time tells whether it has shown that time before. */
+const INSTANT = raw("interval '1 microsecond'")
 
-function list(parts: readonly Statement[], before = ''): Statement {
-  return joined(parts, ',\n', before)
+function list(pieces: readonly Statement[]): Statement {
+  return join(pieces, ',\n')
 }
 
-function groupedBy(count: number): Statement[] {
-  return count === 0 ? [] : [text(`group by ${Array.from({ length: count }, (_, at) => at + 1).join(', ')}`)]
+/** `\ngroup by 1, 2`; empty without columns. */
+function groupedBy(count: number): Statement {
+  if (count === 0) return EMPTY
+  return raw(`\ngroup by ${Array.from({ length: count }, (_, at) => at + 1).join(', ')}`)
 }

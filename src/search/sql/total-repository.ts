@@ -1,10 +1,65 @@
 import type { Knex } from 'knex'
 import { runPrepared } from '../../postgres/prepared.ts'
-import type { FilterValues, PaymentFilter } from '../filter/payment-filter.ts'
-import { countStatement, matchCondition, type Statement } from './payment-query.ts'
+import type { FilterName, PaymentFilter } from '../filter/payment-filter.ts'
+import { filterFields } from '../filter/search-fields.ts'
+import { accountIs, conditionsOf, matchCondition } from './filter-conditions.ts'
+import { bind, bindTime, join, type Statement, sql } from './statement.ts'
 
-/** The filters on what the combinations of the statistics are of. */
-const held: ReadonlySet<keyof FilterValues> = new Set([
+/** What the statistics of an account say about the number of matches. */
+export interface StatisticsCount {
+  readonly atLeast: number
+  /** Equal to `atLeast` where the statistics know the number exactly. */
+  readonly atMost: number
+  /** Assumes that payments are spread evenly over time. Undefined where the filter asks for what the statistics do not hold. */
+  readonly likely: number | undefined
+}
+
+/** What PostgreSQL's planner expects of counting the matches. */
+export interface PlannedCount {
+  readonly matches: number
+  /** Of counting up to the cap, in the planner's units: about 100 to the millisecond. */
+  readonly cost: number
+}
+
+/** Counts the payments of one account that match a filter. */
+export interface TotalRepository {
+  /** Sums the statistics, which are exact in every transaction. Reads at most some thousand rows. */
+  countByStatistics(filter: PaymentFilter, signal?: AbortSignal): Promise<StatisticsCount>
+  /** Counts the matches themselves, up to `cap`. */
+  countRows(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<number>
+  /** Asks PostgreSQL's planner; reads no payments. */
+  planCount(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<PlannedCount>
+}
+
+export function createTotalRepository(knex: Knex): TotalRepository {
+  return {
+    async countByStatistics(filter, signal) {
+      const [row] = await runPrepared<StatisticsCountRow>(knex, statisticsCountStatement(filter), signal)
+      const [atLeast, atMost, likely] = [Number(row?.at_least), Number(row?.at_most), Number(row?.likely)]
+      const isCovered = namesOf(filter).every((name) => isDate(name) || statisticsHold.has(name))
+      return isCovered ? { atLeast, atMost, likely } : { atLeast: 0, atMost, likely: undefined }
+    },
+    async countRows(filter, cap, signal) {
+      const [row] = await runPrepared<{ count: bigint }>(knex, countStatement(filter, cap), signal)
+      return Number(row?.count ?? 0n)
+    },
+    async planCount(filter, cap, signal) {
+      const explain = sql`explain (format json) ${countStatement(filter, cap)}`
+      const [row] = await runPrepared<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(knex, explain, signal)
+      const plan = row?.['QUERY PLAN'][0].Plan
+      return { matches: uncappedRows(plan), cost: plan?.['Total Cost'] ?? 0 }
+    },
+  }
+}
+
+/** `select count(*) as count from (select 1 from payments where … limit 10001) as matches` */
+export function countStatement(filter: PaymentFilter, cap: number): Statement {
+  const conditions = [accountIs(filter.accountId), ...conditionsOf(filter, filterFields)]
+  return sql`select count(*) as count from (select 1 from payments where ${join(conditions, ' and ')} limit ${bind(cap)}) as matches`
+}
+
+/** The filters whose columns the statistics have. */
+const statisticsHold: ReadonlySet<FilterName> = new Set([
   'currency',
   'paymentCurrency',
   'invoiceCurrency',
@@ -13,100 +68,47 @@ const held: ReadonlySet<keyof FilterValues> = new Set([
   'network',
 ])
 
-/** What the statistics of an account say of how many payments match a filter. */
-export interface StatedCount {
-  /** So many do. */
-  readonly least: number
-  /** No more do. Equal to `least` where the statistics know it exactly. */
-  readonly most: number
-  /** So many are likely, if times are spread evenly; undefined where the filter asks what the statistics do not hold. */
-  readonly expected: number | undefined
-}
-
-/** What the planner of the database says of counting. */
-export interface ExpectedCount {
-  readonly matches: number
-  /** Of counting up to the cap, in the planner's units: some 100 to the millisecond. */
-  readonly cost: number
-}
-
-/** Counts payments of one account. */
-export interface TotalRepository {
-  /** Asks the statistics, which are exact in every transaction; at most some thousand rows of them are read. */
-  stated(filter: PaymentFilter, signal?: AbortSignal): Promise<StatedCount>
-  /** Counts the matches themselves, at most `cap`. */
-  counted(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<number>
-  /** Asks the planner; nothing is read. */
-  expected(filter: PaymentFilter, cap: number, signal?: AbortSignal): Promise<ExpectedCount>
-}
-
-export function createTotalRepository(knex: Knex): TotalRepository {
-  return {
-    async stated(filter, signal) {
-      const [row] = await runPrepared<StatedRow>(knex, statedStatement(filter), signal)
-      const [least, most, expected] = [Number(row?.inside), Number(row?.most), Number(row?.expected)]
-      const isWhole = namesOf(filter).every((name) => isBoundOfTime(name) || held.has(name))
-      return isWhole ? { least, most, expected } : { least: 0, most, expected: undefined }
-    },
-    async counted(filter, cap, signal) {
-      const [row] = await runPrepared<{ count: bigint }>(knex, countStatement(filter, cap), signal)
-      return Number(row?.count ?? 0n)
-    },
-    async expected(filter, cap, signal) {
-      const { sql, bindings } = countStatement(filter, cap)
-      const explain = { sql: `explain (format json) ${sql}`, bindings }
-      const [row] = await runPrepared<{ 'QUERY PLAN': [{ Plan: Plan }] }>(knex, explain, signal)
-      const plan = row?.['QUERY PLAN'][0].Plan
-      return { matches: uncappedRows(plan), cost: plan?.['Total Cost'] ?? 0 }
-    },
-  }
-}
-
-interface StatedRow {
-  readonly inside: string
-  readonly most: string
-  readonly expected: string
+interface StatisticsCountRow {
+  readonly at_least: string
+  readonly at_most: string
+  readonly likely: string
 }
 
 /**
- * Sums what the combinations of the filter hold: of those whose times all lie within the range, and of those whose times overlap it. The
- * times are those between which all payments of the combination lie, so what lies within is exact.
+ * Sums the combinations that match: those whose payments all lie within the dates, and those whose time overlaps them. The times of a
+ * combination bound all its payments, so what lies within is counted exactly.
  */
-function statedStatement(filter: PaymentFilter): Statement {
-  const asked = Object.fromEntries(namesOf(filter).flatMap((name) => (held.has(name) ? [[name, filter[name]]] : [])))
-  const condition = matchCondition({ ...asked, accountId: filter.accountId })
-  const [from, to] = [filter.fromDate, filter.toDate].map((ms) =>
-    ms === undefined ? null : new Date(ms).toISOString(),
+function statisticsCountStatement(filter: PaymentFilter): Statement {
+  const held = Object.fromEntries(
+    namesOf(filter).flatMap((name) => (statisticsHold.has(name) ? [[name, filter[name]]] : [])),
   )
-  return {
-    sql: `select coalesce(sum(n) filter (where first_at >= from_at and last_at <= to_at), 0)::text as inside,
-  coalesce(sum(n), 0)::text as most,
+  const [from, to] = [bindTime(filter.fromDate), bindTime(filter.toDate)]
+  return sql`select coalesce(sum(n) filter (where first_at >= from_at and last_at <= to_at), 0)::text as at_least,
+  coalesce(sum(n), 0)::text as at_most,
   coalesce(sum(n * case when first_at = last_at then 1 else
-    extract(epoch from least(last_at, to_at) - greatest(first_at, from_at)) / extract(epoch from last_at - first_at) end), 0)::text as expected
-from payment_statistics, (select coalesce(?::timestamptz, '-infinity') as from_at, coalesce(?::timestamptz, 'infinity') as to_at) as range
-where account_id = ? and n > 0 and last_at >= from_at and first_at <= to_at and ${condition.sql}`,
-    bindings: [from ?? null, to ?? null, filter.accountId, ...condition.bindings],
-  }
+    extract(epoch from least(last_at, to_at) - greatest(first_at, from_at)) / extract(epoch from last_at - first_at) end), 0)::text as likely
+from payment_statistics, (select coalesce(${from}, '-infinity') as from_at, coalesce(${to}, 'infinity') as to_at) as range
+where ${accountIs(filter.accountId)} and n > 0 and last_at >= from_at and first_at <= to_at and ${matchCondition({ ...held, accountId: filter.accountId })}`
 }
 
-function namesOf(filter: PaymentFilter): (keyof FilterValues)[] {
+function namesOf(filter: PaymentFilter): FilterName[] {
   const { accountId: _, ...values } = filter
-  return Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [name as keyof FilterValues]))
+  return Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [name as FilterName]))
 }
 
-function isBoundOfTime(name: keyof FilterValues): boolean {
+function isDate(name: FilterName): boolean {
   return name === 'fromDate' || name === 'toDate'
 }
 
-interface Plan {
+interface PlanNode {
   readonly 'Node Type': string
   readonly 'Plan Rows': number
   readonly 'Total Cost': number
-  readonly Plans?: readonly Plan[]
+  readonly Plans?: readonly PlanNode[]
 }
 
-/** What the planner expects beneath the limit. */
-function uncappedRows(plan: Plan | undefined): number {
+/** The rows that the planner expects below the limit. */
+function uncappedRows(plan: PlanNode | undefined): number {
   if (plan === undefined) return 0
   const [child] = plan.Plans ?? []
   if (plan['Node Type'] === 'Limit') return child?.['Plan Rows'] ?? plan['Plan Rows']

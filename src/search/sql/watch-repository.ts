@@ -4,9 +4,11 @@ import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
 import { runPrepared, runPreparedText, type TextRow } from '../../postgres/prepared.ts'
 import { type Heads, isCountedUp, NO_HEADS, paymentOfRow, readPaymentColumns } from '../../store/payment-row.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
-import { matchCondition, type Statement } from './payment-query.ts'
+import { chainProgressOf, chainProgressStatement, headsOf } from './chain-progress.ts'
+import { matchCondition } from './filter-conditions.ts'
+import { bind, raw, type Statement, sql } from './statement.ts'
 
-/** What a change was to those who watch a filter. */
+/** What a change means to those who watch a filter. */
 export type WatchEvent =
   | { readonly type: 'ADDED' | 'UPDATED'; readonly change: bigint; readonly at: Date; readonly payment: Payment }
   | {
@@ -14,47 +16,47 @@ export type WatchEvent =
       readonly change: bigint
       readonly at: Date
       readonly id: string
-      /** As the change left it; absent where it is gone. */
-      readonly payment?: Payment
+      /** The payment after the change, which no longer matches; undefined where it was deleted. */
+      readonly payment?: Payment | undefined
     }
 
-/** How far the log of an account goes. */
+/** Which changes of an account the log holds. */
 export interface LogExtent {
   /** 0 before the first. */
   readonly lastChange: bigint
-  /** What is not kept any more; 0 where all is. */
+  /** The last change that was pruned; 0 where all are kept. */
   readonly prunedChange: bigint
 }
 
-/** A part of the log. */
+/** What a filter sees of a range of the log. */
 export interface WatchBatch extends LogExtent {
   /** In the order of changes. */
   readonly events: readonly WatchEvent[]
-  /** The last change that was looked at: the next batch begins after it. */
+  /** The last change of the range: the next batch begins after it. */
   readonly through: bigint
-  /** Whether there was no room for more bytes. */
+  /** Whether the batch ended because it reached its limit of bytes. */
   readonly isFull: boolean
 }
 
 export interface WatchQuery {
   readonly filter: PaymentFilter
-  /** The last change before the batch. */
+  /** The last change before the range. */
   readonly after: bigint
-  /** How many changes to look at, at most. */
+  /** Changes to look at, at most. */
   readonly changes: number
-  /** How many events, at most. */
+  /** Events, at most. */
   readonly events: number
-  /** Of the lists within the events, above which none is added: what bounds them but for the last one. */
+  /** Bytes of the lists within the events: no event is added once they are reached, so the last one may exceed them. */
   readonly bytes: number
 }
 
 /** Reads the log of changes. */
 export interface WatchRepository {
-  /** Reads what the changes after one were to a filter. */
+  /** Reads the events of a filter from a range of changes. */
   read(query: WatchQuery, signal?: AbortSignal): Promise<WatchBatch>
-  /** How far the log of an account goes. */
+  /** Which changes of an account the log holds. */
   extent(accountId: number, signal?: AbortSignal): Promise<LogExtent>
-  /** The last change of each of several accounts; one that has none is left out. */
+  /** The last change of each of several accounts; accounts without changes are left out. */
   lastChanges(accountIds: readonly number[]): Promise<ReadonlyMap<number, bigint>>
 }
 
@@ -62,7 +64,7 @@ export function createWatchRepository(knex: Knex): WatchRepository {
   return {
     async read(query, signal) {
       const rows = await runPreparedText(knex, batchStatement(query), signal)
-      const extent = extentOfRow(rows[0]?.slice(BEHIND_PAYMENT))
+      const extent = extentOfRow(rows[0]?.slice(PAYMENT_COLUMNS))
       const events = rows.flatMap((row) => eventOfRow(row) ?? [])
       const heads = events.some(({ row }) => isCountedUp(row)) ? await readHeads(knex, signal) : NO_HEADS
       return {
@@ -91,24 +93,26 @@ function extentOfRow([lastChange, prunedChange]: TextRow = []): LogExtent {
   return { lastChange: BigInt(lastChange ?? 0), prunedChange: BigInt(prunedChange ?? 0) }
 }
 
-/** The columns of a batch behind those of the payment as the change left it, which are null where it is gone. */
-const BEHIND_PAYMENT = readPaymentColumns.length
-const behindPayment = 'c.last_change, c.pruned_change, e.change, e.at, e.payment_id, e.matched, e.matches, e.next_event'
+/** A row of a batch begins with the columns of the payment after the change, which are null where it was deleted. */
+const PAYMENT_COLUMNS = readPaymentColumns.length
+const EVENT_COLUMNS = 'c.last_change, c.pruned_change, e.change, e.at, e.payment_id, e.matched, e.matches, e.next_event'
 
 interface ReadEvent {
   readonly row: TextRow
   readonly change: bigint
   readonly at: Date
   readonly id: string
+  /** Whether the payment matched before the change. */
   readonly matched: boolean
+  /** Whether it matches after the change. */
   readonly matches: boolean
-  /** The next change that is an event; undefined where the rest of what was looked at holds none. */
+  /** The next change of the range that is an event; undefined where there is none. */
   readonly nextEvent: bigint | undefined
 }
 
 /** Undefined for the one row of a batch without events. */
 function eventOfRow(row: TextRow): ReadEvent | undefined {
-  const [, , change = null, at, id, matched, matches, nextEvent = null] = row.slice(BEHIND_PAYMENT)
+  const [, , change = null, at, id, matched, matches, nextEvent = null] = row.slice(PAYMENT_COLUMNS)
   if (change === null) return undefined
   return {
     row,
@@ -122,66 +126,58 @@ function eventOfRow(row: TextRow): ReadEvent | undefined {
 }
 
 /**
- * The log holds what each change took away, so a payment after a change is what the next one took away from it, or the row as it
- * stands. All of it is read within one snapshot. The numbers of changes have no gaps, so their range bounds the work.
+ * Reads the events of a range of changes in one statement, and so in one snapshot.
  *
- * Without a table, columns in the conditions mean the innermost one: the image that is looked at. The offset keeps the planner from
- * making an image where there is none.
+ * `payment_changes.old` is the payment before a change (`old` below). The payment after it (`new`) is what the next change of the same payment
+ * recorded as old, or the row of `payments` if there is no later change. The filter's conditions are asked of both. The numbers of an
+ * account's changes have no gaps, so a range of numbers bounds the work.
+ *
+ * Columns of the conditions have no table name and so belong to the innermost image. `offset 0` keeps PostgreSQL from expanding an image
+ * where there is none.
  */
 export function batchStatement({ filter, after, changes, events, bytes }: WatchQuery): Statement {
   const { accountId } = filter
-  const condition = matchCondition(filter)
-  const sql = `select ${readPaymentColumns.map((column) => `e.${column}`).join(', ')}, ${behindPayment}
+  const matches = matchCondition(filter)
+  const columnsOf = (table: string) => raw(readPaymentColumns.map((column) => `${table}.${column}`).join(', '))
+  return sql`select ${columnsOf('e')}, ${raw(EVENT_COLUMNS)}
 from account_changes c
 left join lateral (
   select b.change, b.at, b.payment_id, coalesce(old.matches, false) as matched,
-    coalesce(new.matches, false) as matches, ${readPaymentColumns.map((column) => `new.${column}`).join(', ')},
+    coalesce(new.matches, false) as matches, ${columnsOf('new')},
     coalesce(new.bytes, 0) as bytes, sum(coalesce(new.bytes, 0)) over w as bytes_until, lead(b.change) over w as next_event
   from payment_changes b
   left join lateral (
-    select true as matches from jsonb_populate_record(null::payments, b.old) where b.old is not null and (${condition.sql})
+    select true as matches from jsonb_populate_record(null::payments, b.old) where b.old is not null and (${matches})
     offset 0
   ) old on true
   left join lateral (
     select n.old from payment_changes n
-    where n.account_id = ? and n.payment_id = b.payment_id and n.change > b.change and n.old is not null
+    where n.account_id = ${bind(accountId)} and n.payment_id = b.payment_id and n.change > b.change and n.old is not null
     order by n.change limit 1
-  ) next on b.kind <> ${DELETE}
+  ) next on b.kind <> ${raw(DELETE)}
   left join lateral (
-    select p.*, (${condition.sql}) as matches, ${BYTES} as bytes from payments p
-    where p.account_id = ? and p.id = b.payment_id and b.kind <> ${DELETE} and next.old is null
+    select p.*, (${matches}) as matches, ${BYTES} as bytes from payments p
+    where p.account_id = ${bind(accountId)} and p.id = b.payment_id and b.kind <> ${raw(DELETE)} and next.old is null
     union all
-    select p.*, (${condition.sql}), ${BYTES} from jsonb_populate_record(null::payments, next.old) p where next.old is not null
+    select p.*, (${matches}), ${BYTES} from jsonb_populate_record(null::payments, next.old) p where next.old is not null
   ) new on true
-  where b.account_id = ? and b.change > ?::bigint and b.change <= ?::bigint and (old.matches or new.matches)
+  where b.account_id = ${bind(accountId)} and b.change > ${bind(String(after), 'bigint')} and b.change <= ${bind(String(after + BigInt(changes)), 'bigint')} and (old.matches or new.matches)
   window w as (order by b.change rows between unbounded preceding and current row)
-  order by b.change limit ?
-) e on e.bytes_until - e.bytes < ?
-where c.account_id = ?
+  order by b.change limit ${bind(events)}
+) e on e.bytes_until - e.bytes < ${bind(bytes)}
+where c.account_id = ${bind(accountId)}
 order by e.change`
-  const bindings = [
-    ...condition.bindings,
-    accountId,
-    ...condition.bindings,
-    accountId,
-    ...condition.bindings,
-    accountId,
-    String(after),
-    String(after + BigInt(changes)),
-    events,
-    bytes,
-    accountId,
-  ]
-  return { sql, bindings }
 }
 
-/** As `payment_changes.kind` stands for it. */
+/** `payment_changes.kind` of a deletion. */
 const DELETE = 3
 
-/** Only the lists can be long. */
-const BYTES = ['fees', 'exchange_rates', 'refunds', 'status_history'].map((list) => `length(${list}::text)`).join(' + ')
+/** The size of a payment: only its lists can be long. */
+const BYTES = raw(
+  ['fees', 'exchange_rates', 'refunds', 'status_history'].map((list) => `length(${list}::text)`).join(' + '),
+)
 
-/** Either all that was to be looked at, or what lies before the first event that found no room. */
+/** The last change that the batch covers: all of the range, or what lies before the first event that did not fit. */
 function endOf({ after, changes }: WatchQuery, { lastChange }: LogExtent, events: readonly ReadEvent[]): bigint {
   const nextEvent = events.at(-1)?.nextEvent
   if (nextEvent !== undefined) return nextEvent - 1n
@@ -193,12 +189,10 @@ function toEvent({ row, change, at, id, matched, matches }: ReadEvent, heads: He
   const [image] = row
   const payment = image === null ? undefined : paymentOfRow(row, heads)
   if (payment !== undefined && matches) return { type: matched ? 'UPDATED' : 'ADDED', change, at, payment }
-  return { type: 'REMOVED', change, at, id, ...(payment !== undefined && { payment }) }
+  return { type: 'REMOVED', change, at, id, payment }
 }
 
-/** Confirmations of payments that are not final are counted now. */
+/** Confirmations of payments that are not final are counted from the chains' heads when the batch is read. */
 async function readHeads(knex: Knex, signal: AbortSignal | undefined): Promise<Heads> {
-  const statement = { sql: 'select chain_id, head_block from chain_state', bindings: [] }
-  const rows = await runPrepared<{ chain_id: string; head_block: bigint }>(knex, statement, signal)
-  return new Map(rows.map(({ chain_id, head_block }) => [chain_id, head_block]))
+  return headsOf((await runPreparedText(knex, chainProgressStatement, signal)).map(chainProgressOf))
 }

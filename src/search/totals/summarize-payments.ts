@@ -10,22 +10,22 @@ import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import { type GroupName, readSummary, type SummaryKey, type SummaryRow } from '../sql/summary-repository.ts'
 
-/** A summary as it was asked for: the filters of a search, and what to group by. */
+/** A summary as it was sent: the filters of a search, and what to group by. */
 export interface SummaryInput extends SearchInput {
   readonly groupBy: readonly GroupName[]
   readonly timeZone?: string | undefined
   readonly top?: number | undefined
 }
 
-/** How many payments match and what they are worth. */
+/** Count and value of payments. */
 export interface Sums {
   readonly count: number
-  /** The exact sum of what is known, a canonical decimal string. */
+  /** The exact sum of the known amounts, a canonical decimal string. */
   readonly amountInUsd: string
   readonly countWithoutUsd: number
 }
 
-/** The payments of one value of each grouping. What is absent is unknown, or the rest. */
+/** The payments of one value of each grouping. An absent value is unknown, or its grouping is in `rest`. */
 export interface SummaryGroup extends Sums {
   /** `2026-03-29` */
   readonly day?: string
@@ -38,7 +38,7 @@ export interface SummaryGroup extends Sums {
   readonly currency?: string
   readonly payer?: Address
   readonly payee?: Address
-  /** The groupings of whose values these are all that have no group of their own. */
+  /** The groupings (payer, payee) for which this group holds everybody outside the top ones. */
   readonly rest: readonly GroupName[]
 }
 
@@ -49,24 +49,22 @@ export interface PaymentSummary extends Sums {
 /**
  * Counts and sums the payments that match.
  *
- * @throws WaybillError of kind INVALID_INPUT for what cannot be read; TOO_MANY_GROUPS, SUMMARY_TIMEOUT; the signal's reason when it
- * fires
+ * @throws WaybillError of kind INVALID_INPUT for an invalid field; TOO_MANY_GROUPS, SUMMARY_TIMEOUT; the signal's reason when it fires
  */
 export type SummarizePayments = (account: Account, input: SummaryInput, signal?: AbortSignal) => Promise<PaymentSummary>
 
 export interface SummaryOptions {
   readonly knex: Knex
   readonly parseFilter: (account: Account, input: SearchInput, signal?: AbortSignal) => Promise<PaymentFilter>
-  /** What a summary may take. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
 }
 
-const MOST_GROUPINGS = 2
-const MOST_GROUPS = 10_000
+const MAX_GROUPINGS = 2
+const MAX_GROUPS = 10_000
 const DEFAULT_TOP = 10
-const LARGEST_TOP = 100
+const MAX_TOP = 100
 
-/** Half of what a call may take, which may wait for its turn in the other half: some twenty million payments of one account. */
+/** Half of a call's deadline; the call may wait for its turn in the other half. Enough for some twenty million payments. */
 const TIMEOUT_MS = 15_000
 
 export function createSummarizePayments(options: SummaryOptions): SummarizePayments {
@@ -77,17 +75,17 @@ export function createSummarizePayments(options: SummaryOptions): SummarizePayme
     const timeZone = readTimeZone(input.timeZone ?? 'UTC')
     const top = parseTop(input.top)
     const filter = await parseFilter(account, input, signal)
-    const query = { filter, groupBy, timeZone, top, rows: MOST_GROUPS + 1 }
+    const query = { filter, groupBy, timeZone, top, rows: MAX_GROUPS + 1 }
     const rows = await withinTime(timeoutMs, signal, (bounded) => readSummary(knex, query, bounded))
-    if (rows.length > MOST_GROUPS) throw waybillError('TOO_MANY_GROUPS', { limit: MOST_GROUPS })
+    if (rows.length > MAX_GROUPS) throw waybillError('TOO_MANY_GROUPS', { limit: MAX_GROUPS })
     return assembleSummary(groupBy, rows)
   }
 }
 
 function parseGroupBy(names: readonly GroupName[]): readonly GroupName[] {
   const field = 'groupBy'
-  if (names.length > MOST_GROUPINGS) {
-    throw waybillError('TOO_MANY_VALUES', { field, detail: `${names.length}, at most ${MOST_GROUPINGS}` })
+  if (names.length > MAX_GROUPINGS) {
+    throw waybillError('TOO_MANY_VALUES', { field, detail: `${names.length}, at most ${MAX_GROUPINGS}` })
   }
   const twice = names.find((name, at) => names.indexOf(name) < at)
   if (twice !== undefined) {
@@ -99,18 +97,18 @@ function parseGroupBy(names: readonly GroupName[]): readonly GroupName[] {
 function readTimeZone(value: string): string {
   const timeZone = parseTimeZone(value)
   if (timeZone !== undefined) return timeZone
-  const suggestion = suggestName(value, timeZoneNames(), ZONE_NAMES)
+  const suggestion = suggestName(value, timeZoneNames(), ZONE_NAMES_HINT)
   throw waybillError('UNKNOWN_TIME_ZONE', { field: 'timeZone', value, suggestion })
 }
 
-/** There are more than four hundred. */
-const ZONE_NAMES = 'use a name of the IANA database, such as Europe/Zurich; Etc/GMT-1 is one hour ahead of UTC'
+/** Instead of listing more than four hundred names. */
+const ZONE_NAMES_HINT = 'use a name of the IANA database, such as Europe/Zurich; Etc/GMT-1 is one hour ahead of UTC'
 
-/** 0 is what clients without presence send. */
+/** Clients whose protocol has no presence send 0. */
 function parseTop(top: number | undefined): number {
   if (top === undefined || top === 0) return DEFAULT_TOP
-  if (Number.isInteger(top) && top > 0 && top <= LARGEST_TOP) return top
-  throw waybillError('INVALID_FIELD', { field: 'top', detail: `${top} is not from 0 to ${LARGEST_TOP}` })
+  if (Number.isInteger(top) && top > 0 && top <= MAX_TOP) return top
+  throw waybillError('INVALID_FIELD', { field: 'top', detail: `${top} is not from 0 to ${MAX_TOP}` })
 }
 
 async function withinTime<T>(
@@ -128,7 +126,7 @@ async function withinTime<T>(
   }
 }
 
-/** Puts the rows in order and gives them their names. */
+/** Sorts the groups and names their values. */
 function assembleSummary(groupBy: readonly GroupName[], rows: readonly SummaryRow[]): PaymentSummary {
   const sums = sumsOf(rows)
   if (groupBy.length === 0) return { groups: [], ...sums }
@@ -157,13 +155,13 @@ function valueOf(name: GroupName, value: string | number | Buffer): string {
   return name === 'week' ? isoWeekOf(day) : day
 }
 
-/** A day in ISO 8601, by its number from 1970 on; of years beyond four digits, where a zone lies so, in the expanded form. */
+/** The ISO 8601 date of a day, by its number from 1970-01-01 on; in the expanded form where the year has more than four digits. */
 function isoDayOf(days: number): string {
   return new Date(days * DAY_MS).toISOString().slice(0, -'T00:00:00.000Z'.length)
 }
 
 /**
- * The ISO 8601 week that begins on a Monday: it belongs to the year that its Thursday is in.
+ * The ISO 8601 week that begins on a Monday. It belongs to the year of its Thursday.
  *
  * @param monday - `2026-03-23`
  */
@@ -176,7 +174,7 @@ export function isoWeekOf(monday: string): string {
 
 const DAY_MS = 86_400_000
 
-/** Places before what has none; then values; the unknown ones behind them, and the rest at the end. */
+/** The top ones by their place, other groups by value, then the unknown value, and the rest last. */
 function compareKeys(a: SummaryKey, b: SummaryKey): number {
   if (a.isRest !== b.isRest) return a.isRest ? 1 : -1
   if (a.value === null || b.value === null) return Number(a.value === null) - Number(b.value === null)
@@ -193,7 +191,7 @@ function sumsOf(rows: readonly SummaryRow[]): Sums {
 
 const ZERO: Decimal = { units: 0n, places: 0 }
 
-/** A sum may have more digits than a decimal that comes in. */
+/** A sum may have more digits than `parseDecimal` accepts. */
 function decimalOf(sum: string): Decimal {
   const [whole = '', fraction = ''] = sum.split('.')
   return { units: BigInt(whole + fraction), places: fraction.length }

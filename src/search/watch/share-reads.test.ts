@@ -3,20 +3,20 @@ import { createSharedReads } from './share-reads.ts'
 
 const never = new AbortController().signal
 
-/** A reading that the test ends. */
+/** A read that the test ends. */
 function heldReading() {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const seen: AbortSignal[] = []
   const read = (signal: AbortSignal) => {
     seen.push(signal)
-    signal.addEventListener('abort', () => reject(new Error('broken off')))
+    signal.addEventListener('abort', () => reject(new Error('cancelled')))
     return promise
   }
   return { read, resolve, reject, seen }
 }
 
-test('those who ask for the same at the same time share one reading, and those who come later have another', async () => {
-  const reads = createSharedReads<string>({ mostAtOnce: 2 })
+test('callers at the same time share one read; a later caller starts another', async () => {
+  const reads = createSharedReads<string>({ maxAtOnce: 2 })
   const { read, resolve, seen } = heldReading()
   const both = [reads.get('a', read, never), reads.get('a', read, never)]
   resolve('done')
@@ -25,8 +25,8 @@ test('those who ask for the same at the same time share one reading, and those w
   expect(await reads.get('a', async () => 'again', never)).toBe('again')
 })
 
-test('who leaves does not end it for the others; the last one does', async () => {
-  const reads = createSharedReads<string>({ mostAtOnce: 1 })
+test('a caller that leaves does not cancel the read for the others; the last one does', async () => {
+  const reads = createSharedReads<string>({ maxAtOnce: 1 })
   const { read, seen } = heldReading()
   const aborters = [new AbortController(), new AbortController()]
   const results = aborters.map(({ signal }) => reads.get('a', read, signal))
@@ -36,12 +36,12 @@ test('who leaves does not end it for the others; the last one does', async () =>
   aborters[1]?.abort(new Error('second'))
   await expect(results[1]).rejects.toThrow('second')
   expect(seen[0]?.aborted).toBe(true)
-  // Its place is free again.
+  // its slot is free again
   expect(await reads.get('b', async () => 'b', never)).toBe('b')
 })
 
-test('no more are under way than are allowed, and one that fails makes room', async () => {
-  const reads = createSharedReads<string>({ mostAtOnce: 1 })
+test('no more reads run than allowed, and one that fails frees its slot', async () => {
+  const reads = createSharedReads<string>({ maxAtOnce: 1 })
   const { read, reject } = heldReading()
   const first = reads.get('a', read, never)
   let hasBegun = false

@@ -1,46 +1,45 @@
 /**
- * Lets those who ask for the same thing at the same time share one reading of it, and bounds how many readings are under way: who
- * watches must not take the database's connections from who asks.
+ * Lets callers that want the same thing at the same time share one read of it, and limits how many reads run at once, so that watches do not
+ * take all database connections from other calls.
  */
 export interface SharedReads<T> {
   /**
-   * Reads, or joins who reads already.
+   * Starts a read, or joins the running one of the same name.
    *
-   * @param name - equal for what is equal
-   * @throws the signal's reason when it fires; the reading is broken off when nobody waits for it any more
+   * @throws the signal's reason when it fires; the read is cancelled when its last caller has left
    */
   get(name: string, read: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T>
 }
 
-interface Reading<T> {
+interface SharedRead<T> {
   readonly result: Promise<T>
   readonly controller: AbortController
-  joined: number
+  callers: number
 }
 
-export function createSharedReads<T>({ mostAtOnce }: { readonly mostAtOnce: number }): SharedReads<T> {
-  const readings = new Map<string, Reading<T>>()
+export function createSharedReads<T>({ maxAtOnce }: { readonly maxAtOnce: number }): SharedReads<T> {
+  const readings = new Map<string, SharedRead<T>>()
   const queue: (() => void)[] = []
-  let underWay = 0
+  let running = 0
 
   async function inTurn(read: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
-    if (underWay >= mostAtOnce) await new Promise<void>((resolve) => queue.push(resolve))
-    else underWay += 1
+    if (running >= maxAtOnce) await new Promise<void>((resolve) => queue.push(resolve))
+    else running += 1
     try {
       signal.throwIfAborted()
       return await read(signal)
     } finally {
-      // The place goes to the next one as it is.
+      // the next in the queue takes over this read's slot
       const next = queue.shift()
-      if (next === undefined) underWay -= 1
+      if (next === undefined) running -= 1
       else next()
     }
   }
 
-  function begin(name: string, read: (signal: AbortSignal) => Promise<T>): Reading<T> {
+  function begin(name: string, read: (signal: AbortSignal) => Promise<T>): SharedRead<T> {
     const controller = new AbortController()
     const result = inTurn(read, controller.signal)
-    const reading: Reading<T> = { result, controller, joined: 0 }
+    const reading: SharedRead<T> = { result, controller, callers: 0 }
     const end = () => {
       if (readings.get(name) === reading) readings.delete(name)
     }
@@ -53,7 +52,7 @@ export function createSharedReads<T>({ mostAtOnce }: { readonly mostAtOnce: numb
     async get(name, read, signal) {
       signal.throwIfAborted()
       const reading = readings.get(name) ?? begin(name, read)
-      reading.joined += 1
+      reading.callers += 1
       const { promise: aborted, reject } = Promise.withResolvers<never>()
       const onAbort = () => reject(signal.reason)
       signal.addEventListener('abort', onAbort, { once: true })
@@ -61,8 +60,8 @@ export function createSharedReads<T>({ mostAtOnce }: { readonly mostAtOnce: numb
         return await Promise.race([reading.result, aborted])
       } finally {
         signal.removeEventListener('abort', onAbort)
-        reading.joined -= 1
-        if (reading.joined === 0) {
+        reading.callers -= 1
+        if (reading.callers === 0) {
           if (readings.get(name) === reading) readings.delete(name)
           reading.controller.abort()
         }

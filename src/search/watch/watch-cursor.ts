@@ -1,12 +1,9 @@
 import { type CursorSeal, openCursor, sealCursor } from '../../domain/sealed-cursor.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 
-/**
- * A watch cursor names a moment of an account: the changes up to one of them. It carries no filter, so that it is good for any
- * watch of the account.
- */
+/** A watch cursor is the number of a change of an account, sealed. It carries no filter, so any watch of the account can begin at it. */
 
-/** Raised when the payload changes its shape: older cursors are then refused, not misread. */
+/** Increased when the payload changes its shape, so that older cursors are refused and not misread. */
 const VERSION = 1
 
 /** The seal of an account's watch cursors. */
@@ -14,7 +11,7 @@ export function watchSeal(secret: Uint8Array, accountId: number): CursorSeal {
   return { secret, scope: `${accountId}/changes` }
 }
 
-/** Writes the cursor that stands behind a change; 0 is before the first. */
+/** Writes the cursor after a change; 0 is before the first. */
 export function encodeWatchCursor(seal: CursorSeal, change: bigint): string {
   return sealCursor(seal, { v: VERSION, c: String(change) })
 }
@@ -22,17 +19,16 @@ export function encodeWatchCursor(seal: CursorSeal, change: bigint): string {
 /**
  * Reads a cursor.
  *
- * @returns the last change that lies before the watch
+ * @returns the change after which the watch begins
  * @throws INVALID_WATCH_CURSOR for anything that this seal did not make
  */
 export function decodeWatchCursor(seal: CursorSeal, cursor: string): bigint {
   const payload = openCursor(seal, cursor)
   if (payload === undefined) {
-    throw waybillError('INVALID_WATCH_CURSOR', {
-      detail: 'it is damaged, is none, or was not made here for this account',
-    })
+    throw waybillError('INVALID_WATCH_CURSOR', { detail: 'it is damaged, or was made for another account' })
   }
-  if (!isPayload(payload)) throw waybillError('INVALID_WATCH_CURSOR', { detail: 'it is of another version' })
+  if (!isPayload(payload))
+    throw waybillError('INVALID_WATCH_CURSOR', { detail: 'it was made by another version of this service' })
   return BigInt(payload.c)
 }
 

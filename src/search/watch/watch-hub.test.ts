@@ -4,7 +4,7 @@ import { createWatchHub } from './watch-hub.ts'
 const silent = { debug() {}, info() {}, warn() {}, error() {} }
 const never = new AbortController().signal
 
-/** A hub over a log that tests write to, which counts the questions. */
+/** A hub over a log that tests write to, and the accounts of each poll. */
 function hubOver(last: Map<number, bigint>, options: Partial<Parameters<typeof createWatchHub>[0]> = {}) {
   const asked: (readonly number[])[] = []
   const readLastChanges = async (accountIds: readonly number[]) => {
@@ -16,12 +16,12 @@ function hubOver(last: Map<number, bigint>, options: Partial<Parameters<typeof c
 
 afterEach(() => void vi.useRealTimers())
 
-test('one question is asked for all who wait, of each account once, and none when nobody does', async () => {
+test('one poll serves all who wait, naming each account once, and none runs while nobody waits', async () => {
   vi.useFakeTimers()
   const last = new Map([[1, 5n]])
   const { hub, asked } = hubOver(last)
   const places = [1, 1, 2].map((accountId) => ({ accountId, place: hub.enter(accountId) }))
-  const waiting = places.map(({ accountId, place }) => place.waitBeyond(accountId === 1 ? 5n : 0n, 60_000, never))
+  const waiting = places.map(({ accountId, place }) => place.waitForChange(accountId === 1 ? 5n : 0n, 60_000, never))
   await vi.advanceTimersByTimeAsync(3)
   expect(asked).toEqual([
     [1, 2],
@@ -34,33 +34,33 @@ test('one question is asked for all who wait, of each account once, and none whe
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('a wait ends when its time is up, when its signal fires, and when the log is another', async () => {
+test('a wait ends at its timeout, when its signal fires, and at once where the last change differs already', async () => {
   const { hub } = hubOver(new Map([[1, 5n]]))
   const place = hub.enter(1)
-  expect(await place.waitBeyond(5n, 5, never)).toBe(false)
-  expect(await place.waitBeyond(6n, 60_000, never)).toBe(true)
+  expect(await place.waitForChange(5n, 5, never)).toBe(false)
+  expect(await place.waitForChange(6n, 60_000, never)).toBe(true)
   const aborter = new AbortController()
-  const aborted = place.waitBeyond(5n, 60_000, aborter.signal)
+  const aborted = place.waitForChange(5n, 60_000, aborter.signal)
   aborter.abort(new Error('enough'))
   await expect(aborted).rejects.toThrow('enough')
-  await expect(place.waitBeyond(5n, 60_000, aborter.signal)).rejects.toThrow('enough')
+  await expect(place.waitForChange(5n, 60_000, aborter.signal)).rejects.toThrow('enough')
 })
 
-test('a database that fails for a while is waited for, and told of when it does for long', async () => {
+test('polls that fail are repeated; waiters get the error when they fail for long', async () => {
   let fails = 3
   const readLastChanges = async () => {
     if (fails-- > 0) throw new Error('no database')
     return new Map([[1, 1n]])
   }
   const patient = createWatchHub({ readLastChanges, logger: silent, pollMs: 1 })
-  expect(await patient.enter(1).waitBeyond(0n, 60_000, never)).toBe(true)
+  expect(await patient.enter(1).waitForChange(0n, 60_000, never)).toBe(true)
   fails = Number.POSITIVE_INFINITY
   const hasty = createWatchHub({ readLastChanges, logger: silent, pollMs: 1, patienceMs: 5 })
-  await expect(hasty.enter(1).waitBeyond(0n, 60_000, never)).rejects.toThrow('no database')
+  await expect(hasty.enter(1).waitForChange(0n, 60_000, never)).rejects.toThrow('no database')
 })
 
-test('an account has so many places; one that is left can be taken', () => {
-  const { hub } = hubOver(new Map(), { mostPerAccount: 2 })
+test('an account has a limited number of places, and one that is left can be taken again', () => {
+  const { hub } = hubOver(new Map(), { maxPerAccount: 2 })
   const first = hub.enter(1)
   hub.enter(1)
   expect(() => hub.enter(1)).toThrow(expect.objectContaining({ reason: 'TOO_MANY_WATCHERS' }))

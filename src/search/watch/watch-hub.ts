@@ -1,10 +1,10 @@
 import type { Logger } from '../../domain/logger.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 
-/** Where those who watch wait for changes: one question to the database for all of them, none while nobody waits. */
+/** Where watchers wait for changes: one poll of the database for all of them, none while nobody waits. */
 export interface WatchHub {
   /**
-   * Takes a place for somebody who watches an account.
+   * Takes a place for a watcher of an account.
    *
    * @throws TOO_MANY_WATCHERS
    */
@@ -13,13 +13,13 @@ export interface WatchHub {
 
 export interface WatchPlace {
   /**
-   * Waits until the account's last change is another than `change`, but no longer than `timeoutMs`.
+   * Waits until the account's last change differs from `change`, but no longer than `timeoutMs`.
    *
-   * @returns whether it is
-   * @throws the signal's reason when it fires; what the database failed with, when it has for long
+   * @returns whether it differs
+   * @throws the signal's reason when it fires; the database's error when polls have failed for `patienceMs`
    */
-  waitBeyond(change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean>
-  /** Gives the place back. */
+  waitForChange(change: bigint, timeoutMs: number, signal: AbortSignal): Promise<boolean>
+  /** Frees the place. */
   leave(): void
 }
 
@@ -27,34 +27,34 @@ export interface WatchHubOptions {
   /** The last change of each account that has any. */
   readonly readLastChanges: (accountIds: readonly number[]) => Promise<ReadonlyMap<number, bigint>>
   readonly logger: Logger
-  /** The pause between two questions: by how much an event is late at most, but for the time that reading it takes. */
-  readonly pollMs?: number
-  /** In this process. */
-  readonly mostPerAccount?: number
-  /** For how long questions may fail before those who wait are told. */
-  readonly patienceMs?: number
+  /** Pause between two polls, and so the latency of events, apart from the time to read them; default 250. */
+  readonly pollMs?: number | undefined
+  /** Watchers of one account in this process; default 100. */
+  readonly maxPerAccount?: number | undefined
+  /** How long polls may fail before waiters get the error; default 15,000. */
+  readonly patienceMs?: number | undefined
 }
 
 const POLL_MS = 250
-const MOST_PER_ACCOUNT = 100
+const MAX_PER_ACCOUNT = 100
 const PATIENCE_MS = 15_000
 
 interface Waiter {
   readonly accountId: number
   readonly change: bigint
-  readonly resolve: (isBeyond: boolean) => void
+  readonly resolve: (isOther: boolean) => void
   readonly reject: (error: unknown) => void
 }
 
 export function createWatchHub(options: WatchHubOptions): WatchHub {
   const { readLastChanges, logger, pollMs = POLL_MS, patienceMs = PATIENCE_MS } = options
-  const { mostPerAccount = MOST_PER_ACCOUNT } = options
+  const { maxPerAccount = MAX_PER_ACCOUNT } = options
   const places = new Map<number, number>()
   const waiters = new Set<Waiter>()
   let isPolling = false
   let failingSinceMs: number | undefined
 
-  async function pollWhileSomebodyWaits(): Promise<void> {
+  async function pollWhileAnyoneWaits(): Promise<void> {
     if (isPolling) return
     isPolling = true
     while (waiters.size > 0) {
@@ -74,7 +74,7 @@ export function createWatchHub(options: WatchHubOptions): WatchHub {
     } catch (err) {
       const nowMs = performance.now()
       failingSinceMs ??= nowMs
-      logger.warn({ err, waiting: asking.length }, 'changes cannot be asked for')
+      logger.warn({ err, waiting: asking.length }, 'the poll for changes failed')
       if (nowMs - failingSinceMs < patienceMs) return
       for (const { reject } of asking) reject(err)
     }
@@ -88,7 +88,7 @@ export function createWatchHub(options: WatchHubOptions): WatchHub {
     const timer = setTimeout(() => resolve(false), timeoutMs)
     signal.addEventListener('abort', onAbort, { once: true })
     waiters.add(waiter)
-    void pollWhileSomebodyWaits()
+    void pollWhileAnyoneWaits()
     return promise.finally(() => {
       waiters.delete(waiter)
       clearTimeout(timer)
@@ -99,10 +99,10 @@ export function createWatchHub(options: WatchHubOptions): WatchHub {
   return {
     enter(accountId) {
       const ofAccount = places.get(accountId) ?? 0
-      if (ofAccount >= mostPerAccount) throw waybillError('TOO_MANY_WATCHERS', { limit: mostPerAccount })
+      if (ofAccount >= maxPerAccount) throw waybillError('TOO_MANY_WATCHERS', { limit: maxPerAccount })
       places.set(accountId, ofAccount + 1)
       return {
-        waitBeyond: (change, timeoutMs, signal) => wait(accountId, change, timeoutMs, signal),
+        waitForChange: (change, timeoutMs, signal) => wait(accountId, change, timeoutMs, signal),
         leave() {
           const left = (places.get(accountId) ?? 1) - 1
           if (left === 0) places.delete(accountId)

@@ -7,22 +7,22 @@ import { createSharedReads } from './share-reads.ts'
 import { decodeWatchCursor, encodeWatchCursor, watchSeal } from './watch-cursor.ts'
 import type { WatchHub } from './watch-hub.ts'
 
-/** What a watch tells: what happened, or how far it has looked. */
+/** A message of a watch: a change, or a heartbeat that says how far the log has been read. */
 export type WatchMessage =
   | (WatchEvent & { readonly watchCursor: string })
   | { readonly type: 'HEARTBEAT'; readonly at: Date; readonly watchCursor: string }
 
 export interface WatchTerms {
-  /** Where to begin; undefined for now. */
+  /** After which change to begin; undefined: after the newest. */
   readonly watchCursor: string | undefined
   readonly signal: AbortSignal
 }
 
 /**
- * Tells every change that touches a filter, in the order of commits, each once, and never ends by itself. A HEARTBEAT tells when all
- * that was there at the beginning has been told, which is at once where it begins now. What nobody asks for is not read.
+ * Yields every change that affects a filter, once each, in the order of commits, and never ends by itself. The first HEARTBEAT comes when the
+ * watch has caught up with the log: at once where it begins at the newest change. The log is read only as fast as the caller takes messages.
  *
- * @throws what is wrong with the filter; INVALID_WATCH_CURSOR, CURSOR_EXPIRED, CURSOR_AHEAD, TOO_MANY_WATCHERS; the signal's reason
+ * @throws the reason of an invalid filter; INVALID_WATCH_CURSOR, CURSOR_EXPIRED, CURSOR_AHEAD, TOO_MANY_WATCHERS; the signal's reason
  *   when it fires
  */
 export type WatchPayments = (
@@ -35,15 +35,15 @@ export interface WatchOptions {
   readonly parseFilter: (account: Account, input: SearchInput, signal: AbortSignal) => Promise<PaymentFilter>
   readonly repository: Pick<WatchRepository, 'read' | 'extent'>
   readonly hub: WatchHub
-  /** 32 bytes that all processes on the database share. */
+  /** 32 bytes, the same for all processes on one database. */
   readonly cursorSecret: Uint8Array
   readonly now: () => Date
-  /** After how much silence a HEARTBEAT tells how far the watch has looked. */
-  readonly heartbeatMs?: number
-  readonly batch?: WatchBatchSize
+  /** The silence after which a HEARTBEAT is sent; default 15,000. */
+  readonly heartbeatMs?: number | undefined
+  readonly batch?: WatchBatchSize | undefined
 }
 
-/** What a watch holds at most, but for one event that is larger by itself. */
+/** Limits of what a watch holds in memory; a single event may exceed the bytes. */
 export interface WatchBatchSize {
   readonly changes: number
   readonly events: number
@@ -52,24 +52,24 @@ export interface WatchBatchSize {
 
 const HEARTBEAT_MS = 15_000
 
-/** A thousand changes that match nothing take some 20 ms of the database; a thousand readers hold some 100 MB. */
+/** A thousand changes that match nothing cost the database some 20 ms; a thousand watches hold some 100 MB. */
 const BATCH: WatchBatchSize = { changes: 1_000, events: 64, bytes: 64 * 1024 }
 
-/** Of the connections of the database, of which there are eight as a rule. */
-const MOST_READS_AT_ONCE = 3
+/** Reads of all watches at once; a pool has eight connections by default. */
+const MAX_READS_AT_ONCE = 3
 
 export function createWatchPayments(options: WatchOptions): WatchPayments {
   const { parseFilter, repository, hub, cursorSecret, now, heartbeatMs = HEARTBEAT_MS, batch: size = BATCH } = options
-  const reads = createSharedReads<WatchBatch>({ mostAtOnce: MOST_READS_AT_ONCE })
+  const reads = createSharedReads<WatchBatch>({ maxAtOnce: MAX_READS_AT_ONCE })
 
-  /** Those who watch the same have read equally far once they wait, so they read together. */
+  /** Watches with the same filter that wait have all read up to the same change, so they share the next read. */
   function readerOf(filter: PaymentFilter, signal: AbortSignal): (after: bigint) => Promise<WatchBatch> {
     const name = JSON.stringify(filter)
     let { events } = size
     return async (after) => {
       const query = { filter, after, ...size, events }
       const batch = await reads.get(`${after} ${events} ${name}`, (shared) => repository.read(query, shared), signal)
-      // Large events are measured by reading them, so no more are asked for than there may be room for.
+      // the database has to read large events to measure them, so the next batch asks for about as many as fitted into this one
       events = batch.isFull ? Math.max(1, 2 * batch.events.length) : size.events
       return batch
     }
@@ -102,7 +102,7 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
         } else {
           if (!hasCaughtUp) yield beat()
           hasCaughtUp = true
-          while (!(await place.waitBeyond(at, restMs(), signal))) yield beat()
+          while (!(await place.waitForChange(at, restMs(), signal))) yield beat()
         }
       }
     } finally {
@@ -111,7 +111,7 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
   }
 }
 
-/** @throws CURSOR_EXPIRED, CURSOR_AHEAD when what follows the change is not all there */
+/** @throws CURSOR_EXPIRED where later changes have been pruned; CURSOR_AHEAD where the log has not reached the change */
 function checkWithin({ lastChange, prunedChange }: LogExtent, change: bigint): void {
   if (change < prunedChange) throw waybillError('CURSOR_EXPIRED', {})
   if (change > lastChange) throw waybillError('CURSOR_AHEAD', {})

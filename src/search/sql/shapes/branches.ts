@@ -1,47 +1,83 @@
+import { directionOf, keysOf, type PageQuery } from '../../page/page-query.ts'
 import { type BranchColumn, branchTypes, type Part, type WalkPart } from '../../plan/search-plan.ts'
-import { type Binding, joined, orderBy, type PageQuery, type Statement, text } from '../payment-query.ts'
-import { directionOf, keysOf } from './shape-query.ts'
+import { orderTerms } from '../keyset.ts'
+import { type Binding, bind, EMPTY, join, raw, type Statement, sql } from '../statement.ts'
+import { keyColumnsOf, rowLimit } from './page-rows.ts'
 
-/** Where months begin; the index of months has the same expression. */
+/**
+ * Branches: the tuples of values that the leading columns of an index are compared with, such as (payer, status). They go to the server as
+ * one array a column and stand in the statement as the table `d`, so that its text is the same for one branch or a hundred.
+ */
+
+/** A month of 30 days, written as in the index by month. */
 const MONTH = `date_bin('30 days', timestamp, '2000-01-01 00:00:00+00'::timestamptz)`
 
-/** The conditions that a branch puts on the rows: its values stand in the table `d`. */
+/** What a branch asks of a row: `payer = d.payer and status = d.status`. */
 export function branchConditions({ branches, fromElsewhere }: Part): Statement[] {
-  const equal = (branches?.columns ?? []).map((column) => text(`${expressionOf(column)} = d.${column}`))
-  return fromElsewhere === true ? [...equal, text('source_network <> network')] : equal
+  const equal = (branches?.columns ?? []).map(equalsBranch)
+  return fromElsewhere === true ? [...equal, sql`source_network <> network`] : equal
 }
 
-function expressionOf(column: BranchColumn): string {
-  return column === 'month' ? MONTH : column
+/** `payer = d.payer`; of a month the expression that its index has. */
+export function equalsBranch(column: BranchColumn): Statement {
+  return raw(`${column === 'month' ? MONTH : column} = d.${column}`)
 }
 
-/** Runs a select once for each branch. Values go as one array a column, so that the text is the same for any number of them. */
-export function branchTable(part: WalkPart, select: Statement, query: PageQuery, limit: number): Statement {
-  const { branches, entries, inOrder = false } = part
-  const columns = (branches?.columns ?? []).map((column, at) => ({
-    name: column as string,
-    type: branchTypes[column] as string,
+/** A column of the table `d`. */
+export interface BranchArray {
+  readonly name: string
+  readonly type: string
+  readonly values: Binding
+}
+
+/** The values of each branch column. */
+export function branchArrays({ branches }: Part): BranchArray[] {
+  return (branches?.columns ?? []).map((name, at) => ({
+    name,
+    type: branchTypes[name],
     values: (branches?.tuples ?? []).map((tuple) => tuple[at]) as Binding,
   }))
-  if (entries !== undefined) columns.push({ name: 'entries', type: 'int', values: [...entries] })
-  if (columns.length === 0) return select
-  const names = columns.map(({ name }) => name).join(', ')
-  const selected = [...keysOf(query).map(({ column }) => column), 'id', 'cut'].map((name) => `k.${name}`).join(', ')
-  const arrays = `unnest(${columns.map(({ type }) => `?::${type}[]`).join(', ')})`
-  const table = inOrder
-    ? `(select * from ${arrays} with ordinality as b(${names}, nth) order by nth) d`
-    : `${arrays} as d(${names})`
-  const tail = keysOf(query).slice(part.fixedKeys)
-  const inBranch = orderBy(tail, directionOf(query), 'k.').replace('order by ', 'order by d.nth, ')
-  return joined(
-    [
-      {
-        sql: `select ${selected} from ${table}\ncross join lateral (\n`,
-        bindings: columns.map(({ values }) => values),
-      },
-      select,
-      text(inOrder ? `\n) k\n${inBranch} limit ${limit}` : '\n) k'),
-    ],
-    '',
-  )
+}
+
+/** `unnest(?::bytea[], ?::smallint[])` */
+export function unnest(arrays: readonly BranchArray[]): Statement {
+  return sql`unnest(${join(
+    arrays.map(({ type, values }) => bind(values, `${type}[]`)),
+    ', ',
+  )})`
+}
+
+/** `payer, status` */
+export function namesOf(arrays: readonly BranchArray[]): Statement {
+  return raw(arrays.map(({ name }) => name).join(', '))
+}
+
+/**
+ * Runs a select once for each branch of a walk; the select alone where the part has no branches.
+ *
+ * @example
+ * select k.timestamp, k.id, k.cut from unnest(?::bytea[], ?::smallint[]) as d(payer, status)
+ * cross join lateral (…) k
+ */
+export function forEachBranch(part: WalkPart, select: Statement, query: PageQuery): Statement {
+  const { entryLimits, inOrder } = part
+  const limits = entryLimits && { name: 'entries', type: 'int', values: [...entryLimits] }
+  const arrays = [...branchArrays(part), ...(limits === undefined ? [] : [limits])]
+  if (arrays.length === 0) return select
+  const selected = [...keyColumnsOf(query), 'cut'].map((name) => `k.${name}`).join(', ')
+  return sql`select ${raw(selected)} from ${inOrder === true ? orderedBranches(arrays) : sql`${unnest(arrays)} as d(${namesOf(arrays)})`}
+cross join lateral (
+${select}
+) k${inOrder === true ? branchByBranch(part, query) : EMPTY}`
+}
+
+/** The branches in the order in which they are given. */
+function orderedBranches(arrays: readonly BranchArray[]): Statement {
+  return sql`(select * from ${unnest(arrays)} with ordinality as b(${namesOf(arrays)}, nth) order by nth) d`
+}
+
+/** With the branches in this order, PostgreSQL stops at the branch that fills the page. */
+function branchByBranch({ fixedKeys }: WalkPart, query: PageQuery): Statement {
+  const within = orderTerms(keysOf(query).slice(fixedKeys), directionOf(query), 'k.')
+  return raw(`\norder by d.nth, ${within} limit ${rowLimit(query)}`)
 }

@@ -1,57 +1,44 @@
 import { filterFields } from '../../filter/search-fields.ts'
+import { directionOf, keysOf } from '../../page/page-query.ts'
 import type { MonthsShape } from '../../plan/search-plan.ts'
-import {
-  ALL,
-  accountIs,
-  conditionsOf,
-  joined,
-  keysetBounds,
-  named,
-  orderBy,
-  type PageQuery,
-  type Statement,
-  text,
-} from '../payment-query.ts'
-import { branchConditions } from './branches.ts'
-import { pageRows } from './page-rows.ts'
-import { directionOf, keysOf, roundLimit } from './shape-query.ts'
+import { accountIs, conditionsOf } from '../filter-conditions.ts'
+import { keyRanges, orderOfIndex, orderTerms } from '../keyset.ts'
+import { bind, commonTable, raw, type Statement, sql, where } from '../statement.ts'
+import { equalsBranch } from './branches.ts'
+import { type PageRequest, pageRows, rowLimit } from './page-rows.ts'
 
-/** The page by date, of a range of US dollars, month after month: what is behind the month that fills it is not read. */
-export function monthsStatement({ months }: MonthsShape, query: PageQuery, columns: readonly string[]): Statement {
+/**
+ * The page by date of a range of US dollars: month after month in the order of the answer, each read by its range of amounts and sorted.
+ * PostgreSQL stops at the month that fills the page.
+ *
+ * @example page as (
+ *   select k.timestamp, k.id, false as cut
+ *   from (select month, nth from unnest(?::timestamptz[]) with ordinality as m(month, nth) order by nth) d
+ *   cross join lateral (
+ *     select timestamp, id from payments
+ *     where account_id = ? and date_bin('30 days', timestamp, …) = d.month and amount_in_usd >= ?
+ *     order by timestamp desc, id desc limit 21
+ *   ) k
+ *   order by d.nth, k.timestamp desc, k.id desc limit 21)
+ */
+export function monthsStatement({ months }: MonthsShape, request: PageRequest): Statement {
+  const { query } = request
   const { filter, position } = query
-  const order = orderBy(keysOf(query), directionOf(query))
-  const bounds = keysetBounds(keysOf(query), directionOf(query), filter, position)
-  const conditions = [
+  const [keys, direction] = [keysOf(query), directionOf(query)]
+  const starts = months.map((ms) => new Date(ms).toISOString())
+  const limit = raw(rowLimit(query))
+  const asked = where([
     accountIs(filter.accountId),
-    ...branchConditions({
-      index: '',
-      branches: { columns: ['month'], tuples: [] },
-      order: 'amount',
-      within: [],
-      residual: [],
-    }),
+    equalsBranch('month'),
     ...conditionsOf(filter, filterFields),
-    ...bounds,
-  ].filter((condition) => condition !== ALL)
-  const limit = roundLimit(query.rows)
-  const page = joined(
-    [
-      {
-        sql: `select k.timestamp, k.id, false as cut
-from (select month, nth from unnest(?::timestamptz[]) with ordinality as m(month, nth) order by nth) d
+    ...keyRanges(keys, direction, filter, position),
+  ])
+  const page = sql`select k.timestamp, k.id, false as cut
+from (select month, nth from unnest(${bind(starts, 'timestamptz[]')}) with ordinality as m(month, nth) order by nth) d
 cross join lateral (
-`,
-        bindings: [months.map((ms) => new Date(ms).toISOString())],
-      },
-      joined(conditions, ' and ', 'select timestamp, id from payments\nwhere '),
-      text(
-        `\n${order} limit ${limit}\n) k\norder by d.nth, ${order
-          .replace('order by ', '')
-          .replace('timestamp', 'k.timestamp')
-          .replace(/\bid\b/, 'k.id')} limit ${limit}`,
-      ),
-    ],
-    '',
-  )
-  return pageRows([named('page', page)], query, columns)
+select timestamp, id from payments${asked}
+${orderOfIndex(keys, direction)} limit ${limit}
+) k
+order by d.nth, ${raw(orderTerms(keys, direction, 'k.'))} limit ${limit}`
+  return pageRows([commonTable('page', page)], request)
 }

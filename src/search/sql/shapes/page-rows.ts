@@ -1,55 +1,78 @@
-import { joined, named, orderBy, type PageQuery, type Statement, text } from '../payment-query.ts'
-import { directionOf, keysOf } from './shape-query.ts'
+import { directionOf, keysOf, type PageQuery } from '../../page/page-query.ts'
+import { orderOfAnswer } from '../keyset.ts'
+import { bind, commonTable, EMPTY, join, raw, type Statement, sql, unionAll } from '../statement.ts'
+
+/** What every shape is given: which page, and which columns of its rows. */
+export interface PageRequest {
+  readonly query: PageQuery
+  /** Columns of `payments`. */
+  readonly columns: readonly string[]
+}
 
 /**
- * Fetches the rows of a page by primary key. A page without rows is one row of nulls, but for what the account's tables said in the
- * same snapshot.
+ * Joins the wide rows to a page whose keys are known, by primary key.
  *
- * @param tables - common tables; the one named page has the keys of the order, `id` and `cut`: whether rows are missing before it
- * @param cut - an expression for whether rows are missing from the whole page
+ * Behind the columns asked for, each row carries `page_cut`, `last_change` and `statistics_seq`, all of one snapshot. A page without rows is
+ * one row whose payment columns are null.
+ *
+ * @param tables - common tables; the one named `page` holds the sort keys, `id` and `cut`: whether rows may be missing before this one
+ * @param cut - an expression: whether rows may be missing anywhere on the page
+ * @example
+ * with page as (…)
+ * select p.id, p.amount, …
+ * from (select … as last_change, … as seq, false as cut) account
+ * left join (select * from page order by timestamp desc, id desc limit 21) page on true
+ * left join payments p on p.account_id = 7 and p.id = page.id
+ * order by page.timestamp desc, page.id desc
  */
 export function pageRows(
   tables: readonly Statement[],
-  query: PageQuery,
-  columns: readonly string[],
-  cut = 'false',
+  { query, columns }: PageRequest,
+  cut: Statement = raw('false'),
 ): Statement {
   const { filter, rows } = query
-  const order = (prefix: string) => orderBy(keysOf(query), directionOf(query), prefix)
-  return joined(
-    [
-      joined(tables, ',\n', 'with '),
-      text(`select ${columns.map((column) => `p.${column}`).join(', ')}, coalesce(page.cut, false) or account.cut as page_cut,
-  account.last_change, account.seq as statistics_seq`),
-      {
-        sql: `from (select (select last_change from account_changes where account_id = ?) as last_change,
-  (select max(seq) from payment_statistics where account_id = ?) as seq,
+  const accountId = bind(filter.accountId)
+  const order = (table?: string) => orderOfAnswer(keysOf(query), directionOf(query), table)
+  return sql`with ${join(tables, ',\n')}
+select ${raw(columns.map((column) => `p.${column}`).join(', '))}, coalesce(page.cut, false) or account.cut as page_cut,
+  account.last_change, account.seq as statistics_seq
+from (select (select last_change from account_changes where account_id = ${accountId}) as last_change,
+  (select max(seq) from payment_statistics where account_id = ${accountId}) as seq,
   ${cut} as cut) account
-left join (select * from page ${order('')} limit ?) page on true
-left join payments p on p.account_id = ? and p.id = page.id`,
-        bindings: [filter.accountId, filter.accountId, rows, filter.accountId],
-      },
-      text(order('page.')),
-    ],
-    '\n',
-  )
+left join (select * from page ${order()} limit ${bind(rows)}) page on true
+left join payments p on p.account_id = ${accountId} and p.id = page.id
+${order('page.')}`
 }
 
-/** The table named page: the first of the rows in the order of the answer. */
-export function pageTable(
-  sources: readonly Statement[],
-  query: PageQuery,
-  { limit, overlap }: { readonly limit: number; readonly overlap: boolean },
-): Statement {
+/**
+ * The common table `page`: the first rows of all sources in the order of the answer.
+ *
+ * @param mayOverlap - whether two sources may have the same payment, which then counts once
+ * @example page as (select timestamp, id, cut from ((…) union all (…)) found order by timestamp desc, id desc limit 21)
+ */
+export function pageTable(sources: readonly Statement[], query: PageQuery, mayOverlap: boolean): Statement {
   const keys = keysOf(query)
-  const names = [...keys.map(({ column }) => column), 'id'].join(', ')
-  const order = orderBy(keys, directionOf(query))
-  const [only] = sources
-  const union = sources.length === 1 && only !== undefined ? only : joined(sources, ')\nunion all\n(', '(', ')')
-  const selected = overlap ? `${names}, bool_or(cut) as cut` : `${names}, cut`
-  const grouped = overlap ? `\ngroup by ${names}` : ''
-  return named(
-    'page',
-    joined([union], '', `select ${selected} from (\n`, `\n) found${grouped}\n${order} limit ${limit}`),
-  )
+  const names = raw(keyColumnsOf(query).join(', '))
+  const cut = mayOverlap ? sql`bool_or(cut) as cut` : sql`cut`
+  const grouped = mayOverlap ? sql`\ngroup by ${names}` : EMPTY
+  const body = sql`select ${names}, ${cut} from (
+${unionAll(sources)}
+) found${grouped}
+${orderOfAnswer(keys, directionOf(query))} limit ${raw(rowLimit(query))}`
+  return commonTable('page', body)
 }
+
+/** The columns that place a payment in the order: `timestamp, id`. */
+export function keyColumnsOf(query: PageQuery): string[] {
+  return [...keysOf(query).map(({ column }) => column), 'id']
+}
+
+/**
+ * The row limit in the text of a shape. It is no binding, because PostgreSQL plans for the limit that it sees; so that the texts stay few, it
+ * is rounded up.
+ */
+export function rowLimit({ rows }: PageQuery): number {
+  return LIMITS.find((limit) => limit >= rows) ?? rows
+}
+
+const LIMITS = [11, 21, 51, 101, 1_001, 10_001]

@@ -1,79 +1,69 @@
-import { type PaymentFilter, type TextReading } from '../../filter/payment-filter.ts'
+import type { PaymentFilter, TextReading } from '../../filter/payment-filter.ts'
 import {
   amountColumns,
   type FilterField,
   filterFields,
   readingColumns,
-  type SortKey,
   type ValueKind,
 } from '../../filter/search-fields.ts'
-import type { SortOrder } from '../../filter/search-input.ts'
-import {
-  ALL,
-  accountIs,
-  conditionsOf,
-  joined,
-  keysetBounds,
-  named,
-  noneOf,
-  oneOf,
-  orderBy,
-  type PageQuery,
-  type Statement,
-  text,
-} from '../payment-query.ts'
-import { pageRows } from './page-rows.ts'
-import { directionOf, keysOf } from './shape-query.ts'
+import { directionOf, keysOf, type PageQuery } from '../../page/page-query.ts'
+import { accountIs, conditionsOf, noneOf, oneOf } from '../filter-conditions.ts'
+import { keyRanges, orderOfAnswer, orderOfIndex } from '../keyset.ts'
+import { bind, commonTable, join, raw, type Statement, sql, where } from '../statement.ts'
+import { keyColumnsOf, type PageRequest, pageRows } from './page-rows.ts'
 
 /**
- * Reads the next rows in the direction of the walk: of a backward walk the nearest first.
+ * The page with all conditions in one statement. It needs no statistics and is always whole, whatever it costs.
  *
- * The keys are walked first and the wide rows fetched afterwards by primary key. Keyset bounds are row values, which an index
- * answers at any depth.
+ * Identifiers (a transaction, a request, a reference) name few payments: these are looked up first, and everything else is asked of them
+ * alone, so that no order is walked in search of them. A wallet is walked twice, as payer and as payee, since no index has both.
+ *
+ * @example
+ * with named as materialized (select id, … from payments where account_id = ? and reference = ?),
+ * page as (
+ *   select *, false as cut from (
+ *     select timestamp, id from named where status = ? order by timestamp desc, id desc limit ?
+ *   ) walked)
  */
-export function plainStatement(query: PageQuery, columns: readonly string[]): Statement {
-  const { filter, position, rows } = query
-  const keys = keysOf(query)
-  const direction = directionOf(query)
+export function plainStatement(request: PageRequest): Statement {
+  const { query } = request
+  const { filter, position } = query
   const source = sourceOf(filter)
-  const walks = keysetBounds(keys, direction, filter, position).flatMap((bound) =>
-    source.branches.map((branch) => walk({ from: source.from, conditions: [...branch, bound], keys, direction, rows })),
+  const walks = keyRanges(keysOf(query), directionOf(query), filter, position).flatMap((range) =>
+    source.branches.map((branch) => walk(source.from, [...branch, range], query)),
   )
-  const page = walks.length === 1 ? joined(walks, '') : merge(walks, keys, direction, rows)
-  const cut = joined([page], '', 'select *, false as cut from (\n', '\n) walked')
-  return pageRows([...source.tables, named('page', cut)], query, columns)
+  const page = walks.length === 1 ? join(walks, '') : merge(walks, query)
+  const marked = sql`select *, false as cut from (\n${page}\n) walked`
+  return pageRows([...source.tables, commonTable('page', marked)], request)
 }
 
 interface Source {
   readonly tables: readonly Statement[]
   readonly from: string
-  /** Disjoint sets of conditions; each is walked by itself. */
+  /** Sets of conditions that no payment meets two of; each is walked by itself. */
   readonly branches: readonly (readonly Statement[])[]
 }
 
-/**
- * Where keys are walked: all payments of the account, or the few that an identifier names, which are looked up first so that no order
- * is ever walked in search of them.
- */
 function sourceOf(filter: PaymentFilter): Source {
   const account = accountIs(filter.accountId)
-  const point = filterFields.filter((field) => isPoint(field, filter))
-  const lookups = conditionsOf(filter, point)
+  const identifiers = filterFields.filter((field) => isIdentifier(field, filter))
+  const lookups = conditionsOf(filter, identifiers)
   if (lookups.length > 0) {
-    const lookup = joined([account, ...lookups], ' and ', `select ${keyColumns.join(', ')} from payments\nwhere `)
-    const rest = conditionsOf(
-      filter,
-      filterFields.filter((field) => !point.includes(field)),
-    )
-    return { tables: [named('named', lookup, 'materialized ')], from: 'named', branches: [rest] }
+    const named = sql`select ${raw(LOOKED_UP_COLUMNS.join(', '))} from payments${where([account, ...lookups])}`
+    const others = filterFields.filter((field) => !identifiers.includes(field))
+    return {
+      tables: [commonTable('named', named, 'materialized')],
+      from: 'named',
+      branches: [conditionsOf(filter, others)],
+    }
   }
   return { tables: [], from: 'payments', branches: splitBranches(filter).map((branch) => [account, ...branch]) }
 }
 
-/** The conditions of all filters, once for each column of those that are walked column by column. */
+/** The conditions of all filters, once for each column that a filter is split by. */
 function splitBranches(filter: PaymentFilter): Statement[][] {
   const splits = filterFields.map((field) => [field, splitOf(field, filter)] as const)
-  const whole = conditionsOf(
+  const unsplit = conditionsOf(
     filter,
     splits.flatMap(([field, split]) => (split === undefined ? [field] : [])),
   )
@@ -81,11 +71,11 @@ function splitBranches(filter: PaymentFilter): Statement[][] {
     .flatMap(([, split]) => split ?? [])
     .reduce(
       (branches, split) => branches.flatMap((branch) => disjoint(split).map((part) => [...branch, ...part])),
-      [whole],
+      [unsplit],
     )
 }
 
-/** Columns any of which is to hold any of the values. */
+/** A filter by which a payment matches when any of the columns holds any of the values. */
 interface Split {
   readonly columns: readonly string[]
   readonly value: ValueKind
@@ -102,7 +92,7 @@ function splitOf(field: FilterField, filter: PaymentFilter): Split | undefined {
   return values && { ...field, values }
 }
 
-/** Payer is W; payee is W but payer is not: together they are all, and none is in two. */
+/** The payer is W; the payee is W and the payer is not. Together that is every payment of W, and none is in both. */
 function disjoint({ columns, value, values }: Split): Statement[][] {
   return columns.map((column, at) => [
     oneOf(column, value, values),
@@ -110,49 +100,28 @@ function disjoint({ columns, value, values }: Split): Statement[][] {
   ])
 }
 
-/** Whether the filter names few payments, which are looked up first. */
-function isPoint(field: FilterField, { q }: PaymentFilter): boolean {
-  return field.kind === 'text' ? q?.some(isWallet) === false : field.kind === 'list' && field.point === true
+function isIdentifier(field: FilterField, { q }: PaymentFilter): boolean {
+  return field.kind === 'text' ? q?.some(isWallet) === false : field.kind === 'list' && field.isIdentifier === true
 }
 
 function isWallet({ as }: TextReading): boolean {
   return as === 'walletAddress'
 }
 
-interface Walk {
-  readonly from: string
-  readonly conditions: readonly Statement[]
-  readonly keys: readonly SortKey[]
-  readonly direction: SortOrder
-  readonly rows: number
+function walk(from: string, conditions: readonly Statement[], query: PageQuery): Statement {
+  return sql`select ${raw(keyColumnsOf(query).join(', '))} from ${raw(from)}${where(conditions)}
+${orderOfIndex(keysOf(query), directionOf(query))}
+limit ${bind(query.rows)}`
 }
 
-function walk({ from, conditions, keys, direction, rows }: Walk): Statement {
-  const asked = conditions.filter((condition) => condition !== ALL)
-  return joined(
-    [
-      text(`select ${[...keys.map((key) => key.column), 'id'].join(', ')} from ${from}`),
-      ...(asked.length === 0 ? [] : [joined(asked, ' and ', 'where ')]),
-      // without "nulls first": what an index gives in its own order, and unknown keys are a walk of their own
-      text(
-        orderBy(
-          keys.map((key) => ({ ...key, nullable: false })),
-          direction,
-        ),
-      ),
-      { sql: 'limit ?', bindings: [rows] },
-    ],
-    '\n',
-  )
+function merge(walks: readonly Statement[], query: PageQuery): Statement {
+  return sql`select * from ((${join(walks, ')\nunion all\n(')})) as walks
+${orderOfAnswer(keysOf(query), directionOf(query))}
+limit ${bind(query.rows)}`
 }
 
-function merge(walks: readonly Statement[], keys: readonly SortKey[], direction: SortOrder, rows: number): Statement {
-  const union = joined(walks, ')\nunion all\n(', 'select * from ((', ')) as walks\n')
-  return joined([union, text(`${orderBy(keys, direction)}\n`), { sql: 'limit ?', bindings: [rows] }], '')
-}
-
-/** What the walk over looked-up payments needs of them: every column of the field table. */
-const keyColumns = [
+/** What the walk over looked-up payments may ask of them: every column that filters and orders know. */
+const LOOKED_UP_COLUMNS = [
   ...new Set([
     'id',
     ...filterFields.flatMap((field) => (field.kind === 'list' ? field.columns : [])),

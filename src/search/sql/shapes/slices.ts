@@ -1,82 +1,98 @@
+import { directionOf, keysOf, type PageQuery } from '../../page/page-query.ts'
 import { type BranchValue, branchTypes, type SlicesShape, type WalkPart } from '../../plan/search-plan.ts'
-import { joined, named, orderBy, type PageQuery, type Statement, text } from '../payment-query.ts'
-import { pageRows, pageTable } from './page-rows.ts'
-import { directionOf, keysOf, roundLimit } from './shape-query.ts'
-import { boundsOf, branchRows } from './walk.ts'
+import { orderOfAnswer } from '../keyset.ts'
+import { bind, commonTable, join, raw, type Statement, sql } from '../statement.ts'
+import { type PageRequest, pageRows, pageTable, rowLimit } from './page-rows.ts'
+import { keysOfBranch, rangesOf } from './walk.ts'
 
 /**
- * The page by time of many branches, in two steps. First some rows of each; the page does not end behind the place where these alone
- * would fill it. So of the branches whose rows all come before that place, a page is read, and the others are known to have no more.
+ * The page by date of very many branches, in two steps. The first reads a few rows of each branch. Sorted, these few already fill a page, and
+ * the real page cannot end later than that one. So only a branch whose few rows all lie before that end may have more on the page; of such
+ * branches the second step reads a whole page.
+ *
+ * @example
+ * with branches_0 as materialized (…the branches, numbered…),
+ * begun as materialized (…3 rows of each branch…),
+ * again as materialized (…the numbers of branches that may have more on the page…),
+ * page as (…rows begun of the other branches, and a page of each branch of `again`…)
  */
-export function slicesStatement(
-  { parts, overlap, each }: SlicesShape,
-  query: PageQuery,
-  columns: readonly string[],
-): Statement {
-  const limit = roundLimit(query.rows)
-  const isUp = directionOf(query) === 'asc'
-  const rowsOf = (part: WalkPart, nth: number, rows: number, again: boolean) => {
-    // the offset keeps the planner from reading of all branches before it asks which
-    const branches = again
-      ? `(select * from branches_${nth} where branch in (select branch from again) offset 0)`
-      : `branches_${nth}`
-    const read = boundsOf(part, query).map((bound) => branchRows(part, bound, query))
-    return joined(
-      read,
-      '',
-      `select d.branch, k.timestamp, k.id from ${branches} d\ncross join lateral (\n`,
-      ` limit ${rows}\n) k`,
-    )
-  }
-  const unionOf = (statements: readonly Statement[]) => joined(statements, '\nunion all\n')
-  const order = orderBy(keysOf(query), directionOf(query))
-  const distinct = overlap ? 'distinct ' : ''
-  const [last, isBefore] = isUp ? ['max', '<='] : ['min', '>=']
+export function slicesStatement(shape: SlicesShape, request: PageRequest): Statement {
+  const { parts, mayOverlap, rowsPerBranch } = shape
+  const { query } = request
+  const limit = rowLimit(query)
+  const begun = parts.map((part, nth) => rowsOfBranches(part, query, { from: `branches_${nth}`, limit: rowsPerBranch }))
+  const more = parts.map((part, nth) => {
+    // the offset keeps PostgreSQL from reading rows of all branches before it asks which branches are wanted
+    const from = `(select * from branches_${nth} where branch in (select branch from again) offset 0)`
+    const rows = rowsOfBranches(part, query, { from, limit })
+    return sql`select timestamp, id, false as cut from (\n${rows}\n) more`
+  })
   return pageRows(
     [
       ...parts.map((part, nth) =>
-        named(`branches_${nth}`, branchesOf(part, numberBefore(parts, nth)), 'materialized '),
+        commonTable(`branches_${nth}`, numberedBranches(part, countBefore(parts, nth)), 'materialized'),
       ),
-      named('begun', unionOf(parts.map((part, nth) => rowsOf(part, nth, each, false))), 'materialized '),
-      text(`again as materialized (
-select branch from begun group by branch
-having count(*) = ${each} and (${last}(timestamp) ${isBefore} (
-  select timestamp from (select ${distinct}timestamp, id from begun) found ${order} offset ${limit - 1} limit 1) is not false)
-)`),
+      commonTable('begun', join(begun, '\nunion all\n'), 'materialized'),
+      commonTable('again', branchesWithMore(shape, query), 'materialized'),
       pageTable(
-        [
-          text('select timestamp, id, false as cut from begun where branch not in (select branch from again)'),
-          ...parts.map((part, nth) =>
-            joined([rowsOf(part, nth, limit, true)], '', 'select timestamp, id, false as cut from (\n', '\n) more'),
-          ),
-        ],
+        [sql`select timestamp, id, false as cut from begun where branch not in (select branch from again)`, ...more],
         query,
-        { limit, overlap },
+        mayOverlap,
       ),
     ],
-    query,
-    columns,
+    request,
   )
 }
 
-/** How many branches the parts before one have: no two branches have the same number. */
-function numberBefore(parts: readonly WalkPart[], nth: number): number {
+/** The first rows of each branch, with the number of the branch. */
+function rowsOfBranches(
+  part: WalkPart,
+  query: PageQuery,
+  { from, limit }: { readonly from: string; readonly limit: number },
+): Statement {
+  const rows = join(
+    rangesOf(part, query).map((range) => keysOfBranch(part, range, query)),
+    '',
+  )
+  return sql`select d.branch, k.timestamp, k.id from ${raw(from)} d
+cross join lateral (
+${rows} limit ${raw(limit)}
+) k`
+}
+
+/** Branches of which all rows that were asked for came, the last of them before the place where a page of the begun rows ends. */
+function branchesWithMore({ mayOverlap, rowsPerBranch }: SlicesShape, query: PageQuery): Statement {
+  const [last, isBefore] = directionOf(query) === 'asc' ? ['max', '<='] : ['min', '>=']
+  const order = orderOfAnswer(keysOf(query), directionOf(query))
+  return sql`select branch from begun group by branch
+having count(*) = ${raw(rowsPerBranch)} and (${raw(last)}(timestamp) ${raw(isBefore)} (
+  select timestamp from (select ${raw(mayOverlap ? 'distinct ' : '')}timestamp, id from begun) found ${order} offset ${raw(rowLimit(query) - 1)} limit 1) is not false)`
+}
+
+/** The branches of the parts before one: numbers go on from part to part, so that no two branches share one. */
+function countBefore(parts: readonly WalkPart[], nth: number): number {
   return parts.slice(0, nth).reduce((sum, { branches }) => sum + (branches?.tuples.length ?? 0), 0)
 }
 
-/** The branches and their numbers as a table. A wallet goes to the server once, and not with each of its statuses. */
-function branchesOf({ branches }: WalkPart, before: number): Statement {
+/**
+ * The branches as a table, with their numbers. Each distinct value goes to the server once and tuples refer to it by its place, because a
+ * wallet of 21 bytes would otherwise be sent with each of its statuses.
+ *
+ * @example
+ * select (?::bytea[])[d.payee] as payee, (?::smallint[])[d.status] as status, d.nth + 0 as branch
+ * from unnest(?::int[], ?::int[]) with ordinality as d(payee, status, nth)
+ */
+function numberedBranches({ branches }: WalkPart, countBefore: number): Statement {
   const { columns, tuples } = branches ?? { columns: [], tuples: [] }
   const coded = columns.map((name, at) => {
     const values = [...new Set(tuples.map((tuple) => tuple[at] as BranchValue))]
     const places = new Map(values.map((value, place) => [value, place + 1]))
     return { name, values, places: tuples.map((tuple) => places.get(tuple[at] as BranchValue) as number) }
   })
-  const selected = coded.map(({ name }) => `(?::${branchTypes[name]}[])[d.${name}] as ${name}`)
-  const arrays = coded.map(() => '?::int[]').join(', ')
-  const names = [...columns, 'nth'].join(', ')
-  return {
-    sql: `select ${selected.join(', ')}, d.nth + ?::int as branch from unnest(${arrays}) with ordinality as d(${names})`,
-    bindings: [...coded.map(({ values }) => values), before, ...coded.map(({ places }) => places)],
-  }
+  const selected = coded.map(
+    ({ name, values }) => sql`(${bind(values, `${branchTypes[name]}[]`)})[${raw(`d.${name}`)}] as ${raw(name)}`,
+  )
+  const places = coded.map((column) => bind(column.places, 'int[]'))
+  const names = raw([...columns, 'nth'].join(', '))
+  return sql`select ${join(selected, ', ')}, d.nth + ${bind(countBefore, 'int')} as branch from unnest(${join(places, ', ')}) with ordinality as d(${names})`
 }

@@ -1,130 +1,128 @@
+import { directionOf, keysOf, type PageQuery } from '../../page/page-query.ts'
 import type { WalkPart, WalkShape } from '../../plan/search-plan.ts'
-import {
-  ALL,
-  accountIs,
-  conditionsOf,
-  joined,
-  keysetBounds,
-  orderBy,
-  type PageQuery,
-  type Statement,
-  text,
-} from '../payment-query.ts'
-import { branchConditions, branchTable } from './branches.ts'
-import { pageRows, pageTable } from './page-rows.ts'
-import { columnsOf, directionOf, fieldsOf, keysOf, roundLimit } from './shape-query.ts'
+import { accountIs, columnsOf, conditionsOfNamed } from '../filter-conditions.ts'
+import { keyRanges, orderOfIndex } from '../keyset.ts'
+import { allOf, EMPTY, raw, type Statement, sql, TRUE, where } from '../statement.ts'
+import { branchConditions, forEachBranch } from './branches.ts'
+import { keyColumnsOf, type PageRequest, pageRows, pageTable, rowLimit } from './page-rows.ts'
 
-/** Whether the page is two walks, of known keys and of unknown ones, of which the first may be all that is needed. */
-export function isTwofold({ parts }: WalkShape, query: PageQuery): boolean {
-  return parts.some((part) => boundsOf(part, query).length > 1)
+/**
+ * The page by walks in the order of the answer: of each branch the next rows after the position, and of all those the first.
+ *
+ * @param firstRangeOnly - reads only the range of keys that stands first (unknown amounts ascending, known ones descending). Its rows are the
+ *   page if they fill it
+ * @example page as (
+ *   select timestamp, id, cut from (
+ *     select k.timestamp, k.id, k.cut from unnest(?::smallint[]) as d(status)
+ *     cross join lateral (…a walk of one branch…) k
+ *   ) found order by timestamp desc, id desc limit 21)
+ */
+export function walkStatement(
+  { parts, mayOverlap }: WalkShape,
+  request: PageRequest,
+  { firstRangeOnly = false }: { readonly firstRangeOnly?: boolean } = {},
+): Statement {
+  const { query } = request
+  const first = directionOf(query) === 'asc' ? 0 : -1
+  const walks = parts.flatMap((part) => {
+    const ranges = rangesOf(part, query)
+    const asked = firstRangeOnly ? [ranges.at(first) ?? TRUE] : ranges
+    return asked.map((range) => forEachBranch(part, walkOfBranch(part, range, query), query))
+  })
+  return pageRows([pageTable(walks, query, mayOverlap)], request)
+}
+
+/** Whether the walk reads known and unknown keys as two ranges, of which the first may already fill the page. */
+export function hasTwoRanges({ parts }: WalkShape, query: PageQuery): boolean {
+  return parts.some((part) => rangesOf(part, query).length > 1)
+}
+
+/** The ranges of keys that a part has to read: those after the position, or all where the whole part lies after it. */
+export function rangesOf(part: WalkPart, query: PageQuery): Statement[] {
+  const keys = keysOf(query).slice(part.fixedKeys)
+  const { position } = query
+  const isBounded = part.startsAtPosition && position !== undefined
+  const start = isBounded ? { ...position, keys: position.keys.slice(part.fixedKeys) } : undefined
+  const ranges = keyRanges(keys, directionOf(query), query.filter, start)
+  return part.unknownOnly === true ? ranges.slice(0, 1) : ranges
+}
+
+function walkOfBranch(part: WalkPart, range: Statement, query: PageQuery): Statement {
+  return part.entryLimits === undefined ? unboundedWalk(part, range, query) : boundedWalk(part, range, query)
 }
 
 /**
- * The page by walks in its order: keyset bounds are row values, and rows are joined only once the page is known.
+ * Reads as many entries of the index as the page needs.
  *
- * @param isFirst - only of the keys that stand first; what is found is the page if it fills it
+ * `offset 0` keeps PostgreSQL from merging the two selects: it might then take another index, whose entries it would have to sort.
+ *
+ * @example
+ * select timestamp, id, false as cut from (
+ *   select timestamp, id, network from payments
+ *   where account_id = ? and status = d.status and (timestamp, id) < (?, ?)
+ *   order by timestamp desc, id desc offset 0
+ * ) walked
+ * where network = ? limit 21
  */
-export function walkStatement(
-  { parts, overlap }: WalkShape,
-  query: PageQuery,
-  columns: readonly string[],
-  isFirst = false,
-): Statement {
-  const limit = roundLimit(query.rows)
-  const first = directionOf(query) === 'asc' ? 0 : -1
-  const walks = parts.flatMap((part) => {
-    const bounds = boundsOf(part, query)
-    const asked = isFirst ? [bounds.at(first) ?? ALL] : bounds
-    return asked.map((bound) => walkOf(part, bound, query, limit))
-  })
-  return pageRows([pageTable(walks, query, { limit, overlap })], query, columns)
+function unboundedWalk(part: WalkPart, range: Statement, query: PageQuery): Statement {
+  const residual = conditionsOfNamed(query.filter, part.residual)
+  const fence = residual.length === 0 ? EMPTY : sql` offset 0`
+  return sql`select ${raw(keyColumnsOf(query).join(', '))}, false as cut from (
+select ${raw(neededColumns(part, query))} from payments${whereOf(part, range, query)}
+${orderOf(part, query)}${fence}
+) walked${where(residual)} limit ${raw(rowLimit(query))}`
 }
 
-/** Where the walks of a part begin: an order with unknown keys is two walks, that of the unknown ones first. */
-export function boundsOf(part: WalkPart, query: PageQuery): Statement[] {
-  const keys = keysOf(query).slice(part.fixedKeys)
-  const { position } = query
-  const isAfter = part.after && position !== undefined
-  const tail = isAfter ? { ...position, keys: position.keys.slice(part.fixedKeys) } : undefined
-  const bounds = keysetBounds(keys, directionOf(query), query.filter, tail)
-  return part.unknownOnly === true ? bounds.slice(0, 1) : bounds
-}
-
-function walkOf(part: WalkPart, bound: Statement, query: PageQuery, limit: number): Statement {
-  const source =
-    part.entries === undefined ? openWalk(part, bound, query, limit) : boundedWalk(part, bound, query, limit)
-  return branchTable(part, source, query, limit)
-}
-
-/** As many entries as it takes. The offset keeps the planner from another index, whose entries it would have to sort. */
-function openWalk(part: WalkPart, bound: Statement, query: PageQuery, limit: number): Statement {
-  const keys = [...keysOf(query).map(({ column }) => column), 'id']
-  const asked = conditionsOf(query.filter, fieldsOf(part.residual))
-  const needed = [...new Set([...keys, ...columnsOf(part.residual, query)])].join(', ')
-  const walked = joined(
-    [text(`select ${needed} from payments`), whereOf(part, [bound], query), orderOf(part, query)],
-    '\n',
-  )
-  const selected = `select ${keys.join(', ')}, false as cut from (\n`
-  const fence = asked.length === 0 ? '' : ' offset 0'
-  return joined([joined([walked], '', selected, `${fence}\n) walked`), whereAll(asked), text(` limit ${limit}`)], '')
-}
-
-function whereAll(conditions: readonly Statement[]): Statement {
-  return conditions.length === 0 ? text('') : joined(conditions, ' and ', '\nwhere ')
-}
-
-/** The rows of a branch that has nothing else to ask, by their keys, in the order of the answer and without an end. */
-export function branchRows(part: WalkPart, bound: Statement, query: PageQuery): Statement {
-  const keys = [...keysOf(query).map(({ column }) => column), 'id'].join(', ')
-  return joined([text(`select ${keys} from payments`), whereOf(part, [bound], query), orderOf(part, query)], '\n')
-}
-
-/** No more entries than the branch says; the last of them is returned whether it matches or not, and marked. */
-function boundedWalk(part: WalkPart, bound: Statement, query: PageQuery, limit: number): Statement {
-  const keys = [...keysOf(query).map(({ column }) => column), 'id']
-  const needed = [...new Set([...keys, ...columnsOf(part.residual, query)])].join(', ')
+/**
+ * Reads at most `d.entries` entries of the index. The last of them is returned whether it matches or not, marked `cut`: what lies behind it
+ * is not known, so the page is whole only if it ends before.
+ *
+ * @example
+ * select timestamp, id, nth = d.entries as cut from (
+ *   select timestamp, id, network, row_number() over (order by timestamp desc, id desc) as nth from payments
+ *   where account_id = ? and status = d.status
+ *   order by timestamp desc, id desc limit d.entries
+ * ) walked
+ * where nth = d.entries or (network = ?) limit 21
+ */
+function boundedWalk(part: WalkPart, range: Statement, query: PageQuery): Statement {
   const order = orderOf(part, query)
-  const walked = joined(
-    [
-      joined([order], '', `select ${needed}, row_number() over (`, ') as nth from payments'),
-      whereOf(part, [bound], query),
-      order,
-    ],
-    '\n',
-    '',
-    ' limit d.entries',
-  )
-  const asked = conditionsOf(query.filter, fieldsOf(part.residual))
-  const last = text('nth = d.entries')
-  const kept = asked.length === 0 ? text('') : joined([last, joined(asked, ' and ', '(', ')')], ' or ', '\nwhere ')
-  return joined(
-    [
-      joined([walked], '', `select ${keys.join(', ')}, nth = d.entries as cut from (\n`, '\n) walked'),
-      kept,
-      text(` limit ${limit}`),
-    ],
-    '',
-  )
+  const residual = conditionsOfNamed(query.filter, part.residual)
+  const kept = residual.length === 0 ? TRUE : sql`nth = d.entries or (${allOf(residual)})`
+  return sql`select ${raw(keyColumnsOf(query).join(', '))}, nth = d.entries as cut from (
+select ${raw(neededColumns(part, query))}, row_number() over (${order}) as nth from payments${whereOf(part, range, query)}
+${order} limit d.entries
+) walked${where([kept])} limit ${raw(rowLimit(query))}`
 }
 
-function whereOf(part: WalkPart, further: readonly Statement[], { filter }: PageQuery): Statement {
-  const within = conditionsOf(filter, fieldsOf(part.within))
-  const asked = [accountIs(filter.accountId), ...branchConditions(part), ...within, ...further]
-  return joined(
-    asked.filter((condition) => condition !== ALL),
-    ' and ',
-    'where ',
-  )
+/**
+ * The keys of a branch that asks nothing but what its index answers, in the order of the answer and without a limit.
+ *
+ * @example
+ * select timestamp, id from payments
+ * where account_id = ? and payee = d.payee and status = d.status and (timestamp, id) < (?, ?)
+ * order by timestamp desc, id desc
+ */
+export function keysOfBranch(part: WalkPart, range: Statement, query: PageQuery): Statement {
+  return sql`select ${raw(keyColumnsOf(query).join(', '))} from payments${whereOf(part, range, query)}
+${orderOf(part, query)}`
 }
 
-/** Without "nulls first": what an index gives in its own order, and unknown keys are a walk of their own. */
+/** The sort keys, the id, and the columns that the residual filters look at. */
+function neededColumns({ residual }: WalkPart, query: PageQuery): string {
+  return [...new Set([...keyColumnsOf(query), ...columnsOf(query.filter, residual)])].join(', ')
+}
+
+/** What the index answers: account, branch, the filters along its order, the range of keys. */
+function whereOf(part: WalkPart, range: Statement, { filter }: PageQuery): Statement {
+  return where([
+    accountIs(filter.accountId),
+    ...branchConditions(part),
+    ...conditionsOfNamed(filter, part.within),
+    range,
+  ])
+}
+
 function orderOf({ fixedKeys }: WalkPart, query: PageQuery): Statement {
-  const keys = keysOf(query).slice(fixedKeys)
-  return text(
-    orderBy(
-      keys.map((key) => ({ ...key, nullable: false })),
-      directionOf(query),
-    ),
-  )
+  return orderOfIndex(keysOf(query).slice(fixedKeys), directionOf(query))
 }

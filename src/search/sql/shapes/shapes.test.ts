@@ -1,20 +1,19 @@
 import { expect, test } from 'vitest'
-import type { WalkPart } from '../plan/search-plan.ts'
-import type { PageQuery, Statement } from '../sql/payment-query.ts'
-import { gatherStatement } from '../sql/shapes/gather.ts'
-import { monthsStatement } from '../sql/shapes/months.ts'
-import { slicesStatement } from '../sql/shapes/slices.ts'
-import { walkStatement } from '../sql/shapes/walk.ts'
+import type { PageQuery } from '../../page/page-query.ts'
+import type { WalkPart } from '../../plan/search-plan.ts'
+import type { Statement } from '../statement.ts'
+import { gatherStatement } from './gather.ts'
+import { monthsStatement } from './months.ts'
+import type { PageRequest } from './page-rows.ts'
+import { slicesStatement } from './slices.ts'
+import { walkStatement } from './walk.ts'
 
 const ID = '0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11'
 const AT = '2026-03-01T00:00:00.000Z'
 const FROM = '1970-01-02T00:00:00.000Z'
-const query = (given: Partial<PageQuery> = {}): PageQuery => ({
-  filter: { accountId: 7 },
-  sortBy: 'date',
-  sortOrder: 'desc',
-  rows: 21,
-  ...given,
+const request = (given: Partial<PageQuery> = {}): PageRequest => ({
+  query: { filter: { accountId: 7 }, sortBy: 'date', sortOrder: 'desc', rows: 21, ...given },
+  columns: ['id'],
 })
 const after = (keys: readonly (string | number | null)[]) =>
   ({ keys, id: ID, inclusive: false, direction: 'forward' }) as const
@@ -26,25 +25,26 @@ const byStatus: WalkPart = {
   within: [],
   residual: [],
   fixedKeys: 0,
-  after: true,
+  startsAtPosition: true,
 }
 
-/** The common tables; what follows joins the rows of the page and is the same for all shapes. */
+/** The common tables of a statement. What follows them joins the rows of the page and is the same for all shapes. */
 const tablesOf = ({ sql }: Statement) => sql.slice(0, sql.indexOf('\nselect p.id'))
 
-const JOIN = `
+const joinOfRows = (cut: string) => `
 select p.id, coalesce(page.cut, false) or account.cut as page_cut,
   account.last_change, account.seq as statistics_seq
 from (select (select last_change from account_changes where account_id = ?) as last_change,
   (select max(seq) from payment_statistics where account_id = ?) as seq,
-  false as cut) account
+  ${cut} as cut) account
 left join (select * from page order by timestamp desc, id desc limit ?) page on true
 left join payments p on p.account_id = ? and p.id = page.id
 order by page.timestamp desc, page.id desc`
+const JOIN = joinOfRows('false')
 
 test('a walk reads each branch in the order of the answer and joins the rows of the page', () => {
   const position = after([AT])
-  const statement = walkStatement({ kind: 'walk', parts: [byStatus], overlap: false }, query({ position }), ['id'])
+  const statement = walkStatement({ kind: 'walk', parts: [byStatus], mayOverlap: false }, request({ position }))
   expect(statement).toEqual({
     sql: `with page as (
 select timestamp, id, cut from (
@@ -63,10 +63,10 @@ order by timestamp desc, id desc limit 21
   })
 })
 
-test('a bounded walk marks the entry at its end and keeps it whether it matches or not', () => {
-  const part: WalkPart = { ...byStatus, residual: ['network'], entries: [40, 5] }
+test('a walk with a limit returns the last entry even if it does not match, marked as the end', () => {
+  const part: WalkPart = { ...byStatus, residual: ['network'], entryLimits: [40, 5] }
   const filter = { accountId: 7, network: ['BASE'] }
-  const statement = walkStatement({ kind: 'walk', parts: [part], overlap: false }, query({ filter }), ['id'])
+  const statement = walkStatement({ kind: 'walk', parts: [part], mayOverlap: false }, request({ filter }))
   expect(tablesOf(statement)).toContain(`from unnest(?::smallint[], ?::int[]) as d(status, entries)
 cross join lateral (
 select timestamp, id, nth = d.entries as cut from (
@@ -79,25 +79,24 @@ where nth = d.entries or ((network = ?::text or source_network = ?::text)) limit
   expect(statement.bindings).toEqual([[1, 3], [40, 5], 7, 'BASE', 'BASE', 7, 7, 21, 7])
 })
 
-test('parts that may have rows in common give each once', () => {
-  const { sql } = walkStatement({ kind: 'walk', parts: [byStatus, byStatus], overlap: true }, query(), ['id'])
+test('a payment that two parts have counts once', () => {
+  const { sql } = walkStatement({ kind: 'walk', parts: [byStatus, byStatus], mayOverlap: true }, request())
   expect(sql).toContain('select timestamp, id, bool_or(cut) as cut from (\n(select')
   expect(sql).toContain(')\nunion all\n(')
   expect(sql).toContain('group by timestamp, id\norder by timestamp desc, id desc limit 21')
 })
 
-test('statuses in the order of the answer follow one another', () => {
-  const part: WalkPart = { ...byStatus, fixedKeys: 1, after: false, inOrder: true }
+test('branches in the order of the answer are read one after the other', () => {
+  const part: WalkPart = { ...byStatus, fixedKeys: 1, startsAtPosition: false, inOrder: true }
   const { sql } = walkStatement(
-    { kind: 'walk', parts: [part], overlap: false },
-    query({ sortBy: 'status', sortOrder: 'asc' }),
-    ['id'],
+    { kind: 'walk', parts: [part], mayOverlap: false },
+    request({ sortBy: 'status', sortOrder: 'asc' }),
   )
   expect(sql).toContain('from (select * from unnest(?::smallint[]) with ordinality as b(status, nth) order by nth) d')
   expect(sql).toContain(') k\norder by d.nth, k.timestamp asc, k.id asc limit 21')
 })
 
-test('of many branches some rows are read first, and a page of those that may have more on it', () => {
+test('slices read a few rows of each branch, then a page of those that may have more on it', () => {
   const part: WalkPart = {
     ...byStatus,
     branches: {
@@ -108,8 +107,8 @@ test('of many branches some rows are read first, and a page of those that may ha
       ],
     },
   }
-  const shape = { kind: 'slices', parts: [part], overlap: false, each: 3 } as const
-  const statement = slicesStatement(shape, query({ position: after([AT]) }), ['id'])
+  const shape = { kind: 'slices', parts: [part], mayOverlap: false, rowsPerBranch: 3 } as const
+  const statement = slicesStatement(shape, request({ position: after([AT]) }))
   expect(statement).toEqual({
     sql: `with branches_0 as materialized (
 select (?::bytea[])[d.payee] as payee, (?::smallint[])[d.status] as status, d.nth + ?::int as branch from unnest(?::int[], ?::int[]) with ordinality as d(payee, status, nth)
@@ -146,32 +145,32 @@ order by timestamp desc, id desc limit 21
   })
 })
 
-test('the branches of several parts have numbers of their own, and what stands in two counts once', () => {
-  const shape = { kind: 'slices', parts: [byStatus, byStatus], overlap: true, each: 3 } as const
-  const statement = slicesStatement(shape, query({ sortOrder: 'asc' }), ['id'])
+test('slices number the branches of all parts through, and count a payment of two parts once', () => {
+  const shape = { kind: 'slices', parts: [byStatus, byStatus], mayOverlap: true, rowsPerBranch: 3 } as const
+  const statement = slicesStatement(shape, request({ sortOrder: 'asc' }))
   expect(statement.bindings.slice(0, 6)).toEqual([[1, 3], 0, [1, 2], [1, 3], 2, [1, 2]])
   expect(statement.sql).toContain(
     'max(timestamp) <= (\n  select timestamp from (select distinct timestamp, id from begun)',
   )
 })
 
-test('unknown amounts are left out of a walk that is to see whether the page is full without them', () => {
+test('the walk of the first range alone leaves out unknown amounts in a descending order', () => {
   const part: WalkPart = {
     index: 'payments_usd',
     order: 'amount',
     within: [],
     residual: [],
     fixedKeys: 0,
-    after: true,
+    startsAtPosition: true,
   }
-  const shape = { kind: 'walk', parts: [part], overlap: false } as const
-  const first = walkStatement(shape, query({ sortBy: 'amount' }), ['id'], true).sql
+  const shape = { kind: 'walk', parts: [part], mayOverlap: false } as const
+  const first = walkStatement(shape, request({ sortBy: 'amount' }), { firstRangeOnly: true }).sql
   expect(first).toContain('amount_in_usd is not null')
   expect(first).not.toContain('amount_in_usd is null')
-  expect(walkStatement(shape, query({ sortBy: 'amount' }), ['id']).sql).toContain('amount_in_usd is null')
+  expect(walkStatement(shape, request({ sortBy: 'amount' })).sql).toContain('amount_in_usd is null')
 })
 
-test('a gather reads a range whole, up to a bound, and says whether there was more', () => {
+test('a gather reads a range up to its limit and says whether there was more', () => {
   const part = {
     index: 'payments_usd',
     order: 'amount',
@@ -180,9 +179,8 @@ test('a gather reads a range whole, up to a bound, and says whether there was mo
   } as const
   const filter = { accountId: 7, minAmount: '5', fromDate: 86_400_000 }
   const statement = gatherStatement(
-    { kind: 'gather', parts: [part], overlap: false, most: 300 },
-    query({ filter, position: after([AT]) }),
-    ['id'],
+    { kind: 'gather', parts: [part], mayOverlap: false, maxEntries: 300 },
+    request({ filter, position: after([AT]) }),
   )
   expect(statement).toEqual({
     sql: `with gathered as materialized (
@@ -196,12 +194,12 @@ select *, false as cut from gathered
 where timestamp >= ?::timestamptz and (timestamp, id) < (?::timestamptz, ?::uuid)
 ) found
 order by timestamp desc, id desc limit 21
-)${JOIN.replace('false as cut) account', '(select count(*) > 300 from gathered) as cut) account')}`,
+)${joinOfRows('(select count(*) > 300 from gathered)')}`,
     bindings: [7, '5', FROM, AT, ID, 7, 7, 21, 7],
   })
 })
 
-test('what is gathered by branches is read branch by branch', () => {
+test('a gather of branches reads one after the other', () => {
   const part = {
     index: 'payments_reference',
     branches: { columns: ['reference'], tuples: [['INV-1'], ['INV-2']] },
@@ -209,7 +207,7 @@ test('what is gathered by branches is read branch by branch', () => {
     within: [],
     residual: [],
   } as const
-  const statement = gatherStatement({ kind: 'gather', parts: [part], overlap: false }, query(), ['id'])
+  const statement = gatherStatement({ kind: 'gather', parts: [part], mayOverlap: false }, request())
   expect(tablesOf(statement)).toContain(`select k.* from unnest(?::text[]) as d(reference)
 cross join lateral (
 select timestamp, id from payments
@@ -219,13 +217,12 @@ order by timestamp, id offset 0
   expect(statement.bindings).toEqual([['INV-1', 'INV-2'], 7, 7, 7, 21, 7])
 })
 
-test('behind an unknown amount a gather asks for unknown ones alone, and before one for all known ones', () => {
+test('a gather compares a position with known and unknown amounts', () => {
   const part = { index: 'payments_usd', order: 'amount', within: [], residual: [] } as const
   const sqlOf = (sortOrder: 'asc' | 'desc', key: string | null) =>
     gatherStatement(
-      { kind: 'gather', parts: [part], overlap: false },
-      query({ sortBy: 'amount', sortOrder, position: after([key]) }),
-      ['id'],
+      { kind: 'gather', parts: [part], mayOverlap: false },
+      request({ sortBy: 'amount', sortOrder, position: after([key]) }),
     ).sql
   expect(sqlOf('desc', null)).toContain('where amount_in_usd is null and id < ?::uuid')
   expect(sqlOf('asc', null)).toContain('where (amount_in_usd is not null or id > ?::uuid)')
@@ -233,9 +230,9 @@ test('behind an unknown amount a gather asks for unknown ones alone, and before 
   expect(sqlOf('asc', '5')).toContain('where (amount_in_usd, id) > (?::numeric, ?::uuid)')
 })
 
-test('months are read one after the other', () => {
+test('months are read one after the other, each by its range of amounts', () => {
   const filter = { accountId: 7, minAmount: '5' }
-  const statement = monthsStatement({ kind: 'months', months: [Date.parse(AT), 0] }, query({ filter }), ['id'])
+  const statement = monthsStatement({ kind: 'months', months: [Date.parse(AT), 0] }, request({ filter }))
   expect(tablesOf(statement)).toBe(`with page as (
 select k.timestamp, k.id, false as cut
 from (select month, nth from unnest(?::timestamptz[]) with ordinality as m(month, nth) order by nth) d

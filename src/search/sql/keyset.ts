@@ -1,0 +1,91 @@
+import type { PaymentFilter } from '../filter/payment-filter.ts'
+import type { SortKey } from '../filter/search-fields.ts'
+import type { SortOrder } from '../filter/search-input.ts'
+import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
+import type { PagePosition } from '../page/search-cursor.ts'
+import { allOf, bind, join, raw, type Statement, sql, TRUE } from './statement.ts'
+
+/**
+ * The order of a page and the place where it begins. A place is compared as a row value, `(timestamp, id) < (?, ?)`, which an index
+ * answers at any depth.
+ */
+
+/**
+ * The order of the answer: unknown amounts first ascending, last descending.
+ *
+ * @param table - `page.` where the columns need a table's name
+ * @example order by page.amount_in_usd desc nulls last, page.id desc
+ */
+export function orderOfAnswer(keys: readonly SortKey[], direction: SortOrder, table = ''): Statement {
+  const nulls = direction === 'asc' ? ' nulls first' : ' nulls last'
+  const terms = keys.map(({ column, nullable }) => `${table}${column} ${direction}${nullable ? nulls : ''}`)
+  return raw(`order by ${[...terms, `${table}id ${direction}`].join(', ')}`)
+}
+
+/**
+ * The same order as an index gives it, without `nulls first`: with that clause PostgreSQL would sort. It is right where a range of keys
+ * is either all known or all unknown, as {@link keyRanges} makes them.
+ *
+ * @example order by amount_in_usd desc, id desc
+ */
+export function orderOfIndex(keys: readonly SortKey[], direction: SortOrder): Statement {
+  return raw(`order by ${orderTerms(keys, direction)}`)
+}
+
+/** The terms of {@link orderOfIndex} behind other terms: `k.timestamp desc, k.id desc`. */
+export function orderTerms(keys: readonly SortKey[], direction: SortOrder, table = ''): string {
+  return [...keys.map(({ column }) => column), 'id'].map((column) => `${table}${column} ${direction}`).join(', ')
+}
+
+/**
+ * The ranges of keys that lie after a position. One range, `(timestamp, id) < (?, ?)`, where the key is always known. Two where it can be
+ * unknown, because no row value compares with null: `amount_in_usd is null` and `amount_in_usd is not null`, each with its own bound and the
+ * unknown one first; ranges that lie wholly before the position, or that an amount filter excludes, are left out.
+ */
+export function keyRanges(
+  keys: readonly SortKey[],
+  direction: SortOrder,
+  filter: PaymentFilter,
+  position: PagePosition | undefined,
+): Statement[] {
+  const [key] = keys
+  if (key === undefined || !key.nullable) return [position === undefined ? TRUE : beyond(keys, direction, position)]
+  const isAtUnknown = position !== undefined && position.keys[0] === null
+  const isAtKnown = position !== undefined && !isAtUnknown
+  const hasAmounts = filter.minAmount !== undefined || filter.maxAmount !== undefined
+  const unknown = allOf([sql`${raw(key.column)} is null`, isAtUnknown ? beyond([], direction, position) : TRUE])
+  const known = allOf([sql`${raw(key.column)} is not null`, isAtKnown ? beyond(keys, direction, position) : TRUE])
+  const isUnknownPassed = isAtKnown && direction === 'asc'
+  const isKnownPassed = isAtUnknown && direction === 'desc'
+  return [...(isUnknownPassed || hasAmounts ? [] : [unknown]), ...(isKnownPassed ? [] : [known])]
+}
+
+/** `(timestamp, id) < (?::timestamptz, ?::uuid)`; without keys `(id) < (?::uuid)`. */
+function beyond(keys: readonly SortKey[], direction: SortOrder, position: PagePosition): Statement {
+  const columns = [...keys.map(({ column }) => column), 'id'].join(', ')
+  const values = keys.map(({ type }, at) => bind(position.keys[at] ?? null, type))
+  return sql`(${raw(columns)}) ${operatorOf(direction, position)} (${join([...values, bind(position.id, 'uuid')], ', ')})`
+}
+
+function operatorOf(direction: SortOrder, { inclusive }: PagePosition): Statement {
+  return raw(`${direction === 'asc' ? '>' : '<'}${inclusive ? '=' : ''}`)
+}
+
+/**
+ * Whether a row comes after the position, as one condition for rows that are compared one by one. Unlike the ranges of {@link keyRanges} it
+ * needs no index, so known and unknown keys fit in one: `(amount_in_usd is null or (amount_in_usd, id) < (?, ?))`.
+ */
+export function afterPosition(query: PageQuery): Statement {
+  const { position } = query
+  const keys = keysOf(query)
+  const [key] = keys
+  if (position === undefined || key === undefined) return TRUE
+  const direction = directionOf(query)
+  const column = raw(key.column)
+  if (position.keys[0] === null) {
+    const byId = sql`id ${operatorOf(direction, position)} ${bind(position.id, 'uuid')}`
+    return direction === 'asc' ? sql`(${column} is not null or ${byId})` : sql`${column} is null and ${byId}`
+  }
+  const after = beyond(keys, direction, position)
+  return key.nullable && direction === 'desc' ? sql`(${column} is null or ${after})` : after
+}
