@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createApiKeyRepository } from '../src/auth/sql/api-key-repository.ts'
 import type { Address } from '../src/domain/address.ts'
+import type { DecimalString } from '../src/domain/decimal.ts'
 import type { Payment } from '../src/domain/payment.ts'
 import { formatPaymentLine } from '../src/domain/payment-line.ts'
 import { importLines } from '../src/imports/import-lines.ts'
@@ -129,7 +130,7 @@ function paymentOf(n: number): Payment {
   const currency = `${SYMBOLS[Math.floor(share(4) ** 2 * SYMBOLS.length)]}-${network}`
   const amount = Math.exp(share(8) * 9)
     .toFixed(2)
-    .replace(/\.?0+$/, '')
+    .replace(/\.?0+$/, '') as DecimalString
   const timestamp = new Date(Date.UTC(2023, 5, 1) + Math.floor((n / ROWS) * 3 * 365 * 86_400) * 1_000)
   const isBatched = share(12) < 0.15
   const status = share(16) < 0.93 ? 'CONFIRMED' : share(16) < 0.97 ? 'PARTIAL' : 'REFUNDED'

@@ -42,7 +42,7 @@ const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
   transcoding: { may: [] },
   chains: { may: ['domain', 'contracts'] },
   contracts: { may: ['domain'] },
-  domain: { may: [] },
+  domain: { may: ['errors'] },
   errors: { may: [] },
 }
 

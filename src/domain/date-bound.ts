@@ -1,17 +1,18 @@
 /** Dates as callers give them: RFC 3339 with an offset, or a bare date, which is that whole day in UTC. */
 
-/** The moments that a text names, in milliseconds since 1970, or what is wrong with it. */
-export type ParsedDateBound =
-  | {
-      readonly ok: true
-      /** The moment itself, finer digits cut; of a day its first millisecond. */
-      readonly atMs: number
-      /** The first whole millisecond that is not before it: the bound of "from". */
-      readonly firstMs: number
-      /** The last whole millisecond that is not after it, of a day its last: the bound of "to". */
-      readonly lastMs: number
-    }
-  | { readonly ok: false; readonly detail: string }
+/** The moment or the day that a text names, in milliseconds since 1970. */
+export interface ParsedMoment {
+  readonly ok: true
+  /** The moment itself, with finer digits cut off. Of a day, its first millisecond. */
+  readonly atMs: number
+  /** The first whole millisecond that is not before the moment: the bound of "from". */
+  readonly firstMs: number
+  /** The last whole millisecond that is not after the moment, or the last of the day: the bound of "to". */
+  readonly lastMs: number
+}
+
+/** The moment, or what is wrong with the text. */
+export type ParsedDateBound = ParsedMoment | { readonly ok: false; readonly detail: string }
 
 const DAY = /^(\d{4})-(\d{2})-(\d{2})$/
 const LOCAL_TIME = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,64}))?/

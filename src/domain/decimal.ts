@@ -1,26 +1,35 @@
 /**
- * Exact decimal numbers. Inside, money is a bigint of base units beside a number of decimals; outside it is a decimal
- * string: no exponent, no sign but `-`, no leading or trailing zeros, at most 18 places.
+ * Exact decimal numbers: the one type in which amounts, prices and rates are computed, and the one text form that they have in numeric
+ * columns, in lines of files and on the wire.
  */
 
-/** The most places behind the point that a decimal string may have. */
+/** The most places after the point that a decimal string may have. */
 export const MAX_DECIMAL_PLACES = 18
 
-/** The most digits before the point: 2^256 in base units of 0 decimals has 78. */
+/** The most digits before the point: 2^256 has 78. */
 const MAX_INTEGER_DIGITS = 78
 
 const DECIMAL_PATTERN = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?$/
 
-/** A number `units` / 10^`places`. */
+/** The number `units` / 10^`places`. Of an amount of a token, base units and the token's decimals. */
 export interface Decimal {
   readonly units: bigint
   readonly places: number
 }
 
 /**
- * Reads a decimal string; trailing zeros are allowed and dropped.
+ * A decimal in canonical text: no exponent, no sign but `-`, no leading or trailing zeros, at most 18 places. Stored payments keep their
+ * amounts as this text from row or line to answer, because a page of payments computes with none of them and converting each costs more
+ * than all other work on a payment's fields. Read it with {@link readStoredDecimal} before you compute.
+ */
+export type DecimalString = `${number}`
+
+export const ZERO: Decimal = { units: 0n, places: 0 }
+
+/**
+ * Reads a decimal that a caller wrote. Trailing zeros are allowed and dropped.
  *
- * @returns undefined for anything else: an exponent, a plus, a blank, `-0`, `.5`, `5.`, `01`, more than 18 places
+ * @returns undefined for anything else: an exponent, a plus sign, a blank, `-0`, `.5`, `5.`, `01`, more than 18 places or 78 digits
  */
 export function parseDecimal(text: string): Decimal | undefined {
   if (text.length > MAX_INTEGER_DIGITS + 64) return undefined
@@ -34,13 +43,23 @@ export function parseDecimal(text: string): Decimal | undefined {
   return { units: sign === '-' ? -units : units, places: significant.length }
 }
 
+const CANONICAL_AMOUNT = /^(?:0|[1-9]\d{0,76})(?:\.\d{0,17}[1-9])?$/
+
+/**
+ * Whether a text is a decimal string in canonical form, not negative and below 2^256. Imports use it: nearly all their amounts are, and
+ * need no bigint. It is false for some of the largest.
+ */
+export function isCanonicalAmount(text: string): text is DecimalString {
+  return CANONICAL_AMOUNT.test(text)
+}
+
 const STORED_NUMERIC = /^(-?)([0-9]+)(?:\.([0-9]+))?$/
 
 /**
- * Reads an amount as PostgreSQL writes it, with the zeros of its scale. Unlike what comes in it has no bound: sums of amounts have more digits
- * than any of them, and quotients more than 18 places, which are cut.
+ * Reads a stored decimal: a `numeric` as PostgreSQL writes it, with the zeros of its scale, or a {@link DecimalString}. Its length is not
+ * limited, because a sum has more digits than its parts. Places after the 18th are cut off.
  *
- * @throws RangeError for what is no number
+ * @throws RangeError when the text is not a number
  */
 export function readStoredDecimal(numeric: string): Decimal {
   const match = STORED_NUMERIC.exec(numeric)
@@ -51,14 +70,20 @@ export function readStoredDecimal(numeric: string): Decimal {
   return { units: sign === '-' ? -units : units, places: places.length }
 }
 
+/** Drops the zeros that the scale of a `numeric` leaves after the point: `10.500` is `10.5`. */
+export function trimNumeric(numeric: string): DecimalString {
+  const trimmed = numeric.endsWith('0') && numeric.includes('.') ? numeric.replace(/\.?0+$/, '') : numeric
+  return trimmed as DecimalString
+}
+
 /** Writes a number without leading or trailing zeros: `{ units: 1500n, places: 2 }` is `15`. */
-export function formatDecimal({ units, places }: Decimal): string {
+export function formatDecimal({ units, places }: Decimal): DecimalString {
   const negative = units < 0n
   const digits = (negative ? -units : units).toString().padStart(places + 1, '0')
   const whole = digits.slice(0, digits.length - places)
   const fraction = withoutEndingZeros(digits.slice(digits.length - places))
   const text = fraction === '' ? whole : `${whole}.${fraction}`
-  return negative ? `-${text}` : text
+  return (negative ? `-${text}` : text) as DecimalString
 }
 
 function withoutEndingZeros(digits: string): string {
@@ -90,13 +115,22 @@ export function divideHalfEven(numerator: bigint, denominator: bigint): bigint {
   return quotient % 2n === 0n ? quotient : quotient + away
 }
 
-/** The same number with another count of places; fewer places round half to even. */
+/** The same number with `toPlaces` places; digits that do not fit are rounded half to even. */
 export function rescale({ units, places }: Decimal, toPlaces: number): Decimal {
   if (toPlaces >= places) return { units: units * powerOfTen(toPlaces - places), places: toPlaces }
   return { units: divideHalfEven(units, powerOfTen(places - toPlaces)), places: toPlaces }
 }
 
-/** Below 0, 0, or above 0 as `a` is smaller than, equal to, or larger than `b`. */
+/** The same number with the fewest places: `{ units: 1500n, places: 2 }` becomes 15 with 0 places. */
+export function trimPlaces({ units, places }: Decimal): Decimal {
+  let trimmed = { units, places }
+  while (trimmed.places > 0 && trimmed.units % 10n === 0n) {
+    trimmed = { units: trimmed.units / 10n, places: trimmed.places - 1 }
+  }
+  return trimmed
+}
+
+/** Compares as sort functions do: below 0 when `a` is smaller, above 0 when it is larger. */
 export function compareDecimals(a: Decimal, b: Decimal): number {
   const places = Math.max(a.places, b.places)
   const difference = rescale(a, places).units - rescale(b, places).units
@@ -107,6 +141,13 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
 export function addDecimals(a: Decimal, b: Decimal): Decimal {
   const places = Math.max(a.places, b.places)
   return { units: rescale(a, places).units + rescale(b, places).units, places }
+}
+
+/** The exact sum of all; 0 of none. */
+export function sumDecimals(values: Iterable<Decimal>): Decimal {
+  let sum = ZERO
+  for (const value of values) sum = addDecimals(sum, value)
+  return sum
 }
 
 /** The exact difference `a` − `b`. */
@@ -125,15 +166,15 @@ export function divideDecimals(a: Decimal, b: Decimal, places: number): Decimal 
   return { units: divideHalfEven(numerator, b.units * powerOfTen(a.places)), places }
 }
 
-/** The most base units that an amount of any currency may have: contracts hold amounts in 256 bits. */
+/** The most base units of an amount in any currency: contracts hold amounts in 256 bits. */
 const MAX_BASE_UNITS = 2n ** 256n - 1n
 
 /**
- * Says what is wrong with an amount that is too large for a contract, for the `detail` of INVALID_AMOUNT.
+ * Explains why an amount is too large for a contract, for the `detail` of INVALID_AMOUNT.
  *
- * @param amount - human units
- * @param decimals - those of its currency
- * @returns undefined when it is at most {@link MAX_BASE_UNITS}
+ * @param amount - in human units
+ * @param decimals - of its currency
+ * @returns undefined when the amount is at most 2^256 - 1 base units
  */
 export function explainAboveMaximum(amount: Decimal, decimals: number): string | undefined {
   const maximum: Decimal = { units: MAX_BASE_UNITS, places: decimals }
@@ -142,24 +183,24 @@ export function explainAboveMaximum(amount: Decimal, decimals: number): string |
 }
 
 /**
- * The double nearest to the number, for the few fields whose contract says number.
+ * The double nearest to the number, for the few fields that are JSON numbers.
  *
- * @returns finite always, since beyond the range of doubles it is the last of them; -0 never
+ * @returns always finite (beyond the range of doubles, the largest one) and never -0
  */
 export function decimalToNumber(value: Decimal): number {
   const number = Number(formatDecimal(value))
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, number))
 }
 
-/** Base units of a token as the decimal string of human units: `formatAmount(1500000n, 6)` is `1.5`. */
-export function formatAmount(baseUnits: bigint, decimals: number): string {
+/** Writes base units of a token in human units: `formatAmount(1500000n, 6)` is `1.5`. */
+export function formatAmount(baseUnits: bigint, decimals: number): DecimalString {
   return formatDecimal({ units: baseUnits, places: decimals })
 }
 
 /**
- * A decimal string in human units as base units of a token.
+ * Reads a decimal string in human units as base units of a token.
  *
- * @returns undefined when it is no decimal string or has more significant places than `decimals`
+ * @returns undefined when it is not a decimal string or has more significant places than `decimals`
  */
 export function parseAmount(text: string, decimals: number): bigint | undefined {
   const decimal = parseDecimal(text)

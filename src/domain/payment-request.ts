@@ -1,16 +1,9 @@
 import type { Address } from './address.ts'
-import {
-  addDecimals,
-  compareDecimals,
-  type Decimal,
-  formatDecimal,
-  readStoredDecimal,
-  subtractDecimals,
-} from './decimal.ts'
+import { addDecimals, compareDecimals, type Decimal, subtractDecimals, sumDecimals, ZERO } from './decimal.ts'
 import type { Hex } from './hex.ts'
 import type { PaymentStatus } from './payment.ts'
 
-/** A request. All but `cancelledAt` are its terms, which never change. */
+/** A payment request. All fields but `cancelledAt` are its terms, which never change. What was not given is absent, or undefined. */
 export interface PaymentRequest {
   /** `01` and 64 lower-case digits. */
   readonly requestId: string
@@ -19,23 +12,27 @@ export interface PaymentRequest {
   readonly paymentReference: Hex
   readonly payee: Address
   /** What the payee is to receive, in human units of `invoiceCurrency`. */
-  readonly amount: string
+  readonly amount: Decimal
   /** Currency id, or ISO 4217 code. */
   readonly invoiceCurrency: string
   /** Currency id. */
   readonly paymentCurrency: string
   /** Canonical chain name. */
   readonly network: string
-  readonly reference?: string
-  readonly refundAddress?: Address
+  readonly reference?: string | undefined
+  readonly refundAddress?: Address | undefined
   readonly createdAt: Date
-  /** From this moment on it has no routes. */
-  readonly expiresAt?: Date
-  /** From this moment on it has no routes, whatever its terms say. */
-  readonly cancelledAt?: Date
+  /** From then on the request has no routes. */
+  readonly expiresAt?: Date | undefined
+  /** From then on the request has no routes, even before `expiresAt`. */
+  readonly cancelledAt?: Date | undefined
 }
 
-/** Why a request has no routes whatever the wallet holds and however far it is paid; undefined while it is open to payments. */
+/**
+ * Why a request has no routes, whatever the wallet holds and however much is paid.
+ *
+ * @returns undefined while the request is open to payments
+ */
 export function closureOf(
   { expiresAt, cancelledAt }: Pick<PaymentRequest, 'expiresAt' | 'cancelledAt'>,
   nowMs: number,
@@ -44,6 +41,7 @@ export function closureOf(
   return expiresAt !== undefined && expiresAt.getTime() <= nowMs ? 'REQUEST_EXPIRED' : undefined
 }
 
+/** All statuses by rank: the first has rank 1. Stored as their rank. */
 export const requestStatuses = ['OPEN', 'PARTIALLY_PAID', 'PENDING', 'PAID', 'REFUNDED'] as const
 export type RequestStatus = (typeof requestStatuses)[number]
 
@@ -52,81 +50,76 @@ export function rankOfRequestStatus(status: RequestStatus): number {
   return requestStatuses.indexOf(status) + 1
 }
 
-/** How far a request is paid; decimal strings in units of its invoice currency. */
+/** How much of a request is paid, in units of its invoice currency. */
 export interface RequestBalance {
   readonly status: RequestStatus
   /** By final payments. */
-  readonly paidAmount: string
+  readonly paidAmount: Decimal
   /** By payments that are not final. */
-  readonly pendingAmount: string
-  /** Expected less both, never below 0: whoever pays twice because the first is not final yet loses money. */
-  readonly outstandingAmount: string
+  readonly pendingAmount: Decimal
+  /** Expected less both, never below 0. Pending payments count, or payers would pay twice. */
+  readonly outstandingAmount: Decimal
   /** Received beyond the amount and not returned. */
-  readonly overpaidAmount: string
+  readonly overpaidAmount: Decimal
 }
 
-/** The sums over everything counted for a request and not reorged out, in units of its invoice currency. */
+/** Sums of a request's counted payments, in units of its invoice currency. Payments that a reorg removed do not count. */
 export interface CountedSums {
-  readonly final: string
-  readonly pending: string
-  /** What went back of the surplus; what was laid on payments is no part of it. */
-  readonly refunded: string
-  /** Whether any payment counts for something, and all that do were fully returned. */
+  readonly final: Decimal
+  readonly pending: Decimal
+  /** What was returned of the surplus. Refunds that were assigned to payments are not in it. */
+  readonly surplusReturned: Decimal
+  /** Whether any payment counts for more than 0, and all such payments were fully returned. */
   readonly allReturned: boolean
 }
 
-/** A payment of a request, as far as its request's status follows from it. */
+/** What the status of a request needs to know of each of its payments. */
 export interface CountedPayment {
   readonly status: PaymentStatus
   readonly final: boolean
-  /** In the invoice currency, a decimal string: what it counts for. */
-  readonly counted: string
+  /** What it counts for, in the invoice currency. */
+  readonly counted: Decimal
 }
 
-/**
- * How far a request is paid, by its payments.
- *
- * @param amount - what is expected, a decimal string
- */
-export function requestStatusOf(amount: string, payments: readonly CountedPayment[]): RequestStatus {
-  const counting = payments
-    .filter(({ status }) => status !== 'FAILED')
-    .map((payment) => ({ ...payment, worth: readStoredDecimal(payment.counted) }))
-    .filter(({ worth }) => worth.units > 0n)
-  const sumOf = (some: typeof counting) => some.reduce((sum, { worth }) => addDecimals(sum, worth), ZERO)
+/** The status of a request, from all its payments. */
+export function requestStatusOf(expected: Decimal, payments: readonly CountedPayment[]): RequestStatus {
+  const counting = payments.filter(({ status, counted }) => status !== 'FAILED' && counted.units > 0n)
+  const sumOf = (some: typeof counting) => sumDecimals(some.map(({ counted }) => counted))
   const allReturned = counting.length > 0 && counting.every(({ status }) => status === 'REFUNDED')
   const final = sumOf(counting.filter((payment) => payment.final))
-  return statusOf(readStoredDecimal(amount), final, sumOf(counting), allReturned)
+  return statusOf(expected, { final, counted: sumOf(counting), allReturned })
 }
 
-const ZERO: Decimal = { units: 0n, places: 0 }
-
-function aboveZero(value: Decimal): Decimal {
-  return compareDecimals(value, ZERO) > 0 ? value : ZERO
-}
-
-/**
- * How far a request is paid. Fees never count, there is no tolerance, and a refund never re-opens a request.
- *
- * @param amount - what is expected, a decimal string
- */
-export function balanceOf(amount: string, sums: CountedSums): RequestBalance {
-  const expected = readStoredDecimal(amount)
-  const final = readStoredDecimal(sums.final)
-  const counted = addDecimals(final, readStoredDecimal(sums.pending))
+/** How much of a request is paid, from the sums of its payments. Fees never count, there is no tolerance, and a refund never re-opens a request. */
+export function balanceOf(
+  expected: Decimal,
+  { final, pending, surplusReturned, allReturned }: CountedSums,
+): RequestBalance {
+  const counted = addDecimals(final, pending)
   const surplus = subtractDecimals(counted, expected)
   return {
-    status: statusOf(expected, final, counted, sums.allReturned),
-    paidAmount: formatDecimal(final),
-    pendingAmount: sums.pending,
-    outstandingAmount: formatDecimal(aboveZero(subtractDecimals(expected, counted))),
-    overpaidAmount: formatDecimal(aboveZero(subtractDecimals(surplus, readStoredDecimal(sums.refunded)))),
+    status: statusOf(expected, { final, counted, allReturned }),
+    paidAmount: final,
+    pendingAmount: pending,
+    outstandingAmount: atLeastZero(subtractDecimals(expected, counted)),
+    overpaidAmount: atLeastZero(subtractDecimals(surplus, surplusReturned)),
   }
 }
 
-function statusOf(expected: Decimal, final: Decimal, counted: Decimal, allReturned: boolean): RequestStatus {
+function atLeastZero(value: Decimal): Decimal {
+  return value.units > 0n ? value : ZERO
+}
+
+interface Sums {
+  readonly final: Decimal
+  /** Final and pending. */
+  readonly counted: Decimal
+  readonly allReturned: boolean
+}
+
+function statusOf(expected: Decimal, { final, counted, allReturned }: Sums): RequestStatus {
   if (allReturned) return 'REFUNDED'
   if (compareDecimals(final, expected) >= 0) return 'PAID'
   if (compareDecimals(counted, expected) >= 0) return 'PENDING'
-  return compareDecimals(counted, ZERO) > 0 ? 'PARTIALLY_PAID' : 'OPEN'
+  return counted.units > 0n ? 'PARTIALLY_PAID' : 'OPEN'
 }

@@ -1,4 +1,5 @@
 import type { Address } from './address.ts'
+import type { DecimalString } from './decimal.ts'
 import type { Hex } from './hex.ts'
 
 /** All statuses by rank: the first has rank 1. Stored and sorted by rank. */
@@ -26,12 +27,12 @@ export interface Payment {
   readonly type?: PaymentType | undefined
   readonly timestamp: Date
   readonly updatedAt: Date
-  readonly amount: string
+  readonly amount: DecimalString
   /** Currency id. */
   readonly currency: string
-  readonly amountInUsd?: string | undefined
+  readonly amountInUsd?: DecimalString | undefined
   /** What it counts for towards its request. */
-  readonly invoiceAmount?: string | undefined
+  readonly invoiceAmount?: DecimalString | undefined
   /** Currency id or ISO 4217 code. */
   readonly invoiceCurrency?: string | undefined
   /** Canonical chain name of the destination, where the proxy's event is. */
@@ -55,7 +56,7 @@ export interface Payment {
   readonly exchangeRates: readonly ExchangeRate[]
   readonly gas?: PaymentGas | undefined
   readonly refunds: readonly PaymentRefund[]
-  readonly refundedAmount: string
+  readonly refundedAmount: DecimalString
   readonly statusHistory: readonly StatusChange[]
   /** Frozen once final; of a payment that is not final it is counted at read. */
   readonly confirmations?: number | undefined
@@ -67,9 +68,9 @@ export interface PaymentFee {
   readonly type: FeeType
   readonly stage: FeeStage
   readonly provider?: string
-  readonly amount: string
+  readonly amount: DecimalString
   readonly currency: string
-  readonly amountInUsd?: string
+  readonly amountInUsd?: DecimalString
   /** Canonical address. */
   readonly receiverAddress?: string
   readonly network?: string
@@ -79,7 +80,7 @@ export interface ExchangeRate {
   readonly from: string
   readonly to: string
   /** Units of `to` for one of `from`. */
-  readonly rate: string
+  readonly rate: DecimalString
   readonly source: string
   readonly at?: string
 }
@@ -88,14 +89,14 @@ export interface PaymentGas {
   /** Units of gas, a string of digits. */
   readonly used?: string
   /** Price of a unit in human units of `currency`. */
-  readonly price?: string
-  readonly amount: string
+  readonly price?: DecimalString
+  readonly amount: DecimalString
   readonly currency: string
-  readonly amountInUsd?: string
+  readonly amountInUsd?: DecimalString
 }
 
 export interface PaymentRefund {
-  readonly amount: string
+  readonly amount: DecimalString
   readonly currency: string
   readonly network: string
   readonly txHash: string

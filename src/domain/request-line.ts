@@ -1,9 +1,10 @@
 import { formatAddress } from './address.ts'
+import { formatDecimal } from './decimal.ts'
 import type { PaymentRequest } from './payment-request.ts'
 
 /**
- * A request as one line of JSON, as an import takes it: its terms, when it was made, and when it was cancelled. What follows from payments is
- * left out. Two requests that are equal are equal lines.
+ * Writes a request as one line of JSON that an import reads: its terms, when it was created, and when it was cancelled. What follows from
+ * payments is left out. Equal requests make equal lines.
  */
 export function formatRequestLine(request: PaymentRequest): string {
   const { requestId, salt, paymentReference, payee, amount, invoiceCurrency, paymentCurrency, network } = request
@@ -13,7 +14,7 @@ export function formatRequestLine(request: PaymentRequest): string {
     salt,
     paymentReference,
     payee: formatAddress(payee),
-    amount,
+    amount: formatDecimal(amount),
     invoiceCurrency,
     paymentCurrency,
     network,

@@ -1,4 +1,4 @@
-import { addDecimals, formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { type DecimalString, formatDecimal, readStoredDecimal, sumDecimals } from '../domain/decimal.ts'
 import { feeStages, feeTypes, type Payment, paymentStatuses, paymentTypes } from '../domain/payment.ts'
 import { parsePaymentId } from '../domain/payment-id.ts'
 import {
@@ -140,8 +140,6 @@ export function parsePayment(json: unknown): Payment {
   return read as Payment
 }
 
-const ZERO = { units: 0n, places: 0 }
-
-function sumOf(amounts: readonly string[]): string {
-  return formatDecimal(amounts.reduce((total, amount) => addDecimals(total, parseDecimal(amount) ?? ZERO), ZERO))
+function sumOf(amounts: readonly DecimalString[]): DecimalString {
+  return formatDecimal(sumDecimals(amounts.map(readStoredDecimal)))
 }

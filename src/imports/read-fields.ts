@@ -1,11 +1,18 @@
 import { createChainDirectory } from '../chains/chain-directory.ts'
-import { type Address, parseAddress } from '../domain/address.ts'
+import type { Address } from '../domain/address.ts'
 import { canonicalChainName } from '../domain/chain.ts'
-import { parseDateBound } from '../domain/date-bound.ts'
-import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
-import { type Hex, parseTxHash } from '../domain/hex.ts'
+import { type DecimalString, formatDecimal, isCanonicalAmount } from '../domain/decimal.ts'
+import type { Hex } from '../domain/hex.ts'
 import { suggestName } from '../domain/nearest.ts'
-import { parsePaymentReference, parseRequestId } from '../domain/payment-reference.ts'
+import {
+  requireAddress,
+  requireAmount,
+  requireDate,
+  requireMerchantReference,
+  requirePaymentReference,
+  requireRequestId,
+  requireTxHash,
+} from '../domain/require-input.ts'
 import { faultOfText } from '../domain/text-fault.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 
@@ -91,31 +98,19 @@ export function textOf(longest: number): Reader<string> {
   }
 }
 
-const LONGEST_REFERENCE = 256
-
 /** The merchant's own reference. */
-export const readReference: Reader<string> = (path, value) => {
-  const text = readString(path, value)
-  const detail = text === '' ? 'it is empty' : faultOfText(text, LONGEST_REFERENCE)
-  if (detail !== undefined) throw waybillError('INVALID_REFERENCE', { field: path, detail })
-  return text
-}
+export const readReference: Reader<string> = (path, value) => requireMerchantReference(path, readString(path, value))
 
-/** Most amounts are canonical as they stand. */
-const CANONICAL_AMOUNT = /^(?:0|[1-9]\d{0,76})(?:\.\d{0,17}[1-9])?$/
+/** Nobody knows the decimals of all currencies that are imported, so amounts are limited as those of a currency without decimals. */
+const amountRule = { mayBeZero: true, fewestDecimals: 0 }
 
 /** A decimal string that is not negative, in canonical form. */
-export const readAmount: Reader<string> = (path, value) => {
-  if (typeof value === 'string' && CANONICAL_AMOUNT.test(value)) return value
-  const fail = (detail: string) => waybillError('INVALID_AMOUNT', { field: path, value: shown(value), detail })
-  if (typeof value !== 'string') throw fail('it is no string, and numbers of JSON lose digits')
-  const amount = parseDecimal(value)
-  if (amount === undefined) throw fail('it is not a plain decimal number of at most 18 places')
-  if (amount.units < 0n) throw fail('it is negative')
-  // Nobody knows the decimals of every currency that is imported: the fewest bound the amount the least.
-  const tooLarge = explainAboveMaximum(amount, 0)
-  if (tooLarge !== undefined) throw fail(tooLarge)
-  return formatDecimal(amount)
+export const readAmount: Reader<DecimalString> = (path, value) => {
+  if (typeof value !== 'string') {
+    const detail = 'it is no string, and numbers of JSON lose digits'
+    throw waybillError('INVALID_AMOUNT', { field: path, value: shown(value), detail })
+  }
+  return isCanonicalAmount(value) ? value : formatDecimal(requireAmount(path, value, amountRule))
 }
 
 /** A UTC time as exports write it, of a day and an hour that every calendar has. */
@@ -126,9 +121,7 @@ const PLAIN_TIME =
 export const readTime: Reader<Date> = (path, value) => {
   const text = readString(path, value)
   if (PLAIN_TIME.test(text)) return new Date(text)
-  const parsed = parseDateBound(text)
-  if (!parsed.ok) throw waybillError('INVALID_DATE', { field: path, value: text, detail: parsed.detail })
-  return new Date(parsed.atMs)
+  return new Date(requireDate(path, text).atMs)
 }
 
 /** As {@link readTime}, in whole seconds, as chains count. */
@@ -152,23 +145,17 @@ export const readAddress: Reader<Address> = (path, value) => {
   const text = readString(path, value)
   const known = knownAddresses.get(text)
   if (known !== undefined) return known
-  const parsed = parseAddress(text)
-  if (!parsed.ok) throw waybillError('INVALID_ADDRESS', { field: path, value: text, detail: parsed.detail })
+  const address = requireAddress(path, text)
   if (knownAddresses.size >= MOST_ADDRESSES) knownAddresses.clear()
-  knownAddresses.set(text, parsed.address)
-  return parsed.address
+  knownAddresses.set(text, address)
+  return address
 }
 
-export const readTxHash: Reader<Hex> = (path, value) =>
-  parseTxHash(readString(path, value)) ?? refuse(waybillError('INVALID_TX_HASH', { field: path, value: shown(value) }))
+export const readTxHash: Reader<Hex> = (path, value) => requireTxHash(path, readString(path, value))
 
-export const readRequestId: Reader<string> = (path, value) =>
-  parseRequestId(readString(path, value)) ??
-  refuse(waybillError('INVALID_REQUEST_ID', { field: path, value: shown(value) }))
+export const readRequestId: Reader<string> = (path, value) => requireRequestId(path, readString(path, value))
 
-export const readPaymentReference: Reader<Hex> = (path, value) =>
-  parsePaymentReference(readString(path, value)) ??
-  refuse(waybillError('INVALID_PAYMENT_REFERENCE', { field: path, value: shown(value) }))
+export const readPaymentReference: Reader<Hex> = (path, value) => requirePaymentReference(path, readString(path, value))
 
 const builtIn = createChainDirectory([])
 const canonicalNames = new Map<string, string>()
@@ -230,8 +217,4 @@ function notA(path: string, value: unknown, expected: string): Error {
 function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
-}
-
-function refuse(error: Error): never {
-  throw error
 }

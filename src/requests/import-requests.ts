@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import type { Account } from '../domain/account.ts'
-import { parsePaymentReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import { requirePaymentReference } from '../domain/require-input.ts'
 import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
 import {
   differingTerms,
+  hashTerms,
   type KnownCurrencies,
   parseTerms,
   requestOfTerms,
@@ -13,38 +13,38 @@ import {
 } from './request-terms.ts'
 import type { CancelledRequest, RequestImportRepository } from './sql/request-import-repository.ts'
 
-/** A request that was made elsewhere. */
+/** A request that was created elsewhere. */
 export interface ImportedRequest extends TermsInput {
-  /** What request id, salt and payee must make. */
+  /** Has to follow from request id, salt and payee. */
   readonly paymentReference?: string | undefined
   readonly createdAt?: Date | undefined
   readonly cancelledAt?: Date | undefined
 }
 
-/** Terms that were checked, and the request that they make. */
+/** Checked terms, and their request. */
 export interface ReadRequest {
   readonly terms: Terms
   readonly request: PaymentRequest
 }
 
-/** What became of a request. */
+/** What an import did with a request. */
 export type RequestOutcome =
   | { readonly kind: 'written' }
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'bad'; readonly error: WaybillError }
 
-/** Brings requests into an account. */
+/** Imports requests into an account. */
 export interface RequestImport {
-  /** @throws WaybillError for terms that are not valid, or a payment reference that is not theirs */
+  /** @throws WaybillError for invalid terms, or a payment reference that does not follow from them */
   read(input: ImportedRequest): ReadRequest
   /**
-   * Stores what is new, in one transaction; other terms of a stored one are refused. The same terms change nothing, but that a request which was
-   * cancelled elsewhere is cancelled here.
+   * Stores the new requests, in one transaction. Other terms for a stored request are refused. The same terms change nothing, except that a
+   * request that was cancelled elsewhere is cancelled here.
    */
   write(account: Account, batch: readonly ReadRequest[]): Promise<readonly RequestOutcome[]>
 }
 
-/** Makes the import of requests. */
+/** Creates the import of requests. */
 export function createRequestImport(options: {
   readonly repository: RequestImportRepository
   readonly known: KnownCurrencies
@@ -67,7 +67,7 @@ export function createRequestImport(options: {
       )
       const cancelled = new Map<string, CancelledRequest>()
       const outcomes = batch.map(({ terms, request }): RequestOutcome => {
-        // Of several lines with one id the first was stored.
+        // Of several lines with the same id, the first was stored.
         if (inserted.delete(request.requestId)) return { kind: 'written' }
         const { requestId, cancelledAt: at } = request
         const known = stored.get(requestId)
@@ -91,21 +91,16 @@ function outcomeOf(terms: Terms, stored: PaymentRequest | undefined): RequestOut
   return { kind: 'bad', error: waybillError('REQUEST_TERMS_DIFFER', { value: stored.requestId, detail }) }
 }
 
-/**
- * The id of a request that comes without one: it follows from its terms, so that the same line is the same request however often it
- * is read.
- */
+/** The id of a line without one. It follows from the terms, so that the same line is the same request each time it is imported. */
 function drawRequestId(terms: Terms, createdAt: Date | undefined): string {
-  const sorted = Object.entries({ ...terms, createdAt }).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return `01${createHash('sha256').update(JSON.stringify(sorted)).digest('hex')}`
+  return `01${hashTerms(terms, { createdAt }).toString('hex')}`
 }
 
-/** Payers pay under the reference that they were told, so one that cannot be kept must not become another in silence. */
+/** Payers use the reference that they were given, so a request that would get another one is refused. */
 function refuseOtherReference(input: ImportedRequest, terms: Terms, request: PaymentRequest): void {
   if (input.paymentReference === undefined) return
   const field = 'paymentReference'
-  const given = parsePaymentReference(input.paymentReference)
-  if (given === undefined) throw waybillError('INVALID_PAYMENT_REFERENCE', { field, value: input.paymentReference })
+  const given = requirePaymentReference(field, input.paymentReference)
   if (terms.requestId === undefined || terms.salt === undefined) {
     const detail = 'it follows from requestId and salt, of which one is missing; send both, or leave it out'
     throw waybillError('INVALID_FIELD', { field, detail })

@@ -1,15 +1,16 @@
 import type { Account } from '../domain/account.ts'
 import { type CursorSeal, openCursor, sealCursor } from '../domain/sealed-cursor.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-import { type FilterInput, filterNames, matchesCell, parseRequestFilter, type RequestFilter } from './request-filter.ts'
+import {
+  type FilterInput,
+  filterNames,
+  matchesCell,
+  parseRequestFilter,
+  type RequestCell,
+  type RequestFilter,
+} from './request-filter.ts'
 import type { KnownCurrencies } from './request-terms.ts'
-import type {
-  PagePosition,
-  PageQuery,
-  RequestCell,
-  RequestListRepository,
-  RequestSelection,
-} from './sql/request-list-repository.ts'
+import type { MatchingRequests, PagePosition, RequestListRepository } from './sql/request-list-repository.ts'
 import type { RequestWithBalance } from './sql/request-repository.ts'
 
 const DEFAULT_LIMIT = 20
@@ -18,15 +19,15 @@ const MAX_LIMIT = 100
 /** Counting stops here, so that its cost is bounded. */
 const COUNT_EXACT_TO = 10_000
 
-/** The same where an estimate is asked for. */
-const COUNT_CHEAPLY_TO = 1_000
+/** Up to here matches are counted where an estimate is asked for. */
+const COUNT_FOR_ESTIMATE_TO = 1_000
 
-/** The largest count that the wire's 32 bits hold. */
-const LARGEST_COUNT = 2 ** 31 - 1
+/** Counts are 32-bit numbers on the wire. */
+const MAX_COUNT = 2 ** 31 - 1
 
 export type IncludeTotal = 'none' | 'estimated' | 'exact'
 
-/** What a caller asks for; absent is not given. */
+/** What a caller asks for. Absent fields were not given. */
 export interface ListInput extends FilterInput {
   readonly limit?: number | undefined
   readonly cursor?: string | undefined
@@ -43,10 +44,10 @@ export interface RequestTotal {
 export interface ListedRequests {
   readonly requests: readonly RequestWithBalance[]
   readonly limit: number
-  readonly nextCursor?: string
-  readonly prevCursor?: string
-  /** Where it was asked for. */
-  readonly total?: RequestTotal
+  readonly nextCursor: string | undefined
+  readonly prevCursor: string | undefined
+  /** Undefined where it was not asked for. */
+  readonly total: RequestTotal | undefined
 }
 
 /** What lists are made of. */
@@ -75,19 +76,19 @@ export async function listRequests(
   if (carried !== undefined) checkMatches(carried.filter, given)
   const filter = carried?.filter ?? given
   const limit = parseLimit(input.limit) ?? carried?.limit ?? DEFAULT_LIMIT
-  const selection = await select(filter, { lists, account, cells, signal })
-  // One more than the page holds tells whether there is a page after it.
-  const query = { selection, rows: limit + 1, position: carried?.position } satisfies PageQuery
-  const found = matchesNothing(selection) ? [] : await lists.page(account, query, signal)
-  const total = await countMatches(lists, { account, selection, includeTotal: input.includeTotal ?? 'none', signal })
+  const matching = { filter, cells: await cellsOf(filter, { lists, account, cells, signal }) }
+  // One request more than the page holds tells whether another page follows.
+  const query = { matching, rows: limit + 1, position: carried?.position }
+  const found = matchesNothing(matching) ? [] : await lists.page(account, query, signal)
+  const total = await countMatches(lists, { account, matching, includeTotal: input.includeTotal ?? 'none', signal })
   const page = cutPage(found, limit, carried?.position)
   const cursorAt = (position: PagePosition) => writeCursor(seal, { filter, limit, position })
   return {
     requests: page.requests,
     limit,
-    ...(page.next !== undefined && { nextCursor: cursorAt(page.next) }),
-    ...(page.previous !== undefined && { prevCursor: cursorAt(page.previous) }),
-    ...(total !== undefined && { total }),
+    nextCursor: page.next && cursorAt(page.next),
+    prevCursor: page.previous && cursorAt(page.previous),
+    total,
   }
 }
 
@@ -99,54 +100,54 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   }
 }
 
-interface Selecting {
+interface CellSources {
   readonly lists: RequestListRepository
   readonly account: Account
   readonly cells: () => Promise<readonly RequestCell[]>
   readonly signal: AbortSignal | undefined
 }
 
-/** Turns the networks, currencies and payees of a filter into those combinations of them that the account's requests have. */
-async function select(filter: RequestFilter, { lists, account, cells, signal }: Selecting): Promise<RequestSelection> {
-  const { status, reference, requestId, payee, network, currency, fromDate, toDate } = filter
+/**
+ * The cells of the account's requests that can match the filter.
+ *
+ * @returns undefined where the filter has no network, currency or payee, or where requests are found by id or reference and these three are
+ *   conditions on them
+ */
+async function cellsOf(
+  filter: RequestFilter,
+  { lists, account, cells, signal }: CellSources,
+): Promise<readonly RequestCell[] | undefined> {
+  const { reference, requestId, payee, network, currency } = filter
   const isNamed = requestId !== undefined || reference !== undefined
   const byPayee = payee !== undefined && !isNamed
-  const needsCells = network !== undefined || currency !== undefined || byPayee
-  const all = needsCells ? await (byPayee ? lists.cells(account, payee, signal) : cells()) : undefined
-  return {
-    ...(status !== undefined && { statuses: status }),
-    ...(reference !== undefined && { references: reference }),
-    ...(requestId !== undefined && { requestIds: requestId }),
-    ...(payee !== undefined && { payees: payee }),
-    ...(all !== undefined && { cells: all.filter((cell) => matchesCell(filter, cell)) }),
-    ...(fromDate !== undefined && { from: new Date(fromDate) }),
-    ...(toDate !== undefined && { to: new Date(toDate) }),
-  }
+  if (network === undefined && currency === undefined && !byPayee) return undefined
+  const all = byPayee ? await lists.cells(account, payee, signal) : await cells()
+  return all.filter((cell) => matchesCell(filter, cell))
 }
 
-function matchesNothing({ cells }: RequestSelection): boolean {
+function matchesNothing({ cells }: MatchingRequests): boolean {
   return cells?.length === 0
 }
 
 interface Counting {
   readonly account: Account
-  readonly selection: RequestSelection
+  readonly matching: MatchingRequests
   readonly includeTotal: IncludeTotal
   readonly signal: AbortSignal | undefined
 }
 
 async function countMatches(
   lists: RequestListRepository,
-  { account, selection, includeTotal, signal }: Counting,
+  { account, matching, includeTotal, signal }: Counting,
 ): Promise<RequestTotal | undefined> {
   if (includeTotal === 'none') return undefined
-  if (matchesNothing(selection)) return { count: 0, relation: 'EXACT' }
-  const most = includeTotal === 'exact' ? COUNT_EXACT_TO : COUNT_CHEAPLY_TO
-  const count = await lists.count(account, selection, most + 1, signal)
-  if (count <= most) return { count, relation: 'EXACT' }
-  if (includeTotal === 'exact') return { count: most, relation: 'AT_LEAST' }
-  const expected = await lists.estimate(account, selection, signal)
-  return { count: Math.min(Math.max(Math.round(expected), count), LARGEST_COUNT), relation: 'ESTIMATED' }
+  if (matchesNothing(matching)) return { count: 0, relation: 'EXACT' }
+  const limit = includeTotal === 'exact' ? COUNT_EXACT_TO : COUNT_FOR_ESTIMATE_TO
+  const count = await lists.count(account, matching, limit + 1, signal)
+  if (count <= limit) return { count, relation: 'EXACT' }
+  if (includeTotal === 'exact') return { count: limit, relation: 'AT_LEAST' }
+  const expected = await lists.estimate(account, matching, signal)
+  return { count: Math.min(Math.max(Math.round(expected), count), MAX_COUNT), relation: 'ESTIMATED' }
 }
 
 interface CutPage {
@@ -156,7 +157,7 @@ interface CutPage {
   readonly previous: PagePosition | undefined
 }
 
-/** Turns what was found, one more than the page holds if there are so many, into the page and the positions around it. */
+/** Cuts what was found, which may be one request more than the page holds, to the page and the positions around it. */
 function cutPage(found: readonly RequestWithBalance[], limit: number, position: PagePosition | undefined): CutPage {
   const hasMore = found.length > limit
   const backward = position?.direction === 'NEWER'
@@ -166,13 +167,13 @@ function cutPage(found: readonly RequestWithBalance[], limit: number, position: 
   if (first === undefined || last === undefined) return emptyPage(position)
   return {
     requests,
-    // On the way back there is at least the page that this one was reached from.
+    // A backward page is reached from the page after it, so that page exists.
     next: hasMore || backward ? positionOf(last, 'OLDER') : undefined,
     previous: (backward ? hasMore : position !== undefined) ? positionOf(first, 'NEWER') : undefined,
   }
 }
 
-/** Nothing behind the cursor matches any more: the page is empty but for a cursor back, which begins with the request that this one stood at. */
+/** Nothing after the cursor matches any more. The page is empty, and its one cursor leads back to the request at the cursor, inclusive. */
 function emptyPage(position: PagePosition | undefined): CutPage {
   if (position === undefined) return { requests: [], next: undefined, previous: undefined }
   const back = { ...position, inclusive: !position.inclusive }
@@ -185,14 +186,14 @@ function positionOf({ request }: RequestWithBalance, direction: PagePosition['di
   return { createdAt: request.createdAt, requestId: request.requestId, direction, inclusive: false }
 }
 
-/** Undefined when nothing was asked for: 0 is what clients without presence send. */
+/** @returns undefined when no limit was asked for; 0 is what clients send that cannot leave a number out */
 function parseLimit(limit: number | undefined): number | undefined {
   if (limit === undefined || limit === 0) return undefined
   if (!Number.isInteger(limit) || limit < 0) throw waybillError('INVALID_LIMIT', { value: limit })
   return Math.min(limit, MAX_LIMIT)
 }
 
-/** Raised when the payload changes its shape: older cursors are then refused, not misread. */
+/** Raise it when the payload changes its shape, so that older cursors are refused and not misread. */
 const VERSION = 2
 
 interface CursorPayload {
@@ -215,7 +216,7 @@ function writeCursor(seal: CursorSeal, { filter, limit, position }: Carried): st
   return sealCursor(seal, { v: VERSION, f: filter, l: limit, p } satisfies CursorPayload)
 }
 
-/** @throws INVALID_CURSOR for anything that this seal did not make */
+/** @throws WaybillError INVALID_CURSOR for anything that this seal did not make */
 function readCursor(seal: CursorSeal, cursor: string): Carried {
   const payload = openCursor(seal, cursor)
   if (payload === undefined) {
@@ -231,7 +232,7 @@ function isPayload(payload: unknown): payload is CursorPayload {
   return typeof payload === 'object' && payload !== null && 'v' in payload && payload.v === VERSION
 }
 
-/** @throws CURSOR_MISMATCH naming the first filter that was sent and is not what the cursor carries */
+/** @throws WaybillError CURSOR_MISMATCH with the first given filter that differs from the cursor's */
 function checkMatches(carried: RequestFilter, sent: RequestFilter): void {
   for (const name of filterNames) {
     if (sent[name] === undefined || JSON.stringify(sent[name]) === JSON.stringify(carried[name])) continue

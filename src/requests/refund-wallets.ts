@@ -1,7 +1,8 @@
 import type { ChainConfig } from '../chains/chains-file.ts'
 import { configuredAddresses } from '../chains/configured-addresses.ts'
 import type { Account } from '../domain/account.ts'
-import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
+import { type Address, addressFamily } from '../domain/address.ts'
+import { explainReceiver, requireAddress } from '../domain/require-input.ts'
 import { faultOfText } from '../domain/text-fault.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { actorOfKey } from '../store/audit-repository.ts'
@@ -12,7 +13,7 @@ import type {
   WalletCounts,
 } from './sql/refund-wallet-repository.ts'
 
-/** A wallet as a caller names it. */
+/** A wallet that a caller registers. */
 export interface WalletInput {
   readonly address: string
   readonly note?: string | undefined
@@ -22,12 +23,12 @@ export interface WalletInput {
 export type WalletChanger = { readonly actor: string } | { readonly keyId: string | undefined }
 
 /**
- * Wallets from which accounts refund, beside the payees of their requests. What a wallet sends counts as a refund only from its
- * registration on, so that nobody can make an old payment a refund.
+ * Wallets from which accounts refund, besides the payees of their requests. A payment from a wallet counts as a refund only after the
+ * wallet's registration, so that nobody can turn an old payment into a refund.
  */
 export interface RefundWallets {
   /**
-   * Registers a wallet. One that is registered already stays as it is, but for the note where one is given.
+   * Registers a wallet. A registered wallet stays as it is, except for a given note.
    *
    * @throws WaybillError INVALID_ADDRESS, INVALID_REFUND_WALLET, INVALID_FIELD, TOO_MANY_WALLETS
    */
@@ -38,13 +39,13 @@ export interface RefundWallets {
   remove(account: Account, address: string, by: WalletChanger, signal?: AbortSignal): Promise<RefundWallet>
 }
 
-/** Merchants have a few; what is judged reads all that an event names. */
+/** Merchants have a few wallets, and detection reads all of them for each event. */
 const MAX_WALLETS = 100
-/** Removed ones included, whose rows stay. */
+/** Removed wallets included, because their rows stay. */
 const MAX_REGISTRATIONS = 1_000
 const MAX_NOTE_LENGTH = 256
 
-/** Makes the service of refund wallets. */
+/** Creates the service of refund wallets. */
 export function createRefundWallets(options: {
   readonly repository: RefundWalletRepository
   readonly chains: readonly ChainConfig[]
@@ -62,26 +63,19 @@ export function createRefundWallets(options: {
     },
     list: (account, includeRemoved, signal) => repository.list(account, includeRemoved, signal),
     async remove(account, text, by, signal) {
-      const parsed = parseAddress(text)
-      if (!parsed.ok) throw invalidAddress(text, parsed.detail)
-      const removed = await repository.remove(account, parsed.address, changeBy(by), signal)
+      const removed = await repository.remove(account, requireAddress('address', text), changeBy(by), signal)
       if (removed === undefined) throw waybillError('WALLET_NOT_FOUND', { value: text })
       return removed
     },
   }
 }
 
-function invalidAddress(value: string, detail: string) {
-  return waybillError('INVALID_ADDRESS', { field: 'address', value, detail })
-}
-
 function parseWallet(text: string, chains: readonly ChainConfig[]): Address {
-  const parsed = parseAddress(text)
-  if (!parsed.ok) throw invalidAddress(text, parsed.detail)
-  const { address } = parsed
+  const address = requireAddress('address', text)
   const fail = (detail: string) => waybillError('INVALID_REFUND_WALLET', { field: 'address', value: text, detail })
   if (addressFamily(address) !== 'EVM') throw fail('refunds are found on EVM chains alone')
-  if (isZeroAddress(address)) throw fail('it is the zero address, which nobody owns')
+  const detail = explainReceiver(address)
+  if (detail !== undefined) throw fail(detail)
   for (const chain of chains) {
     const named = configuredAddresses(chain).get(address)
     if (named !== undefined) throw fail(`it is ${named} of ${chain.name}`)

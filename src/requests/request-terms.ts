@@ -1,17 +1,23 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import type { ChainDirectory } from '../chains/chain-directory.ts'
 import { configuredAddresses } from '../chains/configured-addresses.ts'
 import { readCurrencyId, type TokenDirectory } from '../chains/token-directory.ts'
-import { type Address, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
+import type { Address } from '../domain/address.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token } from '../domain/currency.ts'
-import { parseDateBound } from '../domain/date-bound.ts'
-import { explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
-import { parseRequestId, parseSalt, paymentReferenceOf } from '../domain/payment-reference.ts'
+import { formatDecimal } from '../domain/decimal.ts'
+import { paymentReferenceOf } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
-import { faultOfText } from '../domain/text-fault.ts'
+import {
+  requireAmount,
+  requireDate,
+  requireMerchantReference,
+  requireReceiver,
+  requireRequestId,
+  requireSalt,
+} from '../domain/require-input.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 
-/** The terms as a caller sends them. */
+/** The terms of a request as a caller sends them. */
 export interface TermsInput {
   readonly payee: string
   readonly amount: string
@@ -23,17 +29,17 @@ export interface TermsInput {
   readonly refundAddress?: string | undefined
   readonly requestId?: string | undefined
   readonly salt?: string | undefined
-  /** RFC 3339, or a day, of which the end is meant. */
+  /** RFC 3339, or a day, whose end is meant. */
   readonly expiresAt?: string | undefined
 }
 
-/** Terms that were checked. */
+/** Checked terms. What was not given is undefined. */
 export interface Terms
   extends Omit<PaymentRequest, 'createdAt' | 'cancelledAt' | 'requestId' | 'salt' | 'paymentReference'> {
-  /** Absent when it is to be drawn. */
-  readonly requestId?: string
-  /** Absent when it is to be drawn, or matches any stored one. */
-  readonly salt?: string
+  /** Undefined when it is to be drawn. */
+  readonly requestId?: string | undefined
+  /** Undefined when it is to be drawn. Then it matches the salt of any stored request. */
+  readonly salt?: string | undefined
 }
 
 /** What the terms are checked against. */
@@ -42,9 +48,6 @@ export interface KnownCurrencies {
   readonly tokens: TokenDirectory
 }
 
-/** The most characters of a merchant's own reference. */
-const LONGEST_REFERENCE = 256
-
 /**
  * Checks the terms of a request.
  *
@@ -52,23 +55,25 @@ const LONGEST_REFERENCE = 256
  */
 export function parseTerms(input: TermsInput, known: KnownCurrencies): Terms {
   const token = parsePaymentCurrency(input, known)
-  const network = token.chain
-  const invoice = parseInvoiceCurrency(input.invoiceCurrency, token, known)
-  const payee = parseChainAddress('payee', input.payee, network, known)
+  const invoiceCurrency = parseInvoiceCurrency(input.invoiceCurrency, token, known)
+  const payee = parseReceiver('payee', input.payee, token.chain, known)
   return {
-    network,
+    network: token.chain,
     paymentCurrency: token.id,
-    invoiceCurrency: invoice.currency,
-    amount: parseRequestAmount(input.amount, invoice.decimals),
+    invoiceCurrency: invoiceCurrency.id,
+    amount: requireAmount('amount', input.amount, { currency: invoiceCurrency }),
     payee,
-    ...(input.refundAddress !== undefined && {
-      refundAddress: parseRefundAddress(input.refundAddress, payee, network, known),
-    }),
-    ...(input.reference !== undefined && { reference: parseReference(input.reference) }),
-    ...(input.requestId !== undefined && { requestId: parseGivenRequestId(input.requestId) }),
-    ...(input.salt !== undefined && { salt: parseGivenSalt(input.salt) }),
-    ...(input.expiresAt !== undefined && { expiresAt: parseExpiry(input.expiresAt) }),
+    refundAddress: given(input.refundAddress, (text) => parseRefundAddress(text, payee, token.chain, known)),
+    reference: given(input.reference, (text) => requireMerchantReference('reference', text)),
+    requestId: given(input.requestId, (text) => requireRequestId('requestId', text)),
+    salt: given(input.salt, (text) => requireSalt('salt', text)),
+    // The end of a day is meant. Whether it is past is checked later: a line of an import may be older.
+    expiresAt: given(input.expiresAt, (text) => new Date(requireDate('expiresAt', text).lastMs)),
   }
+}
+
+function given<T>(text: string | undefined, read: (text: string) => T): T | undefined {
+  return text === undefined ? undefined : read(text)
 }
 
 function parseNetwork(text: string, known: KnownCurrencies): string {
@@ -83,7 +88,7 @@ function parseNetwork(text: string, known: KnownCurrencies): string {
   return resolved.name
 }
 
-/** The token and so its chain: by `network`, or by an id alone. */
+/** The payment currency, which has a chain: that of `network`, or that of the currency's id. */
 function parsePaymentCurrency({ paymentCurrency: text, network }: TermsInput, known: KnownCurrencies): Token {
   if (network === undefined || network === '') {
     const named = known.tokens.byId(text)
@@ -96,7 +101,7 @@ function parsePaymentCurrency({ paymentCurrency: text, network }: TermsInput, kn
   throw notOnNetwork(text, chain, known)
 }
 
-/** A symbol lacks its network, an id may be of a chain or token that is not served, and anything else is unknown. */
+/** Explains why no token was found without a network: a symbol needs one, and an id may name a chain or token that is not configured. */
 function explainNoChain(text: string, known: KnownCurrencies): Error {
   const { chains, tokens } = known
   if (tokens.bySymbol(text).length > 0) return waybillError('MISSING_FIELD', { field: 'network' })
@@ -122,73 +127,32 @@ function parseInvoiceCurrency(
   text: string,
   token: Token,
   { tokens }: KnownCurrencies,
-): { currency: string; decimals: number } {
-  if (tokens.onChain(token.chain, text) === token) return { currency: token.id, decimals: token.decimals }
+): { readonly id: string; readonly decimals: number } {
+  if (tokens.onChain(token.chain, text) === token) return token
   const fiat = parseFiatCode(text)
-  if (fiat !== undefined) return { currency: fiat, decimals: FIAT_DECIMALS }
+  if (fiat !== undefined) return { id: fiat, decimals: FIAT_DECIMALS }
   if (tokens.byId(text) !== undefined || tokens.bySymbol(text).length > 0) {
     throw waybillError('CURRENCY_MISMATCH', { invoiceCurrency: text, paymentCurrency: token.id })
   }
   throw waybillError('UNKNOWN_CURRENCY', { field: 'invoiceCurrency', value: text, suggestion: tokens.suggest(text) })
 }
 
-function parseRequestAmount(text: string, decimals: number): string {
-  const fail = (detail: string) => waybillError('INVALID_AMOUNT', { field: 'amount', value: text, detail })
-  const amount = parseDecimal(text)
-  if (amount === undefined) throw fail('it is not a plain decimal number of at most 18 places')
-  if (amount.units <= 0n) throw fail('it is not above 0')
-  if (amount.places > decimals) throw fail(`it has more than the ${decimals} places of its currency`)
-  const tooLarge = explainAboveMaximum(amount, decimals)
-  if (tooLarge !== undefined) throw fail(tooLarge)
-  return formatDecimal(amount)
-}
-
-function parseChainAddress(field: string, text: string, network: string, { chains }: KnownCurrencies): Address {
-  const fail = (detail: string) => waybillError('INVALID_ADDRESS', { field, value: text, detail })
-  const parsed = parseAddress(text)
-  if (!parsed.ok) throw fail(parsed.detail)
-  if (addressFamily(parsed.address) !== chains.familyOf(network)) throw fail(`it is not an address of ${network}`)
-  if (isZeroAddress(parsed.address)) throw fail('it is the zero address, which nobody owns')
+function parseReceiver(field: string, text: string, network: string, { chains }: KnownCurrencies): Address {
+  const address = requireReceiver(field, text, { name: network, family: chains.familyOf(network) })
   const config = chains.config(network)
-  const what = config && configuredAddresses(config).get(parsed.address)
+  const what = config && configuredAddresses(config).get(address)
   if (what !== undefined) throw waybillError('RECEIVER_IS_CONTRACT', { field, value: text, what, network })
-  return parsed.address
+  return address
 }
 
-/** The payee's own would have the payment reference itself, so that payments could not be told from refunds. */
+/** Refuses the payee's own address: its refund reference would be the payment reference, and refunds would look like payments. */
 function parseRefundAddress(text: string, payee: Address, network: string, known: KnownCurrencies): Address {
-  const address = parseChainAddress('refundAddress', text, network, known)
+  const address = parseReceiver('refundAddress', text, network, known)
   if (address !== payee) return address
   throw waybillError('REFUND_ADDRESS_IS_PAYEE', { field: 'refundAddress', value: text })
 }
 
-/** Reads the reference that a merchant gives a request. @throws WaybillError INVALID_REFERENCE */
-export function parseReference(text: string): string {
-  const detail = text === '' ? 'it is empty' : faultOfText(text, LONGEST_REFERENCE)
-  if (detail !== undefined) throw waybillError('INVALID_REFERENCE', { field: 'reference', detail })
-  return text
-}
-
-function parseGivenRequestId(text: string): string {
-  const requestId = parseRequestId(text)
-  if (requestId === undefined) throw waybillError('INVALID_REQUEST_ID', { field: 'requestId', value: text })
-  return requestId
-}
-
-/** A day lasts until its end. Whether it is still to come is asked when the request is made: a line of an import may be older. */
-function parseExpiry(text: string): Date {
-  const parsed = parseDateBound(text)
-  if (!parsed.ok) throw waybillError('INVALID_DATE', { field: 'expiresAt', value: text, detail: parsed.detail })
-  return new Date(parsed.lastMs)
-}
-
-function parseGivenSalt(text: string): string {
-  const salt = parseSalt(text)
-  if (salt === undefined) throw waybillError('INVALID_SALT', { field: 'salt', value: text })
-  return salt
-}
-
-/** Draws what the terms leave open and computes the payment reference. */
+/** The request of the terms. An id or salt that they do not have is drawn. */
 export function requestOfTerms(terms: Terms, createdAt: Date): PaymentRequest {
   const requestId = terms.requestId ?? `01${randomBytes(32).toString('hex')}`
   const salt = terms.salt ?? randomBytes(8).toString('hex')
@@ -206,9 +170,24 @@ const comparedTerms = [
   'expiresAt',
 ] as const
 
-/** The names of the terms that differ from those of a stored request; an omitted salt matches. */
+/** The names of the terms that differ from those of a stored request. A salt that was not given matches any. */
 export function differingTerms(terms: Terms, stored: PaymentRequest): string[] {
-  const different: string[] = comparedTerms.filter((name) => terms[name]?.valueOf() !== stored[name]?.valueOf())
+  const different: string[] = comparedTerms.filter((name) => comparable(terms, name) !== comparable(stored, name))
   if (terms.salt !== undefined && terms.salt !== stored.salt) different.push('salt')
   return different
+}
+
+function comparable(terms: Pick<Terms, (typeof comparedTerms)[number]>, name: (typeof comparedTerms)[number]) {
+  return name === 'amount' ? formatDecimal(terms.amount) : terms[name]?.valueOf()
+}
+
+/**
+ * A hash of the given terms and of what is sent beside them. Hashes are stored with idempotency keys, and imported requests have ids that
+ * are made of them: the same terms must have the same hash in every version.
+ */
+export function hashTerms({ amount, ...terms }: Terms, beside: { readonly createdAt?: Date | undefined } = {}): Buffer {
+  const given = Object.entries(terms).filter(([, value]) => value !== undefined)
+  const entries = [...given, ...Object.entries(beside), ['amount', formatDecimal(amount)] as const]
+  const sorted = entries.toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return createHash('sha256').update(JSON.stringify(sorted)).digest()
 }

@@ -1,11 +1,11 @@
-import { createHash } from 'node:crypto'
 import type { Account } from '../domain/account.ts'
-import { parsePaymentReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
+import { requirePaymentReference } from '../domain/require-input.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { type ListedRequests, type ListInput, listRequests } from './list-requests.ts'
 import {
   differingTerms,
+  hashTerms,
   type KnownCurrencies,
   parseTerms,
   requestOfTerms,
@@ -15,14 +15,14 @@ import {
 import type { RequestListRepository } from './sql/request-list-repository.ts'
 import type { RequestRepository, RequestWithBalance } from './sql/request-repository.ts'
 
-/** What a caller may add to a new request. */
+/** What a caller may send beside the terms of a new request. */
 export interface CreateOptions {
   /** Header `idempotency-key`. */
   readonly idempotencyKey?: string | undefined
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
-/** Terms, and when they were made. */
+/** Terms, and when the request was created elsewhere. */
 export interface DatedTerms {
   readonly terms: TermsInput
   readonly createdAt: Date
@@ -33,20 +33,20 @@ export interface Requests {
   /**
    * Stores a request, or returns the stored one of the same id and terms.
    *
-   * @throws WaybillError for terms that are not valid, REQUEST_TERMS_DIFFER, IDEMPOTENCY_KEY_REUSED, INVALID_IDEMPOTENCY_KEY, and EXPIRY_PAST
-   *   where a new one would be expired from the start
+   * @throws WaybillError for invalid terms, REQUEST_TERMS_DIFFER, IDEMPOTENCY_KEY_REUSED, INVALID_IDEMPOTENCY_KEY, and EXPIRY_PAST for a new
+   *   request whose expiry is past
    */
   create(account: Account, input: TermsInput, options?: CreateOptions): Promise<RequestWithBalance>
   /**
-   * Stores many requests that were made elsewhere at known times; those whose id is stored are left as they are.
+   * Stores many requests that were created elsewhere. A request whose id is stored stays as it is.
    *
-   * @throws WaybillError for the first terms that are not valid; then none is stored
+   * @throws WaybillError for the first invalid terms; then none is stored
    */
   storeAll(account: Account, entries: readonly DatedTerms[], signal?: AbortSignal): Promise<void>
   /** @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND */
   get(account: Account, paymentReference: string, signal?: AbortSignal): Promise<RequestWithBalance>
   /**
-   * Cancels a request, whatever its status; one that was cancelled stays as it is.
+   * Cancels a request, whatever its status. A cancelled request keeps its time of cancellation.
    *
    * @throws WaybillError INVALID_PAYMENT_REFERENCE, REQUEST_NOT_FOUND
    */
@@ -56,14 +56,14 @@ export interface Requests {
 }
 
 /**
- * Told of the requests that a call stored or found stored, so that payments which came before it are attached. Also of those
- * found: the process may have died between storing one and telling of it.
+ * Called with the requests that a call stored or found stored, so that earlier payments are attached to them. A found request is included
+ * because the process may have stopped between storing it and this call.
  */
 export type RequestsStored = (account: Account, requests: readonly PaymentRequest[]) => Promise<void>
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/
 
-/** Makes the service of requests. */
+/** Creates the service of payment requests. */
 export function createRequests(options: {
   readonly repository: RequestRepository
   readonly lists: RequestListRepository
@@ -78,7 +78,7 @@ export function createRequests(options: {
     const terms = parseTerms(input, known)
     const request = requestOfTerms(terms, now())
     if (terms.expiresAt !== undefined && terms.expiresAt <= request.createdAt) {
-      await refuseUnlessMade(account, terms, { idempotencyKey, ...(signal && { signal }) })
+      await refuseUnlessMade(account, terms, { idempotencyKey, signal })
     }
     const requestId =
       idempotencyKey === undefined
@@ -90,7 +90,7 @@ export function createRequests(options: {
     return load(account, stored.requestId, signal)
   }
 
-  /** A call that is made again is answered with the request of the first one, also when that has expired meanwhile. */
+  /** A repeated call gets the request of the first call, even when that has expired meanwhile. */
   async function refuseUnlessMade(account: Account, terms: Terms, { idempotencyKey: key, signal }: CreateOptions) {
     const isMade =
       key !== undefined
@@ -127,10 +127,7 @@ export function createRequests(options: {
   }
 
   async function get(account: Account, text: string, signal?: AbortSignal): Promise<RequestWithBalance> {
-    const reference = parsePaymentReference(text)
-    if (reference === undefined) {
-      throw waybillError('INVALID_PAYMENT_REFERENCE', { field: 'paymentReference', value: text })
-    }
+    const reference = requirePaymentReference('paymentReference', text)
     const found = await repository.findByReference(account, reference, signal)
     if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: reference })
     return found
@@ -149,7 +146,7 @@ export function createRequests(options: {
   }
 }
 
-/** The request under the id that an earlier call with the same idempotency key drew. */
+/** The request with the id that the first call with this idempotency key drew. */
 function withRequestId(request: PaymentRequest, terms: Terms, requestId: string): PaymentRequest {
   return requestId === request.requestId ? request : requestOfTerms({ ...terms, requestId }, request.createdAt)
 }
@@ -158,9 +155,4 @@ function refuseOtherTerms(terms: Terms, stored: PaymentRequest): void {
   const different = differingTerms(terms, stored)
   if (different.length === 0) return
   throw waybillError('REQUEST_TERMS_DIFFER', { value: stored.requestId, detail: different.join(', ') })
-}
-
-function hashTerms(terms: Terms): Buffer {
-  const sorted = Object.entries(terms).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return createHash('sha256').update(JSON.stringify(sorted)).digest()
 }

@@ -1,7 +1,14 @@
-import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAddress } from '../domain/address.ts'
+import type { Address, AddressFamily } from '../domain/address.ts'
 import { type Decimal, explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
 import type { Hex } from '../domain/hex.ts'
-import { parsePaymentReference } from '../domain/payment-reference.ts'
+import {
+  explainAmount,
+  explainReceiver,
+  requireAddress,
+  requireAmount,
+  requirePaymentReference,
+  requireReceiver,
+} from '../domain/require-input.ts'
 import type { RoutesQuestion } from '../domain/route.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import type { PlatformFee } from './due-payment.ts'
@@ -23,9 +30,9 @@ const HUNDRED = 100n
  * @throws WaybillError MISSING_FIELD, INVALID_PAYMENT_REFERENCE, INVALID_ADDRESS, INVALID_AMOUNT, INVALID_PERCENTAGE or INCOMPLETE_FEE
  */
 export function parseQuestion(question: RoutesQuestion): ParsedQuestion {
-  const paymentReference = readReference(question.paymentReference)
-  const wallet = readAddress('wallet', question.wallet)
-  const amount = readAmount(question.amount)
+  const paymentReference = requirePaymentReference('paymentReference', given('paymentReference', question))
+  const wallet = requireAddress('wallet', given('wallet', question))
+  const amount = question.amount === undefined ? undefined : requireAmount('amount', question.amount, {})
   const platformFee = readPlatformFee(question)
   return {
     paymentReference,
@@ -35,60 +42,34 @@ export function parseQuestion(question: RoutesQuestion): ParsedQuestion {
   }
 }
 
-function readReference(text: string): Hex {
-  if (text === '') throw waybillError('MISSING_FIELD', { field: 'paymentReference' })
-  const reference = parsePaymentReference(text)
-  if (reference === undefined) {
-    throw waybillError('INVALID_PAYMENT_REFERENCE', { field: 'paymentReference', value: text })
-  }
-  return reference
-}
-
-function readAddress(field: 'wallet' | 'feeAddress', text: string): Address {
-  if (text === '') throw waybillError('MISSING_FIELD', { field })
-  const parsed = parseAddress(text)
-  if (!parsed.ok) throw waybillError('INVALID_ADDRESS', { field, value: text, detail: parsed.detail })
-  return parsed.address
-}
-
-function readAmount(text: string | undefined): Decimal | undefined {
-  if (text === undefined) return undefined
-  const amount = parseDecimal(text)
-  if (amount === undefined) throw invalidAmount(text, 'it is no plain decimal number of at most 18 places')
-  if (amount.units <= 0n) throw invalidAmount(text, 'it is not above 0')
-  return amount
+function given(field: 'paymentReference' | 'wallet', question: RoutesQuestion): string {
+  if (question[field] === '') throw waybillError('MISSING_FIELD', { field })
+  return question[field]
 }
 
 function readPlatformFee({ feePercentage, feeAddress }: RoutesQuestion): PlatformFee | undefined {
   if (feePercentage === undefined && feeAddress === undefined) return undefined
   if (feeAddress === undefined) throw waybillError('INCOMPLETE_FEE', { field: 'feePercentage', other: 'feeAddress' })
   if (feePercentage === undefined) throw waybillError('INCOMPLETE_FEE', { field: 'feeAddress', other: 'feePercentage' })
-  return { percentage: readPercentage(feePercentage), receiver: readFeeAddress(feeAddress) }
+  const percentage = readPercentage(feePercentage)
+  if (feeAddress === '') throw waybillError('MISSING_FIELD', { field: 'feeAddress' })
+  return { percentage, receiver: requireReceiver('feeAddress', feeAddress) }
 }
 
 function readPercentage(text: string): Decimal {
   const percentage = parseDecimal(text)
   const invalid = (detail: string) =>
     waybillError('INVALID_PERCENTAGE', { field: 'feePercentage', value: text, detail })
-  if (percentage === undefined) throw invalid('it is no plain decimal number of at most 18 places')
+  if (percentage === undefined) throw invalid('it is not a plain decimal number of at most 18 places')
   if (percentage.units < 0n) throw invalid('it is below 0')
   if (percentage.units > HUNDRED * 10n ** BigInt(percentage.places)) throw invalid('it is above 100')
   return percentage
 }
 
-function readFeeAddress(text: string): Address {
-  const address = readAddress('feeAddress', text)
-  if (!isZeroAddress(address)) return address
-  throw waybillError('INVALID_ADDRESS', { field: 'feeAddress', value: text, detail: 'nobody owns the zero address' })
-}
-
 /** @throws WaybillError INVALID_AMOUNT when the amount has more places than its currency, or is too large for a contract */
 export function checkAmount(amount: Decimal, currency: { readonly id: string; readonly decimals: number }): void {
-  if (amount.places > currency.decimals) {
-    throw invalidAmount(formatDecimal(amount), `${currency.id} has ${currency.decimals} decimals`)
-  }
-  const tooLarge = explainAboveMaximum(amount, currency.decimals)
-  if (tooLarge !== undefined) throw invalidAmount(formatDecimal(amount), tooLarge)
+  const detail = explainAmount(amount, { currency })
+  if (detail !== undefined) throw invalidAmount(formatDecimal(amount), detail)
 }
 
 /**
@@ -102,9 +83,8 @@ export function checkTotal(amount: Decimal, total: bigint, decimals: number): vo
 
 /** @throws WaybillError INVALID_ADDRESS when the fee's receiver cannot be on the request's chain */
 export function checkFeeFamily({ receiver }: PlatformFee, chain: string, family: AddressFamily): void {
-  if (addressFamily(receiver) === family) return
-  const detail = `it is no address of ${chain}, on which the request is paid`
-  throw waybillError('INVALID_ADDRESS', { field: 'feeAddress', value: receiver, detail })
+  const detail = explainReceiver(receiver, { name: chain, family })
+  if (detail !== undefined) throw waybillError('INVALID_ADDRESS', { field: 'feeAddress', value: receiver, detail })
 }
 
 function invalidAmount(value: string, detail: string) {

@@ -1,8 +1,9 @@
 import type { Account } from '../domain/account.ts'
 import { type Address, formatAddress } from '../domain/address.ts'
 import type { Token } from '../domain/currency.ts'
-import { explainAboveMaximum, formatAmount, parseDecimal, powerOfTen, rescale } from '../domain/decimal.ts'
+import { formatAmount, parseDecimal, powerOfTen, rescale } from '../domain/decimal.ts'
 import { suggestName } from '../domain/nearest.ts'
+import { requireAmount } from '../domain/require-input.ts'
 import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route, RoutesAnswer } from '../domain/route.ts'
 import { explain, WaybillError, waybillError } from '../errors/waybill-error.ts'
 import { DEFAULT_LIMIT, type SpendingLimit } from './due-payment.ts'
@@ -220,13 +221,7 @@ function readSlippage(text: string | undefined): SpendingLimit['slippage'] {
 
 function readMaxSourceAmount(text: string | undefined, source: Token): bigint | undefined {
   if (text === undefined) return undefined
-  const invalid = (detail: string) => waybillError('INVALID_AMOUNT', { field: 'maxSourceAmount', value: text, detail })
   const { decimals, symbol } = source
-  const amount = parseDecimal(text)
-  if (amount === undefined || amount.units <= 0n || amount.places > decimals) {
-    throw invalid(`it is no plain decimal number above 0 with at most ${decimals} places, as ${symbol} has`)
-  }
-  const tooLarge = explainAboveMaximum(amount, decimals)
-  if (tooLarge !== undefined) throw invalid(tooLarge)
+  const amount = requireAmount('maxSourceAmount', text, { currency: { id: symbol, decimals } })
   return rescale(amount, decimals).units
 }

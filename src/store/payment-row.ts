@@ -1,5 +1,6 @@
 import { type Address, addressFromDigits, addressToBytes } from '../domain/address.ts'
 import { symbolOfCurrency } from '../domain/currency.ts'
+import { trimNumeric } from '../domain/decimal.ts'
 import { type Hex, hexToBytes } from '../domain/hex.ts'
 import {
   codeOfType,
@@ -16,7 +17,7 @@ import {
 import { parseTimestamp } from '../postgres/parse-timestamp.ts'
 import type { TextRow } from '../postgres/prepared.ts'
 
-/** A row of `payments`, as the database gives it. Amounts are numerics as text, bytes Buffers, JSON parsed. */
+/** A row of `payments`, as the database returns it. Amounts are numerics as text, bytes are Buffers, JSON is parsed. */
 export interface PaymentRow {
   readonly account_id: number
   readonly id: string
@@ -24,7 +25,7 @@ export interface PaymentRow {
   readonly type: number | null
   readonly final: boolean
   readonly imported: boolean
-  /** Whether it was seen on chain, in `block_number`; an import may say of itself what it likes. */
+  /** Whether detection saw it on chain, in `block_number`. An imported `block_number` proves nothing. */
   readonly detected: boolean
   readonly event_index: number | null
   readonly block_number: bigint | null
@@ -55,11 +56,11 @@ export interface PaymentRow {
   readonly gas: PaymentGas | null
   readonly refunds: readonly PaymentRefund[]
   readonly status_history: readonly StatusChange[]
-  /** What the line is known by that an import wrote the row from; null of others, and of all that were seen on chain. */
+  /** Hash of the imported line that the row was written from. Null for all other rows, and for all that were seen on chain. */
   readonly line_hash: Buffer | null
 }
 
-/** Where the columns that a payment is made of stand in a row that is read. */
+/** The place in a row of each column that a payment is made of. */
 const at = {
   id: 0,
   status: 1,
@@ -95,7 +96,7 @@ const at = {
   status_history: 31,
 } as const satisfies Partial<Record<keyof PaymentRow, number>>
 
-/** The columns that {@link paymentOfRow} reads, in this order; whatever else a row has stands behind them. */
+/** The columns that {@link paymentOfRow} reads, in this order. Other columns of a row come after them. */
 export const readPaymentColumns = Object.keys(at) as readonly (keyof typeof at)[]
 
 /** All columns. */
@@ -108,7 +109,7 @@ export const paymentColumns = [
   ...readPaymentColumns,
 ] as const satisfies readonly (keyof PaymentRow)[]
 
-/** The columns that the chain tells; what is unknown is null. */
+/** The columns whose values come from the chain. An unknown value is null. */
 export type PaymentFacts = Omit<
   PaymentRow,
   | 'account_id'
@@ -125,14 +126,14 @@ export type PaymentFacts = Omit<
   | 'line_hash'
 >
 
-/** The part of a payment that the chain tells. */
-type ToldPayment = Omit<
+/** The fields of a payment that come from the chain. */
+type ChainFields = Omit<
   Payment,
   'id' | 'status' | 'confirmations' | 'updatedAt' | 'refundedAmount' | 'refunds' | 'statusHistory'
 >
 
-/** Turns what the chain tells of a payment into its columns. */
-export function factsOfPayment(payment: ToldPayment): PaymentFacts {
+/** The columns of what the chain tells of a payment. */
+export function factsOfPayment(payment: ChainFields): PaymentFacts {
   return {
     type: orNull(payment.type, codeOfType),
     event_index: payment.eventIndex ?? null,
@@ -162,20 +163,20 @@ export function factsOfPayment(payment: ToldPayment): PaymentFacts {
   }
 }
 
-/** What a row says of itself beyond its payment. */
+/** The columns of a row that are not part of its payment. */
 export type RowOrigin = Pick<PaymentRow, 'account_id' | 'final' | 'imported' | 'detected' | 'line_hash'>
 
 /** Newest blocks by CAIP-2. */
 export type Heads = ReadonlyMap<string, bigint>
 
-/** Without the newest blocks nothing is counted: confirmations stand only with payments that are final. */
+/** No block is known, so only final payments have confirmations. */
 export const NO_HEADS: Heads = new Map()
 
 /**
- * The payment of a row, straight from the texts that the server sends: most of them go out as they are, and a page has two thousand.
+ * The payment of a row, straight from the texts that the server sends, because most of them go out unchanged.
  *
  * @param row - begins with {@link readPaymentColumns}
- * @param heads - of the chains that are followed: a payment that is not final counts its confirmations up to there
+ * @param heads - of the followed chains; the confirmations of a payment that is not final are counted up to them
  */
 export function paymentOfRow(row: TextRow, heads: Heads): Payment {
   const chainId = known(row[at.chain_id], same)
@@ -187,10 +188,10 @@ export function paymentOfRow(row: TextRow, heads: Heads): Payment {
     type: known(row[at.type], toType),
     timestamp: parseTimestamp(row[at.timestamp] as string),
     updatedAt: parseTimestamp(row[at.updated_at] as string),
-    amount: trimDecimal(row[at.amount] as string),
+    amount: trimNumeric(row[at.amount] as string),
     currency: row[at.currency] as string,
-    amountInUsd: known(row[at.amount_in_usd], trimDecimal),
-    invoiceAmount: known(row[at.invoice_amount], trimDecimal),
+    amountInUsd: known(row[at.amount_in_usd], trimNumeric),
+    invoiceAmount: known(row[at.invoice_amount], trimNumeric),
     invoiceCurrency: known(row[at.invoice_currency], same),
     network: row[at.network] as string,
     chainId,
@@ -210,26 +211,26 @@ export function paymentOfRow(row: TextRow, heads: Heads): Payment {
     exchangeRates: parsed(row[at.exchange_rates]) as ExchangeRate[],
     gas: known(row[at.gas], parsed) as PaymentGas | undefined,
     refunds: parsed(row[at.refunds]) as PaymentRefund[],
-    refundedAmount: trimDecimal(row[at.refunded_amount] as string),
+    refundedAmount: trimNumeric(row[at.refunded_amount] as string),
     statusHistory: parsed(row[at.status_history]) as StatusChange[],
     confirmations: isCountedUp(row) ? countUp(blockNumber, chainId, heads) : confirmations,
   }
 }
 
-/** Whether the confirmations of a row are counted, and not told by it. */
+/** Whether the confirmations of a row are counted at read, and not stored. */
 export function isCountedUp(row: TextRow): boolean {
   return row[at.final] === 'f'
 }
 
-/** Both blocks included. Unknown on a chain that is not followed. */
+/** Counts both blocks. Unknown on a chain that is not followed. */
 function countUp(block: bigint | undefined, chainId: string | undefined, heads: Heads): number | undefined {
   const head = chainId === undefined ? undefined : heads.get(chainId)
   if (head === undefined || block === undefined) return undefined
-  // The head was read before the row, so the row's block can be newer.
+  // The head is read before the row, so the row's block can be newer.
   return head < block ? 1 : Number(head - block + 1n)
 }
 
-/** What a column says; what is unknown is undefined. */
+/** The value of a column; undefined for null. */
 function known<T>(text: TextRow[number] | undefined, read: (text: string) => T): T | undefined {
   return text === null || text === undefined ? undefined : read(text)
 }
@@ -242,12 +243,7 @@ function toType(text: string): PaymentType {
   return typeOfCode(Number(text))
 }
 
-/** Drops the zeros that a numeric's scale leaves behind the point. */
-function trimDecimal(text: string): string {
-  return text.endsWith('0') && text.includes('.') ? text.replace(/\.?0+$/, '') : text
-}
-
-/** Of bytes, which are `\x` and two digits each. */
+/** The server writes bytes as `\x` and two digits for each. */
 function digitsOf(bytes: string): string {
   return bytes.slice(2)
 }
@@ -260,7 +256,7 @@ function toAddress(bytes: string): Address {
   return addressFromDigits(digitsOf(bytes))
 }
 
-/** What stands as JSON, of which most are empty lists. */
+/** Most JSON columns are empty lists, which need no parser. */
 function parsed(text: TextRow[number] | undefined): unknown {
   return text === '[]' ? [] : JSON.parse(text as string)
 }

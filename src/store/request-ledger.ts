@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
+import { compareDecimals, type Decimal, formatDecimal, readStoredDecimal } from '../domain/decimal.ts'
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
 import { type RequestStatus, rankOfRequestStatus, requestStatusOf } from '../domain/payment-request.ts'
@@ -15,11 +15,11 @@ import {
 } from './settle.ts'
 
 /**
- * The books of requests: their payments and refunds as the database has them, settled by the rules of `store/settle.ts`. Whoever
- * changes what a request was paid settles it in the same transaction.
+ * The ledger of requests: loads their payments and refunds, settles them by the rules of `store/settle.ts`, and stores what changed. Who
+ * changes the payments or refunds of a request settles it in the same transaction.
  */
 
-/** Of a row of `requests`, what settling reads. */
+/** The columns of `requests` that settling reads. Amounts are numerics as text. */
 export interface LedgerRequestRow {
   readonly request_id: Buffer
   readonly amount: string
@@ -29,7 +29,9 @@ export interface LedgerRequestRow {
   readonly status: number
 }
 
-/** A row of `refunds`, as the database gives it. */
+const LEDGER_COLUMNS = 'request_id, amount, invoice_currency, surplus_returned, status'
+
+/** A row of `refunds`, as the database returns it. */
 export interface RefundRow {
   readonly account_id: number
   readonly tx_hash: Buffer
@@ -44,62 +46,55 @@ export interface RefundRow {
   readonly currency: string
 }
 
-/** What is settled together. */
+/** Requests that are settled together, and all that was paid and returned for them. */
 export interface Settling {
   readonly requests: readonly LedgerRequestRow[]
   readonly payments: readonly PaymentRow[]
   readonly refunds: readonly RefundRow[]
-  /** Payments as the database has them, by id. */
+  /** Payments as they are stored, by id. */
   readonly stored: ReadonlyMap<string, PaymentRow>
-  /** Refunds that are gone, of which payments may hold entries. */
+  /** Removed refunds. Payments may still have entries of them. */
   readonly droppedRefunds: readonly { readonly txHash: string; readonly eventIndex: number }[]
   readonly now: Date
 }
 
-/** What settling writes of a request itself, where it has changed. */
+/** What settling changes in the row of a request. */
 export interface RequestStanding {
   readonly requestId: Buffer
-  /** What was returned of what was paid beyond its amount. */
-  readonly surplusReturned: string
+  /** How much was returned of what was paid beyond the request's amount. */
+  readonly surplusReturned: Decimal
   readonly status: RequestStatus
 }
 
-/** Rows in one statement; a statement has at most 65,535 parameters. */
+/** Rows in one statement. PostgreSQL takes 65,535 bindings. */
 const ROWS_A_STATEMENT = 500
 
-/** Settles those of the requests that are stored, when something else than detection has brought or named their payments. */
+/** Requests whose payments are held in memory at once. */
+const REQUESTS_A_PAGE = 500
+
+/** Settles the stored ones of some requests. For writers that are not detection: an import, or the storing of requests. */
 export async function settleStored(account: LockedAccount, requestIds: readonly Buffer[]): Promise<void> {
   const { trx, accountId, at } = account
   const named = requestIds.map((id) => id.toString('hex'))
   const requests = await loadRequests(trx, accountId, named)
   if (requests.length === 0) return
-  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
-    'select * from payments where account_id = ? and request_id = any(?)',
-    [accountId, requests.map(({ request_id }) => request_id)],
-  )
-  // nearly always, when requests are stored
-  if (rows.length === 0 && requests.every(isUntouched)) return
-  const stored = new Map(rows.map((row) => [row.id, row]))
+  const payments = await loadPayments(trx, accountId, requests)
+  // New requests nearly always have no payment.
+  if (payments.length === 0 && requests.every(isUntouched)) return
+  const stored = new Map(payments.map((row) => [row.id, row]))
   const refunds = await loadRefunds(trx, accountId, named)
-  const { settled, standings } = settleRequests({
-    requests,
-    payments: rows,
-    refunds,
-    stored,
-    droppedRefunds: [],
-    now: at,
-  })
+  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, droppedRefunds: [], now: at })
   await savePayments(account, { rows: settled, stored })
   await saveStandings(account, standings)
 }
 
-/** Gives requests the imported payments that name their references alone. */
+/** Gives requests the imported payments that name their reference and no request id. */
 export async function claimPayments(account: LockedAccount, requestIds: readonly Buffer[]): Promise<void> {
   const { accountId } = account
   await changePayments(account, { sql: CLAIM_IMPORTED, bindings: [accountId, accountId, [...requestIds]] })
 }
 
-/** The rules by which an event counts for a request, as far as an imported payment tells. */
+/** The rules by which an event counts for a request, as far as the fields of an imported payment allow. */
 const CLAIM_IMPORTED = `
   update payments set request_id = r.request_id, updated_at = greatest(payments.updated_at, r.created_at)
   from requests r
@@ -107,11 +102,15 @@ const CLAIM_IMPORTED = `
     and payments.payment_reference = r.payment_reference and payments.request_id is null
     and payments.network = r.network and (payments.payee is null or payments.payee = r.payee)`
 
-/** As it was stored: nothing was paid or returned. */
+/** Whether a request stands as it was created: nothing paid, nothing returned. */
 const isUntouched = ({ surplus_returned, status }: LedgerRequestRow) =>
-  canonicalAmount(surplus_returned) === '0' && status === rankOfRequestStatus('OPEN')
+  readStoredDecimal(surplus_returned).units === 0n && status === rankOfRequestStatus('OPEN')
 
-/** Loads requests by their ids in hex, in that order; those that are not stored are left out. */
+/**
+ * Loads requests by their ids, ordered by id. Ids that are not stored are left out.
+ *
+ * @param requestIds - hexadecimal digits
+ */
 export async function loadRequests(
   trx: Knex,
   accountId: number,
@@ -119,14 +118,45 @@ export async function loadRequests(
 ): Promise<LedgerRequestRow[]> {
   if (requestIds.length === 0) return []
   const { rows } = await trx.raw<{ rows: LedgerRequestRow[] }>(
-    `select request_id, amount, invoice_currency, surplus_returned, status from requests
-     where account_id = ? and request_id = any(?) order by request_id`,
+    `select ${LEDGER_COLUMNS} from requests where account_id = ? and request_id = any(?) order by request_id`,
     [accountId, requestIds.map(hexToBytes)],
   )
   return rows
 }
 
-/** Loads all refunds of requests. */
+/** All requests of an account, in pages ordered by id. */
+export async function* requestPages(trx: Knex, accountId: number): AsyncGenerator<LedgerRequestRow[]> {
+  let after: Buffer = Buffer.alloc(0)
+  for (;;) {
+    const { rows } = await trx.raw<{ rows: LedgerRequestRow[] }>(
+      `select ${LEDGER_COLUMNS} from requests where account_id = ? and request_id > ? order by request_id limit ?`,
+      [accountId, after, REQUESTS_A_PAGE],
+    )
+    const last = rows.at(-1)
+    if (last === undefined) return
+    yield rows
+    after = last.request_id
+  }
+}
+
+/** Loads all payments of requests. */
+export async function loadPayments(
+  trx: Knex,
+  accountId: number,
+  requests: readonly Pick<LedgerRequestRow, 'request_id'>[],
+): Promise<PaymentRow[]> {
+  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
+    'select * from payments where account_id = ? and request_id = any(?)',
+    [accountId, requests.map(({ request_id }) => request_id)],
+  )
+  return rows
+}
+
+/**
+ * Loads all refunds of requests.
+ *
+ * @param requestIds - hexadecimal digits
+ */
 export async function loadRefunds(trx: Knex, accountId: number, requestIds: readonly string[]): Promise<RefundRow[]> {
   const { rows } = await trx.raw<{ rows: RefundRow[] }>(
     'select * from refunds where account_id = ? and request_id = any(?)',
@@ -135,17 +165,25 @@ export async function loadRefunds(trx: Knex, accountId: number, requestIds: read
   return rows
 }
 
-/** @returns all payments, the given row itself where nothing changed */
-export function settleRequests({ requests, payments, refunds, stored, droppedRefunds, now }: Settling) {
+/** What settling makes of requests and their payments. */
+export interface Settled {
+  /** All payments; the given row itself where nothing changed. */
+  readonly settled: readonly PaymentRow[]
+  /** Of the requests that changed. */
+  readonly standings: readonly RequestStanding[]
+}
+
+/** Settles requests. Reads and writes nothing. */
+export function settleRequests({ requests, payments, refunds, stored, droppedRefunds, now }: Settling): Settled {
   const requestOf = new Map(requests.map((request) => [request.request_id.toString('hex'), request]))
   const groups = Map.groupBy(payments, (row) => row.request_id?.toString('hex') ?? '')
   const refundsOf = Map.groupBy(refunds, (row) => row.request_id.toString('hex'))
-  const ofNoRequest = [...groups].flatMap(([requestId, rows]) => (requestOf.has(requestId) ? [] : rows))
+  const withoutRequest = [...groups].flatMap(([requestId, rows]) => (requestOf.has(requestId) ? [] : rows))
   const standings: RequestStanding[] = []
   const ofRequests = [...requestOf].flatMap(([requestId, request]) => {
     const rows = groups.get(requestId) ?? []
     const ledger: Ledger = {
-      amount: canonicalAmount(request.amount),
+      amount: readStoredDecimal(request.amount),
       payments: rows.map((row) => toLedgerPayment(row, request, !stored.has(row.id))),
       refunds: (refundsOf.get(requestId) ?? []).map(toLedgerRefund),
       droppedRefunds,
@@ -156,10 +194,10 @@ export function settleRequests({ requests, payments, refunds, stored, droppedRef
     if (standing !== undefined) standings.push(standing)
     return rows.map((row) => applyState(row, states.get(row.id), { stored, now }))
   })
-  return { settled: [...ofNoRequest, ...ofRequests], standings }
+  return { settled: [...withoutRequest, ...ofRequests], standings }
 }
 
-/** @returns undefined where it is as it is stored */
+/** @returns undefined where the stored row already says it */
 function standingOf(
   request: LedgerRequestRow,
   ledger: Ledger,
@@ -168,9 +206,9 @@ function standingOf(
   const surplusReturned = returnedSurplus(ledger)
   const payments = ledger.payments.map((payment) => ({ ...payment, ...states.get(payment.id) }))
   const status = requestStatusOf(ledger.amount, payments)
-  const isStored =
-    surplusReturned === canonicalAmount(request.surplus_returned) && rankOfRequestStatus(status) === request.status
-  return isStored ? undefined : { requestId: request.request_id, surplusReturned, status }
+  const isSameSurplus = compareDecimals(surplusReturned, readStoredDecimal(request.surplus_returned)) === 0
+  if (isSameSurplus && rankOfRequestStatus(status) === request.status) return undefined
+  return { requestId: request.request_id, surplusReturned, status }
 }
 
 function applyState(
@@ -183,7 +221,7 @@ function applyState(
       ...row,
       status: rankOfStatus(state.status),
       refunds: state.refunds,
-      refunded_amount: state.refundedAmount,
+      refunded_amount: formatDecimal(state.refundedAmount),
       status_history: state.statusHistory,
       updated_at: later(row.updated_at, state.updatedAt),
     }
@@ -191,7 +229,7 @@ function applyState(
   return stored.get(row.id) === row ? row : { ...row, updated_at: later(row.updated_at, now) }
 }
 
-/** An import may have said a time that is still to come; were it turned back, the same line would replace the row each time. */
+/** An import may have brought an `updatedAt` in the future. It is kept, or the same line would replace the row each time. */
 function later(a: Date, b: Date): Date {
   return a > b ? a : b
 }
@@ -204,14 +242,14 @@ function toLedgerPayment(row: PaymentRow, request: LedgerRequestRow, isNew: bool
     imported: row.imported,
     final: row.final,
     timestamp: row.timestamp,
-    ...(row.block_number === null ? {} : { blockNumber: row.block_number }),
-    ...(row.tx_hash === null ? {} : { txHash: bytesToHex(row.tx_hash) }),
-    ...(row.event_index === null ? {} : { eventIndex: row.event_index }),
-    amount: canonicalAmount(row.amount),
-    counted: canonicalAmount(row.invoice_amount ?? inInvoiceCurrency),
+    blockNumber: row.block_number ?? undefined,
+    txHash: row.tx_hash === null ? undefined : bytesToHex(row.tx_hash),
+    eventIndex: row.event_index ?? undefined,
+    amount: readStoredDecimal(row.amount),
+    counted: readStoredDecimal(row.invoice_amount ?? inInvoiceCurrency),
     status: statusOfRank(row.status),
     refunds: row.refunds,
-    refundedAmount: row.refunded_amount,
+    refundedAmount: readStoredDecimal(row.refunded_amount),
     statusHistory: row.status_history,
     updatedAt: row.updated_at,
   }
@@ -225,12 +263,12 @@ function toLedgerRefund(row: RefundRow): LedgerRefund {
     timestamp: row.timestamp,
     blockNumber: row.block_number,
     final: row.final,
-    amount: canonicalAmount(row.amount),
+    amount: readStoredDecimal(row.amount),
     currency: row.currency,
   }
 }
 
-/** Stores the rows that are not as they are stored. */
+/** Stores the rows that differ from the stored ones. */
 export async function savePayments(
   account: LockedAccount,
   { rows, stored }: { readonly rows: readonly PaymentRow[]; readonly stored: ReadonlyMap<string, PaymentRow> },
@@ -244,7 +282,7 @@ export async function savePayments(
   }
 }
 
-/** The row as it is sent: JSON columns as text. */
+/** The row as a binding: JSON columns are text. */
 function toInsert(row: PaymentRow): Record<string, unknown> {
   return {
     ...row,
@@ -256,12 +294,15 @@ function toInsert(row: PaymentRow): Record<string, unknown> {
   }
 }
 
-/** Stores how requests stand. The requests are locked in the order of their ids, as everywhere. */
-export async function saveStandings({ trx, accountId }: LockedAccount, standings: readonly RequestStanding[]) {
+/** Stores the standings of requests. All writers give them in the order of their ids, so that they lock rows in one order. */
+export async function saveStandings(
+  { trx, accountId }: LockedAccount,
+  standings: readonly RequestStanding[],
+): Promise<void> {
   if (standings.length === 0) return
   await trx.raw(SAVE_STANDINGS, [
     standings.map(({ requestId }) => requestId),
-    standings.map(({ surplusReturned }) => surplusReturned),
+    standings.map(({ surplusReturned }) => formatDecimal(surplusReturned)),
     standings.map(({ status }) => rankOfRequestStatus(status)),
     accountId,
   ])
@@ -271,8 +312,3 @@ const SAVE_STANDINGS = `
   update requests set surplus_returned = standing.surplus_returned, status = standing.status
   from unnest(?::bytea[], ?::numeric[], ?::smallint[]) as standing(request_id, surplus_returned, status)
   where requests.account_id = ? and requests.request_id = standing.request_id`
-
-/** PostgreSQL writes a numeric with the zeros of its scale. */
-export function canonicalAmount(numeric: string): string {
-  return formatDecimal(readStoredDecimal(numeric))
-}

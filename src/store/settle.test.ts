@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readStoredDecimal as exact, formatDecimal } from '../domain/decimal.ts'
 import type { PaymentStatus } from '../domain/payment.ts'
 import { type LedgerPayment, type LedgerRefund, returnedSurplus, settle } from './settle.ts'
 
@@ -20,11 +21,11 @@ function payment(block: number, amount: number | string, given: Partial<LedgerPa
     blockNumber: BigInt(block),
     txHash: `0x${block}`,
     eventIndex: 0,
-    amount: String(amount),
-    counted: String(amount),
+    amount: exact(String(amount)),
+    counted: exact(String(amount)),
     status: 'PENDING',
     refunds: [],
-    refundedAmount: '0',
+    refundedAmount: exact('0'),
     statusHistory: [],
     updatedAt: new Date(0),
     ...given,
@@ -39,7 +40,7 @@ function refund(block: number, amount: number | string, given: Partial<LedgerRef
     timestamp: new Date(block * 1_000),
     blockNumber: BigInt(block),
     final: true,
-    amount: String(amount),
+    amount: exact(String(amount)),
     currency: 'USDC-BASE',
     ...given,
   }
@@ -47,7 +48,7 @@ function refund(block: number, amount: number | string, given: Partial<LedgerRef
 
 const statusesOf = (states: ReturnType<typeof settle>) => [...states.values()].map(({ status }) => status)
 const returnedOf = (states: ReturnType<typeof settle>) =>
-  [...states.values()].map(({ refundedAmount }) => refundedAmount)
+  [...states.values()].map(({ refundedAmount }) => formatDecimal(refundedAmount))
 
 describe('status', () => {
   it.each<[string, string, [number | string, boolean][], PaymentStatus[]]>([
@@ -83,26 +84,26 @@ describe('status', () => {
     ],
   ])('%s', (_, amount, paid, expected) => {
     const payments = paid.map(([each, final], index) => payment(index + 1, each, { final }))
-    expect(statusesOf(settle({ amount, payments, refunds: [], now: NOW }))).toEqual(expected)
+    expect(statusesOf(settle({ amount: exact(amount), payments, refunds: [], now: NOW }))).toEqual(expected)
   })
 
   it('counts what a payment is worth in the invoice currency, not what was paid', () => {
-    const payments = [payment(1, 5, { counted: '10' })]
-    expect(statusesOf(settle({ amount: '10', payments, refunds: [], now: NOW }))).toEqual(['CONFIRMED'])
-    expect(statusesOf(settle({ amount: '10.1', payments, refunds: [], now: NOW }))).toEqual(['PARTIAL'])
+    const payments = [payment(1, 5, { counted: exact('10') })]
+    expect(statusesOf(settle({ amount: exact('10'), payments, refunds: [], now: NOW }))).toEqual(['CONFIRMED'])
+    expect(statusesOf(settle({ amount: exact('10.1'), payments, refunds: [], now: NOW }))).toEqual(['PARTIAL'])
   })
 
   it('leaves failed payments as they are and does not count them', () => {
     const payments = [payment(1, 100, { status: 'FAILED', imported: true }), payment(2, 50)]
-    expect(statusesOf(settle({ amount: '100', payments, refunds: [], now: NOW }))).toEqual(['FAILED', 'PARTIAL'])
+    expect(statusesOf(settle({ amount: exact('100'), payments, refunds: [], now: NOW }))).toEqual(['FAILED', 'PARTIAL'])
   })
 
   it('writes history and updatedAt when the status changes, and neither when it does not', () => {
-    const [first] = settle({ amount: '100', payments: [payment(1, 100)], refunds: [], now: NOW }).values()
+    const [first] = settle({ amount: exact('100'), payments: [payment(1, 100)], refunds: [], now: NOW }).values()
     expect(first).toMatchObject({ updatedAt: NOW, statusHistory: [{ status: 'CONFIRMED', at: NOW.toISOString() }] })
     const stored = payment(1, 100, { ...first, isNew: false })
     const later = new Date(NOW.getTime() + 1)
-    expect(settle({ amount: '100', payments: [stored], refunds: [], now: later }).get('p1')).toBe(stored)
+    expect(settle({ amount: exact('100'), payments: [stored], refunds: [], now: later }).get('p1')).toBe(stored)
   })
 })
 
@@ -121,26 +122,26 @@ describe('refunds', () => {
   ])('%s', (_, amount, paid, returned, statuses, amounts) => {
     const payments = paid.map((each, index) => payment(index + 1, each))
     const refunds = returned.map((each, index) => refund(index + 10, each))
-    const states = settle({ amount: String(amount), payments, refunds, now: NOW })
+    const states = settle({ amount: exact(String(amount)), payments, refunds, now: NOW })
     expect(statusesOf(states)).toEqual(statuses)
     expect(returnedOf(states)).toEqual(amounts)
   })
 
-  it('leave a payment of nothing but surplus REFUNDED when more is paid after all went back', () => {
+  it('leave a payment that was all surplus REFUNDED when more is paid after everything was returned', () => {
     const payments = [payment(1, 100), payment(2, 50), payment(20, 10)]
-    const states = settle({ amount: '100', payments, refunds: [refund(10, 150)], now: NOW })
+    const states = settle({ amount: exact('100'), payments, refunds: [refund(10, 150)], now: NOW })
     expect(statusesOf(states)).toEqual(['REFUNDED', 'REFUNDED', 'CONFIRMED'])
   })
 
-  it('stay where they were laid when more is paid afterwards', () => {
+  it('stay on their payments when more is paid afterwards', () => {
     const payments = [payment(1, 100), payment(20, 100)]
-    const states = settle({ amount: '100', payments, refunds: [refund(10, 100)], now: NOW })
+    const states = settle({ amount: exact('100'), payments, refunds: [refund(10, 100)], now: NOW })
     expect(statusesOf(states)).toEqual(['REFUNDED', 'CONFIRMED'])
   })
 
-  it('show before they are final and change a status only then', () => {
+  it('are listed before they are final and change a status only then', () => {
     const pending = settle({
-      amount: '100',
+      amount: exact('100'),
       payments: [payment(1, 100)],
       refunds: [refund(10, 100, { final: false })],
       now: NOW,
@@ -149,34 +150,34 @@ describe('refunds', () => {
     expect(returnedOf(pending)).toEqual(['100'])
   })
 
-  it('of an import stay, once each, and go when a reorg takes them out', () => {
-    const entry = { amount: '10', currency: 'USDC-BASE', network: 'BASE', txHash: '0x10', eventIndex: 0 }
-    const kept = { amount: '20', currency: 'USDC-BASE', network: 'BASE', txHash: '0xaa' }
-    const given = { imported: true, isNew: false, refunds: [entry, kept], refundedAmount: '30' }
+  it('of an import stay, once each, and are dropped when a reorg removes them', () => {
+    const entry = { amount: '10', currency: 'USDC-BASE', network: 'BASE', txHash: '0x10', eventIndex: 0 } as const
+    const kept = { amount: '20', currency: 'USDC-BASE', network: 'BASE', txHash: '0xaa' } as const
+    const given = { imported: true, isNew: false, refunds: [entry, kept], refundedAmount: exact('30') }
     const payments = [payment(1, 100, given)]
-    const seen = settle({ amount: '100', payments, refunds: [refund(10, 10)], now: NOW })
+    const seen = settle({ amount: exact('100'), payments, refunds: [refund(10, 10)], now: NOW })
     expect(returnedOf(seen)).toEqual(['30'])
-    const gone = settle({ amount: '100', payments, refunds: [], droppedRefunds: [refund(10, 10)], now: NOW })
+    const gone = settle({ amount: exact('100'), payments, refunds: [], droppedRefunds: [refund(10, 10)], now: NOW })
     expect([...gone.values()][0]?.refunds).toEqual([kept])
   })
 
   it('of a payment in another currency than the invoice are counted at the payment’s own rate', () => {
-    // 5 tokens for an invoice of 8 that they cover with 10: a fifth of the tokens was too much.
-    const payments = [payment(1, 5, { counted: '10' })]
-    const states = settle({ amount: '8', payments, refunds: [refund(2, 1), refund(3, 2)], now: NOW })
+    // 5 tokens count for 10, for an invoice of 8: a fifth of the tokens is surplus.
+    const payments = [payment(1, 5, { counted: exact('10') })]
+    const states = settle({ amount: exact('8'), payments, refunds: [refund(2, 1), refund(3, 2)], now: NOW })
     expect(returnedOf(states)).toEqual(['2'])
     expect(statusesOf(states)).toEqual(['CONFIRMED'])
-    const all = settle({ amount: '8', payments, refunds: [refund(2, 1), refund(3, 4)], now: NOW })
+    const all = settle({ amount: exact('8'), payments, refunds: [refund(2, 1), refund(3, 4)], now: NOW })
     expect(statusesOf(all)).toEqual(['REFUNDED'])
     const surplus = (returned: string) =>
-      returnedSurplus({ amount: '8', payments, refunds: [refund(2, returned)], now: NOW })
+      formatDecimal(returnedSurplus({ amount: exact('8'), payments, refunds: [refund(2, returned)], now: NOW }))
     expect(['0.25', '1', '4'].map(surplus)).toEqual(['0.5', '2', '2'])
   })
 })
 
-/** Every unit of money as a coin of its own, moved one at a time. */
+/** An oracle: each unit of money is a coin, and coins move one at a time. */
 function settleByCoins(amount: number, steps: readonly Step[]) {
-  type Coin = { readonly payment: number; readonly surplus: boolean; returned: 'NO' | 'SURPLUS' | 'LAID' }
+  type Coin = { readonly payment: number; readonly surplus: boolean; returned: 'NO' | 'SURPLUS' | 'ALLOCATED' }
   const coins: Coin[] = []
   const returned = new Set<number>()
   let made = 0
@@ -186,14 +187,15 @@ function settleByCoins(amount: number, steps: readonly Step[]) {
       else {
         const open = coins.toReversed().filter((coin) => coin.returned === 'NO')
         const coin = open.find(({ surplus }) => surplus) ?? open[0]
-        if (coin !== undefined) coin.returned = coin.surplus ? 'SURPLUS' : 'LAID'
+        if (coin !== undefined) coin.returned = coin.surplus ? 'SURPLUS' : 'ALLOCATED'
       }
     }
     if (step.kind === 'PAY') made++
-    const isAllBack = coins.every((coin) => coin.returned !== 'NO') && coins.some((coin) => coin.returned === 'LAID')
+    const isAllBack =
+      coins.every((coin) => coin.returned !== 'NO') && coins.some((coin) => coin.returned === 'ALLOCATED')
     for (let index = 0; index < made; index++) {
       const own = coins.filter((coin) => coin.payment === index)
-      const isBack = own.every((coin) => coin.returned !== 'NO') && own.some((coin) => coin.returned === 'LAID')
+      const isBack = own.every((coin) => coin.returned !== 'NO') && own.some((coin) => coin.returned === 'ALLOCATED')
       if (isBack || isAllBack) returned.add(index)
     }
   }
@@ -202,7 +204,7 @@ function settleByCoins(amount: number, steps: readonly Step[]) {
   const payments = Array.from({ length: made }, (_, index) => {
     const own = coins.filter((coin) => coin.payment === index)
     const status: PaymentStatus = returned.has(index) ? 'REFUNDED' : isCovered ? 'CONFIRMED' : 'PARTIAL'
-    return { status, refunded: String(own.filter((coin) => coin.returned === 'LAID').length) }
+    return { status, refunded: String(own.filter((coin) => coin.returned === 'ALLOCATED').length) }
   })
   return { payments, surplus }
 }
@@ -212,29 +214,36 @@ const anyStep: fc.Arbitrary<Step> = fc.record({
   amount: fc.integer({ min: 1, max: 12 }),
 })
 
-describe('against moving every coin by itself', () => {
-  it('gives each payment the same status and the same amount returned', () => {
+describe('compared with the oracle', () => {
+  it('gives each payment the same status and the same returned amount', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 30 }), fc.array(anyStep, { maxLength: 10 }), (amount, steps) => {
         const payments = steps.flatMap((step, at) => (step.kind === 'PAY' ? [payment(at + 1, step.amount)] : []))
         const refunds = steps.flatMap((step, at) => (step.kind === 'REFUND' ? [refund(at + 1, step.amount)] : []))
-        const ledger = { amount: String(amount), payments, refunds, now: NOW }
+        const ledger = { amount: exact(String(amount)), payments, refunds, now: NOW }
         const states = [...settle(ledger).values()]
-        const found = states.map(({ status, refundedAmount }) => ({ status, refunded: refundedAmount }))
-        expect({ payments: found, surplus: returnedSurplus(ledger) }).toEqual(settleByCoins(amount, steps))
+        const found = states.map(({ status, refundedAmount }) => ({ status, refunded: formatDecimal(refundedAmount) }))
+        expect({ payments: found, surplus: formatDecimal(returnedSurplus(ledger)) }).toEqual(
+          settleByCoins(amount, steps),
+        )
       }),
       { numRuns: 1_000 },
     )
   })
 
-  it('finds nothing to change when it settles again', () => {
+  it('changes nothing when it settles again', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 30 }), fc.array(anyStep, { maxLength: 10 }), (amount, steps) => {
         const payments = steps.flatMap((step, at) => (step.kind === 'PAY' ? [payment(at + 1, step.amount)] : []))
         const refunds = steps.flatMap((step, at) => (step.kind === 'REFUND' ? [refund(at + 1, step.amount)] : []))
-        const once = settle({ amount: String(amount), payments, refunds, now: NOW })
+        const once = settle({ amount: exact(String(amount)), payments, refunds, now: NOW })
         const stored = payments.map((each) => ({ ...each, ...once.get(each.id), isNew: false }))
-        const again = settle({ amount: String(amount), payments: stored, refunds, now: new Date(NOW.getTime() + 5) })
+        const again = settle({
+          amount: exact(String(amount)),
+          payments: stored,
+          refunds,
+          now: new Date(NOW.getTime() + 5),
+        })
         for (const each of stored) expect(again.get(each.id)).toBe(each)
       }),
     )

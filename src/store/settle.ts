@@ -1,35 +1,32 @@
-import { formatAmount, parseAmount } from '../domain/decimal.ts'
+import { type Decimal, formatAmount, readStoredDecimal, rescale } from '../domain/decimal.ts'
 import type { PaymentRefund, PaymentStatus, StatusChange } from '../domain/payment.ts'
-
-/** Everything is counted with the most places that a decimal string may have. */
-const PLACES = 18
 
 /** What settling may change of a payment. */
 export interface SettledState {
   readonly status: PaymentStatus
   readonly refunds: readonly PaymentRefund[]
-  /** Sum of `refunds`, a decimal string. */
-  readonly refundedAmount: string
+  /** The sum of `refunds`. */
+  readonly refundedAmount: Decimal
   readonly statusHistory: readonly StatusChange[]
   readonly updatedAt: Date
 }
 
-/** A payment of the request that is settled. Amounts are decimal strings. */
+/** A payment of the request that is settled. */
 export interface LedgerPayment extends SettledState {
   readonly id: string
-  /** Absent: it is not stored yet, so it has no status that could change. */
+  /** Whether it is not stored yet. A new payment has no status that could change. */
   readonly isNew: boolean
   readonly imported: boolean
   readonly final: boolean
   readonly timestamp: Date
-  /** Absent of imported payments that do not say. */
-  readonly blockNumber?: bigint
-  readonly txHash?: string
-  readonly eventIndex?: number
+  /** Undefined for imported payments without it. */
+  readonly blockNumber?: bigint | undefined
+  readonly txHash?: string | undefined
+  readonly eventIndex?: number | undefined
   /** In the payment currency. */
-  readonly amount: string
-  /** In the invoice currency: what it counts for. */
-  readonly counted: string
+  readonly amount: Decimal
+  /** What it counts for, in the invoice currency. */
+  readonly counted: Decimal
 }
 
 /** A refund of the request that is settled. */
@@ -40,18 +37,18 @@ export interface LedgerRefund {
   readonly timestamp: Date
   readonly blockNumber: bigint
   readonly final: boolean
-  /** In the payment currency, a decimal string. */
-  readonly amount: string
+  /** In the payment currency. */
+  readonly amount: Decimal
   readonly currency: string
 }
 
-/** A request with all that was paid and returned, and when it is settled. */
+/** A request with all its payments and refunds, and the time of settling. */
 export interface Ledger {
   /** What is expected, in the invoice currency. */
-  readonly amount: string
+  readonly amount: Decimal
   readonly payments: readonly LedgerPayment[]
   readonly refunds: readonly LedgerRefund[]
-  /** Refunds that a reorg took out, of which imported payments may still hold entries. */
+  /** Refunds that a reorg removed. Imported payments may still have entries of them. */
   readonly droppedRefunds?: readonly Pick<LedgerRefund, 'txHash' | 'eventIndex'>[]
   readonly now: Date
 }
@@ -59,28 +56,24 @@ export interface Ledger {
 /**
  * Decides status and refunds of every payment of a request.
  *
- * - A payment is PENDING until final. When final payments cover the request, all of them are CONFIRMED at once; else PARTIAL.
- * - A refund first consumes what was paid beyond the amount, which changes no status. What is beyond is laid on the payments made
- *   before it, newest first. One with such an entry of which everything went back is REFUNDED; once everything that was paid has
- *   gone back, all are, those that brought nothing but surplus included. Only final refunds change a status.
- * - What an import says of failed or refunded payments stands; failed ones count for nothing.
+ * - A payment is PENDING until final. When final payments cover the request, all of them are CONFIRMED at once; before that, PARTIAL.
+ * - A refund is first taken from what was paid beyond the amount, which changes no status. The rest is allocated to the payments that were
+ *   made before it, newest first. A payment with such an allocation is REFUNDED when all of it was returned. When everything that was paid
+ *   has been returned, all payments are REFUNDED, including those that only added to the surplus. Only final refunds change a status.
+ * - Imported payments that are FAILED or REFUNDED stay so. FAILED payments count for nothing.
  *
- * @returns the state of each payment, by id; equal to the given one (`updatedAt` included) where nothing changed
+ * @returns the state of each payment, by id; the given payment itself (with its `updatedAt`) where nothing changed
  */
 export function settle(ledger: Ledger): Map<string, SettledState> {
   const counting = ledger.payments.filter((payment) => payment.status !== 'FAILED')
-  const isCovered = sum(counting.filter(({ final }) => final).map(countedUnits)) >= units(ledger.amount)
-  const laid = layRefunds(ledger, counting, ledger.refunds)
-  const laidFinally = layRefunds(
-    ledger,
-    counting,
-    ledger.refunds.filter(({ final }) => final),
-  )
+  const isCovered = sum(counting.filter(({ final }) => final).map(countedUnits)) >= unitsOf(ledger.amount)
+  const shares = allocateRefunds(ledger, counting, ledger.refunds)
+  const finalRefunds = ledger.refunds.filter(({ final }) => final)
+  const finalShares = allocateRefunds(ledger, counting, finalRefunds)
   return new Map(
     ledger.payments.map((payment) => {
-      const share = laid.get(payment.id)
-      const status = statusOf(payment, isCovered, laidFinally.get(payment.id)?.isReturned ?? false)
-      const refunds = share?.refunds ?? payment.refunds
+      const status = statusOf(payment, isCovered, finalShares.get(payment.id)?.isReturned ?? false)
+      const refunds = shares.get(payment.id)?.refunds ?? payment.refunds
       return [payment.id, changeState(payment, { status, refunds, now: ledger.now })]
     }),
   )
@@ -100,63 +93,61 @@ interface Change {
 }
 
 function changeState(payment: LedgerPayment, { status, refunds, now }: Change): SettledState {
+  const { statusHistory } = payment
   const statusChanged = payment.isNew || payment.status !== status
   const refundsChanged = !isEqualJson(payment.refunds, refunds)
   if (!statusChanged && !refundsChanged) return payment
   return {
     status,
     refunds,
-    refundedAmount: refundsChanged
-      ? formatAmount(sum(refunds.map(({ amount }) => units(amount))), PLACES)
-      : payment.refundedAmount,
-    statusHistory: statusChanged
-      ? [...payment.statusHistory, { status, at: now.toISOString() }]
-      : payment.statusHistory,
+    refundedAmount: refundsChanged ? decimalOf(sum(refunds.map(refundUnits))) : payment.refundedAmount,
+    statusHistory: statusChanged ? [...statusHistory, { status, at: now.toISOString() }] : statusHistory,
     updatedAt: now,
   }
 }
 
 /**
- * How much of what was paid beyond the request's amount has gone back, final or not: what refunds took and laid on no payment.
+ * How much was returned of what was paid beyond the request's amount, by final and pending refunds: the part of the refunds that was
+ * allocated to no payment.
  *
- * @returns a decimal string in the invoice currency, each payment's surplus at the rate at which it was made
+ * @returns an amount in the invoice currency; each payment's surplus counts at the rate of the payment
  */
-export function returnedSurplus(ledger: Ledger): string {
+export function returnedSurplus(ledger: Ledger): Decimal {
   const counting = ledger.payments.filter((payment) => payment.status !== 'FAILED')
-  const shares = [...layRefunds(ledger, counting, ledger.refunds).values()]
-  return formatAmount(sum(shares.map(surplusWorthReturned)), PLACES)
+  const shares = [...allocateRefunds(ledger, counting, ledger.refunds).values()]
+  return decimalOf(sum(shares.map(returnedSurplusWorth)))
 }
 
-/** What is gone altogether is worth what it was counted for, without what its rate loses in rounding. */
-function surplusWorthReturned({ payment, paidSurplus, surplusWorth, surplus }: Share): bigint {
+/** A surplus that was returned completely is worth exactly what it counted for, without the rounding of a rate. */
+function returnedSurplusWorth({ payment, paidSurplus, surplusWorth, surplus }: Share): bigint {
   if (surplus === 0n) return surplusWorth
-  return ((paidSurplus - surplus) * countedUnits(payment)) / units(payment.amount)
+  return ((paidSurplus - surplus) * countedUnits(payment)) / unitsOf(payment.amount)
 }
 
-/** How much of a payment went back. All in base units of 18 places of the payment currency unless told. */
+/** How much of a payment was returned. Amounts are units of 18 places of the payment currency unless the field says otherwise. */
 interface Share {
   readonly payment: LedgerPayment
-  /** Paid beyond the request's amount. */
+  /** The part that was paid beyond the request's amount. */
   readonly paidSurplus: bigint
   /** What `paidSurplus` counts for in the invoice currency. */
   readonly surplusWorth: bigint
-  /** Of `paidSurplus`, what is not returned yet. */
+  /** The part of `paidSurplus` that is not returned yet. */
   surplus: bigint
-  /** Needed to cover the request, and not returned yet. */
-  room: bigint
+  /** The part that covers the request and is not returned yet. */
+  covering: bigint
   readonly refunds: PaymentRefund[]
-  /** Whether a refund of this ledger stands among `refunds`. */
-  isLaidOn: boolean
+  /** Whether a refund of this ledger is among `refunds`. */
+  hasAllocation: boolean
   isReturned: boolean
 }
 
-/** Goes through payments and refunds in their order, so that what comes later never moves what was laid before. */
-function layRefunds(
+/** Takes payments and refunds in their order, so that later ones never change earlier allocations. */
+function allocateRefunds(
   ledger: Ledger,
   payments: readonly LedgerPayment[],
   refunds: readonly LedgerRefund[],
 ): Map<string, Share> {
-  const expected = units(ledger.amount)
+  const expected = unitsOf(ledger.amount)
   const shares: Share[] = []
   let counted = 0n
   const entries = [
@@ -168,7 +159,7 @@ function layRefunds(
       shares.push(openShare(ledger, payment, expected, counted))
       counted += countedUnits(payment)
     } else {
-      layRefund(refund, shares)
+      allocateRefund(refund, shares)
       markReturned(shares)
     }
   }
@@ -176,18 +167,25 @@ function layRefunds(
 }
 
 function openShare(ledger: Ledger, payment: LedgerPayment, expected: bigint, countedBefore: bigint): Share {
-  const amount = units(payment.amount)
+  const amount = unitsOf(payment.amount)
   const worth = countedUnits(payment)
-  const surplusWorth = aboveZero(countedBefore + worth - expected) - aboveZero(countedBefore - expected)
+  const surplusWorth = atLeastZero(countedBefore + worth - expected) - atLeastZero(countedBefore - expected)
   const surplus = worth === 0n ? 0n : (amount * surplusWorth) / worth
-  const kept = importedRefunds(ledger, payment)
-  const returned = sum(kept.map((refund) => units(refund.amount)))
-  const room = aboveZero(amount - surplus - returned)
-  const isReturned = kept.length > 0 && returned >= amount
-  return { payment, paidSurplus: surplus, surplusWorth, surplus, room, refunds: kept, isLaidOn: false, isReturned }
+  const refunds = importedRefunds(ledger, payment)
+  const returned = sum(refunds.map(refundUnits))
+  return {
+    payment,
+    paidSurplus: surplus,
+    surplusWorth,
+    surplus,
+    covering: atLeastZero(amount - surplus - returned),
+    refunds,
+    hasAllocation: false,
+    isReturned: refunds.length > 0 && returned >= amount,
+  }
 }
 
-/** What an import said was returned, without what is known from the chain and laid anew. */
+/** The refunds that an import brought, without those that are known from the chain, which are allocated again. */
 function importedRefunds({ refunds, droppedRefunds = [] }: Ledger, payment: LedgerPayment): PaymentRefund[] {
   if (!payment.imported) return []
   const known = [...refunds, ...droppedRefunds]
@@ -196,29 +194,29 @@ function importedRefunds({ refunds, droppedRefunds = [] }: Ledger, payment: Ledg
   )
 }
 
-function layRefund(refund: LedgerRefund, shares: readonly Share[]): void {
-  let left = units(refund.amount)
+function allocateRefund(refund: LedgerRefund, shares: readonly Share[]): void {
+  let left = unitsOf(refund.amount)
   for (const share of shares.toReversed()) {
     const taken = smaller(left, share.surplus)
     share.surplus -= taken
     left -= taken
   }
   for (const share of shares.toReversed()) {
-    const taken = smaller(left, share.room)
+    const taken = smaller(left, share.covering)
     if (taken === 0n) continue
-    share.room -= taken
+    share.covering -= taken
     left -= taken
-    share.isLaidOn = true
+    share.hasAllocation = true
     share.refunds.push(toEntry(refund, taken))
   }
 }
 
-/** What is returned stays so, whatever is paid later. */
+/** A returned payment stays returned, whatever is paid later. */
 function markReturned(shares: readonly Share[]): void {
-  const isEmpty = ({ surplus, room }: Share) => surplus === 0n && room === 0n
-  const isAllReturned = shares.every(isEmpty) && shares.some(({ isLaidOn }) => isLaidOn)
+  const isEmpty = ({ surplus, covering }: Share) => surplus === 0n && covering === 0n
+  const isAllReturned = shares.every(isEmpty) && shares.some(({ hasAllocation }) => hasAllocation)
   for (const share of shares) {
-    if (isAllReturned || (share.isLaidOn && isEmpty(share))) share.isReturned = true
+    if (isAllReturned || (share.hasAllocation && isEmpty(share))) share.isReturned = true
   }
 }
 
@@ -228,7 +226,7 @@ function toEntry(refund: LedgerRefund, taken: bigint): PaymentRefund {
   return { amount, currency, network, txHash, eventIndex, timestamp: timestamp.toISOString() }
 }
 
-/** What payments and refunds are ordered by; blocks may share a second. */
+/** What payments and refunds are ordered by. Blocks may have the same second. */
 interface Order {
   readonly timeMs: number
   readonly block: bigint
@@ -237,7 +235,7 @@ interface Order {
   readonly eventIndex: number
 }
 
-/** Within one block payments come before refunds; what returns money came after it. */
+/** @param rank - 0 for payments and 1 for refunds: within a block, a refund comes after the payments that it returns */
 function orderOf(
   entry: Pick<LedgerPayment, 'timestamp' | 'blockNumber' | 'txHash' | 'eventIndex'>,
   rank: number,
@@ -254,18 +252,18 @@ function compareOrder(a: Order, b: Order): number {
   return a.eventIndex - b.eventIndex
 }
 
-function units(text: string): bigint {
-  const value = parseAmount(text, PLACES)
-  if (value === undefined) throw new RangeError(`not a stored amount: ${text}`)
-  return value
-}
+/** Amounts of currencies with different decimals are compared here, so all are counted in units of the most places that one can have. */
+const PLACES = 18
 
-const countedUnits = (payment: LedgerPayment) => units(payment.counted)
+const unitsOf = (amount: Decimal) => rescale(amount, PLACES).units
+const decimalOf = (units: bigint): Decimal => ({ units, places: PLACES })
+const countedUnits = ({ counted }: LedgerPayment) => unitsOf(counted)
+const refundUnits = ({ amount }: PaymentRefund) => unitsOf(readStoredDecimal(amount))
 const sum = (values: readonly bigint[]) => values.reduce((total, value) => total + value, 0n)
-const aboveZero = (value: bigint) => (value > 0n ? value : 0n)
+const atLeastZero = (value: bigint) => (value > 0n ? value : 0n)
 const smaller = (a: bigint, b: bigint) => (a < b ? a : b)
 
-/** By value: what comes back from a JSON column has its keys in another order. */
+/** Compares by value: objects of a JSON column come back with their keys in another order. */
 function isEqualJson(a: readonly PaymentRefund[], b: readonly PaymentRefund[]): boolean {
   const text = (refunds: readonly PaymentRefund[]) =>
     refunds.map((refund) => JSON.stringify(Object.entries(refund).toSorted(([x], [y]) => (x < y ? -1 : 1)))).join()

@@ -18,6 +18,7 @@ import {
   makeRequest,
   paymentsOf,
   storeRequest,
+  type TestTerms,
   unmatchedOf,
 } from '../support/detection.ts'
 import { recordLogs } from '../support/logs.ts'
@@ -71,7 +72,7 @@ function fastClock(): () => Date {
 }
 
 let seeds = 0
-function newRequest(terms: Partial<PaymentRequest> = {}): PaymentRequest {
+function newRequest(terms: TestTerms = {}): PaymentRequest {
   const payee = canonical(`0x${keccak256(new TextEncoder().encode(`faults ${seeds++}`)).slice(-40)}`)
   return makeRequest({ payee, network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1', ...terms })
 }

@@ -19,6 +19,7 @@ import {
   makeRequest,
   paymentsOf,
   storeRequest,
+  type TestTerms,
   unmatchedOf,
 } from '../support/detection.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
@@ -66,7 +67,7 @@ function freshAddress(): Address {
   return canonical(`0x${keccak256(new TextEncoder().encode(`payee ${seeds}`)).slice(-40)}`)
 }
 
-function newRequest(terms: Partial<PaymentRequest> = {}): PaymentRequest {
+function newRequest(terms: TestTerms = {}): PaymentRequest {
   return makeRequest({ payee: freshAddress(), network: 'BASE', ...terms })
 }
 

@@ -37,6 +37,7 @@ import {
   makeRequest,
   paymentsOf,
   storeRequest,
+  type TestTerms,
   unmatchedOf,
 } from '../support/detection.ts'
 import { freshAddress } from '../support/routing.ts'
@@ -125,7 +126,7 @@ async function openView(url: string): Promise<View> {
 }
 
 /** A request of both views. */
-async function request(terms: Partial<PaymentRequest> = {}): Promise<PaymentRequest> {
+async function request(terms: TestTerms = {}): Promise<PaymentRequest> {
   const made = makeRequest({ payee: freshAddress(`payee ${cases++}`), network: 'BASE', ...terms })
   for (const { knex, account } of [traced, untraced]) await storeRequest(knex, account, made)
   return made

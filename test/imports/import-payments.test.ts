@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
+import type { DecimalString } from '../../src/domain/decimal.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import { formatPaymentLine } from '../../src/domain/payment-line.ts'
 import { type ImportOptions, importLines } from '../../src/imports/import-lines.ts'
@@ -68,7 +69,7 @@ const stored = async (of = shop) => (await exported(of)).map((line) => JSON.pars
 
 /** Of the generator, and with everything that it leaves out. */
 function manyPayments(count: number, seed: number): Payment[] {
-  const canonical = (text: string) => text.replace(/(\.\d*?)0+$/, '$1')
+  const canonical = (text: string) => text.replace(/(\.\d*?)0+$/, '$1') as DecimalString
   const made = generatePayments(0, count, seed).map(({ payment }): Payment => {
     const { confirmations, amountInUsd, invoiceAmount, ...rest } = payment
     return {

@@ -35,6 +35,7 @@ import {
   makeRequest,
   paymentsOf,
   storeRequest,
+  type TestTerms,
 } from '../support/detection.ts'
 import { type Meddle, type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
@@ -124,7 +125,7 @@ afterAll(async () => {
 
 const known: { wanted: PaymentRequest; verdict: unknown }[] = []
 
-async function request(seed: string, terms: Partial<PaymentRequest> = {}) {
+async function request(seed: string, terms: TestTerms = {}) {
   const payee = canonical(`0x${keccak256(toBytes(seed)).slice(-40)}`)
   const usual = { network: 'BASE', invoiceCurrency: 'USD', paymentCurrency: 'DAI-BASE' }
   return storeRequest(knex, account, makeRequest({ payee, ...usual, ...terms }))
@@ -194,7 +195,7 @@ const notCounted = (reason: string, problem = '') => ({
 })
 
 describe('a conversion counts', () => {
-  it.each<[string, string, Partial<PaymentRequest>, Conversion?]>([
+  it.each<[string, string, TestTerms, Conversion?]>([
     ['by our path', '100', {}],
     ['into coins', '0.033333333333333333', { paymentCurrency: 'ETH-BASE' }],
     ['by a path of ours through another currency', '200', { invoiceCurrency: 'EUR' }, { path: ['USD'] }],

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Address, addressToBytes, parseAddress } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
 import { changePayments, lockAccount } from '../../src/store/payment-changes.ts'
-import { repairAccount } from '../../src/store/repair-account.ts'
+import { repairAccount } from '../../src/store/proof/repair-account.ts'
 import { startTestChain, type TestChain } from '../support/chain.ts'
 import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
 import {

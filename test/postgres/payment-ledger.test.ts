@@ -119,7 +119,7 @@ async function openWorld() {
         makeRequest({
           network: chain,
           payee: PAYEE,
-          amount: String(n * 8),
+          amount: `${n * 8}`,
           requestId: `01${hashOf(`${name} ${chain} ${n}`).slice(2)}`,
         }),
       ),
@@ -201,7 +201,7 @@ async function openWorld() {
               .filter(({ isRefund }) => isRefund)
               .map((one): DetectedRefund => {
                 const { requestId, paymentCurrency: currency } = request(one)
-                return { ...seen(one), requestId, amount: String(one.amount), currency }
+                return { ...seen(one), requestId, amount: `${one.amount}`, currency }
               })
             return [own.id, { payments, refunds }] as const
           }),
@@ -250,9 +250,9 @@ function paymentOf({
     id: paymentIdOf({ account: own.name, chainId: request.network, txHash: seen.txHash, eventIndex: 0 }),
     requestId: request.requestId,
     type: 'DIRECT',
-    amount: String(one.amount),
+    amount: `${one.amount}`,
     currency: request.paymentCurrency,
-    invoiceAmount: String(one.amount),
+    invoiceAmount: `${one.amount}`,
     invoiceCurrency: request.invoiceCurrency,
     payee: PAYEE,
     initiator: PAYEE,

@@ -62,7 +62,7 @@ describe('the amount', () => {
     ['final payments cover it', { final: '150' }, {}, 'REQUEST_ALREADY_PAID'],
     ['final payments exceed it', { final: '151', pending: '5' }, {}, 'REQUEST_ALREADY_PAID'],
     ['pending payments cover it', { final: '50', pending: '100' }, {}, 'PAYMENT_PENDING'],
-    ['payments were returned', { final: '150', refunded: '150', allReturned: true }, {}, 'REQUEST_ALREADY_PAID'],
+    ['payments were returned', { final: '150', surplusReturned: '150', allReturned: true }, {}, 'REQUEST_ALREADY_PAID'],
     ['an amount is asked for all the same', { final: '150' }, { amount: '7' }, 'REQUEST_ALREADY_PAID'],
     ['an amount is asked for while they are pending', { pending: '150' }, { amount: '7' }, 'PAYMENT_PENDING'],
     ['the wallet is of another family', { final: '150' }, { wallet: TRON_WALLET }, 'REQUEST_ALREADY_PAID'],
@@ -175,7 +175,7 @@ describe('input that is not valid', () => {
     const paymentReference = routing.addRequest({ ...inUsdc('10'), invoiceCurrency: 'USD' })
     await expect(routing.find({ ...good, paymentReference, amount: '1.123456789' })).rejects.toMatchObject({
       reason: 'INVALID_AMOUNT',
-      message: expect.stringContaining('USD has 8 decimals'),
+      message: expect.stringContaining('the 8 decimals of USD'),
     })
     expect((await routing.find({ ...good, paymentReference, amount: '1.12345678' })).amount).toBe('1.12345678')
   })

@@ -14,7 +14,7 @@ import { createRequestRepository } from '../../src/requests/sql/request-reposito
 import { createRouting } from '../../src/routing/routing.ts'
 import { startTestChain, type TestChain, type TestToken } from '../support/chain.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { addAccount, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
+import { addAccount, detect, makeRequest, paymentsOf, storeRequest, type TestTerms } from '../support/detection.ts'
 import { configOf, type EvmAddress, freshAddress } from '../support/routing.ts'
 import { deployExchanges, type SwapToPay, withExchanges } from '../support/uniswap.ts'
 
@@ -29,7 +29,7 @@ export interface RouteStage {
   readonly chain: TestChain
   readonly swapToPay: SwapToPay
   /** A request to a payee whom nobody has paid, and a wallet with plenty of a token and some coins. */
-  arrange(from: Symbol, terms: Partial<PaymentRequest>): Promise<Arranged>
+  arrange(from: Symbol, terms: TestTerms): Promise<Arranged>
   prepare(question: PaymentQuestion): Promise<PreparedPayment>
   /** Looks at the chain as far as it has come. @returns the payments of a request */
   detected(request: PaymentRequest): ReturnType<typeof paymentsOf>

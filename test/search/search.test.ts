@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { DecimalString } from '../../src/domain/decimal.ts'
 import type { Payment } from '../../src/domain/payment.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import {
@@ -114,7 +115,7 @@ describe('one payment', () => {
 
   /** Nothing is followed, so nothing counts confirmations; zeros of a numeric's scale are dropped. */
   function canonical(payment: Payment): Payment {
-    const trimmed = (text: string) => (text === '10.50' ? '10.5' : text)
+    const trimmed = (text: DecimalString) => (text === '10.50' ? '10.5' : text)
     return {
       ...payment,
       amount: trimmed(payment.amount),

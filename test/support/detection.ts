@@ -8,11 +8,12 @@ import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import { createDetection, type Detection, type DetectionOptions } from '../../src/detection/detection.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
+import { formatDecimal, readStoredDecimal } from '../../src/domain/decimal.ts'
 import { bytesToHex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
-import { createRequestRepository, type RequestWithBalance } from '../../src/requests/sql/request-repository.ts'
+import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import type { TestChain } from './chain.ts'
 
 /** The canonical form of an address that a test chain names. */
@@ -94,20 +95,21 @@ export async function addAccount(knex: Knex, name: string): Promise<Account> {
 
 let requestsMade = 0
 
-/** A request of its own reference, in USDC on `network` unless told. */
-export function makeRequest(
-  terms: Partial<PaymentRequest> & Pick<PaymentRequest, 'payee' | 'network'>,
-): PaymentRequest {
+/** Some terms of a request, with its amount as text. */
+export type TestTerms = Partial<Omit<PaymentRequest, 'amount'>> & { readonly amount?: string }
+
+/** A request of its own reference, of 100 USDC on `network` unless told. */
+export function makeRequest(terms: TestTerms & Pick<PaymentRequest, 'payee' | 'network'>): PaymentRequest {
   requestsMade++
   const requestId = terms.requestId ?? `01${requestsMade.toString(16).padStart(64, '0')}`
   const salt = terms.salt ?? bytesToHex(crypto.getRandomValues(new Uint8Array(8))).slice(2)
   const paymentCurrency = terms.paymentCurrency ?? `USDC-${terms.network}`
   return {
-    amount: '100',
     paymentCurrency,
     invoiceCurrency: paymentCurrency,
     createdAt: new Date(),
     ...terms,
+    amount: readStoredDecimal(terms.amount ?? '100'),
     requestId,
     salt,
     paymentReference: terms.paymentReference ?? paymentReferenceOf(requestId, salt, terms.payee),
@@ -119,15 +121,18 @@ export async function storeRequest(knex: Knex, account: Account, request: Paymen
   return createRequestRepository(knex).insert(account, request)
 }
 
-/** How far a request is paid. */
-export async function balanceOf(
-  knex: Knex,
-  account: Account,
-  request: PaymentRequest,
-): Promise<RequestWithBalance['balance']> {
+/** How much of a request is paid; amounts as text. */
+export async function balanceOf(knex: Knex, account: Account, request: PaymentRequest) {
   const found = await createRequestRepository(knex).findById(account, request.requestId)
   if (found === undefined) throw new Error('the request is not stored')
-  return found.balance
+  const { status, paidAmount, pendingAmount, outstandingAmount, overpaidAmount } = found.balance
+  return {
+    status,
+    paidAmount: formatDecimal(paidAmount),
+    pendingAmount: formatDecimal(pendingAmount),
+    outstandingAmount: formatDecimal(outstandingAmount),
+    overpaidAmount: formatDecimal(overpaidAmount),
+  }
 }
 
 /** Payments of a request as they are stored, oldest first, with statuses by name and amounts without trailing zeros. */

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
-import { checkAccount, type Difference, listStoredAccounts } from '../../src/store/check-account.ts'
+import { checkAccount, listStoredAccounts } from '../../src/store/proof/check-account.ts'
+import type { Difference } from '../../src/store/proof/difference.ts'
 
 /** What `waybill check` finds wrong, over all accounts. */
 export async function findDifferences(knex: Knex): Promise<(Difference & { account: string })[]> {

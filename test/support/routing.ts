@@ -11,6 +11,7 @@ import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import { serveLocally } from '../../src/demo/network/local-server.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
+import { type DecimalString, readStoredDecimal } from '../../src/domain/decimal.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import { balanceOf, type CountedSums, type PaymentRequest } from '../../src/domain/payment-request.ts'
@@ -92,12 +93,22 @@ export function configOf(
   }
 }
 
-/** What a stored request says; the rest is filled in. */
-export type TestRequest = Pick<PaymentRequest, 'payee' | 'amount' | 'invoiceCurrency' | 'paymentCurrency' | 'network'>
+/** The terms of a stored request; the rest is filled in. */
+export interface TestRequest extends Pick<PaymentRequest, 'payee' | 'invoiceCurrency' | 'paymentCurrency' | 'network'> {
+  readonly amount: string
+}
+
+/** What was counted for a stored request; nothing by default. */
+export interface TestSums {
+  readonly final?: DecimalString
+  readonly pending?: DecimalString
+  readonly surplusReturned?: DecimalString
+  readonly allReturned?: boolean
+}
 
 export interface TestRouting {
   /** Stores a request with what was counted for it. @returns its payment reference */
-  addRequest(request: TestRequest, counted?: Partial<CountedSums>): Hex
+  addRequest(request: TestRequest, counted?: TestSums): Hex
   find(question: RoutesQuestion, options?: Partial<QuoteOptions>): Promise<RoutesAnswer>
   prepare(question: PaymentQuestion): Promise<PreparedPayment>
   stream(question: RoutesQuestion, options?: Partial<QuoteOptions>): AsyncGenerator<RoutesEvent>
@@ -123,12 +134,17 @@ export function createTestRouting(
   })
   return {
     learnNodes,
-    addRequest(request, counted = {}) {
+    addRequest(request, { final = '0', pending = '0', surplusReturned = '0', allReturned = false } = {}) {
       const paymentReference: Hex = `0x${(requests.size + 1).toString(16).padStart(16, 'a')}`
       const terms = { requestId: `01${'0'.repeat(64)}`, salt: '0'.repeat(16), createdAt: new Date(0) }
       requests.set(paymentReference, {
-        request: { ...terms, ...request, paymentReference },
-        counted: { final: '0', pending: '0', refunded: '0', allReturned: false, ...counted },
+        request: { ...terms, ...request, amount: readStoredDecimal(request.amount), paymentReference },
+        counted: {
+          final: readStoredDecimal(final),
+          pending: readStoredDecimal(pending),
+          surplusReturned: readStoredDecimal(surplusReturned),
+          allReturned,
+        },
       })
       return paymentReference
     },

@@ -5,7 +5,8 @@ import { createChainDirectory } from '../../src/chains/chain-directory.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
-import type { Hex } from '../../src/domain/hex.ts'
+import type { DecimalString } from '../../src/domain/decimal.ts'
+import { type Hex } from '../../src/domain/hex.ts'
 import { type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../../src/domain/payment.ts'
 import { insertPayments as insertCounted, lockAccount, lockAccounts } from '../../src/store/payment-changes.ts'
 import { factsOfPayment } from '../../src/store/payment-row.ts'
@@ -58,7 +59,17 @@ const CURRENCIES = [
 ] as const
 const INVOICE_CURRENCIES = ['USD', 'EUR', 'POINTS', 'USDC-BASE', 'USDC-OLDNET', 'USDC-x-BASE']
 /** Ties, zero, the smallest and a large one; `10.50` as an import may have written it. */
-const AMOUNTS = ['0', '0.000000000000000001', '1', '1.5', '10', '10.50', '100', '250.75', '99999999999999999999999.5']
+const AMOUNTS: readonly DecimalString[] = [
+  '0',
+  '0.000000000000000001',
+  '1',
+  '1.5',
+  '10',
+  '10.50',
+  '100',
+  '250.75',
+  '99999999999999999999999.5',
+]
 export const REFERENCES = ['INV-1', 'INV-2', 'a,b', 'Ünï ✓', "o'; drop table payments; --", '%', 'INV-1 ']
 export const REQUEST_IDS = [1, 2, 3, 4, 5].map((n) => `01${n.toString(16).padStart(64, '0')}`)
 export const PAYMENT_REFERENCES = [1, 2, 3, 4, 5].map((n): Hex => `0x${n.toString(16).padStart(16, '0')}`)

@@ -8,6 +8,7 @@ import {
   type RequestsService,
 } from '../../../gen/payments/v1/requests_service_pb.js'
 import { formatAddress } from '../../domain/address.ts'
+import { formatDecimal } from '../../domain/decimal.ts'
 import { paymentReferenceOf } from '../../domain/payment-reference.ts'
 import { type PaymentRequest, type RequestStatus, requestStatuses } from '../../domain/payment-request.ts'
 import type { RouteWarning } from '../../domain/route.ts'
@@ -96,12 +97,16 @@ function requestToProto(
   { request, balance }: RequestWithBalance,
   warnings: readonly RouteWarning[],
 ): MessageInitShape<typeof PaymentRequestSchema> {
-  const { createdAt, expiresAt, cancelledAt, payee, refundAddress, ...terms } = request
+  const { createdAt, expiresAt, cancelledAt, payee, amount, refundAddress, ...terms } = request
   const { requestId, salt } = terms
   return {
     ...terms,
-    ...balance,
+    amount: formatDecimal(amount),
     status: PaymentRequest_Status[balance.status],
+    paidAmount: formatDecimal(balance.paidAmount),
+    pendingAmount: formatDecimal(balance.pendingAmount),
+    outstandingAmount: formatDecimal(balance.outstandingAmount),
+    overpaidAmount: formatDecimal(balance.overpaidAmount),
     payee: formatAddress(payee),
     ...(refundAddress !== undefined && {
       refundAddress: formatAddress(refundAddress),

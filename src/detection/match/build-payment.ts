@@ -1,6 +1,7 @@
 import type { Token } from '../../domain/currency.ts'
 import {
   type Decimal,
+  type DecimalString,
   divideDecimals,
   formatAmount,
   formatDecimal,
@@ -106,7 +107,7 @@ function conversionRates({ match, event, timestamp }: PaymentParts): ExchangeRat
 
 interface UsdWorth {
   /** US dollars for an amount of the payment currency, at most 18 places. */
-  worth(amount: Decimal): string | undefined
+  worth(amount: Decimal): DecimalString | undefined
   /** Rates that were used and stand nowhere else. */
   readonly rates: readonly ExchangeRate[]
 }

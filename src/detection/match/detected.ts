@@ -1,4 +1,5 @@
 import type { Address } from '../../domain/address.ts'
+import type { DecimalString } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { ExchangeRate, PaymentFee, PaymentGas, PaymentType } from '../../domain/payment.ts'
 import type { UnmatchedReason } from './match-event.ts'
@@ -11,15 +12,15 @@ export interface Sighting {
   readonly timestamp: Date
 }
 
-/** A payment as the chain tells it. Amounts are decimal strings in human units. */
+/** A payment as the chain tells it. Amounts are in human units. */
 export interface DetectedPayment extends Sighting {
   readonly id: string
   readonly requestId: string
   readonly type: PaymentType
-  readonly amount: string
+  readonly amount: DecimalString
   readonly currency: string
-  readonly amountInUsd?: string
-  readonly invoiceAmount: string
+  readonly amountInUsd?: DecimalString
+  readonly invoiceAmount: DecimalString
   readonly invoiceCurrency: string
   readonly payer?: Address
   readonly payee: Address
@@ -35,7 +36,7 @@ export interface DetectedPayment extends Sighting {
 /** A refund as the chain tells it. */
 export interface DetectedRefund extends Sighting {
   readonly requestId: string
-  readonly amount: string
+  readonly amount: DecimalString
   readonly currency: string
 }
 

@@ -37,7 +37,7 @@ function request(given: Partial<MatchableRequest> = {}): MatchableRequest {
     salt: '0'.repeat(16),
     paymentReference: '0x0011223344556677',
     payee: address('a'),
-    amount: '100',
+    amount: { units: 100n, places: 0 },
     invoiceCurrency: 'USDC-BASE',
     paymentCurrency: 'USDC-BASE',
     network: 'BASE',

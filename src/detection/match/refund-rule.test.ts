@@ -3,7 +3,6 @@ import { expect, it } from 'vitest'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { createTokenDirectory } from '../../chains/token-directory.ts'
 import type { Address } from '../../domain/address.ts'
-import { formatAmount } from '../../domain/decimal.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { type LedgerPayment, type LedgerRefund, type SettledState, settle } from '../../store/settle.ts'
 import type { SeenEvent } from '../read/read-transaction.ts'
@@ -44,7 +43,7 @@ const request: MatchableRequest = {
   salt: '0'.repeat(16),
   paymentReference: '0x0011223344556677',
   payee: PAYEE,
-  amount: '100',
+  amount: { units: 100n, places: 0 },
   invoiceCurrency: 'USDC-BASE',
   paymentCurrency: 'USDC-BASE',
   network: 'BASE',
@@ -199,7 +198,7 @@ function settleAll(steps: readonly Placed[], kinds: readonly Kind[]): Map<string
     blockNumber: BigInt(step.place),
     timestamp: new Date(timeOf(step) * 1_000),
     final: true,
-    amount: formatAmount(BigInt(step.units), 0),
+    amount: { units: BigInt(step.units), places: 0 },
   })
   const payments = of('PAYMENT').map(
     (step): LedgerPayment => ({
@@ -207,10 +206,10 @@ function settleAll(steps: readonly Placed[], kinds: readonly Kind[]): Map<string
       id: String(step.place),
       isNew: true,
       imported: false,
-      counted: String(step.units),
+      counted: { units: BigInt(step.units), places: 0 },
       status: 'PENDING',
       refunds: [],
-      refundedAmount: '0',
+      refundedAmount: { units: 0n, places: 0 },
       statusHistory: [],
       updatedAt: new Date(0),
     }),
@@ -218,7 +217,7 @@ function settleAll(steps: readonly Placed[], kinds: readonly Kind[]): Map<string
   const refunds = of('REFUND').map(
     (step): LedgerRefund => ({ ...common(step), network: 'BASE', currency: 'USDC-BASE' }),
   )
-  return settle({ amount: '100', payments, refunds, now: new Date(0) })
+  return settle({ amount: request.amount, payments, refunds, now: new Date(0) })
 }
 
 const anySequence = fc

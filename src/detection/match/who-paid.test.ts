@@ -235,7 +235,7 @@ const requestTo = (payee: Address): MatchableRequest => ({
   salt: '0'.repeat(16),
   paymentReference: '0x0011223344556677',
   payee,
-  amount: '100',
+  amount: { units: 100n, places: 0 },
   invoiceCurrency: 'USDC-BASE',
   paymentCurrency: 'USDC-BASE',
   network: 'BASE',

@@ -1,9 +1,10 @@
 import type { Knex } from 'knex'
 import { addressFromBytes, formatAddress } from '../../domain/address.ts'
+import { trimNumeric } from '../../domain/decimal.ts'
 import { bytesToHex, type Hex } from '../../domain/hex.ts'
 import { statusOfRank } from '../../domain/payment.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
-import { canonicalAmount, type RefundRow } from '../../store/request-ledger.ts'
+import type { RefundRow } from '../../store/request-ledger.ts'
 import type { Findings } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
 import { eventKeyOf, placeKeyOf } from '../sql/payment-rows.ts'
@@ -141,7 +142,7 @@ function describeChanges(corrected: Corrected, findings: Findings, { tools }: Re
   }
   return [
     ...ofRefunds(refundsBefore, refunds, removed),
-    ...ofRefunds(refunds, refundsBefore, ({ amount, currency }) => `found: ${canonicalAmount(amount)} ${currency}`),
+    ...ofRefunds(refunds, refundsBefore, ({ amount, currency }) => `found: ${trimNumeric(amount)} ${currency}`),
     ...ofPayments,
   ]
 }
@@ -150,8 +151,8 @@ function differencesOf(old: PaymentRow, row: PaymentRow): string[] {
   const payerOf = ({ payer }: PaymentRow) => (payer === null ? 'unknown' : formatAddress(addressFromBytes(payer)))
   const told: readonly (readonly [string, (of: PaymentRow) => string])[] = [
     ['payer ', payerOf],
-    ['amount ', ({ amount }) => canonicalAmount(amount)],
-    ['refunded ', ({ refunded_amount }) => canonicalAmount(refunded_amount)],
+    ['amount ', ({ amount }) => trimNumeric(amount)],
+    ['refunded ', ({ refunded_amount }) => trimNumeric(refunded_amount)],
     ['', ({ status }) => statusOfRank(status)],
   ]
   return told.flatMap(([name, tell]) => (tell(old) === tell(row) ? [] : [`${name}${tell(old)} -> ${tell(row)}`]))

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import { type Address, addressFromBytes, addressToBytes, ZERO_ADDRESS } from '../../domain/address.ts'
+import { readStoredDecimal } from '../../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import { codeOfType } from '../../domain/payment.ts'
-import { canonicalAmount } from '../../store/request-ledger.ts'
 import type { MatchableRequest } from '../match/match-event.ts'
 import { type Acceptance, acceptanceKeyOf, findAccepted } from './accepted-events-repository.ts'
 import { findRequestProxies } from './request-proxies-repository.ts'
@@ -346,7 +346,7 @@ function toMatchable(row: RequestRow): MatchableRequest {
     paymentReference: bytesToHex(row.payment_reference),
     topic: bytesToHex(row.topic),
     payee: addressFromBytes(row.payee),
-    amount: canonicalAmount(row.amount),
+    amount: readStoredDecimal(row.amount),
     invoiceCurrency: row.invoice_currency,
     paymentCurrency: row.payment_currency,
     network: row.network,

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
+import { trimNumeric } from '../../domain/decimal.ts'
 import { hexToBytes } from '../../domain/hex.ts'
-import { canonicalAmount, type RefundRow } from '../../store/request-ledger.ts'
+import type { RefundRow } from '../../store/request-ledger.ts'
 import type { AccountChange } from './ledger-repository.ts'
 import type { WrittenChain } from './payment-rows.ts'
 
@@ -37,9 +38,7 @@ export function addRefunds(
 }
 
 function isSameRefund(a: RefundRow, b: RefundRow): boolean {
-  return (
-    a.request_id.equals(b.request_id) && canonicalAmount(a.amount) === b.amount && a.block_number === b.block_number
-  )
+  return a.request_id.equals(b.request_id) && trimNumeric(a.amount) === b.amount && a.block_number === b.block_number
 }
 
 /** Makes final what stands at the final block or below. @returns the given row where nothing changes */

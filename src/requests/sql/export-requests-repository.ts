@@ -4,11 +4,11 @@ import type { PaymentRequest } from '../../domain/payment-request.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { type RequestRow, requestOfRow } from './request-repository.ts'
 
-/** Requests in memory at once. */
+/** Requests held in memory at once. */
 const ROWS_A_PAGE = 1_000
 
 /**
- * Reads all requests of an account in one snapshot, oldest first, and hands them out a page at a time.
+ * Reads all requests of an account in one snapshot, oldest first, one page at a time.
  *
  * @throws the signal's reason when it fires
  */

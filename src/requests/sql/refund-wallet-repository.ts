@@ -9,9 +9,9 @@ import { lockAccount } from '../../store/payment-changes.ts'
 export interface RefundWallet {
   readonly address: Address
   readonly registeredAt: Date
-  /** Refunds from then on do not count; earlier ones stay. */
-  readonly removedAt?: Date
-  readonly note?: string
+  /** Refunds after it do not count. Earlier ones stay. */
+  readonly removedAt?: Date | undefined
+  readonly note?: string | undefined
 }
 
 /** Who changes wallets, and when. */
@@ -26,12 +26,12 @@ export interface WalletCounts {
   readonly ever: number
 }
 
-/** Refund wallets of accounts. Every call is scoped to one; every change writes its line of the audit log in the same transaction. */
+/** Refund wallets of accounts. Every call is scoped to one account. Every change is written to the audit log in the same transaction. */
 export interface RefundWalletRepository {
   /**
-   * Registers a wallet, or returns the registration that is in force, with the new note where one is given.
+   * Registers a wallet, or returns the current registration, with the new note where one is given.
    *
-   * @param refuse - called before a new registration; what it throws is thrown and nothing is stored
+   * @param refuse - called before a new registration; when it throws, nothing is stored
    */
   add(
     account: Account,
@@ -61,7 +61,7 @@ interface Row {
   readonly note: string | null
 }
 
-/** Makes the repository on a database. */
+/** Creates the repository on a database. */
 export function createRefundWalletRepository(knex: Knex): RefundWalletRepository {
   return {
     add: (account, { address, note }, change, refuse, signal) =>
@@ -79,7 +79,7 @@ export function createRefundWalletRepository(knex: Knex): RefundWalletRepository
           note: note ?? null,
         }
         await trx('refund_wallets').insert(row).onConflict(['account_id', 'address', 'registration']).merge(['note'])
-        await audit(trx, 'ADD_WALLET', { account, address, change, ...(note !== undefined && { note }) })
+        await audit(trx, 'ADD_WALLET', { account, address, change, note })
         return fromRow(row)
       }),
     async list(account, includeRemoved, signal) {
@@ -122,19 +122,18 @@ interface AuditedChange {
   readonly account: Account
   readonly address: Address
   readonly change: WalletChange
-  readonly note?: string
+  readonly note?: string | undefined
 }
 
 function audit(trx: Knex, action: AuditAction, { account, address, change, note }: AuditedChange): Promise<void> {
-  const details = { address, ...(note !== undefined && { note }) }
-  return insertAuditEntry(trx, { ...change, action, account: account.name, details })
+  return insertAuditEntry(trx, { ...change, action, account: account.name, details: { address, note } })
 }
 
 function fromRow({ address, registered_at, removed_at, note }: Omit<Row, 'account_id' | 'registration'>): RefundWallet {
   return {
     address: addressFromBytes(address),
     registeredAt: registered_at,
-    ...(removed_at !== null && { removedAt: removed_at }),
-    ...(note !== null && { note }),
+    removedAt: removed_at ?? undefined,
+    note: note ?? undefined,
   }
 }

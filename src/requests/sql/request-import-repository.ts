@@ -6,9 +6,9 @@ import { inTransaction } from '../../postgres/cancellable.ts'
 import { copyRows } from '../../postgres/copy-rows.ts'
 import { noteStored, type RequestRow, requestOfRow, rowOfRequest } from './request-repository.ts'
 
-/** What was there before and what is there now. */
+/** What an import stored of a batch, and what is stored now. */
 export interface InsertedRequests {
-  /** Ids of those that were stored. */
+  /** Ids of the new requests. */
   readonly inserted: Set<string>
   /** Every request of the batch as it is stored, by id. */
   readonly stored: ReadonlyMap<string, PaymentRequest>
@@ -16,9 +16,9 @@ export interface InsertedRequests {
 
 /** Stores requests by the thousand. */
 export interface RequestImportRepository {
-  /** Stores requests with their topics in one transaction; of an id that is stored, or stands twice, the first stays as it is. */
+  /** Stores requests with their topics in one transaction. A stored id stays as it is; of an id that occurs twice, the first is stored. */
   insertAll(account: Account, requests: readonly PaymentRequest[]): Promise<InsertedRequests>
-  /** Notes when stored requests were cancelled; one that was cancelled before stays as it is. */
+  /** Stores when requests were cancelled. A cancelled request stays as it is. */
   cancelAll(account: Account, cancelled: readonly CancelledRequest[]): Promise<void>
 }
 
@@ -28,7 +28,7 @@ export interface CancelledRequest {
   readonly at: Date
 }
 
-/** Makes the repository on a database. */
+/** Creates the repository on a database. */
 export function createRequestImportRepository(knex: Knex, now = () => new Date()): RequestImportRepository {
   return {
     insertAll: (account, requests) =>

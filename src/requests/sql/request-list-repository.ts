@@ -2,32 +2,19 @@ import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
 import { hexToBytes } from '../../domain/hex.ts'
-import { type RequestStatus, rankOfRequestStatus, requestStatuses } from '../../domain/payment-request.ts'
+import { rankOfRequestStatus, requestStatuses } from '../../domain/payment-request.ts'
 import { runCancellable } from '../../postgres/cancellable.ts'
+import type { RequestCell, RequestFilter } from '../request-filter.ts'
 import { type BalanceRow, type RequestWithBalance, requestWithBalanceOf, SUMS } from './request-repository.ts'
 
-/** Requests of one network and the same currencies, of one payee where that is asked for. */
-export interface RequestCell {
-  readonly payee?: Address
-  readonly network: string
-  readonly paymentCurrency: string
-  readonly invoiceCurrency: string
+/** The requests of an account that a list or a count has. */
+export interface MatchingRequests {
+  readonly filter: RequestFilter
+  /** The cells that can match. Undefined: networks and currencies do not restrict the requests, nor do payees unless they are found by id or reference. */
+  readonly cells: readonly RequestCell[] | undefined
 }
 
-/** Which requests of an account are meant. What is absent does not restrict them. */
-export interface RequestSelection {
-  readonly statuses?: readonly RequestStatus[]
-  readonly references?: readonly string[]
-  readonly requestIds?: readonly string[]
-  readonly payees?: readonly Address[]
-  /** Those that can match; with `payees`, of these payees. */
-  readonly cells?: readonly RequestCell[]
-  /** When they were created, inclusive. */
-  readonly from?: Date
-  readonly to?: Date
-}
-
-/** Where a page begins: beside the request of this key, in the direction of the page. */
+/** Where a page begins: next to the request of this key, in the direction of the page. */
 export interface PagePosition {
   readonly createdAt: Date
   readonly requestId: string
@@ -36,28 +23,28 @@ export interface PagePosition {
   readonly inclusive: boolean
 }
 
-/** What is asked of a page. */
+/** A page to read. */
 export interface PageQuery {
-  readonly selection: RequestSelection
+  readonly matching: MatchingRequests
   /** The most requests. */
   readonly rows: number
-  /** Absent: the newest. */
+  /** Undefined: the page begins with the newest request. */
   readonly position?: PagePosition | undefined
 }
 
-/** Lists of the requests of one account. Every statement names the account in each table that it reads. */
+/** Lists of the requests of one account. Every statement binds the account for each table that it reads. */
 export interface RequestListRepository {
-  /** The networks and currencies that the account's requests have; of the payees alone where some are given, each with its payee. */
+  /** The cells of the account's requests. Where payees are given, those of their requests, each with its payee. */
   cells(account: Account, payees: readonly Address[] | undefined, signal?: AbortSignal): Promise<RequestCell[]>
-  /** In the direction of the position, newest first without one. */
+  /** Reads a page, in the direction of its position; newest first without one. */
   page(account: Account, query: PageQuery, signal?: AbortSignal): Promise<RequestWithBalance[]>
   /** Counts the matches, at most `cap`. */
-  count(account: Account, selection: RequestSelection, cap: number, signal?: AbortSignal): Promise<number>
-  /** What the planner of the database expects; nothing is read. */
-  estimate(account: Account, selection: RequestSelection, signal?: AbortSignal): Promise<number>
+  count(account: Account, matching: MatchingRequests, cap: number, signal?: AbortSignal): Promise<number>
+  /** How many matches the database's planner expects. No request is read. */
+  estimate(account: Account, matching: MatchingRequests, signal?: AbortSignal): Promise<number>
 }
 
-/** Makes the repository on a database. */
+/** Creates the repository on a database. */
 export function createRequestListRepository(knex: Knex): RequestListRepository {
   async function ask<Row>(statement: Sql, signal: AbortSignal | undefined): Promise<Row[]> {
     const query = knex.raw<{ rows: Row[] }>(statement.sql, statement.bindings as Knex.RawBinding[])
@@ -71,12 +58,12 @@ export function createRequestListRepository(knex: Knex): RequestListRepository {
     async page(account, query, signal) {
       return (await ask<BalanceRow>(pageStatement(account, query), signal)).map(requestWithBalanceOf)
     },
-    async count(account, selection, cap, signal) {
-      const [row] = await ask<{ count: bigint }>(countStatement(account, selection, cap), signal)
+    async count(account, matching, cap, signal) {
+      const [row] = await ask<{ count: bigint }>(countStatement(account, matching, cap), signal)
       return Number(row?.count ?? 0n)
     },
-    async estimate(account, selection, signal) {
-      const [row] = await ask<ExplainRow>(estimateStatement(account, selection), signal)
+    async estimate(account, matching, signal) {
+      const [row] = await ask<ExplainRow>(estimateStatement(account, matching), signal)
       return row?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0
     },
   }
@@ -104,7 +91,7 @@ interface Sql {
   readonly bindings: readonly unknown[]
 }
 
-/** Pieces of SQL one after the other. */
+/** A tagged template of SQL: the bindings of the values stand in the order of the text. */
 function sql(parts: TemplateStringsArray, ...values: readonly Sql[]): Sql {
   const text = parts.map((part, i) => part + (values[i]?.sql ?? '')).join('')
   return { sql: text, bindings: values.flatMap(({ bindings }) => bindings) }
@@ -116,7 +103,7 @@ const accountOf = ({ id }: Account): Sql => bound(id, 'int')
 
 const CELL = raw('network, payment_currency, invoice_currency')
 
-/** Skips through the index from one combination to the next: what is read grows with the combinations and not with the requests. */
+/** Skips through an index from one cell to the next, so that the cost grows with the cells and not with the requests. */
 function cellsWhere(condition: Sql): Sql {
   return sql`
     with recursive cells as (
@@ -142,37 +129,37 @@ function cellsOfPayees(account: Account, payees: readonly Address[]): Sql {
 }
 
 /**
- * The branches of a selection, and what each reads of `requests`: every branch fixes the columns before the time in one index, so that its
- * requests come in the order of the answer.
+ * How matching requests are read: in branches, each of which fixes the columns before `created_at` in one index, so that its requests come
+ * in the order of the answer.
  */
 interface Shape {
-  /** Something to select from, a row a branch. */
+  /** A table expression with one row for each branch. */
   readonly branches: Sql
   /** The condition on `requests` within a branch. */
   readonly condition: Sql
 }
 
-function shapeOf(account: Account, selection: RequestSelection): Shape {
-  const { references, requestIds, cells } = selection
-  const always = sql`account_id = ${accountOf(account)}${betweenOf(selection)}`
-  const statuses = bound((selection.statuses ?? requestStatuses).map(rankOfRequestStatus), 'smallint[]')
+function shapeOf(account: Account, { filter, cells }: MatchingRequests): Shape {
+  const { reference, requestId, payee, status = requestStatuses } = filter
+  const always = sql`account_id = ${accountOf(account)}${createdIn(filter)}`
+  const statuses = bound(status.map(rankOfRequestStatus), 'smallint[]')
   const eachStatus = sql`unnest(${statuses}) as s(status)`
-  if (requestIds !== undefined) {
-    const ids = bound(requestIds.map(hexToBytes), 'bytea[]')
+  if (requestId !== undefined) {
+    const ids = bound(requestId.map(hexToBytes), 'bytea[]')
     const condition = sql`${always} and request_id = i.request_id and status = any(${statuses})`
     return {
       branches: sql`unnest(${ids}) as i(request_id)`,
-      condition: sql`${condition}${referenceIn(references)}${payeeIn(selection)}${cellIn(cells)}`,
+      condition: sql`${condition}${referenceIn(reference)}${payeeIn(payee)}${cellIn(cells)}`,
     }
   }
-  if (references !== undefined) {
+  if (reference !== undefined) {
     return {
-      branches: sql`unnest(${bound(references, 'text[]')}) as m(reference) cross join ${eachStatus}`,
-      condition: sql`${always} and reference = m.reference and status = s.status${payeeIn(selection)}${cellIn(cells)}`,
+      branches: sql`unnest(${bound(reference, 'text[]')}) as m(reference) cross join ${eachStatus}`,
+      condition: sql`${always} and reference = m.reference and status = s.status${payeeIn(payee)}${cellIn(cells)}`,
     }
   }
   if (cells === undefined) return { branches: eachStatus, condition: sql`${always} and status = s.status` }
-  const ofPayee = selection.payees === undefined ? raw('') : raw('payee = c.payee and ')
+  const ofPayee = payee === undefined ? raw('') : raw('payee = c.payee and ')
   return {
     branches: sql`${cellTable(cells)} cross join ${eachStatus}`,
     condition: sql`${always} and ${ofPayee}network = c.network and payment_currency = c.payment_currency
@@ -180,16 +167,17 @@ function shapeOf(account: Account, selection: RequestSelection): Shape {
   }
 }
 
-function betweenOf({ from, to }: RequestSelection): Sql {
-  const since = from === undefined ? raw('') : sql` and created_at >= ${bound(from, 'timestamptz')}`
-  return to === undefined ? since : sql`${since} and created_at <= ${bound(to, 'timestamptz')}`
+function createdIn({ fromDate, toDate }: RequestFilter): Sql {
+  const time = (ms: number) => bound(new Date(ms), 'timestamptz')
+  const since = fromDate === undefined ? raw('') : sql` and created_at >= ${time(fromDate)}`
+  return toDate === undefined ? since : sql`${since} and created_at <= ${time(toDate)}`
 }
 
 function referenceIn(references: readonly string[] | undefined): Sql {
   return references === undefined ? raw('') : sql` and reference = any(${bound(references, 'text[]')})`
 }
 
-function payeeIn({ payees }: RequestSelection): Sql {
+function payeeIn(payees: readonly Address[] | undefined): Sql {
   return payees === undefined ? raw('') : sql` and payee = any(${bound(payees.map(addressToBytes), 'bytea[]')})`
 }
 
@@ -199,31 +187,19 @@ function cellIn(cells: readonly RequestCell[] | undefined): Sql {
 }
 
 function cellTable(cells: readonly RequestCell[]): Sql {
-  const columns = [
+  const payees = cells.map(({ payee }) => (payee === undefined ? null : addressToBytes(payee)))
+  const texts = (name: 'network' | 'paymentCurrency' | 'invoiceCurrency') =>
     bound(
-      cells.map(({ payee }) => (payee === undefined ? null : addressToBytes(payee))),
-      'bytea[]',
-    ),
-    bound(
-      cells.map(({ network }) => network),
+      cells.map((cell) => cell[name]),
       'text[]',
-    ),
-    bound(
-      cells.map(({ paymentCurrency }) => paymentCurrency),
-      'text[]',
-    ),
-    bound(
-      cells.map(({ invoiceCurrency }) => invoiceCurrency),
-      'text[]',
-    ),
-  ] as const
-  return sql`unnest(${columns[0]}, ${columns[1]}, ${columns[2]}, ${columns[3]})
+    )
+  return sql`unnest(${bound(payees, 'bytea[]')}, ${texts('network')}, ${texts('paymentCurrency')}, ${texts('invoiceCurrency')})
     as c(payee, network, payment_currency, invoice_currency)`
 }
 
-/** A page, merged from its branches; whole rows are read of its own requests alone. */
-function pageStatement(account: Account, { selection, rows, position }: PageQuery): Sql {
-  const { branches, condition } = shapeOf(account, selection)
+/** Merges the keys of a page from its branches, and reads whole rows only for these keys. */
+function pageStatement(account: Account, { matching, rows, position }: PageQuery): Sql {
+  const { branches, condition } = shapeOf(account, matching)
   const newer = position?.direction === 'NEWER'
   const order = raw(newer ? 'created_at, request_id' : 'created_at desc, request_id desc')
   const limit = bound(rows, 'int')
@@ -249,8 +225,8 @@ function beyond(position: PagePosition | undefined): Sql {
   return sql` and (created_at, request_id) ${operator} (${bound(createdAt, 'timestamptz')}, ${bound(hexToBytes(requestId), 'bytea')})`
 }
 
-function countStatement(account: Account, selection: RequestSelection, cap: number): Sql {
-  const { branches, condition } = shapeOf(account, selection)
+function countStatement(account: Account, matching: MatchingRequests, cap: number): Sql {
+  const { branches, condition } = shapeOf(account, matching)
   const limit = bound(cap, 'int')
   return sql`
     select count(*) from (
@@ -260,10 +236,10 @@ function countStatement(account: Account, selection: RequestSelection, cap: numb
     ) counted`
 }
 
-/** The conditions one by one, as the planner has statistics of them. */
-function estimateStatement(account: Account, selection: RequestSelection): Sql {
-  const { statuses = requestStatuses, references, requestIds, cells } = selection
-  const ids = requestIds && sql` and request_id = any(${bound(requestIds.map(hexToBytes), 'bytea[]')})`
+/** One condition a column, because the planner has statistics of single columns. */
+function estimateStatement(account: Account, { filter, cells }: MatchingRequests): Sql {
+  const { status = requestStatuses, reference, requestId, payee } = filter
+  const ids = requestId && sql` and request_id = any(${bound(requestId.map(hexToBytes), 'bytea[]')})`
   const distinct = (values: readonly string[]) => bound([...new Set(values)], 'text[]')
   const networks = cells && sql` and network = any(${distinct(cells.map(({ network }) => network))})`
   const paid = cells && sql` and payment_currency = any(${distinct(cells.map((cell) => cell.paymentCurrency))})`
@@ -271,7 +247,7 @@ function estimateStatement(account: Account, selection: RequestSelection): Sql {
   const none = raw('')
   return sql`
     explain (format json) select from requests
-    where account_id = ${accountOf(account)}${betweenOf(selection)}
-      and status = any(${bound(statuses.map(rankOfRequestStatus), 'smallint[]')})
-      ${ids ?? none}${referenceIn(references)}${payeeIn(selection)}${networks ?? none}${paid ?? none}${invoiced ?? none}`
+    where account_id = ${accountOf(account)}${createdIn(filter)}
+      and status = any(${bound(status.map(rankOfRequestStatus), 'smallint[]')})
+      ${ids ?? none}${referenceIn(reference)}${payeeIn(payee)}${networks ?? none}${paid ?? none}${invoiced ?? none}`
 }

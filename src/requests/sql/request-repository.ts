@@ -3,13 +3,14 @@ import type { Account } from '../../domain/account.ts'
 import { addressFromBytes, addressToBytes } from '../../domain/address.ts'
 import { formatDecimal, readStoredDecimal } from '../../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { rankOfStatus } from '../../domain/payment.ts'
 import { paymentReferenceOf, topicOfReference } from '../../domain/payment-reference.ts'
 import { balanceOf, type PaymentRequest, type RequestBalance } from '../../domain/payment-request.ts'
 import { inTransaction, runCancellable } from '../../postgres/cancellable.ts'
 import { lockAccount } from '../../store/payment-changes.ts'
 import { claimPayments, settleStored } from '../../store/request-ledger.ts'
 
-/** A request and how far it is paid. */
+/** A request, and how much of it is paid. */
 export interface RequestWithBalance {
   readonly request: PaymentRequest
   readonly balance: RequestBalance
@@ -17,23 +18,24 @@ export interface RequestWithBalance {
 
 /** Requests of accounts. Every call is scoped to one. */
 export interface RequestRepository {
-  /** Stores a request with its topics, unless one of that id is stored; returns the one that is stored then. */
+  /** Stores a request with its topics, unless its id is stored. Returns the stored one. */
   insert(account: Account, request: PaymentRequest, signal?: AbortSignal): Promise<PaymentRequest>
-  /** Stores many at once; those whose id is stored are left as they are. */
+  /** Stores many requests. A request whose id is stored stays as it is. */
   insertMany(account: Account, requests: readonly PaymentRequest[], signal?: AbortSignal): Promise<void>
   findById(account: Account, requestId: string, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
   findByReference(account: Account, reference: Hex, signal?: AbortSignal): Promise<RequestWithBalance | undefined>
-  /** Stores when a request was cancelled; does nothing for one that was cancelled before or is not stored. */
+  /** Stores the time of cancellation. Does nothing for a request that is cancelled or not stored. */
   cancel(account: Account, requestId: string, at: Date, signal?: AbortSignal): Promise<void>
-  /** What an idempotency key stands for; undefined for one that was not used. */
+  /** The claim on an idempotency key; undefined when nobody used the key. */
   findIdempotencyClaim(account: Account, key: string, signal?: AbortSignal): Promise<IdempotencyClaim | undefined>
-  /** Remembers what an idempotency key made, unless it is taken; returns what it stands for then. */
+  /** Claims an idempotency key unless it is taken. Returns the claim that holds. */
   claimIdempotencyKey(account: Account, claim: IdempotencyClaim, signal?: AbortSignal): Promise<IdempotencyClaim>
 }
 
+/** Which request an idempotency key created. */
 export interface IdempotencyClaim {
   readonly key: string
-  /** Hash of the terms as sent. */
+  /** Hash of the terms that were sent with it. */
   readonly termsHash: Buffer
   readonly requestId: string
   readonly createdAt: Date
@@ -55,7 +57,7 @@ interface TermsRow {
   cancelled_at: Date | null
 }
 
-/** A row of `requests` as it is stored first: settling writes the rest. */
+/** The columns of `requests` that are written first. Settling writes the others. */
 export interface RequestRow extends TermsRow {
   account_id: number
   topic: Buffer
@@ -66,21 +68,20 @@ export interface RequestRow extends TermsRow {
 export interface BalanceRow extends TermsRow {
   final_sum: string
   pending_sum: string
-  /** Of the surplus; settling writes it, and what is laid on payments is no part of it. */
+  /** Written by settling. Refunds that were assigned to payments are not in it. */
   surplus_returned: string
   all_returned: boolean
 }
 
-/** FAILED payments count for nothing. */
-const FAILED = 5
-const REFUNDED = 4
+const FAILED = rankOfStatus('FAILED')
+const REFUNDED = rankOfStatus('REFUNDED')
 
-/** Rows a statement; PostgreSQL takes 65,535 bindings. */
+/** Rows in one statement. PostgreSQL takes 65,535 bindings. */
 const INSERT_BATCH = 500
 
 /**
- * What the payments of each request `r` bring, in its invoice currency. The account is bound here too, so that a distributed
- * PostgreSQL reads one shard.
+ * What the payments of each request `r` count for, in its invoice currency; FAILED ones do not count. The account is bound here too, so
+ * that a distributed PostgreSQL reads one shard.
  */
 export const SUMS = `
   select coalesce(sum(counted) filter (where final), 0) as final_sum,
@@ -93,7 +94,7 @@ export const SUMS = `
     where p.account_id = ? and p.request_id = r.request_id and p.status <> ${FAILED}
   ) counted_payments`
 
-/** Makes the repository on a database. */
+/** Creates the repository on a database. */
 export function createRequestRepository(knex: Knex, now = () => new Date()): RequestRepository {
   const withSums = (account: Account) =>
     knex('requests as r')
@@ -120,7 +121,7 @@ export function createRequestRepository(knex: Knex, now = () => new Date()): Req
       inTransaction(knex, signal, async (trx) => {
         await noteStored(trx, account, await insertRequests(trx, account, [request]), now())
         const stored = await findTerms(trx, account, request.requestId)
-        if (stored === undefined) throw new Error('a request that is in the way of another is gone')
+        if (stored === undefined) throw new Error('the conflicting request no longer exists; try again')
         return stored
       }),
     insertMany: (account, requests, signal) =>
@@ -174,7 +175,7 @@ async function findClaim(trx: Knex, account: Account, key: string): Promise<Idem
   }
 }
 
-/** @returns those that are new */
+/** @returns the keys of those that were not stored yet */
 function insertRequests(trx: Knex, account: Account, requests: readonly PaymentRequest[]): Promise<StoredKeys[]> {
   return trx('requests')
     .insert(requests.map((request) => rowOfRequest(account, request)))
@@ -186,12 +187,12 @@ function insertRequests(trx: Knex, account: Account, requests: readonly PaymentR
 type StoredKeys = Pick<RequestRow, 'request_id' | 'topic' | 'refund_topic'>
 
 /**
- * Makes the topics of requests known that were stored just now, gives them the imported payments that name their references, and settles
- * them. What was paid under their topics earlier is still to be attached, which the same transaction notes. Of a request that was
- * stored already the terms may bring another salt, whose topics nobody uses.
+ * Completes the storing of new requests: stores their topics, gives them the imported payments that name their references, and settles
+ * them. It also notes that earlier payments under these topics are still to be attached. Call it with new requests only: the terms of a
+ * stored one may bring another salt, whose topics nobody uses.
  *
- * To be called once and last in a transaction: whoever stores the same requests waits for their keys, and must not hold the lock of the
- * account then.
+ * Call it once and last in a transaction. Transactions that store the same requests wait for each other's keys, and must not hold the
+ * lock of the account while they wait.
  */
 export async function noteStored(
   trx: Knex.Transaction,
@@ -228,7 +229,7 @@ export function rowOfRequest(account: Account, request: PaymentRequest): Request
     salt: hexToBytes(request.salt),
     payment_reference: hexToBytes(request.paymentReference),
     payee: addressToBytes(request.payee),
-    amount: request.amount,
+    amount: formatDecimal(request.amount),
     invoice_currency: request.invoiceCurrency,
     payment_currency: request.paymentCurrency,
     network: request.network,
@@ -240,13 +241,13 @@ export function rowOfRequest(account: Account, request: PaymentRequest): Request
   }
 }
 
-/** The request of a row and how far it is paid. */
+/** The request of a row, and how much of it is paid. */
 export function requestWithBalanceOf(row: BalanceRow): RequestWithBalance {
   const request = requestOfRow(row)
   const sums = {
-    final: canonical(row.final_sum),
-    pending: canonical(row.pending_sum),
-    refunded: canonical(row.surplus_returned),
+    final: readStoredDecimal(row.final_sum),
+    pending: readStoredDecimal(row.pending_sum),
+    surplusReturned: readStoredDecimal(row.surplus_returned),
     allReturned: row.all_returned,
   }
   return { request, balance: balanceOf(request.amount, sums) }
@@ -259,18 +260,14 @@ export function requestOfRow(row: TermsRow): PaymentRequest {
     salt: row.salt.toString('hex'),
     paymentReference: bytesToHex(row.payment_reference),
     payee: addressFromBytes(row.payee),
-    amount: canonical(row.amount),
+    amount: readStoredDecimal(row.amount),
     invoiceCurrency: row.invoice_currency,
     paymentCurrency: row.payment_currency,
     network: row.network,
+    reference: row.reference ?? undefined,
+    refundAddress: row.refund_address === null ? undefined : addressFromBytes(row.refund_address),
     createdAt: row.created_at,
-    ...(row.reference !== null && { reference: row.reference }),
-    ...(row.refund_address !== null && { refundAddress: addressFromBytes(row.refund_address) }),
-    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
-    ...(row.cancelled_at !== null && { cancelledAt: row.cancelled_at }),
+    expiresAt: row.expires_at ?? undefined,
+    cancelledAt: row.cancelled_at ?? undefined,
   }
-}
-
-function canonical(numeric: string): string {
-  return formatDecimal(readStoredDecimal(numeric))
 }

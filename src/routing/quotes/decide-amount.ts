@@ -1,12 +1,6 @@
 import { type TokenDirectory } from '../../chains/token-directory.ts'
 import { FIAT_DECIMALS } from '../../domain/currency.ts'
-import {
-  compareDecimals,
-  type Decimal,
-  formatDecimal,
-  MAX_DECIMAL_PLACES,
-  readStoredDecimal,
-} from '../../domain/decimal.ts'
+import { compareDecimals, type Decimal, formatDecimal, MAX_DECIMAL_PLACES } from '../../domain/decimal.ts'
 import type { PaymentRequest, RequestBalance } from '../../domain/payment-request.ts'
 import type { RouteWarning } from '../../domain/route.ts'
 import { checkAmount } from '../parse-question.ts'
@@ -39,7 +33,7 @@ export function decideAmount(
 ): AmountDue {
   const currency = { id: request.invoiceCurrency, decimals: invoiceDecimals(request, tokens) }
   if (asked !== undefined) checkAmount(asked, currency)
-  const outstanding = readStoredDecimal(balance.outstandingAmount)
+  const outstanding = balance.outstandingAmount
   if (outstanding.units === 0n) return { amount: outstanding, warnings: [coverWarning({ request, balance })] }
   // Requests that were stored before there was a bound may be above it; a part of them can still be asked for.
   if (asked === undefined) checkAmount(outstanding, currency)
@@ -48,14 +42,14 @@ export function decideAmount(
   }
   const parameters = {
     amount: formatDecimal(asked),
-    outstanding: balance.outstandingAmount,
+    outstanding: formatDecimal(outstanding),
     currency: request.invoiceCurrency,
   }
   return { amount: asked, warnings: [warn('AMOUNT_ABOVE_OUTSTANDING', parameters)] }
 }
 
 function coverWarning({ request, balance }: StoredRequest): RouteWarning {
-  const coveredByFinal = compareDecimals(readStoredDecimal(balance.paidAmount), readStoredDecimal(request.amount)) >= 0
+  const coveredByFinal = compareDecimals(balance.paidAmount, request.amount) >= 0
   return coveredByFinal ? warn('REQUEST_ALREADY_PAID', {}) : warn('PAYMENT_PENDING', {})
 }
 

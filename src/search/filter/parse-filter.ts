@@ -1,13 +1,12 @@
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import { FIAT_DECIMALS, parseFiatCode } from '../../domain/currency.ts'
-import { parseDateBound } from '../../domain/date-bound.ts'
+import { compareDecimals, formatDecimal } from '../../domain/decimal.ts'
 import {
-  compareDecimals,
-  type Decimal,
-  explainAboveMaximum,
-  formatDecimal,
-  parseDecimal,
-} from '../../domain/decimal.ts'
+  requireAmount,
+  requireDateRange,
+  requireFewValues,
+  requireShortReferences,
+} from '../../domain/require-input.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import {
   amountBasis,
@@ -27,12 +26,6 @@ import {
 import { filterFields } from './search-fields.ts'
 import type { SearchInput } from './search-input.ts'
 
-/** Values of one filter. */
-const MAX_VALUES = 100
-
-/** Bytes of all values of `reference` together: with every other filter full, a cursor still fits in 64 KiB. */
-const MAX_REFERENCE_BYTES = 24 * 1024
-
 /**
  * Parses the filters of a search. Every filter that was sent becomes part of the result or an error; none is ignored.
  *
@@ -47,20 +40,18 @@ export async function parseFilter(input: SearchInput, sources: NameSources): Pro
     if (field.kind === 'bound' || field.kind === 'text') continue
     const texts = input[field.name] ?? []
     if (texts.length === 0) continue
-    if (texts.length > MAX_VALUES) {
-      throw waybillError('TOO_MANY_VALUES', { field: field.name, detail: `${texts.length}, at most ${MAX_VALUES}` })
-    }
+    requireFewValues(field.name, texts)
     const resolve = resolvers[field.name]
     if (resolve !== undefined) lists[field.name] = await resolveAll(texts, (text) => resolve(sources, field.name, text))
     else if (field.kind === 'list') {
       lists[field.name] = canonicalList(texts.map((text) => field.value.parse(field.name, text)))
     }
   }
-  checkReferences(input.reference ?? [])
+  requireShortReferences(input.reference ?? [])
   const values = lists as FilterValues
   const amountDecimals = fewestDecimals(values, sources.tokens)
   const q = input.q === undefined ? undefined : readQueryText('q', input.q)
-  return { ...parseDates(input), ...parseAmounts(input, amountDecimals), ...values, q }
+  return { ...requireDateRange(input), ...parseAmounts(input, amountDecimals), ...values, q }
 }
 
 /** Filters whose values are names, looked up in configuration, built-in tables and the account's payments. */
@@ -77,33 +68,6 @@ async function resolveAll<T>(texts: readonly string[], resolve: (text: string) =
   const resolved: T[] = []
   for (const text of new Set(texts)) resolved.push(...(await resolve(text)))
   return canonicalList(resolved)
-}
-
-function checkReferences(references: readonly string[]): void {
-  const bytes = references.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
-  if (bytes <= MAX_REFERENCE_BYTES) return
-  const detail = `together they take ${bytes} bytes, at most ${MAX_REFERENCE_BYTES}`
-  throw waybillError('VALUE_TOO_LONG', { field: 'reference', detail })
-}
-
-function parseDates({ fromDate, toDate }: SearchInput): Pick<FilterValues, 'fromDate' | 'toDate'> {
-  const from = fromDate === undefined ? undefined : parseDate('fromDate', fromDate)
-  const to = toDate === undefined ? undefined : parseDate('toDate', toDate)
-  if (from !== undefined && to !== undefined && from.atMs > to.lastMs) {
-    throw waybillError('INVALID_RANGE', {
-      field: 'fromDate',
-      value: fromDate ?? '',
-      other: 'toDate',
-      otherValue: toDate ?? '',
-    })
-  }
-  return { fromDate: from?.firstMs, toDate: to?.lastMs }
-}
-
-function parseDate(field: string, value: string) {
-  const parsed = parseDateBound(value)
-  if (!parsed.ok) throw waybillError('INVALID_DATE', { field, value, detail: parsed.detail })
-  return parsed
 }
 
 /**
@@ -125,8 +89,9 @@ function parseAmounts(
   { minAmount, maxAmount }: SearchInput,
   decimals: number,
 ): Pick<FilterValues, 'minAmount' | 'maxAmount'> {
-  const min = minAmount === undefined ? undefined : parseBound('minAmount', minAmount, decimals)
-  const max = maxAmount === undefined ? undefined : parseBound('maxAmount', maxAmount, decimals)
+  const rule = { mayBeZero: true, fewestDecimals: decimals }
+  const min = minAmount === undefined ? undefined : requireAmount('minAmount', minAmount, rule)
+  const max = maxAmount === undefined ? undefined : requireAmount('maxAmount', maxAmount, rule)
   if (min !== undefined && max !== undefined && compareDecimals(min, max) > 0) {
     throw waybillError('INVALID_RANGE', {
       field: 'minAmount',
@@ -136,14 +101,4 @@ function parseAmounts(
     })
   }
   return { minAmount: min && formatDecimal(min), maxAmount: max && formatDecimal(max) }
-}
-
-function parseBound(field: string, value: string, decimals: number): Decimal {
-  const fail = (detail: string) => waybillError('INVALID_AMOUNT', { field, value, detail })
-  const amount = parseDecimal(value)
-  if (amount === undefined) throw fail('it is not a plain decimal number of at most 18 places')
-  if (amount.units < 0n) throw fail('it is negative')
-  const tooLarge = explainAboveMaximum(amount, decimals)
-  if (tooLarge !== undefined) throw fail(tooLarge)
-  return amount
 }

@@ -1,8 +1,13 @@
-import { type Address, addressToBytes, parseAddress } from '../../domain/address.ts'
-import { hexToBytes, parseTxHash } from '../../domain/hex.ts'
+import { type Address, addressToBytes } from '../../domain/address.ts'
+import { hexToBytes } from '../../domain/hex.ts'
 import { codeOfType, type Payment, type PaymentStatus, type PaymentType, rankOfStatus } from '../../domain/payment.ts'
-import { parsePaymentReference, parseRequestId } from '../../domain/payment-reference.ts'
-import { waybillError } from '../../errors/waybill-error.ts'
+import {
+  requireAddress,
+  requireMerchantReference,
+  requirePaymentReference,
+  requireRequestId,
+  requireTxHash,
+} from '../../domain/require-input.ts'
 import type { AmountBasis, FilterValues, TextReading } from './payment-filter.ts'
 import type { SortBy } from './search-input.ts'
 
@@ -25,55 +30,24 @@ const type: ValueKind = { type: 'smallint', parse: same, bind: (value) => codeOf
 
 const address: ValueKind = {
   type: 'bytea',
-  parse: (field, value) => {
-    const parsed = parseAddress(value)
-    if (!parsed.ok) throw waybillError('INVALID_ADDRESS', { field, value, detail: parsed.detail })
-    return parsed.address
-  },
+  parse: requireAddress,
   bind: (value) => addressToBytes(value as Address),
 }
 
-const txHash: ValueKind = {
-  type: 'bytea',
-  parse: (field, value) => parseTxHash(value) ?? refuse(waybillError('INVALID_TX_HASH', { field, value })),
-  bind: hexToBytes,
-}
+const txHash: ValueKind = { type: 'bytea', parse: requireTxHash, bind: hexToBytes }
 
-const requestId: ValueKind = {
-  type: 'bytea',
-  parse: (field, value) => parseRequestId(value) ?? refuse(waybillError('INVALID_REQUEST_ID', { field, value })),
-  bind: hexToBytes,
-}
+const requestId: ValueKind = { type: 'bytea', parse: requireRequestId, bind: hexToBytes }
 
-const paymentReference: ValueKind = {
-  type: 'bytea',
-  parse: (field, value) =>
-    parsePaymentReference(value) ?? refuse(waybillError('INVALID_PAYMENT_REFERENCE', { field, value })),
-  bind: hexToBytes,
-}
-
-/** Characters. */
-const MAX_REFERENCE_LENGTH = 256
+const paymentReference: ValueKind = { type: 'bytea', parse: requirePaymentReference, bind: hexToBytes }
 
 /** The merchant's own reference. */
 export const merchantReference: ValueKind = {
   type: 'text',
-  parse: (field, value) => {
-    const detail = faultOfReference(value)
-    if (detail !== undefined) throw waybillError('INVALID_REFERENCE', { field, detail })
-    return value
-  },
+  parse: requireMerchantReference,
   bind: (value) => value,
 }
 
-function faultOfReference(text: string): string | undefined {
-  if (text === '') return 'it is empty'
-  if (Array.from(text).length > MAX_REFERENCE_LENGTH) return `it has more than ${MAX_REFERENCE_LENGTH} characters`
-  if (/\p{Cc}/u.test(text)) return 'it has a control character'
-  return text.isWellFormed() ? undefined : 'it is not valid Unicode'
-}
-
-/** Canonical chain names. Names that callers send are resolved in `resolve-names.ts`, which has the chain directory. */
+/** Canonical chain names, parsed by `resolve-names.ts`, which has the chain directory. */
 const network: ValueKind = { type: 'text', parse: same, bind: (value) => value }
 
 /** A bound of dates or amounts. */
@@ -207,8 +181,4 @@ export function sortKeysOf(sortBy: SortBy, basis: AmountBasis): readonly SortKey
 
 function same(_field: string, text: string): string {
   return text
-}
-
-function refuse(error: Error): never {
-  throw error
 }

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import { type Address, addressFromBytes } from '../../domain/address.ts'
-import { addDecimals, type Decimal, formatDecimal } from '../../domain/decimal.ts'
+import { formatDecimal, readStoredDecimal, sumDecimals } from '../../domain/decimal.ts'
 import { suggestName } from '../../domain/nearest.ts'
 import { type PaymentStatus, statusOfRank } from '../../domain/payment.ts'
 import { parseTimeZone, timeZoneNames } from '../../domain/time-zone.ts'
@@ -185,14 +185,6 @@ function compareKeys(a: SummaryKey, b: SummaryKey): number {
 function sumsOf(rows: readonly SummaryRow[]): Sums {
   const count = rows.reduce((sum, row) => sum + Number(row.count), 0)
   const priced = rows.reduce((sum, row) => sum + Number(row.priced), 0)
-  const usd = rows.reduce((sum, row) => addDecimals(sum, decimalOf(row.usd)), ZERO)
+  const usd = sumDecimals(rows.map((row) => readStoredDecimal(row.usd)))
   return { count, amountInUsd: formatDecimal(usd), countWithoutUsd: count - priced }
-}
-
-const ZERO: Decimal = { units: 0n, places: 0 }
-
-/** A sum may have more digits than `parseDecimal` accepts. */
-function decimalOf(sum: string): Decimal {
-  const [whole = '', fraction = ''] = sum.split('.')
-  return { units: BigInt(whole + fraction), places: fraction.length }
 }

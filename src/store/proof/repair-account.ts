@@ -1,23 +1,21 @@
 import type { Knex } from 'knex'
-import { inTransaction } from '../postgres/cancellable.ts'
-import { requestPages } from './check-account.ts'
-import { lockAccount } from './payment-changes.ts'
-import { claimPayments, settleStored } from './request-ledger.ts'
+import { inTransaction } from '../../postgres/cancellable.ts'
+import { lockAccount } from '../payment-changes.ts'
+import { claimPayments, requestPages, settleStored } from '../request-ledger.ts'
+import { COUNT_PAYMENTS } from './check-statistics.ts'
 
-/**
- * Makes anew what is derived of an account's payments: requests are settled, and then everything is counted. Its writers wait until that is
- * done.
- *
- * @param isLogWrong - the log of changes is dropped, so that nobody is told half of what happened
- */
+export interface RepairOptions {
+  readonly now: Date
+  /** Whether the log of changes is wrong. It is then dropped, so that no reader gets a part of what happened. */
+  readonly isLogWrong: boolean
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Rebuilds an account's derived rows: settles its requests, then counts its payments. The account's writers wait until it is done. */
 export function repairAccount(
   knex: Knex,
   accountId: number,
-  {
-    now,
-    isLogWrong,
-    signal,
-  }: { readonly now: Date; readonly isLogWrong: boolean; readonly signal?: AbortSignal | undefined },
+  { now, isLogWrong, signal }: RepairOptions,
 ): Promise<void> {
   return inTransaction(knex, signal, async (trx) => {
     const account = await lockAccount(trx, accountId, now)
@@ -27,16 +25,15 @@ export function repairAccount(
       await settleStored(account, ids)
     }
     await trx('payment_statistics').where({ account_id: accountId }).delete()
-    await trx.raw(COUNT, [accountId])
+    await trx.raw(STORE_COUNTS, [accountId, accountId])
     if (!isLogWrong) return
     await trx('payment_changes').where({ account_id: accountId }).delete()
     await trx.raw('update account_changes set pruned_change = last_change where account_id = ?', [accountId])
   })
 }
 
-const COUNT = `
+/** Binds the account twice. */
+const STORE_COUNTS = `
   insert into payment_statistics (account_id, network, source_network, currency, currency_symbol, invoice_currency, type, status,
     n, priced, first_at, last_at)
-  select account_id, network, coalesce(source_network, ''), currency, min(currency_symbol), coalesce(invoice_currency, ''),
-    coalesce(type, -1), status, count(*), bool_or(amount_in_usd is not null), min(timestamp), max(timestamp)
-  from payments where account_id = ? group by 1, 2, 3, 4, 6, 7, 8`
+  select ?::int, counted.* from (${COUNT_PAYMENTS}) counted`

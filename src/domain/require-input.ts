@@ -1,0 +1,161 @@
+import { waybillError } from '../errors/waybill-error.ts'
+import { type Address, type AddressFamily, addressFamily, isZeroAddress, parseAddress } from './address.ts'
+import { type ParsedMoment, parseDateBound } from './date-bound.ts'
+import { type Decimal, explainAboveMaximum, parseDecimal, trimPlaces } from './decimal.ts'
+import { type Hex, parseTxHash } from './hex.ts'
+import { parsePaymentReference, parseRequestId, parseSalt } from './payment-reference.ts'
+import { faultOfText } from './text-fault.ts'
+
+/**
+ * The rules of input, one function a rule. API calls, filters and imported lines read their values here, so that a value is accepted
+ * everywhere or nowhere. Each function throws the WaybillError of its rule, with the field and the value.
+ */
+
+/** @throws WaybillError INVALID_PAYMENT_REFERENCE */
+export function requirePaymentReference(field: string, value: string): Hex {
+  return parsePaymentReference(value) ?? refuse(waybillError('INVALID_PAYMENT_REFERENCE', { field, value }))
+}
+
+/** @throws WaybillError INVALID_REQUEST_ID */
+export function requireRequestId(field: string, value: string): string {
+  return parseRequestId(value) ?? refuse(waybillError('INVALID_REQUEST_ID', { field, value }))
+}
+
+/** @throws WaybillError INVALID_SALT */
+export function requireSalt(field: string, value: string): string {
+  return parseSalt(value) ?? refuse(waybillError('INVALID_SALT', { field, value }))
+}
+
+/** @throws WaybillError INVALID_TX_HASH */
+export function requireTxHash(field: string, value: string): Hex {
+  return parseTxHash(value) ?? refuse(waybillError('INVALID_TX_HASH', { field, value }))
+}
+
+/** @throws WaybillError INVALID_ADDRESS */
+export function requireAddress(field: string, value: string): Address {
+  const parsed = parseAddress(value)
+  if (!parsed.ok) throw waybillError('INVALID_ADDRESS', { field, value, detail: parsed.detail })
+  return parsed.address
+}
+
+/** Where somebody is to be paid. */
+export interface ReceiverChain {
+  /** Canonical name. */
+  readonly name: string
+  readonly family: AddressFamily
+}
+
+/**
+ * Explains why nobody can be paid at an address, for the `detail` of the error.
+ *
+ * @param chain - undefined while it is not known
+ * @returns undefined when somebody can
+ */
+export function explainReceiver(address: Address, chain?: ReceiverChain): string | undefined {
+  if (chain !== undefined && addressFamily(address) !== chain.family) return `it is not an address of ${chain.name}`
+  return isZeroAddress(address) ? 'it is the zero address, which nobody owns' : undefined
+}
+
+/** Reads the address of somebody who is to be paid. @throws WaybillError INVALID_ADDRESS */
+export function requireReceiver(field: string, value: string, chain?: ReceiverChain): Address {
+  const address = requireAddress(field, value)
+  const detail = explainReceiver(address, chain)
+  if (detail !== undefined) throw waybillError('INVALID_ADDRESS', { field, value, detail })
+  return address
+}
+
+/** What an amount has to be beyond a plain decimal number. */
+export interface AmountRule {
+  /** Default: it has to be above 0. */
+  readonly mayBeZero?: boolean
+  /** It has at most the decimals of this currency, and a contract can hold it. */
+  readonly currency?: { readonly id: string; readonly decimals: number }
+  /** Where one of several currencies is meant, the fewest decimals of them: a contract can hold it in that currency. */
+  readonly fewestDecimals?: number
+}
+
+/** @throws WaybillError INVALID_AMOUNT */
+export function requireAmount(field: string, value: string, rule: AmountRule): Decimal {
+  const amount = parseDecimal(value)
+  if (amount === undefined) {
+    throw waybillError('INVALID_AMOUNT', {
+      field,
+      value,
+      detail: 'it is not a plain decimal number of at most 18 places',
+    })
+  }
+  const detail = explainAmount(amount, rule)
+  if (detail !== undefined) throw waybillError('INVALID_AMOUNT', { field, value, detail })
+  return amount
+}
+
+/** Explains which part of the rule an amount breaks, for the `detail` of INVALID_AMOUNT; undefined for none. */
+export function explainAmount(
+  amount: Decimal,
+  { mayBeZero, currency, fewestDecimals }: AmountRule,
+): string | undefined {
+  if (mayBeZero && amount.units < 0n) return 'it is negative'
+  if (!mayBeZero && amount.units <= 0n) return 'it is not above 0'
+  if (currency !== undefined && trimPlaces(amount).places > currency.decimals) {
+    return `it has more places than the ${currency.decimals} decimals of ${currency.id}`
+  }
+  const decimals = currency?.decimals ?? fewestDecimals
+  return decimals === undefined ? undefined : explainAboveMaximum(amount, decimals)
+}
+
+const MAX_REFERENCE_LENGTH = 256
+
+/** Reads the merchant's own reference. @throws WaybillError INVALID_REFERENCE */
+export function requireMerchantReference(field: string, value: string): string {
+  const detail = value === '' ? 'it is empty' : faultOfText(value, MAX_REFERENCE_LENGTH)
+  if (detail !== undefined) throw waybillError('INVALID_REFERENCE', { field, detail })
+  return value
+}
+
+/** Reads RFC 3339 with an offset, or a day. @throws WaybillError INVALID_DATE */
+export function requireDate(field: string, value: string): ParsedMoment {
+  const parsed = parseDateBound(value)
+  if (!parsed.ok) throw waybillError('INVALID_DATE', { field, value, detail: parsed.detail })
+  return parsed
+}
+
+/** The bounds of time in a filter, in milliseconds since 1970, inclusive. An absent bound was not given. */
+export interface DateRange {
+  readonly fromDate?: number
+  readonly toDate?: number
+}
+
+/** Reads the fields `fromDate` and `toDate` of a filter. @throws WaybillError INVALID_DATE, INVALID_RANGE */
+export function requireDateRange(input: { readonly [K in keyof DateRange]?: string | undefined }): DateRange {
+  const from = input.fromDate === undefined ? undefined : requireDate('fromDate', input.fromDate)
+  const to = input.toDate === undefined ? undefined : requireDate('toDate', input.toDate)
+  if (from !== undefined && to !== undefined && from.atMs > to.lastMs) {
+    const bounds = { field: 'fromDate', value: input.fromDate ?? '', other: 'toDate', otherValue: input.toDate ?? '' }
+    throw waybillError('INVALID_RANGE', bounds)
+  }
+  return { ...(from && { fromDate: from.firstMs }), ...(to && { toDate: to.lastMs }) }
+}
+
+/** The most values of one filter. */
+const MAX_VALUES = 100
+
+/** Checks how many values a filter has. @throws WaybillError TOO_MANY_VALUES */
+export function requireFewValues(field: string, values: readonly unknown[]): void {
+  if (values.length <= MAX_VALUES) return
+  throw waybillError('TOO_MANY_VALUES', { field, detail: `${values.length}, at most ${MAX_VALUES}` })
+}
+
+/** The most bytes of all values of a `reference` filter. A cursor that carries all filters then fits into a URL of 64 KiB. */
+const MAX_REFERENCE_BYTES = 24 * 1024
+
+/** Checks how long the values of a `reference` filter are together. @throws WaybillError VALUE_TOO_LONG */
+export function requireShortReferences(values: readonly string[]): void {
+  const bytes = values.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
+  if (bytes <= MAX_REFERENCE_BYTES) return
+  const detail = `together they take ${bytes} bytes, at most ${MAX_REFERENCE_BYTES}`
+  throw waybillError('VALUE_TOO_LONG', { field: 'reference', detail })
+}
+
+function refuse(error: Error): never {
+  throw error
+}

@@ -1,0 +1,11 @@
+/** A stored value that does not follow from the rest of what is stored. */
+export interface Difference {
+  readonly check: 'statistics' | 'changes' | 'payment' | 'request'
+  /** Which combination, change, payment or request. */
+  readonly where: string
+  readonly stored: string
+  readonly expected: string
+}
+
+/** The most differences of one kind that are reported: enough to see what is wrong with a table that is wrong throughout. */
+export const MAX_DIFFERENCES = 1_000
