@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_payments_v1_fee_line: GenFile;
 
 /**
- * One cost of paying: of a route that could be taken, or of a payment that was made.
+ * One cost of a payment: expected, on a route; charged, on a payment.
  *
  * @generated from message payments.v1.FeeLine
  */
@@ -24,51 +24,51 @@ export declare type FeeLine = Message<"payments.v1.FeeLine"> & {
   type: FeeLine_Type;
 
   /**
-   * Where along the way it arises. Example: `"SENDING"`.
+   * Where on the way of the payment it arises. Example: `"SENDING"`.
    *
    * @generated from field: payments.v1.FeeLine.Stage stage = 2;
    */
   stage: FeeLine_Stage;
 
   /**
-   * Who takes it, by the name used in a route's `provider`. Absent for gas, which no provider takes, and on payments whose chain does
-   * not tell. Example: `"request-network"`.
+   * Who takes it, named as in the `provider` of a route; `l1-data` for what a rollup charges to publish a transaction.
+   * Absent for other gas, and on payments where the chain does not tell. Example: `"request-network"`.
    *
    * @generated from field: optional string provider = 3;
    */
   provider?: string | undefined;
 
   /**
-   * The cost in human units of `currency`, a decimal string. Example: `"0.75"`.
+   * The cost in human units of `currency`: a decimal string. Example: `"0.75"`.
    *
    * @generated from field: string amount = 4;
    */
   amount: string;
 
   /**
-   * What `amount` is counted in: a currency id. Example: `"USDC-BASE"`.
+   * Currency of `amount`: a currency id. Example: `"USDC-BASE"`.
    *
    * @generated from field: string currency = 5;
    */
   currency: string;
 
   /**
-   * The same cost in the route's `feeCurrency`, a decimal string of at most 18 places. Only on routes; absent when a price
-   * is unknown. Example: `"0.75"`.
+   * The cost in the route's `feeCurrency`: a decimal string of at most 18 places. Only on routes. Absent if a price is
+   * unknown. Example: `"0.75"`.
    *
    * @generated from field: optional string amount_in_fee_currency = 6;
    */
   amountInFeeCurrency?: string | undefined;
 
   /**
-   * The same cost in US dollars, a decimal string of at most 18 places. Absent when no price is known. Example: `"0.75"`.
+   * The cost in US dollars: a decimal string of at most 18 places. Absent if no price is known. Example: `"0.75"`.
    *
    * @generated from field: optional string amount_in_usd = 7 [json_name = "amountInUSD"];
    */
   amountInUsd?: string | undefined;
 
   /**
-   * Who received it. Only on payments, where it is known. EVM addresses in EIP-55 form.
+   * Who received it. EVM addresses are in EIP-55 form, Tron addresses in base58. Only on payments. Absent if unknown.
    * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: optional string receiver_address = 8;
@@ -76,7 +76,7 @@ export declare type FeeLine = Message<"payments.v1.FeeLine"> & {
   receiverAddress?: string | undefined;
 
   /**
-   * The chain on which it was taken. Only on payments. Example: `"BASE"`.
+   * Chain on which it was taken. Only on payments. Absent if unknown. Example: `"BASE"`.
    *
    * @generated from field: optional string network = 9;
    */
@@ -103,7 +103,7 @@ export enum FeeLine_Type {
   TYPE_UNSPECIFIED = 0,
 
   /**
-   * The chain's own price for running the transactions, paid in the native coin.
+   * The chain's price for executing the transactions, paid in its native coin.
    *
    * @generated from enum value: GAS = 1;
    */
@@ -117,7 +117,7 @@ export enum FeeLine_Type {
   PLATFORM = 2,
 
   /**
-   * A fee taken by a payment or swap protocol's contract.
+   * A fee that the contract of a payment or swap protocol takes.
    *
    * @generated from enum value: PROTOCOL = 3;
    */
@@ -131,7 +131,7 @@ export enum FeeLine_Type {
   SWAP = 4,
 
   /**
-   * What a bridge takes to carry the payment to another chain.
+   * What a bridge takes to bring the payment to another chain.
    *
    * @generated from enum value: CROSSCHAIN = 5;
    */
@@ -144,7 +144,7 @@ export enum FeeLine_Type {
 export declare const FeeLine_TypeSchema: GenEnum<FeeLine_Type>;
 
 /**
- * Where along the way the cost arises.
+ * Where on the way of the payment the cost arises.
  *
  * @generated from enum payments.v1.FeeLine.Stage
  */
@@ -164,7 +164,7 @@ export enum FeeLine_Stage {
   SENDING = 1,
 
   /**
-   * Between the chains.
+   * Between source and destination chain.
    *
    * @generated from enum value: PROXYING = 2;
    */

@@ -38,7 +38,7 @@ export const FeeLine_StageSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_fee_line, 0, 1);
 
 /**
- * Where along the way the cost arises.
+ * Where on the way of the payment the cost arises.
  *
  * @generated from enum payments.v1.FeeLine.Stage
  */

@@ -11,8 +11,9 @@ import type { FieldOptions } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_options: GenFile;
 
 /**
- * In a query string of the JSON API, one value of this repeated field may hold several, separated by commas:
- * `?status=PENDING,PARTIAL` equals `?status=PENDING&status=PARTIAL`. It has no effect on JSON bodies, Connect and gRPC.
+ * In a query string of the JSON API, one parameter of this repeated field may hold several values, separated by
+ * commas: `?status=PENDING,PARTIAL` equals `?status=PENDING&status=PARTIAL`. JSON bodies, Connect and gRPC ignore
+ * this option.
  *
  * @generated from extension: bool comma_separated = 50801;
  */

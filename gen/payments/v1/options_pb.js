@@ -12,8 +12,9 @@ export const file_payments_v1_options = /*@__PURE__*/
   fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MTpICg9jb21tYV9zZXBhcmF0ZWQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGPGMAyABKAhSDmNvbW1hU2VwYXJhdGVkQjcKE3dheWJpbGwucGF5bWVudHMudjFQAVoed2F5YmlsbC9wYXltZW50cy92MTtwYXltZW50c3YxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
- * In a query string of the JSON API, one value of this repeated field may hold several, separated by commas:
- * `?status=PENDING,PARTIAL` equals `?status=PENDING&status=PARTIAL`. It has no effect on JSON bodies, Connect and gRPC.
+ * In a query string of the JSON API, one parameter of this repeated field may hold several values, separated by
+ * commas: `?status=PENDING,PARTIAL` equals `?status=PENDING&status=PARTIAL`. JSON bodies, Connect and gRPC ignore
+ * this option.
  *
  * @generated from extension: bool comma_separated = 50801;
  */

@@ -11,48 +11,49 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_payments_v1_pagination: GenFile;
 
 /**
- * Where a page stands in its list.
+ * Position of a page in its list.
  *
  * @generated from message payments.v1.Pagination
  */
 export declare type Pagination = Message<"payments.v1.Pagination"> & {
   /**
-   * The most entries this page could hold, after clamping. Example: `20`.
+   * Maximum number of entries of this page: the `limit` of the request, or its default, or 100 if it was larger.
+   * Example: `20`.
    *
    * @generated from field: int32 limit = 1;
    */
   limit: number;
 
   /**
-   * Whether there is a page after this one; true exactly when `nextCursor` is present.
+   * Whether there is a page after this one. True exactly when `nextCursor` is present.
    *
    * @generated from field: bool has_more = 2;
    */
   hasMore: boolean;
 
   /**
-   * Opaque; send it as `cursor` for the page after this one. Absent on the last page.
+   * Cursor of the page after this one: send it as `cursor`. Opaque. Absent on the last page.
    *
    * @generated from field: optional string next_cursor = 3;
    */
   nextCursor?: string | undefined;
 
   /**
-   * Opaque; send it as `cursor` for the page before this one. Absent on the first page.
+   * Cursor of the page before this one: send it as `cursor`. Opaque. Absent on the first page.
    *
    * @generated from field: optional string prev_cursor = 4;
    */
   prevCursor?: string | undefined;
 
   /**
-   * The number of matches, as far as `totalRelation` says. Present only where `includeTotal` asked for it.
+   * Number of matches over all pages; `totalRelation` says how exact. Present only if `includeTotal` asked for it.
    *
    * @generated from field: optional int32 total = 5;
    */
   total?: number | undefined;
 
   /**
-   * How `total` is to be read. Present together with `total`.
+   * How exact `total` is. Present if `total` is.
    *
    * @generated from field: optional payments.v1.Pagination.TotalRelation total_relation = 6;
    */
@@ -79,7 +80,7 @@ export enum Pagination_TotalRelation {
   TOTAL_RELATION_UNSPECIFIED = 0,
 
   /**
-   * `total` is the number of matches.
+   * There are exactly `total` matches.
    *
    * @generated from enum value: EXACT = 1;
    */

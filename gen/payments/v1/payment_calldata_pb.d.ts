@@ -13,49 +13,50 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_payment_calldata: GenFile;
 
 /**
- * How a wallet takes one route: transactions to sign and send in this order, each once the one before is mined.
+ * The transactions that pay by one route. The wallet signs and sends them in order, each after the one before is mined.
  *
  * @generated from message payments.v1.PaymentCalldata
  */
 export declare type PaymentCalldata = Message<"payments.v1.PaymentCalldata"> & {
   /**
-   * The quote that the transactions carry out, its gas measured on a node where that could be done. Without tags, since it stands alone.
+   * The quote that the transactions carry out. Its gas was measured on a node where possible. It has no `tags`.
    *
    * @generated from field: payments.v1.Route route = 1;
    */
   route?: Route | undefined;
 
   /**
-   * The transactions, each the parameters of `eth_sendTransaction` as they are.
+   * The transactions: each is the parameters of one `eth_sendTransaction`.
    *
    * @generated from field: repeated payments.v1.PaymentTransaction transactions = 2;
    */
   transactions: PaymentTransaction[];
 
   /**
-   * The most that can leave the wallet, in human units of the route's token, platform fee included and gas not.
-   * Example: `"151.5"`.
+   * The most that can leave the wallet, platform fee included, gas not, in human units of the route's token: a decimal
+   * string. Example: `"151.5"`.
    *
    * @generated from field: string max_source_amount = 3;
    */
   maxSourceAmount: string;
 
   /**
-   * Until when they are to be sent.
+   * Send the transactions before this moment.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 4;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * What each of the transactions does, in the same order.
+   * What each transaction does, in the order of `transactions`.
    *
    * @generated from field: repeated payments.v1.PaymentStep steps = 5;
    */
   steps: PaymentStep[];
 
   /**
-   * AMOUNT_ABOVE_OUTSTANDING where more than the outstanding balance is paid; how gas was found, where not by simulation on a node.
+   * AMOUNT_ABOVE_OUTSTANDING if `amount` exceeds what is left to pay; GAS_ESTIMATED or GAS_NOT_MEASURED if no node
+   * simulated the transactions.
    *
    * @generated from field: repeated payments.v1.Warning warnings = 6;
    */
@@ -69,50 +70,50 @@ export declare type PaymentCalldata = Message<"payments.v1.PaymentCalldata"> & {
 export declare const PaymentCalldataSchema: GenMessage<PaymentCalldata>;
 
 /**
- * The parameters of `eth_sendTransaction`, to be handed to any wallet as they are. What the wallet decides itself is left out: nonce and price of
- * gas. Numbers are hexadecimal with `0x` and without leading zeros, over every protocol.
+ * The parameters of `eth_sendTransaction`: pass them to any wallet unchanged. The wallet chooses nonce and gas price.
+ * On every protocol numbers are hexadecimal with `0x` and without leading zeros.
  *
  * @generated from message payments.v1.PaymentTransaction
  */
 export declare type PaymentTransaction = Message<"payments.v1.PaymentTransaction"> & {
   /**
-   * The wallet that sends it, in EIP-55 form. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * The sending wallet, in EIP-55 form. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: string from = 7;
    */
   from: string;
 
   /**
-   * The contract that it calls, in EIP-55 form. Example: `"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"`.
+   * The contract that is called, in EIP-55 form. Example: `"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"`.
    *
    * @generated from field: string to = 2;
    */
   to: string;
 
   /**
-   * The call: hexadecimal with `0x`.
+   * Calldata: hexadecimal with `0x`. Example: `"0x095ea7b3"` and the arguments.
    *
    * @generated from field: string data = 3;
    */
   data: string;
 
   /**
-   * Wei of the native coin that goes with it, hexadecimal. Example: `"0x0"`.
+   * Amount of the native coin to send, in wei: hexadecimal. Example: `"0x0"`.
    *
    * @generated from field: string value = 4;
    */
   value: string;
 
   /**
-   * The gas limit, hexadecimal: a quarter more than a node found it to take before refunds. Absent where that could not be found out: the
-   * wallet is to estimate it then. Example: `"0x1d4c0"`.
+   * Gas limit: hexadecimal. A quarter more than the gas that a node measured before refunds. Absent if it could not be
+   * measured; the wallet must estimate it then. Example: `"0x1d4c0"`.
    *
    * @generated from field: optional string gas = 8;
    */
   gas?: string | undefined;
 
   /**
-   * The EIP-155 number of the chain to send it on, hexadecimal. Example: `"0x2105"`.
+   * EIP-155 id of the chain: hexadecimal. Example: `"0x2105"`, which is 8453.
    *
    * @generated from field: string chain_id = 5;
    */
@@ -126,13 +127,13 @@ export declare type PaymentTransaction = Message<"payments.v1.PaymentTransaction
 export declare const PaymentTransactionSchema: GenMessage<PaymentTransaction>;
 
 /**
- * What a transaction does.
+ * What one transaction does.
  *
  * @generated from message payments.v1.PaymentStep
  */
 export declare type PaymentStep = Message<"payments.v1.PaymentStep"> & {
   /**
-   * Its kind.
+   * Kind of the transaction. Example: `"APPROVE"`.
    *
    * @generated from field: payments.v1.Route.StepKind kind = 1;
    */

@@ -12,158 +12,175 @@ import type { Payment, Payment_Status, Payment_Type } from "./payment_pb.js";
 export declare const file_payments_v1_payment_export: GenFile;
 
 /**
- * The filters of an export and where it begins. All filters are optional, mean what they mean to SearchPayments and have the same
- * numbers.
+ * Filters of an export, and where it begins. All fields are optional. The filters mean the same as in SearchPayments
+ * and have the same numbers.
  *
  * @generated from message payments.v1.ExportPaymentsRequest
  */
 export declare type ExportPaymentsRequest = Message<"payments.v1.ExportPaymentsRequest"> & {
   /**
-   * From this moment on, inclusive: RFC 3339 with an offset, or a bare date, which is the start of that day in UTC.
-   * Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   * Only payments whose `timestamp` is at this moment or later. RFC 3339 with an offset, or a bare date, which is the
+   * start of that day in UTC. INVALID_DATE; INVALID_RANGE if it is after `toDate`. Examples:
+   * `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
    *
    * @generated from field: optional string from_date = 1;
    */
   fromDate?: string | undefined;
 
   /**
-   * Until this moment, inclusive: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC.
-   * Example: `"2026-03-31"`.
+   * Only payments whose `timestamp` is at this moment or earlier. RFC 3339 with an offset, or a bare date, which is the
+   * end of that day in UTC. INVALID_DATE. Example: `"2026-03-31"`.
    *
    * @generated from field: optional string to_date = 2;
    */
   toDate?: string | undefined;
 
   /**
-   * At least this much, inclusive: a decimal string, not negative. Counted in the one currency that the `currency` filters
-   * name, else in US dollars. Never matches a payment whose amount is unknown. Example: `"100"`.
+   * Only payments of this amount or more. A decimal string, not negative, in the one currency that the `currency`
+   * filters name, else in US dollars (`amountInUSD`). A payment whose amount is unknown never matches. INVALID_AMOUNT;
+   * INVALID_RANGE if it is above `maxAmount`. Example: `"100"`.
    *
    * @generated from field: optional string min_amount = 3;
    */
   minAmount?: string | undefined;
 
   /**
-   * At most this much, inclusive, counted as `minAmount`. Example: `"250.5"`.
+   * Only payments of this amount or less, in the same unit as `minAmount`. A payment whose amount is unknown never
+   * matches. INVALID_AMOUNT. Example: `"250.5"`.
    *
    * @generated from field: optional string max_amount = 4;
    */
   maxAmount?: string | undefined;
 
   /**
-   * Payment currency by symbol or id, else invoice currency by ISO 4217 code; where both exist a token of a served chain wins.
-   * Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
+   * Payment currency by symbol or id, else invoice currency by ISO 4217 code. If a name is both, the token of a served
+   * chain wins. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
    *
    * @generated from field: repeated string currency = 5;
    */
   currency: string[];
 
   /**
-   * Payment currency by symbol or id. Example: `"USDC-BASE"`.
+   * Payment currency by symbol or id. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Example:
+   * `"USDC-BASE"`.
    *
    * @generated from field: repeated string payment_currency = 6;
    */
   paymentCurrency: string[];
 
   /**
-   * Invoice currency: an ISO 4217 code, or a token by symbol or id. Example: `"USD"`.
+   * Invoice currency: an ISO 4217 code, or a token by symbol or id. At most 100 values; any of them matches.
+   * UNKNOWN_CURRENCY. Example: `"USD"`.
    *
    * @generated from field: repeated string invoice_currency = 7;
    */
   invoiceCurrency: string[];
 
   /**
-   * How far the payment has come. Example: `"CONFIRMED"`.
+   * Status of the payment. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"CONFIRMED"`.
    *
    * @generated from field: repeated payments.v1.Payment.Status status = 8;
    */
   status: Payment_Status[];
 
   /**
-   * How the payment was made. Example: `"DIRECT"`.
+   * How the payment was made. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"DIRECT"`.
    *
    * @generated from field: repeated payments.v1.Payment.Type type = 9;
    */
   type: Payment_Type[];
 
   /**
-   * Whose money it was: addresses in any case, Tron addresses as written.
+   * Address of the payer. EVM addresses in any case (a mixed-case one must have a correct EIP-55 checksum), Tron
+   * addresses exactly as written. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: repeated string payer = 10;
    */
   payer: string[];
 
   /**
-   * Who received it: addresses in any case, Tron addresses as written.
+   * Address of the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: repeated string payee = 11;
    */
   payee: string[];
 
   /**
-   * Payer or payee.
+   * Address of the payer or the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS.
+   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: repeated string wallet_address = 12;
    */
   walletAddress: string[];
 
   /**
-   * Source or destination transaction hash; finds every payment of a batch.
+   * Hash of the source or destination transaction: 64 hexadecimal digits in any case, `0x` optional. Finds every
+   * payment of the transaction. At most 100 values; any of them matches. INVALID_TX_HASH. Example:
+   * `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
    *
    * @generated from field: repeated string tx_hash = 13;
    */
   txHash: string[];
 
   /**
-   * The request that was paid: `01` and 64 hexadecimal digits.
+   * Id of the request that was paid: `01` and 64 hexadecimal digits, in any case. At most 100 values; any of them
+   * matches. INVALID_REQUEST_ID. Example: `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
    *
    * @generated from field: repeated string request_id = 14;
    */
   requestId: string[];
 
   /**
-   * The reference under which it was paid: 16 hexadecimal digits, `0x` optional.
+   * Payment reference of the request that was paid: 16 hexadecimal digits in any case, `0x` optional. At most 100
+   * values; any of them matches. INVALID_PAYMENT_REFERENCE. Example: `"0x1122334455667788"`.
    *
    * @generated from field: repeated string payment_reference = 15;
    */
   paymentReference: string[];
 
   /**
-   * The merchant's own reference, exactly as stored. Never split at commas. All of them together take at most 24,576 bytes, so that a
-   * cursor that carries them fits into a URL.
+   * The merchant's own reference, exactly as stored: 1 to 256 characters. At most 100 values and 24,576 bytes together;
+   * any of them matches. A query string repeats the parameter; values are not split at commas. INVALID_REFERENCE,
+   * VALUE_TOO_LONG. Example: `"INV-2026-0042"`.
    *
    * @generated from field: repeated string reference = 16;
    */
   reference: string[];
 
   /**
-   * The chain on which it was paid or received: a name, an alias, a chain id or CAIP-2.
-   * Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
+   * Source or destination chain: a name, an alias, a chain id or CAIP-2, in any case. At most 100 values; any of them
+   * matches. UNKNOWN_NETWORK. Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
    *
    * @generated from field: repeated string network = 17;
    */
   network: string[];
 
   /**
-   * One text for whatever was typed, space around it aside. An address finds its payments as `walletAddress` does. Any other text finds
-   * the payments that have it as `reference`, and those of the transaction, request, payment reference or payment id that it can be:
-   * 64 digits of a hash, `01` and 64 digits, 16 digits, a UUID. Goes with the other filters by AND and is never split at commas.
-   * Examples: `"INV-2026-0042"`, `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * Free search: 1 to 256 characters, surrounding spaces ignored, not split at commas. An address finds the payments
+   * with that payer or payee. Any other text finds the payments that have it as `reference`, and, if it has their form,
+   * those of that transaction (64 hexadecimal digits), request (`01` and 64 digits), payment reference (16 digits) or
+   * payment id (a UUID). Combined with the other filters by AND. Examples: `"INV-2026-0042"`,
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: optional string q = 23;
    */
   q?: string | undefined;
 
   /**
-   * The id of the last payment that was received: the export goes on behind it. Send the same filters beside it. The payment need not
-   * match any more. Where it has moved, the export goes on at the earliest `timestamp` that it had within the last 7 days, so that none is
-   * missed, though some may come twice; where it is gone for longer: EXPORT_POSITION_UNKNOWN. Example: `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
+   * Continue a broken export: id of the last payment received. Send the same filters again. The payment need not match
+   * them any more. If it has moved, the export continues at the earliest `timestamp` that it had within the last 7
+   * days: nothing is missed, some payments may repeat. EXPORT_POSITION_UNKNOWN if it was removed more than 7 days ago;
+   * INVALID_PAYMENT_ID. Example: `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
    *
    * @generated from field: optional string after = 30;
    */
   after?: string | undefined;
 
   /**
-   * How payments are written over plain HTTP; goes before `Accept`. gRPC and Connect answer with messages whatever it says.
+   * File format over plain HTTP; wins over `Accept`. Default: as `Accept` says, else NDJSON. gRPC and Connect send
+   * messages and ignore it.
    *
    * @generated from field: payments.v1.ExportPaymentsRequest.Format format = 31;
    */
@@ -177,29 +194,29 @@ export declare type ExportPaymentsRequest = Message<"payments.v1.ExportPaymentsR
 export declare const ExportPaymentsRequestSchema: GenMessage<ExportPaymentsRequest>;
 
 /**
- * How payments are written over plain HTTP.
+ * File format of an export over plain HTTP.
  *
  * @generated from enum payments.v1.ExportPaymentsRequest.Format
  */
 export enum ExportPaymentsRequest_Format {
   /**
-   * The default: what the header `Accept` asks for, else NDJSON.
+   * The default: as the header `Accept` says, else NDJSON.
    *
    * @generated from enum value: FORMAT_UNSPECIFIED = 0;
    */
   FORMAT_UNSPECIFIED = 0,
 
   /**
-   * A JSON object a line, as `waybill export payments` writes and `waybill import payments` reads them. A last line
-   * `{"error":{…}}` says that the export broke off.
+   * One JSON object a line, without derived fields, as `waybill import payments` reads them. If the export fails, its
+   * last line is `{"error":{…}}`.
    *
    * @generated from enum value: NDJSON = 1;
    */
   NDJSON = 1,
 
   /**
-   * RFC 4180 with a line of names first; lists and objects are JSON in their cell, and text that a spreadsheet would run is preceded
-   * by an apostrophe. A last line whose first cell is `error` says that the export broke off.
+   * RFC 4180, UTF-8, with a header line. Lists and objects are JSON in their cell. Text that a spreadsheet would run
+   * as a formula has an apostrophe in front. If the export fails, the first cell of its last line is `error`.
    *
    * @generated from enum value: CSV = 2;
    */
@@ -212,13 +229,13 @@ export enum ExportPaymentsRequest_Format {
 export declare const ExportPaymentsRequest_FormatSchema: GenEnum<ExportPaymentsRequest_Format>;
 
 /**
- * Some of the payments of an export.
+ * A part of an export.
  *
  * @generated from message payments.v1.ExportPaymentsResponse
  */
 export declare type ExportPaymentsResponse = Message<"payments.v1.ExportPaymentsResponse"> & {
   /**
-   * The next payments, from 1 to 100, by `timestamp`, then by id.
+   * The next 1 to 100 payments, by `timestamp`, then id.
    *
    * @generated from field: repeated payments.v1.Payment payments = 1;
    */

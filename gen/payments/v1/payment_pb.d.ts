@@ -13,21 +13,22 @@ import type { FeeLine } from "./fee_line_pb.js";
 export declare const file_payments_v1_payment: GenFile;
 
 /**
- * One payment as it was made on a chain, or as it was imported.
+ * A payment, detected on a chain or imported.
  *
  * @generated from message payments.v1.Payment
  */
 export declare type Payment = Message<"payments.v1.Payment"> & {
   /**
-   * A UUID. Derived from account, chain, transaction hash and event index, so that a payment which is mined again keeps it;
-   * an imported payment keeps its own. Example: `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
+   * Id of the payment: a UUID. Derived from account, chain, transaction hash and event index, so a payment that is
+   * mined again after a reorg keeps it. An imported payment keeps the id of the import. Example:
+   * `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * How far the payment has come. Example: `"CONFIRMED"`.
+   * Status of the payment. Example: `"CONFIRMED"`.
    *
    * @generated from field: payments.v1.Payment.Status status = 2;
    */
@@ -41,85 +42,87 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   completed: boolean;
 
   /**
-   * Blocks from the payment's own to the head, both counted; frozen once the block is final. Absent when the chain is not
-   * followed. Example: `12`.
+   * Number of blocks from the payment's block to the chain's head, both included. No longer counted once the block is
+   * final. Absent if the chain is not followed, and in exports of payments that are not final. Example: `12`.
    *
    * @generated from field: optional int32 confirmations = 4;
    */
   confirmations?: number | undefined;
 
   /**
-   * How the payment was made. Absent when an import does not say. Example: `"DIRECT"`.
+   * How the payment was made. Absent if an import does not say. Example: `"DIRECT"`.
    *
    * @generated from field: optional payments.v1.Payment.Type type = 5;
    */
   type?: Payment_Type | undefined;
 
   /**
-   * The time of the block, in whole seconds. Example: `"2026-03-01T12:00:05Z"`.
+   * Time of the block, in whole seconds. Example: `"2026-03-01T12:00:05Z"`.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 6;
    */
   timestamp?: Timestamp | undefined;
 
   /**
-   * When this record last changed, in milliseconds.
+   * When this record last changed, in milliseconds. Example: `"2026-03-01T12:00:06.789Z"`.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 7;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
-   * What the payee received in units of `currency`, a decimal string. Example: `"150"`.
+   * What the payee received, in human units of `currency`: a decimal string. Example: `"150"`.
    *
    * @generated from field: string amount = 8;
    */
   amount: string;
 
   /**
-   * The payment currency: a currency id. Example: `"USDC-BASE"`.
+   * Payment currency: a currency id. Example: `"USDC-BASE"`.
    *
    * @generated from field: string currency = 9;
    */
   currency: string;
 
   /**
-   * `amount` in US dollars at the time of the block, a decimal string. Absent when no price is known. Example: `"150.01"`.
+   * `amount` in US dollars at the time of the block: a decimal string. Absent if no price is known. Example:
+   * `"150.01"`.
    *
    * @generated from field: optional string amount_in_usd = 10 [json_name = "amountInUSD"];
    */
   amountInUsd?: string | undefined;
 
   /**
-   * What the payment counts for in `invoiceCurrency`, a decimal string. Example: `"150"`.
+   * What the payment counts towards its request, in human units of `invoiceCurrency`: a decimal string. Absent if
+   * unknown. Example: `"150"`.
    *
    * @generated from field: optional string invoice_amount = 11;
    */
   invoiceAmount?: string | undefined;
 
   /**
-   * The currency of the invoice: an ISO 4217 code or a currency id. Example: `"USD"`.
+   * Currency of the invoice: an ISO 4217 code or a currency id. Absent if unknown. Example: `"USD"`.
    *
    * @generated from field: optional string invoice_currency = 12;
    */
   invoiceCurrency?: string | undefined;
 
   /**
-   * The chain on which the payee received the money. Example: `"BASE"`.
+   * Destination chain, where the payee received the money. Example: `"BASE"`.
    *
    * @generated from field: string network = 13;
    */
   network: string;
 
   /**
-   * That chain as CAIP-2. Example: `"eip155:8453"`.
+   * Destination chain as CAIP-2. Absent if unknown. Example: `"eip155:8453"`.
    *
    * @generated from field: optional string chain_id = 14;
    */
   chainId?: string | undefined;
 
   /**
-   * The transaction on that chain, in lower case.
+   * Hash of the transaction on the destination chain, in lower case; with `0x`, except on Tron. Absent if unknown.
    * Example: `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
    *
    * @generated from field: optional string tx_hash = 15;
@@ -127,21 +130,22 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   txHash?: string | undefined;
 
   /**
-   * The block of that transaction. Example: `"21000000"`.
+   * Block of that transaction. Absent if unknown. Example: `"21000000"`.
    *
    * @generated from field: optional uint64 block_number = 16;
    */
   blockNumber?: bigint | undefined;
 
   /**
-   * The place of the payment's event among the proxy events of its transaction, from 0. Example: `0`.
+   * Position of the payment's event among the payment contracts' events of its transaction, counted from 0. Absent if
+   * unknown. Example: `0`.
    *
    * @generated from field: optional int32 event_index = 17;
    */
   eventIndex?: number | undefined;
 
   /**
-   * The chain on which the payer paid. Absent until known. Example: `"ARBITRUM"`.
+   * Source chain, where the payer paid. Absent until known. Example: `"ARBITRUM"`.
    *
    * @generated from field: optional string source_network = 18;
    */
@@ -155,7 +159,7 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   destinationNetwork: string;
 
   /**
-   * The payer's transaction on the source chain. Absent until known.
+   * Hash of the payer's transaction on the source chain, written as `txHash`. Absent until known.
    *
    * @generated from field: optional string source_tx_hash = 20;
    */
@@ -169,86 +173,90 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
   destinationTxHash?: string | undefined;
 
   /**
-   * Whose money it was. EVM addresses in EIP-55 form, Tron addresses in base58. Absent where that is not certain, or not known yet.
-   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * Address whose money it was. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent if not known for
+   * certain, or not yet. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: optional string payer = 22;
    */
   payer?: string | undefined;
 
   /**
-   * Who received it. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Address that received it. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent if unknown. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: optional string payee = 23;
    */
   payee?: string | undefined;
 
   /**
-   * Who sent the transaction.
+   * Address that sent the transaction. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent if unknown.
    *
    * @generated from field: optional string initiator = 24;
    */
   initiator?: string | undefined;
 
   /**
-   * The contract of the payment currency. Absent for a native coin.
+   * Contract of the payment currency. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent for a native
+   * coin. Example: `"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"`.
    *
    * @generated from field: optional string token_address = 25;
    */
   tokenAddress?: string | undefined;
 
   /**
-   * The request that was paid: `01` and 64 hexadecimal digits.
-   * Example: `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
+   * Id of the request that was paid: `01` and 64 hexadecimal digits. Absent if unknown. Example:
+   * `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
    *
    * @generated from field: optional string request_id = 26;
    */
   requestId?: string | undefined;
 
   /**
-   * The reference under which it was paid. Example: `"0x1122334455667788"`.
+   * Payment reference of the request that was paid: `0x` and 16 hexadecimal digits. Absent if unknown. Example:
+   * `"0x1122334455667788"`.
    *
    * @generated from field: optional string payment_reference = 27;
    */
   paymentReference?: string | undefined;
 
   /**
-   * The merchant's own reference. Example: `"INV-2026-0042"`.
+   * The merchant's own reference of the request. Absent if it has none. Example: `"INV-2026-0042"`.
    *
    * @generated from field: optional string reference = 28;
    */
   reference?: string | undefined;
 
   /**
-   * What was charged beside the amount. A line exists only for a fee that somebody received.
+   * What was charged beside `amount`: one line for each fee that somebody received. May be empty.
    *
    * @generated from field: repeated payments.v1.FeeLine fees = 29;
    */
   fees: FeeLine[];
 
   /**
-   * The rates that were used.
+   * The exchange rates that were used. May be empty.
    *
    * @generated from field: repeated payments.v1.Payment.ExchangeRate exchange_rates = 30;
    */
   exchangeRates: Payment_ExchangeRate[];
 
   /**
-   * What the transaction cost its sender. Absent until known. The gas of a transaction that holds several payments stands whole on each.
+   * What the transaction cost its sender. Absent until known. If one transaction holds several payments, each shows the
+   * cost of the whole transaction.
    *
    * @generated from field: optional payments.v1.Payment.Gas gas = 31;
    */
   gas?: Payment_Gas | undefined;
 
   /**
-   * What went back to the payer.
+   * What was returned of this payment. May be empty.
    *
    * @generated from field: repeated payments.v1.Payment.Refund refunds = 32;
    */
   refunds: Payment_Refund[];
 
   /**
-   * The sum of `refunds` in units of `currency`, a decimal string. Example: `"0"`.
+   * Sum of `refunds`, in human units of `currency`: a decimal string. Example: `"0"`.
    *
    * @generated from field: string refunded_amount = 33;
    */
@@ -269,41 +277,42 @@ export declare type Payment = Message<"payments.v1.Payment"> & {
 export declare const PaymentSchema: GenMessage<Payment>;
 
 /**
- * A rate that was used for this payment.
+ * An exchange rate that was used for a payment.
  *
  * @generated from message payments.v1.Payment.ExchangeRate
  */
 export declare type Payment_ExchangeRate = Message<"payments.v1.Payment.ExchangeRate"> & {
   /**
-   * The currency that is priced. Example: `"USD"`.
+   * The currency that is priced: a currency id or an ISO 4217 code. Example: `"USD"`.
    *
    * @generated from field: string from = 1;
    */
   from: string;
 
   /**
-   * The currency it is priced in. Example: `"USDC-BASE"`.
+   * The currency of the price: a currency id or an ISO 4217 code. Example: `"USDC-BASE"`.
    *
    * @generated from field: string to = 2;
    */
   to: string;
 
   /**
-   * Units of `to` for one unit of `from`, a decimal string of at most 18 places. Example: `"1.0001"`.
+   * Units of `to` for one unit of `from`: a decimal string of at most 18 places. Example: `"1.0001"`.
    *
    * @generated from field: string rate = 3;
    */
   rate: string;
 
   /**
-   * Where the rate comes from: `conversion`, `feed`, `peg`, `pool` or what an import says. Example: `"feed"`.
+   * Where the rate comes from: `conversion` (the conversion contract), `feed` (a price feed), `peg` (a configured
+   * peg), `pool` (a swap pool), or any name that an import gives. Example: `"feed"`.
    *
    * @generated from field: string source = 4;
    */
   source: string;
 
   /**
-   * When it held.
+   * When the rate was valid. Absent if unknown.
    *
    * @generated from field: optional google.protobuf.Timestamp at = 5;
    */
@@ -330,28 +339,29 @@ export declare type Payment_Gas = Message<"payments.v1.Payment.Gas"> & {
   used?: bigint | undefined;
 
   /**
-   * The price of one unit of gas in units of `currency`, a decimal string. Example: `"0.000000008"`.
+   * Price of one unit of gas, in human units of `currency`: a decimal string. Example: `"0.000000008"`.
    *
    * @generated from field: optional string price = 2;
    */
   price?: string | undefined;
 
   /**
-   * The whole cost in units of `currency`, layer-1 fees included: a decimal string. Example: `"0.000721688"`.
+   * The whole cost in human units of `currency`, layer-1 fees included: a decimal string. Example: `"0.000721688"`.
    *
    * @generated from field: string amount = 3;
    */
   amount: string;
 
   /**
-   * The chain's native coin: a currency id. Example: `"ETH-BASE"`.
+   * Currency of `amount`: the id of the chain's native coin. Example: `"ETH-BASE"`.
    *
    * @generated from field: string currency = 4;
    */
   currency: string;
 
   /**
-   * `amount` in US dollars at the time of the block, a decimal string. Absent when no price is known. Example: `"2.16"`.
+   * `amount` in US dollars at the time of the block: a decimal string. Absent if no price is known. Example:
+   * `"2.16"`.
    *
    * @generated from field: optional string amount_in_usd = 5 [json_name = "amountInUSD"];
    */
@@ -365,49 +375,50 @@ export declare type Payment_Gas = Message<"payments.v1.Payment.Gas"> & {
 export declare const Payment_GasSchema: GenMessage<Payment_Gas>;
 
 /**
- * A part of the payment, or all of it, that went back.
+ * A full or partial return of a payment.
  *
  * @generated from message payments.v1.Payment.Refund
  */
 export declare type Payment_Refund = Message<"payments.v1.Payment.Refund"> & {
   /**
-   * What was returned of this payment in units of `currency`, a decimal string. Example: `"20"`.
+   * What was returned of this payment, in human units of `currency`: a decimal string. Example: `"20"`.
    *
    * @generated from field: string amount = 1;
    */
   amount: string;
 
   /**
-   * What `amount` is counted in: a currency id. Example: `"USDC-BASE"`.
+   * Currency of `amount`: a currency id. Example: `"USDC-BASE"`.
    *
    * @generated from field: string currency = 2;
    */
   currency: string;
 
   /**
-   * The chain on which it went back. Example: `"BASE"`.
+   * Chain of the refund. Example: `"BASE"`.
    *
    * @generated from field: string network = 3;
    */
   network: string;
 
   /**
-   * The transaction by which it went back.
-   * Example: `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
+   * Hash of the refunding transaction, in lower case. Example:
+   * `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
    *
    * @generated from field: string tx_hash = 4;
    */
   txHash: string;
 
   /**
-   * The index of the proxy's event in that transaction.
+   * Position of the refund's event among the payment contracts' events of that transaction, counted from 0. Absent if
+   * unknown.
    *
    * @generated from field: optional int32 event_index = 5;
    */
   eventIndex?: number | undefined;
 
   /**
-   * The time of its block.
+   * Time of its block, in whole seconds. Absent if unknown.
    *
    * @generated from field: optional google.protobuf.Timestamp timestamp = 6;
    */
@@ -421,20 +432,20 @@ export declare type Payment_Refund = Message<"payments.v1.Payment.Refund"> & {
 export declare const Payment_RefundSchema: GenMessage<Payment_Refund>;
 
 /**
- * A status that the payment has had.
+ * One step of the history of a status.
  *
  * @generated from message payments.v1.Payment.StatusChange
  */
 export declare type Payment_StatusChange = Message<"payments.v1.Payment.StatusChange"> & {
   /**
-   * The status from then on.
+   * The new status.
    *
    * @generated from field: payments.v1.Payment.Status status = 1;
    */
   status: Payment_Status;
 
   /**
-   * When the payment took it.
+   * When the payment got it.
    *
    * @generated from field: google.protobuf.Timestamp at = 2;
    */
@@ -448,48 +459,48 @@ export declare type Payment_StatusChange = Message<"payments.v1.Payment.StatusCh
 export declare const Payment_StatusChangeSchema: GenMessage<Payment_StatusChange>;
 
 /**
- * How far the payment has come. The numbers are the ranks of `sortBy=status`.
+ * Status of a payment. The numbers are the ranks of `sortBy=status`.
  *
  * @generated from enum payments.v1.Payment.Status
  */
 export enum Payment_Status {
   /**
-   * Never sent; refused in a filter.
+   * Never sent. Refused in a filter (UNKNOWN_ENUM_VALUE).
    *
    * @generated from enum value: STATUS_UNSPECIFIED = 0;
    */
   STATUS_UNSPECIFIED = 0,
 
   /**
-   * Seen, but its block is not final.
+   * Seen in a block that is not final yet.
    *
    * @generated from enum value: PENDING = 1;
    */
   PENDING = 1,
 
   /**
-   * Final, but the final payments of its request do not cover it.
+   * Final, but the final payments of its request do not cover the request.
    *
    * @generated from enum value: PARTIAL = 2;
    */
   PARTIAL = 2,
 
   /**
-   * Final, and the final payments of its request cover it.
+   * Final, and the final payments of its request cover the request.
    *
    * @generated from enum value: CONFIRMED = 3;
    */
   CONFIRMED = 3,
 
   /**
-   * Fully returned to the payer.
+   * Fully returned.
    *
    * @generated from enum value: REFUNDED = 4;
    */
   REFUNDED = 4,
 
   /**
-   * Failed; known only of imported payments and of bridges.
+   * Failed. Only imported payments can have this status: a transaction that reverts emits no event.
    *
    * @generated from enum value: FAILED = 5;
    */
@@ -502,41 +513,41 @@ export enum Payment_Status {
 export declare const Payment_StatusSchema: GenEnum<Payment_Status>;
 
 /**
- * How the payment was made.
+ * How a payment was made.
  *
  * @generated from enum payments.v1.Payment.Type
  */
 export enum Payment_Type {
   /**
-   * Never sent; refused in a filter.
+   * Never sent. Refused in a filter (UNKNOWN_ENUM_VALUE).
    *
    * @generated from enum value: TYPE_UNSPECIFIED = 0;
    */
   TYPE_UNSPECIFIED = 0,
 
   /**
-   * In the payment currency, on the request's chain.
+   * In the request's payment currency, on its chain.
    *
    * @generated from enum value: DIRECT = 1;
    */
   DIRECT = 1,
 
   /**
-   * An amount of one currency, settled in another at the rate of the transaction.
+   * Invoiced in one currency and paid in another, at the rate of the transaction.
    *
    * @generated from enum value: CONVERSION = 2;
    */
   CONVERSION = 2,
 
   /**
-   * From another chain, by a bridge.
+   * From another chain, through a bridge.
    *
    * @generated from enum value: CROSSCHAIN = 3;
    */
   CROSSCHAIN = 3,
 
   /**
-   * One of a series under one permission.
+   * One of a series of payments under one permission.
    *
    * @generated from enum value: RECURRING = 4;
    */

@@ -54,7 +54,7 @@ export const Payment_StatusSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_payment, 0, 0);
 
 /**
- * How far the payment has come. The numbers are the ranks of `sortBy=status`.
+ * Status of a payment. The numbers are the ranks of `sortBy=status`.
  *
  * @generated from enum payments.v1.Payment.Status
  */
@@ -68,7 +68,7 @@ export const Payment_TypeSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_payment, 0, 1);
 
 /**
- * How the payment was made.
+ * How a payment was made.
  *
  * @generated from enum payments.v1.Payment.Type
  */

@@ -13,13 +13,14 @@ import type { Warning } from "./route_pb.js";
 export declare const file_payments_v1_payment_request: GenFile;
 
 /**
- * What somebody asks to be paid. Its terms never change.
+ * A request to be paid. Its terms (payee, amount, currencies, network, references, expiry) never change.
  *
  * @generated from message payments.v1.PaymentRequest
  */
 export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
   /**
-   * `01` and 64 hexadecimal digits. Example: `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
+   * Id of the request: `01` and 64 hexadecimal digits, in lower case. Example:
+   * `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
    *
    * @generated from field: string request_id = 1;
    */
@@ -33,92 +34,96 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
   salt: string;
 
   /**
-   * What a payer passes to the payment proxy: the last 8 bytes of keccak256 over request id, salt and payee, in lower case.
-   * Example: `"0x1122334455667788"`.
+   * What a payer passes to the payment contract: `0x` and the last 8 bytes of keccak256 over request id, salt and
+   * payee, in lower case. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 3;
    */
   paymentReference: string;
 
   /**
-   * Who is to be paid. EVM addresses in EIP-55 form.
+   * Address that is to be paid. EVM addresses are in EIP-55 form, Tron addresses in base58. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: string payee = 4;
    */
   payee: string;
 
   /**
-   * What the payee is to receive in units of `invoiceCurrency`, a decimal string. Example: `"150"`.
+   * What the payee is to receive, in human units of `invoiceCurrency`: a decimal string. Example: `"150"`.
    *
    * @generated from field: string amount = 5;
    */
   amount: string;
 
   /**
-   * What `amount` is counted in: a currency id, or an ISO 4217 code. Example: `"USD"`.
+   * Currency of `amount`: a currency id or an ISO 4217 code. Example: `"USD"`.
    *
    * @generated from field: string invoice_currency = 6;
    */
   invoiceCurrency: string;
 
   /**
-   * What is paid with: a currency id. Example: `"USDC-BASE"`.
+   * Currency in which it is paid: a currency id. Example: `"USDC-BASE"`.
    *
    * @generated from field: string payment_currency = 7;
    */
   paymentCurrency: string;
 
   /**
-   * The chain on which it is to be paid. Example: `"BASE"`.
+   * Chain on which it is paid. Example: `"BASE"`.
    *
    * @generated from field: string network = 8;
    */
   network: string;
 
   /**
-   * The merchant's own reference. Example: `"INV-2026-0042"`.
+   * The merchant's own reference. Absent if none was given. Example: `"INV-2026-0042"`.
    *
    * @generated from field: optional string reference = 9;
    */
   reference?: string | undefined;
 
   /**
-   * Where refunds to the payer are sent.
+   * Address to which refunds are sent. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent if none was
+   * given.
    *
    * @generated from field: optional string refund_address = 10;
    */
   refundAddress?: string | undefined;
 
   /**
-   * How far it has been paid.
+   * How far the request is paid. Example: `"PARTIALLY_PAID"`.
    *
    * @generated from field: payments.v1.PaymentRequest.Status status = 11;
    */
   status: PaymentRequest_Status;
 
   /**
-   * What final payments have brought, in units of `invoiceCurrency`. Example: `"100"`.
+   * Sum of the final payments, in human units of `invoiceCurrency`: a decimal string. Example: `"100"`.
    *
    * @generated from field: string paid_amount = 12;
    */
   paidAmount: string;
 
   /**
-   * What payments that are not final would bring. Example: `"50"`.
+   * Sum of the payments that are not final, in human units of `invoiceCurrency`: a decimal string. Example: `"50"`.
    *
    * @generated from field: string pending_amount = 13;
    */
   pendingAmount: string;
 
   /**
-   * What remains to be paid, payments that are not final counted as paid; never below 0. Example: `"0"`.
+   * What is left to pay, with payments that are not final counted as paid, in human units of `invoiceCurrency`: a
+   * decimal string, never below 0. Example: `"0"`.
    *
    * @generated from field: string outstanding_amount = 14;
    */
   outstandingAmount: string;
 
   /**
-   * What was paid beyond `amount` and not returned. Example: `"0"`.
+   * What was paid beyond `amount` and not returned, in human units of `invoiceCurrency`: a decimal string. Example:
+   * `"0"`.
    *
    * @generated from field: string overpaid_amount = 15;
    */
@@ -132,32 +137,32 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * From this moment on the request has no routes (REQUEST_EXPIRED); payments are still found and counted. In milliseconds. Absent: it never
-   * expires.
+   * When the request expires, in milliseconds. From then on it has no routes (REQUEST_EXPIRED); payments are still
+   * found and counted. Absent if it never expires.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 17;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * When the request was cancelled, in milliseconds. From then on it has no routes (REQUEST_CANCELLED); payments are still found and
-   * counted. Absent: it was not cancelled.
+   * When the request was cancelled, in milliseconds. From then on it has no routes (REQUEST_CANCELLED); payments are
+   * still found and counted. Absent if it was not cancelled.
    *
    * @generated from field: optional google.protobuf.Timestamp cancelled_at = 18;
    */
   cancelledAt?: Timestamp | undefined;
 
   /**
-   * Why nobody can pay this request through this service as it is configured now, for instance NO_CONVERSION_PATH, NO_PAYMENT_CONTRACT,
-   * CURRENCY_NOT_SUPPORTED, CHAIN_NOT_SUPPORTED. Empty where some wallet could.
+   * Why no wallet can pay the request through this service as configured now: NO_CONVERSION_PATH, NO_PAYMENT_CONTRACT,
+   * CURRENCY_NOT_SUPPORTED, CHAIN_NOT_SUPPORTED. Empty if a wallet could.
    *
    * @generated from field: repeated payments.v1.Warning warnings = 19;
    */
   warnings: Warning[];
 
   /**
-   * Under which refunds to `refundAddress` are sent: the last 8 bytes of keccak256 over request id, salt and refund address, in
-   * lower case. Absent without `refundAddress`. Example: `"0x8877665544332211"`.
+   * Payment reference of refunds to `refundAddress`: `0x` and the last 8 bytes of keccak256 over request id, salt and
+   * refund address, in lower case. Absent without `refundAddress`. Example: `"0x8877665544332211"`.
    *
    * @generated from field: optional string refund_reference = 20;
    */
@@ -171,42 +176,42 @@ export declare type PaymentRequest = Message<"payments.v1.PaymentRequest"> & {
 export declare const PaymentRequestSchema: GenMessage<PaymentRequest>;
 
 /**
- * How far it has been paid: of REFUNDED, PAID, PENDING, PARTIALLY_PAID and OPEN the first that holds. Cancelling and expiry do not
- * change it: see `cancelledAt` and `expiresAt`.
+ * How far a request is paid: the first that holds of REFUNDED, PAID, PENDING, PARTIALLY_PAID, OPEN. Cancelling and
+ * expiry do not change it; see `cancelledAt` and `expiresAt`.
  *
  * @generated from enum payments.v1.PaymentRequest.Status
  */
 export enum PaymentRequest_Status {
   /**
-   * Never sent; refused in a filter.
+   * Never sent. Refused in a filter (UNKNOWN_ENUM_VALUE).
    *
    * @generated from enum value: STATUS_UNSPECIFIED = 0;
    */
   STATUS_UNSPECIFIED = 0,
 
   /**
-   * Nothing has been paid.
+   * No payment is counted.
    *
    * @generated from enum value: OPEN = 1;
    */
   OPEN = 1,
 
   /**
-   * Something has been paid, but not all.
+   * Payments are counted, but do not cover the amount.
    *
    * @generated from enum value: PARTIALLY_PAID = 2;
    */
   PARTIALLY_PAID = 2,
 
   /**
-   * Covered, but some of the payments that cover it are not final.
+   * Payments cover the amount, but some of them are not final.
    *
    * @generated from enum value: PENDING = 3;
    */
   PENDING = 3,
 
   /**
-   * Covered by final payments.
+   * Final payments cover the amount.
    *
    * @generated from enum value: PAID = 4;
    */

@@ -26,8 +26,8 @@ export const PaymentRequest_StatusSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_payment_request, 0, 0);
 
 /**
- * How far it has been paid: of REFUNDED, PAID, PENDING, PARTIALLY_PAID and OPEN the first that holds. Cancelling and expiry do not
- * change it: see `cancelledAt` and `expiresAt`.
+ * How far a request is paid: the first that holds of REFUNDED, PAID, PENDING, PARTIALLY_PAID, OPEN. Cancelling and
+ * expiry do not change it; see `cancelledAt` and `expiresAt`.
  *
  * @generated from enum payments.v1.PaymentRequest.Status
  */

@@ -23,7 +23,7 @@ export declare const file_payments_v1_payment_search_service: GenFile;
  */
 export declare type GetPaymentRequest = Message<"payments.v1.GetPaymentRequest"> & {
   /**
-   * The payment's id, a UUID. Example: `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
+   * Id of the payment: a UUID. Example: `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
    *
    * @generated from field: string id = 1;
    */
@@ -37,177 +37,194 @@ export declare type GetPaymentRequest = Message<"payments.v1.GetPaymentRequest">
 export declare const GetPaymentRequestSchema: GenMessage<GetPaymentRequest>;
 
 /**
- * The filters, the order and the page of a search. All filters are optional.
+ * Filters, order and page of a search. All fields are optional.
  *
  * @generated from message payments.v1.SearchPaymentsRequest
  */
 export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsRequest"> & {
   /**
-   * From this moment on, inclusive: RFC 3339 with an offset, or a bare date, which is the start of that day in UTC.
-   * Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   * Only payments whose `timestamp` is at this moment or later. RFC 3339 with an offset, or a bare date, which is the
+   * start of that day in UTC. INVALID_DATE; INVALID_RANGE if it is after `toDate`. Examples:
+   * `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
    *
    * @generated from field: optional string from_date = 1;
    */
   fromDate?: string | undefined;
 
   /**
-   * Until this moment, inclusive: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC.
-   * Example: `"2026-03-31"`.
+   * Only payments whose `timestamp` is at this moment or earlier. RFC 3339 with an offset, or a bare date, which is the
+   * end of that day in UTC. INVALID_DATE. Example: `"2026-03-31"`.
    *
    * @generated from field: optional string to_date = 2;
    */
   toDate?: string | undefined;
 
   /**
-   * At least this much, inclusive: a decimal string, not negative. Counted in the one currency that the `currency` filters
-   * name, else in US dollars. Never matches a payment whose amount is unknown. Example: `"100"`.
+   * Only payments of this amount or more. A decimal string, not negative, in the one currency that the `currency`
+   * filters name, else in US dollars (`amountInUSD`). A payment whose amount is unknown never matches. INVALID_AMOUNT;
+   * INVALID_RANGE if it is above `maxAmount`. Example: `"100"`.
    *
    * @generated from field: optional string min_amount = 3;
    */
   minAmount?: string | undefined;
 
   /**
-   * At most this much, inclusive, counted as `minAmount`. Example: `"250.5"`.
+   * Only payments of this amount or less, in the same unit as `minAmount`. A payment whose amount is unknown never
+   * matches. INVALID_AMOUNT. Example: `"250.5"`.
    *
    * @generated from field: optional string max_amount = 4;
    */
   maxAmount?: string | undefined;
 
   /**
-   * Payment currency by symbol or id, else invoice currency by ISO 4217 code; where both exist a token of a served chain wins.
-   * Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
+   * Payment currency by symbol or id, else invoice currency by ISO 4217 code. If a name is both, the token of a served
+   * chain wins. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
    *
    * @generated from field: repeated string currency = 5;
    */
   currency: string[];
 
   /**
-   * Payment currency by symbol or id. Example: `"USDC-BASE"`.
+   * Payment currency by symbol or id. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Example:
+   * `"USDC-BASE"`.
    *
    * @generated from field: repeated string payment_currency = 6;
    */
   paymentCurrency: string[];
 
   /**
-   * Invoice currency: an ISO 4217 code, or a token by symbol or id. Example: `"USD"`.
+   * Invoice currency: an ISO 4217 code, or a token by symbol or id. At most 100 values; any of them matches.
+   * UNKNOWN_CURRENCY. Example: `"USD"`.
    *
    * @generated from field: repeated string invoice_currency = 7;
    */
   invoiceCurrency: string[];
 
   /**
-   * How far the payment has come. Example: `"CONFIRMED"`.
+   * Status of the payment. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"CONFIRMED"`.
    *
    * @generated from field: repeated payments.v1.Payment.Status status = 8;
    */
   status: Payment_Status[];
 
   /**
-   * How the payment was made. Example: `"DIRECT"`.
+   * How the payment was made. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"DIRECT"`.
    *
    * @generated from field: repeated payments.v1.Payment.Type type = 9;
    */
   type: Payment_Type[];
 
   /**
-   * Whose money it was: addresses in any case, Tron addresses as written.
+   * Address of the payer. EVM addresses in any case (a mixed-case one must have a correct EIP-55 checksum), Tron
+   * addresses exactly as written. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: repeated string payer = 10;
    */
   payer: string[];
 
   /**
-   * Who received it: addresses in any case, Tron addresses as written.
+   * Address of the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: repeated string payee = 11;
    */
   payee: string[];
 
   /**
-   * Payer or payee.
+   * Address of the payer or the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS.
+   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: repeated string wallet_address = 12;
    */
   walletAddress: string[];
 
   /**
-   * Source or destination transaction hash; finds every payment of a batch.
+   * Hash of the source or destination transaction: 64 hexadecimal digits in any case, `0x` optional. Finds every
+   * payment of the transaction. At most 100 values; any of them matches. INVALID_TX_HASH. Example:
+   * `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
    *
    * @generated from field: repeated string tx_hash = 13;
    */
   txHash: string[];
 
   /**
-   * The request that was paid: `01` and 64 hexadecimal digits.
+   * Id of the request that was paid: `01` and 64 hexadecimal digits, in any case. At most 100 values; any of them
+   * matches. INVALID_REQUEST_ID. Example: `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
    *
    * @generated from field: repeated string request_id = 14;
    */
   requestId: string[];
 
   /**
-   * The reference under which it was paid: 16 hexadecimal digits, `0x` optional.
+   * Payment reference of the request that was paid: 16 hexadecimal digits in any case, `0x` optional. At most 100
+   * values; any of them matches. INVALID_PAYMENT_REFERENCE. Example: `"0x1122334455667788"`.
    *
    * @generated from field: repeated string payment_reference = 15;
    */
   paymentReference: string[];
 
   /**
-   * The merchant's own reference, exactly as stored. Never split at commas. All of them together take at most 24,576 bytes, so that a
-   * cursor that carries them fits into a URL.
+   * The merchant's own reference, exactly as stored: 1 to 256 characters. At most 100 values and 24,576 bytes together;
+   * any of them matches. A query string repeats the parameter; values are not split at commas. INVALID_REFERENCE,
+   * VALUE_TOO_LONG. Example: `"INV-2026-0042"`.
    *
    * @generated from field: repeated string reference = 16;
    */
   reference: string[];
 
   /**
-   * The chain on which it was paid or received: a name, an alias, a chain id or CAIP-2.
-   * Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
+   * Source or destination chain: a name, an alias, a chain id or CAIP-2, in any case. At most 100 values; any of them
+   * matches. UNKNOWN_NETWORK. Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
    *
    * @generated from field: repeated string network = 17;
    */
   network: string[];
 
   /**
-   * What the payments are ordered by. Default: DATE.
+   * Sort key. Default: DATE. UNKNOWN_ENUM_VALUE.
    *
    * @generated from field: payments.v1.SearchPaymentsRequest.SortBy sort_by = 18;
    */
   sortBy: SearchPaymentsRequest_SortBy;
 
   /**
-   * The direction of the order. Default: DESC.
+   * Direction of the order. Default: DESC. UNKNOWN_ENUM_VALUE.
    *
    * @generated from field: payments.v1.SearchPaymentsRequest.SortOrder sort_order = 19;
    */
   sortOrder: SearchPaymentsRequest_SortOrder;
 
   /**
-   * The most payments on the page, from 0 to 2147483647. Default and 0: 20. Above 100 it is 100.
+   * Maximum number of payments on the page. Default, also for 0: 20. Values above 100 count as 100. INVALID_LIMIT if
+   * negative. Example: `50`.
    *
    * @generated from field: optional int32 limit = 20;
    */
   limit?: number | undefined;
 
   /**
-   * `nextCursor` or `prevCursor` of an earlier answer. It carries filters, order and limit; what is sent beside it must be
-   * equal, but for `limit` and `includeTotal`.
+   * `nextCursor` or `prevCursor` of an earlier answer. It carries filters, order and limit: send it alone. Parameters
+   * beside it must be equal, except `limit` and `includeTotal` (CURSOR_MISMATCH). INVALID_CURSOR.
    *
    * @generated from field: optional string cursor = 21;
    */
   cursor?: string | undefined;
 
   /**
-   * Whether to count the matches. Default: NONE. What a page was read from may have changed before they are counted.
+   * Whether to count the matches. Default: NONE. The count is made after the page was read, so a change in between may
+   * show in one and not the other.
    *
    * @generated from field: payments.v1.SearchPaymentsRequest.IncludeTotal include_total = 22;
    */
   includeTotal: SearchPaymentsRequest_IncludeTotal;
 
   /**
-   * One text for whatever was typed, space around it aside. An address finds its payments as `walletAddress` does. Any other text finds
-   * the payments that have it as `reference`, and those of the transaction, request, payment reference or payment id that it can be:
-   * 64 digits of a hash, `01` and 64 digits, 16 digits, a UUID. Goes with the other filters by AND and is never split at commas.
-   * Examples: `"INV-2026-0042"`, `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * Free search: 1 to 256 characters, surrounding spaces ignored, not split at commas. An address finds the payments
+   * with that payer or payee. Any other text finds the payments that have it as `reference`, and, if it has their form,
+   * those of that transaction (64 hexadecimal digits), request (`01` and 64 digits), payment reference (16 digits) or
+   * payment id (a UUID). Combined with the other filters by AND. Examples: `"INV-2026-0042"`,
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: optional string q = 23;
    */
@@ -221,7 +238,7 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
 export declare const SearchPaymentsRequestSchema: GenMessage<SearchPaymentsRequest>;
 
 /**
- * What the payments are ordered by.
+ * Sort key of a search.
  *
  * @generated from enum payments.v1.SearchPaymentsRequest.SortBy
  */
@@ -234,22 +251,22 @@ export enum SearchPaymentsRequest_SortBy {
   SORT_BY_UNSPECIFIED = 0,
 
   /**
-   * By `timestamp`, then by id.
+   * By `timestamp`, then id.
    *
    * @generated from enum value: DATE = 1;
    */
   DATE = 1,
 
   /**
-   * By amount, then by id: in the one currency that the `currency` filters name, else in US dollars. Unknown amounts come first
-   * ascending and last descending.
+   * By amount, then id. The amount is in the one currency that the `currency` filters name, else in US dollars
+   * (`amountInUSD`). Unknown amounts come first in ascending order and last in descending order.
    *
    * @generated from enum value: AMOUNT = 2;
    */
   AMOUNT = 2,
 
   /**
-   * By rank of the status (PENDING, PARTIAL, CONFIRMED, REFUNDED, FAILED), then by `timestamp`, then by id.
+   * By rank of the status (PENDING, PARTIAL, CONFIRMED, REFUNDED, FAILED), then `timestamp`, then id.
    *
    * @generated from enum value: STATUS = 3;
    */
@@ -262,7 +279,7 @@ export enum SearchPaymentsRequest_SortBy {
 export declare const SearchPaymentsRequest_SortBySchema: GenEnum<SearchPaymentsRequest_SortBy>;
 
 /**
- * The direction of the order, ties included.
+ * Direction of the order. It applies to all parts of the sort key.
  *
  * @generated from enum payments.v1.SearchPaymentsRequest.SortOrder
  */
@@ -275,14 +292,14 @@ export enum SearchPaymentsRequest_SortOrder {
   SORT_ORDER_UNSPECIFIED = 0,
 
   /**
-   * Smallest, oldest first.
+   * Ascending: oldest or smallest first.
    *
    * @generated from enum value: ASC = 1;
    */
   ASC = 1,
 
   /**
-   * Largest, newest first.
+   * Descending: newest or largest first.
    *
    * @generated from enum value: DESC = 2;
    */
@@ -295,7 +312,7 @@ export enum SearchPaymentsRequest_SortOrder {
 export declare const SearchPaymentsRequest_SortOrderSchema: GenEnum<SearchPaymentsRequest_SortOrder>;
 
 /**
- * Whether to count the matches.
+ * Whether and how to count the matches.
  *
  * @generated from enum payments.v1.SearchPaymentsRequest.IncludeTotal
  */
@@ -315,15 +332,16 @@ export enum SearchPaymentsRequest_IncludeTotal {
   NONE = 1,
 
   /**
-   * Count where that is cheap, else estimate at little cost. EXACT where filters are those that EXACT knows at once.
+   * Count up to about 1,000; beyond that, estimate (ESTIMATED). EXACT at any size for the filters named at EXACT.
    *
    * @generated from enum value: ESTIMATED = 2;
    */
   ESTIMATED = 2,
 
   /**
-   * Count up to 10,000; beyond that the answer says AT_LEAST. However many they are, the number is known at once where all filters
-   * are among `network`, `currency`, `paymentCurrency`, `invoiceCurrency`, `status`, `type`, and dates that cut through none of these.
+   * Count up to 10,000; beyond that, AT_LEAST 10000. EXACT at any size if all filters are among `network`,
+   * `currency`, `paymentCurrency`, `invoiceCurrency`, `status`, `type`, and dates that exclude none of the payments
+   * that the others select.
    *
    * @generated from enum value: EXACT = 3;
    */
@@ -342,28 +360,29 @@ export declare const SearchPaymentsRequest_IncludeTotalSchema: GenEnum<SearchPay
  */
 export declare type SearchPaymentsResponse = Message<"payments.v1.SearchPaymentsResponse"> & {
   /**
-   * The payments in the order asked for, also on a page that was reached backward.
+   * The payments in the order asked for, also on a page that was reached by `prevCursor`.
    *
    * @generated from field: repeated payments.v1.Payment payments = 1;
    */
   payments: Payment[];
 
   /**
-   * Where this page stands.
+   * Position of this page.
    *
    * @generated from field: payments.v1.Pagination pagination = 2;
    */
   pagination?: Pagination | undefined;
 
   /**
-   * How far each followed chain has been looked at.
+   * How far each followed chain has been read.
    *
    * @generated from field: repeated payments.v1.SearchPaymentsResponse.AsOf as_of = 3;
    */
   asOf: SearchPaymentsResponse_AsOf[];
 
   /**
-   * Opaque; send it to WatchPayments as `watchCursor` for every change after what this page was read from.
+   * Position of this page in the changes of the account: send it to WatchPayments as `watchCursor` to get every change
+   * since. Opaque.
    *
    * @generated from field: optional string watch_cursor = 4;
    */
@@ -377,7 +396,7 @@ export declare type SearchPaymentsResponse = Message<"payments.v1.SearchPayments
 export declare const SearchPaymentsResponseSchema: GenMessage<SearchPaymentsResponse>;
 
 /**
- * How far a chain has been looked at: "no payment" is not "not looked yet".
+ * How far one chain has been read. It tells "no payment" from "not read yet".
  *
  * @generated from message payments.v1.SearchPaymentsResponse.AsOf
  */
@@ -390,14 +409,14 @@ export declare type SearchPaymentsResponse_AsOf = Message<"payments.v1.SearchPay
   network: string;
 
   /**
-   * The last block whose payments are in. Example: `"21000000"`.
+   * The last block whose payments are stored. Absent if no block has been read yet. Example: `"21000000"`.
    *
    * @generated from field: optional uint64 block = 2;
    */
   block?: bigint | undefined;
 
   /**
-   * The time of that block.
+   * Time of that block, in whole seconds. Absent if unknown.
    *
    * @generated from field: optional google.protobuf.Timestamp time = 3;
    */
@@ -411,13 +430,19 @@ export declare type SearchPaymentsResponse_AsOf = Message<"payments.v1.SearchPay
 export declare const SearchPaymentsResponse_AsOfSchema: GenMessage<SearchPaymentsResponse_AsOf>;
 
 /**
- * Searches the payments of an account. Needs a key with the scope `payments:read` in the header `x-api-key`.
+ * Searches, sums, exports and watches the payments of an account. Every method needs a key with the scope
+ * `payments:read` in the header `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
  * @generated from service payments.v1.PaymentSearchService
  */
 export declare const PaymentSearchService: GenService<{
   /**
-   * Lists the payments that match all filters, a page at a time. Several values of one filter are alternatives.
+   * Lists payments, one page at a time. Filters are combined by AND, the values of one filter by OR.
+   *
+   * Pages by cursor: a payment that exists throughout a walk, with unchanged sort key and match, appears exactly once,
+   * in both directions; one that moves may be missed or repeated. Errors: INVALID_LIMIT; INVALID_CURSOR or
+   * CURSOR_MISMATCH for a cursor that was changed, belongs to another account or to other filters; those of the
+   * filters.
    *
    * @generated from rpc payments.v1.PaymentSearchService.SearchPayments
    */
@@ -427,7 +452,8 @@ export declare const PaymentSearchService: GenService<{
     output: typeof SearchPaymentsResponseSchema;
   },
   /**
-   * Returns one payment.
+   * Returns one payment. PAYMENT_NOT_FOUND if the account has none with this id, also when a reorg removed it;
+   * INVALID_PAYMENT_ID.
    *
    * @generated from rpc payments.v1.PaymentSearchService.GetPayment
    */
@@ -437,8 +463,8 @@ export declare const PaymentSearchService: GenService<{
     output: typeof PaymentSchema;
   },
   /**
-   * Counts the payments that match all filters and sums what they are worth in US dollars, in groups if asked for. More than 10,000
-   * groups are refused with TOO_MANY_GROUPS, and what takes too long ends with SUMMARY_TIMEOUT.
+   * Counts the payments that match all filters and adds up their `amountInUSD`, in groups if asked for. TOO_MANY_GROUPS
+   * beyond 10,000 groups; SUMMARY_TIMEOUT if it takes longer than 15 seconds.
    *
    * @generated from rpc payments.v1.PaymentSearchService.SummarizePayments
    */
@@ -448,10 +474,12 @@ export declare const PaymentSearchService: GenService<{
     output: typeof PaymentSummarySchema;
   },
   /**
-   * Returns all payments that match all filters, by `timestamp`, then by id. Over plain HTTP as a file of JSON lines or CSV.
+   * Returns all payments that match all filters, by `timestamp`, then id. Over plain HTTP the answer is a file of JSON
+   * lines or CSV.
    *
-   * Payments that are there throughout, with unchanged `timestamp` and match, come exactly once; one that comes, moves or goes
-   * meanwhile may be missed. An export that broke off goes on with `after`.
+   * An export is no snapshot: a payment that exists throughout, with unchanged `timestamp` and match, appears exactly
+   * once; one that arrives, moves or goes meanwhile may be missed. Continue a broken export with `after`.
+   * READER_TOO_SLOW ends an export that is read too slowly.
    *
    * @generated from rpc payments.v1.PaymentSearchService.ExportPayments
    */
@@ -461,7 +489,10 @@ export declare const PaymentSearchService: GenService<{
     output: typeof ExportPaymentsResponseSchema;
   },
   /**
-   * Tells every change to the payments that match all filters, from now or from a `watchCursor` on.
+   * Sends every change of the payments that match all filters, from now on or from a `watchCursor` on.
+   * TOO_MANY_WATCHERS beyond 100 watches of an account in one process; CURSOR_EXPIRED, CURSOR_AHEAD or
+   * INVALID_WATCH_CURSOR if the watch cannot begin at the cursor: search again then, and watch from the `watchCursor`
+   * of the answer.
    *
    * @generated from rpc payments.v1.PaymentSearchService.WatchPayments
    */
@@ -471,7 +502,7 @@ export declare const PaymentSearchService: GenService<{
     output: typeof WatchPaymentsResponseSchema;
   },
   /**
-   * Makes a ticket with which a browser can call WatchPayments once, within 60 seconds.
+   * Creates a ticket with which a browser can call WatchPayments once, within 60 seconds.
    *
    * @generated from rpc payments.v1.PaymentSearchService.CreateWatchTicket
    */

@@ -40,7 +40,7 @@ export const SearchPaymentsRequest_SortBySchema = /*@__PURE__*/
   enumDesc(file_payments_v1_payment_search_service, 1, 0);
 
 /**
- * What the payments are ordered by.
+ * Sort key of a search.
  *
  * @generated from enum payments.v1.SearchPaymentsRequest.SortBy
  */
@@ -54,7 +54,7 @@ export const SearchPaymentsRequest_SortOrderSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_payment_search_service, 1, 1);
 
 /**
- * The direction of the order, ties included.
+ * Direction of the order. It applies to all parts of the sort key.
  *
  * @generated from enum payments.v1.SearchPaymentsRequest.SortOrder
  */
@@ -68,7 +68,7 @@ export const SearchPaymentsRequest_IncludeTotalSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_payment_search_service, 1, 2);
 
 /**
- * Whether to count the matches.
+ * Whether and how to count the matches.
  *
  * @generated from enum payments.v1.SearchPaymentsRequest.IncludeTotal
  */
@@ -90,7 +90,8 @@ export const SearchPaymentsResponse_AsOfSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_payment_search_service, 2, 0);
 
 /**
- * Searches the payments of an account. Needs a key with the scope `payments:read` in the header `x-api-key`.
+ * Searches, sums, exports and watches the payments of an account. Every method needs a key with the scope
+ * `payments:read` in the header `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
  * @generated from service payments.v1.PaymentSearchService
  */

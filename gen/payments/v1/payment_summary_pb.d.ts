@@ -12,166 +12,183 @@ import type { Payment_Status, Payment_Type } from "./payment_pb.js";
 export declare const file_payments_v1_payment_summary: GenFile;
 
 /**
- * The filters and the groupings of a summary. All filters are optional, mean what they mean to SearchPayments and have the same numbers.
+ * Filters and groupings of a summary. All fields are optional. The filters mean the same as in SearchPayments and have
+ * the same numbers.
  *
  * @generated from message payments.v1.SummarizePaymentsRequest
  */
 export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePaymentsRequest"> & {
   /**
-   * From this moment on, inclusive: RFC 3339 with an offset, or a bare date, which is the start of that day in UTC.
-   * Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   * Only payments whose `timestamp` is at this moment or later. RFC 3339 with an offset, or a bare date, which is the
+   * start of that day in UTC. INVALID_DATE; INVALID_RANGE if it is after `toDate`. Examples:
+   * `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
    *
    * @generated from field: optional string from_date = 1;
    */
   fromDate?: string | undefined;
 
   /**
-   * Until this moment, inclusive: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC.
-   * Example: `"2026-03-31"`.
+   * Only payments whose `timestamp` is at this moment or earlier. RFC 3339 with an offset, or a bare date, which is the
+   * end of that day in UTC. INVALID_DATE. Example: `"2026-03-31"`.
    *
    * @generated from field: optional string to_date = 2;
    */
   toDate?: string | undefined;
 
   /**
-   * At least this much, inclusive: a decimal string, not negative. Counted in the one currency that the `currency` filters
-   * name, else in US dollars. Never matches a payment whose amount is unknown. Example: `"100"`.
+   * Only payments of this amount or more. A decimal string, not negative, in the one currency that the `currency`
+   * filters name, else in US dollars (`amountInUSD`). A payment whose amount is unknown never matches. INVALID_AMOUNT;
+   * INVALID_RANGE if it is above `maxAmount`. Example: `"100"`.
    *
    * @generated from field: optional string min_amount = 3;
    */
   minAmount?: string | undefined;
 
   /**
-   * At most this much, inclusive, counted as `minAmount`. Example: `"250.5"`.
+   * Only payments of this amount or less, in the same unit as `minAmount`. A payment whose amount is unknown never
+   * matches. INVALID_AMOUNT. Example: `"250.5"`.
    *
    * @generated from field: optional string max_amount = 4;
    */
   maxAmount?: string | undefined;
 
   /**
-   * Payment currency by symbol or id, else invoice currency by ISO 4217 code; where both exist a token of a served chain wins.
-   * Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
+   * Payment currency by symbol or id, else invoice currency by ISO 4217 code. If a name is both, the token of a served
+   * chain wins. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
    *
    * @generated from field: repeated string currency = 5;
    */
   currency: string[];
 
   /**
-   * Payment currency by symbol or id. Example: `"USDC-BASE"`.
+   * Payment currency by symbol or id. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Example:
+   * `"USDC-BASE"`.
    *
    * @generated from field: repeated string payment_currency = 6;
    */
   paymentCurrency: string[];
 
   /**
-   * Invoice currency: an ISO 4217 code, or a token by symbol or id. Example: `"USD"`.
+   * Invoice currency: an ISO 4217 code, or a token by symbol or id. At most 100 values; any of them matches.
+   * UNKNOWN_CURRENCY. Example: `"USD"`.
    *
    * @generated from field: repeated string invoice_currency = 7;
    */
   invoiceCurrency: string[];
 
   /**
-   * How far the payment has come. Example: `"CONFIRMED"`.
+   * Status of the payment. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"CONFIRMED"`.
    *
    * @generated from field: repeated payments.v1.Payment.Status status = 8;
    */
   status: Payment_Status[];
 
   /**
-   * How the payment was made. Example: `"DIRECT"`.
+   * How the payment was made. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"DIRECT"`.
    *
    * @generated from field: repeated payments.v1.Payment.Type type = 9;
    */
   type: Payment_Type[];
 
   /**
-   * Whose money it was: addresses in any case, Tron addresses as written.
+   * Address of the payer. EVM addresses in any case (a mixed-case one must have a correct EIP-55 checksum), Tron
+   * addresses exactly as written. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: repeated string payer = 10;
    */
   payer: string[];
 
   /**
-   * Who received it: addresses in any case, Tron addresses as written.
+   * Address of the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: repeated string payee = 11;
    */
   payee: string[];
 
   /**
-   * Payer or payee.
+   * Address of the payer or the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS.
+   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: repeated string wallet_address = 12;
    */
   walletAddress: string[];
 
   /**
-   * Source or destination transaction hash; finds every payment of a batch.
+   * Hash of the source or destination transaction: 64 hexadecimal digits in any case, `0x` optional. Finds every
+   * payment of the transaction. At most 100 values; any of them matches. INVALID_TX_HASH. Example:
+   * `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
    *
    * @generated from field: repeated string tx_hash = 13;
    */
   txHash: string[];
 
   /**
-   * The request that was paid: `01` and 64 hexadecimal digits.
+   * Id of the request that was paid: `01` and 64 hexadecimal digits, in any case. At most 100 values; any of them
+   * matches. INVALID_REQUEST_ID. Example: `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
    *
    * @generated from field: repeated string request_id = 14;
    */
   requestId: string[];
 
   /**
-   * The reference under which it was paid: 16 hexadecimal digits, `0x` optional.
+   * Payment reference of the request that was paid: 16 hexadecimal digits in any case, `0x` optional. At most 100
+   * values; any of them matches. INVALID_PAYMENT_REFERENCE. Example: `"0x1122334455667788"`.
    *
    * @generated from field: repeated string payment_reference = 15;
    */
   paymentReference: string[];
 
   /**
-   * The merchant's own reference, exactly as stored. Never split at commas. All of them together take at most 24,576 bytes, so that a
-   * cursor that carries them fits into a URL.
+   * The merchant's own reference, exactly as stored: 1 to 256 characters. At most 100 values and 24,576 bytes together;
+   * any of them matches. A query string repeats the parameter; values are not split at commas. INVALID_REFERENCE,
+   * VALUE_TOO_LONG. Example: `"INV-2026-0042"`.
    *
    * @generated from field: repeated string reference = 16;
    */
   reference: string[];
 
   /**
-   * The chain on which it was paid or received: a name, an alias, a chain id or CAIP-2.
-   * Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
+   * Source or destination chain: a name, an alias, a chain id or CAIP-2, in any case. At most 100 values; any of them
+   * matches. UNKNOWN_NETWORK. Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
    *
    * @generated from field: repeated string network = 17;
    */
   network: string[];
 
   /**
-   * One text for whatever was typed, space around it aside. An address finds its payments as `walletAddress` does. Any other text finds
-   * the payments that have it as `reference`, and those of the transaction, request, payment reference or payment id that it can be:
-   * 64 digits of a hash, `01` and 64 digits, 16 digits, a UUID. Goes with the other filters by AND and is never split at commas.
-   * Examples: `"INV-2026-0042"`, `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * Free search: 1 to 256 characters, surrounding spaces ignored, not split at commas. An address finds the payments
+   * with that payer or payee. Any other text finds the payments that have it as `reference`, and, if it has their form,
+   * those of that transaction (64 hexadecimal digits), request (`01` and 64 digits), payment reference (16 digits) or
+   * payment id (a UUID). Combined with the other filters by AND. Examples: `"INV-2026-0042"`,
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: optional string q = 23;
    */
   q?: string | undefined;
 
   /**
-   * What to group by, at most two at once, no one twice; the first is the outer one. None: only the sum of all. A query string may
-   * separate them by commas. Example: `["MONTH", "STATUS"]`.
+   * What to group by: at most two different groupings, the outer one first. Empty: one sum of all. A query string may
+   * separate them by commas. INVALID_FIELD, UNKNOWN_ENUM_VALUE, TOO_MANY_VALUES. Example: `["MONTH", "STATUS"]`.
    *
    * @generated from field: repeated payments.v1.PaymentSummary.GroupBy group_by = 30;
    */
   groupBy: PaymentSummary_GroupBy[];
 
   /**
-   * The time zone whose days, weeks and months are meant: a name of the IANA database, in any case. Default: `"UTC"`. A day has 23 or 25
-   * hours where the clock is changed. It is of DAY, WEEK and MONTH alone, and moves no filter: `fromDate` is read as ever.
-   * Example: `"Europe/Zurich"`.
+   * Time zone of days, weeks and months: a name of the IANA database, in any case. Default: `"UTC"`. It does not change
+   * `fromDate` and `toDate`. A day on which clocks change has 23 or 25 hours. UNKNOWN_TIME_ZONE. Example:
+   * `"Europe/Zurich"`.
    *
    * @generated from field: optional string time_zone = 31;
    */
   timeZone?: string | undefined;
 
   /**
-   * How many payers or payees get a group of their own, from 0 to 100. Default and 0: 10. Those with the largest sum in US dollars do,
-   * then those with the most payments; all others share the group whose `other` names the grouping, so that nothing is left out.
+   * How many payers or payees get a group of their own, 0 to 100. Default, also for 0: 10. Those with the largest sum
+   * in US dollars are chosen, then those with the most payments; all others share one group, marked by `other`.
+   * INVALID_FIELD.
    *
    * @generated from field: optional int32 top = 32;
    */
@@ -185,35 +202,36 @@ export declare type SummarizePaymentsRequest = Message<"payments.v1.SummarizePay
 export declare const SummarizePaymentsRequestSchema: GenMessage<SummarizePaymentsRequest>;
 
 /**
- * How many payments match, and what they are worth.
+ * Number and value of the payments that match.
  *
  * @generated from message payments.v1.PaymentSummary
  */
 export declare type PaymentSummary = Message<"payments.v1.PaymentSummary"> & {
   /**
-   * The groups that hold any payment: times ascending, statuses by rank, networks and currencies by name, payers and payees as `top`
-   * chooses them, then the unknown one, then the rest. Of two groupings the first goes before the second. Empty when none was asked for.
+   * The groups that hold at least one payment. Order: by the first grouping, then the second; times ascending, statuses
+   * by rank, networks and currencies by name, payers and payees by `top`, then the unknown ones, then `other`. Empty if
+   * no grouping was asked for.
    *
    * @generated from field: repeated payments.v1.PaymentSummary.Group groups = 1;
    */
   groups: PaymentSummary_Group[];
 
   /**
-   * How many payments match. It is the sum of the groups' counts, where there are groups.
+   * Number of payments that match: the sum over all groups. Example: `1204`.
    *
    * @generated from field: int32 count = 2;
    */
   count: number;
 
   /**
-   * The sum of their `amountInUSD`, exact. Example: `"1250300.25"`.
+   * Exact sum of their `amountInUSD`: a decimal string. Payments without it add nothing. Example: `"1250300.25"`.
    *
    * @generated from field: string amount_in_usd = 3 [json_name = "amountInUSD"];
    */
   amountInUsd: string;
 
   /**
-   * How many of them have no `amountInUSD`.
+   * Number of them without `amountInUSD`. Example: `3`.
    *
    * @generated from field: int32 count_without_usd = 4 [json_name = "countWithoutUSD"];
    */
@@ -227,91 +245,94 @@ export declare type PaymentSummary = Message<"payments.v1.PaymentSummary"> & {
 export declare const PaymentSummarySchema: GenMessage<PaymentSummary>;
 
 /**
- * The payments that have the same value of every grouping. Only the fields of the groupings asked for are present, and of these only
- * known values.
+ * The payments that have the same value in every grouping. Only the fields of the groupings asked for are present,
+ * and only with a known value.
  *
  * @generated from message payments.v1.PaymentSummary.Group
  */
 export declare type PaymentSummary_Group = Message<"payments.v1.PaymentSummary.Group"> & {
   /**
-   * The day. Example: `"2026-03-29"`.
+   * Calendar day. Example: `"2026-03-29"`.
    *
    * @generated from field: optional string day = 1;
    */
   day?: string | undefined;
 
   /**
-   * The ISO 8601 week; the first days of a year may belong to the last week of the year before. Example: `"2026-W13"`.
+   * ISO 8601 week. The first days of January may belong to the last week of the year before. Example: `"2026-W13"`.
    *
    * @generated from field: optional string week = 2;
    */
   week?: string | undefined;
 
   /**
-   * The month. Example: `"2026-03"`.
+   * Calendar month. Example: `"2026-03"`.
    *
    * @generated from field: optional string month = 3;
    */
   month?: string | undefined;
 
   /**
-   * How far the payments have come.
+   * Status of the payments. Example: `"CONFIRMED"`.
    *
    * @generated from field: optional payments.v1.Payment.Status status = 4;
    */
   status?: Payment_Status | undefined;
 
   /**
-   * Where they were received. Example: `"BASE"`.
+   * Destination chain. Example: `"BASE"`.
    *
    * @generated from field: optional string network = 5;
    */
   network?: string | undefined;
 
   /**
-   * What they were made in, a currency id. Example: `"USDC-BASE"`.
+   * Payment currency: a currency id. Example: `"USDC-BASE"`.
    *
    * @generated from field: optional string currency = 6;
    */
   currency?: string | undefined;
 
   /**
-   * Whose money it was; absent where the payer is unknown, and where `other` holds PAYER.
+   * Address of the payer. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent if the payer is unknown,
+   * and if `other` holds PAYER.
    *
    * @generated from field: optional string payer = 7;
    */
   payer?: string | undefined;
 
   /**
-   * Who received it; absent where the payee is unknown, and where `other` holds PAYEE.
+   * Address of the payee. EVM addresses are in EIP-55 form, Tron addresses in base58. Absent if the payee is unknown,
+   * and if `other` holds PAYEE.
    *
    * @generated from field: optional string payee = 8;
    */
   payee?: string | undefined;
 
   /**
-   * The groupings by which this is the rest: PAYER, PAYEE, or both. Empty in all other groups.
+   * The groupings for which this group holds everything outside the `top`: PAYER, PAYEE or both. Empty for every
+   * other group.
    *
    * @generated from field: repeated payments.v1.PaymentSummary.GroupBy other = 9;
    */
   other: PaymentSummary_GroupBy[];
 
   /**
-   * How many payments they are. Example: `1204`.
+   * Number of payments in the group. Example: `1204`.
    *
    * @generated from field: int32 count = 10;
    */
   count: number;
 
   /**
-   * The sum of their `amountInUSD`, exact, a decimal string; payments without it add nothing. Example: `"1250300.25"`.
+   * Exact sum of their `amountInUSD`: a decimal string. Payments without it add nothing. Example: `"1250300.25"`.
    *
    * @generated from field: string amount_in_usd = 11 [json_name = "amountInUSD"];
    */
   amountInUsd: string;
 
   /**
-   * How many of them have no `amountInUSD`.
+   * Number of them without `amountInUSD`. Example: `3`.
    *
    * @generated from field: int32 count_without_usd = 12 [json_name = "countWithoutUSD"];
    */
@@ -331,28 +352,28 @@ export declare const PaymentSummary_GroupSchema: GenMessage<PaymentSummary_Group
  */
 export enum PaymentSummary_GroupBy {
   /**
-   * Never sent; refused in a request.
+   * Never sent. Refused in a request (UNKNOWN_ENUM_VALUE).
    *
    * @generated from enum value: GROUP_BY_UNSPECIFIED = 0;
    */
   GROUP_BY_UNSPECIFIED = 0,
 
   /**
-   * By the calendar day of `timestamp`, midnight to midnight in the time zone asked for.
+   * By calendar day of `timestamp` in the time zone.
    *
    * @generated from enum value: DAY = 1;
    */
   DAY = 1,
 
   /**
-   * By the ISO 8601 week of `timestamp`, Monday to Sunday in that time zone.
+   * By ISO 8601 week of `timestamp` in the time zone, Monday to Sunday.
    *
    * @generated from enum value: WEEK = 2;
    */
   WEEK = 2,
 
   /**
-   * By the calendar month of `timestamp` in that time zone.
+   * By calendar month of `timestamp` in the time zone.
    *
    * @generated from enum value: MONTH = 3;
    */
@@ -366,7 +387,7 @@ export enum PaymentSummary_GroupBy {
   STATUS = 4,
 
   /**
-   * By `network`, which is where the payment was received: each payment counts once.
+   * By `network`, the destination chain: each payment counts once.
    *
    * @generated from enum value: NETWORK = 5;
    */
@@ -380,14 +401,14 @@ export enum PaymentSummary_GroupBy {
   CURRENCY = 6,
 
   /**
-   * By `payer`: the `top` ones, then all others in one group.
+   * By `payer`: the `top` payers, then all others in one group.
    *
    * @generated from enum value: PAYER = 7;
    */
   PAYER = 7,
 
   /**
-   * By `payee`: the `top` ones, then all others in one group.
+   * By `payee`: the `top` payees, then all others in one group.
    *
    * @generated from enum value: PAYEE = 8;
    */

@@ -13,158 +13,174 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_payment_watch: GenFile;
 
 /**
- * The filters of a watch and where it begins. All filters are optional, mean what they mean to SearchPayments and have the same numbers.
+ * Filters of a watch, and where it begins. All fields are optional. The filters mean the same as in SearchPayments and
+ * have the same numbers.
  *
  * @generated from message payments.v1.WatchPaymentsRequest
  */
 export declare type WatchPaymentsRequest = Message<"payments.v1.WatchPaymentsRequest"> & {
   /**
-   * From this moment on, inclusive: RFC 3339 with an offset, or a bare date, which is the start of that day in UTC.
-   * Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   * Only payments whose `timestamp` is at this moment or later. RFC 3339 with an offset, or a bare date, which is the
+   * start of that day in UTC. INVALID_DATE; INVALID_RANGE if it is after `toDate`. Examples:
+   * `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
    *
    * @generated from field: optional string from_date = 1;
    */
   fromDate?: string | undefined;
 
   /**
-   * Until this moment, inclusive: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC.
-   * Example: `"2026-03-31"`.
+   * Only payments whose `timestamp` is at this moment or earlier. RFC 3339 with an offset, or a bare date, which is the
+   * end of that day in UTC. INVALID_DATE. Example: `"2026-03-31"`.
    *
    * @generated from field: optional string to_date = 2;
    */
   toDate?: string | undefined;
 
   /**
-   * At least this much, inclusive: a decimal string, not negative. Counted in the one currency that the `currency` filters
-   * name, else in US dollars. Never matches a payment whose amount is unknown. Example: `"100"`.
+   * Only payments of this amount or more. A decimal string, not negative, in the one currency that the `currency`
+   * filters name, else in US dollars (`amountInUSD`). A payment whose amount is unknown never matches. INVALID_AMOUNT;
+   * INVALID_RANGE if it is above `maxAmount`. Example: `"100"`.
    *
    * @generated from field: optional string min_amount = 3;
    */
   minAmount?: string | undefined;
 
   /**
-   * At most this much, inclusive, counted as `minAmount`. Example: `"250.5"`.
+   * Only payments of this amount or less, in the same unit as `minAmount`. A payment whose amount is unknown never
+   * matches. INVALID_AMOUNT. Example: `"250.5"`.
    *
    * @generated from field: optional string max_amount = 4;
    */
   maxAmount?: string | undefined;
 
   /**
-   * Payment currency by symbol or id, else invoice currency by ISO 4217 code; where both exist a token of a served chain wins.
-   * Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
+   * Payment currency by symbol or id, else invoice currency by ISO 4217 code. If a name is both, the token of a served
+   * chain wins. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
    *
    * @generated from field: repeated string currency = 5;
    */
   currency: string[];
 
   /**
-   * Payment currency by symbol or id. Example: `"USDC-BASE"`.
+   * Payment currency by symbol or id. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Example:
+   * `"USDC-BASE"`.
    *
    * @generated from field: repeated string payment_currency = 6;
    */
   paymentCurrency: string[];
 
   /**
-   * Invoice currency: an ISO 4217 code, or a token by symbol or id. Example: `"USD"`.
+   * Invoice currency: an ISO 4217 code, or a token by symbol or id. At most 100 values; any of them matches.
+   * UNKNOWN_CURRENCY. Example: `"USD"`.
    *
    * @generated from field: repeated string invoice_currency = 7;
    */
   invoiceCurrency: string[];
 
   /**
-   * How far the payment has come. Example: `"CONFIRMED"`.
+   * Status of the payment. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"CONFIRMED"`.
    *
    * @generated from field: repeated payments.v1.Payment.Status status = 8;
    */
   status: Payment_Status[];
 
   /**
-   * How the payment was made. Example: `"DIRECT"`.
+   * How the payment was made. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"DIRECT"`.
    *
    * @generated from field: repeated payments.v1.Payment.Type type = 9;
    */
   type: Payment_Type[];
 
   /**
-   * Whose money it was: addresses in any case, Tron addresses as written.
+   * Address of the payer. EVM addresses in any case (a mixed-case one must have a correct EIP-55 checksum), Tron
+   * addresses exactly as written. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: repeated string payer = 10;
    */
   payer: string[];
 
   /**
-   * Who received it: addresses in any case, Tron addresses as written.
+   * Address of the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: repeated string payee = 11;
    */
   payee: string[];
 
   /**
-   * Payer or payee.
+   * Address of the payer or the payee, written as `payer`. At most 100 values; any of them matches. INVALID_ADDRESS.
+   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: repeated string wallet_address = 12;
    */
   walletAddress: string[];
 
   /**
-   * Source or destination transaction hash; finds every payment of a batch.
+   * Hash of the source or destination transaction: 64 hexadecimal digits in any case, `0x` optional. Finds every
+   * payment of the transaction. At most 100 values; any of them matches. INVALID_TX_HASH. Example:
+   * `"0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"`.
    *
    * @generated from field: repeated string tx_hash = 13;
    */
   txHash: string[];
 
   /**
-   * The request that was paid: `01` and 64 hexadecimal digits.
+   * Id of the request that was paid: `01` and 64 hexadecimal digits, in any case. At most 100 values; any of them
+   * matches. INVALID_REQUEST_ID. Example: `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
    *
    * @generated from field: repeated string request_id = 14;
    */
   requestId: string[];
 
   /**
-   * The reference under which it was paid: 16 hexadecimal digits, `0x` optional.
+   * Payment reference of the request that was paid: 16 hexadecimal digits in any case, `0x` optional. At most 100
+   * values; any of them matches. INVALID_PAYMENT_REFERENCE. Example: `"0x1122334455667788"`.
    *
    * @generated from field: repeated string payment_reference = 15;
    */
   paymentReference: string[];
 
   /**
-   * The merchant's own reference, exactly as stored. Never split at commas. All of them together take at most 24,576 bytes, so that a
-   * cursor that carries them fits into a URL.
+   * The merchant's own reference, exactly as stored: 1 to 256 characters. At most 100 values and 24,576 bytes together;
+   * any of them matches. A query string repeats the parameter; values are not split at commas. INVALID_REFERENCE,
+   * VALUE_TOO_LONG. Example: `"INV-2026-0042"`.
    *
    * @generated from field: repeated string reference = 16;
    */
   reference: string[];
 
   /**
-   * The chain on which it was paid or received: a name, an alias, a chain id or CAIP-2.
-   * Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
+   * Source or destination chain: a name, an alias, a chain id or CAIP-2, in any case. At most 100 values; any of them
+   * matches. UNKNOWN_NETWORK. Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
    *
    * @generated from field: repeated string network = 17;
    */
   network: string[];
 
   /**
-   * One text for whatever was typed, space around it aside. An address finds its payments as `walletAddress` does. Any other text finds
-   * the payments that have it as `reference`, and those of the transaction, request, payment reference or payment id that it can be:
-   * 64 digits of a hash, `01` and 64 digits, 16 digits, a UUID. Goes with the other filters by AND and is never split at commas.
-   * Examples: `"INV-2026-0042"`, `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * Free search: 1 to 256 characters, surrounding spaces ignored, not split at commas. An address finds the payments
+   * with that payer or payee. Any other text finds the payments that have it as `reference`, and, if it has their form,
+   * those of that transaction (64 hexadecimal digits), request (`01` and 64 digits), payment reference (16 digits) or
+   * payment id (a UUID). Combined with the other filters by AND. Examples: `"INV-2026-0042"`,
+   * `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: optional string q = 23;
    */
   q?: string | undefined;
 
   /**
-   * `watchCursor` of a search or of an event, of whatever filter: the watch begins with what was changed after it. Default: now. Over plain
-   * HTTP the header `Last-Event-ID` goes before it: that is what browsers add when they connect again. What is older than 7 days is
-   * not kept: CURSOR_EXPIRED.
+   * Begin after this position: the `watchCursor` of a search or of an event, whatever its filters were. Default: begin
+   * now. Over plain HTTP the header `Last-Event-ID`, which browsers add when they reconnect, wins. Changes are kept for
+   * 7 days. CURSOR_EXPIRED, CURSOR_AHEAD, INVALID_WATCH_CURSOR.
    *
    * @generated from field: optional string watch_cursor = 30;
    */
   watchCursor?: string | undefined;
 
   /**
-   * A ticket of CreateWatchTicket in the place of the key, for browsers, whose `EventSource` sends no header. Over plain HTTP alone, and
-   * never beside a key.
+   * A ticket of CreateWatchTicket instead of the key: the `EventSource` of browsers cannot send headers. Only over
+   * plain HTTP. INVALID_TICKET; INVALID_FIELD if a key is sent too.
    *
    * @generated from field: optional string ticket = 31;
    */
@@ -178,41 +194,41 @@ export declare type WatchPaymentsRequest = Message<"payments.v1.WatchPaymentsReq
 export declare const WatchPaymentsRequestSchema: GenMessage<WatchPaymentsRequest>;
 
 /**
- * Something that happened to a payment, or to none. Events come in the order in which the changes were made, each once.
+ * One event of a watch: a change of a payment, or a heartbeat. Events come in the order of the changes, each once.
  *
  * @generated from message payments.v1.WatchPaymentsResponse
  */
 export declare type WatchPaymentsResponse = Message<"payments.v1.WatchPaymentsResponse"> & {
   /**
-   * What happened.
+   * Kind of the event. Example: `"ADDED"`.
    *
    * @generated from field: payments.v1.WatchPaymentsResponse.Type type = 1;
    */
   type: WatchPaymentsResponse_Type;
 
   /**
-   * The id of the payment. Absent with HEARTBEAT.
+   * Id of the payment: a UUID. Absent with HEARTBEAT.
    *
    * @generated from field: optional string id = 2;
    */
   id?: string | undefined;
 
   /**
-   * The payment as the change left it. Absent with HEARTBEAT, and with REMOVED where the payment is gone.
+   * The payment as the change left it. Absent with HEARTBEAT, and with REMOVED if a reorg removed the payment.
    *
    * @generated from field: optional payments.v1.Payment payment = 3;
    */
   payment?: Payment | undefined;
 
   /**
-   * Opaque; send it as `watchCursor` to go on behind this event. Over server-sent events it is the event's `id:` as well.
+   * Position after this event: send it as `watchCursor` to continue. Opaque. Server-sent events carry it as `id:` too.
    *
    * @generated from field: string watch_cursor = 4;
    */
   watchCursor: string;
 
   /**
-   * When the change was made; of HEARTBEAT, when it was sent.
+   * When the change was made; for HEARTBEAT, when it was sent.
    *
    * @generated from field: google.protobuf.Timestamp at = 5;
    */
@@ -226,7 +242,7 @@ export declare type WatchPaymentsResponse = Message<"payments.v1.WatchPaymentsRe
 export declare const WatchPaymentsResponseSchema: GenMessage<WatchPaymentsResponse>;
 
 /**
- * What happened.
+ * Kind of an event.
  *
  * @generated from enum payments.v1.WatchPaymentsResponse.Type
  */
@@ -239,29 +255,29 @@ export enum WatchPaymentsResponse_Type {
   TYPE_UNSPECIFIED = 0,
 
   /**
-   * The payment has come to match: it is new, or it was changed so.
+   * The payment now matches the filters: it is new, or it has changed.
    *
    * @generated from enum value: ADDED = 1;
    */
   ADDED = 1,
 
   /**
-   * It matched before and does so now, and something of it has changed.
+   * The payment matched before, still matches, and has changed.
    *
    * @generated from enum value: UPDATED = 2;
    */
   UPDATED = 2,
 
   /**
-   * It matches no more: it was changed so, or it is gone.
+   * The payment no longer matches: it has changed, or a reorg removed it.
    *
    * @generated from enum value: REMOVED = 3;
    */
   REMOVED = 3,
 
   /**
-   * Nothing that matches; `watchCursor` stands behind all that was looked at, so that it does not grow old while nothing matches. Comes
-   * once all that there was at the beginning has been told (at once where the watch begins now), then after 15 seconds of silence.
+   * No payment. Everything before `watchCursor` has been read, so keep this cursor: older ones expire. Sent once when
+   * the past has been told (at once if the watch begins now), then after every 15 seconds of silence.
    *
    * @generated from enum value: HEARTBEAT = 4;
    */
@@ -274,7 +290,7 @@ export enum WatchPaymentsResponse_Type {
 export declare const WatchPaymentsResponse_TypeSchema: GenEnum<WatchPaymentsResponse_Type>;
 
 /**
- * Asks for a ticket, which takes nothing: it stands for the key, and the account, that it is asked for with.
+ * Asks for a ticket. It has no fields: the ticket stands for the key and the account of this call.
  *
  * @generated from message payments.v1.CreateWatchTicketRequest
  */
@@ -288,20 +304,20 @@ export declare type CreateWatchTicketRequest = Message<"payments.v1.CreateWatchT
 export declare const CreateWatchTicketRequestSchema: GenMessage<CreateWatchTicketRequest>;
 
 /**
- * Lets whoever holds it call WatchPayments once.
+ * A ticket for one call of WatchPayments.
  *
  * @generated from message payments.v1.WatchTicket
  */
 export declare type WatchTicket = Message<"payments.v1.WatchTicket"> & {
   /**
-   * To be sent as `ticket`. It is good once.
+   * The ticket: send it as `ticket`. Works once.
    *
    * @generated from field: string ticket = 1;
    */
   ticket: string;
 
   /**
-   * Until when it is good: 60 seconds from now.
+   * When it expires: 60 seconds after it was created.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 2;
    */

@@ -35,7 +35,7 @@ export const WatchPaymentsResponse_TypeSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_payment_watch, 1, 0);
 
 /**
- * What happened.
+ * Kind of an event.
  *
  * @generated from enum payments.v1.WatchPaymentsResponse.Type
  */

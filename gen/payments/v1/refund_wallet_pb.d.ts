@@ -12,20 +12,20 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_refund_wallet: GenFile;
 
 /**
- * A wallet from which an account refunds, beside the payees of its requests. It counts on every chain.
+ * A wallet from which an account sends refunds, beside the payees of its requests. It counts on every EVM chain.
  *
  * @generated from message payments.v1.RefundWallet
  */
 export declare type RefundWallet = Message<"payments.v1.RefundWallet"> & {
   /**
-   * The wallet, in EIP-55 form. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Address of the wallet, in EIP-55 form. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: string address = 1;
    */
   address: string;
 
   /**
-   * What the account says of it. Example: `"hot wallet of the support team"`.
+   * The account's own note. Absent if none was given. Example: `"hot wallet of the support team"`.
    *
    * @generated from field: optional string note = 2;
    */
@@ -39,7 +39,7 @@ export declare type RefundWallet = Message<"payments.v1.RefundWallet"> & {
   registeredAt?: Timestamp | undefined;
 
   /**
-   * When it was removed, in milliseconds; absent while it is registered. What it sent until then stays a refund.
+   * When it was removed, in milliseconds. What it sent until then stays a refund. Absent while it is registered.
    *
    * @generated from field: optional google.protobuf.Timestamp removed_at = 4;
    */

@@ -14,84 +14,89 @@ import type { RefundWallet, RefundWalletSchema } from "./refund_wallet_pb.js";
 export declare const file_payments_v1_requests_service: GenFile;
 
 /**
- * The terms of a request.
+ * The terms of a new request.
  *
  * @generated from message payments.v1.CreatePaymentRequestRequest
  */
 export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePaymentRequestRequest"> & {
   /**
-   * Who is to be paid: an address of the request's chain, not zero, and no token or contract of the chain's configuration.
-   * Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Address to be paid: an address of the request's chain, not zero, and no token or contract of the chain's
+   * configuration (RECEIVER_IS_CONTRACT). INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: string payee = 1;
    */
   payee: string;
 
   /**
-   * What the payee is to receive, in human units of `invoiceCurrency`: a decimal string above 0 with at most the currency's
-   * decimals (fiat: 8), and at most 2^256 - 1 of its smallest units. Example: `"150"`.
+   * What the payee is to receive, in human units of `invoiceCurrency`: a decimal string above 0 with at most the
+   * currency's decimals (fiat: 8), at most 2^256 - 1 base units. INVALID_AMOUNT. Example: `"150"`.
    *
    * @generated from field: string amount = 2;
    */
   amount: string;
 
   /**
-   * What `amount` is counted in: a token by symbol or id, equal to `paymentCurrency`, or an ISO 4217 code, which is converted
-   * at the time of payment. Examples: `"USDC"`, `"USDC-BASE"`, `"USD"`.
+   * Currency of `amount`: the payment currency by symbol or id, or an ISO 4217 code, which is converted when it is
+   * paid. UNKNOWN_CURRENCY, CURRENCY_MISMATCH. Examples: `"USDC"`, `"USDC-BASE"`, `"USD"`.
    *
    * @generated from field: string invoice_currency = 3;
    */
   invoiceCurrency: string;
 
   /**
-   * What is paid with: a token of `network` by symbol or id, in any case. The chain of an id may be any of its names.
-   * Examples: `"USDC-BASE"`, `"USDC-matic"`, `"USDC"`.
+   * Currency in which it is paid: a token or coin of `network`, by symbol or id, in any case. The chain of an id may
+   * have any of its names. UNKNOWN_CURRENCY, CURRENCY_NOT_ON_NETWORK. Examples: `"USDC-BASE"`, `"USDC-matic"`,
+   * `"USDC"`.
    *
    * @generated from field: string payment_currency = 4;
    */
   paymentCurrency: string;
 
   /**
-   * The chain on which it is to be paid: a name, an alias, a chain id or CAIP-2. May be left out where `paymentCurrency` is an id, which
-   * names its chain. Example: `"BASE"`.
+   * Chain on which it is paid: a name, an alias, a chain id or CAIP-2, in any case. Optional if `paymentCurrency` is an
+   * id. UNKNOWN_NETWORK, NETWORK_NOT_CONFIGURED. Example: `"BASE"`.
    *
    * @generated from field: string network = 5;
    */
   network: string;
 
   /**
-   * The merchant's own reference, up to 256 characters. Example: `"INV-2026-0042"`.
+   * The merchant's own reference: 1 to 256 characters, no control characters. INVALID_REFERENCE. Example:
+   * `"INV-2026-0042"`.
    *
    * @generated from field: optional string reference = 6;
    */
   reference?: string | undefined;
 
   /**
-   * Where refunds to the payer are sent: an address of the request's chain, not zero, neither the payee nor a token or contract of the
-   * chain's configuration.
+   * Address to which refunds are sent: an address of the request's chain, not zero, not the payee
+   * (REFUND_ADDRESS_IS_PAYEE), and no token or contract of the chain's configuration (RECEIVER_IS_CONTRACT).
+   * INVALID_ADDRESS.
    *
    * @generated from field: optional string refund_address = 7;
    */
   refundAddress?: string | undefined;
 
   /**
-   * `01` and 64 hexadecimal digits. Default: drawn at random.
+   * Id of the request: `01` and 64 hexadecimal digits, in any case. Default: random. INVALID_REQUEST_ID. Example:
+   * `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
    *
    * @generated from field: optional string request_id = 8;
    */
   requestId?: string | undefined;
 
   /**
-   * 16 hexadecimal digits. Default: drawn at random; omitted, it matches the stored request's.
+   * 16 hexadecimal digits, in any case. Default: random; if `requestId` is stored already, the stored salt.
+   * INVALID_SALT. Example: `"8f1d2c3b4a596877"`.
    *
    * @generated from field: optional string salt = 9;
    */
   salt?: string | undefined;
 
   /**
-   * When the request stops having routes: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC. In the future when
-   * the request is made; finer digits than milliseconds are cut. A term like the others. Default: never.
-   * Examples: `"2026-03-01T12:30:00Z"`, `"2026-03-31"`.
+   * When the request stops having routes: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC.
+   * Must be in the future (EXPIRY_PAST); digits beyond milliseconds are cut. Default: never. INVALID_DATE. Examples:
+   * `"2026-03-01T12:30:00Z"`, `"2026-03-31"`.
    *
    * @generated from field: optional string expires_at = 10;
    */
@@ -111,8 +116,8 @@ export declare const CreatePaymentRequestRequestSchema: GenMessage<CreatePayment
  */
 export declare type GetPaymentRequestRequest = Message<"payments.v1.GetPaymentRequestRequest"> & {
   /**
-   * The request's payment reference: 16 hexadecimal digits in any case, `0x` before them optional.
-   * Example: `"0x1122334455667788"`.
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. INVALID_PAYMENT_REFERENCE;
+   * REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 1;
    */
@@ -132,8 +137,8 @@ export declare const GetPaymentRequestRequestSchema: GenMessage<GetPaymentReques
  */
 export declare type CancelPaymentRequestRequest = Message<"payments.v1.CancelPaymentRequestRequest"> & {
   /**
-   * The request's payment reference: 16 hexadecimal digits in any case, `0x` before them optional.
-   * Example: `"0x1122334455667788"`.
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. INVALID_PAYMENT_REFERENCE;
+   * REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 1;
    */
@@ -147,88 +152,96 @@ export declare type CancelPaymentRequestRequest = Message<"payments.v1.CancelPay
 export declare const CancelPaymentRequestRequestSchema: GenMessage<CancelPaymentRequestRequest>;
 
 /**
- * The filters and the page of a list of requests. All filters are optional.
+ * Filters and page of a list of requests. All fields are optional.
  *
  * @generated from message payments.v1.ListPaymentRequestsRequest
  */
 export declare type ListPaymentRequestsRequest = Message<"payments.v1.ListPaymentRequestsRequest"> & {
   /**
-   * How far the request has been paid; several are alternatives. Example: `"OPEN"`.
+   * How far the request is paid. At most 100 values; any of them matches. UNKNOWN_ENUM_VALUE. Example: `"OPEN"`.
    *
    * @generated from field: repeated payments.v1.PaymentRequest.Status status = 1;
    */
   status: PaymentRequest_Status[];
 
   /**
-   * The most requests on the page. Default and 0: 20. Above 100 it is 100.
+   * Maximum number of requests on the page. Default, also for 0: 20. Values above 100 count as 100. INVALID_LIMIT if
+   * negative. Example: `50`.
    *
    * @generated from field: optional int32 limit = 2;
    */
   limit?: number | undefined;
 
   /**
-   * `nextCursor` or `prevCursor` of an earlier answer. It carries filters and limit; what is sent beside it must be equal, but for
-   * `limit` and `includeTotal`.
+   * `nextCursor` or `prevCursor` of an earlier answer. It carries filters and limit: send it alone. Parameters beside
+   * it must be equal, except `limit` and `includeTotal` (CURSOR_MISMATCH). INVALID_CURSOR.
    *
    * @generated from field: optional string cursor = 3;
    */
   cursor?: string | undefined;
 
   /**
-   * The merchant's own reference, exactly as stored. Never split at commas. All of them together take at most 24,576 bytes, so that a
-   * cursor that carries them fits into a URL. Example: `"INV-2026-0042"`.
+   * The merchant's own reference, exactly as stored: 1 to 256 characters. At most 100 values and 24,576 bytes together;
+   * any of them matches. A query string repeats the parameter; values are not split at commas. INVALID_REFERENCE,
+   * VALUE_TOO_LONG. Example: `"INV-2026-0042"`.
    *
    * @generated from field: repeated string reference = 4;
    */
   reference: string[];
 
   /**
-   * The request's id: `01` and 64 hexadecimal digits.
+   * Id of the request: `01` and 64 hexadecimal digits, in any case. At most 100 values; any of them matches.
+   * INVALID_REQUEST_ID. Example: `"01a7ff1f2b1a1ccd0b8a9b1a6fbc6f0a6be0e6ac5b2d1d3c8c96b8bd0a8a7f6e5d"`.
    *
    * @generated from field: repeated string request_id = 5;
    */
   requestId: string[];
 
   /**
-   * Who is to be paid: addresses in any case, Tron addresses as written.
+   * Address of the payee. EVM addresses in any case (a mixed-case one must have a correct EIP-55 checksum), Tron
+   * addresses exactly as written. At most 100 values; any of them matches. INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: repeated string payee = 6;
    */
   payee: string[];
 
   /**
-   * The chain on which it is to be paid: a name, an alias, a chain id or CAIP-2. Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
+   * Chain on which it is paid: a name, an alias, a chain id or CAIP-2, in any case. At most 100 values; any of them
+   * matches. UNKNOWN_NETWORK. Examples: `"BASE"`, `"mainnet"`, `"eip155:137"`.
    *
    * @generated from field: repeated string network = 7;
    */
   network: string[];
 
   /**
-   * Payment currency by symbol or id, else invoice currency by ISO 4217 code; where both exist a token of a served chain wins. The chain of
-   * an id may be any of its names. Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
+   * Payment currency by symbol or id, else invoice currency by ISO 4217 code. If a name is both, the token of a served
+   * chain wins. At most 100 values; any of them matches. UNKNOWN_CURRENCY. Examples: `"USDC"`, `"USDC-BASE"`, `"EUR"`.
    *
    * @generated from field: repeated string currency = 8;
    */
   currency: string[];
 
   /**
-   * Created at this moment or later: RFC 3339 with an offset, or a bare date, which is the start of that day in UTC.
-   * Examples: `"2026-03-01T00:00:00+01:00"`, `"2026-03-01"`.
+   * Only requests created at this moment or later. RFC 3339 with an offset, or a bare date, which is the start of that
+   * day in UTC. INVALID_DATE; INVALID_RANGE if it is after `toDate`. Examples: `"2026-03-01T00:00:00+01:00"`,
+   * `"2026-03-01"`.
    *
    * @generated from field: optional string from_date = 9;
    */
   fromDate?: string | undefined;
 
   /**
-   * Created at this moment or earlier: RFC 3339 with an offset, or a bare date, which is the end of that day in UTC.
-   * Example: `"2026-03-31"`.
+   * Only requests created at this moment or earlier. RFC 3339 with an offset, or a bare date, which is the end of that
+   * day in UTC. INVALID_DATE. Example: `"2026-03-31"`.
    *
    * @generated from field: optional string to_date = 10;
    */
   toDate?: string | undefined;
 
   /**
-   * Whether to count the matches. Default: NONE. What a page was read from may have changed before they are counted.
+   * Whether to count the matches. Default: NONE. The count is made after the page was read, so a change in between may
+   * show in one and not the other.
    *
    * @generated from field: payments.v1.ListPaymentRequestsRequest.IncludeTotal include_total = 11;
    */
@@ -242,7 +255,7 @@ export declare type ListPaymentRequestsRequest = Message<"payments.v1.ListPaymen
 export declare const ListPaymentRequestsRequestSchema: GenMessage<ListPaymentRequestsRequest>;
 
 /**
- * Whether to count the matches.
+ * Whether and how to count the matches.
  *
  * @generated from enum payments.v1.ListPaymentRequestsRequest.IncludeTotal
  */
@@ -262,14 +275,14 @@ export enum ListPaymentRequestsRequest_IncludeTotal {
   NONE = 1,
 
   /**
-   * Count up to 1,000; beyond that the answer holds an estimate (ESTIMATED).
+   * Count up to 1,000; beyond that, estimate (ESTIMATED).
    *
    * @generated from enum value: ESTIMATED = 2;
    */
   ESTIMATED = 2,
 
   /**
-   * Count up to 10,000; beyond that the answer says AT_LEAST.
+   * Count up to 10,000; beyond that, AT_LEAST 10000.
    *
    * @generated from enum value: EXACT = 3;
    */
@@ -288,14 +301,14 @@ export declare const ListPaymentRequestsRequest_IncludeTotalSchema: GenEnum<List
  */
 export declare type ListPaymentRequestsResponse = Message<"payments.v1.ListPaymentRequestsResponse"> & {
   /**
-   * The requests, newest first.
+   * The requests by `createdAt`, newest first, then `requestId`.
    *
    * @generated from field: repeated payments.v1.PaymentRequest requests = 1;
    */
   requests: PaymentRequest[];
 
   /**
-   * Where this page stands.
+   * Position of this page.
    *
    * @generated from field: payments.v1.Pagination pagination = 2;
    */
@@ -309,21 +322,21 @@ export declare type ListPaymentRequestsResponse = Message<"payments.v1.ListPayme
 export declare const ListPaymentRequestsResponseSchema: GenMessage<ListPaymentRequestsResponse>;
 
 /**
- * A wallet that is to be registered.
+ * The wallet to register.
  *
  * @generated from message payments.v1.AddRefundWalletRequest
  */
 export declare type AddRefundWalletRequest = Message<"payments.v1.AddRefundWalletRequest"> & {
   /**
-   * An address of an EVM chain, not zero, and no contract or token of the chains that are served.
-   * Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Address of the wallet: an EVM address, not zero, and no token or contract of the served chains
+   * (INVALID_REFUND_WALLET). INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: string address = 1;
    */
   address: string;
 
   /**
-   * What the account says of it, up to 256 characters. Example: `"hot wallet of the support team"`.
+   * The account's own note: 1 to 256 characters. Example: `"hot wallet of the support team"`.
    *
    * @generated from field: optional string note = 2;
    */
@@ -337,13 +350,13 @@ export declare type AddRefundWalletRequest = Message<"payments.v1.AddRefundWalle
 export declare const AddRefundWalletRequestSchema: GenMessage<AddRefundWalletRequest>;
 
 /**
- * Which refund wallets are listed.
+ * Which refund wallets to list.
  *
  * @generated from message payments.v1.ListRefundWalletsRequest
  */
 export declare type ListRefundWalletsRequest = Message<"payments.v1.ListRefundWalletsRequest"> & {
   /**
-   * Whether to list those too that were removed. Default: false.
+   * Whether to list removed wallets too. Default: false.
    *
    * @generated from field: optional bool include_removed = 1;
    */
@@ -357,20 +370,20 @@ export declare type ListRefundWalletsRequest = Message<"payments.v1.ListRefundWa
 export declare const ListRefundWalletsRequestSchema: GenMessage<ListRefundWalletsRequest>;
 
 /**
- * The refund wallets of an account. At most 100 are registered at a time, and 1,000 with those that were removed.
+ * The refund wallets of an account: at most 100, or 1,000 with the removed ones.
  *
  * @generated from message payments.v1.ListRefundWalletsResponse
  */
 export declare type ListRefundWalletsResponse = Message<"payments.v1.ListRefundWalletsResponse"> & {
   /**
-   * The wallets, those that were registered first first.
+   * The wallets by time of registration, oldest first.
    *
    * @generated from field: repeated payments.v1.RefundWallet wallets = 1;
    */
   wallets: RefundWallet[];
 
   /**
-   * Where this page stands: it is the only one.
+   * Position of this page, which is the only one.
    *
    * @generated from field: payments.v1.Pagination pagination = 2;
    */
@@ -384,13 +397,13 @@ export declare type ListRefundWalletsResponse = Message<"payments.v1.ListRefundW
 export declare const ListRefundWalletsResponseSchema: GenMessage<ListRefundWalletsResponse>;
 
 /**
- * Names one refund wallet.
+ * Names the refund wallet to remove.
  *
  * @generated from message payments.v1.RemoveRefundWalletRequest
  */
 export declare type RemoveRefundWalletRequest = Message<"payments.v1.RemoveRefundWalletRequest"> & {
   /**
-   * The address of the wallet. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Address of the wallet. INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: string address = 1;
    */
@@ -404,16 +417,17 @@ export declare type RemoveRefundWalletRequest = Message<"payments.v1.RemoveRefun
 export declare const RemoveRefundWalletRequestSchema: GenMessage<RemoveRefundWalletRequest>;
 
 /**
- * Stores payment requests and tells how far they are paid. Needs a key with the scope `requests:read`, to create and
- * cancel requests and to change wallets `requests:write`, in the header `x-api-key`.
+ * Stores payment requests and tells how far they are paid. Reading needs a key with the scope `requests:read`, changing
+ * one with `requests:write`, in the header `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
  * @generated from service payments.v1.RequestsService
  */
 export declare const RequestsService: GenService<{
   /**
-   * Stores a request. The same `requestId` with the same terms answers with the stored request, with others ALREADY_EXISTS.
-   * The header `idempotency-key` (at most 255 characters) makes a retry without `requestId` safe. `warnings` of the answer says
-   * where nobody could pay it.
+   * Stores a request. The same `requestId` with the same terms returns the stored request, with other terms
+   * REQUEST_TERMS_DIFFER. The header `idempotency-key` (1 to 255 visible ASCII characters) makes retries without
+   * `requestId` safe; IDEMPOTENCY_KEY_REUSED if it was used with other terms. Read `warnings` of the answer: they say
+   * if nobody could pay the request.
    *
    * @generated from rpc payments.v1.RequestsService.CreatePaymentRequest
    */
@@ -423,7 +437,7 @@ export declare const RequestsService: GenService<{
     output: typeof PaymentRequestSchema;
   },
   /**
-   * Returns one request with its balance.
+   * Returns one request with what has been paid. REQUEST_NOT_FOUND if the account has no such request.
    *
    * @generated from rpc payments.v1.RequestsService.GetPaymentRequest
    */
@@ -433,8 +447,9 @@ export declare const RequestsService: GenService<{
     output: typeof PaymentRequestSchema;
   },
   /**
-   * Cancels a request: it has no routes from now on. Payments of it are still found and counted, so a request may be cancelled whatever its
-   * status; the answer's `status` tells whether money has come. Cancelling it again changes nothing. It cannot be undone.
+   * Cancels a request: from now on it has no routes. Its payments are still found and counted, so it may be cancelled
+   * in every status; read `status` of the answer to see whether money has arrived. Cancelling again changes nothing. It
+   * cannot be undone. REQUEST_NOT_FOUND if the account has no such request.
    *
    * @generated from rpc payments.v1.RequestsService.CancelPaymentRequest
    */
@@ -444,7 +459,8 @@ export declare const RequestsService: GenService<{
     output: typeof PaymentRequestSchema;
   },
   /**
-   * Lists the account's requests that match all filters, newest first, a page at a time. Several values of one filter are alternatives.
+   * Lists the requests of the account, newest first, one page at a time. Filters are combined by AND, the values of one
+   * filter by OR. Errors: INVALID_LIMIT, INVALID_CURSOR, CURSOR_MISMATCH, and those of the filters.
    *
    * @generated from rpc payments.v1.RequestsService.ListPaymentRequests
    */
@@ -454,8 +470,9 @@ export declare const RequestsService: GenService<{
     output: typeof ListPaymentRequestsResponseSchema;
   },
   /**
-   * Registers a wallet from which the account refunds. What it sends counts as a refund from then on. One that is registered
-   * already stays as it is, but for the note where one is given.
+   * Registers a wallet from which the account sends refunds. What it sent before is no refund. A wallet that is
+   * registered already keeps its `registeredAt`; a note replaces its note. TOO_MANY_WALLETS beyond 100 wallets at a
+   * time, or 1,000 registrations.
    *
    * @generated from rpc payments.v1.RequestsService.AddRefundWallet
    */
@@ -465,7 +482,7 @@ export declare const RequestsService: GenService<{
     output: typeof RefundWalletSchema;
   },
   /**
-   * Lists the account's refund wallets in the order of their registration, all on one page.
+   * Lists the refund wallets of the account by time of registration, all on one page.
    *
    * @generated from rpc payments.v1.RequestsService.ListRefundWallets
    */
@@ -475,7 +492,7 @@ export declare const RequestsService: GenService<{
     output: typeof ListRefundWalletsResponseSchema;
   },
   /**
-   * Removes a refund wallet. What it has sent until now stays a refund.
+   * Removes a refund wallet. What it has sent until now stays a refund. WALLET_NOT_FOUND if it is not registered.
    *
    * @generated from rpc payments.v1.RequestsService.RemoveRefundWallet
    */

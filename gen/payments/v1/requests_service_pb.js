@@ -51,7 +51,7 @@ export const ListPaymentRequestsRequest_IncludeTotalSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_requests_service, 3, 0);
 
 /**
- * Whether to count the matches.
+ * Whether and how to count the matches.
  *
  * @generated from enum payments.v1.ListPaymentRequestsRequest.IncludeTotal
  */
@@ -94,8 +94,8 @@ export const RemoveRefundWalletRequestSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_requests_service, 8);
 
 /**
- * Stores payment requests and tells how far they are paid. Needs a key with the scope `requests:read`, to create and
- * cancel requests and to change wallets `requests:write`, in the header `x-api-key`.
+ * Stores payment requests and tells how far they are paid. Reading needs a key with the scope `requests:read`, changing
+ * one with `requests:write`, in the header `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
  * @generated from service payments.v1.RequestsService
  */

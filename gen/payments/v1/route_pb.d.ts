@@ -13,104 +13,107 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_payments_v1_route: GenFile;
 
 /**
- * One way by which a wallet can pay a request now.
+ * A way by which a wallet can pay a request now.
  *
  * @generated from message payments.v1.Route
  */
 export declare type Route = Message<"payments.v1.Route"> & {
   /**
-   * Names the route: `REQUEST_NETWORK_PAYMENT` for the direct payment, else `SRCCHAIN_DSTCHAIN_SRCTOKEN_DSTTOKEN`, and
-   * `_PROVIDER` behind it for any but the first provider of its kind. Stable for a configuration.
-   * Example: `"ARBITRUM_BASE_USDT_USDC"`.
+   * Id of the route: `REQUEST_NETWORK_PAYMENT` for the direct payment, else `SRCCHAIN_DSTCHAIN_SRCTOKEN_DSTTOKEN`,
+   * followed by `_PROVIDER` for every provider but the first of its kind. Depends on the configuration only. Example:
+   * `"ARBITRUM_BASE_USDT_USDC"`.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * All fees (gas, platform, protocol, swap, crosschain): an amount of money in `feeCurrency`, the double nearest to `feeAmount`.
-   * Lines that have no price are left out; `feeIsComplete` is then false. It was a fraction of what the payee receives before; that is
-   * `feeRate`. Example: `0.753`, of USDC.
+   * All fees (gas, platform, protocol, swap, crosschain): an amount in `feeCurrency`, the double nearest to
+   * `feeAmount`. Costs without a known price are left out; `feeIsComplete` is false then. For the fraction of the
+   * payment see `feeRate`. Example: `0.753`, in USDC.
    *
    * @generated from field: double fee = 2;
    */
   fee: number;
 
   /**
-   * How long the payment takes. See `estimatedDurationSeconds`.
+   * How long the payment takes, as a class of `estimatedDurationSeconds`. Example: `"FAST"`.
    *
    * @generated from field: payments.v1.Route.Speed speed = 3;
    */
   speed: Route_Speed;
 
   /**
-   * Loss against the market's mid price before the trade, as a fraction of what the payee is to receive, rounded half-even to 8
-   * places; positive = the payer loses. 0 for direct payments and conversions.
+   * Loss against the market's mid price before the trade: a fraction of what the payee receives, rounded half-even to 8
+   * places. Positive if the payer loses. 0 for direct payments and conversions. Example: `0.00075`.
    *
    * @generated from field: double price_impact = 4 [json_name = "price_impact"];
    */
   priceImpact: number;
 
   /**
-   * The chain on which the wallet pays. Example: `"BASE"`.
+   * Chain on which the wallet pays. Example: `"BASE"`.
    *
    * @generated from field: string chain = 5;
    */
   chain: string;
 
   /**
-   * The symbol of the token with which the wallet pays. Example: `"USDC"`.
+   * Symbol of the token or coin with which the wallet pays. Example: `"USDC"`.
    *
    * @generated from field: string token = 6;
    */
   token: string;
 
   /**
-   * The chain on which the wallet pays, as CAIP-2. Example: `"eip155:8453"`.
+   * Chain on which the wallet pays, as CAIP-2. Example: `"eip155:8453"`.
    *
    * @generated from field: string chain_id = 7;
    */
   chainId: string;
 
   /**
-   * The contract of that token in EIP-55 form. Absent for a native coin.
-   * Example: `"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"`.
+   * Contract of that token, in EIP-55 form. Absent for a native coin. Example:
+   * `"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"`.
    *
    * @generated from field: optional string token_address = 8;
    */
   tokenAddress?: string | undefined;
 
   /**
-   * What leaves the wallet in units of `token`, platform fee included, gas not: a decimal string. Example: `"150.75"`.
+   * What leaves the wallet, platform fee included, gas not, in human units of `token`: a decimal string. Example:
+   * `"150.75"`.
    *
    * @generated from field: string source_amount = 9;
    */
   sourceAmount: string;
 
   /**
-   * Exactly the sum of the lines' `amountInFeeCurrency`, a decimal string. Example: `"0.753"`.
+   * All fees, in human units of `feeCurrency`: a decimal string, exactly the sum of `amountInFeeCurrency` over
+   * `feeBreakdown`. Example: `"0.753"`.
    *
    * @generated from field: string fee_amount = 10;
    */
   feeAmount: string;
 
   /**
-   * What `feeAmount` is counted in: the request's payment currency. Example: `"USDC-BASE"`.
+   * Currency of `fee` and `feeAmount`: the request's payment currency, a currency id. Example: `"USDC-BASE"`.
    *
    * @generated from field: string fee_currency = 11;
    */
   feeCurrency: string;
 
   /**
-   * `feeAmount` in US dollars, a decimal string. Absent when no price is known. Example: `"0.753"`.
+   * `feeAmount` in US dollars: a decimal string. Absent if no price is known. Example: `"0.753"`.
    *
    * @generated from field: optional string fee_in_usd = 12 [json_name = "feeInUSD"];
    */
   feeInUsd?: string | undefined;
 
   /**
-   * `feeRate` + `price_impact`: all that the payer loses, as a fraction of what the payee is to receive, but for what pools are off the
-   * market before a swap, of which the warning SWAP_OFF_MARKET tells.
+   * `feeRate` + `price_impact`: everything that the payer loses, as a fraction of what the payee receives. A loss
+   * because pools are off the market before a swap is not included; the warning SWAP_OFF_MARKET tells it. Example:
+   * `0.00577`.
    *
    * @generated from field: double total_cost = 13;
    */
@@ -124,65 +127,68 @@ export declare type Route = Message<"payments.v1.Route"> & {
   feeBreakdown: FeeLine[];
 
   /**
-   * The expected time until the payee has the money, in seconds. Example: `12`.
+   * Expected time until the payee has the money, in seconds; finality is not included. Example: `12`.
    *
    * @generated from field: int32 estimated_duration_seconds = 15;
    */
   estimatedDurationSeconds: number;
 
   /**
-   * Who carries it out. Example: `"request-network"`.
+   * Who carries out the payment: `request-network` (direct payment or conversion), `uniswap-v2` or `uniswap-v3` (swap),
+   * `lifi` (bridge). Example: `"request-network"`.
    *
    * @generated from field: string provider = 16;
    */
   provider: string;
 
   /**
-   * Distinctions among the routes of this answer.
+   * Distinctions among the routes of this answer. May be empty.
    *
    * @generated from field: repeated payments.v1.Route.Tag tags = 17;
    */
   tags: Route_Tag[];
 
   /**
-   * Until when the quote is good.
+   * When the quote expires: 30 seconds after it was made, or earlier if a rate, the offer of a provider or the request
+   * expires earlier.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 18;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * What to know before taking this route.
+   * What to know before taking this route, such as INSUFFICIENT_GAS, GAS_UNPRICED or SWAP_OFF_MARKET. May be empty.
    *
    * @generated from field: repeated payments.v1.Warning warnings = 19;
    */
   warnings: Warning[];
 
   /**
-   * Whether the payment happens in one transaction that succeeds or leaves everything as it was (approvals apart).
+   * Whether, approvals apart, one transaction either makes the whole payment or changes nothing.
    *
    * @generated from field: bool atomic = 20;
    */
   atomic: boolean;
 
   /**
-   * What the wallet still has to do or lacks.
+   * What the wallet lacks or still has to do.
    *
    * @generated from field: payments.v1.Route.Readiness readiness = 21;
    */
   readiness?: Route_Readiness | undefined;
 
   /**
-   * `feeAmount` as a fraction of what the payee is to receive, rounded half-even to 8 places; 0.01 is one percent. For a request in a fiat
-   * currency, what the payee is to receive is the invoice amount in the payment currency at the quoted rate. Example: `0.00502`.
+   * `feeAmount` as a fraction of what the payee receives, rounded half-even to 8 places: 0.01 is one percent. For a
+   * request in a fiat currency, what the payee receives is the invoice amount in the payment currency at the quoted
+   * rate. Example: `0.00502`.
    *
    * @generated from field: double fee_rate = 22;
    */
   feeRate: number;
 
   /**
-   * Whether every cost is counted in `fee`, `feeAmount`, `feeRate` and `totalCost`. False where a line has no price; the warning
-   * GAS_UNPRICED names the currency.
+   * Whether `fee`, `feeAmount`, `feeRate` and `totalCost` include every cost. False if a cost has no price; the warning
+   * GAS_UNPRICED names its currency.
    *
    * @generated from field: bool fee_is_complete = 23;
    */
@@ -196,14 +202,14 @@ export declare type Route = Message<"payments.v1.Route"> & {
 export declare const RouteSchema: GenMessage<Route>;
 
 /**
- * What the wallet still has to do or lacks.
+ * What the wallet lacks or still has to do.
  *
  * @generated from message payments.v1.Route.Readiness
  */
 export declare type Route_Readiness = Message<"payments.v1.Route.Readiness"> & {
   /**
-   * Whether the wallet holds the native coin for all steps' gas. Absent when it cannot be known, for instance because the
-   * wallet is a contract whose gas may be sponsored.
+   * Whether the wallet holds enough of the native coin for the gas of all steps. Absent if unknown, for instance for
+   * a contract wallet whose gas others may pay.
    *
    * @generated from field: optional bool has_enough_gas = 1;
    */
@@ -231,7 +237,7 @@ export declare type Route_Readiness = Message<"payments.v1.Route.Readiness"> & {
 export declare const Route_ReadinessSchema: GenMessage<Route_Readiness>;
 
 /**
- * How long the payment takes to reach the payee.
+ * How long it takes until the payee has the money, by `estimatedDurationSeconds`.
  *
  * @generated from enum payments.v1.Route.Speed
  */
@@ -258,7 +264,7 @@ export enum Route_Speed {
   STANDARD = 2,
 
   /**
-   * Longer.
+   * Longer than 20 minutes.
    *
    * @generated from enum value: SLOW = 3;
    */
@@ -271,7 +277,7 @@ export enum Route_Speed {
 export declare const Route_SpeedSchema: GenEnum<Route_Speed>;
 
 /**
- * A distinction among the routes of one answer.
+ * A distinction among the routes of one answer. Equal routes share a tag.
  *
  * @generated from enum payments.v1.Route.Tag
  */
@@ -284,14 +290,14 @@ export enum Route_Tag {
   TAG_UNSPECIFIED = 0,
 
   /**
-   * Has the lowest `totalCost` of this answer.
+   * The lowest `totalCost` of this answer.
    *
    * @generated from enum value: CHEAPEST = 1;
    */
   CHEAPEST = 1,
 
   /**
-   * Has the lowest `estimatedDurationSeconds` of this answer.
+   * The lowest `estimatedDurationSeconds` of this answer.
    *
    * @generated from enum value: FASTEST = 2;
    */
@@ -324,7 +330,7 @@ export enum Route_StepKind {
   APPROVE_RESET = 1,
 
   /**
-   * Allows a contract to pull exactly what the payment needs.
+   * Allows a contract to take exactly what the payment needs.
    *
    * @generated from enum value: APPROVE = 2;
    */
@@ -357,14 +363,14 @@ export declare const Route_StepKindSchema: GenEnum<Route_StepKind>;
  */
 export declare type Warning = Message<"payments.v1.Warning"> & {
   /**
-   * A reason from the table of reasons. Example: `"INSUFFICIENT_GAS"`.
+   * A reason from the table of reasons, for programs. Example: `"INSUFFICIENT_GAS"`.
    *
    * @generated from field: string reason = 1;
    */
   reason: string;
 
   /**
-   * What it means here, and what to do.
+   * What it means here and what to do, for people.
    *
    * @generated from field: string message = 2;
    */
@@ -384,28 +390,28 @@ export declare const WarningSchema: GenMessage<Warning>;
  */
 export declare type UnavailableRoute = Message<"payments.v1.UnavailableRoute"> & {
   /**
-   * The chain on which the wallet would pay. Example: `"POLYGON"`.
+   * Chain on which the wallet would pay. Example: `"POLYGON"`.
    *
    * @generated from field: optional string chain = 1;
    */
   chain?: string | undefined;
 
   /**
-   * The symbol of the token with which it would pay. Absent when the whole chain is meant. Example: `"DAI"`.
+   * Symbol of the token or coin with which it would pay. Absent if the whole chain is meant. Example: `"DAI"`.
    *
    * @generated from field: optional string token = 2;
    */
   token?: string | undefined;
 
   /**
-   * Who would carry it out. Absent when nobody could. Example: `"request-network"`.
+   * Who would carry out the payment. Absent if there is none. Example: `"request-network"`.
    *
    * @generated from field: optional string provider = 3;
    */
   provider?: string | undefined;
 
   /**
-   * A reason from the table of reasons. Example: `"INSUFFICIENT_BALANCE"`.
+   * A reason from the table of reasons, for programs. Example: `"INSUFFICIENT_BALANCE"`.
    *
    * @generated from field: string reason = 4;
    */
@@ -419,7 +425,7 @@ export declare type UnavailableRoute = Message<"payments.v1.UnavailableRoute"> &
   message: string;
 
   /**
-   * What would make it one. Example: `"add 137.5 USDC on BASE"`.
+   * What would make it a route. Example: `"add 137.5 USDC on BASE"`.
    *
    * @generated from field: string remedy = 6;
    */

@@ -33,7 +33,7 @@ export const Route_SpeedSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_route, 0, 0);
 
 /**
- * How long the payment takes to reach the payee.
+ * How long it takes until the payee has the money, by `estimatedDurationSeconds`.
  *
  * @generated from enum payments.v1.Route.Speed
  */
@@ -47,7 +47,7 @@ export const Route_TagSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_route, 0, 1);
 
 /**
- * A distinction among the routes of one answer.
+ * A distinction among the routes of one answer. Equal routes share a tag.
  *
  * @generated from enum payments.v1.Route.Tag
  */

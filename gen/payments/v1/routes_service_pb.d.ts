@@ -13,22 +13,22 @@ import type { PaymentCalldataSchema } from "./payment_calldata_pb.js";
 export declare const file_payments_v1_routes_service: GenFile;
 
 /**
- * Asks for the routes of one request and one wallet.
+ * Asks for the routes by which one wallet can pay one request.
  *
  * @generated from message payments.v1.GetPaymentRoutesRequest
  */
 export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRoutesRequest"> & {
   /**
-   * The request's payment reference: 16 hexadecimal digits in any case, `0x` before them optional.
-   * Example: `"0x1122334455667788"`.
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. INVALID_PAYMENT_REFERENCE;
+   * REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 1;
    */
   paymentReference: string;
 
   /**
-   * The wallet that is to pay: an EVM address (a mixed-case one must carry a right EIP-55 checksum) or a Tron address.
-   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * Address of the paying wallet: an EVM address (a mixed-case one must have a correct EIP-55 checksum) or a Tron
+   * address. INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: string wallet = 2;
    */
@@ -36,60 +36,64 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
 
   /**
    * How much of the request to pay, in human units of its invoice currency: a decimal string above 0 with at most the
-   * currency's decimals (fiat: 8). Default: the outstanding balance. Example: `"100.5"`.
+   * currency's decimals (fiat: 8). Default: the outstanding amount. INVALID_AMOUNT. Example: `"100.5"`.
    *
    * @generated from field: optional string amount = 3;
    */
   amount?: string | undefined;
 
   /**
-   * The platform's fee in percent of what the payee receives, on top of it: a decimal string from 0 to 100. Goes with
-   * `feeAddress`. Example: `"0.5"`.
+   * The platform's fee in percent of what the payee receives, paid on top: a decimal string from 0 to 100. Requires
+   * `feeAddress` (INCOMPLETE_FEE). INVALID_PERCENTAGE. Example: `"0.5"`, half a percent.
    *
    * @generated from field: optional string fee_percentage = 4;
    */
   feePercentage?: string | undefined;
 
   /**
-   * Who receives the platform's fee: an address of the request's chain, not zero. Goes with `feePercentage`.
-   * Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Receiver of the platform's fee: an address of the request's chain, not zero. Requires `feePercentage`
+   * (INCOMPLETE_FEE). INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: optional string fee_address = 5;
    */
   feeAddress?: string | undefined;
 
   /**
-   * What the routes are ordered by.
+   * Order of the routes. Default: the direct payment first, then by `totalCost`, speed and id. UNKNOWN_ENUM_VALUE.
    *
    * @generated from field: optional payments.v1.GetPaymentRoutesRequest.Sort sort = 6;
    */
   sort?: GetPaymentRoutesRequest_Sort | undefined;
 
   /**
-   * Leaves out routes that lose more against the market: a fraction as a decimal string, not negative. They stand in `unavailable`
-   * instead. Example: `"0.01"`, one percent.
+   * Highest `price_impact` of a route: a fraction as a decimal string, not negative. Routes above it are listed in
+   * `unavailable`. INVALID_FRACTION. Example: `"0.01"`, one percent.
    *
    * @generated from field: optional string max_price_impact = 7;
    */
   maxPriceImpact?: string | undefined;
 
   /**
-   * Leaves out routes whose `feeRate` is higher: a fraction as a decimal string, not negative. They stand in `unavailable` instead.
-   * Example: `"0.005"`.
+   * Highest `feeRate` of a route: a fraction as a decimal string, not negative. Routes above it are listed in
+   * `unavailable`. INVALID_FRACTION. Example: `"0.005"`, half a percent.
    *
    * @generated from field: optional string max_fee_rate = 11;
    */
   maxFeeRate?: string | undefined;
 
   /**
-   * Only pays from these chains, by name, alias, number or CAIP-2. Example: `["BASE", "arbitrum-one"]`.
+   * Only pay from these chains: names, aliases, chain ids or CAIP-2, in any case. At most 100 values. Other chains are
+   * not read and not listed in `unavailable`. A known chain that is not served gives the warning WISH_UNMET.
+   * UNKNOWN_NETWORK. Example: `["BASE", "arbitrum-one"]`.
    *
    * @generated from field: repeated string chains = 9;
    */
   chains: string[];
 
   /**
-   * Only pays with these tokens, by symbol or id. Example: `["USDC", "ETH-BASE"]`.
+   * Only pay with these tokens or coins: symbols (on every chain) or ids. At most 100 values. Other tokens are not read
+   * and not listed in `unavailable`. A known token that is not served gives the warning WISH_UNMET. UNKNOWN_CURRENCY.
+   * Example: `["USDC", "ETH-BASE"]`.
    *
    * @generated from field: repeated string tokens = 10;
    */
@@ -103,27 +107,27 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
 export declare const GetPaymentRoutesRequestSchema: GenMessage<GetPaymentRoutesRequest>;
 
 /**
- * What routes can be ordered by. Left out: the direct payment first, then by total cost, speed and id.
+ * Order of routes.
  *
  * @generated from enum payments.v1.GetPaymentRoutesRequest.Sort
  */
 export enum GetPaymentRoutesRequest_Sort {
   /**
-   * Never sent: leave the field out.
+   * Never sent: leave the field out. Refused (UNKNOWN_ENUM_VALUE).
    *
    * @generated from enum value: SORT_UNSPECIFIED = 0;
    */
   SORT_UNSPECIFIED = 0,
 
   /**
-   * By `totalCost`, routes with an unknown cost last, then by speed and id.
+   * By `totalCost`, then speed and id. Routes whose cost is not completely known come last.
    *
    * @generated from enum value: CHEAPEST = 1;
    */
   CHEAPEST = 1,
 
   /**
-   * By `estimatedDurationSeconds`, then by `totalCost` and id.
+   * By `estimatedDurationSeconds`, then `totalCost` and id.
    *
    * @generated from enum value: FASTEST = 2;
    */
@@ -136,49 +140,50 @@ export enum GetPaymentRoutesRequest_Sort {
 export declare const GetPaymentRoutesRequest_SortSchema: GenEnum<GetPaymentRoutesRequest_Sort>;
 
 /**
- * The routes of one request and one wallet.
+ * The routes by which one wallet can pay one request.
  *
  * @generated from message payments.v1.GetPaymentRoutesResponse
  */
 export declare type GetPaymentRoutesResponse = Message<"payments.v1.GetPaymentRoutesResponse"> & {
   /**
-   * The routes, best first. Empty when the wallet cannot pay now.
+   * The routes, best first. Empty if the wallet cannot pay now.
    *
    * @generated from field: repeated payments.v1.Route routes = 1;
    */
   routes: Route[];
 
   /**
-   * What is paid for, in units of `currency`: the `amount` that was asked for, else the outstanding balance. Example: `"150"`.
+   * What is to be paid, in human units of `currency`: the `amount` asked for, else the outstanding amount, a decimal
+   * string. Example: `"150"`.
    *
    * @generated from field: string amount = 2;
    */
   amount: string;
 
   /**
-   * What `amount` is counted in: the request's invoice currency, a currency id or an ISO 4217 code. Example: `"USDC-BASE"`.
+   * Currency of `amount`: the request's invoice currency, a currency id or an ISO 4217 code. Example: `"USDC-BASE"`.
    *
    * @generated from field: string currency = 3;
    */
   currency: string;
 
   /**
-   * What to know about the request as a whole: REQUEST_ALREADY_PAID or PAYMENT_PENDING where payments cover it, else REQUEST_CANCELLED or
-   * REQUEST_EXPIRED, and others.
+   * What to know about the request as a whole. If it needs no payment, the first that holds of REQUEST_ALREADY_PAID,
+   * PAYMENT_PENDING, REQUEST_CANCELLED, REQUEST_EXPIRED; else AMOUNT_ABOVE_OUTSTANDING, WISH_UNMET. May be empty.
    *
    * @generated from field: repeated payments.v1.Warning warnings = 4;
    */
   warnings: Warning[];
 
   /**
-   * Every candidate that did not become a route, with the reason and the remedy.
+   * Every candidate that did not become a route, with reason and remedy.
    *
    * @generated from field: repeated payments.v1.UnavailableRoute unavailable = 5;
    */
   unavailable: UnavailableRoute[];
 
   /**
-   * Whether a source (a chain, a provider) failed or was cut off, so that routes may be missing.
+   * Whether a chain or a provider failed or was cut off, so that routes may be missing.
    *
    * @generated from field: bool degraded = 6;
    */
@@ -192,22 +197,22 @@ export declare type GetPaymentRoutesResponse = Message<"payments.v1.GetPaymentRo
 export declare const GetPaymentRoutesResponseSchema: GenMessage<GetPaymentRoutesResponse>;
 
 /**
- * Asks for the routes of one request and one wallet, as GetPaymentRoutesRequest does.
+ * Asks for the routes by which one wallet can pay one request. The fields are those of GetPaymentRoutesRequest.
  *
  * @generated from message payments.v1.StreamPaymentRoutesRequest
  */
 export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaymentRoutesRequest"> & {
   /**
-   * The request's payment reference: 16 hexadecimal digits in any case, `0x` before them optional.
-   * Example: `"0x1122334455667788"`.
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. INVALID_PAYMENT_REFERENCE;
+   * REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 1;
    */
   paymentReference: string;
 
   /**
-   * The wallet that is to pay: an EVM address (a mixed-case one must carry a right EIP-55 checksum) or a Tron address.
-   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * Address of the paying wallet: an EVM address (a mixed-case one must have a correct EIP-55 checksum) or a Tron
+   * address. INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: string wallet = 2;
    */
@@ -215,60 +220,64 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
 
   /**
    * How much of the request to pay, in human units of its invoice currency: a decimal string above 0 with at most the
-   * currency's decimals (fiat: 8). Default: the outstanding balance. Example: `"100.5"`.
+   * currency's decimals (fiat: 8). Default: the outstanding amount. INVALID_AMOUNT. Example: `"100.5"`.
    *
    * @generated from field: optional string amount = 3;
    */
   amount?: string | undefined;
 
   /**
-   * The platform's fee in percent of what the payee receives, on top of it: a decimal string from 0 to 100. Goes with
-   * `feeAddress`. Example: `"0.5"`.
+   * The platform's fee in percent of what the payee receives, paid on top: a decimal string from 0 to 100. Requires
+   * `feeAddress` (INCOMPLETE_FEE). INVALID_PERCENTAGE. Example: `"0.5"`, half a percent.
    *
    * @generated from field: optional string fee_percentage = 4;
    */
   feePercentage?: string | undefined;
 
   /**
-   * Who receives the platform's fee: an address of the request's chain, not zero. Goes with `feePercentage`.
-   * Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Receiver of the platform's fee: an address of the request's chain, not zero. Requires `feePercentage`
+   * (INCOMPLETE_FEE). INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: optional string fee_address = 5;
    */
   feeAddress?: string | undefined;
 
   /**
-   * What the routes are ordered by.
+   * Order of the routes. Default: the direct payment first, then by `totalCost`, speed and id. UNKNOWN_ENUM_VALUE.
    *
    * @generated from field: optional payments.v1.GetPaymentRoutesRequest.Sort sort = 6;
    */
   sort?: GetPaymentRoutesRequest_Sort | undefined;
 
   /**
-   * Leaves out routes that lose more against the market: a fraction as a decimal string, not negative. They stand in `unavailable`
-   * instead. Example: `"0.01"`, one percent.
+   * Highest `price_impact` of a route: a fraction as a decimal string, not negative. Routes above it are listed in
+   * `unavailable`. INVALID_FRACTION. Example: `"0.01"`, one percent.
    *
    * @generated from field: optional string max_price_impact = 7;
    */
   maxPriceImpact?: string | undefined;
 
   /**
-   * Leaves out routes whose `feeRate` is higher: a fraction as a decimal string, not negative. They stand in `unavailable` instead.
-   * Example: `"0.005"`.
+   * Highest `feeRate` of a route: a fraction as a decimal string, not negative. Routes above it are listed in
+   * `unavailable`. INVALID_FRACTION. Example: `"0.005"`, half a percent.
    *
    * @generated from field: optional string max_fee_rate = 11;
    */
   maxFeeRate?: string | undefined;
 
   /**
-   * Only pays from these chains, by name, alias, number or CAIP-2. Example: `["BASE", "arbitrum-one"]`.
+   * Only pay from these chains: names, aliases, chain ids or CAIP-2, in any case. At most 100 values. Other chains are
+   * not read and not listed in `unavailable`. A known chain that is not served gives the warning WISH_UNMET.
+   * UNKNOWN_NETWORK. Example: `["BASE", "arbitrum-one"]`.
    *
    * @generated from field: repeated string chains = 9;
    */
   chains: string[];
 
   /**
-   * Only pays with these tokens, by symbol or id. Example: `["USDC", "ETH-BASE"]`.
+   * Only pay with these tokens or coins: symbols (on every chain) or ids. At most 100 values. Other tokens are not read
+   * and not listed in `unavailable`. A known token that is not served gives the warning WISH_UNMET. UNKNOWN_CURRENCY.
+   * Example: `["USDC", "ETH-BASE"]`.
    *
    * @generated from field: repeated string tokens = 10;
    */
@@ -282,13 +291,13 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
 export declare const StreamPaymentRoutesRequestSchema: GenMessage<StreamPaymentRoutesRequest>;
 
 /**
- * One thing that became known while routes are looked for.
+ * One result of the search for routes.
  *
  * @generated from message payments.v1.StreamPaymentRoutesResponse
  */
 export declare type StreamPaymentRoutesResponse = Message<"payments.v1.StreamPaymentRoutesResponse"> & {
   /**
-   * What became known.
+   * The result.
    *
    * @generated from oneof payments.v1.StreamPaymentRoutesResponse.event
    */
@@ -302,7 +311,7 @@ export declare type StreamPaymentRoutesResponse = Message<"payments.v1.StreamPay
     case: "route";
   } | {
     /**
-     * A candidate that is no route.
+     * A candidate that did not become a route.
      *
      * @generated from field: payments.v1.UnavailableRoute unavailable = 2;
      */
@@ -310,7 +319,7 @@ export declare type StreamPaymentRoutesResponse = Message<"payments.v1.StreamPay
     case: "unavailable";
   } | {
     /**
-     * Everything: the last message.
+     * The whole answer of GetPaymentRoutes. Always the last message.
      *
      * @generated from field: payments.v1.GetPaymentRoutesResponse answer = 3;
      */
@@ -326,20 +335,20 @@ export declare type StreamPaymentRoutesResponse = Message<"payments.v1.StreamPay
 export declare const StreamPaymentRoutesResponseSchema: GenMessage<StreamPaymentRoutesResponse>;
 
 /**
- * A route among those that have come in so far.
+ * A route and its rank among the routes so far.
  *
  * @generated from message payments.v1.RankedRoute
  */
 export declare type RankedRoute = Message<"payments.v1.RankedRoute"> & {
   /**
-   * The route. Its tags are those that it has so far.
+   * The route, with the tags that it has so far.
    *
    * @generated from field: payments.v1.Route route = 1;
    */
   route?: Route | undefined;
 
   /**
-   * Its place in the order among the routes so far, from 1. Example: `1`.
+   * Its rank among the routes so far, counted from 1. Example: `1`.
    *
    * @generated from field: int32 rank = 2;
    */
@@ -353,22 +362,22 @@ export declare type RankedRoute = Message<"payments.v1.RankedRoute"> & {
 export declare const RankedRouteSchema: GenMessage<RankedRoute>;
 
 /**
- * Asks for the transactions of one route.
+ * Asks for the transactions of one route. Without `route`, `chain` and `token`: of the direct route.
  *
  * @generated from message payments.v1.GetPaymentCalldataRequest
  */
 export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentCalldataRequest"> & {
   /**
-   * The request's payment reference: 16 hexadecimal digits in any case, `0x` before them optional.
-   * Example: `"0x1122334455667788"`.
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. INVALID_PAYMENT_REFERENCE;
+   * REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 1;
    */
   paymentReference: string;
 
   /**
-   * The wallet that is to pay: an EVM address (a mixed-case one must carry a right EIP-55 checksum) or a Tron address.
-   * Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * Address of the paying wallet: an EVM address (a mixed-case one must have a correct EIP-55 checksum) or a Tron
+   * address. INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: string wallet = 2;
    */
@@ -376,61 +385,65 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
 
   /**
    * How much of the request to pay, in human units of its invoice currency: a decimal string above 0 with at most the
-   * currency's decimals (fiat: 8). Default: the outstanding balance. Example: `"100.5"`.
+   * currency's decimals (fiat: 8). Default: the outstanding amount. INVALID_AMOUNT. Example: `"100.5"`.
    *
    * @generated from field: optional string amount = 3;
    */
   amount?: string | undefined;
 
   /**
-   * The platform's fee in percent of what the payee receives, on top of it: a decimal string from 0 to 100. Goes with
-   * `feeAddress`. Example: `"0.5"`.
+   * The platform's fee in percent of what the payee receives, paid on top: a decimal string from 0 to 100. Requires
+   * `feeAddress` (INCOMPLETE_FEE). INVALID_PERCENTAGE. Example: `"0.5"`, half a percent.
    *
    * @generated from field: optional string fee_percentage = 4;
    */
   feePercentage?: string | undefined;
 
   /**
-   * Who receives the platform's fee: an address of the request's chain, not zero. Goes with `feePercentage`.
-   * Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Receiver of the platform's fee: an address of the request's chain, not zero. Requires `feePercentage`
+   * (INCOMPLETE_FEE). INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: optional string fee_address = 5;
    */
   feeAddress?: string | undefined;
 
   /**
-   * The id of a route. Left out, and without `chain` and `token`: the direct route. Example: `"BASE_BASE_DAI_USDC"`.
+   * Id of a route, in any case. ROUTE_NAMED_TWICE if `chain` or `token` is sent too; UNKNOWN_ROUTE. Example:
+   * `"BASE_BASE_DAI_USDC"`.
    *
    * @generated from field: optional string route = 6;
    */
   route?: string | undefined;
 
   /**
-   * How much more than quoted may be spent where the amount is only known when the transaction is mined: percent, a decimal string
-   * from 0 to 50. Default: `"0.5"`.
+   * How much more than quoted a swap or a conversion may spend, in percent: a decimal string from 0 to 50. Default:
+   * `"0.5"`. Other routes take exactly the quote. INVALID_PERCENTAGE.
    *
    * @generated from field: optional string slippage = 7;
    */
   slippage?: string | undefined;
 
   /**
-   * The most that may leave the wallet, in human units of the route's token, platform fee included and gas not: a decimal string
-   * above 0. Lowers what `slippage` allows. Example: `"151.2"`.
+   * The most that may leave the wallet, platform fee included, gas not, in human units of the route's token: a decimal
+   * string above 0. Lowers what `slippage` allows. QUOTE_CHANGED if the quote is above it; INVALID_AMOUNT. Example:
+   * `"151.2"`.
    *
    * @generated from field: optional string max_source_amount = 8;
    */
   maxSourceAmount?: string | undefined;
 
   /**
-   * The chain to pay from, by name, alias, number or CAIP-2, in place of `route`. Goes with `token`: the best route with that token is taken.
-   * Example: `"BASE"`.
+   * Chain to pay from, instead of `route`: a name, an alias, a chain id or CAIP-2, in any case. Requires `token`
+   * (INCOMPLETE_ROUTE); the best route with that token is taken. UNKNOWN_NETWORK, NETWORK_NOT_CONFIGURED. Example:
+   * `"BASE"`.
    *
    * @generated from field: optional string chain = 9;
    */
   chain?: string | undefined;
 
   /**
-   * The token or coin to pay with, by symbol or id. Goes with `chain`. Example: `"DAI"`.
+   * Token or coin to pay with, by symbol or id. Requires `chain` (INCOMPLETE_ROUTE). UNKNOWN_CURRENCY,
+   * CURRENCY_NOT_ON_NETWORK. Example: `"DAI"`.
    *
    * @generated from field: optional string token = 10;
    */
@@ -444,14 +457,17 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
 export declare const GetPaymentCalldataRequestSchema: GenMessage<GetPaymentCalldataRequest>;
 
 /**
- * Finds ways to pay a stored payment request. Needs a key with the scope `routes:read` in the header `x-api-key`.
+ * Finds the ways to pay a stored payment request. Every method needs a key with the scope `routes:read` in the header
+ * `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
  * @generated from service payments.v1.RoutesService
  */
 export declare const RoutesService: GenService<{
   /**
-   * Lists the routes by which a wallet can pay a request now, best first: the direct payment, then by total cost, speed and id.
-   * Every candidate that did not become a route stands in `unavailable` with the reason and the remedy.
+   * Lists the routes by which a wallet can pay a request now, best first: the direct payment, then by `totalCost`,
+   * speed and id. Every candidate that did not become a route is listed in `unavailable` with reason and remedy.
+   * REQUEST_NOT_FOUND if the account has no such request. A request that needs no payment, or a wallet without money,
+   * is no error: `routes` is empty then and `warnings` or `unavailable` say why.
    *
    * @generated from rpc payments.v1.RoutesService.GetPaymentRoutes
    */
@@ -461,8 +477,8 @@ export declare const RoutesService: GenService<{
     output: typeof GetPaymentRoutesResponseSchema;
   },
   /**
-   * Sends the routes of GetPaymentRoutes one by one as they come in, each with its rank so far, and what did not become one. The last
-   * message is the answer that GetPaymentRoutes gives.
+   * Sends the routes of GetPaymentRoutes as they are found, each with its rank so far, and the candidates that did not
+   * become one. The last message is the answer of GetPaymentRoutes. Errors as there.
    *
    * @generated from rpc payments.v1.RoutesService.StreamPaymentRoutes
    */
@@ -472,9 +488,14 @@ export declare const RoutesService: GenService<{
     output: typeof StreamPaymentRoutesResponseSchema;
   },
   /**
-   * Quotes one route anew and returns the transactions by which the wallet takes it, with gas limits measured on a node.
-   * FAILED_PRECONDITION (400) with ROUTE_WOULD_FAIL where one of them would be reverted now. ABORTED (409) with QUOTE_CHANGED where it now
-   * takes more than `maxSourceAmount`; the new quote, a Route, is then among the details of the error.
+   * Quotes one route anew and returns the transactions by which the wallet takes it, with gas limits measured on a
+   * node.
+   *
+   * FAILED_PRECONDITION (HTTP 400): ROUTE_UNAVAILABLE if the route cannot be taken now, ROUTE_WOULD_FAIL if one of its
+   * transactions would revert, REQUEST_COVERED, REQUEST_CANCELLED or REQUEST_EXPIRED if the request takes no payment.
+   * ABORTED (HTTP 409): QUOTE_CHANGED if the route now takes more than `maxSourceAmount`; the details of the error then
+   * hold the new quote, a Route. NOT_FOUND (HTTP 404): REQUEST_NOT_FOUND, UNKNOWN_ROUTE. UNAVAILABLE (HTTP 503):
+   * ROUTE_NOT_QUOTED if a chain or a bridge failed.
    *
    * @generated from rpc payments.v1.RoutesService.GetPaymentCalldata
    */

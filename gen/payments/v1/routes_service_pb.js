@@ -29,7 +29,7 @@ export const GetPaymentRoutesRequest_SortSchema = /*@__PURE__*/
   enumDesc(file_payments_v1_routes_service, 0, 0);
 
 /**
- * What routes can be ordered by. Left out: the direct payment first, then by total cost, speed and id.
+ * Order of routes.
  *
  * @generated from enum payments.v1.GetPaymentRoutesRequest.Sort
  */
@@ -72,7 +72,8 @@ export const GetPaymentCalldataRequestSchema = /*@__PURE__*/
   messageDesc(file_payments_v1_routes_service, 5);
 
 /**
- * Finds ways to pay a stored payment request. Needs a key with the scope `routes:read` in the header `x-api-key`.
+ * Finds the ways to pay a stored payment request. Every method needs a key with the scope `routes:read` in the header
+ * `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
  * @generated from service payments.v1.RoutesService
  */
