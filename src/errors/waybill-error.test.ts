@@ -60,6 +60,6 @@ describe('waybillError', () => {
   })
 
   it('leaves the remedy out where there is none', () => {
-    expect(explainInOneLine('CALL_CANCELLED', {})).toBe('the caller hung up')
+    expect(explainInOneLine('CALL_CANCELLED', {})).toBe('the caller cancelled the call')
   })
 })

@@ -214,7 +214,7 @@ describe.each(calls)('what the definition of %s does not know', (method, request
       const way = ways.named(name)
       if (way.readsOnly && writing.has(method)) continue
       const { error } = await ask(way, { method, request, unknownFields })
-      const message = `the message has an unknown field: number 99 of ${typeName}; remove it, or generate the client anew from the current definitions`
+      const message = `the message has an unknown field: number 99 of ${typeName}; remove it, or generate the client again from the current definitions`
       expect({ name, ...error }).toMatchObject({
         name,
         code: 'invalid_argument',
@@ -270,7 +270,7 @@ describe('calls that the database keeps waiting', () => {
         http: 504,
         code: 'deadline_exceeded',
         reason: 'DEADLINE_EXCEEDED',
-        message: 'the answer did not come within 100 ms; allow more time, or narrow the question',
+        message: 'the call took longer than 100 ms; allow more time, or ask for less',
         fields: [],
       })
       for (const [way, outcome] of outcomes) checkSame(way, outcome, first)
@@ -291,7 +291,7 @@ describe('calls that the database keeps waiting', () => {
       const outcome = await ask(ways.named(name), { method: 'SearchPayments', request, headers: { [header]: timeout } })
       expect(outcome.error).toMatchObject({
         code: 'deadline_exceeded',
-        message: 'the answer did not come within 50 ms; allow more time, or narrow the question',
+        message: 'the call took longer than 50 ms; allow more time, or ask for less',
         info: { reason: 'DEADLINE_EXCEEDED' },
       })
       await vi.waitFor(async () => expect(await waiting()).toBe(0), PATIENCE)

@@ -224,8 +224,7 @@ describe('grpc.health.v1', () => {
     if (name === 'grpc.health.v1.Health') {
       await expect(client.check({ service: name })).rejects.toMatchObject({
         code: 5,
-        rawMessage:
-          'there is no service "grpc.health.v1.Health" here; ask the reflection service for the services there are',
+        rawMessage: 'there is no service "grpc.health.v1.Health" here; list the services with server reflection',
       })
       return
     }

@@ -207,7 +207,7 @@ describe('a payment carried in from another chain', () => {
     expect(route.warnings.map(({ reason, message }) => [reason, message])).toEqual([
       [
         'CROSSCHAIN_SURPLUS',
-        'about 0.5 USDC more than the payment needs is carried along; expect it in the wallet on BASE',
+        'the bridge carries about 0.5 USDC more than the payment needs; expect it in the wallet on BASE',
       ],
     ])
     expect(route.estimatedDurationSeconds).toBe(43 + 12)
@@ -220,7 +220,7 @@ describe('a payment carried in from another chain', () => {
     const routing = open({ configs: [source, unpinned] })
     expect(reasonOf(await routing.find(ask(routing)))).toMatchObject({
       reason: 'CROSSCHAIN_NOT_PINNED',
-      message: 'no contracts of lifi are configured on BASE, and it is trusted with no others',
+      message: 'no contracts of lifi are configured on BASE, and no others are trusted',
     })
     expect(questionsSince(start)).toEqual([])
   })
@@ -238,8 +238,8 @@ describe('a payment carried in from another chain', () => {
     const answer = await routing.find(ask(routing, '2000'))
     expect(reasonOf(answer)).toMatchObject({
       reason: 'CROSSCHAIN_BALANCE_TOO_LOW',
-      message: 'the wallet has 1000 USDT and needs about 2000 and what it costs to carry them',
-      remedy: 'add more than 1000 USDT on ETHEREUM; the quote then tells what carrying costs',
+      message: 'the wallet has 1000 USDT and needs about 2000 plus the costs of the bridge',
+      remedy: 'add more than 1000 USDT on ETHEREUM; the quote then shows the costs of the bridge',
     })
     expect(reasonOf(answer, 'DAI')?.reason).toBe('CROSSCHAIN_BALANCE_TOO_LOW')
     expect(reasonOf(answer, 'USDC')?.reason).toBe('CROSSCHAIN_BRIDGED_TOKEN')

@@ -74,7 +74,7 @@ export const carriedScenes = {
         then:
           ({ question }) =>
           (remedy) => {
-            read(remedy, /, or more at once$/)
+            read(remedy, /, or pay more at once$/)
             return { question: { ...question, amount: '1.000001' } }
           },
       }),
@@ -87,7 +87,7 @@ export const carriedScenes = {
         then:
           ({ wallet, room, question }) =>
           async (remedy) => {
-            const words = /^add more than ([\d.]+) USDT on BASE; the quote then tells what carrying costs$/
+            const words = /^add more than ([\d.]+) USDT on BASE; the quote then shows the costs of the bridge$/
             await fundFar(wallet, parseAmount(read(remedy, words)[0] as string, 6) as bigint)
             const told = entryOf(await room.find(question), { chain: 'BASE', token: 'USDT' })
             expect(told?.reason).toBe('INSUFFICIENT_BALANCE')
@@ -140,7 +140,7 @@ export const carriedScenes = {
       )
       return carriedScene({
         then: () => (remedy) => {
-          read(remedy, /^ask again then, /)
+          read(remedy, /^try again then, /)
           stage.lifi.behave(quoteWell)
           stage.wait(7)
           return {}
@@ -160,7 +160,7 @@ export const carriedScenes = {
         then:
           ({ wallet }) =>
           (remedy) => {
-            read(remedy, /^let the operator check LIFI_API_KEY$/)
+            read(remedy, /^ask the operator to check LIFI_API_KEY$/)
             const room = stage.open({ lifi: { apiKey: 'right' } })
             return { room, question: stage.ask(room, wallet) }
           },
@@ -214,7 +214,7 @@ export const carriedScenes = {
       await stage.far.setFeed(feed, { answer: USD, updatedAtSec: timestampSec - 4_000 })
       return carriedScene({
         then: () => async (remedy) => {
-          read(remedy, /^try again when it has a new round above 0$/)
+          read(remedy, /^try again when it has a new round with a price above 0$/)
           await stage.far.setFeed(feed, { answer: USD })
           return {}
         },
@@ -241,7 +241,7 @@ export const carriedScenes = {
         then:
           ({ wallet }) =>
           (remedy) => {
-            read(remedy, /; if it stays, check what the chains file says of ETHEREUM$/)
+            read(remedy, /; if it happens again, check ETHEREUM in the chains file$/)
             return reopened({}, wallet)
           },
       }),
@@ -254,7 +254,7 @@ export const carriedScenes = {
         then:
           ({ wallet }) =>
           (remedy) => {
-            read(remedy, /^check what the chains file says of USDC on ETHEREUM$/)
+            read(remedy, /^check USDC on ETHEREUM in the chains file$/)
             return reopened({}, wallet)
           },
       }),

@@ -77,7 +77,7 @@ export const ownScenes = {
           async (remedy) => {
             const [symbol] = read(
               remedy,
-              /^get (\w+) on ETHEREUM elsewhere, as much as is said of it there, and pay with it$/,
+              /^get (\w+) on ETHEREUM elsewhere and pay with it; its own entry says how much is needed$/,
             )
             const there = entryOf(await room.find(question), { token: symbol })
             await add(wallet, read(there?.remedy ?? '', /^add ([\d.]+) (\w+) on ETHEREUM$/))
@@ -110,7 +110,7 @@ export const ownScenes = {
         terms: inFiat('CHF'),
         near: { conversion: { path, paths: [stage.pathFrom('CHF')] } },
         then: () => async (remedy) => {
-          const words = /^let it know a price feed that answers more than 0 for each step from (\w+) to USDC$/
+          const words = /^register there a price feed with an answer above 0 for each step from (\w+) to USDC$/
           await stage.addFiatFeed(read(remedy, words)[0] as string)
           return {}
         },
@@ -123,7 +123,7 @@ export const ownScenes = {
         funds: { USDC: 200n * UNIT },
         terms: inFiat('USD'),
         then: () => async (remedy) => {
-          read(remedy, /^let it know a price feed that answers more than 0/)
+          read(remedy, /^register there a price feed with an answer above 0/)
           await stage.near.setFeed(feed, { answer: USD })
           return {}
         },
@@ -156,7 +156,7 @@ export const ownScenes = {
         then:
           ({ room, question }) =>
           async (remedy) => {
-            const [amount = ''] = read(remedy, /^pay ([\d.]+) USD or more at once, by an amount$/)
+            const [amount = ''] = read(remedy, /^pay ([\d.]+) USD or more at once: send it as amount$/)
             const less = ((parseAmount(amount, 8) as bigint) - 1n).toString().padStart(9, '0')
             const short = await room.find({ ...question, amount: less.replace(/(\d{8})$/, '.$1') })
             expect(entryOf(short, { token: 'USDC' })?.reason).toBe('CONVERSION_TOO_SMALL')
@@ -181,10 +181,7 @@ export const ownScenes = {
       then:
         ({ wallet }) =>
         (remedy) => {
-          read(
-            remedy,
-            /^configure ERC20_SWAP_TO_PAY of such a version and the fee proxy of ETHEREUM in the chains file$/,
-          )
+          read(remedy, /^configure such an ERC20_SWAP_TO_PAY and the fee proxy of ETHEREUM in the chains file$/)
           return reopened({}, wallet)
         },
     })
@@ -217,7 +214,7 @@ export const ownScenes = {
           then:
             ({ question }) =>
             (remedy) => {
-              read(remedy, /, or pay a smaller part by an amount$/)
+              read(remedy, /, or pay a smaller amount at once$/)
               return { question: { ...question, amount: '500000' } }
             },
         }),
@@ -242,7 +239,7 @@ export const ownScenes = {
               message: expect.stringContaining(remedy),
               metadata: { remedy },
             })
-            const [calls = ''] = read(remedy, /^let its owner call (.+)$/)
+            const [calls = ''] = read(remedy, /^ask its owner to call (.+)$/)
             for (const call of calls.split(', then ')) await young.callAsOwner(call)
             return {}
           },
@@ -258,7 +255,7 @@ export const ownScenes = {
         then:
           ({ room, question }) =>
           async (remedy) => {
-            const words = /^ask with a feeAddress, and with (feePercentage)=(0) where nothing else is to be charged$/
+            const words = /^send a feeAddress, and (feePercentage)=(0) if you charge nothing yourself$/
             const [name = '', value] = read(remedy, words)
             const asked = { ...question, feeAddress: freshAddress('receiver of a fee'), [name]: value }
             expect(idsOf(await room.find(asked))).toContain(SWAPPED.route)

@@ -114,11 +114,11 @@ describe('an answer', () => {
       chain: 'ETHEREUM',
       token: 'USDT',
       reason: 'NO_SWAP_PROVIDER',
-      message: 'the wallet has 77.5 USDT, but nothing here swaps it into USDC on ETHEREUM',
+      message: 'the wallet has 77.5 USDT, but no configured provider swaps it into USDC on ETHEREUM',
       remedy: 'swap it elsewhere and pay with 10 USDC on ETHEREUM',
     })
     expect(entryOf(answer, 'BASE', 'DAI')?.message).toBe(
-      'the wallet has 3 DAI on BASE, but nothing here carries it to ETHEREUM',
+      'the wallet has 3 DAI on BASE, but no configured bridge carries it to ETHEREUM',
     )
   })
 
@@ -348,7 +348,7 @@ describe('prices', () => {
     expect(stale.warnings).toEqual([
       {
         reason: 'GAS_UNPRICED',
-        message: 'there is no price of ETH, so the fee leaves out the gas; count the gas by yourself',
+        message: 'there is no price of ETH, so the fee leaves out the gas; add the gas yourself',
       },
     ])
     expect(stale.feeBreakdown[0]).not.toHaveProperty('amountInFeeCurrency')

@@ -83,7 +83,7 @@ describe('a statement that takes longer than the database lets it', () => {
           504,
           {
             code: 'deadline_exceeded',
-            message: 'the database did not answer in time; narrow the question, or try again later',
+            message: 'the database did not answer in time; ask for less, or try again later',
             info: { reason: 'DATABASE_TIMEOUT' },
           },
         ])
@@ -150,7 +150,7 @@ describe('a summary', () => {
         504,
         {
           code: 'deadline_exceeded',
-          message: 'the summary was not there within 100 ms; narrow the filters: each payment that matches is read',
+          message: 'the summary took longer than 100 ms; narrow the filters: every payment that matches is read',
           info: { reason: 'SUMMARY_TIMEOUT', metadata: { timeoutMs: '100' } },
         },
       ])
@@ -164,7 +164,7 @@ describe('a summary', () => {
         400,
         {
           code: 'invalid_argument',
-          message: 'the summary has more than 10000 groups; narrow the filters, or group by something coarser',
+          message: 'the summary would have more than 10000 groups; narrow the filters, or use a coarser grouping',
           info: { reason: 'TOO_MANY_GROUPS', metadata: { limit: '10000' } },
         },
       ])

@@ -23,7 +23,7 @@ describe('chooseStreamFormat', () => {
 
   it.each(['application/json', 'text/html', '*/*;q=0', 'text/event-stream;q=0'])('refuses Accept %s', (accept) => {
     expect(() => chooseStreamFormat(accept)).toThrow(
-      `none of the formats in Accept "${accept}" can be given; accept application/x-ndjson, application/jsonl, text/event-stream`,
+      `none of the formats in Accept "${accept}" is available; accept application/x-ndjson, application/jsonl, text/event-stream`,
     )
   })
 })

@@ -11,14 +11,14 @@ export const accessReasons = {
   INVALID_API_KEY: {
     kind: 'UNAUTHENTICATED',
     in: error,
-    message: 'the API key is not known here, or is revoked or expired',
+    message: 'the API key is unknown, revoked or expired',
     remedy: 'send a valid key in the header x-api-key',
   },
   INVALID_TICKET: {
     kind: 'UNAUTHENTICATED',
     in: error,
-    message: 'the ticket is not known here, was used, or is older than 60 seconds',
-    remedy: 'ask for another with CreateWatchTicket: one is good for one call, also when that failed',
+    message: 'the ticket is unknown, used already, or older than 60 seconds',
+    remedy: 'create another one with CreateWatchTicket: a ticket works for one call, even if that call fails',
   },
   MISSING_SCOPE: {
     kind: 'FORBIDDEN',
@@ -42,7 +42,7 @@ export const accessReasons = {
     kind: 'FORBIDDEN',
     in: error,
     message: 'this key belongs to one account and cannot name another',
-    remedy: 'leave the header x-account out, or use a platform key',
+    remedy: 'leave out the header x-account, or use a platform key',
   },
   HOST_NOT_ALLOWED: {
     kind: 'FORBIDDEN',
@@ -59,33 +59,33 @@ export const accessReasons = {
   OVERLOADED: {
     kind: 'UNAVAILABLE',
     in: error,
-    message: 'too many calls are under way',
+    message: 'this process has too many calls at once',
     remedy: 'try again in a moment',
   },
   TOO_MANY_AT_ONCE: {
     kind: 'LIMITED',
     in: error,
-    message: 'the call had no turn in time: of one key {limit} of this kind are worked on at once',
-    remedy: 'send fewer at a time, and this one again in {retryAfterSeconds} s',
+    message: 'the call waited too long for its turn: {limit} calls of this kind run at once for one key',
+    remedy: 'send fewer calls at a time, and this one again in {retryAfterSeconds} s',
   },
   TOO_MANY_WATCHERS: {
     kind: 'LIMITED',
     in: error,
-    message: 'the account has {limit} watches open, which is the most',
-    remedy: 'end one first, or watch once with a filter that takes in several',
+    message: 'the account has {limit} watches open, which is the maximum',
+    remedy: 'close one, or open one watch with a filter that covers several',
   },
   TOO_MANY_STREAMS: {
     kind: 'LIMITED',
     in: error,
-    message: 'the {holder} has {limit} streams open, which is the most at once',
-    remedy: 'end one first, or read what several would tell with one',
+    message: 'the {holder} has {limit} streams open, which is the maximum',
+    remedy: 'close one, or ask in one stream for what several would send',
   },
   READER_TOO_SLOW: {
     kind: 'LIMITED',
     in: error,
     message:
-      'the stream was read too slowly: of what waits {perSecond} {unit} a second must be taken, but for pauses of {limitMs} ms in all',
-    remedy: 'read faster or ask for less, and go on behind the last that came',
+      'the stream was read too slowly: while messages wait, {perSecond} {unit} a second must be read, with pauses of {limitMs} ms in all',
+    remedy: 'read faster or ask for less, and continue after the last message received',
   },
   TOO_MANY_CONNECTIONS: {
     kind: 'UNAVAILABLE',

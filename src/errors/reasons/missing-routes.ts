@@ -17,8 +17,7 @@ export const missingRouteReasons = {
   PRICE_IMPACT_ABOVE_MAXIMUM: {
     kind: 'NOTICE',
     in: unavailable,
-    message:
-      'its price impact is {priceImpact} of what the payee receives, more than the maxPriceImpact of {maxPriceImpact}',
+    message: 'its price_impact of {priceImpact} is above the maxPriceImpact of {maxPriceImpact}',
     remedy: 'raise maxPriceImpact to {priceImpact} or more',
   },
   NO_CONVERSION_PROVIDER: {
@@ -26,7 +25,7 @@ export const missingRouteReasons = {
     in: unavailable,
     message:
       'the wallet has {have} {token} on {chain}, but a request in {invoiceCurrency} can only be paid with {paymentToken} on {destinationChain}',
-    remedy: 'get {paymentToken} on {destinationChain} elsewhere, as much as is said of it there, and pay with it',
+    remedy: 'get {paymentToken} on {destinationChain} elsewhere and pay with it; its own entry says how much is needed',
   },
   NO_CONVERSION_PATH: {
     kind: 'NOTICE',
@@ -37,27 +36,27 @@ export const missingRouteReasons = {
   NO_RATE: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'the conversion contract of {chain} tells no rate of {invoiceCurrency} in {token}',
-    remedy: 'let it know a price feed that answers more than 0 for each step from {invoiceCurrency} to {token}',
+    message: 'the conversion contract of {chain} has no rate from {invoiceCurrency} to {token}',
+    remedy: 'register there a price feed with an answer above 0 for each step from {invoiceCurrency} to {token}',
   },
   RATE_STALE: {
     kind: 'NOTICE',
     in: unavailable,
     message:
-      'the rate of {invoiceCurrency} in {token} on {chain} is {ageSeconds} seconds old, and the payment would be refused beyond {limitSeconds}',
+      'the rate from {invoiceCurrency} to {token} on {chain} is {ageSeconds} seconds old, and payments are refused beyond {limitSeconds}',
     remedy: 'try again when its price feed has a new round',
   },
   CONVERSION_TOO_SMALL: {
     kind: 'NOTICE',
     in: unavailable,
     message: '{amount} {invoiceCurrency} is less than the smallest unit of {token} on {chain}',
-    remedy: 'pay {least} {invoiceCurrency} or more at once, by an amount',
+    remedy: 'pay {least} {invoiceCurrency} or more at once: send it as amount',
   },
   NO_SWAP_CONTRACT: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'no contract that swaps through {exchange} and pays, of version 0.4.0 or later, is configured on {chain}',
-    remedy: 'configure ERC20_SWAP_TO_PAY of such a version and the fee proxy of {chain} in the chains file',
+    message: 'no contract of version 0.4.0 or later that swaps through {exchange} and pays is configured on {chain}',
+    remedy: 'configure such an ERC20_SWAP_TO_PAY and the fee proxy of {chain} in the chains file',
   },
   COIN_NOT_SWAPPABLE: {
     kind: 'NOTICE',
@@ -68,95 +67,96 @@ export const missingRouteReasons = {
   NO_POOL: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{exchange} has no pool that leads from {token} to {paymentToken} on {chain}',
+    message: '{exchange} has no pool from {token} to {paymentToken} on {chain}',
     remedy: 'swap {token} elsewhere and pay with {need} {paymentToken} on {chain}',
   },
   INSUFFICIENT_LIQUIDITY: {
     kind: 'NOTICE',
     in: unavailable,
     message: 'the pools of {exchange} between {token} and {paymentToken} on {chain} hold less than the payment needs',
-    remedy: 'swap {token} elsewhere and pay with {need} {paymentToken} on {chain}, or pay a smaller part by an amount',
+    remedy: 'swap {token} elsewhere and pay with {need} {paymentToken} on {chain}, or pay a smaller amount at once',
   },
   SWAP_NOT_SET_UP: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'the contract of {chain} that swaps and pays is not ready for this: {detail}',
-    remedy: 'let its owner call {calls}',
+    message: 'the contract of {chain} that swaps and pays is not set up for this route: {detail}',
+    remedy: 'ask its owner to call {calls}',
   },
   NO_FEE_RECEIVER: {
     kind: 'NOTICE',
     in: unavailable,
     message:
-      'the contract of {chain} that swaps through {exchange} and pays takes a fee for the feeAddress, and without one it would send it to nobody',
-    remedy: 'ask with a feeAddress, and with feePercentage=0 where nothing else is to be charged',
+      'the contract of {chain} that swaps through {exchange} and pays charges a fee for feeAddress; without feeAddress the fee would be lost',
+    remedy: 'send a feeAddress, and feePercentage=0 if you charge nothing yourself',
   },
   NO_SWAP_PROVIDER: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'the wallet has {have} {token}, but nothing here swaps it into {paymentToken} on {destinationChain}',
+    message:
+      'the wallet has {have} {token}, but no configured provider swaps it into {paymentToken} on {destinationChain}',
     remedy: 'swap it elsewhere and pay with {need} {paymentToken} on {destinationChain}',
   },
   NO_CROSSCHAIN_PROVIDER: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'the wallet has {have} {token} on {chain}, but nothing here carries it to {destinationChain}',
-    remedy: 'carry it there elsewhere and pay with {need} {paymentToken} on {destinationChain}',
+    message: 'the wallet has {have} {token} on {chain}, but no configured bridge carries it to {destinationChain}',
+    remedy: 'bridge it elsewhere and pay with {need} {paymentToken} on {destinationChain}',
   },
   CROSSCHAIN_DELIVERS_TOKENS: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} is asked to deliver tokens, and {coin} is the native coin of {destinationChain}',
+    message: '{provider} is used to deliver tokens only, and {coin} is the native coin of {destinationChain}',
     remedy: 'pay with {need} {coin} on {destinationChain}',
   },
   CROSSCHAIN_BRIDGED_TOKEN: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{token} on {chain} is a bridged copy, and {provider} is asked for tokens of their issuers alone',
+    message: '{token} on {chain} is a bridged copy, and {provider} is used for tokens from their issuers only',
     remedy: 'pay with another token, or with {need} {paymentToken} on {destinationChain}',
   },
   CROSSCHAIN_AMOUNT_TOO_SMALL: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'it is too little to be carried from {chain} to {destinationChain} by {provider}: {detail}',
-    remedy: 'pay with {need} {paymentToken} on {destinationChain}, or more at once',
+    message: 'the amount is too small for {provider} to carry it from {chain} to {destinationChain}: {detail}',
+    remedy: 'pay with {need} {paymentToken} on {destinationChain}, or pay more at once',
   },
   CROSSCHAIN_BALANCE_TOO_LOW: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'the wallet has {have} {token} and needs about {need} and what it costs to carry them',
-    remedy: 'add more than {missing} {token} on {chain}; the quote then tells what carrying costs',
+    message: 'the wallet has {have} {token} and needs about {need} plus the costs of the bridge',
+    remedy: 'add more than {missing} {token} on {chain}; the quote then shows the costs of the bridge',
   },
   CROSSCHAIN_NOT_ASKED: {
     kind: 'NOTICE',
     in: unavailable,
     message:
-      '{provider} is asked for the {most} best-funded tokens of a wallet, and {token} on {chain} is none of them',
+      '{provider} is only asked for the {most} best-funded tokens of a wallet, and {token} on {chain} is not among them',
     remedy: 'ask with tokens={token} and chains={chain}',
   },
   CROSSCHAIN_NO_ROUTE: {
     kind: 'NOTICE',
     in: unavailable,
     message:
-      '{provider} has no way from {token} on {chain} to {paymentToken} on {destinationChain} for this amount: {detail}',
+      '{provider} has no route from {token} on {chain} to {paymentToken} on {destinationChain} for this amount: {detail}',
     remedy: 'pay with {need} {paymentToken} on {destinationChain}, or try again in {seconds} s',
   },
   CROSSCHAIN_REFUSED: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} refuses the question: {detail}',
+    message: '{provider} refused to quote: {detail}',
     remedy: 'check that {provider} serves {chain} and {destinationChain} and their configured tokens',
   },
   CROSSCHAIN_QUOTA_EXHAUSTED: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} may not be asked for {seconds} seconds: its quota is used up',
-    remedy: 'ask again then, or let the operator get a larger quota',
+    message: '{provider} cannot be asked for {seconds} seconds: its quota is used up',
+    remedy: 'try again then, or ask the operator for a larger quota',
   },
   CROSSCHAIN_UNAUTHORIZED: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} does not take the API key of this service',
-    remedy: 'let the operator check LIFI_API_KEY',
+    message: '{provider} does not accept the API key of this service',
+    remedy: 'ask the operator to check LIFI_API_KEY',
   },
   CROSSCHAIN_TIMEOUT: {
     kind: 'NOTICE',
@@ -167,7 +167,7 @@ export const missingRouteReasons = {
   CROSSCHAIN_UNREACHABLE: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} could not be asked: {detail}',
+    message: 'asking {provider} failed: {detail}',
     remedy: 'try again in {seconds} s',
   },
   CROSSCHAIN_INCONSISTENT: {
@@ -179,43 +179,43 @@ export const missingRouteReasons = {
   CROSSCHAIN_NOT_PINNED: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'no contracts of {provider} are configured on {chain}, and it is trusted with no others',
+    message: 'no contracts of {provider} are configured on {chain}, and no others are trusted',
     remedy: 'configure lifi of {chain} in the chains file',
   },
   CROSSCHAIN_UNVERIFIABLE: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} gave a transaction of which nobody can tell where the money goes: {detail}',
+    message: '{provider} gave a transaction that cannot be verified: {detail}',
     remedy: 'take another route, or try again in {seconds} s',
   },
   CROSSCHAIN_FOREIGN_CONTRACT: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} wants a contract called that is not configured: {detail}',
+    message: '{provider} gave a transaction that calls a contract that is not configured: {detail}',
     remedy: 'take another route, or try again in {seconds} s',
   },
   CROSSCHAIN_FOREIGN_SPENDER: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} wants a spender allowed that is not configured: {detail}',
+    message: '{provider} asks to approve a spender that is not configured: {detail}',
     remedy: 'take another route, or try again in {seconds} s',
   },
   CROSSCHAIN_WRONG_SOURCE: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} gave a transaction that takes something else than it quotes: {detail}',
+    message: '{provider} gave a transaction that takes something other than its quote: {detail}',
     remedy: 'take another route, or try again in {seconds} s',
   },
   CROSSCHAIN_WRONG_VALUE: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} gave a transaction that sends more or fewer coins than it quotes: {detail}',
+    message: '{provider} gave a transaction that sends another amount of coins than its quote: {detail}',
     remedy: 'take another route, or try again in {seconds} s',
   },
   CROSSCHAIN_WRONG_DESTINATION: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} gave a transaction that brings the money somewhere else: {detail}',
+    message: '{provider} gave a transaction that sends the money to another place: {detail}',
     remedy: 'take another route, or try again in {seconds} s',
   },
   CROSSCHAIN_WRONG_RECEIVER: {
@@ -245,19 +245,19 @@ export const missingRouteReasons = {
   CROSSCHAIN_WRONG_CALL: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} gave a transaction that makes another call than the payment: {detail}',
+    message: '{provider} gave a transaction that makes a call other than the payment: {detail}',
     remedy: 'take another route, or try again in {seconds} s',
   },
   CROSSCHAIN_WRONG_TIMES: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} gave a transaction that holds the money for too long, or is not valid now: {detail}',
+    message: '{provider} gave a transaction that holds the money too long or is not valid now: {detail}',
     remedy: 'take another route, or try again in {seconds} s',
   },
   CROSSCHAIN_TOO_DEAR: {
     kind: 'NOTICE',
     in: unavailable,
-    message: '{provider} takes too much: {detail}',
+    message: '{provider} charges too much: {detail}',
     remedy: 'take another route, or try again in {seconds} s',
   },
   NO_PAYMENT_CONTRACT: {
@@ -281,8 +281,8 @@ export const missingRouteReasons = {
   PRICE_STALE: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'the price feed of {token} on {chain} tells no fresh price',
-    remedy: 'try again when it has a new round above 0',
+    message: 'the price feed of {token} on {chain} has no fresh price',
+    remedy: 'try again when it has a new round with a price above 0',
   },
   CHAIN_NOT_SUPPORTED: {
     kind: 'NOTICE',
@@ -312,12 +312,12 @@ export const missingRouteReasons = {
     kind: 'NOTICE',
     in: unavailable,
     message: '{chain} gave an answer that cannot be right: {detail}',
-    remedy: 'try again in {seconds} s; if it stays, check what the chains file says of {chain}',
+    remedy: 'try again in {seconds} s; if it happens again, check {chain} in the chains file',
   },
   CONTRACT_UNREADABLE: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'the contract of {contract} on {chain} does not tell {what}',
-    remedy: 'check what the chains file says of {contract} on {chain}',
+    message: 'the contract of {contract} on {chain} does not return {what}',
+    remedy: 'check {contract} on {chain} in the chains file',
   },
 } as const satisfies Record<string, ReasonEntry>

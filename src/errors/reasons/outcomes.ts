@@ -12,7 +12,7 @@ export const outcomeReasons = {
   METHOD_NOT_ALLOWED: {
     kind: 'UNSUPPORTED',
     in: error,
-    message: '{method} is not possible at {path}',
+    message: '{method} is not allowed at {path}',
     remedy: 'use {allow}',
   },
   WRONG_REQUEST_COUNT: {
@@ -25,13 +25,13 @@ export const outcomeReasons = {
     kind: 'UNSUPPORTED',
     in: error,
     message: 'there is no method {path}',
-    remedy: 'ask the reflection service for the methods there are',
+    remedy: 'list the methods with server reflection',
   },
   UNKNOWN_SERVICE: {
     kind: 'NOT_FOUND',
     in: error,
     message: 'there is no service "{value}" here',
-    remedy: 'ask the reflection service for the services there are',
+    remedy: 'list the services with server reflection',
   },
   REQUEST_NOT_FOUND: {
     kind: 'NOT_FOUND',
@@ -43,7 +43,7 @@ export const outcomeReasons = {
     kind: 'NOT_FOUND',
     in: error,
     message: 'there is no payment {value}',
-    remedy: 'check the id; a payment whose block was taken back by its chain is gone',
+    remedy: 'check the id; a payment whose block was removed by a reorg is gone',
   },
   WALLET_NOT_FOUND: {
     kind: 'NOT_FOUND',
@@ -55,7 +55,7 @@ export const outcomeReasons = {
     kind: 'PRECONDITION',
     in: error,
     message: 'no further refund wallet can be registered: {detail}',
-    remedy: 'remove wallets that are no longer used, and keep those that are',
+    remedy: 'remove wallets that are no longer used, and keep the others: each registration counts',
   },
   REQUEST_TERMS_DIFFER: {
     kind: 'CONFLICT',
@@ -84,20 +84,20 @@ export const outcomeReasons = {
   ROUTE_WOULD_FAIL: {
     kind: 'PRECONDITION',
     in: error,
-    message: 'the route {route} would fail now: its {step} to {contract} on {chain} is reverted with "{detail}"',
-    remedy: 'send none of its transactions; take another route, or mend what the contract says and ask again',
+    message: 'the route {route} would fail now: its {step} to {contract} on {chain} reverts with "{detail}"',
+    remedy: 'send none of its transactions; take another route, or fix what the contract says and ask again',
   },
   REQUEST_COVERED: {
     kind: 'PRECONDITION',
     in: error,
-    message: 'nothing is to be paid: {detail}',
-    remedy: 'look at the request anew when its payments change',
+    message: 'nothing is left to pay: {detail}',
+    remedy: 'read the request again when its payments change',
   },
   QUOTE_CHANGED: {
     kind: 'CONFLICT',
     in: error,
-    message: 'the route {route} now takes {sourceAmount} {token}, more than the {maxSourceAmount} that it may',
-    remedy: 'show the new quote to the payer and send a maxSourceAmount that allows it, or leave maxSourceAmount out',
+    message: 'the route {route} now takes {sourceAmount} {token}, more than the maxSourceAmount of {maxSourceAmount}',
+    remedy: 'show the new quote to the payer and send a maxSourceAmount that allows it, or leave out maxSourceAmount',
   },
   // Bad days
   ROUTE_NOT_QUOTED: {
@@ -109,8 +109,8 @@ export const outcomeReasons = {
   DEADLINE_EXCEEDED: {
     kind: 'TIMEOUT',
     in: error,
-    message: 'the answer did not come within {timeoutMs} ms',
-    remedy: 'allow more time, or narrow the question',
+    message: 'the call took longer than {timeoutMs} ms',
+    remedy: 'allow more time, or ask for less',
   },
   STREAM_EXPIRED: {
     kind: 'UNAVAILABLE',
@@ -122,19 +122,19 @@ export const outcomeReasons = {
     kind: 'TIMEOUT',
     in: error,
     message: 'the database did not answer in time',
-    remedy: 'narrow the question, or try again later',
+    remedy: 'ask for less, or try again later',
   },
   EXPORT_POSITION_UNKNOWN: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: there is no payment {value}, and none was there within the last 7 days',
-    remedy: 'begin the export anew, with fromDate at the last timestamp that was received',
+    message: '{field}: there is no payment {value}, and there was none within the last 7 days',
+    remedy: 'begin the export again, with fromDate at the last timestamp received',
   },
   SUMMARY_TIMEOUT: {
     kind: 'TIMEOUT',
     in: error,
-    message: 'the summary was not there within {timeoutMs} ms',
-    remedy: 'narrow the filters: each payment that matches is read',
+    message: 'the summary took longer than {timeoutMs} ms',
+    remedy: 'narrow the filters: every payment that matches is read',
   },
   DATABASE_UNAVAILABLE: {
     kind: 'UNAVAILABLE',
@@ -142,7 +142,7 @@ export const outcomeReasons = {
     message: 'the database cannot be reached',
     remedy: 'try again in a moment',
   },
-  CALL_CANCELLED: { kind: 'CANCELLED', in: error, message: 'the caller hung up', remedy: '' },
+  CALL_CANCELLED: { kind: 'CANCELLED', in: error, message: 'the caller cancelled the call', remedy: '' },
   SHUTTING_DOWN: {
     kind: 'UNAVAILABLE',
     in: error,
@@ -152,7 +152,7 @@ export const outcomeReasons = {
   INTERNAL: {
     kind: 'INTERNAL',
     in: error,
-    message: 'something went wrong here',
-    remedy: 'try again; if it stays, report the x-request-id of this answer',
+    message: 'an internal error occurred',
+    remedy: 'try again; if it happens again, report the x-request-id of this answer',
   },
 } as const satisfies Record<string, ReasonEntry>

@@ -47,14 +47,14 @@ export const requestShapeReasons = {
   ONEOF_CONFLICT: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field} excludes another field that is given: {detail}',
+    message: '{field} cannot be sent beside another field: {detail}',
     remedy: 'send one of them',
   },
   UNKNOWN_FIELD: {
     kind: 'INVALID_INPUT',
     in: error,
     message: 'the message has an unknown field: {detail}',
-    remedy: 'remove it, or generate the client anew from the current definitions',
+    remedy: 'remove it, or generate the client again from the current definitions',
   },
   UNKNOWN_ENUM_VALUE: {
     kind: 'INVALID_INPUT',
@@ -72,7 +72,7 @@ export const requestShapeReasons = {
     kind: 'INVALID_INPUT',
     in: error,
     message: 'the request target is not a valid path: {detail}',
-    remedy: 'send a path that begins with / and is encoded after RFC 3986',
+    remedy: 'send a path that begins with / and is encoded as in RFC 3986',
   },
   INVALID_UTF8: {
     kind: 'INVALID_INPUT',
@@ -90,7 +90,7 @@ export const requestShapeReasons = {
     kind: 'INVALID_INPUT',
     in: error,
     message: 'this path takes no body',
-    remedy: 'give the fields as query parameters',
+    remedy: 'send the fields as query parameters',
   },
   BODY_TOO_DEEP: {
     kind: 'INVALID_INPUT',
@@ -119,7 +119,7 @@ export const requestShapeReasons = {
   INVALID_HOST: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the host that is asked for cannot be told: {detail}',
+    message: 'the host of the request is not clear: {detail}',
     remedy: 'send one Host header with the host of the URL',
   },
   HEADERS_TOO_LARGE: {
@@ -131,7 +131,7 @@ export const requestShapeReasons = {
   MALFORMED_REQUEST: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'what came is no HTTP request: {detail}',
+    message: 'this is not an HTTP request that can be served here: {detail}',
     remedy: 'speak HTTP/1.1, or HTTP/2 with prior knowledge',
   },
   REQUEST_TOO_SLOW: {
@@ -143,25 +143,25 @@ export const requestShapeReasons = {
   UNSUPPORTED_CONTENT_TYPE: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'content type "{value}" is not understood here',
+    message: 'content type "{value}" is not supported',
     remedy: 'send {expected}',
   },
   UNSTATED_COMPRESSION: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the message is compressed and the call does not say how',
-    remedy: 'name the compression in grpc-encoding',
+    message: 'the message is compressed, but the call does not name the compression',
+    remedy: 'name it in the header grpc-encoding',
   },
   UNSUPPORTED_CONTENT_ENCODING: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'content encoding "{value}" is not understood here',
+    message: 'content encoding "{value}" is not supported',
     remedy: 'send {expected}',
   },
   NOT_ACCEPTABLE: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'none of the formats in Accept "{value}" can be given',
+    message: 'none of the formats in Accept "{value}" is available',
     remedy: 'accept {expected}',
   },
 } as const satisfies Record<string, ReasonEntry>

@@ -7,25 +7,25 @@ export const valueReasons = {
     kind: 'INVALID_INPUT',
     in: error,
     message: '{field}: "{value}" is not an address: {detail}',
-    remedy: 'send 0x and 40 hexadecimal digits, all in one case or with a right EIP-55 checksum, or a Tron address',
+    remedy: 'send 0x and 40 hexadecimal digits, all in one case or with a correct EIP-55 checksum, or a Tron address',
   },
   RECEIVER_IS_CONTRACT: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: "{value}" is {what} in the configuration of {network}: what it is sent would be lost',
+    message: '{field}: "{value}" is {what} in the configuration of {network}: money sent there would be lost',
     remedy: 'send the address of a wallet',
   },
   REFUND_ADDRESS_IS_PAYEE: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: "{value}" is the payee itself: refunds could not be told from payments',
+    message: '{field}: "{value}" is the payee: refunds could not be told apart from payments',
     remedy: 'send the address of the payer, or leave it out',
   },
   INVALID_REFUND_WALLET: {
     kind: 'INVALID_INPUT',
     in: error,
     message: '{field}: "{value}" cannot be a refund wallet: {detail}',
-    remedy: 'send the address of a wallet that is yours on an EVM chain',
+    remedy: 'send the address of your own wallet on an EVM chain',
   },
   INVALID_AMOUNT: {
     kind: 'INVALID_INPUT',
@@ -42,8 +42,8 @@ export const valueReasons = {
   INVALID_FRACTION: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: "{value}" is not a fraction that is a plain decimal number and not negative',
-    remedy: 'send a fraction such as 0.01, which is one percent',
+    message: '{field}: "{value}" is not a fraction',
+    remedy: 'send a plain decimal number, not negative, such as 0.01 for one percent',
   },
   INCOMPLETE_FEE: {
     kind: 'INVALID_INPUT',
@@ -132,26 +132,26 @@ export const valueReasons = {
   UNKNOWN_NETWORK: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: nobody knows a network "{value}"',
+    message: '{field}: unknown network "{value}"',
     remedy: '{suggestion}',
   },
   UNKNOWN_CURRENCY: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: nobody knows a currency "{value}"',
+    message: '{field}: unknown currency "{value}"',
     remedy: '{suggestion}',
   },
   UNKNOWN_TIME_ZONE: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: nobody knows a time zone "{value}"',
+    message: '{field}: unknown time zone "{value}"',
     remedy: '{suggestion}',
   },
   TOO_MANY_GROUPS: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the summary has more than {limit} groups',
-    remedy: 'narrow the filters, or group by something coarser',
+    message: 'the summary would have more than {limit} groups',
+    remedy: 'narrow the filters, or use a coarser grouping',
   },
   NETWORK_NOT_CONFIGURED: {
     kind: 'INVALID_INPUT',
@@ -181,7 +181,7 @@ export const valueReasons = {
     kind: 'INVALID_INPUT',
     in: error,
     message: 'the watchCursor cannot be used: {detail}',
-    remedy: 'search anew, and watch from the watchCursor of its answer',
+    remedy: 'search again, and watch from the watchCursor of the answer',
   },
   CURSOR_MISMATCH: {
     kind: 'INVALID_INPUT',
@@ -192,14 +192,14 @@ export const valueReasons = {
   CURSOR_EXPIRED: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the watchCursor is older than the changes that are kept, which is 7 days',
-    remedy: 'search anew, and watch from the watchCursor of its answer',
+    message: 'the watchCursor is older than 7 days, for which changes are kept',
+    remedy: 'search again, and watch from the watchCursor of the answer',
   },
   CURSOR_AHEAD: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the watchCursor is ahead of all changes; the database was set back',
-    remedy: 'search anew, and watch from the watchCursor of its answer',
+    message: 'the watchCursor is ahead of all changes: the database was restored to an earlier state',
+    remedy: 'search again, and watch from the watchCursor of the answer',
   },
   // Lines of an import
   MALFORMED_LINE: {
@@ -218,6 +218,6 @@ export const valueReasons = {
     kind: 'CONFLICT',
     in: error,
     message: 'event {eventIndex} of transaction {txHash} on {network} belongs to payment {value}',
-    remedy: 'an event is one payment: keep one of the two, or correct txHash and eventIndex',
+    remedy: 'an event belongs to one payment: keep one of the two lines, or correct txHash and eventIndex',
   },
 } as const satisfies Record<string, ReasonEntry>

@@ -7,7 +7,7 @@ export const warningReasons = {
     kind: 'NOTICE',
     in: warning,
     message: 'final payments cover this request',
-    remedy: 'nothing is to be paid',
+    remedy: 'do not pay it again',
   },
   PAYMENT_PENDING: {
     kind: 'NOTICE',
@@ -36,7 +36,7 @@ export const warningReasons = {
   WISH_UNMET: {
     kind: 'NOTICE',
     in: warning,
-    message: '{detail}, so no route meets this wish',
+    message: '{detail}, so no route matches',
     remedy: '{suggestion}',
   },
   // Warnings on a route
@@ -50,7 +50,7 @@ export const warningReasons = {
     kind: 'NOTICE',
     in: warning,
     message: 'the wallet is a contract, so its gas may be paid by others',
-    remedy: 'check the gas with whoever runs the wallet',
+    remedy: 'ask the operator of the wallet who pays its gas',
   },
   GAS_ESTIMATED: {
     kind: 'NOTICE',
@@ -61,26 +61,26 @@ export const warningReasons = {
   GAS_NOT_MEASURED: {
     kind: 'NOTICE',
     in: warning,
-    message: 'the gas of {steps} on {chain} could not be measured beforehand, so gas is left out there',
-    remedy: 'let the wallet estimate it once the transactions before are mined',
+    message: 'the gas of {steps} on {chain} could not be measured, so the field gas is absent there',
+    remedy: 'let the wallet estimate it after the transactions before it are mined',
   },
   GAS_UNPRICED: {
     kind: 'NOTICE',
     in: warning,
     message: 'there is no price of {currency}, so the fee leaves out the gas',
-    remedy: 'count the gas by yourself',
+    remedy: 'add the gas yourself',
   },
   SWAP_OFF_MARKET: {
     kind: 'NOTICE',
     in: warning,
     message:
-      'even before the trade the pools of {exchange} take {token} below its price: {fraction} of what the payee receives is lost beside feeRate and price_impact',
-    remedy: 'compare sourceAmount with that of other routes, or swap {token} elsewhere',
+      'the pools of {exchange} price {token} below the market: {fraction} of what the payee receives is lost in addition to feeRate and price_impact',
+    remedy: 'compare sourceAmount with other routes, or swap {token} elsewhere',
   },
   CROSSCHAIN_SURPLUS: {
     kind: 'NOTICE',
     in: warning,
-    message: 'about {amount} {token} more than the payment needs is carried along',
+    message: 'the bridge carries about {amount} {token} more than the payment needs',
     remedy: 'expect it in the wallet on {chain}',
   },
 } as const satisfies Record<string, ReasonEntry>

@@ -29,10 +29,7 @@ const wishesOf = (wishes: Partial<RoutesQuestion>) =>
 
 describe('a wish that nothing meets', () => {
   it.each<[Partial<RoutesQuestion>, string]>([
-    [
-      { chains: ['TRON'] },
-      'chains[0]: "TRON" is not served here, so no route meets this wish; use one of: ETHEREUM, BASE',
-    ],
+    [{ chains: ['TRON'] }, 'chains[0]: "TRON" is not served here, so no route matches; use one of: ETHEREUM, BASE'],
     [{ chains: ['BASE', 'matic'] }, 'chains[1]: "matic", which is POLYGON, is not served here, so no route'],
     [
       { chains: ['8453'] },
@@ -40,16 +37,16 @@ describe('a wish that nothing meets', () => {
     ],
     [
       { tokens: ['USDC-matic'] },
-      'tokens[0]: "USDC-matic" is not served here, so no route meets this wish; use one of: USDC-ETHEREUM, USDC-BASE',
+      'tokens[0]: "USDC-matic" is not served here, so no route matches; use one of: USDC-ETHEREUM, USDC-BASE',
     ],
     [
       { tokens: ['DAI-BASE'] },
-      'tokens[0]: "DAI-BASE" is not served here, so no route meets this wish; use one of: DAI-ETHEREUM',
+      'tokens[0]: "DAI-BASE" is not served here, so no route matches; use one of: DAI-ETHEREUM',
     ],
     [{ tokens: ['USDC-8453'] }, 'tokens[0]: "USDC-8453" is not served here'],
     [
       { chains: ['BASE'], tokens: ['DAI'] },
-      'none of the tokens is on any of the chains, so no route meets this wish; use one of: ETH-BASE, USDC-BASE',
+      'none of the tokens is on any of the chains, so no route matches; use one of: ETH-BASE, USDC-BASE',
     ],
     [{ chains: ['mainnet'], tokens: ['USDC-base', 'ETH-base'] }, 'none of the tokens is on any of the chains'],
   ])('is told: %j', (wishes, message) => {
@@ -87,7 +84,7 @@ it.each<[Partial<RoutesQuestion>, string, string]>([
   [{ chains: [''] }, 'UNKNOWN_NETWORK', 'use one of'],
   [{ tokens: ['USDX'] }, 'UNKNOWN_CURRENCY', 'did you mean "USDC"?'],
   [{ tokens: ['WETH-BASE'] }, 'UNKNOWN_CURRENCY', 'did you mean "ETH-BASE"?'],
-  [{ tokens: ['USDC-nowhere'] }, 'UNKNOWN_CURRENCY', 'nobody knows a currency "USDC-nowhere"'],
+  [{ tokens: ['USDC-nowhere'] }, 'UNKNOWN_CURRENCY', 'unknown currency "USDC-nowhere"'],
   [{ maxFeeRate: '1%' }, 'INVALID_FRACTION', 'maxFeeRate: "1%"'],
   [{ maxFeeRate: '9'.repeat(79) }, 'INVALID_FRACTION', 'maxFeeRate'],
   [{ maxPriceImpact: '-0.1' }, 'INVALID_FRACTION', 'maxPriceImpact'],

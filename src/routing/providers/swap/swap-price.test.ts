@@ -56,6 +56,6 @@ describe('pools off the market', () => {
     }
     const warnings = offMarketWarnings(midPrice, { exchange: 'uniswap-v2', source, destination, priceOf })
     expect(warnings.map(({ reason }) => reason)).toEqual(fraction === undefined ? [] : ['SWAP_OFF_MARKET'])
-    if (fraction !== undefined) expect(warnings[0]?.message).toContain(`take IN below its price: ${fraction} of`)
+    if (fraction !== undefined) expect(warnings[0]?.message).toContain(`price IN below the market: ${fraction} of`)
   })
 })
