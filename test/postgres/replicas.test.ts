@@ -228,7 +228,7 @@ test('a replica of another cluster answers nobody, however far it is, and the lo
     )
     await foreign.start()
     expect(await whereFrom(foreign, 1)).toBe('primary')
-    const line = 'a replica is not one of this database; it is not used'
+    const line = 'the replica belongs to another database cluster and is not used'
     expect(await whereFrom(foreign, 2)).toBe('primary')
     expect(logs.records.filter(({ message }) => message === line)).toHaveLength(1)
   } finally {

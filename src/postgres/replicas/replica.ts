@@ -1,20 +1,30 @@
 import type { Knex } from 'knex'
 import type { Logger } from '../../domain/logger.ts'
 import { createDatabase, type DatabaseConnection, type DatabaseOptions } from '../knex.ts'
-import { createAskAfresh } from './ask-afresh.ts'
+import { createFreshReader } from './fresh-reader.ts'
+import {
+  afterFailure,
+  afterLook,
+  afterLoss,
+  afterSuccess,
+  judgeLook,
+  type ReplicaState,
+  replayedOf,
+  UNKNOWN_REPLICA,
+} from './replica-state.ts'
 import { lookAtReplica, REPLICA_SQL, type ReplicaLook, readReplicaLook, type WalPosition } from './wal-position.ts'
 
-/** A server that follows the primary, with a pool of its own. */
+/** A server that replays the primary's log, with a pool of its own. */
 export interface Replica {
   readonly name: string
   readonly knex: Knex
-  /** Up to where it is known to have replayed; undefined while it is not to be used. */
-  readonly reached: () => WalPosition | undefined
-  /** Fires when the server, or the way to it, is lost. */
+  /** What it is known to have replayed; undefined while it gets no reads. */
+  readonly replayed: () => WalPosition | undefined
+  /** Fires when the server, or the connection to it, is lost. A new signal stands here afterwards. */
   readonly lost: () => AbortSignal
-  /** Looks anew how far it is. Rejects when it does not say so in time; it is then lost. */
+  /** Asks the server what it has replayed. Rejects when it does not answer in time; the replica then counts as lost. */
   readonly look: () => Promise<ReplicaLook>
-  /** Work on it failed: it is left alone for a while, for longer each time. */
+  /** Work on it failed: it gets no reads for a while, longer with each failure. */
   readonly failed: (error: unknown) => void
   readonly succeeded: () => void
   readonly close: () => Promise<void>
@@ -22,49 +32,28 @@ export interface Replica {
 
 export interface ReplicaOptions {
   readonly connection: DatabaseConnection
-  /** For the log: what tells it from others, without a password. */
+  /** For the log; without a password. */
   readonly name: string
   readonly database: DatabaseOptions
   readonly logger: Logger
   readonly monotonicMs: () => number
-  /** How long it may take to say how far it is. */
+  /** How long a look may take. */
   readonly lookTimeoutMs: number
 }
 
-/** How long a replica is left alone after work on it failed, and at most. */
-const LEAVE_ALONE_MS = 1_000
-const LEAVE_ALONE_AT_MOST_MS = 30_000
-
 export function createReplica(options: ReplicaOptions): Replica {
-  const { connection, name, logger, monotonicMs, lookTimeoutMs } = options
-  let server: ReplicaLook | undefined
+  const { name, logger, monotonicMs, lookTimeoutMs } = options
+  let state: ReplicaState = UNKNOWN_REPLICA
   let lost = new AbortController()
-  let failures = 0
-  let leftAloneUntilMs = Number.NEGATIVE_INFINITY
+  const pools = openPools(options, () => state)
 
-  // A connection of its own says how far the replica is also when all others are busy.
-  const watcher = createDatabase(connection, {
-    ...options.database,
-    poolMax: 1,
-    acquireTimeoutMs: lookTimeoutMs,
-    statementTimeoutMs: lookTimeoutMs,
-    applicationName: 'waybill replica watch',
-  })
-  const knex = createDatabase(connection, {
-    ...options.database,
-    // What is known of the replica is known of the server that was looked at: after a restart it may be behind where it was.
-    async checkConnection(ask) {
-      const { startedAt } = readReplicaLook(await ask(REPLICA_SQL))
-      if (startedAt !== server?.startedAt) throw new Error('the replica is another server than it was')
-    },
-  })
-
-  const look = createAskAfresh(async () => {
+  const look = createFreshReader(async () => {
     try {
-      const found = await within(lookTimeoutMs, (signal) => lookAtReplica(watcher, signal))
-      if (server === undefined) logger.info({ replica: name }, 'a replica is there')
-      else if (server.startedAt !== found.startedAt) lose(new Error('the replica was restarted'))
-      server = found
+      const found = await within(lookTimeoutMs, (signal) => lookAtReplica(pools.looking, signal))
+      const verdict = judgeLook(state, found)
+      if (verdict === 'found') logger.info({ replica: name }, 'replica found')
+      if (verdict === 'restarted') lose(new Error('the replica was restarted'))
+      state = afterLook(state, found)
       return found
     } catch (error) {
       lose(error)
@@ -73,35 +62,56 @@ export function createReplica(options: ReplicaOptions): Replica {
   })
 
   function lose(error: unknown): void {
-    if (server !== undefined) logger.warn({ replica: name, err: error }, 'a replica is lost; the primary answers')
-    server = undefined
+    if (state.server !== undefined) logger.warn({ replica: name, err: error }, 'replica lost; reads go to the primary')
+    state = afterLoss(state)
     lost.abort(error)
     lost = new AbortController()
   }
 
   return {
     name,
-    knex,
+    knex: pools.reading,
     look,
-    reached: () => (monotonicMs() < leftAloneUntilMs ? undefined : server?.position),
+    replayed: () => replayedOf(state, monotonicMs()),
     lost: () => lost.signal,
     failed(error) {
-      const ms = Math.min(LEAVE_ALONE_MS * 2 ** failures, LEAVE_ALONE_AT_MOST_MS)
-      failures += 1
-      leftAloneUntilMs = monotonicMs() + ms
-      logger.warn({ replica: name, err: error, leftAloneMs: ms }, 'work on a replica failed; the primary answers')
+      const nowMs = monotonicMs()
+      state = afterFailure(state, nowMs)
+      const restMs = state.restsUntilMs - nowMs
+      logger.warn({ replica: name, err: error, restMs }, 'read on a replica failed; the primary answers')
     },
     succeeded() {
-      failures = 0
+      state = afterSuccess(state)
     },
     async close() {
       lose(new Error('the replica is no longer used'))
-      await Promise.all([watcher.destroy(), knex.destroy()])
+      await Promise.all([pools.looking.destroy(), pools.reading.destroy()])
     },
   }
 }
 
-/** Rejects in time, whether the work listens to its signal or not. */
+/** Looks have a connection of their own, so that they are answered while all others are busy. */
+function openPools({ connection, database, lookTimeoutMs }: ReplicaOptions, stateNow: () => ReplicaState) {
+  const looking = createDatabase(connection, {
+    ...database,
+    poolMax: 1,
+    acquireTimeoutMs: lookTimeoutMs,
+    statementTimeoutMs: lookTimeoutMs,
+    applicationName: 'waybill replica watch',
+  })
+  const reading = createDatabase(connection, {
+    ...database,
+    // what is known about the replica holds for the server that was looked at: after a restart it may have replayed less
+    async checkConnection(ask) {
+      const { startedAt } = readReplicaLook(await ask(REPLICA_SQL))
+      if (startedAt !== stateNow().server?.startedAt)
+        throw new Error('the replica has been restarted since the last look')
+    },
+  })
+  return { looking, reading }
+}
+
+/** Rejects in time, even if the work ignores its signal. */
 async function within<T>(timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
   const { promise: late, reject } = Promise.withResolvers<never>()

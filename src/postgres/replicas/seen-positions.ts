@@ -1,25 +1,27 @@
 import type { WalPosition } from './wal-position.ts'
 
-/** Up to where in the log each account has seen the database through this process, or says that it has. */
+/** The newest WAL position that each account has seen: through this process, or by the tokens and cursors that it sent. */
 export interface SeenPositions {
   readonly of: (accountId: number) => WalPosition
   readonly note: (accountId: number, position: WalPosition) => void
 }
 
-/** @param mostAccounts - beyond that the account noted longest ago counts as having seen the newest that any forgotten one has */
-export function createSeenPositions(mostAccounts = 10_000): SeenPositions {
-  const positions = new Map<number, WalPosition>()
-  let ofForgotten: WalPosition = 0n
+/** Accounts remembered; evicted ones inherit the newest position of any evicted account, so that none is shown an older state. */
+const MAX_ACCOUNTS = 10_000
 
-  const of = (accountId: number) => positions.get(accountId) ?? ofForgotten
+export function createSeenPositions(): SeenPositions {
+  const positions = new Map<number, WalPosition>()
+  let ofEvicted: WalPosition = 0n
+
+  const of = (accountId: number) => positions.get(accountId) ?? ofEvicted
 
   function note(accountId: number, position: WalPosition): void {
     const newest = largest(of(accountId), position)
     positions.delete(accountId)
     positions.set(accountId, newest)
     for (const [oldest, seen] of positions) {
-      if (positions.size <= mostAccounts) break
-      ofForgotten = largest(ofForgotten, seen)
+      if (positions.size <= MAX_ACCOUNTS) break
+      ofEvicted = largest(ofEvicted, seen)
       positions.delete(oldest)
     }
   }

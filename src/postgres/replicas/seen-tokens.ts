@@ -3,15 +3,15 @@ import { openCursor, sealCursor } from '../../domain/sealed-cursor.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { ReadPools } from './read-pools.ts'
 
-/** Tells callers what they have seen, so that they can tell another process. */
+/** Tokens of the position that an account has seen. A caller passes them on, so that another process answers no older state. */
 export interface SeenTokens {
-  /** @throws INVALID_FIELD for a token that was not made here for this account */
+  /** Notes the position of a token. @throws INVALID_FIELD for a damaged token or one of another account */
   readonly take: (account: Account, token: string) => void
-  /** A token of all that the account has seen, what `method` has answered included. */
+  /** The token of what the account has seen, including the answer of `method` that is about to go out. */
   readonly tell: (account: Account, method: string) => Promise<string>
 }
 
-/** @param pooled - methods whose reads the pools have noted themselves; others read from the primary */
+/** @param pooled - methods that read through the pools, which note positions themselves; all others read from the primary */
 export function createSeenTokens(pools: ReadPools, secret: Uint8Array, pooled: ReadonlySet<string>): SeenTokens {
   const [primary] = pools.pools
   const sealOf = ({ id }: Account) => ({ secret, scope: `${id}/seen` })
@@ -19,7 +19,8 @@ export function createSeenTokens(pools: ReadPools, secret: Uint8Array, pooled: R
     take(account, token) {
       const seen = openCursor(sealOf(account), token)
       if (typeof seen !== 'string') {
-        const detail = 'it is damaged, or was not made here for this account: send what an answer had, or nothing'
+        const detail =
+          'it is damaged, or was made for another account or by another service: send the value of an earlier answer, or leave it out'
         throw waybillError('INVALID_FIELD', { field: 'x-waybill-seen', detail })
       }
       pools.noteSeen(account.id, BigInt(seen))

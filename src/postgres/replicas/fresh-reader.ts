@@ -1,8 +1,8 @@
 /**
- * Shares answers among those who ask at the same time, but only ones that were asked for after they came: what is true then is
- * true of all that they did before.
+ * Shares the answer of a question among callers, but only an answer that was asked for after the caller came: what it says then holds for
+ * everything that the caller did before. Callers that come while one question runs share the next one.
  */
-export function createAskAfresh<T>(ask: () => Promise<T>): () => Promise<T> {
+export function createFreshReader<T>(ask: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> | undefined
   let next: Promise<T> | undefined
 
