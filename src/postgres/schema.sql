@@ -133,7 +133,7 @@ create table payment_changes (
   old jsonb,
   constraint payment_changes_pkey PRIMARY KEY (account_id, change)
 );
-CREATE INDEX payment_changes_payment ON payment_changes USING btree (account_id, payment_id, change) WHERE (old IS NOT NULL);
+CREATE INDEX payment_changes_payment ON payment_changes USING btree (account_id, payment_id, change) WHERE old IS NOT NULL;
 
 create table payment_statistics (
   account_id integer not null,
@@ -197,18 +197,18 @@ create table payments (
 CREATE INDEX payments_amount ON payments USING btree (account_id, currency_symbol, amount, id) INCLUDE ("timestamp", status, type, network, source_network, currency, invoice_currency);
 CREATE INDEX payments_cell ON payments USING btree (account_id, status, network, currency_symbol, "timestamp", id) INCLUDE (type, source_network, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
 CREATE INDEX payments_date ON payments USING btree (account_id, "timestamp", id);
-CREATE INDEX payments_invoice_amount ON payments USING btree (account_id, invoice_currency, invoice_amount, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency) WHERE (invoice_currency IS NOT NULL);
+CREATE INDEX payments_invoice_amount ON payments USING btree (account_id, invoice_currency, invoice_amount, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency) WHERE invoice_currency IS NOT NULL;
 CREATE INDEX payments_month_usd ON payments USING btree (account_id, date_bin('30 days'::interval, "timestamp", '2000-01-01 00:00:00+00'::timestamp with time zone), amount_in_usd, id) INCLUDE ("timestamp", status, network, source_network);
-CREATE INDEX payments_not_final ON payments USING btree (account_id, chain_id, block_number) WHERE (NOT final);
+CREATE INDEX payments_not_final ON payments USING btree (account_id, chain_id, block_number) WHERE NOT final;
 CREATE INDEX payments_payee ON payments USING btree (account_id, payee, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
 CREATE INDEX payments_payee_usd ON payments USING btree (account_id, payee, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency);
 CREATE INDEX payments_payer ON payments USING btree (account_id, payer, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount, payee);
 CREATE INDEX payments_payer_usd ON payments USING btree (account_id, payer, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency, payee);
-CREATE INDEX payments_payment_reference ON payments USING btree (account_id, payment_reference, status, "timestamp", id) WHERE (payment_reference IS NOT NULL);
-CREATE INDEX payments_reference ON payments USING btree (account_id, reference, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount) WHERE (reference IS NOT NULL);
-CREATE INDEX payments_request_id ON payments USING btree (account_id, request_id, status, "timestamp", id) WHERE (request_id IS NOT NULL);
-CREATE INDEX payments_source_network ON payments USING btree (account_id, source_network, "timestamp", id) INCLUDE (status, type, network, currency_symbol, currency, invoice_currency, amount_in_usd) WHERE (source_network <> network);
-CREATE INDEX payments_source_tx ON payments USING btree (account_id, source_tx_hash) WHERE (source_tx_hash IS NOT NULL);
+CREATE INDEX payments_payment_reference ON payments USING btree (account_id, payment_reference, status, "timestamp", id) WHERE payment_reference IS NOT NULL;
+CREATE INDEX payments_reference ON payments USING btree (account_id, reference, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount) WHERE reference IS NOT NULL;
+CREATE INDEX payments_request_id ON payments USING btree (account_id, request_id, status, "timestamp", id) WHERE request_id IS NOT NULL;
+CREATE INDEX payments_source_network ON payments USING btree (account_id, source_network, "timestamp", id) INCLUDE (status, type, network, currency_symbol, currency, invoice_currency, amount_in_usd) WHERE source_network <> network;
+CREATE INDEX payments_source_tx ON payments USING btree (account_id, source_tx_hash) WHERE source_tx_hash IS NOT NULL;
 CREATE INDEX payments_status ON payments USING btree (account_id, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
 CREATE INDEX payments_usd ON payments USING btree (account_id, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency, reference);
 
@@ -234,7 +234,7 @@ create table refund_wallets (
   note text,
   constraint refund_wallets_pkey PRIMARY KEY (account_id, address, registration)
 );
-CREATE UNIQUE INDEX refund_wallets_in_force ON refund_wallets USING btree (account_id, address) WHERE (removed_at IS NULL);
+CREATE UNIQUE INDEX refund_wallets_in_force ON refund_wallets USING btree (account_id, address) WHERE removed_at IS NULL;
 
 create table refunds (
   account_id integer not null,
@@ -250,7 +250,7 @@ create table refunds (
   currency text collate "C" not null,
   constraint refunds_pkey PRIMARY KEY (account_id, tx_hash, event_index, network)
 );
-CREATE INDEX refunds_not_final ON refunds USING btree (account_id, chain_id, block_number) WHERE (NOT final);
+CREATE INDEX refunds_not_final ON refunds USING btree (account_id, chain_id, block_number) WHERE NOT final;
 CREATE INDEX refunds_request ON refunds USING btree (account_id, request_id);
 
 create table requests (
@@ -277,10 +277,10 @@ create table requests (
 );
 CREATE INDEX requests_cell ON requests USING btree (account_id, network, payment_currency, invoice_currency, status, created_at, request_id);
 CREATE INDEX requests_created ON requests USING btree (account_id, created_at, request_id);
-CREATE INDEX requests_merchant_reference ON requests USING btree (account_id, reference, status, created_at, request_id) WHERE (reference IS NOT NULL);
+CREATE INDEX requests_merchant_reference ON requests USING btree (account_id, reference, status, created_at, request_id) WHERE reference IS NOT NULL;
 CREATE INDEX requests_payee ON requests USING btree (account_id, payee, network, payment_currency, invoice_currency, status, created_at, request_id);
 CREATE INDEX requests_reference ON requests USING btree (account_id, payment_reference);
-CREATE INDEX requests_refund ON requests USING btree (account_id, refund_topic) WHERE (refund_topic IS NOT NULL);
+CREATE INDEX requests_refund ON requests USING btree (account_id, refund_topic) WHERE refund_topic IS NOT NULL;
 CREATE INDEX requests_status ON requests USING btree (account_id, status, created_at, request_id);
 
 create table schema_migrations (

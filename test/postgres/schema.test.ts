@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { dumpSchema } from '../../src/postgres/dump-schema.ts'
+import { dumpSchema } from '../../tools/dump-schema.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 let db: TestDatabase
@@ -11,12 +11,12 @@ beforeAll(async () => {
 
 afterAll(() => db.drop())
 
-test('src/postgres/schema.sql is what the migrations make (else: npm run schema:dump)', async () => {
+test('src/postgres/schema.sql is the schema that the migrations make (if not: npm run schema:dump)', async () => {
   const committed = await readFile(new URL('../../src/postgres/schema.sql', import.meta.url), 'utf8')
   expect(committed).toBe(await dumpSchema(db.knex))
 })
 
-test('the dump is SQL that makes the same schema', async () => {
+test('the dump, run as SQL, makes the same schema', async () => {
   const dump = await dumpSchema(db.knex)
   const again = await createTestDatabase()
   try {
@@ -40,7 +40,7 @@ test.each([
     'a table',
     'create table "Other" (id integer generated always as identity, twice integer generated always as (1 + 1) stored)',
   ],
-])('%s more shows in the dump', async (_, statement) => {
+])('the dump shows %s that was added', async (_, statement) => {
   const before = await dumpSchema(db.knex)
   const trx = await db.knex.transaction()
   await trx.raw(statement)
@@ -58,10 +58,10 @@ test.each([
     'trigger',
     `create trigger t before update on leases for each row execute function suppress_redundant_updates_trigger()`,
   ],
-])('the dump refuses a %s rather than leave it out', async (kind, statement) => {
+])('the dump refuses a %s instead of leaving it out', async (kind, statement) => {
   const trx = await db.knex.transaction()
   await trx.raw(statement)
   const dump = dumpSchema(trx)
-  await expect(dump).rejects.toThrow(`the schema dump does not know ${kind}`)
+  await expect(dump).rejects.toThrow(`the schema dump cannot write ${kind}`)
   await trx.rollback()
 })
