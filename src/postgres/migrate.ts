@@ -1,14 +1,7 @@
 import type { Knex } from 'knex'
 import { inTransaction } from './cancellable.ts'
 import { MIGRATIONS } from './migrations/list.ts'
-
-/** One step of the schema. Steps run in the order of the list, each once in a database's life, each in a transaction. */
-export interface Migration {
-  /** unique and final: it is what the database remembers */
-  readonly name: string
-  /** `knex` is the transaction; one statement a call, so that a distributed PostgreSQL takes it as well */
-  up(knex: Knex.Transaction): Promise<void>
-}
+import type { Migration } from './migrations/migration.ts'
 
 /** The database has steps that this version of the program does not know. */
 export class DatabaseTooNewError extends Error {

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createDatabase } from '../../src/postgres/knex.ts'
-import { DatabaseTooNewError, type Migration, migrate, pendingMigrations } from '../../src/postgres/migrate.ts'
+import { DatabaseTooNewError, migrate, pendingMigrations } from '../../src/postgres/migrate.ts'
 import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
+import type { Migration } from '../../src/postgres/migrations/migration.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { PATIENCE } from '../support/patience.ts'
 

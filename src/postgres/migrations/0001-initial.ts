@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * The first schema. Tables that hold an account's rows have keys that begin with `account_id`, and no foreign key leaves the

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * What the payments of an account come to, and what becomes of them. All three are tables of an account's rows, and are written in the

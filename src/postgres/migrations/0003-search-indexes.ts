@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * The indexes of searches. Each begins with what is compared with `=`, goes on in the order of the answer and ends with the id; what stands

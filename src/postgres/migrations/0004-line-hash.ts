@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * `line_hash`: what the line is known by that an import wrote the row from, so that the same line is known again without being read. Null

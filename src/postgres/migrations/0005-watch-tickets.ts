@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** A directory of what lets browsers, which send no header, watch payments once. A row lasts a minute at most, used or not. */
 const statements = [

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * `priced`: whether the US dollars of any payment of a combination may be known. A superset, as the times are: it is never taken back, but

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** A local queue: payments that a bridge delivered, of which it is not known yet who paid them, where and by which transaction. */
 const statements = [

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * Wallets from which an account refunds, and events that an operator has accepted for an account although the rules do not count

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * What requests need for expiry, cancelling and filters, in three steps, so that no step holds a lock while another works.

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Contracts that Request's factory made, each to pay one request: what they pay with, somebody else gave them. */
 const statements = [

@@ -1,4 +1,3 @@
-import type { Migration } from '../migrate.ts'
 import { initial } from './0001-initial.ts'
 import { paymentChanges } from './0002-payment-changes.ts'
 import { searchIndexes } from './0003-search-indexes.ts'
@@ -9,6 +8,7 @@ import { carriedPayments } from './0007-carried-payments.ts'
 import { refundWallets } from './0008-refund-wallets.ts'
 import { requestColumns, requestIndexes, requestStatus } from './0010-requests.ts'
 import { singleRequestProxies } from './0011-single-request-proxies.ts'
+import type { Migration } from './migration.ts'
 
 /** Every step of the schema, oldest first. A step that was released is never changed; the next one corrects it. */
 export const MIGRATIONS: readonly Migration[] = [
