@@ -15,13 +15,13 @@ export interface AuthOptions {
   readonly knex: Knex
   readonly logger: Logger
   readonly now: () => Date
-  /** The demo's key, in a demo process alone. */
+  /** The demo's key; set in a demo process only. */
   readonly processKey?: ProcessKey | undefined
-  /** What an address may do a minute without a key; 0 for any number; {@link DEFAULT_OPEN_CALLS_PER_MINUTE} when absent. */
+  /** Calls a minute of an address without a key; 0 for no limit; {@link DEFAULT_OPEN_CALLS_PER_MINUTE} when absent. */
   readonly openCallsPerMinute?: number | undefined
-  /** In the place of the clocks of the database and of this machine, for tests of limits. */
+  /** Replaces the clocks of the database and of this machine in tests of limits. */
   readonly limitClock?: LimitClock | undefined
-  /** How long a call waits for the count that processes share; 250 ms by default. */
+  /** How long a call waits for the count that all processes share; 250 ms by default. */
   readonly leaseTimeoutMs?: number
 }
 
@@ -30,24 +30,24 @@ export interface LimitClock {
   readonly monotonicMs: () => number
 }
 
-/** Who calls, and whether they may do so once more. */
+/** Identifies callers and limits their calls. */
 export interface Auth {
   readonly authenticate: Authenticate
   /**
-   * Counts what an address asks for without a key.
+   * Counts a call of an address without a key.
    *
    * @throws WaybillError RATE_LIMITED
    */
   readonly countOpen: (address: string, report: ReportLimit) => void
-  /** Whether a key still is neither revoked nor expired, for calls that last. */
+  /** Whether a key is neither revoked nor expired; asked again during long calls. */
   readonly isKeyInForce: (keyId: string) => Promise<boolean>
-  /** Makes what a browser can watch with once. */
+  /** Issues a ticket with which a browser can open one watch. */
   readonly issueTicket: WatchTickets['issue']
 }
 
 const DEFAULT_OPEN_CALLS_PER_MINUTE = 300
 
-/** Puts the room together, on a migrated database. */
+/** Composes the room on a migrated database. */
 export function createAuth(options: AuthOptions): Auth {
   const { knex, logger, now, limitClock, leaseTimeoutMs, openCallsPerMinute = DEFAULT_OPEN_CALLS_PER_MINUTE } = options
   const repository: ApiKeyRepository = createApiKeyRepository(knex)

@@ -3,6 +3,7 @@ import type { Account } from '../domain/account.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { hashApiKey, isApiKey, type Scope, scopes } from './api-key.ts'
 import { batchLookUps } from './batch-look-ups.ts'
+import type { Caller } from './caller.ts'
 import { isInForce } from './find-key-in-force.ts'
 import type { AddressLimit } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
@@ -12,35 +13,28 @@ import { createShortCache } from './short-cache.ts'
 import type { ApiKeyRepository, StoredApiKey } from './sql/api-key-repository.ts'
 import type { WatchTickets } from './watch-tickets.ts'
 
-/** Who calls, and for whom. */
-export interface Caller {
-  readonly account: Account
-  /** The key's id, which is no secret. */
-  readonly keyId: string
-}
-
 /** What a caller sends. */
 export interface Credentials {
   /** Header `x-api-key`. */
   readonly apiKey: string | null
-  /** What stands for the key of a caller that can send no header; looked at only without a key. */
+  /** A watch ticket, for callers that cannot send headers; read only when there is no key. */
   readonly ticket?: string | null | undefined
   /** Header `x-account`. */
   readonly account: string | null
-  /** Where the call comes from, in the form in which addresses are told apart. Asked for only without a key that is known. */
+  /** The client address in canonical form. Called only when the key is missing or not known to be good. */
   readonly address: () => string
 }
 
 /**
- * Tells who a caller is, and counts the call: against the key, or without a good one against the address.
+ * Identifies the caller and counts the call: against the limit of the key or, without a valid key, of the address.
  *
- * @param report - hears of the limit that was counted against, if any, also when it then refuses
+ * @param report - receives the state of the limit that the call counted against, also when the call is refused
  * @throws WaybillError RATE_LIMITED, MISSING_API_KEY, INVALID_API_KEY, INVALID_TICKET, MISSING_SCOPE, MISSING_ACCOUNT,
  *   UNKNOWN_ACCOUNT, ACCOUNT_NOT_ALLOWED
  */
 export type Authenticate = (credentials: Credentials, scope: Scope, report: ReportLimit) => Promise<Caller>
 
-/** A key that exists in this process alone and is never stored. */
+/** A key that exists only in this process and is never stored. */
 export interface ProcessKey {
   readonly key: string
   readonly account: Account
@@ -54,36 +48,35 @@ export interface AuthenticateOptions {
   readonly addressLimit: AddressLimit
   readonly recordUse: RecordUse
   readonly tickets: Pick<WatchTickets, 'redeem'>
-  /** The demo's key, in a demo process alone. */
+  /** The demo's key; set in a demo process only. */
   readonly processKey?: StoredApiKey | undefined
 }
 
-/** How long a revoked key may still work on a process that has just seen it, in milliseconds. */
+/** How long a process may still accept a key after it was revoked, in milliseconds. */
 const CACHE_LIFETIME_MS = 5_000
-const MOST_CACHED = 10_000
+const MAX_CACHED = 10_000
 
-/** How long a key that was good is looked up again without counting against its address, in milliseconds. */
+/** How long a key that was valid is looked up without counting against its address, in milliseconds. */
 const KNOWN_LIFETIME_MS = 3_600_000
 
-/** Hashes in one question to the database. */
-const MOST_AT_ONCE = 500
+/** Hashes in one query. */
+const MAX_BATCH = 500
 
-/** Makes the check of API keys. */
 export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   const { repository, now, monotonicMs, countCall, addressLimit, recordUse, tickets, processKey } = options
-  const cacheOptions = { mostEntries: MOST_CACHED, now: monotonicMs }
+  const cacheOptions = { maxEntries: MAX_CACHED, now: monotonicMs }
   const keys = createShortCache<StoredApiKey>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
   const accounts = createShortCache<Account>({ ...cacheOptions, lifetimeMs: CACHE_LIFETIME_MS })
   const known = createShortCache<true>({ ...cacheOptions, lifetimeMs: KNOWN_LIFETIME_MS })
   const lookUp = batchLookUps<StoredApiKey>({
     findMany: (names) => repository.findByHashes(names.map((name) => Buffer.from(name, 'base64'))),
     nameOf: ({ keyHash }) => keyHash.toString('base64'),
-    mostAtOnce: MOST_AT_ONCE,
+    maxBatch: MAX_BATCH,
   })
 
   /**
-   * A key that is not known to be good counts against its address before it is looked up, so that an address can ask the
-   * database for no more made-up keys than its limit. Who shares the address and has a known key is not held up by that.
+   * A key that is not known to be valid counts against its address before it is looked up: an address cannot query the database
+   * for more invented keys than its limit. Callers with a known key at the same address are not affected.
    */
   async function findKey(apiKey: string, spend: () => () => void): Promise<StoredApiKey | undefined> {
     const keyHash = hashApiKey(apiKey)
@@ -136,7 +129,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
   }
 }
 
-/** The form of a key that is stored nowhere: every scope but the platform's, and no limit. */
+/** Gives a process key the form of a stored one: every scope but the platform's, and no limit. */
 export function storedFormOf({ key, account }: ProcessKey): StoredApiKey {
   const ownScopes = scopes.filter((scope) => scope !== 'accounts:any')
   const keyHash = hashApiKey(key)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { batchLookUps } from './batch-look-ups.ts'
 
-function start(mostAtOnce: number) {
+function start(maxBatch: number) {
   const questions: { names: readonly string[]; answer: PromiseWithResolvers<readonly string[]> }[] = []
   const lookUp = batchLookUps<string>({
     findMany: (names) => {
@@ -10,7 +10,7 @@ function start(mostAtOnce: number) {
       return answer.promise
     },
     nameOf: (found) => found.toLowerCase(),
-    mostAtOnce,
+    maxBatch,
   })
   return { lookUp, questions }
 }

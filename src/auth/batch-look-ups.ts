@@ -1,30 +1,29 @@
-/** Finds one thing by its name, a hash in base64. */
+/** Finds one record by its name, such as a hash in base64. */
 export type LookUp<T> = (name: string) => Promise<T | undefined>
 
 /**
- * Turns a look-up of many into one of each that asks for all that wait at once: never more than one question is under way, so
- * that a flood of made-up keys takes one connection of the database and no more.
+ * Turns a look-up of many names into one of a single name. Names that wait are looked up together, and never more than one query
+ * runs at a time: a flood of invented keys uses one database connection and no more.
  *
- * @param options.findMany - finds what there is of the names, in any order
- * @param options.nameOf - the name of what was found
- * @param options.mostAtOnce - names in a question
+ * @param options.findMany - finds the records that exist, in any order
+ * @param options.nameOf - the name of a record
+ * @param options.maxBatch - names in one query
  */
 export function batchLookUps<T>(options: {
   readonly findMany: (names: readonly string[]) => Promise<readonly T[]>
   readonly nameOf: (found: T) => string
-  readonly mostAtOnce: number
+  readonly maxBatch: number
 }): LookUp<T> {
-  const { findMany, nameOf, mostAtOnce } = options
+  const { findMany, nameOf, maxBatch } = options
   const waiting = new Map<string, PromiseWithResolvers<T | undefined>>()
-  let isAsking = false
+  let isRunning = false
 
-  async function askUntilNobodyWaits(): Promise<void> {
-    isAsking = true
+  async function runUntilNoneWaits(): Promise<void> {
+    isRunning = true
     while (waiting.size > 0) {
-      const asked = take(waiting, mostAtOnce)
-      await answer(asked)
+      await answer(take(waiting, maxBatch))
     }
-    isAsking = false
+    isRunning = false
   }
 
   async function answer(asked: ReadonlyMap<string, PromiseWithResolvers<T | undefined>>): Promise<void> {
@@ -41,16 +40,16 @@ export function batchLookUps<T>(options: {
     if (joined !== undefined) return joined.promise
     const entry = Promise.withResolvers<T | undefined>()
     waiting.set(name, entry)
-    if (!isAsking) void askUntilNobodyWaits()
+    if (!isRunning) void runUntilNoneWaits()
     return entry.promise
   }
 }
 
-/** Takes the first entries out of a map. */
-function take<K, V>(map: Map<K, V>, most: number): ReadonlyMap<K, V> {
+/** Removes the first entries of a map and returns them. */
+function take<K, V>(map: Map<K, V>, count: number): ReadonlyMap<K, V> {
   const taken = new Map<K, V>()
   for (const [key, value] of map) {
-    if (taken.size === most) break
+    if (taken.size === count) break
     taken.set(key, value)
     map.delete(key)
   }

@@ -1,18 +1,18 @@
 import { batchLookUps } from './batch-look-ups.ts'
 import type { ApiKeyRepository, StoredApiKey } from './sql/api-key-repository.ts'
 
-/** Finds a key by its id; undefined when it is not in force any more. Asks the database, once for all who ask at the same time. */
+/** Finds a key by its id; undefined when it is revoked or expired. Always queries the database, once for all concurrent callers. */
 export type FindKeyInForce = (keyId: string) => Promise<StoredApiKey | undefined>
 
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
-/** Ids in one question to the database. */
-const MOST_AT_ONCE = 500
+/** Ids in one query. */
+const MAX_BATCH = 500
 
 /**
- * Makes it, for calls that outlast what is remembered of keys.
+ * For calls that last longer than keys are cached.
  *
- * @param options.processKey - a key that is stored nowhere and always in force
+ * @param options.processKey - a key that is never stored and always in force
  */
 export function createFindKeyInForce(options: {
   readonly repository: Pick<ApiKeyRepository, 'findByIds'>
@@ -23,11 +23,11 @@ export function createFindKeyInForce(options: {
   const lookUp = batchLookUps<StoredApiKey>({
     findMany: (ids) => repository.findByIds(ids),
     nameOf: ({ id }) => id,
-    mostAtOnce: MOST_AT_ONCE,
+    maxBatch: MAX_BATCH,
   })
   return async (keyId) => {
     if (keyId === processKey?.id) return processKey
-    // The key of another process, which is stored nowhere, has a name for an id.
+    // The id of another process's own key is no UUID, and such a key is not stored.
     if (!UUID.test(keyId)) return undefined
     const key = await lookUp(keyId)
     return key !== undefined && isInForce(key, now()) ? key : undefined

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createAddressLimit, MOST_ADDRESSES } from './limit-addresses.ts'
+import { createAddressLimit, MAX_ADDRESSES } from './limit-addresses.ts'
 import type { LimitState } from './rate-limit.ts'
 
 function start(callsPerMinute: number) {
@@ -48,8 +48,8 @@ it('lets any number through where there is no limit, and tells nothing', () => {
 
 it('keeps no more than its most addresses, the newest of them', () => {
   const { isRefused } = start(1)
-  for (let i = 0; i < 2 * MOST_ADDRESSES; i++) isRefused(String(i))
-  expect(isRefused(String(2 * MOST_ADDRESSES - 1))).toBe(true)
-  expect(isRefused(String(MOST_ADDRESSES))).toBe(true)
-  expect(isRefused(String(MOST_ADDRESSES - 1))).toBe(false)
+  for (let i = 0; i < 2 * MAX_ADDRESSES; i++) isRefused(String(i))
+  expect(isRefused(String(2 * MAX_ADDRESSES - 1))).toBe(true)
+  expect(isRefused(String(MAX_ADDRESSES))).toBe(true)
+  expect(isRefused(String(MAX_ADDRESSES - 1))).toBe(false)
 })

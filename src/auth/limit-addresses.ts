@@ -1,24 +1,23 @@
+import { dropOldest } from './drop-oldest.ts'
 import { type LimitState, limitExceeded, type ReportLimit, secondsUntil, WINDOW_MS } from './rate-limit.ts'
 
-/** Limits what addresses do without a key, in this process alone. */
+/** Limits the calls of addresses without a valid key; each process counts by itself. */
 export interface AddressLimit {
   /**
    * Counts one call of an address.
    *
-   * @returns what takes it and its report back, for a call that turned out to have a key
+   * @returns undoes the count and the report, for a call that turned out to have a valid key
    * @throws WaybillError RATE_LIMITED, also reported
    */
   readonly spend: (address: string, report: ReportLimit) => () => void
 }
 
-/** Beyond that the address whose minute began first is forgotten: about 10 MB. */
-export const MOST_ADDRESSES = 50_000
+/** About 10 MB. Beyond it the address whose minute began first is evicted. */
+export const MAX_ADDRESSES = 50_000
 
 /**
- * Makes the limit.
- *
- * @param options.callsPerMinute - 0 for any number
- * @param options.monotonicMs - a clock that never goes back
+ * @param options.callsPerMinute - 0 for no limit
+ * @param options.monotonicMs - milliseconds of a monotonic clock
  */
 export function createAddressLimit(options: {
   readonly callsPerMinute: number
@@ -31,13 +30,10 @@ export function createAddressLimit(options: {
     const current = windows.get(address)
     if (current !== undefined && current.endMs > nowMs) return current
     const window = { used: 0, endMs: nowMs + WINDOW_MS }
-    // In the order in which they end.
+    // The map is in the order in which windows end.
     windows.delete(address)
     windows.set(address, window)
-    for (const oldest of windows.keys()) {
-      if (windows.size <= MOST_ADDRESSES) break
-      windows.delete(oldest)
-    }
+    dropOldest(windows, MAX_ADDRESSES)
     return window
   }
 

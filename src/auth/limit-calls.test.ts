@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createCountCall, MOST_KEYS } from './limit-calls.ts'
+import { createCountCall, MAX_KEYS } from './limit-calls.ts'
 import type { LimitState } from './rate-limit.ts'
 import type { LeaseCalls } from './sql/call-windows-repository.ts'
 
@@ -110,7 +110,7 @@ describe('one process', () => {
     const shared = shareMinute()
     const { call } = startProcess(shared.lease, shared.clock)
     expect([await call('first', 1), await call('first', 1)]).toEqual(['through', 'RATE_LIMITED'])
-    for (let i = 0; i < MOST_KEYS; i++) await call(`key ${i}`, 1)
+    for (let i = 0; i < MAX_KEYS; i++) await call(`key ${i}`, 1)
     const asked = shared.asked()
     expect(await call('first', 1)).toBe('RATE_LIMITED')
     expect(shared.asked()).toBe(asked + 1)

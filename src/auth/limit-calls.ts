@@ -1,34 +1,35 @@
 import type { Logger } from '../domain/logger.ts'
+import { dropOldest } from './drop-oldest.ts'
 import { type LimitState, limitExceeded, type ReportLimit, secondsUntil, WINDOW_MS } from './rate-limit.ts'
 import type { Lease, LeaseCalls } from './sql/call-windows-repository.ts'
 
 /**
  * Counts one call of a key.
  *
- * @param limit - calls a minute; 0 for any number, of which nothing is reported
+ * @param limit - calls a minute; 0 for no limit, and then nothing is reported
  * @throws WaybillError RATE_LIMITED, also reported
  */
 export type CountCall = (keyId: string, limit: number, report: ReportLimit) => Promise<void>
 
 export interface CallLimitOptions {
   readonly lease: LeaseCalls
-  /** A clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly monotonicMs: () => number
   readonly logger: Logger
-  /** How long a call waits for the database before the process counts by itself. */
+  /** How long a call waits for the database before this process counts alone. */
   readonly leaseTimeoutMs?: number | undefined
 }
 
 const LEASE_TIMEOUT_MS = 250
 
-/** Beyond that the key that leased longest ago is forgotten; what it had leased is lost to it for the minute. */
-export const MOST_KEYS = 10_000
+/** Beyond it the key with the oldest lease is evicted; it loses its unused calls of that minute. */
+export const MAX_KEYS = 10_000
 
-/** What this process knows of a key's minute. */
+/** This process's view of a key's current minute. */
 interface Window {
-  /** Calls that it may still let through without asking. */
+  /** Calls that this process may still let through without another lease. */
   leased: number
-  /** What the minute had left for all processes when last asked. */
+  /** Calls left for all processes at the last lease. */
   shared: number
   endMs: number
   /** Calls that wait for a lease. */
@@ -37,12 +38,12 @@ interface Window {
 }
 
 /**
- * Makes the limit of keys. All processes on one database share a key's minute: each leases calls in batches, a tenth of what is
- * left, and lets them through without asking again. So never more than the limit goes through in a minute, and a key is refused
- * early by at most what lies unused in other processes, a tenth of the limit in each.
+ * All processes on one database share a key's limit. Each leases calls in batches, a tenth of what is left, and lets them through
+ * without another query. So no more than the limit goes through in a minute, and a key is refused too early by at most the leases
+ * that other processes have not used, a tenth of the limit each.
  *
- * When the database does not answer in time, the process lets the key have its limit, counted by itself, for a minute: a slow
- * database is no reason to refuse callers, and what it costs is bounded by the number of processes.
+ * When the database does not answer in time, this process counts alone for a minute and grants the whole limit: callers are not
+ * refused for a slow database, and the excess is bounded by the number of processes.
  */
 export function createCountCall(options: CallLimitOptions): CountCall {
   const { monotonicMs, logger, leaseTimeoutMs = LEASE_TIMEOUT_MS } = options
@@ -53,20 +54,16 @@ export function createCountCall(options: CallLimitOptions): CountCall {
     if (found !== undefined) return found
     const window: Window = { leased: 0, shared: 0, endMs: Number.NEGATIVE_INFINITY, waiting: 0, leasing: undefined }
     windows.set(keyId, window)
-    for (const oldest of windows.keys()) {
-      if (windows.size <= MOST_KEYS) break
-      windows.delete(oldest)
-    }
+    dropOldest(windows, MAX_KEYS)
     return window
   }
 
   async function leaseInto(window: Window, keyId: string, limit: number): Promise<void> {
-    const askedMs = monotonicMs()
+    const startedMs = monotonicMs()
     try {
-      const asked = options.lease({ keyId, limit, wanted: window.waiting })
-      const lease = await withinTime(asked, leaseTimeoutMs)
-      // From when it was asked, so that no call is let through when the minute is over for the database.
-      takeLease(window, lease, askedMs + lease.leftMs)
+      const lease = await withinTime(options.lease({ keyId, limit, wanted: window.waiting }), leaseTimeoutMs)
+      // From before the query, so that the window never outlasts the minute of the database.
+      takeLease(window, lease, startedMs + lease.leftMs)
     } catch (err) {
       logger.warn({ err, key: keyId }, 'calls of a key are counted by this process alone for a minute')
       countAlone(window, limit, monotonicMs())
@@ -98,7 +95,7 @@ export function createCountCall(options: CallLimitOptions): CountCall {
   }
 }
 
-/** Whether a call can be let through, or refused, without asking. */
+/** Whether a call can be let through or refused without another lease. */
 function isDecided({ endMs, leased, shared }: Window, nowMs: number): boolean {
   return endMs > nowMs && (leased > 0 || shared === 0)
 }
@@ -109,7 +106,7 @@ function takeLease(window: Window, { granted, remaining }: Lease, endMs: number)
   window.endMs = endMs
 }
 
-/** In the middle of a minute there is left what was known to be; else the whole limit. */
+/** Within a minute that has begun grants the rest that was last known, else the whole limit. */
 function countAlone(window: Window, limit: number, nowMs: number): void {
   if (window.endMs > nowMs) window.leased = window.shared
   else {

@@ -2,21 +2,21 @@ import { randomUUID } from 'node:crypto'
 import { createApiKey, hashApiKey, hintOfApiKey, type Scope } from './api-key.ts'
 import { type ApiKeyRepository, SERVICE, type StoredApiKey } from './sql/api-key-repository.ts'
 
-/** A key that was just made. */
+/** A new key. */
 export interface IssuedApiKey {
-  /** The key itself; there is no way to see it again. */
+  /** The key itself; it cannot be shown again. */
   readonly key: string
   readonly stored: StoredApiKey
 }
 
-/** Calls a minute of a key that was made without saying how many. */
+/** Calls a minute of a key that was created without a limit of its own. */
 export const DEFAULT_CALLS_PER_MINUTE = 300
 
 /**
- * Makes a key for an account, and the account if it is new.
+ * Creates a key for an account, and the account if there is none.
  *
  * @param terms.account - a name that {@link isAccountName} allows
- * @param terms.callsPerMinute - 0 for any number; {@link DEFAULT_CALLS_PER_MINUTE} when absent
+ * @param terms.callsPerMinute - 0 for no limit; {@link DEFAULT_CALLS_PER_MINUTE} when absent
  * @param terms.actor - for the audit log
  */
 export async function issueApiKey(
@@ -38,10 +38,10 @@ export async function issueApiKey(
 }
 
 /**
- * Makes a key of the same account, scopes and rate as another, which expires after the overlap; until then both work. A key that
- * expires is followed by one that lives as long as it was made to live.
+ * Creates a key with the account, scopes and limit of another, which expires after the overlap; until then both are valid. If the
+ * old key had a lifetime, the new one has the same.
  *
- * @returns undefined when there is no such key in force
+ * @returns undefined when there is no such key, or it is revoked or expired
  */
 export async function rotateApiKey(
   repository: ApiKeyRepository,

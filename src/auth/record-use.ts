@@ -1,15 +1,17 @@
-/** Notes that a key is in use; returns at once. */
+import { dropOldest } from './drop-oldest.ts'
+
+/** Records that a key is in use; returns at once. */
 export type RecordUse = (keyId: string) => void
 
-/** How often one process writes of one key that it is used, in ms. */
+/** How often one process writes the last use of one key, in ms. */
 const INTERVAL_MS = 60_000
-const MOST_REMEMBERED = 10_000
+const MAX_REMEMBERED = 10_000
 
 /**
- * Makes what writes the last use of keys beside the calls: at most once a minute for each key, and never two statements at
- * once. What cannot be written is left out; the next use a minute later makes up for it.
+ * Writes the last use of keys in the background: at most once a minute for each key, one statement at a time. A write that fails
+ * is dropped; the next use, a minute later, is written again.
  *
- * @param options.write - stores the time for all these keys
+ * @param options.write - stores the time of last use for these keys
  */
 export function createRecordUse(options: {
   readonly write: (keyIds: readonly string[], at: Date) => Promise<void>
@@ -25,7 +27,7 @@ export function createRecordUse(options: {
     while (due.size > 0) {
       const keyIds = [...due]
       due = new Set()
-      // A failure of the database is told by the calls themselves.
+      // The calls themselves report that the database fails.
       await write(keyIds, now()).catch(() => undefined)
     }
     isWriting = false
@@ -37,10 +39,7 @@ export function createRecordUse(options: {
     if (lastMs !== undefined && nowMs - lastMs < INTERVAL_MS) return
     recordedAtMs.delete(keyId)
     recordedAtMs.set(keyId, nowMs)
-    for (const oldest of recordedAtMs.keys()) {
-      if (recordedAtMs.size <= MOST_REMEMBERED) break
-      recordedAtMs.delete(oldest)
-    }
+    dropOldest(recordedAtMs, MAX_REMEMBERED)
     due.add(keyId)
     if (!isWriting) void writeUntilNothingIsDue()
   }

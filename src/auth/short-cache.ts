@@ -1,6 +1,8 @@
+import { dropOldest } from './drop-oldest.ts'
+
 /**
- * Remembers for a short while what was looked up, and lets calls that ask for the same thing at once share one look-up.
- * What is not found is not remembered, so that a flood of made-up keys takes no memory and a new key works at once.
+ * Caches look-ups for a short time; concurrent look-ups of one name share one load. Misses are not cached: a flood of invented
+ * keys takes no memory, and a new key works at once.
  */
 export interface ShortCache<T> {
   get(name: string, load: () => Promise<T | undefined>): Promise<T | undefined>
@@ -10,18 +12,16 @@ export interface ShortCache<T> {
 }
 
 /**
- * Makes a cache.
- *
- * @param options.lifetimeMs - how long an entry is good: the longest that a revoked key still works
- * @param options.mostEntries - the oldest give way beyond that
- * @param options.now - milliseconds on a clock that never goes back
+ * @param options.lifetimeMs - how long an entry is valid, and so how long a revoked key may still be accepted
+ * @param options.maxEntries - beyond it the oldest entries are dropped
+ * @param options.now - milliseconds of a monotonic clock
  */
 export function createShortCache<T>(options: {
   readonly lifetimeMs: number
-  readonly mostEntries: number
+  readonly maxEntries: number
   readonly now: () => number
 }): ShortCache<T> {
-  const entries = new Map<string, { readonly value: T; readonly goodUntil: number }>()
+  const entries = new Map<string, { readonly value: T; readonly validUntil: number }>()
   const loading = new Map<string, Promise<T | undefined>>()
 
   async function loadAndRemember(name: string, load: () => Promise<T | undefined>): Promise<T | undefined> {
@@ -36,22 +36,19 @@ export function createShortCache<T>(options: {
 
   function remember(name: string, value: T) {
     entries.delete(name)
-    entries.set(name, { value, goodUntil: options.now() + options.lifetimeMs })
-    for (const oldest of entries.keys()) {
-      if (entries.size <= options.mostEntries) break
-      entries.delete(oldest)
-    }
+    entries.set(name, { value, validUntil: options.now() + options.lifetimeMs })
+    dropOldest(entries, options.maxEntries)
   }
 
   return {
-    has: (name) => (entries.get(name)?.goodUntil ?? Number.NEGATIVE_INFINITY) > options.now(),
+    has: (name) => (entries.get(name)?.validUntil ?? Number.NEGATIVE_INFINITY) > options.now(),
     set: remember,
     delete(name) {
       entries.delete(name)
     },
     get(name, load) {
       const entry = entries.get(name)
-      if (entry !== undefined && entry.goodUntil > options.now()) return Promise.resolve(entry.value)
+      if (entry !== undefined && entry.validUntil > options.now()) return Promise.resolve(entry.value)
       entries.delete(name)
       const underWay = loading.get(name)
       if (underWay !== undefined) return underWay

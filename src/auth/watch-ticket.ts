@@ -1,14 +1,13 @@
 import { drawSecret } from './api-key.ts'
 
-/** Tickets: `wt_` and 40 base62 characters, told once, stored as a hash, good for one call and a minute. */
+/** Watch tickets: `wt_` and 40 base62 characters, shown once, stored as a hash, valid for one call within a minute. */
 
 const PREFIX = 'wt_'
 const TICKET_PATTERN = /^wt_[0-9A-Za-z]{40}$/
 
-/** How long a ticket is good, in milliseconds. */
+/** How long a ticket is valid, in milliseconds. */
 export const TICKET_LIFETIME_MS = 60_000
 
-/** Draws a ticket. */
 export function createWatchTicket(): string {
   return drawSecret(PREFIX)
 }

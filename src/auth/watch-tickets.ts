@@ -1,7 +1,7 @@
 import type { Account } from '../domain/account.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { hashApiKey, type Scope } from './api-key.ts'
-import type { Caller } from './authenticate.ts'
+import type { Caller } from './caller.ts'
 import type { FindKeyInForce } from './find-key-in-force.ts'
 import type { AddressLimit } from './limit-addresses.ts'
 import type { CountCall } from './limit-calls.ts'
@@ -9,21 +9,21 @@ import type { ReportLimit } from './rate-limit.ts'
 import type { WatchTicketsRepository } from './sql/watch-tickets-repository.ts'
 import { createWatchTicket, isWatchTicket, TICKET_LIFETIME_MS } from './watch-ticket.ts'
 
-/** A ticket as it is told, once. */
+/** A new ticket; its text is returned only here. */
 export interface IssuedTicket {
   readonly ticket: string
   readonly expiresAt: Date
 }
 
-/** Tickets: what stands for a key where none can be sent. */
+/** Watch tickets: they replace the key for callers that cannot send headers, such as EventSource in a browser. */
 export interface WatchTickets {
-  /** Makes a ticket that stands for a caller. */
+  /** Issues a ticket that acts for a caller. */
   issue(caller: Caller): Promise<IssuedTicket>
   /**
-   * Tells for whom a ticket stands, and spends it. The call counts against the key that the ticket was asked for with; without a good
-   * ticket against the address.
+   * Finds the caller of a ticket and uses the ticket up. The call counts against the key that the ticket was issued to or, when the
+   * ticket is not valid, against the address.
    *
-   * @param account - the name in `x-account`, which must be that of the ticket's account
+   * @param account - the name in `x-account`, which must name the ticket's account
    * @throws WaybillError RATE_LIMITED, INVALID_TICKET, MISSING_SCOPE, ACCOUNT_NOT_ALLOWED
    */
   redeem(ticket: string, use: TicketUse): Promise<Caller>

@@ -3,9 +3,9 @@ import type { Account } from '../../domain/account.ts'
 import { type AuditAction, insertAuditEntry } from '../../store/audit-repository.ts'
 import type { Scope } from '../api-key.ts'
 
-/** A key as it is stored: its hash alone, never the key. */
+/** A key as it is stored: only its hash, never the key. */
 export interface StoredApiKey {
-  /** UUID by which people name the key. */
+  /** UUID; public. */
   readonly id: string
   /** 32 bytes. */
   readonly keyHash: Buffer
@@ -13,12 +13,12 @@ export interface StoredApiKey {
   /** The first characters of the key. */
   readonly hint: string
   readonly scopes: readonly Scope[]
-  /** Calls a minute; 0 for any number. */
+  /** Calls a minute; 0 for no limit. */
   readonly callsPerMinute: number
   readonly createdAt: Date
   readonly expiresAt?: Date
   readonly revokedAt?: Date
-  /** To a minute or so. */
+  /** Accurate to about a minute. */
   readonly lastUsedAt?: Date
 }
 
@@ -36,59 +36,40 @@ interface Row {
   last_used_at: Date | null
 }
 
-/** Who changes keys where no command does. */
+/** The actor in the audit log when no person changes a key. */
 export const SERVICE = 'service'
 
-/** Who changes a key, and when. */
+/** Who changes a key and when, for the audit log. */
 export interface Change {
   readonly actor: string
   readonly at: Date
 }
 
-/** Keys and the accounts that they belong to. Every change writes its line of the audit log in the same transaction. */
+/** API keys and their accounts. Every change writes its line of the audit log in the same transaction. */
 export interface ApiKeyRepository {
-  /** Finds keys by the hashes of what callers sent. */
   findByHashes(keyHashes: readonly Buffer[]): Promise<StoredApiKey[]>
   findById(id: string): Promise<StoredApiKey | undefined>
-  /** Those that there are, in any order. */
+  /** The keys that exist, in any order. */
   findByIds(ids: readonly string[]): Promise<StoredApiKey[]>
   findAccount(name: string): Promise<Account | undefined>
-  /** The account of that name, made if there is none yet. */
+  /** The account of that name, created if there is none. */
   ensureAccount(name: string): Promise<Account>
   insert(key: StoredApiKey, change: Change): Promise<void>
   /**
-   * Stores a key in the place of another, which expires at `oldExpiresAt` unless it does so earlier.
+   * Stores a key that replaces another, which expires at `oldExpiresAt` or earlier, as it was to.
    *
-   * @returns false when the old one is revoked or expired, and nothing was changed
+   * @returns false when the old key is revoked or expired; then nothing is changed
    */
   replace(oldId: string, key: StoredApiKey, oldExpiresAt: Date, change: Change): Promise<boolean>
-  /** All keys, or those of one account, oldest first. */
+  /** All keys or those of one account, oldest first. */
   list(accountName?: string): Promise<StoredApiKey[]>
-  /** Revokes a key by id. Returns false when there is none that is not revoked yet. */
+  /** @returns false when there is no such key or it is revoked already */
   revoke(id: string, at: Date, actor?: string): Promise<boolean>
-  /** Notes that keys were in use; a later time is never overwritten by an earlier one. */
+  /** Sets the time of last use; never overwrites a later time with an earlier one. */
   recordUse(ids: readonly string[], at: Date): Promise<void>
 }
 
-/** Makes the repository on a database. */
 export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
-  const keys = () =>
-    knex('api_keys')
-      .join('accounts', 'accounts.id', 'api_keys.account_id')
-      .select<Row[]>(
-        'api_keys.id',
-        'key_hash',
-        'account_id',
-        'accounts.name as account_name',
-        'hint',
-        'scopes',
-        'calls_per_minute',
-        'api_keys.created_at',
-        'expires_at',
-        'revoked_at',
-        'last_used_at',
-      )
-
   async function findAccount(name: string): Promise<Account | undefined> {
     return knex('accounts').where({ name }).first<Account | undefined>('id', 'name')
   }
@@ -98,59 +79,32 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
     if (found !== undefined) return found
     await knex('accounts').insert({ name }).onConflict('name').ignore()
     const made = await findAccount(name)
-    if (made === undefined) throw new Error(`the account ${name} was made and is gone`)
+    if (made === undefined) throw new Error(`the account ${name} was created and is gone`)
     return made
   }
 
   return {
     async findByHashes(keyHashes) {
-      return (await keys().whereIn('key_hash', keyHashes)).map(fromRow)
+      return (await selectKeys(knex).whereIn('key_hash', keyHashes)).map(fromRow)
     },
     async findById(id) {
-      const [row] = await keys().where('api_keys.id', id)
+      const [row] = await selectKeys(knex).where('api_keys.id', id)
       return row === undefined ? undefined : fromRow(row)
     },
     async findByIds(ids) {
-      return (await keys().whereIn('api_keys.id', ids)).map(fromRow)
+      return (await selectKeys(knex).whereIn('api_keys.id', ids)).map(fromRow)
     },
     findAccount,
     ensureAccount,
-    insert: (key, change) =>
-      knex.transaction(async (transaction) => {
-        await transaction('api_keys').insert(toRow(key))
-        await audit(transaction, 'CREATE_KEY', key, change, termsOf(key))
-      }),
+    insert: (key, change) => knex.transaction((trx) => insertKey(trx, key, change)),
     replace: (oldId, key, oldExpiresAt, change) =>
-      knex.transaction(async (transaction) => {
-        const replaced = await transaction('api_keys')
-          .where({ id: oldId })
-          .whereNull('revoked_at')
-          .whereRaw('(expires_at is null or expires_at > ?)', [change.at])
-          .update({ expires_at: transaction.raw('least(expires_at, ?)', [oldExpiresAt]) })
-        if (replaced === 0) return false
-        await transaction('api_keys').insert(toRow(key))
-        const details = { replacedBy: key.id, oldExpiresAt: oldExpiresAt.toISOString() }
-        await audit(transaction, 'ROTATE_KEY', { ...key, id: oldId }, change, details)
-        await audit(transaction, 'CREATE_KEY', key, change, { ...termsOf(key), replaces: oldId })
-        return true
-      }),
+      knex.transaction((trx) => replaceKey(trx, { oldId, key, oldExpiresAt, change })),
     async list(accountName) {
-      const query = keys().orderBy(['api_keys.created_at', 'api_keys.id'])
+      const query = selectKeys(knex).orderBy(['api_keys.created_at', 'api_keys.id'])
       const rows = await (accountName === undefined ? query : query.where('accounts.name', accountName))
       return rows.map(fromRow)
     },
-    revoke: (id, at, actor = SERVICE) =>
-      knex.transaction(async (transaction) => {
-        const [revoked] = await transaction('api_keys')
-          .where({ id })
-          .whereNull('revoked_at')
-          .update({ revoked_at: at })
-          .returning<{ account_id: number }[]>('account_id')
-        if (revoked === undefined) return false
-        const account = await transaction('accounts').where({ id: revoked.account_id }).first<Account>('id', 'name')
-        await audit(transaction, 'REVOKE_KEY', { id, account }, { actor, at }, {})
-        return true
-      }),
+    revoke: (id, at, actor = SERVICE) => knex.transaction((trx) => revokeKey(trx, id, { actor, at })),
     async recordUse(ids, at) {
       await knex('api_keys')
         .whereIn('id', ids)
@@ -158,6 +112,62 @@ export function createApiKeyRepository(knex: Knex): ApiKeyRepository {
         .update({ last_used_at: at })
     },
   }
+}
+
+function selectKeys(knex: Knex) {
+  return knex('api_keys')
+    .join('accounts', 'accounts.id', 'api_keys.account_id')
+    .select<Row[]>(
+      'api_keys.id',
+      'key_hash',
+      'account_id',
+      'accounts.name as account_name',
+      'hint',
+      'scopes',
+      'calls_per_minute',
+      'api_keys.created_at',
+      'expires_at',
+      'revoked_at',
+      'last_used_at',
+    )
+}
+
+async function insertKey(trx: Knex, key: StoredApiKey, change: Change): Promise<void> {
+  await trx('api_keys').insert(toRow(key))
+  await audit(trx, 'CREATE_KEY', key, change, termsOf(key))
+}
+
+interface Replacement {
+  readonly oldId: string
+  readonly key: StoredApiKey
+  readonly oldExpiresAt: Date
+  readonly change: Change
+}
+
+async function replaceKey(trx: Knex, { oldId, key, oldExpiresAt, change }: Replacement): Promise<boolean> {
+  const replaced = await trx('api_keys')
+    .where({ id: oldId })
+    .whereNull('revoked_at')
+    .whereRaw('(expires_at is null or expires_at > ?)', [change.at])
+    .update({ expires_at: trx.raw('least(expires_at, ?)', [oldExpiresAt]) })
+  if (replaced === 0) return false
+  await trx('api_keys').insert(toRow(key))
+  const details = { replacedBy: key.id, oldExpiresAt: oldExpiresAt.toISOString() }
+  await audit(trx, 'ROTATE_KEY', { ...key, id: oldId }, change, details)
+  await audit(trx, 'CREATE_KEY', key, change, { ...termsOf(key), replaces: oldId })
+  return true
+}
+
+async function revokeKey(trx: Knex, id: string, change: Change): Promise<boolean> {
+  const [revoked] = await trx('api_keys')
+    .where({ id })
+    .whereNull('revoked_at')
+    .update({ revoked_at: change.at })
+    .returning<{ account_id: number }[]>('account_id')
+  if (revoked === undefined) return false
+  const account = await trx('accounts').where({ id: revoked.account_id }).first<Account>('id', 'name')
+  await audit(trx, 'REVOKE_KEY', { id, account }, change, {})
+  return true
 }
 
 function audit(

@@ -1,35 +1,34 @@
 import type { Knex } from 'knex'
 
-/** What a process asks of the minute that all processes share. */
+/** The calls of a key that a process wants to lease. */
 export interface LeaseTerms {
   readonly keyId: string
   /** Calls a minute. */
   readonly limit: number
-  /** Calls that wait already; at least one. */
+  /** Calls that wait for the lease; at least one. */
   readonly wanted: number
 }
 
-/** Calls of the current minute that a process may let through by itself. */
+/** Calls of the current minute that one process may let through without another query. */
 export interface Lease {
   /** 0 when the minute has none left. */
   readonly granted: number
-  /** What the minute has left for all, after this. */
+  /** Calls left in the minute for all processes, after this lease. */
   readonly remaining: number
-  /** Until the minute ends, by the clock of the database. */
+  /** Milliseconds until the minute ends, by the clock of the database. */
   readonly leftMs: number
 }
 
 export type LeaseCalls = (terms: LeaseTerms) => Promise<Lease>
 
-/** A tenth of what is left, so that calls seldom ask and little lies unused in other processes, and never less than wait. */
+/** A lease is a tenth of what is left, but never fewer calls than wait: few queries, and little left unused in other processes. */
 const SHARE = 10
 
 /**
- * Makes what takes calls out of a key's minute: one row a key, changed in place. The clock of the database decides; each key's
- * minute begins at a second of its own, so that not all who wait come back at once. A clock that is set back by more than a
- * minute begins a new one.
+ * Leases calls from one row a key, which is updated in place. The clock of the database decides. Each key's minute begins at a second
+ * of its own, so that not all refused callers return at the same moment. A clock set back by more than a minute begins a new minute.
  *
- * @param options.now - in the place of the database's clock, for tests
+ * @param options.now - replaces the database's clock in tests
  */
 export function createLeaseCalls(knex: Knex, options: { readonly now?: (() => Date) | undefined } = {}): LeaseCalls {
   return async ({ keyId, limit, wanted }) => {
@@ -43,7 +42,7 @@ export function createLeaseCalls(knex: Knex, options: { readonly now?: (() => Da
       now,
     })
     const [row] = rows
-    if (row === undefined) throw new Error(`the lease of key ${keyId} came back without a row`)
+    if (row === undefined) throw new Error(`the lease of key ${keyId} returned no row`)
     return { granted: row.granted, remaining: limit - row.used, leftMs: row.left_ms }
   }
 }

@@ -1,24 +1,24 @@
 import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 
-/** A ticket as it is stored: its hash alone, with what it stands for. */
+/** A ticket as it is stored: its hash, and the key and account it acts for. */
 export interface StoredTicket {
   /** 32 bytes. */
   readonly ticketHash: Buffer
-  /** The id of the key that it was asked for with. */
+  /** The id of the key that it was issued to. */
   readonly keyId: string
   readonly account: Account
   readonly expiresAt: Date
 }
 
-/** Tickets of all processes on the database. */
+/** Watch tickets, shared by all processes on the database. */
 export interface WatchTicketsRepository {
-  /** Stores a ticket, and removes those that nobody has used in their time. */
+  /** Stores a ticket and deletes expired ones. */
   insert(ticket: StoredTicket, now: Date): Promise<void>
   /**
-   * Takes a ticket: of all that try to, in whatever process, one gets it.
+   * Uses a ticket up: of concurrent calls, in any process, exactly one succeeds.
    *
-   * @returns undefined when there is none that is still good
+   * @returns undefined when there is no such ticket, or it has expired
    */
   take(ticketHash: Buffer, now: Date): Promise<Pick<StoredTicket, 'keyId' | 'account'> | undefined>
 }
