@@ -51,7 +51,9 @@ function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
     const { routes, degraded } = await routing.find({ paymentReference, wallet: walletOf(place) })
     if (routes.length !== count || degraded) throw new Error(`${routes.length} routes, degraded: ${degraded}`)
   }
-  const posts = configs.map((config) => createHttpPost(config.rpcUrls[0] ?? '', { mostBytes: 1 << 20 }))
+  const posts = configs.map((config) =>
+    createHttpPost(config.rpcUrls[0] ?? '', { maxBytes: 1 << 20, takesGzip: false }),
+  )
   const { signal } = new AbortController()
   /** Sends what TOKEN sends, and does nothing with the answers. */
   const exchangeAll = async () => {

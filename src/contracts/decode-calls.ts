@@ -2,8 +2,9 @@ import { keccak_256 } from '@noble/hashes/sha3'
 import { type Abi, decodeAbiParameters, decodeFunctionData, parseAbi, parseAbiParameters } from 'viem'
 import type { Address } from '../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
+import { NATIVE_CONVERSION_PROXY, NATIVE_FEE_PROXY } from './payment-calls.ts'
 
-/** A call, as far as the payment of coins needs it. `value` in wei. */
+/** A call, as far as payments in native coins need it. `value` in wei. */
 export interface Call {
   readonly caller: Address
   readonly to: Address
@@ -11,24 +12,17 @@ export interface Call {
   readonly input: Hex
 }
 
-/** What a call says about one payment event that it makes. What the call does not say is absent. */
+/** What a call tells about one payment event that it causes. What it does not tell is absent. */
 export interface CalledPayment {
   readonly to: Address
   readonly topic: Hex
   readonly feeAddress: Address
-  /** In wei. Absent for conversions, whose rate is known only on chain. */
+  /** In wei. Absent for conversions: only the chain knows their rate. */
   readonly paid?: { readonly amount: bigint; readonly feeAmount: bigint }
-  /** Of conversions, in the invoice currency. */
+  /** Of conversions alone, in the invoice currency. */
   readonly invoiced?: { readonly amount: bigint; readonly feeAmount: bigint }
 }
 
-const NATIVE_PROXY = parseAbi([
-  'function transferWithReferenceAndFee(address to, bytes paymentReference, uint256 feeAmount, address feeAddress)',
-  'function transferExactEthWithReferenceAndFee(address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
-])
-const CONVERSION_PROXY = parseAbi([
-  'function transferWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxRateTimespan)',
-])
 const REQUEST_DETAIL =
   'struct RequestDetail { address recipient; uint256 requestAmount; address[] path; bytes paymentReference; uint256 feeAmount; uint256 maxToSpend; uint256 maxRateTimespan; }'
 const BATCH = parseAbi([
@@ -55,7 +49,7 @@ const EXECUTIONS = parseAbiParameters('(address target, uint256 value, bytes dat
 const lower = (address: string) => address.toLowerCase() as Address
 const topicOf = (reference: Hex): Hex => bytesToHex(keccak_256(hexToBytes(reference)))
 
-/** Undefined for other functions and for data that does not fit. Anybody writes calldata, so what fails to decode is no error. */
+/** @returns undefined for other functions and for malformed data, which is no error: anybody can write calldata */
 function decode<const A extends Abi>(abi: A, data: Hex) {
   try {
     return decodeFunctionData({ abi, data })
@@ -65,12 +59,12 @@ function decode<const A extends Abi>(abi: A, data: Hex) {
 }
 
 /**
- * Reads the call of a proxy for coins by which it emits its event: of EthereumFeeProxy itself, or of its code that EthConversionProxy runs.
+ * Decodes the call of a native-coin proxy that emits its event: of EthereumFeeProxy itself, or of its code that EthConversionProxy runs.
  *
- * @param value - wei that came with the call
+ * @param value - wei sent with the call
  */
 export function decodeFeeProxyCall(input: Hex, value: bigint): CalledPayment | undefined {
-  const call = decode(NATIVE_PROXY, input)
+  const call = decode(NATIVE_FEE_PROXY, input)
   if (call === undefined) return undefined
   if (call.functionName === 'transferExactEthWithReferenceAndFee') {
     const [to, amount, reference, feeAmount, feeAddress] = call.args
@@ -81,15 +75,15 @@ export function decodeFeeProxyCall(input: Hex, value: bigint): CalledPayment | u
   return { to: lower(to), topic: topicOf(reference), feeAddress: lower(feeAddress), paid }
 }
 
-/** Reads a call of any proxy for coins, conversions included. */
+/** Decodes a call of any native-coin proxy, conversions included. */
 export function decodeProxyCall(input: Hex, value: bigint): CalledPayment | undefined {
-  const conversion = decode(CONVERSION_PROXY, input)
+  const conversion = decode(NATIVE_CONVERSION_PROXY, input)
   if (conversion === undefined) return decodeFeeProxyCall(input, value)
   const [to, amount, , reference, feeAmount, feeAddress] = conversion.args
   return { to: lower(to), topic: topicOf(reference), feeAddress: lower(feeAddress), invoiced: { amount, feeAmount } }
 }
 
-/** Reads the payments in coins that a call of one of Request's batches makes, in order; none where it is no such call. */
+/** Decodes a call of one of Request's batch contracts. @returns its payments in native coins, in order; none for other calls */
 export function decodeBatchCall(input: Hex): CalledPayment[] {
   const call = decode(BATCH, input)
   if (call === undefined) return []
@@ -115,7 +109,7 @@ export function decodeBatchCall(input: Hex): CalledPayment[] {
   }
 }
 
-/** The kinds of payments in coins, as BatchConversionPayments numbers them. */
+/** The payment networks of native coins, by BatchConversionPayments' numbers. */
 const NATIVE_NETWORKS: ReadonlyMap<bigint, 'paid' | 'invoiced'> = new Map([
   [3n, 'paid'],
   [4n, 'invoiced'],
@@ -143,11 +137,11 @@ function fromDetail(
 }
 
 /**
- * Reads what an account does when it is called: a Safe's `execTransaction`, alone or with MultiSend, and what an account that calls itself
- * (EIP-7702) executes.
+ * Decodes the calls that a contract account makes: by a Safe's `execTransaction`, alone or with MultiSend, or by an account that calls
+ * itself (EIP-7702).
  *
- * @param call - a transaction's own call
- * @returns the calls that the account makes, in order; undefined where it is no such call, or not all of them can be told
+ * @param call - the transaction's own call
+ * @returns the account's calls in order; undefined for other calls, or where not all of them can be decoded
  */
 export function decodeAccountCall(call: Call): Call[] | undefined {
   return call.caller === call.to ? decodeSelfCall(call) : decodeSafeCall(call)
@@ -164,7 +158,7 @@ function decodeSafeCall({ to: safe, input }: Call): Call[] | undefined {
   return inner && unpackMultiSend(safe, inner.args[0])
 }
 
-/** A byte of operation, 20 of address, 32 of value, 32 of length, and the data, one call after the other. */
+/** One call after the other: 1 byte operation, 20 address, 32 value, 32 length, then the data. */
 function unpackMultiSend(safe: Address, packed: Hex): Call[] | undefined {
   const bytes = hexToBytes(packed)
   const calls: Call[] = []
@@ -208,8 +202,8 @@ function toCall(caller: Address, { target, value, data }: Execution): Call {
 }
 
 /**
- * ERC-7579 and ERC-7821: the first byte tells one call or several, the second whether failures are let pass. Only modes in which a call that
- * fails reverts all of them tell what was done.
+ * ERC-7579 and ERC-7821: the first byte of the mode tells one call from several, the second whether failures are tolerated. Only where a
+ * failure reverts all calls is it certain that every call was made.
  */
 function decodeMode(account: Address, mode: Hex, data: Hex): Call[] | undefined {
   const kind = mode.slice(2, 6)
@@ -220,7 +214,7 @@ function decodeMode(account: Address, mode: Hex, data: Hex): Call[] | undefined 
     const target = bytesToHex(bytes.subarray(0, 20))
     return [toCall(account, { target, value, data: bytesToHex(bytes.subarray(52)) })]
   }
-  // Only the plain form, whose data is the list alone.
+  // Only the plain form, whose data is nothing but the list.
   if (kind !== '0100' || mode.slice(14, 22) !== '00000000') return undefined
   try {
     return decodeAbiParameters(EXECUTIONS, data)[0].map((each) => toCall(account, each))

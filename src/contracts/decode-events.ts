@@ -1,8 +1,9 @@
 import { keccak_256 } from '@noble/hashes/sha3'
 import { type Address, ZERO_ADDRESS } from '../domain/address.ts'
 import { bytesToHex, type Hex } from '../domain/hex.ts'
+import { addressOf, splitWords, uintOf } from './words.ts'
 
-/** A log as a node answers it. Quantities are hexadecimal. */
+/** A log as nodes return it. Quantities are hexadecimal. */
 export interface RpcLog {
   readonly address: string
   readonly topics: readonly string[]
@@ -11,16 +12,16 @@ export interface RpcLog {
   readonly blockHash: string
   readonly transactionHash: string
   readonly logIndex: string
-  /** Seconds; only newer nodes tell it. */
+  /** Seconds; only newer nodes give it. */
   readonly blockTimestamp?: string
 }
 
-/** What a fee proxy says of a payment. Amounts in base units of what is paid. */
+/** A payment as a fee proxy's event tells it. Amounts in base units of what is paid. */
 export interface FeeProxyEvent {
   readonly emitter: Address
   /** keccak256 of the reference's bytes. */
   readonly topic: Hex
-  /** Absent: the chain's own coin. */
+  /** Absent for the chain's native coin. */
   readonly token?: Address
   readonly to: Address
   readonly amount: bigint
@@ -28,17 +29,17 @@ export interface FeeProxyEvent {
   readonly feeAddress: Address
 }
 
-/** What a conversion proxy adds: the same payment in the currency of the invoice (of fiat: 8 decimals). */
+/** What a conversion proxy's event adds: the same payment in the invoice currency (fiat: 8 decimals). */
 export interface ConversionEvent {
   readonly emitter: Address
   readonly topic: Hex
   readonly amount: bigint
-  /** A token's address, or the one that stands for a fiat currency or native coin. */
+  /** A token's address, or the address that stands for a fiat currency or native coin. */
   readonly currency: Address
   readonly feeAmount: bigint
 }
 
-/** A movement of a token. `value` in its base units. */
+/** A transfer of a token. `value` in its base units. */
 export interface TransferEvent {
   readonly token: Address
   readonly from: Address
@@ -58,7 +59,7 @@ export const eventTopics = {
   nativeRequestProxy: topicOf('EthereumSingleRequestProxyCreated(address,address,bytes,address,uint256,address)'),
 } as const
 
-/** The first topics to ask a node for. */
+/** The first topics to ask a node for: all but `Transfer`, which receipts bring. */
 export const followedTopics: readonly Hex[] = [
   eventTopics.erc20Payment,
   eventTopics.nativePayment,
@@ -67,83 +68,84 @@ export const followedTopics: readonly Hex[] = [
   eventTopics.nativeRequestProxy,
 ]
 
-const WORD = 64
+type LogContent = Pick<RpcLog, 'address' | 'topics' | 'data'>
 
-// Slicing the hexadecimal text is some four times as fast as a general decoder, and these shapes never change.
-const wordAt = (data: string, index: number) => data.slice(2 + index * WORD, 2 + (index + 1) * WORD)
-const uintAt = (data: string, index: number) => BigInt(`0x${wordAt(data, index)}`)
-const addressAt = (data: string, index: number) => `0x${wordAt(data, index).slice(24).toLowerCase()}` as Address
-const hasWords = (data: string, count: number) => data.length === 2 + count * WORD
-
-/** The address in an indexed topic. */
-function addressOfTopic(topic: string): Address {
-  return `0x${topic.slice(26).toLowerCase()}` as Address
-}
-
-/** Whether a log is a `TransferWithReferenceAndFee` of either signature; these are what event indexes count. */
+/** Whether a log is a `TransferWithReferenceAndFee` of either signature. Event indexes count these. */
 export function isFeeProxyLog(log: Pick<RpcLog, 'topics'>): boolean {
   return log.topics[0] === eventTopics.erc20Payment || isNativeFeeProxyLog(log)
 }
 
-/** Whether a log is a `TransferWithReferenceAndFee` of coins. */
+/** Whether a log is a `TransferWithReferenceAndFee` of native coins. */
 export function isNativeFeeProxyLog(log: Pick<RpcLog, 'topics'>): boolean {
   return log.topics[0] === eventTopics.nativePayment
 }
 
-/** Reads `TransferWithReferenceAndFee`; undefined for other logs and other shapes of data. */
-export function decodeFeeProxyLog(log: Pick<RpcLog, 'address' | 'topics' | 'data'>): FeeProxyEvent | undefined {
-  const { data } = log
-  const [kind, topic] = log.topics
+/** Decodes `TransferWithReferenceAndFee`. @returns undefined for other logs, and for data of another length */
+export function decodeFeeProxyLog({ address, topics, data }: LogContent): FeeProxyEvent | undefined {
+  const [kind, topic] = topics
   if (topic === undefined) return undefined
-  const emitter = log.address.toLowerCase() as Address
-  if (kind === eventTopics.erc20Payment && hasWords(data, 5)) {
-    const token = addressAt(data, 0)
-    return { emitter, topic: topic as Hex, token, ...feeProxyWords(data, 1) }
+  const common = { emitter: address.toLowerCase() as Address, topic: topic as Hex }
+  if (kind === eventTopics.erc20Payment) {
+    const words = splitWords(data.slice(2), 5)
+    if (words === undefined) return undefined
+    const [token, ...terms] = words
+    return { ...common, token: addressOf(token), ...feeProxyTerms(terms) }
   }
-  if (kind === eventTopics.nativePayment && hasWords(data, 4)) {
-    return { emitter, topic: topic as Hex, ...feeProxyWords(data, 0) }
+  if (kind === eventTopics.nativePayment) {
+    const terms = splitWords(data.slice(2), 4)
+    return terms && { ...common, ...feeProxyTerms(terms) }
   }
   return undefined
 }
 
-function feeProxyWords(data: string, from: number) {
+function feeProxyTerms([to, amount, feeAmount, feeAddress]: readonly [string, string, string, string]) {
   return {
-    to: addressAt(data, from),
-    amount: uintAt(data, from + 1),
-    feeAmount: uintAt(data, from + 2),
-    feeAddress: addressAt(data, from + 3),
+    to: addressOf(to),
+    amount: uintOf(amount),
+    feeAmount: uintOf(feeAmount),
+    feeAddress: addressOf(feeAddress),
   }
 }
 
-/** Reads `TransferWithConversionAndReference`; undefined for other logs. */
-export function decodeConversionLog(log: Pick<RpcLog, 'address' | 'topics' | 'data'>): ConversionEvent | undefined {
-  const { data } = log
-  const [kind, topic] = log.topics
-  if (kind !== eventTopics.conversion || topic === undefined || !hasWords(data, 4)) return undefined
+/** Decodes `TransferWithConversionAndReference`. @returns undefined for other logs */
+export function decodeConversionLog({ address, topics, data }: LogContent): ConversionEvent | undefined {
+  const [kind, topic] = topics
+  if (kind !== eventTopics.conversion || topic === undefined) return undefined
+  const words = splitWords(data.slice(2), 4)
+  if (words === undefined) return undefined
+  const [amount, currency, feeAmount] = words
   return {
-    emitter: log.address.toLowerCase() as Address,
+    emitter: address.toLowerCase() as Address,
     topic: topic as Hex,
-    amount: uintAt(data, 0),
-    currency: addressAt(data, 1),
-    feeAmount: uintAt(data, 2),
+    amount: uintOf(amount),
+    currency: addressOf(currency),
+    feeAmount: uintOf(feeAmount),
   }
 }
 
-/** Reads the `Transfer` of an ERC-20 token (that of an ERC-721 has four topics); undefined for other logs. */
-export function decodeTransferLog(log: Pick<RpcLog, 'address' | 'topics' | 'data'>): TransferEvent | undefined {
-  const [kind, from, to] = log.topics
-  if (kind !== eventTopics.transfer || log.topics.length !== 3 || !hasWords(log.data, 1)) return undefined
+/** Decodes the `Transfer` of an ERC-20 token; that of an ERC-721 has four topics. @returns undefined for other logs */
+export function decodeTransferLog({ address, topics, data }: LogContent): TransferEvent | undefined {
+  const [kind, from, to] = topics
+  if (kind !== eventTopics.transfer || topics.length !== 3) return undefined
+  const words = splitWords(data.slice(2), 1)
+  if (words === undefined) return undefined
   return {
-    token: log.address.toLowerCase() as Address,
+    token: address.toLowerCase() as Address,
     from: addressOfTopic(from ?? ZERO_ADDRESS),
     to: addressOfTopic(to ?? ZERO_ADDRESS),
-    value: uintAt(log.data, 0),
+    value: uintOf(words[0]),
   }
 }
 
-/** Reads which SingleRequestProxy a factory's event says that it made; undefined for other logs. */
-export function decodeCreatedProxyLog(log: Pick<RpcLog, 'topics' | 'data'>): Address | undefined {
-  const [kind] = log.topics
-  const words = kind === eventTopics.tokenRequestProxy ? 6 : kind === eventTopics.nativeRequestProxy ? 5 : undefined
-  return words !== undefined && hasWords(log.data, words) ? addressAt(log.data, 0) : undefined
+/** Decodes a factory's event. @returns the SingleRequestProxy that it created; undefined for other logs */
+export function decodeCreatedProxyLog({ topics, data }: Pick<RpcLog, 'topics' | 'data'>): Address | undefined {
+  const [kind] = topics
+  const count = kind === eventTopics.tokenRequestProxy ? 6 : kind === eventTopics.nativeRequestProxy ? 5 : undefined
+  const words = count === undefined ? undefined : splitWords(data.slice(2), count)
+  return words && addressOf(words[0])
+}
+
+/** The address in an indexed topic. */
+function addressOfTopic(topic: string): Address {
+  return addressOf(topic.slice(2))
 }

@@ -1,38 +1,39 @@
-/** Keeps calls from a source that fails. It does no I/O and has no timers; it holds a few numbers. */
+/** A circuit breaker: keeps questions from a source that fails. No I/O, no timers. */
 
-/** Quick failures in a row that open it: they cost callers next to nothing, and one alone may be chance. */
-const MOST_FAILURES = 3
+/** Quick failures in a row that open it. They cost callers next to nothing, and one alone may be chance. */
+const MAX_FAILURES = 3
 
-/** It stays open for so long at first, then for twice as long each time that a probe fails. */
+/** How long it stays open: the first time, doubled each time that a probe fails, and at most. */
 const FIRST_COOLDOWN_MS = 1_000
-const LONGEST_COOLDOWN_MS = 30_000
+const MAX_COOLDOWN_MS = 30_000
 
-/** The longest that a source may ask to be left alone. */
-const LONGEST_RETRY_AFTER_MS = 60_000
+/** A source that asks to be left alone for longer is asked again after this. */
+const MAX_RETRY_AFTER_MS = 60_000
 
-/** What may be asked of a source now: anything, one thing to see whether it is well again, or nothing. */
+/** What may be asked now: anything (closed), one question to see whether the source is well again (half open), nothing (open). */
 export type Admission = 'YES' | 'PROBE' | 'NO'
 
 /** How a source failed. */
 export interface SourceFault {
   readonly detail: string
-  /** It cost so much, or is so certain, that once is enough. */
+  /** Whether one such failure opens the breaker: it cost callers much, or is certain to repeat. */
   readonly opensAtOnce: boolean
-  readonly retryAfterMs?: number
+  /** How long the source asks to be left alone; opens the breaker at once. */
+  readonly retryAfterMs?: number | undefined
 }
 
 export interface Breaker {
-  /** `PROBE` is said to one at a time, who has to tell how it went. */
+  /** `PROBE` goes to one caller at a time, who must then call `succeed`, `fail` or `abandon`. */
   admit(nowMs: number): Admission
   succeed(): void
   fail(fault: SourceFault, nowMs: number): void
-  /** Nothing was learned. */
+  /** The question ended without telling anything about the source. */
   abandon(): void
-  /** Milliseconds after which it admits something again, if the source has just failed. */
+  /** Milliseconds until it admits a question again, if the source has just failed. */
   againInMs(nowMs: number): number
 }
 
-/** Is told when it opens, with the reason, and when it closes; not of probes that fail. */
+/** Called when it opens, with the reason, and when it closes; not when a probe fails. */
 export type OnBreakerChange = (
   change: { readonly open: true; readonly detail: string } | { readonly open: false },
 ) => void
@@ -40,15 +41,15 @@ export type OnBreakerChange = (
 /** Makes a breaker, closed. */
 export function createBreaker(onChange: OnBreakerChange): Breaker {
   let failures = 0
-  /** Times in a row that it opened. */
+  /** Openings since it was last closed. */
   let openings = 0
   let openUntilMs: number | undefined
-  let isProbed = false
+  let isProbing = false
 
-  const cooldownMs = () => Math.min(FIRST_COOLDOWN_MS * 2 ** openings, LONGEST_COOLDOWN_MS)
+  const cooldownMs = () => Math.min(FIRST_COOLDOWN_MS * 2 ** openings, MAX_COOLDOWN_MS)
 
   function open({ detail, retryAfterMs = 0 }: SourceFault, nowMs: number): void {
-    openUntilMs = nowMs + Math.max(cooldownMs(), Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS))
+    openUntilMs = nowMs + Math.max(cooldownMs(), Math.min(retryAfterMs, MAX_RETRY_AFTER_MS))
     openings += 1
     if (openings === 1) onChange({ open: true, detail })
   }
@@ -56,8 +57,8 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
   return {
     admit(nowMs) {
       if (openUntilMs === undefined) return 'YES'
-      if (isProbed || nowMs < openUntilMs) return 'NO'
-      isProbed = true
+      if (isProbing || nowMs < openUntilMs) return 'NO'
+      isProbing = true
       return 'PROBE'
     },
     succeed() {
@@ -65,22 +66,22 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
       failures = 0
       openings = 0
       openUntilMs = undefined
-      isProbed = false
+      isProbing = false
       if (wasOpen) onChange({ open: false })
     },
     fail(fault, nowMs) {
-      isProbed = false
+      isProbing = false
       failures += 1
       if (openUntilMs !== undefined) {
-        // What was under way when it opened says nothing new.
+        // A question that was under way when it opened tells nothing new.
         if (nowMs >= openUntilMs) open(fault, nowMs)
-      } else if (fault.opensAtOnce || fault.retryAfterMs !== undefined || failures >= MOST_FAILURES) open(fault, nowMs)
+      } else if (fault.opensAtOnce || fault.retryAfterMs !== undefined || failures >= MAX_FAILURES) open(fault, nowMs)
     },
     abandon() {
-      isProbed = false
+      isProbing = false
     },
     againInMs(nowMs) {
-      // A failure that is just being told of may not have come here yet.
+      // The failure that the caller asks about may not have been counted yet.
       return openUntilMs !== undefined && openUntilMs > nowMs ? openUntilMs - nowMs : cooldownMs()
     },
   }

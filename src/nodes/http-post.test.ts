@@ -20,23 +20,23 @@ afterAll(() => {
   server.close()
 })
 
-const post = (options: { mostBytes?: number; takesGzip?: boolean } = {}, url = `http://${host}/`) =>
-  createHttpPost(url, { mostBytes: 1_000, ...options })('{}', signal)
+const post = (options: { maxBytes?: number; takesGzip?: boolean } = {}, url = `http://${host}/`) =>
+  createHttpPost(url, { maxBytes: 1_000, takesGzip: false, ...options })('{}', signal)
 
-it('unpacks what comes packed where that is taken, and asks for nothing packed elsewhere', async () => {
+it('decompresses gzip where it asked for it, and does not ask for it elsewhere', async () => {
   answer = ({ headers }, response) => {
     const takesGzip = headers['accept-encoding'] === 'gzip'
     response.writeHead(200, takesGzip ? { 'content-encoding': 'gzip' } : {})
-    response.end(takesGzip ? gzipSync('packed') : `as it is, for ${headers['accept-encoding']}`)
+    response.end(takesGzip ? gzipSync('compressed') : `plain, for ${headers['accept-encoding']}`)
   }
-  expect(await post({ takesGzip: true })).toMatchObject({ status: 200, body: 'packed' })
-  expect(await post()).toMatchObject({ status: 200, body: 'as it is, for undefined' })
+  expect(await post({ takesGzip: true })).toMatchObject({ status: 200, body: 'compressed' })
+  expect(await post()).toMatchObject({ status: 200, body: 'plain, for undefined' })
 })
 
 it.each([
-  ['as it is', {}, (text: string) => text],
-  ['packed', { 'content-encoding': 'gzip' }, gzipSync],
-] as const)('refuses an answer that is too large, %s', async (_, headers, pack) => {
+  ['plain', {}, (text: string) => text],
+  ['compressed', { 'content-encoding': 'gzip' }, gzipSync],
+] as const)('refuses an answer above the limit, %s', async (_, headers, pack) => {
   answer = (_request, response) => response.writeHead(200, headers).end(pack('x'.repeat(1_001)))
   await expect(post({ takesGzip: true })).rejects.toThrow(ReplyTooLargeError)
   answer = (_request, response) => response.writeHead(200, headers).end(pack('x'.repeat(1_000)))
@@ -44,15 +44,15 @@ it.each([
 })
 
 it.each([
-  ['broken', (packed: Buffer) => packed.fill(0xff, 12)],
-  ['cut off', (packed: Buffer) => packed.subarray(0, -10)],
-])('fails where what comes packed is %s', async (_, spoil) => {
-  const packed = gzipSync(JSON.stringify(Array.from({ length: 20 }, (_each, n) => n * n)))
-  answer = (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(spoil(packed))
+  ['corrupt', (gzip: Buffer) => gzip.fill(0xff, 12)],
+  ['cut off', (gzip: Buffer) => gzip.subarray(0, -10)],
+])('fails when the gzip stream is %s', async (_, spoil) => {
+  const compressed = gzipSync(JSON.stringify(Array.from({ length: 20 }, (_each, n) => n * n)))
+  answer = (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(spoil(compressed))
   await expect(post({ takesGzip: true })).rejects.toHaveProperty('code')
 })
 
-it('sends user and password of a URL, and follows nobody elsewhere', async () => {
+it('sends the user and password of a URL, and follows no redirect', async () => {
   answer = ({ headers, url }, response) => {
     response.writeHead(307, { location: `http://${host}/elsewhere` }).end(`${url} ${headers.authorization}`)
   }

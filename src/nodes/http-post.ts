@@ -4,7 +4,7 @@ import { pipeline, type Readable } from 'node:stream'
 import { urlToHttpOptions } from 'node:url'
 import { createGunzip } from 'node:zlib'
 
-/** An answer as it came. */
+/** An HTTP answer. */
 export interface HttpReply {
   readonly status: number
   /** Names in lower case. */
@@ -12,7 +12,7 @@ export interface HttpReply {
   readonly body: string
 }
 
-/** The answer is larger than what is taken. */
+/** The answer is larger than the limit. */
 export class ReplyTooLargeError extends Error {
   override readonly name = 'ReplyTooLargeError'
 }
@@ -20,35 +20,36 @@ export class ReplyTooLargeError extends Error {
 /**
  * Posts JSON to one URL.
  *
- * @param body - of ASCII alone
+ * @param body - ASCII
  * @throws ReplyTooLargeError; an error with a `code` when the connection fails; the signal's reason when it fires
  */
 export type HttpPost = (body: string, signal: AbortSignal) => Promise<HttpReply>
 
-/** Connections kept for the next request, so that nobody has to say hello to a node twice. They hold no process. */
+/** Keeps connections open for the next request. Idle ones do not keep the process alive. */
 const AGENT_OPTIONS = { keepAlive: true, maxFreeSockets: 32 }
 
 export interface HttpPostOptions {
-  /** Of an answer, unpacked. */
-  readonly mostBytes: number
-  /** Whether answers may come packed: worth it where they are large. */
-  readonly takesGzip?: boolean
+  /** The largest answer that is read, after decompression. */
+  readonly maxBytes: number
+  /** Whether to ask for gzip, which is worth its processor time for large answers alone. */
+  readonly takesGzip: boolean
 }
 
-/** Makes the way to a URL. It takes a third of the processor time of `fetch`, and follows no redirects. */
-export function createHttpPost(url: string, { mostBytes, takesGzip = false }: HttpPostOptions): HttpPost {
+/** Makes the client of a URL. It takes a third of the processor time of `fetch`, and follows no redirects. */
+export function createHttpPost(url: string, { maxBytes, takesGzip }: HttpPostOptions): HttpPost {
   const parsed = new URL(url)
   const isPlain = parsed.protocol === 'http:'
   const send = isPlain ? http.request : https.request
   const agent = isPlain ? new http.Agent(AGENT_OPTIONS) : new https.Agent(AGENT_OPTIONS)
   const options = { ...urlToHttpOptions(parsed), method: 'POST', agent }
+  const encoding = takesGzip ? { 'accept-encoding': 'gzip' } : {}
 
   function postOnce(body: string, signal: AbortSignal, mayRepeat: boolean): Promise<HttpReply> {
     return new Promise((resolve, reject) => {
       const headers = {
         'content-type': 'application/json',
         'content-length': body.length,
-        ...(takesGzip && { 'accept-encoding': 'gzip' }),
+        ...encoding,
       }
       const request = send({ ...options, headers })
       const onAbort = () => {
@@ -65,7 +66,7 @@ export function createHttpPost(url: string, { mostBytes, takesGzip = false }: Ht
       request.on('error', fail)
       if (signal.aborted) onAbort()
       request.on('response', (response) => {
-        readReply(response, { mostBytes, takesGzip }).then((reply) => {
+        readReply(response, { maxBytes, takesGzip }).then((reply) => {
           signal.removeEventListener('abort', onAbort)
           resolve(reply)
         }, fail)
@@ -74,7 +75,7 @@ export function createHttpPost(url: string, { mostBytes, takesGzip = false }: Ht
     })
   }
 
-  // A node may close a connection that was kept just when it is used again; what is asked here may be asked twice.
+  // A node may close an idle connection at the moment it is used again. Calls of nodes only read, so they may be repeated.
   return (body, signal) => postOnce(body, signal, true)
 }
 
@@ -82,32 +83,29 @@ function isReset(error: Error): boolean {
   return 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
 }
 
-function readReply(
-  response: http.IncomingMessage,
-  { mostBytes, takesGzip }: Required<HttpPostOptions>,
-): Promise<HttpReply> {
+function readReply(response: http.IncomingMessage, { maxBytes, takesGzip }: HttpPostOptions): Promise<HttpReply> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
-    const isPacked = takesGzip && response.headers['content-encoding'] === 'gzip'
-    const unpacked: Readable = isPacked ? pipeline(response, createGunzip(), () => {}) : response
+    const isCompressed = takesGzip && response.headers['content-encoding'] === 'gzip'
+    const content: Readable = isCompressed ? pipeline(response, createGunzip(), () => {}) : response
     const tooLarge = () => {
-      reject(new ReplyTooLargeError(`its answer is larger than ${mostBytes} bytes`))
+      reject(new ReplyTooLargeError(`its answer is larger than ${maxBytes} bytes`))
       response.destroy()
-      unpacked.destroy()
+      content.destroy()
     }
-    unpacked.on('error', reject)
-    if (Number(response.headers['content-length'] ?? 0) > mostBytes) return tooLarge()
-    unpacked.on('data', (chunk: Buffer) => {
+    content.on('error', reject)
+    if (Number(response.headers['content-length'] ?? 0) > maxBytes) return tooLarge()
+    content.on('data', (chunk: Buffer) => {
       size += chunk.length
       chunks.push(chunk)
-      if (size > mostBytes) tooLarge()
+      if (size > maxBytes) tooLarge()
     })
-    unpacked.on('end', () => {
+    content.on('end', () => {
       const body = (chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)).toString('utf8')
       resolve({ status: response.statusCode ?? 0, headers: response.headers, body })
     })
-    // Making an error takes longer than all else here.
+    // Fires after every answer: an error made before it is needed would take longer than everything else here.
     response.on('close', () => {
       if (!response.complete) reject(Object.assign(new Error('cut off'), { code: 'ECONNRESET' }))
     })

@@ -1,3 +1,4 @@
+import { toQuantity } from '../contracts/words.ts'
 import type { Account } from '../domain/account.ts'
 import { type Address, formatAddress } from '../domain/address.ts'
 import type { Token } from '../domain/currency.ts'
@@ -8,7 +9,6 @@ import type { PaymentQuestion, PreparedPayment, PreparedTransaction, Route, Rout
 import { explain, WaybillError, waybillError } from '../errors/waybill-error.ts'
 import { DEFAULT_LIMIT, type SpendingLimit } from './due-payment.ts'
 import { type MeasuredRoute, measureRoute } from './measuring/measure-route.ts'
-import { toQuantity } from './measuring/question.ts'
 import { parseQuestion } from './parse-question.ts'
 import type { UnrankedRoute } from './quotes/assemble-route.ts'
 import type { Candidate } from './quotes/candidates.ts'

@@ -319,10 +319,10 @@ describe('checkChain', () => {
   })
 
   it.each<[string, () => void, RegExp]>([
-    ['fails', () => proxy.fail(503), /^answers - wrong: .* answered 503$/],
-    ['is no node', () => proxy.fail(200, '<html>'), /^answers - wrong: .* something that is not JSON$/],
-    ['wants fewer calls', () => proxy.fail(429), /^answers - wrong: .* wants fewer calls$/],
-    ['never answers', () => proxy.meddle(() => new Promise(() => {})), /^answers - wrong: .* is slow$/],
+    ['fails', () => proxy.fail(503), /^answers - wrong: .* HTTP status 503$/],
+    ['is no node', () => proxy.fail(200, '<html>'), /^answers - wrong: .* its answer is not JSON$/],
+    ['wants fewer calls', () => proxy.fail(429), /^answers - wrong: .* too many requests$/],
+    ['never answers', () => proxy.meddle(() => new Promise(() => {})), /^answers - wrong: .* no answer within \d+ ms$/],
   ])('tells a node that %s', async (_, break_, says) => {
     break_()
     expect(unlike(await check({}, 300))).toEqual([expect.stringMatching(says)])
@@ -364,7 +364,9 @@ describe('waybill chains check', () => {
     const { code, stdout, stderr } = await runWaybill(['chains', 'check'], await settings(plain('BASE', { rpcUrls })))
     expect(code).toBe(1)
     expect(stdout).toMatch(new RegExp(`^BASE\\t${nowhere}\\tanswers\\t-\\twrong\\t`, 'm'))
-    expect(stdout).toContain(`BASE\t${host}\tlog range\t-\twrong\t${host} refused eth_getLogs: not for … or … at all\n`)
+    expect(stdout).toContain(
+      `BASE\t${host}\tlog range\t-\twrong\t${host}: eth_getLogs failed with code -32000: not for … or … at all\n`,
+    )
     for (const secret of ['passw0rd', 'k3y-of-the-node', 'qu3ry-secret', '/v3/']) {
       expect(stdout + stderr).not.toContain(secret)
     }

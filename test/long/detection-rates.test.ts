@@ -348,7 +348,7 @@ describe('what is asked of a node', () => {
   it.each<[string, RegExp, Meddle]>([
     [
       'fails',
-      /cannot be reached/,
+      /ECONNRESET/,
       ({ params }) => (isRate((params[0] as { data?: string })?.data) ? Promise.reject(new Error('down')) : undefined),
     ],
     ['is not as far as the block yet', /does not know block/, lagging()],

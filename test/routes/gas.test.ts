@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { PaymentQuestion, PreparedPayment } from '../../src/domain/route.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
-import { createJsonRpc } from '../../src/nodes/json-rpc.ts'
+import { resultIn } from '../../src/nodes/json-rpc.ts'
+import { createRpcNode } from '../../src/nodes/rpc-node.ts'
+import { LOOK_POLICY } from '../../src/routing/looks/scan.ts'
 import { createGasMeter } from '../../src/routing/measuring/gas-meter.ts'
 import { decodeSlotSearch, encodeSlotSearch, type TokenSlots } from '../../src/routing/measuring/token-slots.ts'
 import { startAnvilNode, type TestNode } from '../support/nodes.ts'
@@ -371,11 +373,10 @@ describe('where tokens keep what', () => {
   const VYPER = `0x36602414602e576004600052600435602052604060002060005260243560205260406000205460005260206000f35b6003600052600435602052604060002054600052602060 00f3`
 
   async function find(address: string): Promise<TokenSlots | undefined> {
-    const calls = encodeSlotSearch(canonical(address))
-    const rpc = createJsonRpc(node.rpc.url)
-    const answers = await rpc.callAll(calls, true, new AbortController().signal)
-    const [balance, allowance] = answers.map((answer) => ('result' in answer ? answer.result : undefined))
-    return decodeSlotSearch(balance, allowance)
+    const [balance, allowance] = await createRpcNode(node.rpc.url, LOOK_POLICY).ask(
+      encodeSlotSearch(canonical(address)),
+    )
+    return decodeSlotSearch(resultIn(balance), resultIn(allowance))
   }
 
   it.each(['USDC', 'USDT', 'DAI'])('is found of %s', async (symbol) => {
@@ -415,7 +416,7 @@ describe('where tokens keep what', () => {
     const tokens = chain.config.tokens.slice(0, 2)
     const meter = createGasMeter({
       chain: { multicall, tokens },
-      rpc: createJsonRpc(proxy.url),
+      node: createRpcNode(proxy.url, LOOK_POLICY),
       slots,
       clock: Date.now,
     })

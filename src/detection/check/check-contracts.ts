@@ -6,18 +6,19 @@ import type {
   TokenConfig,
 } from '../../chains/chains-file.ts'
 import { addressesOfPath, maxRateAgeSeconds } from '../../chains/conversion-path.ts'
+import { readPathRate } from '../../contracts/contract-reads.ts'
 import { addressOfWord, FACET_QUESTIONS, RECEIVER_QUESTIONS } from '../../contracts/lifi-calldata.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
+import { readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
+import { decodeText, readSymbol } from '../../contracts/token-names.ts'
+import { toQuantity } from '../../contracts/words.ts'
 import { type Address, isZeroAddress } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { DECIMALS, latestRoundCall, readRound } from '../read/feed-rounds.ts'
-import { pathRateCall, readPathRate } from '../read/path-rates.ts'
+import { roundIn } from '../read/feed-rounds.ts'
+import { pathRateIn } from '../read/path-rates.ts'
 import type { NodeGround } from './check-node.ts'
-import { ask, type CheckedFact, type CheckedNode, lastThat, toQuantity } from './checked-fact.ts'
-
-/** First four bytes of keccak256 over `symbol()`. */
-const SYMBOL = '0x95d89b41'
-const WORD = 64
+import { ask, type CheckedFact, type CheckedNode, lastThat } from './checked-fact.ts'
 
 /**
  * Looks at everything that the chains file says stands on the chain: code at each address, the block of each contract's creation,
@@ -163,13 +164,13 @@ function judgeOldest(judge: Judge, fromBlock: number, oldestState: number): Chec
   return judge('unknown', `created at block ${oldestState} or before, of which the node has no state`)
 }
 
-async function read(node: CheckedNode, to: Address, data: string): Promise<string | RpcError> {
+async function read(node: CheckedNode, { to, data }: ContractRead): Promise<string | RpcError> {
   const answer = await ask(node, { method: 'eth_call', params: [{ to, data }, 'latest'] })
   return answer instanceof RpcError ? answer : String(answer)
 }
 
 async function checkDecimals(node: CheckedNode, { symbol, address, decimals }: TokenConfig): Promise<CheckedFact> {
-  const answer = await read(node, address, DECIMALS)
+  const answer = await read(node, readDecimals(address))
   const judge: Judge = (verdict, detail) => ({
     check: 'decimals',
     subject: symbol,
@@ -183,7 +184,7 @@ async function checkDecimals(node: CheckedNode, { symbol, address, decimals }: T
 }
 
 async function checkSymbol(node: CheckedNode, { symbol, address }: TokenConfig): Promise<CheckedFact> {
-  const answer = await read(node, address, SYMBOL)
+  const answer = await read(node, readSymbol(address))
   const judge: Judge = (verdict, detail) => ({
     check: 'symbol',
     subject: symbol,
@@ -217,9 +218,8 @@ async function checkFeed(
     verdict,
     detail,
   })
-  const { to, data } = latestRoundCall(usdFeed, 'latest')
-  const [answer, decimals] = [await read(node, to, data), await read(node, to, DECIMALS)]
-  const round = answer instanceof RpcError ? undefined : readRound({ ok: true, result: answer })
+  const [answer, decimals] = [await read(node, readLatestRound(usdFeed)), await read(node, readDecimals(usdFeed))]
+  const round = answer instanceof RpcError ? undefined : roundIn({ ok: true, result: answer })
   if (round === undefined || round.answer <= 0n) return judge('wrong', 'latestRoundData() answers no price')
   if (decimals instanceof RpcError || !isWord(decimals)) return judge('wrong', 'decimals() answers no number')
   const ageSec = Math.round(now.getTime() / 1_000 - round.updatedAtSec)
@@ -246,10 +246,9 @@ async function checkPath(
     verdict,
     detail,
   })
-  const { to, data } = pathRateCall(contract, addressesOfPath(path, into), 'latest')
-  const answer = await read(node, to, data)
+  const answer = await read(node, readPathRate(contract, addressesOfPath(path, into)))
   if (answer instanceof RpcError) return judge('wrong', `getRate() fails: ${answer.message}`)
-  const rate = readPathRate({ ok: true, result: answer })
+  const rate = pathRateIn({ ok: true, result: answer })
   if (rate === undefined) return judge('wrong', 'getRate() answers no rate')
   const ageSec = Math.round(now.getTime() / 1_000) - Number(rate.oldestSec)
   const limitSec = maxRateAgeSeconds(path)
@@ -277,27 +276,11 @@ async function* checkLifi(node: CheckedNode, lifi: LifiConfig): AsyncGenerator<C
   }
 }
 
-async function readAddress(node: CheckedNode, to: Address, data: string): Promise<Address | undefined> {
-  const answer = await read(node, to, data)
+async function readAddress(node: CheckedNode, to: Address, data: Hex): Promise<Address | undefined> {
+  const answer = await read(node, { to, data })
   return answer instanceof RpcError || !isWord(answer) ? undefined : addressOfWord(answer.toLowerCase() as Hex)
 }
 
 function isWord(data: string): boolean {
-  return new RegExp(`^0x[0-9a-f]{${WORD}}$`, 'i').test(data)
-}
-
-/** A string as contracts answer it: 32 bytes, or where it stands, its length and its bytes. */
-function decodeText(data: string): string | undefined {
-  if (!/^0x(?:[0-9a-f]{64})+$/i.test(data)) return undefined
-  const digits = data.slice(2)
-  if (digits.length === WORD) return toText(digits.replace(/(?:00)+$/, ''))
-  const length = Number(BigInt(`0x${digits.slice(WORD, 2 * WORD)}`))
-  const text = digits.slice(2 * WORD, 2 * WORD + 2 * length)
-  return text.length === 2 * length ? toText(text) : undefined
-}
-
-function toText(digits: string): string | undefined {
-  const text = Buffer.from(digits, 'hex').toString('utf8')
-  // What comes from a chain is written by anybody, and goes to a terminal.
-  return /^[^\p{C}]{1,64}$/u.test(text) ? text : undefined
+  return /^0x[0-9a-f]{64}$/i.test(data)
 }

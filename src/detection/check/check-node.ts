@@ -1,7 +1,8 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { followedTopics } from '../../contracts/decode-events.ts'
+import { toQuantity } from '../../contracts/words.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { ask, type CheckedFact, type CheckedNode, lastThat, toQuantity } from './checked-fact.ts'
+import { ask, type CheckedFact, type CheckedNode, lastThat } from './checked-fact.ts'
 
 /** A head that is older than this, and than so many blocks, is that of a node which has stopped. */
 const OLD_HEAD_SEC = 120

@@ -1,4 +1,5 @@
-import { createRpcClient, type RpcCall, type RpcClient } from '../../nodes/rpc-client.ts'
+import type { RpcCall } from '../../nodes/json-rpc.ts'
+import { createRpcClient, type RpcClient } from '../../nodes/rpc-client.ts'
 import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
 
 /**
@@ -69,5 +70,3 @@ export async function lastThat(low: number, high: number, holds: (at: number) =>
   }
   return yes
 }
-
-export const toQuantity = (value: number): string => `0x${value.toString(16)}`

@@ -1,9 +1,10 @@
+import { type FeedRound, MAX_FEED_DECIMALS, readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import { type Decimal, parseDecimal } from '../../domain/decimal.ts'
-import type { RpcAnswer } from '../../nodes/rpc-client.ts'
+import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import type { ChainReader } from './chain-reader.ts'
-import { DECIMALS, type FeedRound, findRoundAt, latestRoundCall, MAX_FEED_DECIMALS, readRound } from './feed-rounds.ts'
+import { findRoundAt, roundIn } from './feed-rounds.ts'
 import { type CallReader, gatherCalls } from './gather-calls.ts'
 
 /** What a unit of a currency was worth in US dollars. */
@@ -42,7 +43,7 @@ export function createPriceReader(reader: ChainReader): PriceReader {
   async function loadDecimals(feeds: ReadonlySet<Address>, through: CallReader): Promise<void> {
     const unknown = [...feeds].filter((feed) => !decimalsOfFeed.has(feed))
     if (unknown.length === 0) return
-    const calls = unknown.map((to) => ({ to, data: DECIMALS, block: 'latest' as const }))
+    const calls = unknown.map((feed) => ({ ...readDecimals(feed), block: 'latest' as const }))
     const answers = await through.calls(calls)
     for (const [index, feed] of unknown.entries()) {
       const answer = answers[index]
@@ -54,12 +55,12 @@ export function createPriceReader(reader: ChainReader): PriceReader {
   async function roundsAt(wishes: readonly FeedWish[], through: CallReader) {
     const rounds = new Map<string, FeedRound | undefined>()
     const distinct = [...new Map(wishes.map((wish) => [keyOf(wish), wish])).values()]
-    const calls = distinct.map(({ feed, blockNumber }) => latestRoundCall(feed, blockNumber))
+    const calls = distinct.map(({ feed, blockNumber }) => ({ ...readLatestRound(feed), block: blockNumber }))
     const answers = await through.calls(calls)
     // All searches go in step, so that each step of all of them is one exchange with the node.
     const search = async (wish: FeedWish, answer: RpcAnswer | undefined) => {
       const isStateGone = answer?.ok === false && answer.error.kind !== 'REVERTED'
-      const round = isStateGone ? await findRoundAt(through, wish.feed, wish.timestampSec) : readRound(answer)
+      const round = isStateGone ? await findRoundAt(through, wish.feed, wish.timestampSec) : roundIn(answer)
       rounds.set(keyOf(wish), round)
     }
     await Promise.all(distinct.map((wish, index) => search(wish, answers[index])))

@@ -1,7 +1,9 @@
 import { followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
+import { toQuantity } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { RpcAnswer, RpcCall, RpcClient } from '../../nodes/rpc-client.ts'
+import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
+import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { TransactionReceipt } from './read-transaction.ts'
 
@@ -111,8 +113,6 @@ export function createChainReader(client: RpcClient, addresses: readonly Address
     },
   }
 }
-
-const toQuantity = (value: number): Hex => `0x${value.toString(16)}`
 
 function blockCall(block: string): RpcCall {
   return { method: 'eth_getBlockByNumber', params: [block, false] }

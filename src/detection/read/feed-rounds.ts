@@ -1,45 +1,16 @@
+import { decodeRound, type FeedRound, readLatestRound, readRound } from '../../contracts/price-feed.ts'
 import type { Address } from '../../domain/address.ts'
-import type { Hex } from '../../domain/hex.ts'
-import type { RpcAnswer } from '../../nodes/rpc-client.ts'
+import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import type { CallReader } from './gather-calls.ts'
 
-/** An answer of a Chainlink-shaped feed. */
-export interface FeedRound {
-  /** Upper 16 bits phase, lower 64 bits the round within it. */
-  readonly roundId: bigint
-  /** In the feed's own decimals. */
-  readonly answer: bigint
-  readonly updatedAtSec: number
-}
-
-/** First four bytes of keccak256 over `latestRoundData()`, `getRoundData(uint80)` and `decimals()`. */
-const LATEST_ROUND: Hex = '0xfeaf968c'
-const GET_ROUND = '0x9a6fc8f5'
-export const DECIMALS: Hex = '0x313ce567'
-
-/** Feeds have 8 or 18. One that says more than this is broken, and its numbers only grow. */
-export const MAX_FEED_DECIMALS = 36
-
 const PHASE_BITS = 64n
-const ROUND_ID_BITS = 80n
 /** A phase is a change of the feed's own contract, once in some years. */
 const PHASES_SEARCHED = 20n
 const ROUND_MASK = (1n << PHASE_BITS) - 1n
 
-/** The call that reads a feed's latest round. */
-export function latestRoundCall(feed: Address, block: number | 'latest') {
-  return { to: feed, data: LATEST_ROUND, block }
-}
-
-/** Reads the answer of a round's call; undefined where there is none (no contract, a revert, an empty round). */
-export function readRound(answer: RpcAnswer | undefined): FeedRound | undefined {
-  if (answer?.ok !== true) return undefined
-  const data = String(answer.result)
-  if (data.length !== 2 + 5 * 64) return undefined
-  const word = (index: number) => BigInt(`0x${data.slice(2 + index * 64, 2 + (index + 1) * 64)}`)
-  const updatedAtSec = Number(word(3))
-  if (updatedAtSec === 0 || word(0) >> ROUND_ID_BITS !== 0n) return undefined
-  return { roundId: word(0), answer: BigInt.asIntN(256, word(1)), updatedAtSec }
+/** Decodes the answer to a call for a round; undefined where there is none (no contract, a revert, an empty round). */
+export function roundIn(answer: RpcAnswer | undefined): FeedRound | undefined {
+  return answer?.ok ? decodeRound(String(answer.result).slice(2)) : undefined
 }
 
 /**
@@ -52,8 +23,8 @@ export async function findRoundAt(
   timestampSec: number,
   signal?: AbortSignal,
 ): Promise<FeedRound | undefined> {
-  const [latestAnswer] = await reader.calls([latestRoundCall(feed, 'latest')], signal)
-  const latest = readRound(latestAnswer)
+  const [latestAnswer] = await reader.calls([{ ...readLatestRound(feed), block: 'latest' }], signal)
+  const latest = roundIn(latestAnswer)
   if (latest === undefined || latest.updatedAtSec <= timestampSec) return latest
   const at = (roundId: bigint) => getRound(reader, feed, roundId, signal)
   const latestPhase = latest.roundId >> PHASE_BITS
@@ -69,9 +40,8 @@ export async function findRoundAt(
 type RoundAt = (roundId: bigint) => Promise<FeedRound | undefined>
 
 async function getRound(reader: CallReader, feed: Address, roundId: bigint, signal: AbortSignal | undefined) {
-  const data: Hex = `${GET_ROUND as Hex}${roundId.toString(16).padStart(64, '0')}`
-  const [answer] = await reader.calls([{ to: feed, data, block: 'latest' }], signal)
-  return readRound(answer)
+  const [answer] = await reader.calls([{ ...readRound(feed, roundId), block: 'latest' }], signal)
+  return roundIn(answer)
 }
 
 /** The highest round of a phase that is over, found by doubling; 0 for one without rounds. */

@@ -1,4 +1,4 @@
-import type { RpcAnswer } from '../../nodes/rpc-client.ts'
+import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import type { ChainReader } from './chain-reader.ts'
 
 /** The part of a chain reader that reads contracts. */

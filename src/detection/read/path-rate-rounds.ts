@@ -1,9 +1,12 @@
+import { readAggregator } from '../../contracts/contract-reads.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
+import { MAX_FEED_DECIMALS, readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
+import { addressOf, uintOf } from '../../contracts/words.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import { FIAT_DECIMALS } from '../../domain/currency.ts'
-import type { Hex } from '../../domain/hex.ts'
-import type { RpcAnswer } from '../../nodes/rpc-client.ts'
+import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import type { PathRate } from '../match/judge-rate.ts'
-import { DECIMALS, findRoundAt, latestRoundCall, MAX_FEED_DECIMALS } from './feed-rounds.ts'
+import { findRoundAt } from './feed-rounds.ts'
 import type { CallReader } from './gather-calls.ts'
 
 /** A conversion path at a time of which the node has no state any more. */
@@ -46,19 +49,19 @@ async function readLeg(
   { input, output }: { readonly input: Address; readonly output: Address },
   { contract, timestampSec, decimalsOf }: PastPath,
 ): Promise<PathLeg | undefined> {
-  const decimals = async (address: Address) => decimalsOf(address) ?? (await readDecimals(reader, address))
+  const decimals = async (address: Address) => decimalsOf(address) ?? (await findDecimals(reader, address))
   const [straight, reversed, inputDecimals, outputDecimals] = await Promise.all([
-    readAggregator(reader, contract, [input, output]),
-    readAggregator(reader, contract, [output, input]),
+    findAggregator(reader, contract, [input, output]),
+    findAggregator(reader, contract, [output, input]),
     decimals(input),
     decimals(output),
   ])
   const feed = straight ?? reversed
   if (feed === undefined || inputDecimals === undefined || outputDecimals === undefined) return undefined
   const [feedDecimals, round] = await Promise.all([
-    readDecimals(reader, feed),
+    findDecimals(reader, feed),
     // Beneath an answer that the node refused lies no round that could be trusted to be the last.
-    callLatest(reader, latestRoundCall(feed, 'latest')).then(() => findRoundAt(reader, feed, timestampSec)),
+    callLatest(reader, readLatestRound(feed)).then(() => findRoundAt(reader, feed, timestampSec)),
   ])
   if (feedDecimals === undefined || round === undefined || round.answer <= 0n) return undefined
   const { answer, updatedAtSec } = round
@@ -67,33 +70,33 @@ async function readLeg(
 }
 
 /** @throws RpcError for what is not the contract's own refusal, which may be another answer a moment later */
-async function callLatest(reader: CallReader, call: Parameters<CallReader['calls']>[0][number]) {
-  const [answer] = await reader.calls([call])
+async function callLatest(reader: CallReader, read: ContractRead) {
+  const [answer] = await reader.calls([{ ...read, block: 'latest' }])
   if (answer?.ok === false && answer.error.kind !== 'REVERTED') throw answer.error
   return answer
 }
 
-/** `allAggregators(address,address)`: the feed that the contract uses between two currencies, in this direction. */
-async function readAggregator(reader: CallReader, contract: Address, pair: readonly Address[]) {
-  const data: Hex = `0x08d5bc58${pair.map((address) => address.slice(2).padStart(64, '0')).join('')}`
-  const digits = wordOf(await callLatest(reader, { to: contract, data, block: 'latest' }))?.slice(-40)
-  const feed = digits === undefined ? undefined : (`0x${digits.toLowerCase()}` as Address)
+/** The feed that the contract uses between two currencies, in this direction. */
+async function findAggregator(reader: CallReader, contract: Address, [input, output]: readonly [Address, Address]) {
+  const word = wordIn(await callLatest(reader, readAggregator(contract, input, output)))
+  const feed = word === undefined ? undefined : addressOf(word)
   return feed === ZERO_ADDRESS ? undefined : feed
 }
 
 /** Where there is no contract, the currency is a fiat one. */
-async function readDecimals(reader: CallReader, address: Address): Promise<number | undefined> {
-  const answer = await callLatest(reader, { to: address, data: DECIMALS, block: 'latest' })
+async function findDecimals(reader: CallReader, address: Address): Promise<number | undefined> {
+  const answer = await callLatest(reader, readDecimals(address))
   if (answer?.ok === true && answer.result === '0x') return FIAT_DECIMALS
-  const told = wordOf(answer)
-  if (told === undefined) return undefined
-  const decimals = BigInt(told)
+  const word = wordIn(answer)
+  if (word === undefined) return undefined
+  const decimals = uintOf(word)
   return decimals <= MAX_FEED_DECIMALS ? Number(decimals) : undefined
 }
 
-function wordOf(answer: RpcAnswer | undefined): string | undefined {
+/** The one word of an answer, as digits. */
+function wordIn(answer: RpcAnswer | undefined): string | undefined {
   const data = answer?.ok === true ? String(answer.result) : ''
-  return /^0x[0-9a-f]{64}$/i.test(data) ? data : undefined
+  return /^0x[0-9a-f]{64}$/i.test(data) ? data.slice(2) : undefined
 }
 
 const PRECISION = 10n ** 18n

@@ -1,10 +1,11 @@
 import type { ConversionConfig } from '../../chains/chains-file.ts'
 import { addressesOfPath, addressInPath, findConversionPath, maxRateAgeSeconds } from '../../chains/conversion-path.ts'
 import type { TokenDirectory } from '../../chains/token-directory.ts'
+import { readPathRate } from '../../contracts/contract-reads.ts'
+import { splitWords, uintOf } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
-import type { Hex } from '../../domain/hex.ts'
-import type { RpcAnswer } from '../../nodes/rpc-client.ts'
+import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { judgeRate, type PathRate, type RatedPath } from '../match/judge-rate.ts'
 import type { PaymentMatch } from '../match/match-event.ts'
@@ -51,8 +52,8 @@ export function createRateReader({ reader, conversion, native, tokens }: RateRea
 
   async function rateAt(contract: Address, moment: Moment, through: CallReader): Promise<PathRate | undefined> {
     const { path, token, blockNumber, timestampSec } = moment
-    const [answer] = await through.calls([pathRateCall(contract, path, blockNumber)])
-    if (answer?.ok !== false || answer.error.kind === 'REVERTED') return readPathRate(answer)
+    const [answer] = await through.calls([{ ...readPathRate(contract, path), block: blockNumber }])
+    if (answer?.ok !== false || answer.error.kind === 'REVERTED') return pathRateIn(answer)
     await moment.requireBlock()
     return findPathRateAt(through, { contract, path, timestampSec, decimalsOf: decimalsIn(token) })
   }
@@ -103,27 +104,10 @@ async function requireHeader(
   if (header === undefined) throw new RpcError('REFUSED', `the node does not know block ${blockNumber} yet`)
 }
 
-const WORD = 64
-const wordOf = (value: number) => value.toString(16).padStart(WORD, '0')
-
-/**
- * `getRate(address[])` of ChainlinkConversionPath. Unlike `getConversion` it does not depend on an amount, so that payments of one block
- * share it.
- */
-export function pathRateCall(contract: Address, path: readonly Address[], block: number | 'latest') {
-  const list = path.map((address) => address.slice(2).padStart(WORD, '0')).join('')
-  const data: Hex = `0x97edd4fa${wordOf(0x20)}${wordOf(path.length)}${list}`
-  return { to: contract, data, block }
-}
-
-/**
- * Reads the answer of {@link pathRateCall}: rate, time of the oldest feed, scale. A rate of 0 is what a negative answer of a feed comes to,
- * and none.
- */
-export function readPathRate(answer: RpcAnswer | undefined): PathRate | undefined {
-  const data = answer?.ok === true ? String(answer.result) : ''
-  if (data.length !== 2 + 3 * WORD) return undefined
-  const word = (index: number) => BigInt(`0x${data.slice(2 + index * WORD, 2 + (index + 1) * WORD)}`)
-  const [rate, oldestSec, scale] = [word(0), word(1), word(2)]
+/** Decodes the answer to a call for a path's rate; undefined where there is none. A negative answer of a feed comes out as a rate of 0. */
+export function pathRateIn(answer: RpcAnswer | undefined): PathRate | undefined {
+  const words = answer?.ok ? splitWords(String(answer.result).slice(2), 3) : undefined
+  if (words === undefined) return undefined
+  const [rate, oldestSec, scale] = words.map(uintOf) as [bigint, bigint, bigint]
   return rate === 0n || scale === 0n ? undefined : { rate, oldestSec, scale }
 }

@@ -1,25 +1,25 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
-import { RpcFailure } from '../../nodes/json-rpc.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
 import { type GasAnswer, type GasQuestion, isComplete } from '../measuring/question.ts'
 import { ANOTHER_ANSWERED, type ChainSource, NOT_NEEDED } from './chain-source.ts'
 import type { Ask, Reading } from './look-reader.ts'
 
 /** All URLs of a chain. */
 export interface ChainSources {
-  /** Milliseconds until any URL's budget allows a request; 0 when one does now. */
+  /** Milliseconds until the pacing of any URL allows a request; 0 when one does now. */
   readyInMs(): number
-  /** Milliseconds after which any URL may be asked again, once all have failed. */
+  /** Milliseconds until any URL may be asked again, if all have just failed. */
   againInMs(): number
   /**
-   * Asks the URLs in order of preference until one gives a good answer: the next one when one fails, or as well when one takes long.
+   * Asks the URLs in order of preference until one gives a good answer. The next is asked when one fails, and in parallel when one is slow.
    *
-   * @param waitMs - how long the answer is waited for
+   * @param waitMs - how long the caller waits
    * @param signal - fires when nobody waits any more
    * @throws the first failure when all fail, at once while all are left alone; the signal's reason when it fires
    */
   read(asks: readonly Ask[], waitMs: number, signal: AbortSignal): Promise<Reading>
   /**
-   * Measures the gas of transactions through the URL that does it best; through the next one where that leaves any out.
+   * Measures the gas of transactions through the URL that does it best; through the next where that leaves any out.
    *
    * @returns undefined where nothing could be measured in time
    * @throws the signal's reason when it fires
@@ -33,96 +33,112 @@ export interface ChainSourcesOptions {
   readonly chain: ChainConfig
   /** In order of preference; at least one. */
   readonly sources: readonly ChainSource[]
-  /** For all that is asked for one answer. */
+  /** For everything that one answer takes. */
   readonly timeoutMs: number
-  /** After so long without an answer a URL is slow. */
+  /** A URL without an answer for this long is slow. */
   readonly softMs: number
   readonly clock: () => number
 }
 
-/** A head is behind when another URL has told of one that is newer by this and by as many usual blocks. */
+/** A head is behind when another URL told of one that is newer by this and by as many usual blocks. */
 const BEHIND_SECONDS = 60
 const BEHIND_BLOCKS = 10
 
 /** Heads further in the future than this prove nothing. */
 const FUTURE_HEAD_SECONDS = 60
 
-/** A head that seems old and is the other URL's too is taken for what it is for so long. */
+/** Once a second URL has confirmed an old head, old heads count as right for this long. */
 const CONFIRMED_MS = 30_000
 
+interface State extends ChainSourcesOptions {
+  readonly behindSeconds: number
+  confirmedUntilMs: number
+}
+
 /** Makes the sources of a chain. */
-export function createChainSources({ chain, sources, timeoutMs, softMs, clock }: ChainSourcesOptions): ChainSources {
+export function createChainSources(options: ChainSourcesOptions): ChainSources {
+  const { chain, sources, timeoutMs } = options
   const behindSeconds = Math.max(BEHIND_SECONDS, BEHIND_BLOCKS * chain.blockTimeSeconds)
-  let confirmedUntilMs = 0
-
-  /** Whose turn it is, and with how much time. Those that were left alone are tried beside; alone only where there is no other. */
-  function choose(asks: readonly Ask[]): { readonly queue: readonly ChainSource[]; readonly timeoutMs: number } {
-    const admitted = sources.map((source) => ({ source, admission: source.admit() }))
-    const open = admitted.filter(({ admission }) => admission === 'YES').map(({ source }) => source)
-    const probes = admitted.filter(({ admission }) => admission === 'PROBE').map(({ source }) => source)
-    if (open.length === 0) return { queue: probes, timeoutMs: softMs }
-    for (const probe of probes) {
-      probe
-        .read(asks.slice(0, 1), timeoutMs, new AbortController().signal, (reading) => checkHead(probe, reading))
-        .catch(() => {
-          // Its breaker knows.
-        })
-    }
-    const ready = open.filter((source) => source.readyInMs() === 0)
-    return { queue: ready.length > 0 ? ready : open, timeoutMs }
-  }
-
-  /** @throws RpcFailure when another URL has told of a much newer head */
-  function checkHead(source: ChainSource, { timestampSec }: Reading): void {
-    const horizon = clock() / 1_000 + FUTURE_HEAD_SECONDS
-    const heads = sources.filter((each) => each !== source).map((each) => each.head())
-    const behind = Math.max(0, ...heads.filter((head) => head <= horizon)) - timestampSec
-    if (behind <= behindSeconds) return
-    const detail = `its newest block is ${behind} seconds older than that of another node`
-    throw new RpcFailure('INCONSISTENT', detail, { isLie: true })
-  }
-
-  function looksOld({ timestampSec }: Reading): boolean {
-    const nowMs = clock()
-    return nowMs > confirmedUntilMs && nowMs / 1_000 - timestampSec > behindSeconds
-  }
-
+  const state: State = { ...options, behindSeconds, confirmedUntilMs: 0 }
   return {
     readyInMs: () => Math.min(...sources.map((source) => source.readyInMs())),
     againInMs: () => Math.min(...sources.map((source) => source.againInMs())),
-    async read(asks, waitMs, signal) {
-      const { queue, timeoutMs: limitMs } = choose(asks)
-      if (queue.length === 0) throw leftAlone(sources)
-      return raceInTurn(queue, {
-        hedgeMs: Math.min(softMs, Math.ceil((softMs * waitMs) / timeoutMs)),
-        signal,
-        start: (source, elapsedMs, raceSignal) =>
-          source.read(asks, Math.max(1, limitMs - elapsedMs), raceSignal, (reading) => checkHead(source, reading)),
-        isDoubtful: looksOld,
-        onConfirmed: () => {
-          confirmedUntilMs = clock() + CONFIRMED_MS
-        },
-      })
-    },
-    async measure(question, waitMs, signal) {
-      const startedAt = performance.now()
-      const queue = sources.filter((source) => !source.isLeftAlone()).toSorted((a, b) => a.gasRank() - b.gasRank())
-      let best: GasAnswer | undefined
-      for (const [i, source] of queue.entries()) {
-        const leftMs = Math.floor(waitMs - (performance.now() - startedAt))
-        if (leftMs < 1) break
-        // One that does not answer must leave time for the others.
-        const limitMs = i < queue.length - 1 ? Math.ceil(leftMs / 2) : leftMs
-        const answer = await source.measure(question, limitMs, signal)
-        if (answer !== undefined && isComplete(answer)) return answer
-        best = better(best, answer)
-      }
-      return best
-    },
+    read: (asks, waitMs, signal) => read(state, asks, waitMs, signal),
+    measure: (question, waitMs, signal) => measure(sources, question, waitMs, signal),
     async learn(signal) {
       for (const source of sources) await source.learn(timeoutMs, signal)
     },
   }
+}
+
+async function read(state: State, asks: readonly Ask[], waitMs: number, signal: AbortSignal): Promise<Reading> {
+  const { sources, softMs, timeoutMs, clock } = state
+  const { queue, limitMs } = choose(state, asks)
+  if (queue.length === 0) throw leftAlone(sources)
+  return raceInTurn(queue, {
+    hedgeMs: Math.min(softMs, Math.ceil((softMs * waitMs) / timeoutMs)),
+    signal,
+    start: (source, elapsedMs, raceSignal) =>
+      source.read(asks, Math.max(1, limitMs - elapsedMs), raceSignal, (reading) => checkHead(state, source, reading)),
+    isDoubtful: (reading) => looksOld(state, reading),
+    onConfirmed: () => {
+      state.confirmedUntilMs = clock() + CONFIRMED_MS
+    },
+  })
+}
+
+/** The URLs to ask, in order, and the time for all of them. A URL to be probed is asked beside the others, and in their place where there is none. */
+function choose(state: State, asks: readonly Ask[]): { queue: readonly ChainSource[]; limitMs: number } {
+  const { sources, timeoutMs, softMs } = state
+  const admitted = sources.map((source) => ({ source, admission: source.admit() }))
+  const open = admitted.filter(({ admission }) => admission === 'YES').map(({ source }) => source)
+  const probes = admitted.filter(({ admission }) => admission === 'PROBE').map(({ source }) => source)
+  if (open.length === 0) return { queue: probes, limitMs: softMs }
+  for (const probe of probes) {
+    probe
+      .read(asks.slice(0, 1), timeoutMs, new AbortController().signal, (reading) => checkHead(state, probe, reading))
+      .catch(() => {
+        // Its breaker has counted the failure.
+      })
+  }
+  const ready = open.filter((source) => source.readyInMs() === 0)
+  return { queue: ready.length > 0 ? ready : open, limitMs: timeoutMs }
+}
+
+/** @throws RpcError BEHIND when another URL has told of a much newer head */
+function checkHead({ sources, clock, behindSeconds }: State, source: ChainSource, { timestampSec }: Reading): void {
+  const horizonSec = clock() / 1_000 + FUTURE_HEAD_SECONDS
+  const heads = sources.filter((each) => each !== source).map((each) => each.headSec())
+  const behind = Math.max(0, ...heads.filter((headSec) => headSec <= horizonSec)) - timestampSec
+  if (behind <= behindSeconds) return
+  throw new RpcError('BEHIND', `its newest block is ${behind} seconds older than that of another node`)
+}
+
+/** Whether a second URL is to confirm that the head is as old as this one says. */
+function looksOld({ clock, confirmedUntilMs, behindSeconds }: State, { timestampSec }: Reading): boolean {
+  const nowMs = clock()
+  return nowMs > confirmedUntilMs && nowMs / 1_000 - timestampSec > behindSeconds
+}
+
+async function measure(
+  sources: readonly ChainSource[],
+  question: GasQuestion,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<GasAnswer | undefined> {
+  const startedAt = performance.now()
+  const queue = sources.filter((source) => !source.isLeftAlone()).toSorted((a, b) => a.gasRank() - b.gasRank())
+  let best: GasAnswer | undefined
+  for (const [place, source] of queue.entries()) {
+    const leftMs = Math.floor(waitMs - (performance.now() - startedAt))
+    if (leftMs < 1) break
+    // A node that does not answer must leave time for the others.
+    const limitMs = place < queue.length - 1 ? Math.ceil(leftMs / 2) : leftMs
+    const answer = await source.measure(question, limitMs, signal)
+    if (answer !== undefined && isComplete(answer)) return answer
+    best = better(best, answer)
+  }
+  return best
 }
 
 /** The answer that measured more. */
@@ -132,18 +148,18 @@ function better(a: GasAnswer | undefined, b: GasAnswer | undefined): GasAnswer |
   return measured(b) > measured(a) ? b : (a ?? b)
 }
 
-function leftAlone(sources: readonly ChainSource[]): RpcFailure {
+function leftAlone(sources: readonly ChainSource[]): RpcError {
   const failure = sources.map((source) => source.lastFailure()).find((each) => each !== undefined)
-  const detail = failure?.message ?? 'it failed'
-  return new RpcFailure(failure?.kind ?? 'UNREACHABLE', `${detail}, and it is left alone for a moment`)
+  const detail = `${failure?.detail ?? 'it failed'}, and it is left alone for a moment`
+  return new RpcError(failure?.kind ?? 'UNREACHABLE', detail, { refusal: failure?.refusal })
 }
 
 interface Race {
-  /** After so long without an answer the next URL is asked as well. */
+  /** A URL without an answer for this long gets the next one beside it. */
   readonly hedgeMs: number
   readonly signal: AbortSignal
   readonly start: (source: ChainSource, elapsedMs: number, signal: AbortSignal) => Promise<Reading>
-  /** Whether a second opinion is wanted on an answer. */
+  /** Whether a second URL is to confirm a reading. */
   readonly isDoubtful: (reading: Reading) => boolean
   readonly onConfirmed: () => void
 }
@@ -155,8 +171,8 @@ interface Attempt {
 }
 
 /**
- * Starts with the first, goes on to the next when one fails, takes long or is doubtful, and takes the first good answer. A doubtful one is
- * taken once the next has failed, takes long or has the same to say.
+ * Starts with the first URL, goes on to the next when one fails, is slow or gives a doubtful reading, and takes the first good reading. A
+ * doubtful one counts once the next URL has failed, is slow or says the same.
  */
 function raceInTurn(queue: readonly ChainSource[], race: Race): Promise<Reading> {
   const attempts: Attempt[] = []
@@ -176,7 +192,7 @@ function raceInTurn(queue: readonly ChainSource[], race: Race): Promise<Reading>
       const source = queue[attempts.length]
       if (source === undefined || race.signal.aborted) {
         if (isAnyRunning()) return
-        if (doubtful === undefined) reject(firstError ?? new RpcFailure('UNREACHABLE', 'there is no URL to ask'))
+        if (doubtful === undefined) reject(firstError ?? new RpcError('UNREACHABLE', 'there is no URL to ask'))
         else resolve(doubtful)
         return
       }
@@ -191,7 +207,7 @@ function raceInTurn(queue: readonly ChainSource[], race: Race): Promise<Reading>
         (error: Error) => {
           attempt.isRunning = false
           firstError ??= error
-          if (error instanceof RpcFailure || race.signal.aborted) launch()
+          if (error instanceof RpcError || race.signal.aborted) launch()
           else reject(error)
         },
       )

@@ -1,14 +1,16 @@
 import type { L1FeeKind } from '../../chains/chains-file.ts'
-import { type ContractRead, readL1FeeUpperBound, readPricesInWei, uintAt } from '../../contracts/multicall.ts'
+import { readL1FeeUpperBound, readPricesInWei } from '../../contracts/contract-reads.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
+import { uintAt } from '../../contracts/words.ts'
 import { type Address, parseAddress } from '../../domain/address.ts'
 
-/** What a rollup takes for publishing a transaction on the chain below it, beside the gas of its own. */
+/** The fee that a rollup takes, beside its own gas, for publishing a transaction on its parent chain. */
 export interface L1Fee {
   readonly reads: readonly ContractRead[]
   /**
    * The fee of one transaction in wei; undefined when its chain does not tell.
    *
-   * @param dataBytes - of its calldata
+   * @param dataBytes - bytes of its calldata
    */
   feeOf(dataBytes: number, answerTo: (read: ContractRead) => string | undefined): bigint | undefined
 }
@@ -19,24 +21,24 @@ const OP_STACK_ORACLE = known('0x420000000000000000000000000000000000000f')
 /** @see https://docs.arbitrum.io, ArbGasInfo */
 const ARBITRUM_GAS_INFO = known('0x000000000000000000000000000000000000006c')
 
-/** What stands around the calldata of a transaction of EIP-1559 that is not signed yet, at most. */
+/** The most that an unsigned EIP-1559 transaction has beside its calldata. */
 const ENVELOPE_BYTES = 80
 
-/** A signature, which OP stacks add by themselves. */
+/** A signature. OP stacks count it by themselves. */
 const SIGNATURE_BYTES = 68
 
 /**
- * Calldata lengths that OP stacks are asked about, all in the one request, before it is known which of them will be sent: those of approvals,
- * payments, conversions and swaps exactly, then steps for what comes from elsewhere.
+ * Calldata lengths that OP stacks are asked about, all in one request, before it is known which transactions will be sent: first the exact
+ * lengths of approvals, payments, conversions and swaps, then steps for calldata that a bridge supplies.
  */
 const DATA_BYTES = [68, 228, 260, 388, 420, 452, 484, 1_024, 2_048, 4_096, 8_192]
 
-/** Makes what a kind of rollup is asked. */
+/** Makes the reads of a kind of rollup. */
 export function createL1Fee(kind: L1FeeKind): L1Fee {
   return kind === 'OP_STACK' ? createOpStackFee() : createArbitrumFee()
 }
 
-/** The oracle's upper bound for a transaction of that length. */
+/** By the oracle's upper bound for a transaction of that length. */
 function createOpStackFee(): L1Fee {
   const bounds = DATA_BYTES.map((bytes) => ({
     bytes,
@@ -46,20 +48,20 @@ function createOpStackFee(): L1Fee {
     reads: bounds.map(({ read }) => read),
     feeOf(dataBytes, answerTo) {
       const bound = bounds.find(({ bytes }) => bytes >= dataBytes) ?? bounds.at(-1)
-      const fee = bound && uintAt(answerTo(bound.read) ?? '', 0)
+      const fee = bound && uintAt(answerTo(bound.read), 0)
       if (bound === undefined || fee === undefined) return undefined
       return fee * BigInt(Math.max(1, Math.ceil(dataBytes / bound.bytes)))
     },
   }
 }
 
-/** The price of a byte for all of them, as if nothing could be compressed. */
+/** Every byte at the full price, as if nothing could be compressed. */
 function createArbitrumFee(): L1Fee {
   const read = readPricesInWei(ARBITRUM_GAS_INFO)
   return {
     reads: [read],
     feeOf(dataBytes, answerTo) {
-      const perByte = uintAt(answerTo(read) ?? '', 1)
+      const perByte = uintAt(answerTo(read), 1)
       return perByte === undefined ? undefined : perByte * BigInt(dataBytes + ENVELOPE_BYTES + SIGNATURE_BYTES)
     },
   }

@@ -8,21 +8,21 @@ describe('the price of gas', () => {
   })
   it.each([
     ['the next base fee and the median tip', history([1, 2, 3, 4, 5, 100], [9, 1, 7, 0, 3]), 103n],
-    ['the next base fee alone where nobody tips', history([1, 2], [0]), 2n],
-    ['of a young chain with few blocks', history([5, 6, 7], [1, 3]), 10n],
-    ['of a chain without a base fee', history([0, 0, 0, 0], [3, 1, 2]), 2n],
-    ['of a chain without blocks', history([8], []), 8n],
+    ['the next base fee alone when nobody tips', history([1, 2], [0]), 2n],
+    ['right on a young chain with few blocks', history([5, 6, 7], [1, 3]), 10n],
+    ['the median tip on a chain without a base fee', history([0, 0, 0, 0], [3, 1, 2]), 2n],
+    ['the base fee on a chain without blocks', history([8], []), 8n],
   ])('is %s', (_, answer, price) => {
     expect(decodeGasPrice(answer)).toBe(price)
   })
 
   it.each<[string, number[], number[], string | undefined, bigint]>([
-    ['the suggestion where no block had transactions', [0, 0], [0, 0], '0x32', 150n],
-    ['the suggestion where it is more than others paid', [7, 9, 8], [0.5, 0.1, 1], '0x32', 150n],
-    ['what others paid where that is more', [70, 90, 80], [0.5, 0.1, 1], '0x32', 180n],
+    ['what the node suggests when no block had transactions', [0, 0], [0, 0], '0x32', 150n],
+    ['what the node suggests when others paid less', [7, 9, 8], [0.5, 0.1, 1], '0x32', 150n],
+    ['what others paid when the node suggests less', [70, 90, 80], [0.5, 0.1, 1], '0x32', 180n],
     ['what others paid in blocks that had transactions', [0, 70, 0], [0, 0.0001, 0], '0x32', 170n],
-    ['what others paid where nothing is suggested', [0, 7, 0], [0, 0.5, 0], undefined, 107n],
-    ['what others paid where the suggestion is no number', [7], [0.5], 'much', 107n],
+    ['what others paid when the node suggests nothing', [0, 7, 0], [0, 0.5, 0], undefined, 107n],
+    ['what others paid when the suggestion is not a number', [7], [0.5], 'much', 107n],
   ])('tips %s', (_, tips, gasUsedRatio, suggested, price) => {
     const baseFees = [...tips.map(() => 1), 100]
     expect(decodeGasPrice({ ...history(baseFees, tips), gasUsedRatio }, suggested)).toBe(price)
@@ -38,7 +38,7 @@ describe('the price of gas', () => {
     [{ baseFeePerGas: [`0x${'f'.repeat(65)}`], reward: [] }],
     [{ baseFeePerGas: ['0x1'], reward: [null] }],
     [{ baseFeePerGas: ['0x1'], reward: [['-1']] }],
-  ])('is not to be had of %j', (answer) => {
+  ])('cannot be told from %j', (answer) => {
     expect(() => decodeGasPrice(answer)).toThrow(/fee history/)
   })
 })

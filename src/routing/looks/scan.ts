@@ -5,56 +5,57 @@ import type { ContractRead } from '../../contracts/multicall.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
-import { createJsonRpc, RpcFailure } from '../../nodes/json-rpc.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import { createRpcNode, type NodePolicy } from '../../nodes/rpc-node.ts'
 import { createGasMeter } from '../measuring/gas-meter.ts'
 import type { GasAnswer, GasQuestion } from '../measuring/question.ts'
 import type { TokenSlots } from '../measuring/token-slots.ts'
 import { createChainSource } from './chain-source.ts'
 import { type ChainSources, createChainSources } from './chain-sources.ts'
-import { createChainReader } from './look-reader.ts'
+import { createLookReader } from './look-reader.ts'
 import { createSharedLooks, type SharedLooks } from './shared-looks.ts'
 import { type ChainState, createUsualReads } from './wallet-state.ts'
 
-/** What a look at a chain gave: its state, or why there is none. */
+/** What a look at a chain came to: its state, or why there is none. */
 export type ScanOutcome =
   | { readonly ok: true; readonly state: ChainState }
   | { readonly ok: false; readonly failure: Explanation }
 
 export interface ScanOptions {
-  /** When the caller hangs up the scan throws the signal's reason. */
+  /** Fires when the caller hangs up; the scan then throws its reason. */
   readonly signal: AbortSignal
-  /** A chain that has not answered by then is CHAIN_TIMEOUT. */
+  /** A chain without an answer by then is CHAIN_TIMEOUT. */
   readonly timeoutMs: number
 }
 
 /** A look at several chains that is under way. */
 export interface Look {
-  /** By name; each settles by itself, and rejects only with the reason of the caller's signal. */
+  /** By the chain's name. Each settles by itself, and rejects only with the reason of the caller's signal. */
   readonly outcomes: ReadonlyMap<string, Promise<ScanOutcome>>
   /** Fires when the time is over or the caller hangs up. */
   readonly signal: AbortSignal
-  /** Ends what is still under way. To be called once the outcomes are no longer of use. */
+  /** Ends what is still under way. To be called once the outcomes are no longer needed. */
   stop(): void
 }
 
 /** Looks at several chains at once. */
 export interface Scanner {
   /**
-   * Looks at each chain once, one HTTP request a chain. A chain that is down, slow or lying never fails the others.
+   * Looks at each chain once, by one HTTP request a chain. A chain that is down, slow or misreports never fails the others.
    *
-   * @param readsByChain - the chains to look at, by name, each with what is to be read beside balances and prices
+   * @param readsByChain - by the chain's name, what to read beside balances and prices
    * @throws the reason of the caller's signal when it has fired already
    */
   scan(wallet: Address, readsByChain: ReadonlyMap<string, readonly ContractRead[]>, options: ScanOptions): Look
   /**
-   * Measures the gas of transactions on a chain: one HTTP request where its first node simulates, or it is known how else it does it.
+   * Measures the gas of transactions on a chain, by one HTTP request once it is known how its first node does it.
    *
-   * @param chain - one of the configured, by name
+   * @param chain - the name of a configured chain
    * @returns undefined where it could not be measured in time
    * @throws the reason of the caller's signal when it fires
    */
   measureGas(chain: string, question: GasQuestion, options: ScanOptions): Promise<GasAnswer | undefined>
-  /** Finds out how the nodes of all chains measure gas, so that nobody who pays waits for it. Never rejects; ends early when the signal fires. */
+  /** Finds out how the nodes of all chains measure gas, so that no payer waits for it. Never rejects; ends early when the signal fires. */
   learnNodes(signal: AbortSignal): Promise<void>
 }
 
@@ -63,14 +64,14 @@ export interface ScannerOptions {
   readonly tokens: TokenDirectory
   readonly clock: () => number
   readonly logger: Logger
-  /** How long a URL may take, and all URLs of a chain together. */
+  /** The time for one URL, and for all URLs of a chain together. */
   readonly chainTimeoutMs: number
 }
 
 /** Makes the scanner of the configured chains. */
 export function createScanner(options: ScannerOptions): Scanner {
   const { chains, logger, clock } = options
-  const saidAtMs = new Map<string, number>()
+  const warnedAtMs = new Map<string, number>()
   const sources = new Map(chains.configured.map((chain) => [chain.name, createSources(chain, options)]))
   const looks = new Map([...sources].map(([name, ofChain]) => [name, createSharedLooks(ofChain)]))
 
@@ -83,16 +84,16 @@ export function createScanner(options: ScannerOptions): Scanner {
     } catch (error) {
       deadline.throwIfCancelled()
       const failure = explainFailure(chain, error, deadline, ofChain.againInMs())
-      say(name, failure)
+      report(name, failure)
       return { ok: false, failure } as const
     }
   }
 
-  /** A chain that is down fails every call: it is a warning once in a while. */
-  function say(chain: string, { reason, message }: Explanation) {
-    const isNews = clock() - (saidAtMs.get(chain + reason) ?? -Infinity) >= NEWS_AFTER_MS
-    if (isNews) saidAtMs.set(chain + reason, clock())
-    logger[isNews ? 'warn' : 'debug']({ chain, reason }, message)
+  /** A chain that is down fails every call, so the log warns of it once a minute. */
+  function report(chain: string, { reason, message }: Explanation) {
+    const isDue = clock() - (warnedAtMs.get(chain + reason) ?? -Infinity) >= WARN_AGAIN_MS
+    if (isDue) warnedAtMs.set(chain + reason, clock())
+    logger[isDue ? 'warn' : 'debug']({ chain, reason }, message)
   }
 
   return {
@@ -101,7 +102,7 @@ export function createScanner(options: ScannerOptions): Scanner {
       const outcomes = new Map(
         [...readsByChain].map(([name, reads]) => [name, scanChain(name, wallet, reads, deadline)]),
       )
-      // whoever awaits one that rejects learns of it; the others must not count as unhandled
+      // Rejections reach whoever awaits them; those that nobody awaits must not count as unhandled.
       for (const outcome of outcomes.values()) outcome.catch(() => {})
       return { outcomes, signal: deadline.signal, stop: () => deadline.stop() }
     },
@@ -111,18 +112,27 @@ export function createScanner(options: ScannerOptions): Scanner {
     async learnNodes(signal) {
       const ends = await Promise.allSettled([...sources.values()].map((ofChain) => ofChain.learn(signal)))
       for (const end of ends) {
-        if (end.status === 'rejected' && !signal.aborted)
-          logger.error({ error: end.reason }, 'nodes were not looked at')
+        if (end.status !== 'rejected' || signal.aborted) continue
+        logger.error({ error: end.reason }, 'how nodes measure gas could not be found out')
       }
     },
   }
 }
 
-/** So long a failure of a chain for the same reason is no news. */
-const NEWS_AFTER_MS = 60_000
+/** A failure of a chain for the same reason is a warning again after this time. */
+const WARN_AGAIN_MS = 60_000
 
-/** A URL is slow, and the next one is asked as well, after this part of the time. */
+/** After this part of the time a URL is slow, and the next one is asked as well. */
 const SOFT_PART = 1 / 4
+
+/** Answers are small: the longest part is the code of a contract wallet, below 100 kB. The caller's signal holds the time. */
+export const LOOK_POLICY: NodePolicy = {
+  maxAnswerBytes: 1 << 20,
+  takesGzip: false,
+  maxParallelCalls: Number.POSITIVE_INFINITY,
+  halvesBatches: false,
+  reads4xxBodies: false,
+}
 
 function createSources(chain: ChainConfig, options: ScannerOptions): ChainSources {
   const { tokens, clock, logger, chainTimeoutMs } = options
@@ -130,11 +140,11 @@ function createSources(chain: ChainConfig, options: ScannerOptions): ChainSource
   const usual = createUsualReads(chain, tokens.ofChain(chain.name))
   const times = { timeoutMs: chainTimeoutMs, softMs: Math.ceil(chainTimeoutMs * SOFT_PART), clock }
   const sources = chain.rpcUrls.map((url) => {
-    const rpc = createJsonRpc(url)
+    const node = createRpcNode(url, LOOK_POLICY)
     return createChainSource({
-      reader: createChainReader({ chain, rpc, reads: usual, clock }),
-      meter: createGasMeter({ chain, rpc, slots, clock }),
-      name: { chain: chain.name, node: new URL(url).host },
+      reader: createLookReader({ chain, node, reads: usual, clock }),
+      meter: createGasMeter({ chain, node, slots, clock }),
+      name: { chain: chain.name, node: node.host },
       requestsPerSecond: chain.requestsPerSecond,
       logger,
       ...times,
@@ -152,7 +162,7 @@ interface Deadline {
   stop(): void
 }
 
-/** Why looks end. Making an error for each call would take longer than most of what they do. */
+/** Why looks end. One for all: an error a call would take longer than most of the work of a call. */
 const OVER = new Error('nobody waits any more')
 
 /** One timer for all chains of a call. */
@@ -179,7 +189,12 @@ function explainFailure(chain: ChainConfig, error: unknown, deadline: Deadline, 
   if (deadline.signal.aborted) {
     return explain('CHAIN_TIMEOUT', { chain: chain.name, timeoutMs: deadline.timeoutMs, seconds })
   }
-  if (!(error instanceof RpcFailure)) throw error
-  const reason = error.kind === 'UNREACHABLE' ? 'CHAIN_UNREACHABLE' : 'CHAIN_INCONSISTENT'
-  return explain(reason, { chain: chain.name, detail: error.message, seconds })
+  if (!(error instanceof RpcError)) throw error
+  const reason = isSilence(error) ? 'CHAIN_UNREACHABLE' : 'CHAIN_INCONSISTENT'
+  return explain(reason, { chain: chain.name, detail: error.detail, seconds })
+}
+
+/** Whether no node answered at all, not even with an error of JSON-RPC. */
+function isSilence({ kind, refusal }: RpcError): boolean {
+  return refusal === undefined && (kind === 'UNREACHABLE' || kind === 'TIMEOUT' || kind === 'RATE_LIMITED')
 }

@@ -9,23 +9,20 @@ export interface Price {
   readonly source: 'feed' | 'peg'
 }
 
-/** The last round of a price feed. */
-export interface FeedRound {
+/** The last answer of a price feed. */
+export interface FeedAnswer {
   readonly answer: bigint
   readonly decimals: number
   readonly updatedAtSec: number
 }
 
-/** Feeds answer with 8 or 18 decimals; anything far beyond is no feed. */
-export const MOST_FEED_DECIMALS = 36
-
 /**
- * Decides a token's price: the feed's, if it is above 0 and fresh, else the peg, else none.
+ * Decides a token's price: that of the feed if it is above 0 and fresh, else the peg, else none.
  *
  * @param round - undefined where there is no feed or it could not be read
- * @param blockTimestampSec - the time of the block that the round was read in; a chain's age is counted by its own clock
+ * @param blockTimestampSec - the time of the block in which the feed was read, since feeds live by the chain's clock
  */
-export function decidePrice(token: Token, round: FeedRound | undefined, blockTimestampSec: number): Price | undefined {
+export function decidePrice(token: Token, round: FeedAnswer | undefined, blockTimestampSec: number): Price | undefined {
   if (round !== undefined && isGood(round, token.heartbeatSeconds ?? 0, blockTimestampSec)) {
     return { usd: { units: round.answer, places: round.decimals }, source: 'feed' }
   }
@@ -33,7 +30,7 @@ export function decidePrice(token: Token, round: FeedRound | undefined, blockTim
   return peg === undefined || peg.units <= 0n ? undefined : { usd: peg, source: 'peg' }
 }
 
-function isGood(round: FeedRound, heartbeatSeconds: number, blockTimestampSec: number): boolean {
+function isGood(round: FeedAnswer, heartbeatSeconds: number, blockTimestampSec: number): boolean {
   const ageSec = blockTimestampSec - round.updatedAtSec
-  return round.answer > 0n && round.decimals <= MOST_FEED_DECIMALS && ageSec >= 0 && ageSec <= heartbeatSeconds
+  return round.answer > 0n && ageSec >= 0 && ageSec <= heartbeatSeconds
 }

@@ -1,19 +1,13 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
-import {
-  type ContractRead,
-  intAt,
-  readBlockTimestamp,
-  readDecimals,
-  readLatestRound,
-  readNativeBalance,
-  readTokenBalance,
-  uintAt,
-} from '../../contracts/multicall.ts'
+import { readBlockTimestamp, readNativeBalance, readTokenBalance } from '../../contracts/contract-reads.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
+import { decodeRound, MAX_FEED_DECIMALS, readDecimals, readLatestRound } from '../../contracts/price-feed.ts'
+import { uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
-import { RpcFailure } from '../../nodes/json-rpc.ts'
-import { createL1Fee } from './l1-fee.ts'
-import { decidePrice, type FeedRound, MOST_FEED_DECIMALS, type Price } from './token-prices.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import { createL1Fee, type L1Fee } from './l1-fee.ts'
+import { decidePrice, type FeedAnswer, type Price } from './token-prices.ts'
 
 /** What one look at a chain told about a wallet. Balances, prices and time are of one block. */
 export interface ChainState {
@@ -23,13 +17,13 @@ export interface ChainState {
   readonly gasPrice: bigint
   /** Whether the wallet is a contract, or delegates to one. */
   readonly walletHasCode: boolean
-  /** Base units that the wallet holds; undefined when the token's contract gave no number. */
+  /** The wallet's balance in base units; undefined when the token's contract gave no number. */
   balanceOf(token: Token): bigint | undefined
   priceOf(token: Token): Price | undefined
   /**
-   * Wei that a transaction costs beside its gas for being published on the chain below; 0 where there is none.
+   * Wei that a transaction costs beside its gas for being published on the parent chain; 0 where there is none.
    *
-   * @param dataBytes - of its calldata
+   * @param dataBytes - bytes of its calldata
    * @returns undefined when the chain does not tell
    */
   l1FeeOf(dataBytes: number): bigint | undefined
@@ -37,8 +31,10 @@ export interface ChainState {
   answerTo(read: ContractRead): string | undefined
 }
 
-/** What was told about a wallet, undecoded. */
-export interface Told extends Pick<ChainState, 'timestampSec' | 'gasPrice' | 'walletHasCode' | 'answerTo'> {
+type AnswerTo = ChainState['answerTo']
+
+/** The answers about one wallet, still encoded. */
+export interface RawState extends Pick<ChainState, 'timestampSec' | 'gasPrice' | 'walletHasCode' | 'answerTo'> {
   readonly wallet: Address
 }
 
@@ -46,76 +42,98 @@ export interface Told extends Pick<ChainState, 'timestampSec' | 'gasPrice' | 'wa
 export interface UsualReads {
   ofChain(): readonly ContractRead[]
   ofWallet(wallet: Address): readonly ContractRead[]
-  /** @throws RpcFailure when there is none */
-  timestampOf(answerTo: ChainState['answerTo']): number
-  stateOf(told: Told): ChainState
+  /** @throws RpcError when there is none */
+  timestampOf(answerTo: AnswerTo): number
+  stateOf(raw: RawState): ChainState
 }
 
 /** @param tokens - the chain's, the native coin among them */
 export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]): UsualReads {
   const timestamp = readBlockTimestamp(chain.multicall)
-  const rounds = new Map(
-    tokens.flatMap(({ usdFeed }) => (usdFeed === undefined ? [] : [[usdFeed, readLatestRound(usdFeed)]])),
-  )
-  /** A feed's decimals never change; they are asked for until they are known. */
-  const unknownDecimals = new Map([...rounds.keys()].map((feed) => [feed, readDecimals(feed)]))
-  const knownDecimals = new Map<Address, number>()
+  const feeds = createFeedReads(tokens.flatMap(({ usdFeed }) => usdFeed ?? []))
   const l1Fee = chain.l1Fee === undefined ? undefined : createL1Fee(chain.l1Fee)
-  let ofChain = [timestamp, ...(l1Fee?.reads ?? []), ...rounds.values(), ...unknownDecimals.values()]
+  const ofChain = [timestamp, ...(l1Fee?.reads ?? [])]
+  return {
+    ofChain: () => [...ofChain, ...feeds.list()],
+    ofWallet: (wallet) => tokens.map((token) => readBalance(chain, token, wallet)),
+    timestampOf(answerTo) {
+      const timestampSec = Number(uintAt(answerTo(timestamp), 0) ?? 0)
+      if (timestampSec === 0) throw new RpcError('INCONSISTENT', 'Multicall3 told no time')
+      return timestampSec
+    },
+    stateOf: (raw) => decodeState(raw, { chain, feeds, l1Fee }),
+  }
+}
 
-  function decimalsOf(feed: Address, answerTo: ChainState['answerTo']): number | undefined {
+/** The reads of price feeds. */
+interface FeedReads {
+  /** The latest rounds, and the decimals that are not known yet. */
+  list(): readonly ContractRead[]
+  answerOf(feed: Address, answerTo: AnswerTo): FeedAnswer | undefined
+}
+
+function createFeedReads(feeds: readonly Address[]): FeedReads {
+  const rounds = new Map(feeds.map((feed) => [feed, readLatestRound(feed)]))
+  const decimals = new Map(feeds.map((feed) => [feed, readDecimals(feed)]))
+  /** They never change, so each is asked for until it is known. */
+  const knownDecimals = new Map<Address, number>()
+  const unknownDecimals = new Map(decimals)
+  let list = [...rounds.values(), ...unknownDecimals.values()]
+
+  function decimalsOf(feed: Address, answerTo: AnswerTo): number | undefined {
     const known = knownDecimals.get(feed)
     if (known !== undefined) return known
-    const read = unknownDecimals.get(feed)
-    const told = read && uintAt(answerTo(read) ?? '', 0)
-    if (told === undefined || told > MOST_FEED_DECIMALS) return undefined
+    const read = decimals.get(feed)
+    const told = read && uintAt(answerTo(read), 0)
+    if (told === undefined || told > MAX_FEED_DECIMALS) return undefined
     knownDecimals.set(feed, Number(told))
-    ofChain = ofChain.filter((each) => each !== read)
+    unknownDecimals.delete(feed)
+    list = [...rounds.values(), ...unknownDecimals.values()]
     return Number(told)
   }
 
-  function readRound(feed: Address | undefined, answerTo: ChainState['answerTo']): FeedRound | undefined {
-    const read = feed && rounds.get(feed)
-    if (feed === undefined || read === undefined) return undefined
-    const decimals = decimalsOf(feed, answerTo)
-    const digits = answerTo(read) ?? ''
-    const [answer, updatedAt] = [intAt(digits, 1), uintAt(digits, 3)]
-    if (decimals === undefined || answer === undefined || updatedAt === undefined) return undefined
-    return { answer, decimals, updatedAtSec: Number(updatedAt) }
-  }
-
   return {
-    ofChain: () => ofChain,
-    ofWallet: (wallet) => tokens.map((token) => readBalance(chain, token, wallet)),
-    timestampOf(answerTo) {
-      const timestampSec = Number(uintAt(answerTo(timestamp) ?? '', 0) ?? 0)
-      if (timestampSec === 0) throw new RpcFailure('INCONSISTENT', 'Multicall3 told no time')
-      return timestampSec
-    },
-    stateOf({ wallet, ...told }) {
-      const { answerTo, timestampSec } = told
-      const balances = new Map<string, bigint | undefined>()
-      const prices = new Map<string, Price | undefined>()
-      const decide = (token: Token) => decidePrice(token, readRound(token.usdFeed, answerTo), timestampSec)
-      return {
-        chain,
-        ...told,
-        balanceOf(token) {
-          if (!balances.has(token.id))
-            balances.set(token.id, uintAt(answerTo(readBalance(chain, token, wallet)) ?? '', 0))
-          return balances.get(token.id)
-        },
-        l1FeeOf: (dataBytes) => (l1Fee === undefined ? 0n : l1Fee.feeOf(dataBytes, answerTo)),
-        priceOf(token) {
-          if (!prices.has(token.id)) prices.set(token.id, decide(token))
-          return prices.get(token.id)
-        },
-      }
+    list: () => list,
+    answerOf(feed, answerTo) {
+      const read = rounds.get(feed)
+      const round = read && decodeRound(answerTo(read) ?? '')
+      const places = decimalsOf(feed, answerTo)
+      if (round === undefined || places === undefined) return undefined
+      return { answer: round.answer, decimals: places, updatedAtSec: round.updatedAtSec }
     },
   }
 }
 
-/** The read of an account's holdings of a token or native coin. */
+interface StateParts {
+  readonly chain: ChainConfig
+  readonly feeds: FeedReads
+  readonly l1Fee: L1Fee | undefined
+}
+
+/** Decodes balances and prices when they are asked for, each once: an answer uses few of them. */
+function decodeState({ wallet, ...raw }: RawState, { chain, feeds, l1Fee }: StateParts): ChainState {
+  const { answerTo, timestampSec } = raw
+  const decodeBalance = (token: Token) => uintAt(answerTo(readBalance(chain, token, wallet)), 0)
+  const decodePrice = (token: Token) =>
+    decidePrice(token, token.usdFeed && feeds.answerOf(token.usdFeed, answerTo), timestampSec)
+  return {
+    chain,
+    ...raw,
+    balanceOf: oncePerToken(decodeBalance),
+    l1FeeOf: (dataBytes) => (l1Fee === undefined ? 0n : l1Fee.feeOf(dataBytes, answerTo)),
+    priceOf: oncePerToken(decodePrice),
+  }
+}
+
+function oncePerToken<T>(decode: (token: Token) => T): (token: Token) => T {
+  const known = new Map<string, T>()
+  return (token) => {
+    if (!known.has(token.id)) known.set(token.id, decode(token))
+    return known.get(token.id) as T
+  }
+}
+
+/** The read of an account's balance of a token or native coin. */
 export function readBalance(chain: ChainConfig, token: Token, owner: Address): ContractRead {
   return token.address === undefined
     ? readNativeBalance(chain.multicall, owner)

@@ -1,30 +1,24 @@
 /**
- * The gas of each transaction by itself, for nodes that do not simulate several. What the ones before leave is written into the storage
- * of their tokens for the length of the call, where the node takes that and the places are known.
+ * The gas of each transaction by itself, for nodes that do not simulate several. The effects of earlier transactions are written into the
+ * storage of their tokens by state overrides, where the node takes those and the storage places are known.
  */
 
 import { revertReason } from '../../contracts/revert-reason.ts'
+import { encodeUint, readQuantity, toQuantity } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
-import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
+import { type RpcAnswer, type RpcCall, resultIn } from '../../nodes/json-rpc.ts'
+import { isRevert } from '../../nodes/rpc-error.ts'
 import type { StepEffect } from '../quotes/steps.ts'
-import {
-  type GasAnswer,
-  type GasCall,
-  type GasQuestion,
-  isPlausibleGas,
-  readQuantity,
-  type StepGas,
-  toQuantity,
-} from './question.ts'
+import { type GasAnswer, type GasCall, type GasQuestion, isPlausibleGas, type StepGas } from './question.ts'
 import type { TokenSlots } from './token-slots.ts'
 
-/** What is known of the tokens of a chain. */
+/** Where a token keeps balances and allowances; undefined where that is not known. */
 export type SlotsOf = (token: Address) => TokenSlots | undefined
 
-/** Changes to the state, by contract and place. */
+/** State overrides, by contract and storage place. */
 type Overrides = Record<Address, { stateDiff: Record<string, string> }>
 
-/** @returns undefined where a place is not known */
+/** @returns undefined where a storage place is not known */
 function overridesFor(effects: readonly StepEffect[], wallet: Address, slotsOf: SlotsOf): Overrides | undefined {
   const overrides: Overrides = {}
   for (const effect of effects) {
@@ -32,7 +26,7 @@ function overridesFor(effects: readonly StepEffect[], wallet: Address, slotsOf: 
     if (slots === undefined) return undefined
     const place = effect.kind === 'BALANCE' ? slots.balanceOf(wallet) : slots.allowanceOf(wallet, effect.spender)
     const ofToken = (overrides[effect.token] ??= { stateDiff: {} })
-    ofToken.stateDiff[place] = `0x${effect.amount.toString(16).padStart(64, '0')}`
+    ofToken.stateDiff[place] = `0x${encodeUint(effect.amount)}`
   }
   return overrides
 }
@@ -44,10 +38,10 @@ function encodeEstimate(wallet: Address, { to, data, value }: GasCall, overrides
 }
 
 /**
- * Asks for the gas of each transaction; undefined for one that cannot be asked for, since what it needs from those before cannot be
- * written.
+ * Encodes an estimate of each transaction.
  *
- * @param slotsOf - undefined where the node takes no changes of state
+ * @param slotsOf - undefined where the node takes no state overrides
+ * @returns undefined in place of a transaction whose predecessors' effects cannot be written
  */
 export function encodeEstimates({ wallet, calls }: GasQuestion, slotsOf?: SlotsOf): readonly (RpcCall | undefined)[] {
   return calls.map((call, place) => {
@@ -57,33 +51,28 @@ export function encodeEstimates({ wallet, calls }: GasQuestion, slotsOf?: SlotsO
   })
 }
 
-/** An account without code, which in this call alone reverts: who answers with an estimate has left the change of state out. */
+/** An account without code, to which the override gives code that reverts: a node that answers with an estimate has ignored the override. */
 const CONTROL = '0x5a17feed5a17feed5a17feed5a17feed5a17feed'
 
-/** Asks for what only fails where the node takes changes of state. */
+/** An estimate that fails only where the node takes state overrides. */
 export const OVERRIDES_CONTROL: RpcCall = {
   method: 'eth_estimateGas',
   params: JSON.stringify([{ from: CONTROL, to: CONTROL }, 'latest', { [CONTROL]: { code: '0x60006000fd' } }]),
   isOptional: true,
 }
 
-/** Whether a node takes changes of state, by its answer to {@link OVERRIDES_CONTROL}; undefined where it could not be told. */
+/** Whether a node takes state overrides, by its answer to {@link OVERRIDES_CONTROL}; undefined where that cannot be told. */
 export function takesOverrides(answer: RpcAnswer | undefined): boolean | undefined {
   if (answer === undefined) return undefined
-  if ('result' in answer) return false
-  const { refusal } = answer.failure
-  return refusal && isRevert(refusal.code, refusal.message)
-}
-
-/** Nodes answer a revert with the code 3 that EIP-1474 gives it, or only say so. */
-function isRevert(code: number | undefined, message: string): boolean {
-  return code === 3 || /revert/i.test(message)
+  if (answer.ok) return false
+  const { refusal } = answer.error
+  return refusal && isRevert(refusal)
 }
 
 /**
- * Reads the estimates. One that no transaction of its kind can take counts as not measured.
+ * Decodes the estimates. One that is no plausible gas of its transaction counts as not measured.
  *
- * @param answers - in the order of the calls; undefined for one that was not asked for
+ * @param answers - in the order of the calls; undefined for one that was not made
  */
 export function decodeEstimates(
   answers: readonly (RpcAnswer | undefined)[],
@@ -92,11 +81,11 @@ export function decodeEstimates(
   const steps: (StepGas | undefined)[] = []
   for (const [place, call] of calls.entries()) {
     const answer = answers[place]
-    const refusal = answer !== undefined && 'failure' in answer ? answer.failure.refusal : undefined
-    if (refusal !== undefined && isRevert(refusal.code, refusal.message)) {
+    const refusal = answer?.ok === false ? answer.error.refusal : undefined
+    if (refusal !== undefined && isRevert(refusal)) {
       return { reverted: { place, detail: revertReason(refusal.data, refusal.message) } }
     }
-    const most = answer !== undefined && 'result' in answer ? readQuantity(answer.result) : undefined
+    const most = readQuantity(resultIn(answer))
     steps.push(most === undefined || !isPlausibleGas(most, call) ? undefined : { way: 'ESTIMATED', most })
   }
   return { steps }

@@ -7,13 +7,13 @@ import { assembleRoute, l1FeesOf, l1GasOf, type UnrankedRoute, warn } from '../q
 import type { Step } from '../quotes/steps.ts'
 import type { GasAnswer, GasCall, GasQuestion, StepGas } from './question.ts'
 
-/** A route whose gas was measured on a node, as far as that could be done. */
+/** A route of which the gas was measured on a node, as far as possible. */
 export interface MeasuredRoute {
-  /** Its gas lines count what was measured; where nothing was, what the table says. */
+  /** Its gas lines count what was measured, else what the table says. */
   readonly found: UnrankedRoute
   /** By step, the gas limit to send it with; undefined where the wallet is to estimate it. */
   readonly limits: readonly (bigint | undefined)[]
-  /** How gas was found, where not by simulation. */
+  /** How gas was found out, where not by simulation. */
   readonly warnings: readonly RouteWarning[]
 }
 
@@ -25,7 +25,7 @@ interface MeasureOptions extends ScanOptions {
 }
 
 /**
- * Measures what the transactions of a route take.
+ * Measures the gas of a route's transactions.
  *
  * @throws WaybillError ROUTE_WOULD_FAIL where one of them would be reverted; the signal's reason when it fires
  */
@@ -59,27 +59,27 @@ function questionOf({ quoted, gasLimits }: UnrankedRoute, { wallet, nowMs }: Mea
       (step, place): GasCall => ({
         ...step.transaction(),
         tableLimit: gasLimits[place] ?? step.gasLimit,
-        ...(step.effect === undefined ? {} : { effect: step.effect }),
+        effect: step.effect,
       }),
     ),
   }
 }
 
-/** When the first transaction could be mined: nodes refuse to simulate a block that is no later than their newest. */
+/** When the first transaction could be mined. Nodes refuse to simulate a block that is not later than their newest. */
 function laterThanAnyBlock({ timestampSec, chain }: ChainState, nowMs: number): number {
   return Math.max(timestampSec, Math.ceil(nowMs / 1_000)) + Math.max(1, Math.ceil(chain.blockTimeSeconds))
 }
 
-interface Beside {
-  /** What its chain counts as gas for publishing it. */
+interface OtherGas {
+  /** What its chain counts as gas for publishing the transaction. */
   readonly l1Gas: bigint
   readonly tableLimit: bigint
 }
 
-/** The step with what a node found. Its limit is never below the table's. */
-function measuredStep(step: Step, gas: StepGas | undefined, { l1Gas, tableLimit }: Beside): Step {
+/** The step with what a node measured. Its limit is never below the table's. */
+function measuredStep(step: Step, gas: StepGas | undefined, { l1Gas, tableLimit }: OtherGas): Step {
   if (gas === undefined) return step
-  // A simulation has no price of gas, so it leaves out the gas for publishing on the parent chain; an estimate includes it.
+  // A simulation has no gas price, so it leaves out the gas for publishing on the parent chain; an estimate includes it.
   const most = gas.way === 'SIMULATED' ? gas.most + l1Gas : gas.most
   const limit = (most * 5n + 3n) / 4n
   const expected = gas.way === 'SIMULATED' ? gas.used : expectedOf(gas.most - l1Gas, step.gasLimit)
@@ -87,9 +87,9 @@ function measuredStep(step: Step, gas: StepGas | undefined, { l1Gas, tableLimit 
 }
 
 /**
- * Refunds are at most a fifth of all, so that what is used lies between; what the table says where that does too.
+ * The gas that is used lies between `most` and four fifths of it, since refunds are at most a fifth. Within that, the table decides.
  *
- * @param most - 0 or less where an estimate leaves out the gas for publishing: then the table is all that is known
+ * @param most - 0 or less where an estimate left out the gas for publishing: then the table is all that is known
  */
 function expectedOf(most: bigint, table: bigint): bigint {
   if (most <= 0n) return table

@@ -1,30 +1,29 @@
 import type { RpcAnswer } from '../../nodes/json-rpc.ts'
+import { isUnknownMethod } from '../../nodes/rpc-error.ts'
 import { takesOverrides } from './estimates.ts'
-import { isUnknownMethod } from './simulation.ts'
 
 /** What a node can do; undefined while it is not known. */
 export interface Abilities {
   simulates: boolean | undefined
-  /** Takes changes of state with estimates. */
+  /** Takes state overrides with estimates. */
   overrides: boolean | undefined
-  /** Whether the chain's tokens were searched for where they keep what. */
+  /** Whether the storage places of the chain's tokens were searched. */
   isSearched: boolean
 }
 
-/** Remembers what a node can do, by its answers. */
+/** Remembers from its answers what a node can do. */
 export interface NodeAbilities {
-  /** As known now. What is written into it is remembered, until all is forgotten. */
+  /** What is known now; writing to it is remembered, until everything is forgotten. */
   known(): Abilities
   noteSimulation(answer: RpcAnswer | undefined): void
   noteOverrides(answer: RpcAnswer | undefined): void
   /**
-   * Treats the node as one that does not simulate, for a minute, unless it is known what it does: it failed where a simulation was part of the
-   * question.
+   * The node failed at a question that held a simulation: unless it is known to simulate or not, it counts as one that does not, for a minute.
    */
   suspect(): void
 }
 
-/** After so long the node is asked again what it can do: nodes are replaced and brought up to date. */
+/** After this time the node is asked again what it can do: nodes are replaced and upgraded. */
 const FORGOTTEN_AFTER_MS = 60 * 60_000
 
 const SUSPECTED_FOR_MS = 60_000
@@ -51,9 +50,9 @@ export function createNodeAbilities(clock: () => number): NodeAbilities {
     known,
     noteSimulation(answer) {
       if (answer === undefined) return
-      if ('result' in answer) known().simulates = true
-      else if (answer.failure.refusal === undefined) suspectUnlessKnown()
-      else if (isUnknownMethod(answer.failure.refusal)) known().simulates = false
+      if (answer.ok) known().simulates = true
+      else if (answer.error.refusal === undefined) suspectUnlessKnown()
+      else if (isUnknownMethod(answer.error.refusal)) known().simulates = false
     },
     noteOverrides(answer) {
       known().overrides ??= takesOverrides(answer)

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { revertReason } from '../../contracts/revert-reason.ts'
 import type { Address } from '../../domain/address.ts'
 import type { GasQuestion } from './question.ts'
-import { decodeSimulation, encodeSimulation, isUnknownMethod } from './simulation.ts'
+import { decodeSimulation, encodeSimulation } from './simulation.ts'
 
 const WALLET = '0x00000000000000000000000000000000000000aa' as Address
 const call = { to: WALLET, data: '0x01', value: 0n, tableLimit: 60_000n } as const
@@ -19,8 +18,8 @@ const done = (gasUsed: number, more: object = {}) => ({ status: '0x1', gasUsed: 
 const decode = (...calls: object[]) => decodeSimulation([{ calls }], question)
 
 describe('a simulation', () => {
-  it('is of all transactions in one block, at a time of ours, with coins enough for any gas', () => {
-    const [{ blockStateCalls, validation }, block] = JSON.parse(encodeSimulation(question).params) as [
+  it('holds all transactions in one block, sets the time of the block, and gives the wallet coins for any gas', () => {
+    const [{ blockStateCalls, validation }, block] = JSON.parse(encodeSimulation(question).params as string) as [
       { blockStateCalls: { calls: object[]; blockOverrides: object; stateOverrides: object }[]; validation: boolean },
       string,
     ]
@@ -36,11 +35,16 @@ describe('a simulation', () => {
   })
 
   it.each<[string, object, bigint, bigint]>([
-    ['what was used before refunds, where it is told', done(50_000, { maxUsedGas: hex(56_001) }), 50_000n, 56_001n],
-    ['a quarter more where it is not', done(50_000), 50_000n, 62_500n],
-    ['a quarter more where what is told is less than was used', done(50_000, { maxUsedGas: '0x1' }), 50_000n, 62_500n],
-    ['a quarter more where it is beyond reason', done(50_000, { maxUsedGas: hex(150_000) }), 50_000n, 62_500n],
-  ])('tells %s', (_, first, used, most) => {
+    ['the gas before refunds where the node tells it', done(50_000, { maxUsedGas: hex(56_001) }), 50_000n, 56_001n],
+    ['a quarter more where the node does not tell it', done(50_000), 50_000n, 62_500n],
+    ['a quarter more where the node tells less than was used', done(50_000, { maxUsedGas: '0x1' }), 50_000n, 62_500n],
+    [
+      'a quarter more where the node tells more than double',
+      done(50_000, { maxUsedGas: hex(150_000) }),
+      50_000n,
+      62_500n,
+    ],
+  ])('measures %s', (_, first, used, most) => {
     const answer = decode(first, done(21_000))
     expect(answer && 'steps' in answer && answer.steps[0]).toEqual({ way: 'SIMULATED', used, most })
   })
@@ -56,7 +60,7 @@ describe('a simulation', () => {
     ['less gas than any transaction takes', [{ calls: [done(50_000), done(20_999)] }]],
     ['more gas than it was allowed', [{ calls: [done(500_001), done(50_000)] }]],
     ['one that ran out of gas', [{ calls: [{ status: '0x0', gasUsed: hex(500_000) }, done(50_000)] }]],
-  ])('is none where it is %s', (_, result) => {
+  ])('is no answer when it is %s', (_, result) => {
     expect(decodeSimulation(result, question)).toBeUndefined()
   })
 
@@ -66,11 +70,11 @@ describe('a simulation', () => {
       { error: { code: -32000, message: 'execution reverted', data: errorOf('paused') } },
       'paused',
     ],
-    ['data of another place', { error: { code: 3, message: '', data: { data: errorOf('paused') } } }, 'paused'],
+    ['wrapped data', { error: { code: 3, message: '', data: { data: errorOf('paused') } } }, 'paused'],
     ['returned data', { returnData: errorOf('paused'), error: { code: -3200, message: 'execution failed' } }, 'paused'],
     ['words alone', { returnData: '0x', error: { message: 'execution reverted' } }, 'execution reverted'],
     ['nothing', {}, 'the contract gives no reason'],
-  ])('tells what would be reverted, by %s', (_, more, detail) => {
+  ])('tells which transaction would revert, and why, by %s', (_, more, detail) => {
     const reverted = { status: '0x0', gasUsed: hex(30_000), ...more }
     expect(decode(done(50_000), reverted)).toEqual({ reverted: { place: 1, detail } })
   })
@@ -80,26 +84,3 @@ function errorOf(text: string): string {
   const bytes = Buffer.from(text).toString('hex')
   return `0x08c379a0${'20'.padStart(64, '0')}${text.length.toString(16).padStart(64, '0')}${bytes.padEnd(64, '0')}`
 }
-
-it.each([
-  [errorOf('a reason'), 'a reason'],
-  [`0x4e487b71${'11'.padStart(64, '0')}`, 'panic 0x11'],
-  ['0x7939f424', "the contract's error 0x7939f424"],
-  [`0x08c379a0${'f'.repeat(128)}`, 'as the node says'],
-  ['0x', 'as the node says'],
-  [undefined, 'as the node says'],
-])('the reason of %s is %s', (data, reason) => {
-  expect(revertReason(data, 'as the node says')).toBe(reason)
-})
-
-it.each([
-  [-32601, 'the method eth_simulateV1 does not exist/is not available', true],
-  [-32004, 'Method eth_simulateV1 is not supported', true],
-  [-32600, 'Unsupported method: eth_simulateV1', true],
-  [undefined, 'eth_simulateV1 is not available on your plan', true],
-  [-38014, 'insufficient funds for gas * price + value', false],
-  [-32000, 'execution reverted', false],
-  [-32005, 'too many requests', false],
-])('a node that answers %s %j cannot do it at all: %s', (code, message, isUnknown) => {
-  expect(isUnknownMethod(code === undefined ? { message } : { code, message })).toBe(isUnknown)
-})

@@ -1,25 +1,19 @@
 /**
- * All transactions of a route in one simulated block, each on what the one before left.
+ * All transactions of a route in one simulated block, each on the state that the one before left.
  *
  * @see https://github.com/ethereum/execution-apis, eth_simulateV1
  */
 
 import { revertReason } from '../../contracts/revert-reason.ts'
-import { isObject, type RpcCall, type RpcRefusal, readRefusal } from '../../nodes/json-rpc.ts'
-import {
-  allowedGas,
-  type GasAnswer,
-  type GasQuestion,
-  isPlausibleGas,
-  readQuantity,
-  type StepGas,
-  toQuantity,
-} from './question.ts'
+import { readQuantity, toQuantity } from '../../contracts/words.ts'
+import type { RpcCall } from '../../nodes/json-rpc.ts'
+import { isObject, type RpcRefusal, readRefusal } from '../../nodes/rpc-error.ts'
+import { allowedGas, type GasAnswer, type GasQuestion, isPlausibleGas, type StepGas } from './question.ts'
 
-/** The wallet is given this much beside what it holds: what it lacks for gas is told by the route's readiness. */
+/** The simulated wallet holds this much more than the real one: a lack of gas is told by the route's readiness, not by a failed simulation. */
 const SPARE_WEI = 1n << 80n
 
-/** Asks for the simulation. The block's time is given: by default some nodes take one long ago. */
+/** Encodes the simulation. It sets the block's time, since the default of some nodes is long past. */
 export function encodeSimulation({ wallet, balance, simulateAtSec, calls }: GasQuestion): RpcCall {
   const block = {
     blockOverrides: { time: toQuantity(simulateAtSec) },
@@ -36,14 +30,14 @@ export function encodeSimulation({ wallet, balance, simulateAtSec, calls }: GasQ
   return { method: 'eth_simulateV1', params, isOptional: true }
 }
 
-/** Simulates nothing, to see whether the node can. */
+/** A simulation of nothing, to find out whether the node simulates. */
 export const EMPTY_SIMULATION: RpcCall = {
   method: 'eth_simulateV1',
   params: '[{"blockStateCalls":[{"calls":[]}]},"latest"]',
   isOptional: true,
 }
 
-/** @returns undefined where it is no such answer */
+/** @returns undefined where it is no usable answer */
 export function decodeSimulation(result: unknown, { calls }: GasQuestion): GasAnswer | undefined {
   const block: unknown = Array.isArray(result) ? result[0] : undefined
   const told: unknown = isObject(block) ? block.calls : undefined
@@ -55,16 +49,16 @@ export function decodeSimulation(result: unknown, { calls }: GasQuestion): GasAn
     const used = readQuantity(one.gasUsed)
     if (used === undefined || !isPlausibleGas(used, call)) return undefined
     if (readQuantity(one.status) === 1n) steps.push(simulatedGas(used, readQuantity(one.maxUsedGas)))
-    // One that used all that it may ran out of gas: what comes behind it says nothing.
+    // It used all the gas that it was allowed, so it ran out: this and what follows says nothing of the real transaction.
     else if (used === allowedGas(call)) return undefined
     else return { reverted: { place, detail: reasonOf(one) } }
   }
   return { steps }
 }
 
-/** Without being told, refunds may be a fifth of all. */
-function simulatedGas(used: bigint, told: bigint | undefined): StepGas {
-  const most = told !== undefined && told >= used && told <= 2n * used ? told : (used * 5n + 3n) / 4n
+/** @param maxUsed - before refunds, where the node tells it; else refunds may have been a fifth of it */
+function simulatedGas(used: bigint, maxUsed: bigint | undefined): StepGas {
+  const most = maxUsed !== undefined && maxUsed >= used && maxUsed <= 2n * used ? maxUsed : (used * 5n + 3n) / 4n
   return { way: 'SIMULATED', used, most }
 }
 
@@ -72,14 +66,4 @@ function reasonOf({ returnData, error }: Record<string, unknown>): string {
   const refusal: RpcRefusal = isObject(error) ? readRefusal(error) : { message: '' }
   const returned = typeof returnData === 'string' && returnData.length > 2 ? returnData : undefined
   return revertReason(refusal.data ?? returned, refusal.message)
-}
-
-/** How nodes say that they do not know a method: by code, or only in words. */
-const UNKNOWN_METHOD_CODES = new Set([-32601, -32004])
-const UNKNOWN_METHOD =
-  /not (?:found|supported|available|enabled|exist|allowed|whitelisted)|unsupported|(?:unknown|invalid|unrecogni[sz]ed) method/i
-
-/** Whether a node's error says that it cannot do this at all. */
-export function isUnknownMethod({ code, message }: RpcRefusal): boolean {
-  return (code !== undefined && UNKNOWN_METHOD_CODES.has(code)) || UNKNOWN_METHOD.test(message)
 }

@@ -1,35 +1,36 @@
 /**
- * Where tokens keep balances and allowances, so that a node can be asked what a transaction takes once an approval before it is mined. Both
- * are mappings; of which slot is found by writing another number into each place that it may be and asking the token what it says.
+ * Where tokens keep balances and allowances, so that a node can estimate a transaction as if the approval before it were mined. Both are
+ * mappings. Their slot is found by writing a different number into every place that it may be, and reading which number the token returns.
  *
  * @see https://docs.soliditylang.org/en/latest/internals/layout_in_storage.html
  */
 
 import { keccak256 } from 'viem'
-import { readAllowance, readTokenBalance, uintAt } from '../../contracts/multicall.ts'
+import { readAllowance, readTokenBalance } from '../../contracts/contract-reads.ts'
+import { encodeAddress, encodeUint, uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { RpcCall } from '../../nodes/json-rpc.ts'
 
-/** Where a mapping stands, and how the places of its keys follow from it: Vyper puts the slot first, Solidity the key. */
+/** The slot of a mapping, and how it is hashed with a key: Vyper puts the slot first, Solidity the key. */
 interface MappingPlace {
   readonly slot: bigint
   readonly slotFirst: boolean
 }
 
-/** Where a token keeps what. */
+/** Where a token keeps balances and allowances. */
 export interface TokenSlots {
-  /** The place of what `owner` holds. */
+  /** The storage place of the balance of `owner`. */
   balanceOf(owner: Address): Hex
-  /** The place of what `spender` may take of it. */
+  /** The storage place of what `spender` may take from `owner`. */
   allowanceOf(owner: Address, spender: Address): Hex
 }
 
-/** Slots of contracts with some hundred words before; those of tokens are nearly all below. */
+/** How many slots are tried: nearly all tokens keep both below, even contracts with a hundred words of other state before them. */
 const SOLIDITY_SLOTS = 208
 const VYPER_SLOTS = 32
 
-/** Where OpenZeppelin's upgradeable tokens of 5.0 and later keep both. @see https://eips.ethereum.org/EIPS/eip-7201 */
+/** The slot in OpenZeppelin's upgradeable tokens of 5.0 and later. @see https://eips.ethereum.org/EIPS/eip-7201 */
 const NAMESPACE = 0x52c63247e1f47db19d5ce0460030c497f067ca4cebf71ba98eeadabe20bace00n
 
 const PLACES: readonly MappingPlace[] = [
@@ -43,32 +44,29 @@ const PLACES: readonly MappingPlace[] = [
 const OWNER = '0x5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de' as Address
 const SPENDER = '0x5a17beef5a17beef5a17beef5a17beef5a17beef' as Address
 
-/** What is written into the first place; into the others, one more each. No token says so by chance, and none finds it too large. */
+/** The number written into the first place; each further place holds one more. No token has it by chance, and none finds it too large. */
 const FIRST_NUMBER = 0x5a17c0deb00cn
 
-const wordOf = (value: bigint) => value.toString(16).padStart(64, '0')
-const wordOfAddress = (address: string) => address.slice(2).padStart(64, '0')
-
-/** The place of a key's value. */
+/** The storage place of a key's value. @param mapping - the mapping's slot as a word */
 function placeOfKey(mapping: string, key: Address, slotFirst: boolean): Hex {
-  const parts = slotFirst ? [mapping, wordOfAddress(key)] : [wordOfAddress(key), mapping]
+  const parts = slotFirst ? [mapping, encodeAddress(key)] : [encodeAddress(key), mapping]
   return keccak256(`0x${parts.join('')}`)
 }
 
 function balanceAt({ slot, slotFirst }: MappingPlace, owner: Address): Hex {
-  return placeOfKey(wordOf(slot), owner, slotFirst)
+  return placeOfKey(encodeUint(slot), owner, slotFirst)
 }
 
 function allowanceAt({ slot, slotFirst }: MappingPlace, owner: Address, spender: Address): Hex {
-  const ofOwner = placeOfKey(wordOf(slot), owner, slotFirst)
+  const ofOwner = placeOfKey(encodeUint(slot), owner, slotFirst)
   return placeOfKey(ofOwner.slice(2), spender, slotFirst)
 }
 
-/** Asks a token what it reads with numbers in all places: first its balance, then its allowance. */
+/** Reads a token's balance and then its allowance, with numbers written into all places. */
 export function encodeSlotSearch(token: Address): readonly [RpcCall, RpcCall] {
   const search = (data: Hex, placeOf: (mapping: MappingPlace) => Hex): RpcCall => {
     const stateDiff = Object.fromEntries(
-      PLACES.map((mapping, i) => [placeOf(mapping), `0x${wordOf(FIRST_NUMBER + BigInt(i))}`]),
+      PLACES.map((mapping, i) => [placeOf(mapping), `0x${encodeUint(FIRST_NUMBER + BigInt(i))}`]),
     )
     const params = JSON.stringify([{ to: token, data }, 'latest', { [token]: { stateDiff } }])
     return { method: 'eth_call', params, isOptional: true }
@@ -80,9 +78,9 @@ export function encodeSlotSearch(token: Address): readonly [RpcCall, RpcCall] {
 }
 
 /**
- * Reads what {@link encodeSlotSearch} brought.
+ * Decodes the answers to {@link encodeSlotSearch}.
  *
- * @returns undefined where the token keeps either elsewhere, or the node changed nothing
+ * @returns undefined where the token keeps either elsewhere, or the node ignored the overrides
  */
 export function decodeSlotSearch(balance: unknown, allowance: unknown): TokenSlots | undefined {
   const [ofBalances, ofAllowances] = [balance, allowance].map(foundPlace)

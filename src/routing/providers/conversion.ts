@@ -1,19 +1,21 @@
-import { encodeFunctionData, parseAbi } from 'viem'
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import type { ChainConfig, ConversionPath } from '../../chains/chains-file.ts'
 import { addressesOfPath, findConversionPath, maxRateAgeSeconds } from '../../chains/conversion-path.ts'
-import { type ContractRead, readAllowance, readConversion, uintAt } from '../../contracts/multicall.ts'
-import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
+import { readAllowance, readConversion } from '../../contracts/contract-reads.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
+import { encodeErc20Conversion, encodeNativeConversion } from '../../contracts/payment-calls.ts'
+import { uintAt } from '../../contracts/words.ts'
+import type { Address } from '../../domain/address.ts'
 import { FIAT_DECIMALS, type Token } from '../../domain/currency.ts'
 import { formatAmount } from '../../domain/decimal.ts'
-import type { Hex } from '../../domain/hex.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
 import { mostToSpend, type Payment, platformFeeOf } from '../due-payment.ts'
 import type { ChainState } from '../looks/wallet-state.ts'
-import { erc20ConversionGas, nativeConversionGas } from '../quotes/gas.ts'
-import type { Step, Transaction } from '../quotes/steps.ts'
+import { type ConversionGasFacts, erc20ConversionGas, nativeConversionGas } from '../quotes/gas.ts'
+import type { Step } from '../quotes/steps.ts'
 import { approvalSteps } from './approval.ts'
 import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks } from './configured-contract.ts'
+import { proxyPayment } from './fee-proxy.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
 
@@ -21,13 +23,12 @@ const NAME = 'request-network'
 
 const NO_IMPACT = { units: 0n, places: 0 }
 
-/** The contract counts rates in so many parts, so that what this amounts to is the rate itself. */
+/** The contract scales its rates by this, so converting this amount gives the rate itself. */
 const RATE_BASE = 10n ** 18n
 
 /**
- * Pays a request that is stated in a fiat currency, in its payment currency, through Request's conversion proxies: they take the amount in
- * the invoice currency and convert it by price feeds when the transaction is mined. What the wallet spends follows the rate, up to
- * the payment's limit.
+ * Pays a fiat request in its payment currency through Request's conversion proxies. They are given the amount in the invoice currency, and
+ * convert it by price feeds when the transaction is mined: what the wallet spends follows the rate, up to the payment's limit.
  *
  * @see https://github.com/RequestNetwork/requestNetwork, Erc20ConversionProxy and EthConversionProxy
  */
@@ -83,7 +84,7 @@ function planConversion(conversion: Conversion): Plan {
     quote(state) {
       const converted = convertedBy(conversion, state, { amountRead, feeRead, rateRead })
       if ('reason' in converted) return converted
-      const allowance = allowanceRead && uintAt(state.answerTo(allowanceRead) ?? '', 0)
+      const allowance = allowanceRead && uintAt(state.answerTo(allowanceRead), 0)
       if (allowanceRead !== undefined && allowance === undefined) return explainUnreadable(token, 'its allowance')
       const facts = { ...receivers.gasFacts(state, payment.platformFee && converted.fee), feeds: path.length - 1 }
       return quoteOf(conversion, converted, stepsOf(conversion, { path, invoiced, converted, allowance, facts, state }))
@@ -95,14 +96,14 @@ function invoicedOf({ amount, platformFee }: Payment): Invoiced {
   return { amount, fee: platformFee === undefined ? 0n : platformFeeOf(amount, platformFee.percentage) }
 }
 
-/** Amounts in base units of the token at the present rate, converted and cut by themselves as the proxy does. */
+/** Amounts in base units of the token at the current rate, each converted and truncated by itself as the proxy does. */
 interface Converted {
   readonly amount: bigint
   readonly fee: bigint
   readonly total: bigint
-  /** The most that is to be spent. */
+  /** The most that the wallet may spend. */
   readonly limit: bigint
-  /** When the proxy begins to refuse the rate, in seconds since 1970. */
+  /** When the proxy begins to refuse the rate as too old, in seconds since 1970. */
   readonly staleAtSec: number
 }
 
@@ -119,8 +120,8 @@ function convertedBy(
 ): Converted | Explanation {
   const answer = state.answerTo(amountRead) ?? ''
   const [amount, oldestSec] = [uintAt(answer, 0), uintAt(answer, 1)]
-  const fee = uintAt(state.answerTo(feeRead) ?? '', 0)
-  const rate = uintAt(state.answerTo(rateRead) ?? '', 0)
+  const fee = uintAt(state.answerTo(feeRead), 0)
+  const rate = uintAt(state.answerTo(rateRead), 0)
   const pair = { invoiceCurrency: way.from, token: way.token, chain: chain.name }
   if (amount === undefined || oldestSec === undefined || fee === undefined || !rate) return explain('NO_RATE', pair)
   if (amount === 0n) {
@@ -148,56 +149,28 @@ interface Stepping {
   readonly converted: Converted
   /** undefined for the native coin. */
   readonly allowance: bigint | undefined
-  readonly facts: Parameters<typeof nativeConversionGas>[0]
+  readonly facts: ConversionGasFacts
   readonly state: ChainState
 }
 
 function stepsOf({ proxy, token, payment, way }: Conversion, stepping: Stepping): Step[] {
   const { path, invoiced, converted, allowance, facts, state } = stepping
-  const terms = [
-    payment.request.payee as Hex,
-    invoiced.amount,
-    path as readonly Hex[],
-    payment.request.paymentReference,
-    invoiced.fee,
-    (payment.platformFee?.receiver ?? ZERO_ADDRESS) as Hex,
-  ] as const
-  // 0 would let the proxy take a rate of any age.
-  const timespan = BigInt(maxRateAgeSeconds(way))
+  const { limit, total } = converted
+  const call = () => ({ ...proxyPayment(payment, invoiced), path, maxRateAgeSeconds: maxRateAgeSeconds(way) })
   if (token.address === undefined || allowance === undefined) {
-    const transaction = (): Transaction => ({
-      to: proxy,
-      data: encodeFunctionData({ abi: NATIVE_ABI, args: [...terms, timespan] }),
-      value: converted.limit,
-    })
+    const transaction = () => ({ to: proxy, data: encodeNativeConversion(call()), value: limit })
     return [{ kind: 'PAY', gasLimit: nativeConversionGas(facts), transaction }]
   }
-  const approvals = approvalSteps({
-    token: { ...token, address: token.address },
-    spender: proxy,
-    allowance,
-    need: converted.limit,
-  })
-  const transaction = (): Transaction => ({
-    to: proxy,
-    data: encodeFunctionData({ abi: ERC20_ABI, args: [...terms, converted.limit, timespan] }),
-    value: 0n,
-  })
+  const erc20 = { ...token, address: token.address }
+  const approvals = approvalSteps({ token: erc20, spender: proxy, allowance, need: limit })
+  const transaction = () => ({ to: proxy, data: encodeErc20Conversion({ ...call(), maxToSpend: limit }), value: 0n })
   const gasLimit = erc20ConversionGas({
     ...facts,
-    clearsAllowance: (approvals.length > 0 ? converted.limit : allowance) === converted.total,
-    clearsBalance: state.balanceOf(token) === converted.total,
+    clearsAllowance: (approvals.length > 0 ? limit : allowance) === total,
+    clearsBalance: state.balanceOf(token) === total,
   })
   return [...approvals, { kind: 'PAY', gasLimit, transaction }]
 }
-
-const ERC20_ABI = parseAbi([
-  'function transferFromWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxToSpend, uint256 maxRateTimespan)',
-])
-
-const NATIVE_ABI = parseAbi([
-  'function transferWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxRateTimespan) payable',
-])
 
 function quoteOf({ chain, token, payment }: Conversion, converted: Converted, steps: readonly Step[]): Quote {
   const platform = { type: 'PLATFORM', stage: 'SENDING', provider: NAME, token } as const

@@ -1,6 +1,7 @@
 import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import type { ChainConfig } from '../../chains/chains-file.ts'
-import { readAllowance, uintAt } from '../../contracts/multicall.ts'
+import { readAllowance } from '../../contracts/contract-reads.ts'
+import { uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import type { Payment } from '../due-payment.ts'
@@ -46,7 +47,7 @@ function planErc20(chain: ChainConfig, proxy: Address, token: Token & { address:
     reads: [allowanceRead, ...receivers.reads],
     quote(state) {
       const charged = chargedFor(payment)
-      const allowance = uintAt(state.answerTo(allowanceRead) ?? '', 0)
+      const allowance = uintAt(state.answerTo(allowanceRead), 0)
       if (allowance === undefined) return explainUnreadable(token, 'its allowance')
       const approvals = approvalSteps({ token, spender: proxy, allowance, need: charged.total })
       const pay: Step = {

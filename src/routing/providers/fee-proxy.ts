@@ -1,25 +1,24 @@
-import { encodeFunctionData, parseAbi } from 'viem'
+import { encodeErc20Payment, encodeNativePayment, type ProxyPayment } from '../../contracts/payment-calls.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import { formatAmount } from '../../domain/decimal.ts'
-import type { Hex } from '../../domain/hex.ts'
 import { type Payment, platformFeeOf } from '../due-payment.ts'
 import type { Transaction } from '../quotes/steps.ts'
 
-/** What a payment through the fee proxy takes, base units of what is paid. */
+/** What a payment through the fee proxy takes from the wallet, in base units of what is paid. */
 export interface Charged {
   readonly amount: bigint
-  /** undefined where no platform fee was asked for. */
+  /** The platform's fee; undefined where the caller asked for none. */
   readonly fee: bigint | undefined
   readonly total: bigint
 }
 
-/** The amount and, on top of it, the platform's fee. */
+/** The amount, and on top of it the platform's fee. */
 export function chargedFor({ amount, platformFee }: Payment): Charged {
   const fee = platformFee === undefined ? undefined : platformFeeOf(amount, platformFee.percentage)
   return { amount, fee, total: amount + (fee ?? 0n) }
 }
 
-/** What a remedy says that is to be paid in the payment currency itself, which is always enough. */
+/** The terms of remedies that advise to pay in the payment currency itself, which always works. */
 export interface DirectTerms {
   /** Human units. */
   readonly need: string
@@ -32,39 +31,26 @@ export function directTerms(payment: Payment): DirectTerms {
   return { need: formatAmount(chargedFor(payment).total, decimals), paymentToken: symbol, destinationChain: chain }
 }
 
-/** @see https://github.com/RequestNetwork/requestNetwork, ERC20FeeProxy and EthereumFeeProxy */
-const PROXY_ABI = parseAbi([
-  'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
-  'function transferExactEthWithReferenceAndFee(address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
-])
-
-/** Pays with a token that the proxy may pull. */
-export function erc20Payment(
-  proxy: Address,
-  token: Address,
-  payment: Payment,
-  { amount, fee = 0n }: Charged,
-): Transaction {
-  const { request } = payment
-  const data = encodeFunctionData({
-    abi: PROXY_ABI,
-    functionName: 'transferFromWithReferenceAndFee',
-    args: [token as Hex, request.payee as Hex, amount, request.paymentReference, fee, feeReceiverOf(payment)],
-  })
-  return { to: proxy, data, value: 0n }
+/** The call of the ERC-20 fee proxy, which must be allowed to pull the token. */
+export function erc20Payment(proxy: Address, token: Address, payment: Payment, charged: Charged): Transaction {
+  return { to: proxy, data: encodeErc20Payment(token, proxyPayment(payment, charged)), value: 0n }
 }
 
-/** Pays with the native coin. */
-export function nativePayment(proxy: Address, payment: Payment, { amount, fee = 0n, total }: Charged): Transaction {
-  const { request } = payment
-  const data = encodeFunctionData({
-    abi: PROXY_ABI,
-    functionName: 'transferExactEthWithReferenceAndFee',
-    args: [request.payee as Hex, amount, request.paymentReference, fee, feeReceiverOf(payment)],
-  })
-  return { to: proxy, data, value: total }
+/** The call of the native fee proxy, which brings amount and fee. */
+export function nativePayment(proxy: Address, payment: Payment, charged: Charged): Transaction {
+  return { to: proxy, data: encodeNativePayment(proxyPayment(payment, charged)), value: charged.total }
 }
 
-function feeReceiverOf({ platformFee }: Payment): Hex {
-  return (platformFee?.receiver ?? ZERO_ADDRESS) as Hex
+/** What the call of a proxy says of a payment. */
+export function proxyPayment(
+  { request, platformFee }: Payment,
+  charged: Pick<Charged, 'amount' | 'fee'>,
+): ProxyPayment {
+  return {
+    to: request.payee,
+    amount: charged.amount,
+    paymentReference: request.paymentReference,
+    feeAmount: charged.fee ?? 0n,
+    feeAddress: platformFee?.receiver ?? ZERO_ADDRESS,
+  }
 }

@@ -1,5 +1,6 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
-import { type ContractRead, uintAt } from '../../contracts/multicall.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
+import { uintAt } from '../../contracts/words.ts'
 import { ZERO_ADDRESS } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import type { Payment } from '../due-payment.ts'
@@ -10,7 +11,7 @@ import type { PaymentGasFacts } from '../quotes/gas.ts'
 export function receiverReads(chain: ChainConfig, token: Token, { request, platformFee }: Payment) {
   const payee = readBalance(chain, token, request.payee)
   const feeReceiver = readBalance(chain, token, platformFee?.receiver ?? ZERO_ADDRESS)
-  const holdsNothing = (state: ChainState, read: ContractRead) => uintAt(state.answerTo(read) ?? '', 0) === 0n
+  const holdsNothing = (state: ChainState, read: ContractRead) => uintAt(state.answerTo(read), 0) === 0n
   return {
     reads: platformFee === undefined ? [payee] : [payee, feeReceiver],
     gasFacts(state: ChainState, fee: bigint | undefined): PaymentGasFacts {

@@ -1,18 +1,11 @@
-import { encodeFunctionData, parseAbi } from 'viem'
 import type { ChainDirectory } from '../../../chains/chain-directory.ts'
 import type { ChainConfig, SwapV2Config } from '../../../chains/chains-file.ts'
 import type { TokenDirectory } from '../../../chains/token-directory.ts'
-import {
-  addressAt,
-  type ContractRead,
-  readAllowance,
-  readReserves,
-  readSwapFee,
-  readSwapRouter,
-  uintAt,
-} from '../../../contracts/multicall.ts'
-import { type Address, ZERO_ADDRESS } from '../../../domain/address.ts'
-import type { Hex } from '../../../domain/hex.ts'
+import { readAllowance, readReserves, readSwapFee, readSwapRouter } from '../../../contracts/contract-reads.ts'
+import type { ContractRead } from '../../../contracts/multicall.ts'
+import { encodeSwappedPayment } from '../../../contracts/payment-calls.ts'
+import { addressAt, uintAt } from '../../../contracts/words.ts'
+import type { Address } from '../../../domain/address.ts'
 import type { RouteWarning } from '../../../domain/route.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import { mostToSpend, type Payment, platformFeeOf } from '../../due-payment.ts'
@@ -21,7 +14,7 @@ import { type SwapGasFacts, swapToPayGas } from '../../quotes/gas.ts'
 import type { Step } from '../../quotes/steps.ts'
 import { approvalSteps } from '../approval.ts'
 import { explainUnreadable, newestContract, secondsOfBlocks } from '../configured-contract.ts'
-import { directTerms } from '../fee-proxy.ts'
+import { directTerms, proxyPayment } from '../fee-proxy.ts'
 import type { Plan, Provider, Quote } from '../provider.ts'
 import { receiverReads } from '../receivers.ts'
 import { type Erc20, erc20Pair } from './erc20-pair.ts'
@@ -31,12 +24,12 @@ import { offMarketWarnings, type SwapAmounts, splitLoss } from './swap-price.ts'
 
 const NAME = 'uniswap-v2'
 
-/** A swap is refused when it is mined later than this. */
+/** The exchange refuses the swap when it is mined later than this. */
 const DEADLINE_SECONDS = 20 * 60
 
 /**
- * Pays with another token of the chain in one transaction, through Request's ERC20SwapToPay: it pulls the most that may be spent, swaps what
- * is needed on a Uniswap-v2-shaped exchange, pays through the fee proxy and gives the rest back. Of versions 0.4.0 and later.
+ * Pays with another token of the chain in one transaction, through Request's ERC20SwapToPay (0.4.0 and later): it pulls the most that may be
+ * spent, swaps what is needed on a Uniswap-v2-shaped exchange, pays through the fee proxy and returns the rest.
  *
  * @see https://github.com/RequestNetwork/requestNetwork, ERC20SwapToPay
  */
@@ -61,7 +54,7 @@ export function createSwapV2Provider(chains: ChainDirectory, tokens: TokenDirect
   }
 }
 
-/** The straight way first, then those through one token. */
+/** The direct pair first, then paths through one token. */
 function pathsOf(exchange: SwapV2Config, source: Erc20, destination: Erc20, tokens: TokenDirectory): Address[][] {
   const between = exchange.through.flatMap((symbol) => tokens.onChain(source.chain, symbol)?.address ?? [])
   const others = between.filter((address) => address !== source.address && address !== destination.address)
@@ -80,7 +73,7 @@ interface Swap {
   readonly payment: Payment
 }
 
-/** What is bought, base units of the payment currency. */
+/** What the swap buys, base units of the payment currency. */
 interface Bought {
   readonly amount: bigint
   readonly platformFee: bigint
@@ -108,7 +101,7 @@ function planSwap(swap: Swap): Plan {
   return {
     reads: [...Object.values(reads), ...pools, ...receivers.reads],
     quote(state, { priceOf }) {
-      const told = (read: ContractRead) => uintAt(state.answerTo(read) ?? '', 0)
+      const told = (read: ContractRead) => uintAt(state.answerTo(read), 0)
       const [allowance, feePerMille] = [told(reads.allowance), told(reads.fee)]
       if (allowance === undefined) return explainUnreadable(source, 'its allowance')
       if (feePerMille === undefined) return explain('NO_SWAP_CONTRACT', { exchange: NAME, chain: chain.name })
@@ -120,7 +113,7 @@ function planSwap(swap: Swap): Plan {
       }
       const limit = mostToSpend(best.amountIn, payment.limit)
       const faults = setUpFaults(swap, {
-        router: addressAt(state.answerTo(reads.router) ?? '', 0),
+        router: addressAt(state.answerTo(reads.router), 0),
         toRouter: told(reads.toRouter) ?? 0n,
         toProxy: told(reads.toProxy) ?? 0n,
         limit,
@@ -168,7 +161,7 @@ function boughtFor({ amount, platformFee }: Payment, feePerMille: bigint): Bough
   return { amount, platformFee: platform, protocolFee, total: amount + platform + protocolFee }
 }
 
-/** The path that takes the least; of equal ones the shortest. */
+/** The path that takes the least in; of equal ones the shortest. */
 function findBest(
   { exchange, paths, source, chain, payment }: Swap,
   hops: readonly (readonly Hop[])[],
@@ -201,11 +194,11 @@ interface SetUp {
 
 interface SetUpFault {
   readonly detail: string
-  /** What mends it. */
+  /** The call that mends it. */
   readonly call: string
 }
 
-/** Why the contract would not carry the swap out as it stands, in the order in which it is to be mended. */
+/** Why the contract would not carry out the swap as it is set up, in the order in which to mend it. */
 function setUpFaults({ exchange, proxy, source, destination }: Swap, setUp: SetUp): SetUpFault[] {
   const router = {
     detail: 'it swaps on another router than the configured one',
@@ -231,10 +224,6 @@ function explainNotSetUp(chain: string, faults: readonly SetUpFault[]): Explanat
   return explain('SWAP_NOT_SET_UP', { chain, detail: faults[0]?.detail ?? '', calls })
 }
 
-const SWAP_TO_PAY_ABI = parseAbi([
-  'function swapTransferWithReference(address paymentProxy, address to, uint256 amount, uint256 amountInMax, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 deadline)',
-])
-
 interface Quoting {
   readonly bought: Bought
   readonly best: BestSwap
@@ -246,12 +235,19 @@ interface Quoting {
 }
 
 function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSec, warnings }: Quoting): Quote {
-  const { chain, swapToPay, source, destination, payment } = swap
+  const { chain, swapToPay, proxy, source, destination, payment } = swap
   const approvals = approvalSteps({ token: source, spender: swapToPay, allowance, need: limit })
+  const call = () => ({
+    ...proxyPayment(payment, { amount: bought.amount, fee: bought.platformFee }),
+    proxy,
+    path: best.path,
+    maxAmountIn: limit,
+    deadlineSec,
+  })
   const pay: Step = {
     kind: 'PAY',
     gasLimit: swapToPayGas(facts),
-    transaction: () => ({ to: swapToPay, data: encodeSwap(swap, bought, best, limit, deadlineSec), value: 0n }),
+    transaction: () => ({ to: swapToPay, data: encodeSwappedPayment(call()), value: 0n }),
   }
   const steps = [...approvals, pay]
   const { lpFee, priceImpact } = splitLoss(best, bought.amount)
@@ -276,27 +272,4 @@ function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSe
     warnings,
     expiresAtMs: deadlineSec * 1_000,
   }
-}
-
-function encodeSwap(
-  { proxy, payment }: Swap,
-  { amount, platformFee }: Bought,
-  { path }: BestSwap,
-  limit: bigint,
-  deadlineSec: number,
-): Hex {
-  return encodeFunctionData({
-    abi: SWAP_TO_PAY_ABI,
-    args: [
-      proxy as Hex,
-      payment.request.payee as Hex,
-      amount,
-      limit,
-      path as readonly Hex[],
-      payment.request.paymentReference,
-      platformFee,
-      (payment.platformFee?.receiver ?? ZERO_ADDRESS) as Hex,
-      BigInt(deadlineSec),
-    ],
-  })
 }

@@ -1,9 +1,10 @@
-import { encodeFunctionData, parseAbi } from 'viem'
 import type { ChainDirectory } from '../../../chains/chain-directory.ts'
 import type { ChainConfig, SwapV3Config } from '../../../chains/chains-file.ts'
-import { type ContractRead, readAllowance, readExactOutput, readSlot0, uintAt } from '../../../contracts/multicall.ts'
+import { readAllowance, readExactOutput, readSlot0 } from '../../../contracts/contract-reads.ts'
+import type { ContractRead } from '../../../contracts/multicall.ts'
+import { type ExactOutputSwap, encodeExactOutputSwap } from '../../../contracts/payment-calls.ts'
+import { encodeAddress, encodeUint, uintAt } from '../../../contracts/words.ts'
 import type { Address } from '../../../domain/address.ts'
-import type { Hex } from '../../../domain/hex.ts'
 import type { RouteWarning } from '../../../domain/route.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import { mostToSpend, type Payment } from '../../due-payment.ts'
@@ -21,12 +22,12 @@ import { offMarketWarnings, type SwapAmounts, splitLoss } from './swap-price.ts'
 
 const NAME = 'uniswap-v3'
 
-/** A swap is refused when it is mined later than this. */
+/** The exchange refuses the swap when it is mined later than this. */
 const DEADLINE_SECONDS = 20 * 60
 
 /**
- * Swaps another token of the chain on a Uniswap-v3-shaped exchange into the payer's own wallet, and then pays. Nothing does both in one
- * transaction: between the two the wallet holds the payment currency, with which the direct route goes on.
+ * Swaps another token of the chain on a Uniswap-v3-shaped exchange into the payer's own wallet, and then pays. No contract does both in one
+ * transaction. Between the two the wallet holds the payment currency, so the direct route can finish the payment.
  */
 export function createSwapV3Provider(chains: ChainDirectory): Provider {
   return {
@@ -54,7 +55,7 @@ interface Swap {
   readonly payment: Payment
 }
 
-/** A pool of one fee tier, and what to ask of it. */
+/** The pool of one fee tier, and its reads. */
 interface Tier {
   /** Millionths. */
   readonly fee: number
@@ -64,7 +65,7 @@ interface Tier {
 
 interface BestSwap extends SwapAmounts {
   readonly fee: number
-  /** What QuoterV2 says that the pool uses. */
+  /** The pool's gas by QuoterV2. */
   readonly poolGas: bigint
 }
 
@@ -78,7 +79,7 @@ function planSwap(swap: Swap): Plan {
   return {
     reads: [toRouter, toProxy, ...tiers.flatMap(({ price, amount }) => [price, amount]), ...receivers.reads],
     quote(state, { priceOf }) {
-      const told = (read: ContractRead) => uintAt(state.answerTo(read) ?? '', 0)
+      const told = (read: ContractRead) => uintAt(state.answerTo(read), 0)
       const [allowance, proxyAllowance] = [told(toRouter), told(toProxy)]
       if (allowance === undefined) return explainUnreadable(source, 'its allowance')
       if (proxyAllowance === undefined) return explainUnreadable(destination, 'its allowance')
@@ -108,7 +109,7 @@ function planSwap(swap: Swap): Plan {
           kind: 'SWAP',
           gasLimit: swapV3Gas({ poolGas: best.poolGas, receiverIsNew: held === 0n }),
           effect: { kind: 'BALANCE', token: destination.address, amount: held + charged.total },
-          transaction: () => swapTransaction(swap, best, { out: charged.total, limit, deadlineSec }),
+          transaction: () => swapTransaction(swap, best, { amountOut: charged.total, maxAmountIn: limit, deadlineSec }),
         } as const,
         ...approvals,
         pay,
@@ -123,12 +124,8 @@ function tierOf({ exchange, source, destination }: Swap, fee: number, amountOut:
   const [first, second] = isFirst(source.address, destination.address)
     ? [source.address, destination.address]
     : [destination.address, source.address]
-  const terms = [first, second].map((address) => address.slice(2).padStart(64, '0'))
-  const pool = create2Address(
-    exchange.factory,
-    exchange.poolCodeHash,
-    `0x${terms.join('')}${fee.toString(16).padStart(64, '0')}`,
-  )
+  const terms = encodeAddress(first) + encodeAddress(second) + encodeUint(fee)
+  const pool = create2Address(exchange.factory, exchange.poolCodeHash, `0x${terms}`)
   const [tokenIn, tokenOut] = [source.address, destination.address]
   return {
     fee,
@@ -137,7 +134,7 @@ function tierOf({ exchange, source, destination }: Swap, fee: number, amountOut:
   }
 }
 
-/** The tier that takes the least. */
+/** The tier that takes the least in. */
 function findBest(
   { source, destination, chain, payment }: Swap,
   tiers: readonly Tier[],
@@ -145,12 +142,12 @@ function findBest(
   state: ChainState,
 ): BestSwap | Explanation {
   const pair = { exchange: NAME, token: source.symbol, chain: chain.name, ...directTerms(payment) }
-  const existing = tiers.filter(({ price }) => (uintAt(state.answerTo(price) ?? '', 0) ?? 0n) > 0n)
+  const existing = tiers.filter(({ price }) => (uintAt(state.answerTo(price), 0) ?? 0n) > 0n)
   if (existing.length === 0) return explain('NO_POOL', pair)
   const possible = existing.flatMap(({ fee, price, amount }) => {
     const answer = state.answerTo(amount) ?? ''
     const [amountIn, poolGas] = [uintAt(answer, 0), uintAt(answer, 3)]
-    const root = uintAt(state.answerTo(price) ?? '', 0)
+    const root = uintAt(state.answerTo(price), 0)
     if (amountIn === undefined || amountIn === 0n || poolGas === undefined || root === undefined) return []
     const amounts = amountsOf(amountIn, amountOut, fee, root, isFirst(source.address, destination.address))
     return [{ ...amounts, fee, poolGas }]
@@ -173,38 +170,15 @@ function amountsOf(amountIn: bigint, amountOut: bigint, fee: number, root: bigin
   return { amountIn, amountOut, midPrice, kept }
 }
 
-const ROUTER_ABI = parseAbi([
-  'function exactOutputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountOut, uint256 amountInMaximum, uint160 sqrtPriceLimitX96) params) payable',
-  'function multicall(uint256 deadline, bytes[] data) payable',
-])
-
-/** SwapRouter02 knows deadlines only around other calls. */
+/** Swaps into the payer's own wallet. */
 function swapTransaction(
   { exchange, source, destination, payment }: Swap,
   { fee }: BestSwap,
-  terms: { readonly out: bigint; readonly limit: bigint; readonly deadlineSec: number },
+  terms: Pick<ExactOutputSwap, 'amountOut' | 'maxAmountIn' | 'deadlineSec'>,
 ): Transaction {
-  const swap = encodeFunctionData({
-    abi: ROUTER_ABI,
-    functionName: 'exactOutputSingle',
-    args: [
-      {
-        tokenIn: source.address as Hex,
-        tokenOut: destination.address as Hex,
-        fee,
-        recipient: payment.wallet as Hex,
-        amountOut: terms.out,
-        amountInMaximum: terms.limit,
-        sqrtPriceLimitX96: 0n,
-      },
-    ],
-  })
-  const args = [BigInt(terms.deadlineSec), [swap]] as const
-  return {
-    to: exchange.router,
-    data: encodeFunctionData({ abi: ROUTER_ABI, functionName: 'multicall', args }),
-    value: 0n,
-  }
+  const pair = { tokenIn: source.address, tokenOut: destination.address, fee }
+  const data = encodeExactOutputSwap({ ...pair, ...terms, recipient: payment.wallet })
+  return { to: exchange.router, data, value: 0n }
 }
 
 interface Quoting {

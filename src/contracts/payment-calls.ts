@@ -1,0 +1,148 @@
+/**
+ * The calls by which wallets pay: ABIs, which decoders of calls share, and encoders. Amounts are base units.
+ *
+ * @see https://github.com/RequestNetwork/requestNetwork, packages/smart-contracts
+ */
+import { encodeFunctionData, erc20Abi, parseAbi } from 'viem'
+import type { Address } from '../domain/address.ts'
+import type { Hex } from '../domain/hex.ts'
+
+const ERC20_FEE_PROXY = parseAbi([
+  'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
+])
+
+/** EthereumFeeProxy. The first function pays what is left of the value after the fee. */
+export const NATIVE_FEE_PROXY = parseAbi([
+  'function transferWithReferenceAndFee(address to, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
+  'function transferExactEthWithReferenceAndFee(address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
+])
+
+const ERC20_CONVERSION_PROXY = parseAbi([
+  'function transferFromWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxToSpend, uint256 maxRateTimespan)',
+])
+
+/** EthConversionProxy. */
+export const NATIVE_CONVERSION_PROXY = parseAbi([
+  'function transferWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxRateTimespan) payable',
+])
+
+const SWAP_TO_PAY = parseAbi([
+  'function swapTransferWithReference(address paymentProxy, address to, uint256 amount, uint256 amountInMax, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 deadline)',
+])
+
+/** SwapRouter02. */
+const SWAP_ROUTER = parseAbi([
+  'function exactOutputSingle((address tokenIn, address tokenOut, uint24 fee, address recipient, uint256 amountOut, uint256 amountInMaximum, uint160 sqrtPriceLimitX96) params) payable',
+  'function multicall(uint256 deadline, bytes[] data) payable',
+])
+
+/** What every payment through a proxy says. */
+export interface ProxyPayment {
+  readonly to: Address
+  /** In the payment currency; of conversions, in the invoice currency. */
+  readonly amount: bigint
+  readonly paymentReference: Hex
+  /** In the same currency. */
+  readonly feeAmount: bigint
+  readonly feeAddress: Address
+}
+
+/** A payment whose amounts the proxy converts when it is mined. */
+export interface ConvertedPayment extends ProxyPayment {
+  /** Addresses that stand for currencies, from the invoice currency to the payment currency. */
+  readonly path: readonly Address[]
+  /** The proxy refuses rates that are older; 0 would let it take a rate of any age. */
+  readonly maxRateAgeSeconds: number
+}
+
+/** A payment for which ERC20SwapToPay swaps a token. */
+export interface SwappedPayment extends ProxyPayment {
+  /** The fee proxy. */
+  readonly proxy: Address
+  readonly maxAmountIn: bigint
+  /** Tokens, from the one that goes in to the one that is paid. */
+  readonly path: readonly Address[]
+  readonly deadlineSec: number
+}
+
+/** A swap on a Uniswap-v3-shaped exchange of which the output is given. */
+export interface ExactOutputSwap {
+  readonly tokenIn: Address
+  readonly tokenOut: Address
+  /** The pool's fee in millionths. */
+  readonly fee: number
+  readonly recipient: Address
+  readonly amountOut: bigint
+  readonly maxAmountIn: bigint
+  readonly deadlineSec: number
+}
+
+/** `approve` of a token. */
+export function encodeApprove(spender: Address, amount: bigint): Hex {
+  return encodeFunctionData({ abi: erc20Abi, functionName: 'approve', args: [spender as Hex, amount] })
+}
+
+/** ERC20FeeProxy's call, for a token that the proxy may pull. */
+export function encodeErc20Payment(token: Address, payment: ProxyPayment): Hex {
+  return encodeFunctionData({ abi: ERC20_FEE_PROXY, args: [token as Hex, ...termsOf(payment)] })
+}
+
+/** EthereumFeeProxy's call; the transaction sends amount and fee. */
+export function encodeNativePayment(payment: ProxyPayment): Hex {
+  const functionName = 'transferExactEthWithReferenceAndFee'
+  return encodeFunctionData({ abi: NATIVE_FEE_PROXY, functionName, args: termsOf(payment) })
+}
+
+/** Erc20ConversionProxy's call. */
+export function encodeErc20Conversion(payment: ConvertedPayment & { readonly maxToSpend: bigint }): Hex {
+  const args = [...convertedTermsOf(payment), payment.maxToSpend, BigInt(payment.maxRateAgeSeconds)] as const
+  return encodeFunctionData({ abi: ERC20_CONVERSION_PROXY, args })
+}
+
+/** EthConversionProxy's call; the transaction sends the most that may be spent, and the proxy gives the rest back. */
+export function encodeNativeConversion(payment: ConvertedPayment): Hex {
+  const args = [...convertedTermsOf(payment), BigInt(payment.maxRateAgeSeconds)] as const
+  return encodeFunctionData({ abi: NATIVE_CONVERSION_PROXY, args })
+}
+
+/** ERC20SwapToPay's call, of versions 0.4.0 and later. */
+export function encodeSwappedPayment(payment: SwappedPayment): Hex {
+  const { proxy, to, amount, maxAmountIn, path, paymentReference, feeAmount, feeAddress, deadlineSec } = payment
+  return encodeFunctionData({
+    abi: SWAP_TO_PAY,
+    args: [
+      proxy as Hex,
+      to as Hex,
+      amount,
+      maxAmountIn,
+      path as readonly Hex[],
+      paymentReference,
+      feeAmount,
+      feeAddress as Hex,
+      BigInt(deadlineSec),
+    ],
+  })
+}
+
+/** SwapRouter02's call. It knows deadlines only around other calls. */
+export function encodeExactOutputSwap(swap: ExactOutputSwap): Hex {
+  const params = {
+    tokenIn: swap.tokenIn as Hex,
+    tokenOut: swap.tokenOut as Hex,
+    fee: swap.fee,
+    recipient: swap.recipient as Hex,
+    amountOut: swap.amountOut,
+    amountInMaximum: swap.maxAmountIn,
+    sqrtPriceLimitX96: 0n,
+  }
+  const data = encodeFunctionData({ abi: SWAP_ROUTER, functionName: 'exactOutputSingle', args: [params] })
+  return encodeFunctionData({ abi: SWAP_ROUTER, functionName: 'multicall', args: [BigInt(swap.deadlineSec), [data]] })
+}
+
+function termsOf({ to, amount, paymentReference, feeAmount, feeAddress }: ProxyPayment) {
+  return [to as Hex, amount, paymentReference, feeAmount, feeAddress as Hex] as const
+}
+
+function convertedTermsOf({ to, amount, path, paymentReference, feeAmount, feeAddress }: ConvertedPayment) {
+  return [to as Hex, amount, path as readonly Hex[], paymentReference, feeAmount, feeAddress as Hex] as const
+}
