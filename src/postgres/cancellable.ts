@@ -1,46 +1,46 @@
 import type { Knex } from 'knex'
 
-/** What this file uses of a connection of pg, as Knex's pool hands it out. */
+/** The parts of a pg connection from Knex's pool that this file uses. */
 export interface PooledConnection {
-  /** pid of the server's process */
+  /** pid of the backend process */
   readonly processID: number
-  /** idle, in a transaction, in a failed one */
+  /** idle, in a transaction, in a failed transaction */
   getTransactionStatus(): 'I' | 'T' | 'E' | null
-  /** whether the server has said that it is through with all that was sent */
+  /** whether the server has finished everything that was sent */
   readonly readyForQuery: boolean
   end(done: () => void): void
-  /** `drain`: the server is through and nothing more is to be sent; `end`: it is gone */
+  /** `drain`: the server has finished and nothing is queued; `end`: the connection has ended */
   once(event: 'drain' | 'end', listener: () => void): unknown
   off(event: 'drain' | 'end', listener: () => void): unknown
-  /** Knex's mark of a connection that the pool is not to hand out again */
+  /** set on a connection, it keeps Knex's pool from handing it out again */
   __knex__disposed?: unknown
 }
 
-/** What this file uses of Knex's client, which its types leave out. */
+/** The parts of Knex's client that its types leave out. */
 interface KnexClient {
   acquireConnection(): Promise<PooledConnection>
   releaseConnection(connection: PooledConnection): Promise<void>
   cancelQuery(connection: PooledConnection): Promise<unknown>
 }
 
-/** How often a cancel is sent until the work has ended: one that meets no running statement does nothing, in ms. */
+/** Pause between two cancels, in ms. A cancel that arrives between two statements does nothing, so it is repeated until the work ends. */
 const CANCEL_EVERY_MS = 250
 
-/** How long one cancel may take, and how many are sent, before the connection is broken off instead. */
-const CANCEL_WITHIN_MS = 2_000
-const CANCEL_TRIES = 8
+/** How long one cancel may take, and how many are sent before the connection is closed instead. */
+const CANCEL_TIMEOUT_MS = 2_000
+const MAX_CANCELS = 8
 
-/** How long the server may take to say that it is through with a statement that has failed. */
-const THROUGH_WITHIN_MS = 2_000
+/** How long the server may take to report ready after a statement failed. */
+const READY_TIMEOUT_MS = 2_000
 
 /**
- * Runs one query, and has the server cancel it when the signal fires.
+ * Runs one query; when the signal fires, the server cancels it.
  *
- * Settles when the statement has ended on the server, normally some 10 ms after the signal; the connection goes back to the pool
- * sound, or is dropped if the server no longer listens.
+ * Settles when the statement has ended on the server, usually some 10 ms after the signal. The connection then goes back to the pool, or is
+ * closed if the server does not react.
  *
  * @param query - a builder or raw query that has not run; do not await it yourself
- * @throws the signal's reason when it fired before the answer was there, also while waiting for a connection
+ * @throws the signal's reason when it fires before the result has come, also while waiting for a connection
  */
 export function runCancellable<T>(knex: Knex, query: CancellableQuery<T>, signal: AbortSignal | undefined): Promise<T> {
   return withConnection(knex, signal, async (connection) => await query.connection(connection))
@@ -51,7 +51,7 @@ export interface CancellableQuery<T> extends PromiseLike<T> {
   connection(connection: unknown): PromiseLike<T>
 }
 
-/** A statement failed inside the transaction and the failure was caught, so the server would roll back what seems done. */
+/** A statement of the transaction failed and the work caught the error. The server would answer COMMIT with a rollback. */
 export class TransactionFailedError extends Error {
   override readonly name = 'TransactionFailedError'
 
@@ -63,8 +63,8 @@ export class TransactionFailedError extends Error {
 }
 
 /**
- * Runs `work` in a transaction: commits when it resolves, rolls back when it rejects. When the signal fires, the statement
- * running is cancelled, later ones soon after they begin, and nothing is committed.
+ * Runs `work` in a transaction: commits when it resolves, rolls back when it rejects. When the signal fires, the running statement is
+ * cancelled, later ones soon after they begin, and nothing is committed.
  *
  * @throws what `work` throws; the signal's reason; TransactionFailedError when `work` went on after a failed statement
  */
@@ -80,8 +80,8 @@ export function inTransaction<T>(
       try {
         const result = await work(trx)
         signal?.throwIfAborted()
-        await untilThrough(connection)
-        // the server answers COMMIT with a rollback then, which Knex takes for success
+        await untilReady(connection)
+        // the server would answer COMMIT with a rollback, which Knex reports as success
         if (connection.getTransactionStatus() === 'E') throw new TransactionFailedError()
         return result
       } catch (cause) {
@@ -92,16 +92,16 @@ export function inTransaction<T>(
     try {
       return await knex.transaction(guarded, { ...config, connection })
     } catch (error) {
-      // where the connection broke, Knex reports the rollback that failed, and not what it was for
+      // where the connection broke, Knex reports the failed rollback and not the error that caused it
       throw failure === undefined ? error : failure.cause
     }
   })
 }
 
 /**
- * Runs `work` with a connection of the pool, or the transaction's own; what runs on it when the signal fires is cancelled.
+ * Runs `work` with a connection of the pool, or with that of the transaction. When the signal fires, the statement running on it is cancelled.
  *
- * @throws what `work` throws; the signal's reason when it fired before
+ * @throws what `work` throws; the signal's reason once it has fired
  */
 export async function withConnection<T>(
   knex: Knex,
@@ -114,19 +114,19 @@ export async function withConnection<T>(
   try {
     return await work(connection)
   } catch (error) {
-    await untilThrough(connection)
+    await untilReady(connection)
     if (signal?.aborted) throw signal.reason
     throw error
   } finally {
-    // not before the last cancel is through: it would hit the connection's next user
+    // a cancel still on its way would hit the connection's next user
     await canceller.finish()
-    // a rollback that did not get through must not leave its transaction to the next user
+    // where the rollback failed, the next user must not get the open transaction
     if (!knex.isTransaction && connection.getTransactionStatus() !== 'I') drop(connection)
     await client.releaseConnection(connection)
   }
 }
 
-/** A wait for the pool cannot be taken back, so a connection that comes too late goes back at once. */
+/** Waiting for the pool cannot be cancelled, so a connection that comes after the signal goes back at once. */
 async function acquire(client: KnexClient, signal: AbortSignal | undefined): Promise<PooledConnection> {
   signal?.throwIfAborted()
   const acquiring = client.acquireConnection()
@@ -149,11 +149,11 @@ function cancelOnAbort(client: KnexClient, connection: PooledConnection, signal:
   const state = { done: false }
   let cancelling: Promise<void> | undefined
   const cancelUntilDone = async () => {
-    for (let tries = 0; tries < CANCEL_TRIES && !state.done; tries++) {
+    for (let tries = 0; tries < MAX_CANCELS && !state.done; tries++) {
       if (!(await cancelStatement(client, connection))) break
       await pause(CANCEL_EVERY_MS, finished.promise)
     }
-    // this ends the query here at least
+    // the server did not react: closing the connection at least rejects the query
     if (!state.done) drop(connection)
   }
   const onAbort = () => {
@@ -169,28 +169,28 @@ function cancelOnAbort(client: KnexClient, connection: PooledConnection, signal:
   return { finish }
 }
 
-/** Says whether the server took the cancel; not whether there was anything to cancel. */
+/** Whether the server accepted the cancel; it does not tell whether a statement was running. */
 async function cancelStatement(client: KnexClient, connection: PooledConnection): Promise<boolean> {
   const cancelling = client.cancelQuery(connection).then(
     () => true,
     () => false,
   )
-  return (await pause(CANCEL_WITHIN_MS, cancelling)) ?? false
+  return (await pause(CANCEL_TIMEOUT_MS, cancelling)) ?? false
 }
 
-/** A failure is told before the server lets go of what the statement held and says what it makes of the transaction. */
-async function untilThrough(connection: PooledConnection): Promise<void> {
+/** The server reports an error before it releases the statement's locks and reports the state of the transaction. */
+async function untilReady(connection: PooledConnection): Promise<void> {
   if (connection.readyForQuery || connection.__knex__disposed !== undefined) return
   const { promise, resolve } = Promise.withResolvers<void>()
   connection.once('drain', resolve)
   connection.once('end', resolve)
-  await pause(THROUGH_WITHIN_MS, promise)
+  await pause(READY_TIMEOUT_MS, promise)
   connection.off('drain', resolve)
   connection.off('end', resolve)
 }
 
 function drop(connection: PooledConnection): void {
-  connection.__knex__disposed = 'broken off'
+  connection.__knex__disposed = 'closed after a cancel or a failed rollback'
   connection.end(() => {})
 }
 

@@ -1,10 +1,10 @@
 import type { Knex } from 'knex'
 
 /**
- * Sees whether a database answers, so that a start that cannot work says so in a sentence.
+ * Checks that the database answers, so that a start fails with a clear message.
  *
- * @param url - its password is not told
- * @throws Error naming where the database was looked for; its cause is what the database or the way to it said
+ * @param url - its password does not appear in the message
+ * @throws Error with the database's host and name; its cause is the connection error
  */
 export async function checkDatabase(knex: Knex, url: string): Promise<void> {
   try {
@@ -14,7 +14,7 @@ export async function checkDatabase(knex: Knex, url: string): Promise<void> {
   }
 }
 
-/** Where a database is, without user and password. */
+/** Host and name of a database, without user and password. */
 export function placeOf(url: string): string {
   const { host, pathname, searchParams } = new URL(url)
   return `${searchParams.get('host') ?? host}${pathname}`

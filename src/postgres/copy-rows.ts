@@ -1,16 +1,16 @@
 import type { Knex } from 'knex'
 import pg from 'pg'
 
-/** A value of a column as it is given to COPY; JSON columns as objects or lists. */
+/** A value of a column for COPY; of a JSON column an object or a list. */
 export type CopyValue = string | number | bigint | boolean | Date | Buffer | object | null
 
-/** Where rows are copied to. Names come from the program, never from outside. */
+/** The table that rows are copied into. Names come from the program, never from a request. */
 export interface CopyTarget {
   readonly table: string
   readonly columns: readonly string[]
 }
 
-/** What this file uses of a connection of pg while COPY reads from it. */
+/** The parts of a pg connection that this file uses during COPY. */
 interface CopyConnection {
   sendCopyFromChunk(chunk: Buffer): void
   endCopyFrom(): void
@@ -20,13 +20,13 @@ interface TransactionClient {
   acquireConnection(): Promise<{ query(query: CopyQuery): void }>
 }
 
-/** Bytes in one message of the copy. */
+/** Bytes of one CopyData message. */
 const CHUNK_BYTES = 256 * 1024
 
 /**
- * Copies rows into a table through COPY, several times as fast as inserting them.
+ * Copies rows into a table by COPY, several times as fast as INSERT.
  *
- * @param trx - the transaction in which they become visible
+ * @param trx - the rows become visible when it commits
  */
 export async function copyRows(
   trx: Knex.Transaction,
@@ -47,14 +47,14 @@ function* encodeRows(rows: Iterable<readonly CopyValue[]>): Generator<Buffer> {
   if (text !== '') yield Buffer.from(text)
 }
 
-/** As {@link copyRows}, of rows that are in the text format already. */
+/** The same as {@link copyRows} for rows that are already in COPY's text format. */
 export async function copyText(
   trx: Knex.Transaction,
   { table, columns }: CopyTarget,
   chunks: Iterable<Buffer>,
 ): Promise<void> {
   const client = trx.client as TransactionClient
-  // of a transaction this is the one connection that it holds, which is not given back
+  // the client of a transaction gives its own connection, which must not be released
   const connection = await client.acquireConnection()
   const { promise: done, resolve, reject } = Promise.withResolvers<void>()
   const statement = `copy ${table} (${columns.join(', ')}) from stdin`
@@ -68,11 +68,11 @@ class CopyQuery extends pg.Query {
   constructor(statement: string, chunks: Iterable<Buffer>, done: (error: Error | null) => void) {
     super(statement)
     this.#chunks = chunks
-    // pg reads it of any query that it is given; its types leave it out
+    // pg calls it when the query ends; its types leave it out
     Object.assign(this, { callback: done })
   }
 
-  /** Called by pg when the server is ready for the rows. */
+  /** pg calls this when the server is ready for rows. */
   handleCopyInResponse(connection: CopyConnection): void {
     for (const chunk of this.#chunks) connection.sendCopyFromChunk(chunk)
     connection.endCopyFrom()
@@ -102,7 +102,7 @@ function encodeValue(value: CopyValue): string {
 const SPECIAL = /[\\\n\r\t]/
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** Text as a column of COPY. */
+/** Escapes a text for a column in COPY's text format. */
 export function escapeCopyText(text: string): string {
   return SPECIAL.test(text) ? text.replace(/[\\\n\r\t]/g, (character) => ESCAPES[character] ?? character) : text
 }

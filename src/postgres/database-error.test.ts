@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { classifyDatabaseError } from './database-error.ts'
 
-const withCode = (code: string) => Object.assign(new Error('select 1 - no matter'), { code })
+const withCode = (code: string) => Object.assign(new Error('select 1 - some message'), { code })
 const named = (name: string, message: string) => Object.assign(new Error(message), { name })
 
 test.each([

@@ -1,32 +1,32 @@
 /**
- * What a failure of the database means to the caller:
+ * What a database error means to the caller:
  *
- * - `unavailable`: no server, no connection, no room; worth another try later
- * - `timeout`: the statement was ended by its time limit, a lock's, or a cancel
- * - `serialization`: the transaction met another; worth another try at once
- * - `unique`: a row with that key is there already
- * - `other`: anything else, a mistake of this program included
+ * - `unavailable`: no server, no connection, no memory or disk space; retry later
+ * - `timeout`: ended by the statement timeout, a lock timeout or a cancel
+ * - `serialization`: conflict with another transaction; retry at once
+ * - `unique`: a row with that key already exists
+ * - `other`: anything else, including errors of this program
  */
 export type DatabaseErrorKind = 'unavailable' | 'timeout' | 'serialization' | 'unique' | 'other'
 
-/** By SQLSTATE, the five characters that stay the same across versions and languages. */
+/** By SQLSTATE, which unlike the message is the same in every version and language of PostgreSQL. */
 const KIND_BY_STATE = new Map<string, DatabaseErrorKind>([
   ['23505', 'unique'],
   ['40001', 'serialization'],
   ['40P01', 'serialization'], // deadlock
   ['57014', 'timeout'], // statement timeout, or a cancel
   ['55P03', 'timeout'], // lock not available
-  ['25P03', 'timeout'], // idle in transaction for too long
+  ['25P03', 'timeout'], // idle in transaction timeout
   ['25P04', 'timeout'], // transaction timeout
   ['57P01', 'unavailable'], // admin shutdown
   ['57P02', 'unavailable'], // crash shutdown
-  ['57P03', 'unavailable'], // starting up, or shutting down
+  ['57P03', 'unavailable'], // starting up or shutting down
   ['57P05', 'unavailable'], // idle session timeout
-  ['25006', 'unavailable'], // read-only: the primary has moved
+  ['25006', 'unavailable'], // read-only: a failover made this server a replica
   ['58030', 'unavailable'], // I/O error
 ])
 
-/** Whole classes: connection exceptions, and insufficient resources (connections, memory, disk). */
+/** Whole classes: 08 connection exceptions, 53 insufficient resources (connections, memory, disk). */
 const UNAVAILABLE_CLASSES = new Set(['08', '53'])
 
 const UNAVAILABLE_SYSTEM_CODES = new Set([
@@ -41,17 +41,17 @@ const UNAVAILABLE_SYSTEM_CODES = new Set([
   'ETIMEDOUT',
 ])
 
-/** pg and Knex say these in words alone; Knex puts the statement before them. */
+/** Errors of pg and Knex that have no code; Knex puts the statement before the message. */
 const UNAVAILABLE_WORDS = [
   'Connection terminated', // "… unexpectedly", "… due to connection timeout"
   'timeout expired', // pg, connecting
   'Client has encountered a connection error and is not queryable',
   'Client was closed and is not queryable',
-  'Unable to acquire a connection', // the pool was closed
-  'aborted', // tarn, of those who waited when the pool was closed
+  'Unable to acquire a connection', // Knex, the pool was closed
+  'aborted', // tarn (Knex's pool), for callers that waited when it was closed
 ]
 
-/** Classifies whatever a query was rejected with, by SQLSTATE where the server sent one. */
+/** Classifies the error of a query, by SQLSTATE where there is one. */
 export function classifyDatabaseError(error: unknown): DatabaseErrorKind {
   if (!(error instanceof Error)) return 'other'
   const { code } = error as { code?: unknown }
@@ -61,13 +61,14 @@ export function classifyDatabaseError(error: unknown): DatabaseErrorKind {
       return KIND_BY_STATE.get(code) ?? (UNAVAILABLE_CLASSES.has(code.slice(0, 2)) ? 'unavailable' : 'other')
     }
   }
-  const words = lastWords(error.message)
-  if (error.name === 'KnexTimeoutError') return words.startsWith('Knex: Timeout acquiring') ? 'unavailable' : 'timeout'
-  return UNAVAILABLE_WORDS.some((start) => words.startsWith(start)) ? 'unavailable' : 'other'
+  const message = messageOf(error.message)
+  if (error.name === 'KnexTimeoutError')
+    return message.startsWith('Knex: Timeout acquiring') ? 'unavailable' : 'timeout'
+  return UNAVAILABLE_WORDS.some((start) => message.startsWith(start)) ? 'unavailable' : 'other'
 }
 
-/** What follows the statement and its " - ". */
-function lastWords(message: string): string {
-  const at = message.lastIndexOf(' - ')
-  return at < 0 ? message : message.slice(at + 3)
+/** The message without the statement and the ` - ` that Knex puts before it. */
+function messageOf(text: string): string {
+  const at = text.lastIndexOf(' - ')
+  return at < 0 ? text : text.slice(at + 3)
 }

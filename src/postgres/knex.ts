@@ -5,7 +5,7 @@ import type { Logger } from '../domain/logger.ts'
 import { parseTimestamp } from './parse-timestamp.ts'
 import { limitPrepared } from './prepared.ts'
 
-/** Where a PostgreSQL is: the settings of an embedded server, or a `postgres://` URL. */
+/** How to reach a PostgreSQL: a `postgres://` URL, or the settings of an embedded server. */
 export type DatabaseConnection =
   | string
   | {
@@ -17,28 +17,27 @@ export type DatabaseConnection =
     }
 
 export interface DatabaseOptions {
-  /** connections kept when idle; default 0 */
+  /** Idle connections to keep; default 0. */
   readonly poolMin?: number | undefined
-  /** most connections at once; default 8 */
+  /** Connections at most; default 8. */
   readonly poolMax?: number | undefined
-  /** after which the server ends a statement; default 0, without end */
+  /** The server cancels a statement after this time; default 0: never. */
   readonly statementTimeoutMs?: number | undefined
-  /** how long to wait for a free connection, and for a new one to be made; default 5,000 */
+  /** How long to wait for a free connection, and for a new one to connect; default 5,000. */
   readonly acquireTimeoutMs?: number | undefined
-  /** statements that a connection keeps prepared by name; default 100, 0 for a pooler that does not know of them */
-  readonly mostPrepared?: number | undefined
-  /** refuses a connection that was just made, by rejecting; what it asks comes as text */
+  /** Prepared statements to keep on each connection; default 100. 0 for poolers that do not support them. */
+  readonly maxPrepared?: number | undefined
+  /** Runs on each new connection, which is refused when it rejects. `ask` returns one row, its columns as text. */
   readonly checkConnection?: ((ask: AskConnection) => Promise<void>) | undefined
-  /** shown in pg_stat_activity; default `waybill` */
+  /** Shown in pg_stat_activity; default `waybill`. */
   readonly applicationName?: string | undefined
   readonly logger?: Logger | undefined
 }
 
-/** Asks a connection for one row. */
 type AskConnection = (sql: string) => Promise<readonly (string | null)[]>
 
 const { builtins } = types
-/** array types, which pg's list of names lacks */
+/** OIDs of array types, which pg's list of names lacks. */
 const TEXT_ARRAY = 1009
 const INT8_ARRAY = 1016
 const TIMESTAMPTZ_ARRAY = 1185
@@ -67,12 +66,12 @@ const PARSERS = new Map<number, (text: string) => unknown>([
 ])
 
 /**
- * How columns become values, beside pg's own ways (int4 and float8 are numbers, bytea a Buffer, json parsed):
+ * How columns become values, beside pg's defaults (int4 and float8: number, bytea: Buffer, json: parsed):
  *
- * - int8, and so `count(*)`, is a bigint: counts of base units and block numbers lose nothing
- * - numeric is a string, with the zeros of its scale
- * - timestamptz is a Date, in milliseconds: finer digits are cut, so a column that is compared with what was read is timestamptz(3)
- * - date and timestamp without zone stay text, since a Date would put them in this machine's zone
+ * - int8, and so `count(*)`: bigint, so that block numbers and base units stay exact
+ * - numeric: string, with the zeros of its scale
+ * - timestamptz: Date, cut to milliseconds. A column that is compared with a value read earlier therefore has to be timestamptz(3)
+ * - date, and timestamp without time zone: text, because a Date would put them in the time zone of this machine
  */
 const TYPE_PARSERS = {
   getTypeParser(oid: number, format?: string): (text: string) => unknown {
@@ -82,8 +81,8 @@ const TYPE_PARSERS = {
 }
 
 /**
- * Opens a pool on a database; connects at the first query. The pool outlives restarts of the server: connections that broke
- * are replaced when next asked for. Close it with `destroy()`.
+ * Opens a pool on a database; it connects at the first query. It survives restarts of the server: broken connections are replaced when they
+ * are needed. Close it with `destroy()`.
  */
 export function createDatabase(connection: DatabaseConnection, options: DatabaseOptions = {}): Knex {
   const acquireTimeoutMs = options.acquireTimeoutMs ?? 5_000
@@ -107,12 +106,12 @@ export function createDatabase(connection: DatabaseConnection, options: Database
   })
 }
 
-/** What this file uses of a connection of pg. */
+/** The parts of a pg connection that this file uses. */
 interface RawConnection {
   query(query: string | object): Promise<{ readonly rows: readonly (readonly (string | null)[])[] }>
   end(done: () => void): void
   readonly connection: { on(event: 'errorMessage', listener: (message: ServerMessage) => void): void }
-  /** Knex's mark of a connection that the pool is not to hand out again */
+  /** set on a connection, it keeps Knex's pool from handing it out again */
   __knex__disposed?: unknown
 }
 
@@ -121,18 +120,18 @@ interface ServerMessage {
   readonly code?: string
 }
 
-/** How many connections a pool has at most. */
+/** The most connections that a pool opens. */
 export function connectionsOf(knex: Knex): number {
   return (knex.client as { pool: { max: number } }).pool.max
 }
 
-/** Settings go by SET and not with the start of the connection, where poolers such as PgBouncer refuse them. */
-function sessionSetup({ statementTimeoutMs = 0, mostPrepared, checkConnection }: DatabaseOptions) {
-  // whatever reads texts relies on the forms of times and bytes
+/** Settings are made by SET: poolers such as PgBouncer refuse them in the startup message. */
+function sessionSetup({ statementTimeoutMs = 0, maxPrepared, checkConnection }: DatabaseOptions) {
+  // code that reads columns as text relies on these formats of times and bytes
   const statement = `set timezone = 'UTC'; set bytea_output = hex; set statement_timeout = ${Math.trunc(statementTimeoutMs)}`
   return callbackify(async (connection: RawConnection) => {
-    if (mostPrepared !== undefined) limitPrepared(connection, mostPrepared)
-    // the end of the connection follows the server's last message, but the pool may hand it out in between
+    if (maxPrepared !== undefined) limitPrepared(connection, maxPrepared)
+    // between the server's last message and the end of the connection the pool might still hand it out
     connection.connection.on('errorMessage', (message) => {
       if (isLastMessage(message)) connection.__knex__disposed = message
     })
@@ -152,13 +151,13 @@ async function askRow(connection: RawConnection, sql: string): Promise<readonly 
   return rows[0] ?? []
 }
 
-/** Severities are in the server's language, so the states of a server that goes are looked at as well. */
+/** Whether the server ends the connection. Severities are translated, so the SQLSTATEs of a shutdown are checked as well. */
 function isLastMessage({ severity, code }: ServerMessage): boolean {
   return severity === 'FATAL' || severity === 'PANIC' || (code?.startsWith('57P') ?? false)
 }
 
 function knexLog(logger: Logger | undefined): Knex.Logger {
-  // a connection that broke is reported by whoever meets the error; Knex warns of it once more
+  // the caller of a query reports a broken connection; Knex would warn about it once more
   const debug = (message: unknown) => logger?.debug({ knex: message }, 'database pool')
   return { debug, warn: debug, deprecate: debug, error: (message) => logger?.error({ knex: message }, 'database pool') }
 }

@@ -3,7 +3,7 @@ import { inTransaction } from './cancellable.ts'
 import { MIGRATIONS } from './migrations/list.ts'
 import type { Migration } from './migrations/migration.ts'
 
-/** The database has steps that this version of the program does not know. */
+/** The database has migrations that this version of the program does not know. */
 export class DatabaseTooNewError extends Error {
   override readonly name = 'DatabaseTooNewError'
   readonly unknown: readonly string[]
@@ -16,15 +16,15 @@ export class DatabaseTooNewError extends Error {
   }
 }
 
-/** The bytes of "waybillm": any fixed number that no other program is likely to lock. */
+/** The key of the advisory lock: the bytes of "waybillm", which no other program is likely to use. */
 const LOCK_KEY = '8602248640120188013'
 
 /**
- * Brings the schema up to date. Several processes may do so at once: one works, the others wait for it. A process that dies halfway
- * leaves whole steps only.
+ * Brings the schema up to date. Several processes may call it at once: one works, the others wait. A process that dies on the way leaves only
+ * complete steps.
  *
  * @returns the names of the steps that this call ran
- * @throws DatabaseTooNewError when the database is ahead of `migrations`
+ * @throws DatabaseTooNewError when the database has migrations that are not in the list
  */
 export async function migrate(knex: Knex, migrations: readonly Migration[] = MIGRATIONS): Promise<string[]> {
   const ran: string[] = []
@@ -35,9 +35,9 @@ export async function migrate(knex: Knex, migrations: readonly Migration[] = MIG
   }
 }
 
-/** The lock belongs to the transaction, so it is gone with it, however the process ends. */
+/** The lock belongs to the transaction, so it is released however the process ends. */
 async function runNext(trx: Knex.Transaction, migrations: readonly Migration[]): Promise<string | undefined> {
-  // waiting for another process and building an index take as long as they take
+  // waiting for another process, or building an index, may take longer than the timeout
   await trx.raw('set local statement_timeout = 0')
   await trx.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
   await trx.raw(
@@ -51,9 +51,9 @@ async function runNext(trx: Knex.Transaction, migrations: readonly Migration[]):
 }
 
 /**
- * Names the steps that the database still lacks, in order; none when it is ready for use.
+ * The names of the steps that the database still lacks, in order; none when it is ready for use.
  *
- * @throws DatabaseTooNewError when the database is ahead of `migrations`
+ * @throws DatabaseTooNewError when the database has migrations that are not in the list
  */
 export async function pendingMigrations(knex: Knex, migrations: readonly Migration[] = MIGRATIONS): Promise<string[]> {
   const applied = await appliedMigrations(knex)

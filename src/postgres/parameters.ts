@@ -1,15 +1,16 @@
-/** A parameter as it goes to the server. */
+/** A parameter as it is sent to the server. */
 export type ParameterText = string | Buffer | null
 
 /**
- * Writes a parameter for the server: arrays as array literals, dates in UTC, bytes as they are, other objects as JSON.
+ * Encodes a parameter: arrays as array literals, dates in UTC, bytes unchanged, other objects as JSON. (pg's own encoder writes dates in the
+ * machine's time zone.)
  *
- * @throws TypeError for undefined, which is a mistake of the caller
+ * @throws TypeError for undefined
  */
 export function toParameter(value: unknown): ParameterText {
   if (typeof value === 'string' || value === null) return value
   if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return String(value)
-  if (typeof value !== 'object') throw new TypeError(`a parameter is ${typeof value}`)
+  if (typeof value !== 'object') throw new TypeError(`a parameter cannot be ${typeof value}`)
   if (value instanceof Uint8Array) return toBuffer(value)
   if (value instanceof Date) return value.toISOString()
   return Array.isArray(value) ? arrayLiteral(value) : JSON.stringify(value)
@@ -27,7 +28,7 @@ function arrayElement(value: unknown): string {
   if (Array.isArray(value)) return arrayLiteral(value)
   const text = toParameter(value)
   if (text === null) return 'NULL'
-  // two backslashes stand for one within an array
+  // within an array literal a backslash is escaped by another
   if (typeof text !== 'string') return `"\\\\x${text.toString('hex')}"`
   return `"${text.replace(/[\\"]/g, '\\$&')}"`
 }

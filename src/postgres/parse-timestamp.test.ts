@@ -21,7 +21,7 @@ test.each([
   expect(parseTimestamp(text).toISOString()).toBe(iso)
 })
 
-test('any time reads as pg reads it', () => {
+test('parses any time as pg does', () => {
   const time = fc.date({
     min: new Date('0100-01-01T00:00:00Z'),
     max: new Date('9999-12-31T23:59:59Z'),

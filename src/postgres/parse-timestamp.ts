@@ -6,15 +6,15 @@ const HYPHEN = 45
 const LENGTH_OF_SECONDS = '2026-11-20 10:35:00'.length
 
 /**
- * Reads a timestamptz as the server prints it in UTC, four times as fast as pg's own parser, to which all else goes (other
- * zones, years beyond 9999 or before Christ, infinity).
+ * Parses a timestamptz in UTC as the server prints it, four times as fast as pg's parser. Everything else (other zones, years after 9999 or
+ * before 1, infinity) is left to pg's parser.
  *
- * @returns the time to the millisecond; finer digits are cut
+ * @returns the time, cut to milliseconds
  */
 export function parseTimestamp(text: string): Date {
   const end = text.length - 3
   const plain = text.endsWith('+00') && text.charCodeAt(4) === HYPHEN && end >= LENGTH_OF_SECONDS
-  // Date.UTC takes the years up to 99 for those of the last century
+  // Date.UTC takes the years 0 to 99 as 1900 to 1999
   if (!plain || text.startsWith('00')) return parseAny(text)
   const milliseconds = end > LENGTH_OF_SECONDS ? fraction(text, end) : 0
   return new Date(
@@ -33,7 +33,7 @@ export function parseTimestamp(text: string): Date {
 const digit = (text: string, at: number) => text.charCodeAt(at) - 48
 const two = (text: string, at: number) => digit(text, at) * 10 + digit(text, at + 1)
 
-/** PostgreSQL drops trailing zeros: `.1` is 100 ms. */
+/** Milliseconds. PostgreSQL drops trailing zeros: `.1` is 100 ms. */
 function fraction(text: string, end: number): number {
   const from = LENGTH_OF_SECONDS + 1
   const tens = from + 1 < end ? digit(text, from + 1) * 10 : 0

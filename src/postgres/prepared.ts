@@ -5,21 +5,23 @@ import { type ParameterText, toParameter } from './parameters.ts'
 import { describeAndRun, type FieldDescription, type PgConnection, type WireStatement } from './wire-batch.ts'
 
 /**
- * Statements prepared by name on the connections of a pool: parsed once a connection, planned once where one plan serves all
- * parameters. They are cancelled and time out as everything else does (cancellable.ts), and run inside a transaction of Knex when
- * given one.
+ * Runs named prepared statements on the connections of a Knex pool. A connection parses each text once, and PostgreSQL keeps a generic plan where
+ * one plan serves all parameters. Cancelling and timeouts work as in cancellable.ts; given a transaction, statements run inside it.
+ *
+ * pg's own named queries would do for one statement at a time. What they do not have: several statements in one round trip, columns as
+ * text, and a limit on how many statements a connection keeps.
  */
 
-/** SQL with a `?` for each binding (`\?` is a question mark), as Knex builds it: `toSQL()` of a builder is one. */
+/** SQL with a `?` for each binding (`\?` is a question mark), as Knex writes it: `toSQL()` of a builder is one. */
 export interface PreparedStatement {
   readonly sql: string
   readonly bindings: readonly unknown[]
 }
 
-/** The columns of a row in the order of the select, as PostgreSQL writes them; a bytea is `\x` and digits. */
+/** The columns of a row as the texts that PostgreSQL sends; a bytea is `\x` and hex digits. */
 export type TextRow = readonly (string | null)[]
 
-/** Runs a statement; its rows are as Knex gives them. */
+/** Runs a statement; rows are objects, their columns parsed as Knex would parse them. */
 export async function runPrepared<Row>(
   knex: Knex,
   statement: PreparedStatement,
@@ -30,7 +32,7 @@ export async function runPrepared<Row>(
   return rows.map((row) => toObject(row, fields ?? []) as Row)
 }
 
-/** Runs a statement; nothing of its rows is parsed. */
+/** Runs a statement; rows are not parsed. */
 export async function runPreparedText(
   knex: Knex,
   statement: PreparedStatement,
@@ -41,8 +43,8 @@ export async function runPreparedText(
 }
 
 /**
- * Runs several statements in one round trip, one after the other. Outside a transaction each sees what was committed when it
- * began, and all are done or none.
+ * Runs several statements in one round trip, one after the other. Outside a transaction each sees what was committed when it began, and
+ * either all take effect or none.
  */
 export async function runPreparedTexts(
   knex: Knex,
@@ -54,7 +56,7 @@ export async function runPreparedTexts(
 
 interface ReadResult {
   readonly rows: readonly TextRow[]
-  /** Where they were asked for. */
+  /** Undefined where they were not asked for. */
   readonly fields: readonly Field[] | undefined
 }
 
@@ -63,27 +65,27 @@ interface Field {
   readonly parse: (text: string) => unknown
 }
 
-/** What a connection holds prepared, the least recently used first. */
-interface Held {
+/** The statements that a connection has prepared, the least recently used first. */
+interface PreparedCache {
   readonly statements: Map<string, { fields?: readonly Field[] }>
-  readonly most: number
+  readonly maxStatements: number
 }
 
-/** A prepared statement with a cached plan takes some 100 KB of the server. */
-const MOST_HELD = 100
+/** A prepared statement with a generic plan takes some 100 KB of the backend's memory. */
+const MAX_PREPARED = 100
 
-const heldBy = new WeakMap<object, Held>()
+const caches = new WeakMap<object, PreparedCache>()
 
-/** Sets how many statements a connection may hold prepared. With 0 all are parsed anew each time, without a name. */
-export function limitPrepared(connection: object, most: number): void {
-  heldBy.set(connection, { statements: new Map(), most })
+/** Sets how many statements a connection may keep prepared. With 0 each is parsed every time, without a name. */
+export function limitPrepared(connection: object, maxStatements: number): void {
+  caches.set(connection, { statements: new Map(), maxStatements })
 }
 
-function heldOf(connection: object): Held {
-  const known = heldBy.get(connection)
+function cacheOf(connection: object): PreparedCache {
+  const known = caches.get(connection)
   if (known !== undefined) return known
-  limitPrepared(connection, MOST_HELD)
-  return heldOf(connection)
+  limitPrepared(connection, MAX_PREPARED)
+  return cacheOf(connection)
 }
 
 function runBatch(
@@ -95,15 +97,15 @@ function runBatch(
   const asked = statements.map(({ sql, bindings }) => ({ ...compiled(sql), parameters: bindings.map(toParameter) }))
   return withConnection(knex, signal, async (pooled) => {
     const connection = pooled as PooledConnection & PgConnection
-    const held = heldOf(connection)
-    if (held.most === 0) return runUnnamed(connection, asked, describe)
+    const cache = cacheOf(connection)
+    if (cache.maxStatements === 0) return runUnnamed(connection, asked, describe)
     const inTransaction = connection.getTransactionStatus() !== 'I'
     try {
-      return await runNamed(connection, held, asked, describe)
+      return await runNamed(connection, cache, asked, describe)
     } catch (error) {
       if (!isStale(error)) throw error
-      // whatever was prepared may be gone, or be of a table that has changed since
-      held.statements.clear()
+      // the statements may be gone from the server, or belong to a table that has changed since
+      cache.statements.clear()
       if (inTransaction) throw error
       return runUnnamed(connection, asked, describe)
     }
@@ -116,30 +118,30 @@ interface Asked {
   readonly parameters: readonly ParameterText[]
 }
 
-async function runNamed(connection: PgConnection, held: Held, asked: readonly Asked[], describe: boolean) {
+async function runNamed(connection: PgConnection, cache: PreparedCache, asked: readonly Asked[], describe: boolean) {
   const seen = new Set<string>()
   const batch = asked.map((each): WireStatement => {
-    const known = held.statements.get(each.name)
+    const known = cache.statements.get(each.name)
     const isParsed = known !== undefined || seen.has(each.name)
     seen.add(each.name)
     return { ...each, parse: !isParsed, describe: describe && known?.fields === undefined }
   })
-  const closing = [...batch.filter(({ parse }) => parse).map(({ name }) => name), ...makeRoom(held, seen)]
-  const results = await describeAndRun(connection, batch, closing)
+  const closed = [...batch.filter(({ parse }) => parse).map(({ name }) => name), ...makeRoom(cache, seen)]
+  const results = await describeAndRun(connection, batch, closed)
   return results.map(({ rows, fields }, at): ReadResult => {
     const name = (batch[at] as WireStatement).name
-    const entry = held.statements.get(name) ?? {}
+    const entry = cache.statements.get(name) ?? {}
     if (fields !== undefined) entry.fields = fieldsOf(connection, fields)
-    held.statements.delete(name)
-    held.statements.set(name, entry)
+    cache.statements.delete(name)
+    cache.statements.set(name, entry)
     return { rows, fields: entry.fields }
   })
 }
 
-/** Forgets what was not used for longest, until `coming` fits. */
-function makeRoom({ statements, most }: Held, coming: ReadonlySet<string>): string[] {
+/** Evicts the least recently used statements until `coming` fits; the caller closes them on the server. */
+function makeRoom({ statements, maxStatements }: PreparedCache, coming: ReadonlySet<string>): string[] {
   const added = [...coming].filter((name) => !statements.has(name)).length
-  const surplus = Math.max(0, statements.size + added - most)
+  const surplus = Math.max(0, statements.size + added - maxStatements)
   const leaving = [...statements.keys()].filter((name) => !coming.has(name)).slice(0, surplus)
   for (const name of leaving) statements.delete(name)
   return leaving
@@ -165,8 +167,8 @@ function toObject(row: TextRow, fields: readonly Field[]): object {
 }
 
 /**
- * The plan's columns have changed; the statement is not there; the name is taken. The last two are poolers that give the
- * connection of the server to others in between without knowing of prepared statements.
+ * Whether the server no longer has the statement as it was prepared: its result columns have changed (0A000), its name is unknown (26000) or taken
+ * (42P05). The last two come from poolers that share server connections among clients without tracking prepared statements.
  */
 function isStale(error: unknown): boolean {
   const { code, routine } = error as { code?: unknown; routine?: unknown }
@@ -175,12 +177,12 @@ function isStale(error: unknown): boolean {
 
 interface Compiled {
   readonly name: string
-  /** With `$1` and so on. */
+  /** With `$1`, `$2`, … */
   readonly text: string
 }
 
-/** The texts of a service are few, but for filters in every combination. */
-const MOST_TEXTS = 5_000
+/** Texts whose compiled form is remembered. A service has few, apart from combinations of filters. */
+const MAX_TEXTS = 5_000
 const compiledTexts = new Map<string, Compiled>()
 
 function compiled(sql: string): Compiled {
@@ -188,11 +190,12 @@ function compiled(sql: string): Compiled {
   if (known !== undefined) return known
   const text = numberPlaces(sql)
   const made = { name: `w_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`, text }
-  if (compiledTexts.size >= MOST_TEXTS) compiledTexts.clear()
+  if (compiledTexts.size >= MAX_TEXTS) compiledTexts.clear()
   compiledTexts.set(sql, made)
   return made
 }
 
+/** The last step from Knex's notation to PostgreSQL's: `?` becomes `$1`, and `\?` a question mark. */
 function numberPlaces(sql: string): string {
   let places = 0
   return sql.replace(/(\\*)\?/g, (_, escapes: string) => (escapes.length % 2 === 1 ? '?' : `$${++places}`))

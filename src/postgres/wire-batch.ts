@@ -1,13 +1,13 @@
 import type { ParameterText } from './parameters.ts'
 
-/** What is used here of a client of pg. */
+/** The parts of a pg client that this file uses. */
 export interface PgConnection {
   query(query: Submittable): void
   getTransactionStatus(): 'I' | 'T' | 'E' | null
   getTypeParser(oid: number, format: 'text'): (text: string) => unknown
 }
 
-/** The messages of the extended query protocol, as pg writes them. */
+/** pg's writer of the extended query protocol. */
 interface Wire {
   readonly stream: { cork(): void; uncork(): void }
   parse(statement: { name: string; text: string }): void
@@ -19,7 +19,7 @@ interface Wire {
   sendCopyFail(message: string): void
 }
 
-/** What a client of pg calls on whatever is given to its `query`. */
+/** What pg calls on an object that is given to `client.query`. */
 interface Submittable {
   submit(wire: Wire): void
   handleRowDescription(message: { readonly fields: readonly FieldDescription[] }): void
@@ -33,20 +33,20 @@ interface Submittable {
   handleError(error: unknown): void
 }
 
-/** A column, as the server describes it. */
+/** A column as the server describes it. */
 export interface FieldDescription {
   readonly name: string
   readonly dataTypeID: number
 }
 
 export interface WireStatement {
-  /** Empty for one that is not kept. */
+  /** Empty for a statement that is not kept. */
   readonly name: string
   readonly text: string
   readonly parameters: readonly ParameterText[]
-  /** Whether the server does not know it yet. */
+  /** Whether it has to be parsed first. */
   readonly parse: boolean
-  /** Whether its columns are to be described. */
+  /** Whether the server is asked to describe its columns. */
   readonly describe: boolean
 }
 
@@ -56,16 +56,16 @@ export interface WireResult {
 }
 
 /**
- * Sends statements in one write and reads their results. What the driver's own queries do besides is left out: events, the
- * description of columns that are known, an object a row.
+ * Sends statements in one write and reads their results. It leaves out what pg's queries do beside: events, describing columns that are
+ * known, an object for each row.
  *
- * @param closing - statements to be forgotten before; those that are not there do no harm
- * @throws what the server says of the first that fails; those after it did not run
+ * @param closed - names of statements that the server may drop first; unknown names do no harm
+ * @throws the server's error of the first statement that fails; later ones did not run
  */
 export function describeAndRun(
   connection: PgConnection,
   statements: readonly WireStatement[],
-  closing: readonly string[],
+  closed: readonly string[],
 ): Promise<WireResult[]> {
   const { promise, resolve, reject } = Promise.withResolvers<WireResult[]>()
   const results: { rows: (readonly (string | null)[])[]; fields?: readonly FieldDescription[] }[] = statements.map(
@@ -77,7 +77,7 @@ export function describeAndRun(
     at++
   }
   connection.query({
-    submit: (wire) => submit(wire, statements, closing),
+    submit: (wire) => submit(wire, statements, closed),
     handleRowDescription: ({ fields }) => {
       current().fields = fields
     },
@@ -87,7 +87,7 @@ export function describeAndRun(
     handleCommandComplete: complete,
     handleEmptyQuery: complete,
     handlePortalSuspended: complete,
-    handleCopyInResponse: (wire) => wire.sendCopyFail('a prepared statement copies nothing'),
+    handleCopyInResponse: (wire) => wire.sendCopyFail('COPY is not supported in a prepared statement'),
     handleCopyData() {},
     handleReadyForQuery: () => resolve(results),
     handleError: reject,
@@ -95,9 +95,9 @@ export function describeAndRun(
   return promise
 }
 
-function submit(wire: Wire, statements: readonly WireStatement[], closing: readonly string[]): void {
+function submit(wire: Wire, statements: readonly WireStatement[], closed: readonly string[]): void {
   wire.stream.cork()
-  for (const name of closing) wire.close({ type: 'S', name })
+  for (const name of closed) wire.close({ type: 'S', name })
   for (const { name, text, parameters, parse, describe } of statements) {
     if (parse) wire.parse({ name, text })
     wire.bind({ statement: name, values: parameters })

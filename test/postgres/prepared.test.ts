@@ -91,13 +91,13 @@ describe('a prepared statement', () => {
   })
 
   test('leaves the connection when others are used more', async () => {
-    const pool = openPool({ mostPrepared: 3 })
+    const pool = openPool({ maxPrepared: 3 })
     for (const n of [1, 2, 3, 1, 4, 5]) await runPreparedText(pool, one(`select ${n}`), undefined)
     expect(await preparedOn(pool)).toEqual(['select 1', 'select 4', 'select 5'])
   })
 
   test('has no name where none may be kept', async () => {
-    const pool = openPool({ mostPrepared: 0 })
+    const pool = openPool({ maxPrepared: 0 })
     expect(await runPrepared(pool, one('select ?::int as n', [5]), undefined)).toEqual([{ n: 5 }])
     expect(await preparedOn(pool)).toEqual([])
   })

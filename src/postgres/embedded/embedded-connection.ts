@@ -12,17 +12,17 @@ export interface Connection {
   readonly database: string
 }
 
-/** Makes the settings of a new connection, to the database named or to the usual one. */
+/** Makes the settings of a new connection, to the named database or to the service's own. */
 export type ConnectionFactory = (database?: string) => Connection
 
-/** The database that initdb makes and the service uses. */
+/** The database that initdb creates; the service uses it. */
 const DATABASE = 'postgres'
 
 const opened = new Map<string, number>()
 
 /**
- * How to reach the server of a folder. The path of a socket ends at 107 bytes, and folders may be deeper: so the folder is opened
- * and named by its descriptor, which stays open as long as the process, for the pools that go on using it.
+ * How to reach the server of a folder. The path of a socket may have 107 bytes, and DATA_DIR may be longer, so the folder is opened and
+ * addressed by its file descriptor. The descriptor stays open until the process ends, because pools go on using it.
  */
 export function folderConnection(folder: ServerFolder): ConnectionFactory {
   return (database = DATABASE) => ({
@@ -45,7 +45,7 @@ function openFolder(path: string): number {
   return descriptor
 }
 
-/** Says whether the server answers. */
+/** Whether the server answers. @throws errors other than that no server is there */
 export async function tryConnection(connection: ConnectionFactory): Promise<boolean> {
   const client = new Client(connection())
   client.on('error', () => {})
@@ -54,17 +54,17 @@ export async function tryConnection(connection: ConnectionFactory): Promise<bool
     await client.query('select 1')
     return true
   } catch (error) {
-    if (notThere(error)) return false
+    if (isNotRunning(error)) return false
     throw error
   } finally {
     await client.end().catch(() => {})
   }
 }
 
-/** No socket, nobody behind it, starting up or shutting down, gone while answering. */
-const NOT_THERE = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', '57P01', '57P02', '57P03'])
+/** No socket file, no process behind it, a server that starts or stops, one that ended while answering. */
+const NOT_RUNNING_CODES = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', '57P01', '57P02', '57P03'])
 
-function notThere(error: unknown): boolean {
+function isNotRunning(error: unknown): boolean {
   const { code, message } = error as { code?: string; message?: string }
-  return NOT_THERE.has(code ?? '') || message === 'Connection terminated unexpectedly'
+  return NOT_RUNNING_CODES.has(code ?? '') || message === 'Connection terminated unexpectedly'
 }

@@ -1,15 +1,15 @@
 /**
  * Why an embedded PostgreSQL could not be started or joined.
  *
- * - `UNSUPPORTED_PLATFORM`: no PostgreSQL binaries for this system (macOS, Windows, musl)
+ * - `UNSUPPORTED_PLATFORM`: there are no PostgreSQL binaries for this system (macOS, Windows, musl)
  * - `TOOL_MISSING`: `flock`, `setpriv` or `unshare` is not installed
- * - `NOT_MAIN_THREAD`: started from a worker thread, at whose end the server would stop
+ * - `NOT_MAIN_THREAD`: started from a worker thread; the server would stop when that thread ends
  * - `FOLDER_HELD`: another process runs a server in the folder
  * - `OTHER_OWNER`: the folder belongs to another user
- * - `PASSWORD_LOST`: the database files are there, their password file is not
+ * - `PASSWORD_LOST`: the database files exist, but not their password file
  * - `DISK_FULL`: no space left
  * - `NOT_RUNNING`: asked to join, but no server runs in the folder
- * - `FAILED`: anything else; the message carries the server's last words
+ * - `FAILED`: anything else; the message has the last lines of the server's log
  */
 export type EmbeddedServerReason =
   | 'UNSUPPORTED_PLATFORM'
@@ -22,7 +22,7 @@ export type EmbeddedServerReason =
   | 'NOT_RUNNING'
   | 'FAILED'
 
-/** A start-up error for the operator: the message says what was wrong and what to do. */
+/** An error for the operator: its message says what was wrong and what to do. */
 export class EmbeddedServerError extends Error {
   override readonly name = 'EmbeddedServerError'
   readonly reason: EmbeddedServerReason

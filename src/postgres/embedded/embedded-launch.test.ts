@@ -1,59 +1,71 @@
 import { describe, expect, test } from 'vitest'
 import { EmbeddedServerError } from './embedded-error.ts'
 import { findBinaries } from './embedded-files.ts'
-import { chooseWay, findTools, identityCommand, type LaunchFacts, parsePasswd } from './embedded-launch.ts'
+import { chooseLaunchMode, findTools, identityCommand, type LaunchFacts, parsePasswd } from './embedded-launch.ts'
 
 const nobody = { uid: 65534, gid: 65534 }
 const daemon = { uid: 1, gid: 1 }
 const facts: LaunchFacts = {
   uid: 1000,
-  named: true,
+  hasPasswdEntry: true,
   owner: undefined,
   users: [{ uid: 0, gid: 0 }, daemon, nobody],
   namespaceWorks: true,
   path: '/data/pg/data',
 }
 
-describe('the way a server is launched', () => {
+describe('the launch mode', () => {
   test.each<[string, Partial<LaunchFacts>, object]>([
-    ['a user starts as himself', {}, { kind: 'plain' }],
-    ['a user starts his own folder as himself', { owner: { uid: 1000, gid: 5 } }, { kind: 'plain' }],
-    ['a user without passwd entry takes the uid of one who has', { named: false }, { kind: 'namespace', ...nobody }],
-    ['root makes a folder in a user namespace', { uid: 0 }, { kind: 'namespace', ...nobody }],
-    ['root, without nobody, takes any other user', { uid: 0, users: [daemon] }, { kind: 'namespace', ...daemon }],
-    ['root without user namespaces becomes nobody', { uid: 0, namespaceWorks: false }, { kind: 'switch', ...nobody }],
+    ['of a user is plain', {}, { kind: 'plain' }],
+    ['of a user on his own folder is plain', { owner: { uid: 1000, gid: 5 } }, { kind: 'plain' }],
     [
-      'root starts a folder made in a namespace in one, whatever a probe would say',
+      'of a user without passwd entry is a namespace with the uid of a user that has one',
+      { hasPasswdEntry: false },
+      { kind: 'namespace', ...nobody },
+    ],
+    ['of root on a new folder is a namespace', { uid: 0 }, { kind: 'namespace', ...nobody }],
+    [
+      'of root where there is no nobody takes any other user',
+      { uid: 0, users: [daemon] },
+      { kind: 'namespace', ...daemon },
+    ],
+    [
+      'of root without user namespaces is a switch to nobody',
+      { uid: 0, namespaceWorks: false },
+      { kind: 'switch', ...nobody },
+    ],
+    [
+      'of root on a folder made in a namespace is a namespace, whatever the probe says',
       { uid: 0, owner: { uid: 0, gid: 0 }, namespaceWorks: false },
       { kind: 'namespace', ...nobody },
     ],
     [
-      'root starts a folder of another user as that user',
+      'of root on a folder of another user is a switch to that user',
       { uid: 0, owner: { uid: 1000, gid: 5 } },
       { kind: 'switch', uid: 1000, gid: 5 },
     ],
-  ])('%s', (_, given, way) => {
-    expect(chooseWay({ ...facts, ...given })).toEqual(way)
+  ])('%s', (_, given, mode) => {
+    expect(chooseLaunchMode({ ...facts, ...given })).toEqual(mode)
   })
 
-  test('a user is refused the folder of another, both named', () => {
-    const choose = () => chooseWay({ ...facts, owner: { uid: 33, gid: 33 } })
+  test('a folder of another user is refused, naming both', () => {
+    const choose = () => chooseLaunchMode({ ...facts, owner: { uid: 33, gid: 33 } })
     expect(choose).toThrow('/data/pg/data belongs to the user with uid 33, and this process runs as uid 1000')
     expect(choose).toThrow(expect.objectContaining({ reason: 'OTHER_OWNER' }))
   })
 
-  test('root on a system without another user is told so', () => {
-    expect(() => chooseWay({ ...facts, uid: 0, users: [{ uid: 0, gid: 0 }] })).toThrow(/lists no other user/)
+  test('root on a system without another user is refused with the reason', () => {
+    expect(() => chooseLaunchMode({ ...facts, uid: 0, users: [{ uid: 0, gid: 0 }] })).toThrow(/lists no other user/)
   })
 
-  test('every way arms the death signal last, after what would disarm it', () => {
+  test('every mode sets the parent-death signal last, since changing the user clears it', () => {
     const tools = { flock: 'flock', setpriv: 'setpriv', unshare: 'unshare', sh: 'sh' }
-    const ways = [{ kind: 'plain' }, { kind: 'namespace', ...nobody }, { kind: 'switch', ...nobody }] as const
-    for (const way of ways) expect(identityCommand(tools, way).slice(-2)).toEqual(['--pdeathsig', 'INT'])
+    const modes = [{ kind: 'plain' }, { kind: 'namespace', ...nobody }, { kind: 'switch', ...nobody }] as const
+    for (const mode of modes) expect(identityCommand(tools, mode).slice(-2)).toEqual(['--pdeathsig', 'INT'])
   })
 })
 
-test('users are read from passwd, lines that are none passed over', () => {
+test('users are parsed from passwd, and lines that are no entries are skipped', () => {
   const text = 'root:x:0:0:root:/root:/bin/bash\n# note\n+::::::\nnobody:x:65534:65533:,,,:/:/bin/false\n\n'
   expect(parsePasswd(text)).toEqual([
     { uid: 0, gid: 0 },
@@ -61,14 +73,14 @@ test('users are read from passwd, lines that are none passed over', () => {
   ])
 })
 
-test('the system programs are found also when PATH leaves them out', () => {
+test('the system programs are found without PATH as well', () => {
   expect(findTools('').sh).toMatch(/\/sh$/)
 })
 
 test.each([
-  ['darwin', 'arm64', 'there is none for darwin-arm64'],
-  ['linux', 's390x', 'there is none for linux-s390x'],
-])('%s %s has no PostgreSQL here and is pointed to DATABASE_URL', async (platform, arch, why) => {
+  ['darwin', 'arm64', 'there is no build for darwin-arm64'],
+  ['linux', 's390x', 'there is no build for linux-s390x'],
+])('on %s %s the error points to DATABASE_URL', async (platform, arch, why) => {
   const found = findBinaries(platform, arch)
   await expect(found).rejects.toThrow(EmbeddedServerError)
   await expect(found).rejects.toThrow(`${why}. Set DATABASE_URL`)

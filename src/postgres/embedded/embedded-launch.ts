@@ -10,49 +10,48 @@ export interface Identity {
 }
 
 /**
- * How the server gets an identity that PostgreSQL accepts (it refuses to run as root, and initdb wants a passwd entry):
+ * How the server gets a user that PostgreSQL accepts: it refuses to run as root, and initdb needs a passwd entry.
  *
  * - `plain`: as the caller
- * - `namespace`: in a user namespace in which the caller bears another uid; outside it the files stay the caller's
- * - `switch`: root becomes another user, keeping the right to pass folders of mode 0700
+ * - `namespace`: in a user namespace that maps the caller to another uid; outside it the files belong to the caller
+ * - `switch`: root becomes another user, keeping the right to enter folders of mode 0700
  */
-export type LaunchWay =
+export type LaunchMode =
   | { readonly kind: 'plain' }
   | ({ readonly kind: 'namespace' } & Identity)
   | ({ readonly kind: 'switch' } & Identity)
 
-/** What the choice of a way depends on. */
+/** What the choice depends on. */
 export interface LaunchFacts {
   /** effective uid of this process */
   readonly uid: number
-  /** whether that uid has a passwd entry */
-  readonly named: boolean
-  /** owner of the database files; undefined before they are made */
+  readonly hasPasswdEntry: boolean
+  /** owner of the database files; undefined before they exist */
   readonly owner: Identity | undefined
   /** unprivileged users with a passwd entry */
   readonly users: readonly Identity[]
-  /** whether a user namespace can be made and reaches the folder and the programs; asked only for a new folder as root */
+  /** whether a user namespace can be created and can access the folder and the programs; probed only for a new folder as root */
   readonly namespaceWorks: boolean
-  /** for messages */
+  /** of the database files, for messages */
   readonly path: string
 }
 
 const NOBODY = 65534
 
 /**
- * Chooses by the owner of the database files, since files made in one way do not start in another.
+ * Chooses by the owner of the database files: a server does not start on files that were created in another mode.
  *
- * @throws EmbeddedServerError OTHER_OWNER when the files are another user's and the caller is not root; FAILED when
- *   the system lists no unprivileged user
+ * @throws EmbeddedServerError OTHER_OWNER when the files belong to another user and the caller is not root; FAILED when the system has no
+ *   unprivileged user
  */
-export function chooseWay(facts: LaunchFacts): LaunchWay {
-  const { uid, named, owner, path } = facts
+export function chooseLaunchMode(facts: LaunchFacts): LaunchMode {
+  const { uid, hasPasswdEntry, owner, path } = facts
   if (owner !== undefined && owner.uid !== uid) {
     if (uid === 0) return { kind: 'switch', ...owner }
     const message = `${path} belongs to the user with uid ${owner.uid}, and this process runs as uid ${uid}. Start as that user or choose another DATA_DIR.`
     throw new EmbeddedServerError('OTHER_OWNER', message)
   }
-  if (uid !== 0 && named) return { kind: 'plain' }
+  if (uid !== 0 && hasPasswdEntry) return { kind: 'plain' }
   if (uid === 0 && owner === undefined && !facts.namespaceWorks) return { kind: 'switch', ...unprivileged(facts.users) }
   return { kind: 'namespace', ...unprivileged(facts.users) }
 }
@@ -67,7 +66,7 @@ export function unprivileged(users: readonly Identity[]): Identity {
   )
 }
 
-/** Reads the users out of the text of /etc/passwd; lines that are none are passed over. */
+/** Parses /etc/passwd; lines that are no entries are skipped. */
 export function parsePasswd(text: string): Identity[] {
   return text.split('\n').flatMap((line) => {
     const [, , uid, gid] = line.split(':')
@@ -75,7 +74,7 @@ export function parsePasswd(text: string): Identity[] {
   })
 }
 
-/** Absolute paths of the system's programs that a start needs. */
+/** Absolute paths of the system programs that a start needs. */
 export interface LaunchTools {
   readonly flock: string
   readonly setpriv: string
@@ -84,9 +83,9 @@ export interface LaunchTools {
 }
 
 /**
- * Finds the system's programs.
+ * Finds the system programs.
  *
- * @param searchPath - as in PATH; the usual system folders are looked at besides
+ * @param searchPath - the value of PATH; the usual system folders are searched as well
  * @throws EmbeddedServerError TOOL_MISSING
  */
 export function findTools(searchPath: string): LaunchTools {
@@ -100,17 +99,17 @@ export function findTools(searchPath: string): LaunchTools {
   return { flock: find('flock'), setpriv: find('setpriv'), unshare: find('unshare'), sh: find('sh') }
 }
 
-/** The words that run what follows them under the chosen identity, with the death signal armed. */
-export function identityCommand(tools: LaunchTools, way: LaunchWay): string[] {
-  switch (way.kind) {
+/** The beginning of a command line that runs the rest as the chosen user, to be killed by SIGINT when the parent ends. */
+export function identityCommand(tools: LaunchTools, mode: LaunchMode): string[] {
+  switch (mode.kind) {
     case 'plain':
       return [tools.setpriv, '--pdeathsig', 'INT']
     case 'namespace':
       return [
         tools.unshare,
         '-U',
-        `--map-user=${way.uid}`,
-        `--map-group=${way.gid}`,
+        `--map-user=${mode.uid}`,
+        `--map-group=${mode.gid}`,
         tools.setpriv,
         '--pdeathsig',
         'INT',
@@ -118,8 +117,8 @@ export function identityCommand(tools: LaunchTools, way: LaunchWay): string[] {
     case 'switch':
       return [
         tools.setpriv,
-        `--reuid=${way.uid}`,
-        `--regid=${way.gid}`,
+        `--reuid=${mode.uid}`,
+        `--regid=${mode.gid}`,
         '--clear-groups',
         '--securebits=+no_setuid_fixup',
         '--inh-caps=+dac_override',
@@ -130,30 +129,30 @@ export function identityCommand(tools: LaunchTools, way: LaunchWay): string[] {
   }
 }
 
-/** The exit code by which flock says that the lock is held. */
+/** The exit code of flock when the lock is held. */
 export const LOCK_HELD = 75
 
-/** What a launch is made of. */
+/** Everything that a start needs to know. */
 export interface LaunchPlan {
   readonly tools: LaunchTools
-  readonly way: LaunchWay
+  readonly mode: LaunchMode
   readonly folder: ServerFolder
   readonly binaries: ServerBinaries
   /** how long to wait for a lock that is held, in seconds */
   readonly lockWaitSec: number
-  /** the process that is to outlive the server */
+  /** the process with which the server is to end */
   readonly parentPid: number
   readonly settings: Readonly<Record<string, string>>
 }
 
-/** The superuser that initdb makes. */
+/** The superuser that initdb creates. */
 export const SUPERUSER = 'waybill'
 
 /**
- * The whole start as one process, each step replacing the one before: lock, identity and death signal, then this
- * script, then the server. The lock's descriptor passes on to every process of the server, so it is free only when the last
- * of them has ended, and a pid file or socket found under the lock is stale. The parent is looked at once the death
- * signal is armed: had it died before, the signal would never come.
+ * The start is one process; each program replaces the one before by exec: flock, setpriv (user and parent-death signal), this script, postgres. All
+ * processes of the server inherit the lock's file descriptor, so the lock is free only when the last of them has ended, and a pid file or
+ * socket that is found while holding the lock is stale. The script checks its parent after the parent-death signal was set: had the parent died
+ * before, the signal would never come.
  */
 const START_SCRIPT = `
 set -eu
@@ -171,9 +170,9 @@ export LD_LIBRARY_PATH=$libraries
 exec "$postgres" -D data -k . "$@"
 `
 
-/** The command line of a start; its process becomes the server, keeping its pid. */
+/** The command line of a start. Its process becomes the server and keeps its pid. */
 export function launchCommand(plan: LaunchPlan): string[] {
-  const { tools, way, folder, binaries, settings } = plan
+  const { tools, mode, folder, binaries, settings } = plan
   const values = {
     listen_addresses: '',
     port: '5432',
@@ -188,7 +187,7 @@ export function launchCommand(plan: LaunchPlan): string[] {
     `-w${plan.lockWaitSec}`,
     `-E${LOCK_HELD}`,
     folder.lock,
-    ...identityCommand(tools, way),
+    ...identityCommand(tools, mode),
     tools.sh,
     '-c',
     START_SCRIPT,
@@ -198,7 +197,7 @@ export function launchCommand(plan: LaunchPlan): string[] {
     binaries.postgres,
     `${folder.libraries}:${binaries.libraries}`,
     folder.password,
-    // initdb's own sync is worth 0.3 s, for nothing where the server is told not to sync either
+    // a sync by initdb takes 0.3 s and protects nothing where the server runs without fsync
     settings.fsync === 'off' ? '--no-sync' : '--sync-method=fsync',
     ...Object.entries(values).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ]

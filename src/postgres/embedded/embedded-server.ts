@@ -18,11 +18,11 @@ import {
   serverFolder,
 } from './embedded-files.ts'
 import {
-  chooseWay,
+  chooseLaunchMode,
   findTools,
   identityCommand,
+  type LaunchMode,
   type LaunchTools,
-  type LaunchWay,
   LOCK_HELD,
   launchCommand,
   parsePasswd,
@@ -35,51 +35,51 @@ export interface ServerExit {
   readonly signal: NodeJS.Signals | null
 }
 
-/** A server that this process started. It ends with this process, however that ends. */
+/** A server that this process started. It ends when this process ends, even when that is killed. */
 export interface EmbeddedServer {
-  /** makes the settings of a new connection; valid again after a restart on the same folder */
+  /** Stays valid after a restart on the same folder. */
   readonly connection: ConnectionFactory
   readonly pid: number
-  /** Ends all connections and the server, and waits until it is gone. May be called again. */
+  /** Ends all connections and the server, and waits until it has ended. May be called twice. */
   stop(): Promise<void>
-  /** resolves when the server has ended, for whatever reason */
+  /** Resolves when the server has ended, for any reason. */
   readonly exited: Promise<ServerExit>
 }
 
 export interface StartOptions {
-  /** DATA_DIR; made if missing */
+  /** DATA_DIR; created if missing. */
   readonly dataDir: string
   readonly logger?: Logger | undefined
-  /** further settings of the server, by name; `fsync: 'off'` makes the first start quicker as well */
+  /** Further server settings, by name. `fsync: 'off'` makes the first start faster as well. */
   readonly settings?: Readonly<Record<string, string>> | undefined
-  /** gives up the start */
+  /** Aborts the start. */
   readonly signal?: AbortSignal | undefined
-  /** how long to wait for a server that is just stopping, in seconds */
+  /** How long to wait for a server that is stopping, in seconds. */
   readonly lockWaitSec?: number | undefined
 }
 
-/** An immediate restart may meet the server before, still writing its last checkpoint. */
+/** At an immediate restart the previous server may still be writing its shutdown checkpoint. */
 const LOCK_WAIT_SEC = 5
 
-/** How long a fast shutdown may take before the server is told to drop everything, in ms. */
-const FAST_STOP_MS = 30_000
+/** How long a fast shutdown may take before an immediate one, in ms. */
+const FAST_SHUTDOWN_MS = 30_000
 
-/** What an operator should see; connections that end and statements that fail are their users' matter. */
-const ALARMING = / PANIC: |terminated by signal|could not |No space left/
+/** Log lines for the operator. Errors of connections and statements concern their callers, who report them. */
+const OPERATOR_LINE = / PANIC: |terminated by signal|could not |No space left/
 
-/** A server that follows another says that it takes reads alone. */
+/** A replica says that it accepts read-only connections. */
 const READY = /database system is ready to accept (?:read-only )?connections$/
 
-/** How many of the server's last words go into an error. */
-const LAST_WORDS = 20
+/** Lines of the server's log that go into an error. */
+const MAX_LOG_LINES = 20
 
 /**
- * Starts PostgreSQL on `dataDir`/pg, making the database files at the first start. It listens on no network, only on a
- * socket in its own folder, and writes to no folder but its own.
+ * Starts PostgreSQL on `dataDir`/pg and creates the database files at the first start. It listens only on a Unix socket in its folder and
+ * writes to no other folder.
  *
- * Must be called from the main thread: the server is told to end with the thread that started it.
+ * Call it from the main thread: Linux sends the parent-death signal when the starting thread ends.
  *
- * @throws EmbeddedServerError with a message for the operator
+ * @throws EmbeddedServerError
  */
 export async function startEmbeddedServer(options: StartOptions): Promise<EmbeddedServer> {
   return (await launchServer(options)).server
@@ -92,10 +92,10 @@ async function launchServer(options: StartOptions): Promise<{ server: EmbeddedSe
   const tools = findTools(process.env.PATH ?? '')
   const binaries = await findBinaries()
   await prepareFolder(folder, binaries)
-  const way = await findWay(folder, tools, binaries)
+  const mode = await findLaunchMode(folder, tools, binaries)
   const command = launchCommand({
     tools,
-    way,
+    mode,
     folder,
     binaries,
     lockWaitSec: options.lockWaitSec ?? LOCK_WAIT_SEC,
@@ -103,8 +103,8 @@ async function launchServer(options: StartOptions): Promise<{ server: EmbeddedSe
     settings: options.settings ?? {},
   })
   const child = launch(command, folder)
-  const words = collectWords(child, options.logger)
-  await untilReady({ child, folder, words, signal: options.signal })
+  const log = followLog(child, options.logger)
+  await untilReady({ child, folder, log, signal: options.signal })
   return { server: runningServer(child, folder), child }
 }
 
@@ -115,12 +115,12 @@ function requireMainThread(): void {
   throw new EmbeddedServerError('NOT_MAIN_THREAD', message)
 }
 
-async function findWay(folder: ServerFolder, tools: LaunchTools, binaries: ServerBinaries): Promise<LaunchWay> {
+async function findLaunchMode(folder: ServerFolder, tools: LaunchTools, binaries: ServerBinaries): Promise<LaunchMode> {
   const uid = process.geteuid?.() ?? 0
   const owner = await dataOwner(folder)
   const users = parsePasswd(await readFile('/etc/passwd', 'utf8').catch(() => ''))
   const namespaceWorks = uid === 0 && owner === undefined && probeNamespace(tools, { users, folder, binaries })
-  return chooseWay({ uid, named: hasPasswdEntry(), owner, users, namespaceWorks, path: folder.data })
+  return chooseLaunchMode({ uid, hasPasswdEntry: hasPasswdEntry(), owner, users, namespaceWorks, path: folder.data })
 }
 
 function hasPasswdEntry(): boolean {
@@ -138,50 +138,52 @@ interface Reach {
   readonly binaries: ServerBinaries
 }
 
-/** In a namespace root loses its right to pass folders of others, so look whether both ends are within reach. */
+/** In a namespace root may not enter folders of other users, so the probe checks access to the folder and the programs. */
 function probeNamespace(tools: LaunchTools, { users, folder, binaries }: Reach): boolean {
-  const [command = '', ...words] = identityCommand(tools, { kind: 'namespace', ...unprivileged(users) })
+  const [command = '', ...args] = identityCommand(tools, { kind: 'namespace', ...unprivileged(users) })
   const script = '[ -w "$1" ] && [ -x "$2" ]'
-  const probe = spawnSync(command, [...words, tools.sh, '-c', script, 'probe', folder.root, binaries.postgres])
+  const probe = spawnSync(command, [...args, tools.sh, '-c', script, 'probe', folder.root, binaries.postgres])
   return probe.status === 0
 }
 
-/** A session of its own keeps Ctrl-C in a terminal from stopping the server before its users are done. */
-function launch([command = '', ...words]: string[], folder: ServerFolder): ChildProcess {
+/** In a session of its own, the server does not get Ctrl-C from the terminal, which would stop it before the calls that use it. */
+function launch([command = '', ...args]: string[], folder: ServerFolder): ChildProcess {
   const env = { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' }
-  return spawn(command, words, { cwd: folder.root, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  return spawn(command, args, { cwd: folder.root, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
-interface Words {
+/** The server's log as it comes. */
+interface ServerLog {
+  /** The latest lines. */
   readonly last: string[]
   onLine: (line: string) => void
 }
 
-function collectWords(child: ChildProcess, logger: Logger | undefined): Words {
-  const words: Words = { last: [], onLine: () => {} }
-  if (child.stderr === null) return words
+function followLog(child: ChildProcess, logger: Logger | undefined): ServerLog {
+  const log: ServerLog = { last: [], onLine: () => {} }
+  if (child.stderr === null) return log
   createInterface({ input: child.stderr, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
-    words.last.push(line)
-    if (words.last.length > LAST_WORDS) words.last.shift()
-    if (ALARMING.test(line)) logger?.warn({ postgres: line }, 'embedded PostgreSQL')
+    log.last.push(line)
+    if (log.last.length > MAX_LOG_LINES) log.last.shift()
+    if (OPERATOR_LINE.test(line)) logger?.warn({ postgres: line }, 'embedded PostgreSQL')
     else logger?.debug({ postgres: line }, 'embedded PostgreSQL')
-    words.onLine(line)
+    log.onLine(line)
   })
-  return words
+  return log
 }
 
 interface Starting {
   readonly child: ChildProcess
   readonly folder: ServerFolder
-  readonly words: Words
+  readonly log: ServerLog
   readonly signal: AbortSignal | undefined
 }
 
-async function untilReady({ child, folder, words, signal }: Starting): Promise<void> {
+async function untilReady({ child, folder, log, signal }: Starting): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  // 'close' comes after the last line of stderr, 'exit' may come before
+  // 'close' comes after the last line of stderr; 'exit' may come before it
   const onClose = (code: number | null) => {
-    explainExit(code, folder, words.last).then(reject, reject)
+    explainExit(code, folder, log.last).then(reject, reject)
   }
   const onError = (cause: Error) =>
     reject(new EmbeddedServerError('FAILED', `PostgreSQL did not start: ${cause.message}`, { cause }))
@@ -190,7 +192,7 @@ async function untilReady({ child, folder, words, signal }: Starting): Promise<v
     child.once('close', () => reject(signal?.reason))
     child.off('close', onClose)
   }
-  words.onLine = (line) => {
+  log.onLine = (line) => {
     if (READY.test(line)) resolve()
   }
   child.once('close', onClose)
@@ -199,7 +201,7 @@ async function untilReady({ child, folder, words, signal }: Starting): Promise<v
   try {
     await promise
   } finally {
-    words.onLine = () => {}
+    log.onLine = () => {}
     child.off('close', onClose)
     child.off('error', onError)
     signal?.removeEventListener('abort', onAbort)
@@ -228,7 +230,7 @@ async function explainExit(code: number | null, folder: ServerFolder, last: stri
   )
 }
 
-/** initdb runs as a child of its own: signal the whole session. */
+/** Signals the whole session, because initdb runs as a child process. */
 function endGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   try {
     if (child.pid !== undefined) process.kill(-child.pid, signal)
@@ -244,23 +246,23 @@ function runningServer(child: ChildProcess, folder: ServerFolder): EmbeddedServe
     else child.once('exit', done)
   })
   const stop = async () => {
-    // to the postmaster alone: it tells its processes, and a signal to the group would read as a cancel in each of them
+    // to the postmaster alone, which tells its processes: a backend takes SIGINT for a cancel of its statement
     child.kill('SIGINT')
-    const forced = setTimeout(() => child.kill('SIGQUIT'), FAST_STOP_MS)
+    const forced = setTimeout(() => child.kill('SIGQUIT'), FAST_SHUTDOWN_MS)
     await exited
     clearTimeout(forced)
   }
   return { connection: folderConnection(folder), pid: child.pid ?? 0, stop, exited }
 }
 
-/** A use of the server of a folder, whoever started it. */
+/** A server in use, whoever started it. */
 export interface OpenedServer {
   readonly connection: ConnectionFactory
-  /** whether this process started it, and so whether it ends with this process */
+  /** Whether this process started it; if so, it ends with this process. */
   readonly started: boolean
   /**
-   * Gives the use back; close your pool first. A server that this process started stops once other processes that
-   * joined it have left.
+   * Ends the use; close your pool first. A server that this process started stops when the other processes that joined it have
+   * disconnected.
    */
   release(): Promise<void>
 }
@@ -268,7 +270,7 @@ export interface OpenedServer {
 /**
  * Joins the server that runs on `dataDir`.
  *
- * @throws EmbeddedServerError NOT_RUNNING when none does or it is just starting or stopping
+ * @throws EmbeddedServerError NOT_RUNNING when none does, or when it is starting or stopping
  */
 export async function joinEmbeddedServer(dataDir: string): Promise<OpenedServer> {
   const folder = serverFolder(dataDir)
@@ -279,20 +281,20 @@ export async function joinEmbeddedServer(dataDir: string): Promise<OpenedServer>
   throw new EmbeddedServerError('NOT_RUNNING', `No database runs in ${folder.root}.`)
 }
 
-/** How long to go between joining and starting while another process starts or stops its server, in ms. */
-const OPEN_MS = 30_000
+/** How long to alternate between joining and starting while another process starts or stops its server, in ms. */
+const OPEN_TIMEOUT_MS = 30_000
 
 /** How long a release waits for processes that joined, in ms. */
-const RELEASE_MS = 60_000
+const RELEASE_TIMEOUT_MS = 60_000
 
 /**
- * Joins the server that runs on `dataDir`, or starts one; never two on one folder. For commands that live beside a
- * service or alone. A service should call {@link startEmbeddedServer}: a server joined ends with its starter.
+ * Joins the server that runs on `dataDir`, or starts one; a folder never has two. For commands, which run beside a service or alone. A service
+ * calls {@link startEmbeddedServer}, because a joined server ends with the process that started it.
  *
  * @throws EmbeddedServerError
  */
 export async function openEmbeddedServer(options: StartOptions): Promise<OpenedServer> {
-  const deadline = Date.now() + OPEN_MS
+  const deadline = Date.now() + OPEN_TIMEOUT_MS
   for (;;) {
     try {
       return await joinEmbeddedServer(options.dataDir)
@@ -300,7 +302,7 @@ export async function openEmbeddedServer(options: StartOptions): Promise<OpenedS
       if (!hasReason(error, 'NOT_RUNNING')) throw error
     }
     try {
-      // a short wait for the lock is the pause between two attempts
+      // the wait for the lock is the pause between two attempts
       return releasable(await launchServer({ ...options, lockWaitSec: 0.1 }), options.logger)
     } catch (error) {
       if (!hasReason(error, 'FOLDER_HELD') || Date.now() > deadline) throw error
@@ -318,10 +320,10 @@ function releasable(
   logger: Logger | undefined,
 ): OpenedServer {
   const release = async () => {
-    // a smart shutdown: no new connections, and an end when the last one has gone
+    // smart shutdown: no new connections; the server ends when the last one has closed
     child.kill('SIGTERM')
-    logger?.debug({ pid: server.pid }, 'the embedded PostgreSQL stops when no other process uses it')
-    const forced = setTimeout(() => child.kill('SIGINT'), RELEASE_MS)
+    logger?.debug({ pid: server.pid }, 'the embedded PostgreSQL will stop when no process uses it')
+    const forced = setTimeout(() => child.kill('SIGINT'), RELEASE_TIMEOUT_MS)
     await server.exited
     clearTimeout(forced)
   }

@@ -1,11 +1,11 @@
 import type { Migration } from './migration.ts'
 
 /**
- * The first schema. Tables that hold an account's rows have keys that begin with `account_id`, and no foreign key leaves the
- * account, so that a distributed PostgreSQL can shard them by account; directories stand apart.
+ * The first schema. Keys of tables with an account's rows begin with `account_id`, and no foreign key leaves the account, so that distributed
+ * PostgreSQL can shard them by account. Directories (keys, topics, chains, blocks, leases) are other tables.
  *
- * Stored forms: addresses are 21 bytes (family, then the 20 of the address), hashes and references raw bytes, request ids 33 bytes,
- * amounts human units, chains their canonical names. Text that is filtered or sorted by compares bytewise (`collate "C"`).
+ * Stored forms: addresses have 21 bytes (address family, then 20 bytes), hashes and references are raw bytes, request ids 33 bytes, amounts are in
+ * human units, chains are canonical names. Text for filters and orders compares bytewise (`collate "C"`).
  */
 const statements = [
   // Directories
@@ -36,7 +36,7 @@ const statements = [
     last_used_at timestamptz(3)
   )`,
   `create index api_keys_account on api_keys (account_id)`,
-  // Only ever added to
+  // Rows are only inserted
   `create table audit_log (
     id bigint primary key generated always as identity,
     at timestamptz(3) not null,
@@ -46,7 +46,7 @@ const statements = [
     account text collate "C" not null,
     details jsonb not null default '{}'
   )`,
-  // One row a key: what its current minute has given out. Lost with a crash of the server, which costs a minute's count
+  // One row a key: the calls counted in its current minute. Unlogged: a crash of the server loses the counts of one minute
   `create unlogged table call_windows (
     key_id uuid primary key,
     minute integer not null,
@@ -77,7 +77,7 @@ const statements = [
     alarm text,
     updated_at timestamptz(3) not null
   )`,
-  // filled_block to fill_until: what is still to be read of a contract that was added when the chain was past its first block
+  // filled_block to fill_until: the blocks still to be scanned for a contract that was added after the chain had passed its first block
   `create table chain_contracts (
     chain_id text collate "C" not null,
     address bytea not null,
@@ -108,7 +108,7 @@ const statements = [
   )`,
   `create index unmatched_events_topic on unmatched_events (topic)`,
   `create index unmatched_events_block on unmatched_events (chain_id, block_number)`,
-  // Tables of an account's rows
+  // Tables with an account's rows
   `create table requests (
     account_id integer not null,
     request_id bytea not null,

@@ -1,15 +1,15 @@
 import type { Migration } from './migration.ts'
 
 /**
- * What the payments of an account come to, and what becomes of them. All three are tables of an account's rows, and are written in the
- * transaction that writes the payments, by `payment-changes.ts` alone.
+ * Statistics and the change log of payments. All three tables hold an account's rows. Only `payment-changes.ts` writes them, in the transaction that
+ * writes the payments.
  *
- * - `account_changes`: one row an account, whose lock makes its writers follow one another, so that the order of changes is the order
- *   of commits. `pruned_change` is the highest change that was pruned.
- * - `payment_changes`: the log, without gaps in an account. `old` is the whole row of `payments` before the change, null for an insert.
+ * - `account_changes`: one row an account. Writers lock it, so the order of changes is the order of commits. `pruned_change` is the highest change
+ *   that was pruned.
+ * - `payment_changes`: the log; numbers have no gaps within an account. `old` is the row of `payments` before the change, null for an insert.
  *   `kind`: 1 insert, 2 update, 3 delete.
- * - `payment_statistics`: how many payments there are of each combination, exactly; and between which times, which is never narrowed.
- *   Unknown: `source_network` and `invoice_currency` '', `type` -1.
+ * - `payment_statistics`: the exact number of payments of each combination, and times that bound them; the bounds are never narrowed.
+ *   Unknown values: `source_network` and `invoice_currency` '', `type` -1.
  */
 const statements = [
   `create table account_changes (
@@ -41,7 +41,7 @@ const statements = [
     last_at timestamptz(0) not null,
     primary key (account_id, network, source_network, currency, invoice_currency, type, status)
   ) with (fillfactor = 70)`,
-  // Nobody writes between what is counted here and the first writer that counts on.
+  // No payment may be written between this count and the first writer that keeps it up to date
   `lock table payments in share row exclusive mode`,
   `insert into payment_statistics (account_id, network, source_network, currency, currency_symbol, invoice_currency, type, status,
     n, first_at, last_at)

@@ -1,15 +1,14 @@
 import type { Migration } from './migration.ts'
 
 /**
- * `priced`: whether the US dollars of any payment of a combination may be known. A superset, as the times are: it is never taken back, but
- * where nothing is known of it, it is so. Where it comes to be, the combination has a new `seq`, since whoever relies on it knows all up to
- * a `seq`.
+ * `priced`: whether any payment of a combination may have an amount in US dollars. Like the times it is only ever widened: it becomes true and stays
+ * true. When it becomes true the combination gets a new `seq`, because readers rely on it up to the `seq` that they know.
  *
- * The index of months gets what is asked most beside dates, so that a range of dates by US dollars is walked whatever the network.
+ * The index by month gets status and networks, so that a date range ordered by US dollars can be walked with those filters.
  */
 const statements = [
-  // Nobody writes between what is found here and the first writer that keeps it. Whoever reads or writes both tables begins with this one:
-  // were it taken second, a search would hold it and wait for the other, and the index would wait for the search.
+  // No payment may be written between this update and the first writer that keeps `priced`. Everybody who uses both tables takes this one
+  // first; locked second, a search could hold it and wait for the other while the index waits for the search: a deadlock
   `lock table payments in access exclusive mode`,
   `alter table payment_statistics add column priced boolean not null default true`,
   `update payment_statistics s set priced = false

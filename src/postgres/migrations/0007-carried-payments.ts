@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** A local queue: payments that a bridge delivered, of which it is not known yet who paid them, where and by which transaction. */
+/** A local queue: payments delivered by a bridge whose payer, source network and source transaction are not known yet. */
 const statements = [
   `create table carried_payments (
     account_id integer not null,

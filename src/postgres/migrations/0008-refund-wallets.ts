@@ -1,9 +1,8 @@
 import type { Migration } from './migration.ts'
 
 /**
- * Wallets from which an account refunds, and events that an operator has accepted for an account although the rules do not count
- * them. Rows of wallets stay when a wallet is removed, since a refund counts by the wallets of its time. Lines of the audit log may
- * be about something else than a key.
+ * Wallets from which an account refunds, and events that an operator accepted for an account although the rules do not count them. A removed wallet
+ * keeps its row, because a refund is judged by the wallets registered at its time. Entries of the audit log no longer need a key.
  */
 const statements = [
   `create table refund_wallets (

@@ -1,14 +1,14 @@
 import type { Migration } from './migration.ts'
 
 /**
- * What requests need for expiry, cancelling and filters, in three steps, so that no step holds a lock while another works.
+ * Expiry, cancelling and filters of requests, in three steps, so that no step holds the lock of another while it works.
  *
- * `status` is how far a request is paid, as its rank (`requestStatuses`, from 1). It follows from its payments and is written with them by
- * whoever settles the request, so that a list can be filtered by it without reading payments. A process of an older version does not write
- * it: `waybill check --repair` puts right what such a process did beside newer ones.
+ * `status` is the rank of the request's status (`requestStatuses`, from 1). It is derived from the payments and written when they are settled, so that
+ * lists are filtered by it without reading payments. A process of an older version does not write it; after such a process ran beside newer
+ * ones, `waybill check --repair` corrects it.
  */
 
-/** Holds the table for milliseconds: nothing is rewritten. */
+/** Locks the table for milliseconds: nothing is rewritten. */
 export const requestColumns: Migration = {
   name: '0010-requests',
   async up(knex) {
@@ -20,8 +20,8 @@ export const requestColumns: Migration = {
 }
 
 /**
- * Whoever writes payments or stores requests waits; reading goes on. The lock is the one that writers of an account take first, so nobody
- * changes what a status follows from until it is written.
+ * Writers of payments and requests wait; reads continue. The lock is the one that writers of an account take first, so that nothing a status is
+ * derived from changes until it is written.
  */
 export const requestStatus: Migration = {
   name: '0010-requests-backfill',
@@ -47,7 +47,7 @@ export const requestStatus: Migration = {
   },
 }
 
-/** Storing and settling requests wait until the indexes are there; reading goes on. */
+/** Storing and settling requests waits until the indexes are built; reads continue. */
 export const requestIndexes: Migration = {
   name: '0010-requests-indexes',
   async up(knex) {
@@ -56,9 +56,8 @@ export const requestIndexes: Migration = {
 }
 
 /**
- * The status stands before the time, so that a list of one or more statuses is read in the order of the answer. The indexes by network and by
- * payee hold every combination of network and currencies one after the other: a list walks from one combination to the next and reads the
- * newest of each.
+ * The status comes before the time, so that a list of one or more statuses is read in the order of the answer. In the indexes by network and by payee
+ * the combinations of network and currencies follow one another: a list jumps from one to the next and reads the newest requests of each.
  */
 const indexes = [
   `create index requests_status on requests (account_id, status, created_at, request_id)`,

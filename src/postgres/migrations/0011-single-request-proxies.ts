@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** Contracts that Request's factory made, each to pay one request: what they pay with, somebody else gave them. */
+/** Contracts created by Request's factory, each to pay one request with money that somebody else sent to it. */
 const statements = [
   `create table single_request_proxies (
     chain_id text collate "C" not null,

@@ -10,7 +10,7 @@ import { requestColumns, requestIndexes, requestStatus } from './0010-requests.t
 import { singleRequestProxies } from './0011-single-request-proxies.ts'
 import type { Migration } from './migration.ts'
 
-/** Every step of the schema, oldest first. A step that was released is never changed; the next one corrects it. */
+/** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
 export const MIGRATIONS: readonly Migration[] = [
   initial,
   paymentChanges,
