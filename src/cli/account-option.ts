@@ -2,9 +2,9 @@ import { isAccountName } from '../domain/account.ts'
 import { UsageError } from './command.ts'
 
 /**
- * The account that an option names.
+ * Checks the account name in an option.
  *
- * @throws UsageError for what cannot be a name
+ * @throws UsageError when it has the wrong form
  */
 export function parseAccountName(name = ''): string {
   if (isAccountName(name)) return name

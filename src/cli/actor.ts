@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os'
 
-/** Who runs this process: `user@host`. Users without a name, as in containers, are told by number. */
+/** Who runs this process: `user@host`. A user without a name, as in many containers, appears as `uid 1000`. */
 export function currentActor(): string {
   return `${userName()}@${hostname()}`
 }

@@ -3,14 +3,14 @@ import { parseArgs } from 'node:util'
 import { configHelp } from '../config.ts'
 import { suggestName } from '../domain/nearest.ts'
 
-/** What a command is given; it reads no globals. */
+/** What a command may use; it reads no globals. */
 export interface CommandContext {
   readonly environment: Readonly<Record<string, string | undefined>>
   readonly workingFolder: string
   readonly stdin: Readable
-  /** Results alone. */
+  /** For results only. */
   readonly stdout: Writable
-  /** Prose and progress. */
+  /** For messages and progress. */
   readonly stderr: Writable
   /** Who runs the command, `user@host`, for the audit log. */
   readonly actor: string
@@ -21,7 +21,7 @@ export interface CommandContext {
 /** An option with a value, or a switch without. */
 export interface CommandOption {
   readonly name: string
-  /** Stands for the value in the help; absent on a switch. */
+  /** Placeholder of the value in the help; absent for a switch. */
   readonly value?: string
   readonly help: string
   readonly required?: boolean
@@ -33,28 +33,28 @@ export interface Command {
   readonly summary: string
   readonly positionals?: readonly { readonly name: string; readonly help: string }[]
   readonly options?: readonly CommandOption[]
-  /** Names of the environment variables that it reads. */
+  /** The environment variables that it reads. */
   readonly environment: readonly string[]
-  /** @returns the exit code: 0 good, 1 failed in part or whole */
+  /** @returns the exit code: 0 for success, 1 for partial or complete failure */
   run(input: CommandInput, context: CommandContext): Promise<number>
 }
 
 export interface CommandInput {
   readonly positionals: readonly string[]
-  /** Values by option name; a switch that was given is ''. */
+  /** Values by option name; a switch has the value ''. */
   readonly options: Readonly<Record<string, string | undefined>>
 }
 
-/** The words do not make a command; exit code 2. */
+/** The command line is not valid; exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** The words of a command, read after its declaration. */
+/** The parsed arguments of a command. */
 export type ParsedWords = { readonly help: true } | ({ readonly help: false } & CommandInput)
 
 /**
- * Reads the words behind a command.
+ * Parses the arguments of a command by its declaration.
  *
  * @throws UsageError for an unknown or repeated option, a missing one, too many or too few positionals
  */
@@ -87,12 +87,12 @@ function readWords(words: readonly string[], options: WordOptions) {
   }
 }
 
-/** Node tells how to write a positional that looks like an unknown option; what is meant is nearly always another option. */
+/** For an unknown option Node explains how to pass it as a positional; what the user meant is nearly always another option. */
 function explainWords(message: string, names: readonly string[]): string {
   const unknown = /^Unknown option '(-[^']*)'/.exec(message)
   if (unknown === null) return message
-  const [says, word = ''] = unknown
-  return `${says}; ${suggestName(
+  const [fault, word = ''] = unknown
+  return `${fault}; ${suggestName(
     word,
     names.map((name) => `--${name}`),
   )}`
@@ -148,7 +148,7 @@ export function helpOfAll(commands: readonly Command[]): string {
       commands.map(({ path, summary }) => [path.join(' '), summary]),
     ),
     table('Environment', configHelp),
-    'waybill COMMAND --help tells more of one. Exit code: 0 good, 1 failed in part or whole, 2 wrong usage.',
+    'waybill COMMAND --help explains one command. Exit code: 0 success, 1 partial or complete failure, 2 wrong usage.',
   ].join('\n\n')
 }
 

@@ -4,7 +4,7 @@ import { createTokenDirectory } from '../chains/token-directory.ts'
 import { createDetection, type Detection } from '../detection/detection.ts'
 import type { Logger } from '../domain/logger.ts'
 
-/** What finds payments, for a command: it follows no chain by itself, and judges as the service does. */
+/** Detection for a command: it applies the rules of the service but follows no chain. */
 export function openDetection(knex: Knex, chains: ChainDirectory, logger: Logger): Detection {
   return createDetection({
     knex,

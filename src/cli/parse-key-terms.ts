@@ -2,11 +2,11 @@ import { parseDateBound } from '../domain/date-bound.ts'
 import { UsageError } from './command.ts'
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
-const LONGEST_DURATION_MS = 100 * 365 * 86_400_000
-const MOST_CALLS_PER_MINUTE = 1_000_000
+const MAX_DURATION_MS = 100 * 365 * 86_400_000
+const MAX_CALLS_PER_MINUTE = 1_000_000
 
 /**
- * Reads a duration: `30m`, `24h`, `90d`, `2w`, at most a hundred years.
+ * Parses a duration such as `30m`, `24h`, `90d` or `2w`; at most a hundred years.
  *
  * @returns milliseconds
  * @throws UsageError
@@ -18,9 +18,9 @@ export function parseDuration(option: string, text: string): number {
 }
 
 /**
- * Reads when a key expires: a duration from now, a moment of RFC 3339, or a day, which is its last in UTC.
+ * Parses when a key expires: a duration from now, an RFC 3339 time, or the last day in UTC on which it is valid.
  *
- * @throws UsageError for what is neither, or lies in the past
+ * @throws UsageError when it has none of these forms, or is in the past
  */
 export function parseExpiry(text: string, now: Date): Date {
   const durationMs = durationOf(text)
@@ -34,15 +34,15 @@ export function parseExpiry(text: string, now: Date): Date {
 }
 
 /**
- * Reads calls a minute; 0 is any number.
+ * Parses calls a minute; 0 is no limit.
  *
  * @throws UsageError
  */
 export function parseRate(text: string): number {
   const rate = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN
-  if (rate <= MOST_CALLS_PER_MINUTE) return rate
+  if (rate <= MAX_CALLS_PER_MINUTE) return rate
   throw new UsageError(
-    `--rate "${text}" is no number of calls a minute: use 1 to ${MOST_CALLS_PER_MINUTE}, or 0 for any`,
+    `--rate "${text}" is no number of calls a minute: use 1 to ${MAX_CALLS_PER_MINUTE}, or 0 for any`,
   )
 }
 
@@ -50,5 +50,5 @@ function durationOf(text: string): number | undefined {
   const [, digits, unit = ''] = /^(\d{1,8})([mhdw])$/.exec(text) ?? []
   if (digits === undefined) return undefined
   const durationMs = Number(digits) * (UNIT_MS[unit] ?? Number.NaN)
-  return durationMs <= LONGEST_DURATION_MS ? durationMs : undefined
+  return durationMs <= MAX_DURATION_MS ? durationMs : undefined
 }

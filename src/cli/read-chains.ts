@@ -5,18 +5,18 @@ import { parseChainsFile } from '../chains/parse-chains-file.ts'
 import { type Config, ConfigError, inspectConfig } from '../config.ts'
 import { type CommandContext, UsageError } from './command.ts'
 
-/** What a command runs with. */
+/** The configuration and the chains of a command. */
 export interface Setup {
   readonly config: Config
-  /** Nothing for the demo, whose chains are made as it starts. */
+  /** Undefined for the demo, which creates its chains at start. */
   readonly chains: readonly ChainConfig[] | undefined
 }
 
 /**
  * Reads the configuration and the chains file that it names.
  *
- * @param readMore - reads what else the configuration names; what it finds wrong is told with the rest
- * @throws ConfigError with every fault of all of them
+ * @param readMore - reads other files that the configuration names; its faults are reported with the rest
+ * @throws ConfigError with all faults
  */
 export async function readSetup(
   context: Pick<CommandContext, 'environment' | 'workingFolder'>,
@@ -29,7 +29,7 @@ export async function readSetup(
   return { config, chains: chains.value }
 }
 
-/** @throws what is no fault of the configuration */
+/** @throws errors other than ConfigError */
 function faultsOf(settled: PromiseSettledResult<unknown>): readonly string[] {
   if (settled.status === 'fulfilled') return []
   if (settled.reason instanceof ConfigError) return settled.reason.faults
@@ -37,9 +37,9 @@ function faultsOf(settled: PromiseSettledResult<unknown>): readonly string[] {
 }
 
 /**
- * The chains of the chains file; nothing for the demo, whose chains are made as it starts.
+ * The chains of the chains file; undefined for the demo, which creates its chains at start.
  *
- * @throws ConfigError with every fault of the file
+ * @throws ConfigError with all faults of the file
  */
 async function readChains(
   config: Config,
@@ -57,19 +57,19 @@ async function readChains(
 }
 
 /**
- * The chains of the chains file, for a command that works on nothing else.
+ * The chains of the chains file, for a command that needs one.
  *
- * @throws ConfigError where there are none
+ * @throws ConfigError when there are none
  */
 export function requireChains({ chains }: Setup): ChainDirectory {
   if (chains !== undefined && chains.length > 0) return createChainDirectory(chains)
-  throw new ConfigError(['CHAINS_FILE is not set, or none: this command works on the chains of a chains file'])
+  throw new ConfigError(['CHAINS_FILE is not set or has no chains: this command needs the chains of a chains file'])
 }
 
 /**
- * The chains of the chains file, or of the demo that runs in DATA_DIR, for a command that asks their nodes while the service runs.
+ * The chains of the chains file, or of the demo that runs in DATA_DIR, for a command that calls their nodes while the service runs.
  *
- * @throws ConfigError where there are none
+ * @throws ConfigError when there are neither
  */
 export async function findChains(setup: Setup, { signal }: Pick<CommandContext, 'signal'>): Promise<ChainDirectory> {
   const { config, chains } = setup
@@ -83,9 +83,9 @@ export async function findChains(setup: Setup, { signal }: Pick<CommandContext, 
 }
 
 /**
- * The configuration of the chain that a word names.
+ * The configuration of the chain with a name, an alias or an id.
  *
- * @throws UsageError for one that the chains file does not have
+ * @throws UsageError when the chains file has no such chain
  */
 export function chainNamed(chains: ChainDirectory, word: string): ChainConfig {
   const resolved = chains.resolve(word)

@@ -2,15 +2,15 @@ import { ConfigError } from '../config.ts'
 import { listNames, suggestName } from '../domain/nearest.ts'
 import { type Command, type CommandContext, helpOf, helpOfAll, parseWords, UsageError } from './command.ts'
 
-/** Exit codes: 0 good, 1 failed in part or whole, 2 wrong usage or configuration. */
+/** Exit codes: 0 success, 1 partial or complete failure, 2 wrong usage or configuration. */
 export const EXIT_GOOD = 0
 export const EXIT_FAILED = 1
 const EXIT_USAGE = 2
 
 /**
- * Runs the command that the words name.
+ * Runs the command that the arguments name.
  *
- * @param words - the command line behind the program's name
+ * @param words - the arguments after the program's name
  * @returns the exit code
  */
 export async function runCommandLine(
@@ -61,10 +61,10 @@ function explainCommands(commands: readonly Command[], words: readonly string[],
   return EXIT_USAGE
 }
 
-/** The causes as well: what went wrong is often said there. */
+/** With the messages of its causes, which often name the real fault. */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  // Of a name with several addresses: what went wrong at each.
+  // Connecting to a name with several addresses fails with one error for each.
   if (error instanceof AggregateError) return error.errors.map(messageOf).join('; ')
   return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`
 }

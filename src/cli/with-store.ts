@@ -6,12 +6,12 @@ import { createDatabase } from '../postgres/knex.ts'
 import { migrate } from '../postgres/migrate.ts'
 import type { CommandContext } from './command.ts'
 
-/** The environment variables by which a command finds its database. */
+/** The environment variables that configure a command's database. */
 export const STORE_VARIABLES = ['DATABASE_URL', 'DATABASE_PREPARED_STATEMENTS', 'DATA_DIR', 'LOG_LEVEL']
 
 /**
- * Runs work on the migrated database that the configuration names. The embedded server is joined where it runs, else
- * started for the while.
+ * Runs work on the configured database, after migrating it. A running embedded server is shared; otherwise one is started and
+ * stopped again.
  */
 export async function withStore<T>(
   config: StoreConfig,

@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 
 /**
- * Writes a text, and waits while whoever reads is behind.
+ * Writes a text, and waits while the reader is behind.
  *
- * @throws what the stream met; Error when nobody reads any more
+ * @throws the stream's error, or Error when the reader is gone
  */
 export async function writeFully(out: Writable, text: string): Promise<void> {
   if (out.errored) throw out.errored
-  if (out.destroyed) throw new Error('whoever read the output has gone')
+  if (out.destroyed) throw new Error('the reader of the output is gone')
   if (out.write(text)) return
   const settled = new AbortController()
   try {

@@ -132,7 +132,7 @@ it('after a reorg beneath finality the command brings payments back to what is o
   expect([repaired.code, repaired.stdout]).toEqual([0, ''])
   expect(repaired.stderr).toMatch(/It was stopped: block \d+ was final with hash 0x/)
   expect(repaired.stderr).toContain(`what was found above block ${shared}: 2 payments and 0 refunds`)
-  expect(repaired.stderr).toContain(`the service reads BASE from block ${shared + 1} on`)
+  expect(repaired.stderr).toContain(`the service reads BASE from block ${shared + 1} when it starts`)
 
   url = await startService()
   const expected = await onChain(hashes)
@@ -161,7 +161,13 @@ describe('chains restart changes nothing', () => {
     ['without a block', 2, ['BASE'], {}, '--from is missing'],
     ['from what is no block', 2, ['BASE', '--from', '-1'], {}, '--from'],
     ['on a chain that the file lacks', 2, ['POLYGON', '--from', '1'], {}, '"POLYGON" is no chain of the chains file'],
-    ['without a chains file', 2, ['BASE', '--from', '1'], { CHAINS_FILE: 'none' }, 'CHAINS_FILE is not set, or none'],
+    [
+      'without a chains file',
+      2,
+      ['BASE', '--from', '1'],
+      { CHAINS_FILE: 'none' },
+      'CHAINS_FILE is not set or has no chains',
+    ],
     ['from a block that is not there', 1, ['BASE', '--from', '999999'], {}, 'BASE has no block 999999'],
   ])('%s', async (_, code, words, environment, says) => {
     const stored = await database.knex('chain_state').select()

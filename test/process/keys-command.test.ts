@@ -24,7 +24,7 @@ it('keys live from their creation to their revocation', async () => {
 
   const rotated = await waybill('keys', 'rotate', oldId, '--overlap', '2h')
   expect([rotated.code, rotated.stdout]).toEqual([0, expect.stringMatching(KEY)])
-  expect(rotated.stderr).toContain(`key ${oldId} works until `)
+  expect(rotated.stderr).toContain(`key ${oldId} is valid until `)
   const rows = rowsOf((await waybill('keys', 'list', '--account', 'acme')).stdout)
   expect(rows.map(([, account, , scopes, , ...rest]) => [account, scopes, ...rest])).toEqual([
     ['acme', 'payments:read', 'in force', '60/min', expect.stringMatching(/^expires 20/), 'never used'],

@@ -5,11 +5,11 @@ import type { Command } from '../command.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 
-/** `audit`: a line a change, columns separated by tabs. */
+/** `audit`: one line a change, columns separated by tabs. */
 export const auditCommand: Command = {
   path: ['audit'],
   summary:
-    'List who changed API keys and refund wallets, and who accepted unmatched events, oldest first: time, who, what, key (- for ' +
+    'List changes of API keys and refund wallets, and accepted unmatched events, oldest first: time, actor, action, key (- for ' +
     'none), account, details.',
   options: [{ name: 'account', value: 'A', help: 'only this account' }],
   environment: STORE_VARIABLES,

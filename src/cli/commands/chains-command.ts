@@ -14,12 +14,12 @@ import { chainNamed, findChains, readSetup, requireChains } from '../read-chains
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 
-/** `chains check`: a line a fact, columns separated by tabs. */
+/** `chains check`: one line a fact, columns separated by tabs. */
 export const chainsCheck: Command = {
   path: ['chains', 'check'],
   summary:
-    'Hold the chains file against the chains: chain, node, what was looked at, of what, verdict (ok, note, unknown, wrong), why. ' +
-    'Exit code 1 when something is wrong.',
+    'Compare the chains file with its chains, one line a fact: chain, node, check, subject, verdict (ok, note, unknown, wrong), ' +
+    'details. Exit code 1 when something is wrong.',
   options: [{ name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' }],
   environment: ['CHAINS_FILE'],
   async run({ options }, context) {
@@ -41,7 +41,7 @@ export const chainsCheck: Command = {
   },
 }
 
-/** What nodes answer is in it. */
+/** Details contain text from nodes, which may hold line breaks and control characters. */
 function oneLine(text: string): string {
   return text.replaceAll(/\p{C}+/gu, ' ').slice(0, 300)
 }
@@ -52,18 +52,18 @@ function tally(facts: readonly CheckedFact[]): string {
     .join(', ')
 }
 
-/** `chains restart NAME --from BLOCK`: what it does on standard error. */
+/** `chains restart NAME --from BLOCK`: reports on standard error. */
 export const chainsRestart: Command = {
   path: ['chains', 'restart'],
   summary:
-    'Forget what was found on a chain above a block, final or not, and have the chain read anew from there: the repair of one that ' +
-    'stopped because a final block was taken back. The service must be stopped.',
+    'Delete what was found on a chain above a block, final or not, and read the chain again from there. Repairs a chain that ' +
+    'stopped because a reorg removed a final block. Stop the service first.',
   positionals: [{ name: 'NAME', help: 'the chain, by a name or id' }],
   options: [
     {
       name: 'from',
       value: 'BLOCK',
-      help: 'the last block that is kept: one that both branches share, and lower is safe, only slower',
+      help: 'the last block to keep, which both branches share; a lower one is safe but takes longer',
       required: true,
     },
   ],
@@ -79,30 +79,31 @@ export const chainsRestart: Command = {
     const say = (text: string) => void context.stderr.write(`${text}\n`)
     await withStore(config, context, async (knex) => {
       const stored = await createDetectionRepository(knex).chain(caip2Of(chainId))
-      if (stored === undefined) return say(`nothing of ${name} is stored yet; the service reads it from its beginning`)
+      if (stored === undefined)
+        return say(`nothing of ${name} is stored yet; the service reads it from its first block`)
       const clock = () => new Date()
       refuseTakenBack(name, await findTakenBack(knex, chain, block, clock))
       const tokens = createTokenDirectory(chains.configured)
       const detection = createDetection({ knex, chains, tokens, logger, clock })
       let found: FoundAbove = { payments: 0, refunds: 0 }
-      // Counted while nobody else follows the chain, and told once it is true.
+      // Counted while this process holds the chain's lease, and reported after the deletion.
       const count = async () => {
         found = await countAbove(knex, stored.chainId, block)
       }
       await detection.restartFrom(name, block, count).catch(explainFollowed)
       say(explainRestart(stored, block, found))
-      say(`done: the service reads ${name} from block ${block + 1} on when it is started`)
+      say(`done: the service reads ${name} from block ${block + 1} when it starts`)
     })
     return EXIT_GOOD
   },
 }
 
-/** It would stay for good, since what is kept is never looked at again. */
+/** Blocks that are kept are never read again, so a payment in a removed block among them would stay for good. */
 function refuseTakenBack(name: string, found: FoundTransaction | undefined): void {
   if (found === undefined) return
   throw new Error(
     `${name} no longer has the transaction ${found.txHash} in block ${found.blockNumber}, where a payment or refund was found; ` +
-      'nothing was changed. Choose a lower block, beneath where the branches part',
+      'nothing was changed. Choose a lower block, one that both branches share',
   )
 }
 
@@ -115,9 +116,9 @@ function explainRestart({ network, scannedBlock, finalBlock, alarm }: StoredChai
   const stopped = alarm === undefined ? '' : ` It was stopped: ${alarm}.`
   return (
     `${network} was read up to block ${scannedBlock}, of which final up to ${finalBlock}.${stopped}\n` +
-    `Forgot what was found above block ${block}: ${counted(found.payments, 'payment')} and ` +
-    `${counted(found.refunds, 'refund')}. What the chain still has comes back under the same ids when it is read anew. ` +
-    'Requests stay, and what was imported.'
+    `Deleted what was found above block ${block}: ${counted(found.payments, 'payment')} and ` +
+    `${counted(found.refunds, 'refund')}. Those that the chain still has return with the same ids when it is read again. ` +
+    'Requests and imported payments stay.'
   )
 }
 

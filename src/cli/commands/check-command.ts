@@ -11,43 +11,43 @@ import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 import { writeFully } from '../write-fully.ts'
 
-/** How often people are told how far it is. */
-const EVERY_MS = 1_000
+/** How often progress is reported. */
+const REPORT_INTERVAL_MS = 1_000
 
-/** `check`: a line a difference, columns separated by tabs. */
+/** `check`: one line a difference, columns separated by tabs. */
 export const checkCommand: Command = {
   path: ['check'],
   summary:
-    'Prove what is derived of payments: statistics, the log of changes, what requests were paid. One line a difference: account, what, ' +
-    'where, what is stored, what was expected. The service may run. Exit code 1 when there is a difference.',
+    'Check what is derived from payments: statistics, the log of changes, the paid amounts of requests. One line a difference: ' +
+    'account, kind, place, stored value, expected value. The service may run. Exit code 1 when there is a difference.',
   options: [
     { name: 'account', value: 'A', help: 'only this account' },
     {
       name: 'repair',
-      help: 'count and settle anew where there is a difference; writers of the account wait meanwhile, and watchers begin anew where the log was wrong',
+      help: 'recompute where there is a difference; writers of the account wait meanwhile, and watches restart where the log was wrong',
     },
   ],
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
     const config = readStoreConfig(context.environment, context.workingFolder)
-    const say = (text: string) => writeFully(context.stderr, text).catch(() => {})
+    const report = (text: string) => writeFully(context.stderr, text).catch(() => {})
     return withStore(config, context, async (knex) => {
       const accounts = await findAccounts(knex, name)
       if (accounts.length === 0 && name !== undefined) {
-        await say(`there is no account "${name}"\n`)
+        await report(`there is no account "${name}"\n`)
         return EXIT_FAILED
       }
-      let saidMs = performance.now()
-      /** @returns what differs, by kind */
+      let reportedMs = performance.now()
+      /** @returns the number of differences by kind */
       async function check(account: Account): Promise<Map<Difference['check'], number>> {
         const found = new Map<Difference['check'], number>()
         const { payments, changes, requests } = await checkAccount(knex, account.id, {
           signal: context.signal,
           async onProgress(what) {
-            if (performance.now() - saidMs < EVERY_MS) return
-            saidMs = performance.now()
-            await say(`${account.name}: ${what}\n`)
+            if (performance.now() - reportedMs < REPORT_INTERVAL_MS) return
+            reportedMs = performance.now()
+            await report(`${account.name}: ${what}\n`)
           },
           async onDifference(difference) {
             found.set(difference.check, (found.get(difference.check) ?? 0) + 1)
@@ -55,7 +55,7 @@ export const checkCommand: Command = {
           },
         })
         const [paid, logged, asked] = [payments, changes, requests].map((n) => n.toLocaleString('en'))
-        await say(`${account.name}: ${paid} payments, ${logged} changes, ${asked} requests\n`)
+        await report(`${account.name}: ${paid} payments, ${logged} changes, ${asked} requests\n`)
         return found
       }
 
@@ -63,14 +63,14 @@ export const checkCommand: Command = {
       for (const account of accounts) {
         let found = await check(account)
         if (found.size > 0 && options.repair !== undefined) {
-          await say(`${account.name}: ${tell(found)}; repairing\n`)
+          await report(`${account.name}: ${describe(found)}; repairing\n`)
           const terms = { signal: context.signal, now: new Date(), isLogWrong: found.has('changes') }
           await repairAccount(knex, account.id, terms)
           found = await check(account)
         }
         left += sumOf(found)
       }
-      await say(`${left === 0 ? 'no' : left.toLocaleString('en')} ${left === 1 ? 'difference' : 'differences'}\n`)
+      await report(`${left === 0 ? 'no' : left.toLocaleString('en')} ${left === 1 ? 'difference' : 'differences'}\n`)
       return left === 0 ? EXIT_GOOD : EXIT_FAILED
     })
   },
@@ -78,7 +78,7 @@ export const checkCommand: Command = {
 
 const sumOf = (found: ReadonlyMap<string, number>) => [...found.values()].reduce((sum, n) => sum + n, 0)
 
-function tell(found: ReadonlyMap<string, number>): string {
+function describe(found: ReadonlyMap<string, number>): string {
   return [...found].map(([what, n]) => `${n.toLocaleString('en')} of ${what}`).join(', ')
 }
 

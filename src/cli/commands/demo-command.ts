@@ -4,10 +4,10 @@ import type { Say } from '../../demo/show/pay-as-wallet.ts'
 import { type Command, type CommandContext, UsageError } from '../command.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 
-/** The chain of `demo reorg` unless told: a payment stays pending there for long. */
+/** The default chain of `demo reorg`: payments stay pending on it for a long time. */
 const REORG_CHAIN = 'POLYGON'
 
-/** `demo pay`: a line a fact, columns separated by tabs. */
+/** `demo pay`: one line a fact, columns separated by tabs. */
 export const demoPay: Command = {
   path: ['demo', 'pay'],
   summary:
@@ -18,7 +18,7 @@ export const demoPay: Command = {
     {
       name: 'route',
       value: 'ID',
-      help: 'how it pays, as its routes say; a word that is none has them listed',
+      help: 'id of the route to pay by; any other word lists the routes',
       required: true,
     },
     { name: 'request', value: 'REF', help: 'payment reference (default: a new request like the first of demo.json)' },
@@ -39,12 +39,12 @@ export const demoPay: Command = {
   },
 }
 
-/** `demo reorg`: a line a fact, columns separated by tabs. */
+/** `demo reorg`: one line a fact, columns separated by tabs. */
 export const demoReorg: Command = {
   path: ['demo', 'reorg'],
   summary:
-    'Show on the running demo how a payment is taken out by a reorg (404) and comes back with the id that it had. Exit code 1 when it ' +
-    'comes back with another.',
+    'Show on the running demo how a reorg removes a payment (404), which then returns with the same id. Exit code 1 when it ' +
+    'returns with another.',
   options: [{ name: 'chain', value: 'C', help: `a chain of demo.json (default ${REORG_CHAIN})` }],
   environment: ['DATA_DIR'],
   async run({ options: { chain: word = REORG_CHAIN } }, context) {
@@ -60,12 +60,12 @@ export const demoReorg: Command = {
   },
 }
 
-/** `demo refund`: a line a fact, columns separated by tabs. */
+/** `demo refund`: one line a fact, columns separated by tabs. */
 export const demoRefund: Command = {
   path: ['demo', 'refund'],
   summary:
-    'Pay a payment of the running demo back as its merchant does, from the payee through the fee proxy: the reference, the ' +
-    'transactions as they are mined, and the payment once it is REFUNDED, which waits for the block to be final.',
+    'Refund a payment of the running demo as its merchant would, from the payee through the fee proxy: the reference, the ' +
+    'transactions as they are mined, and the payment once it is REFUNDED, when the block is final.',
   options: [{ name: 'payment', value: 'ID', help: 'a payment that search finds (default: a new one of 5 USDC)' }],
   environment: ['DATA_DIR'],
   async run({ options }, context) {

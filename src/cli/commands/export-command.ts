@@ -6,7 +6,6 @@ import { resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import type { Knex } from 'knex'
-import { createApiKeyRepository } from '../../auth/sql/api-key-repository.ts'
 import { readStoreConfig } from '../../config.ts'
 import { formatPaymentLine } from '../../domain/payment-line.ts'
 import { formatRequestLine } from '../../domain/request-line.ts'
@@ -14,25 +13,26 @@ import { exportRequests } from '../../requests/sql/export-requests-repository.ts
 import { exportPayments } from '../../search/export/export-payments.ts'
 import { parseAccountName } from '../account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
+import { findAccount } from '../find-account.ts'
 import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 import { writeFully } from '../write-fully.ts'
 
 type WriteRows = (knex: Knex, accountId: number, out: Writable, signal: AbortSignal) => Promise<number>
 
-/** `export payments --account A`: a line a payment. */
+/** `export payments --account A`: one line a payment. */
 export const exportPaymentsCommand: Command = {
   path: ['export', 'payments'],
-  summary: 'Write all payments of an account, oldest first, as lines that import takes.',
+  summary: 'Write all payments of an account, oldest first, as lines for import.',
   options: optionsOf('payments'),
   environment: STORE_VARIABLES,
   run: (input, context) => runExport('payment', writePayments, input, context),
 }
 
-/** `export requests --account A`: a line a payment request. */
+/** `export requests --account A`: one line a payment request. */
 export const exportRequestsCommand: Command = {
   path: ['export', 'requests'],
-  summary: 'Write all payment requests of an account, oldest first, as lines that import takes.',
+  summary: 'Write all payment requests of an account, oldest first, as lines for import.',
   options: optionsOf('payment requests'),
   environment: STORE_VARIABLES,
   run: (input, context) => runExport('payment request', writeRequests, input, context),
@@ -44,7 +44,7 @@ function optionsOf(things: string): NonNullable<Command['options']> {
     {
       name: 'output',
       value: 'FILE',
-      help: 'file to write, for its owner alone; it is replaced when all is written (default standard output)',
+      help: 'file to write, readable only by its owner; replaced once everything is written (default standard output)',
     },
   ]
 }
@@ -55,11 +55,8 @@ async function runExport(thing: string, write: WriteRows, { options }: CommandIn
   const target = options.output === undefined ? undefined : resolve(context.workingFolder, options.output)
   if (target !== undefined) await refuseOtherThanFile(target)
   return withStore(config, context, async (knex) => {
-    const account = await createApiKeyRepository(knex).findAccount(name)
-    if (account === undefined) {
-      context.stderr.write(`there is no account "${name}"\n`)
-      return EXIT_FAILED
-    }
+    const account = await findAccount(knex, name, context)
+    if (account === undefined) return EXIT_FAILED
     const count = await writeTo(target, context, (out) => write(knex, account.id, out, context.signal))
     context.stderr.write(`${count.toLocaleString('en')} ${count === 1 ? thing : `${thing}s`}\n`)
     return EXIT_GOOD
@@ -85,7 +82,7 @@ async function writeRequests(knex: Knex, accountId: number, out: Writable, signa
 }
 
 /**
- * A folder would be met when all is written, a device or a link would be replaced by the file.
+ * Only a regular file may be replaced: renaming onto a folder fails at the very end, and a device or a link would be lost.
  *
  * @throws UsageError
  */
@@ -97,8 +94,8 @@ async function refuseOtherThanFile(target: string): Promise<void> {
 }
 
 /**
- * Writes to standard output, or to a file that takes its name when it is whole. The file is readable by its owner alone, whoever could read
- * one that it replaces; it is made anew under a name that nobody can have put a link at.
+ * Writes to standard output, or to a new file that is renamed to the target once it is complete. Only its owner can read it, whatever the
+ * mode of the file that it replaces. Its random name keeps others from placing a link there first.
  */
 async function writeTo(
   target: string | undefined,
@@ -110,7 +107,7 @@ async function writeTo(
   const stream = createWriteStream(part, { flags: 'wx', mode: 0o600 })
   try {
     await once(stream, 'open')
-    // what it meets is thrown where something is written next
+    // An error of the stream is thrown by the next write.
     stream.on('error', () => {})
     const count = await write(stream)
     stream.end()

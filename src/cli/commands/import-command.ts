@@ -26,14 +26,14 @@ const file = { name: 'FILE', help: 'one JSON object a line; - is standard input'
 const account = {
   name: 'account',
   value: 'A',
-  help: 'account that they go to; made where there is none',
+  help: 'account to import into; created if there is none',
   required: true,
 } as const
 
 /** `import payments FILE --account A`. */
 export const importPaymentsCommand: Command = {
   path: ['import', 'payments'],
-  summary: 'Bring in payments, as search returns them or export writes them. Doing it again changes nothing.',
+  summary: 'Import payments in the form that search returns and export writes. Importing them again changes nothing.',
   positionals: [file],
   options: [account],
   environment: STORE_VARIABLES,
@@ -45,7 +45,7 @@ export const importPaymentsCommand: Command = {
 export const importRequestsCommand: Command = {
   path: ['import', 'requests'],
   summary:
-    'Bring in payment requests, as creating one takes them or the list answers them. Doing it again changes nothing.',
+    'Import payment requests in the form that creating one takes and the list returns. Importing them again changes nothing.',
   positionals: [file],
   options: [account],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
@@ -87,10 +87,12 @@ async function runImport(
       try {
         counts = await importLines(source, target, { signal, onBatch: (soFar, bad) => progress.onBatch(soFar, bad) })
       } catch (error) {
-        await progress.end('broken off: what is counted is in, and doing it again goes on')
+        await progress.end('failed: the counted lines are stored; run the command again to continue')
         throw error
       }
-      await progress.end(signal.aborted ? 'stopped: what is counted is in, and doing it again goes on' : 'done')
+      await progress.end(
+        signal.aborted ? 'stopped: the counted lines are stored; run the command again to continue' : 'done',
+      )
       return signal.aborted || counts.bad > 0 ? EXIT_FAILED : EXIT_GOOD
     })
   } finally {
@@ -98,7 +100,7 @@ async function runImport(
   }
 }
 
-/** Large chunks, since each is waited for once. */
+/** Large, because the import waits once for each chunk. */
 const CHUNK_BYTES = 256 * 1024
 
 async function openSource(path: string, { stdin, workingFolder }: CommandContext): Promise<Readable> {

@@ -15,14 +15,14 @@ const account = { name: 'account', value: 'A', help: 'account that the key belon
 const keyId = { name: 'ID', help: 'id of the key, from keys list' } as const
 const DEFAULT_OVERLAP = '24h'
 
-/** `keys create`: the key alone on standard output. */
+/** `keys create`: writes only the key to standard output. */
 export const keysCreate: Command = {
   path: ['keys', 'create'],
-  summary: 'Make an API key. It is shown once.',
+  summary: 'Create an API key. It is shown only once.',
   options: [
     { ...account, required: true },
     { name: 'scopes', value: 'a,b', help: `what it may do, of ${scopes.join(', ')}`, required: true },
-    { name: 'rate', value: 'N', help: `calls a minute (default ${DEFAULT_CALLS_PER_MINUTE}; 0 is any number)` },
+    { name: 'rate', value: 'N', help: `calls a minute (default ${DEFAULT_CALLS_PER_MINUTE}; 0 for no limit)` },
     { name: 'expires', value: 'WHEN', help: 'a date, its last day in UTC, or a duration such as 90d (default never)' },
   ],
   environment: STORE_VARIABLES,
@@ -41,16 +41,16 @@ export const keysCreate: Command = {
   },
 }
 
-/** `keys rotate ID`: the new key alone on standard output. */
+/** `keys rotate ID`: writes only the new key to standard output. */
 export const keysRotate: Command = {
   path: ['keys', 'rotate'],
-  summary: 'Make an API key in the place of another, which goes on working for a while.',
+  summary: 'Replace an API key by a new one. The old key stays valid for a while.',
   positionals: [keyId],
   options: [
     {
       name: 'overlap',
       value: 'T',
-      help: `how long the old one still works (default ${DEFAULT_OVERLAP}; 0h ends it now)`,
+      help: `how long the old key stays valid (default ${DEFAULT_OVERLAP}; 0h ends it now)`,
     },
   ],
   environment: STORE_VARIABLES,
@@ -65,16 +65,16 @@ export const keysRotate: Command = {
     }
     showOnce(issued, context)
     const end = new Date(now.getTime() + overlapMs).toISOString()
-    context.stderr.write(`key ${text} works until ${end} at most\n`)
+    context.stderr.write(`key ${text} is valid until ${end} at most\n`)
     return EXIT_GOOD
   },
 }
 
-/** `keys list`: a line a key, columns separated by tabs. */
+/** `keys list`: one line a key, columns separated by tabs. */
 export const keysList: Command = {
   path: ['keys', 'list'],
   summary:
-    'List API keys, those that are no longer in force included: id, account, beginning, scopes, created, state, ' +
+    'List API keys, expired and revoked ones included: id, account, first characters, scopes, created, state, ' +
     'calls a minute, expiry, last use.',
   options: [{ ...account, help: 'only this account' }],
   environment: STORE_VARIABLES,
@@ -102,10 +102,10 @@ export const keysRevoke: Command = {
   },
 }
 
-/** `keys audit`: a line a change, columns separated by tabs. */
+/** `keys audit`: one line a change, columns separated by tabs. */
 export const keysAudit: Command = {
   path: ['keys', 'audit'],
-  summary: 'List who changed API keys, oldest first: time, who, what, key, account, details.',
+  summary: 'List changes of API keys, oldest first: time, actor, action, key, account, details.',
   options: [{ ...account, help: 'only this account' }],
   environment: STORE_VARIABLES,
   async run({ options }, context) {

@@ -3,7 +3,7 @@ import type { Command } from '../command.ts'
 import { EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 
-/** `migrate`: what it ran on standard output, a line each. */
+/** `migrate`: one line for each migration that ran. */
 export const migrateCommand: Command = {
   path: ['migrate'],
   summary: 'Bring the database schema up to date. Serving does so as well; several processes may try at once.',

@@ -14,10 +14,10 @@ import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 import { writeFully } from '../write-fully.ts'
 
-/** How often people are told how far it is. */
+/** How often progress is reported. */
 const SAY_EVERY_MS = 1_000
 
-/** `chains recheck`: a line a change, columns separated by tabs. */
+/** `chains recheck`: one line a change, columns separated by tabs. */
 export const chainsRecheck: Command = {
   path: ['chains', 'recheck'],
   summary:

@@ -7,20 +7,20 @@ import { readTls } from '../serve/read-tls.ts'
 import { serveChains } from '../serve/serve-chains.ts'
 import { serveDemo } from '../serve/serve-demo.ts'
 
-/** `serve`: runs until it is told to stop. */
+/** `serve`: runs until it is stopped. */
 export const serveCommand: Command = {
   path: ['serve'],
   summary: 'Serve gRPC, gRPC-Web, Connect and JSON on one port. Without DATABASE_URL and CHAINS_FILE it is a demo.',
   environment: configHelp.map(([name]) => name),
   async run(_, context) {
-    // The certificate is read again when it is served; what is wrong with it is said at once, and not after the database has started.
+    // The certificate is read here too, so that a fault is reported before the database starts.
     const { config, chains } = await readSetup(context, (configured) => readTls(configured, new Date()))
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     try {
       if (chains === undefined) await serveDemo(config, context, logger)
       else await serveChains(chains, config, context, logger)
     } catch (error) {
-      // Told to stop before it had started; whatever that broke off is no failure.
+      // Stopped during the start: an interrupted step is not a failure.
       if (!context.signal.aborted) throw error
     }
     return EXIT_GOOD

@@ -26,9 +26,9 @@ const MAX_REASON_LENGTH = 500
 
 const eventOptions = [
   { name: 'chain', value: 'NAME', help: 'chain of the event, by a name or id', required: true },
-  { name: 'tx', value: 'HASH', help: 'its transaction', required: true },
-  { name: 'event', value: 'N', help: 'which payment event of the transaction, from 0 on', required: true },
-  { name: 'account', value: 'A', help: 'account that it is decided for', required: true },
+  { name: 'tx', value: 'HASH', help: 'hash of its transaction', required: true },
+  { name: 'event', value: 'N', help: 'index of the payment event within the transaction, from 0', required: true },
+  { name: 'account', value: 'A', help: 'account that the decision is for', required: true },
 ] as const
 const why = {
   name: 'reason',
@@ -37,17 +37,17 @@ const why = {
   required: true,
 } as const
 
-/** `unmatched list`: a line an event, columns separated by tabs. */
+/** `unmatched list`: one line an event, columns separated by tabs. */
 export const unmatchedList: Command = {
   path: ['unmatched', 'list'],
   summary:
-    'List events of payment contracts that count for nothing, newest first: time, chain, transaction, event, account (- for nobody), ' +
-    'reason, recipient, amount in base units, token (- for the coin), whose money (- for unknown).',
+    'List events of payment contracts that count as neither payment nor refund, newest first: time, chain, transaction, event, ' +
+    'account (- for none), reason, recipient, amount in base units, token (- for the native coin), payer (- for unknown).',
   options: [
-    { name: 'account', value: 'A', help: 'only of this account' },
-    { name: 'chain', value: 'NAME', help: 'only of this chain, by a name or id' },
-    { name: 'reason', value: 'R', help: `only by this reason, of ${unmatchedReasons.join(', ')}` },
-    { name: 'limit', value: 'N', help: `at most so many (default ${DEFAULT_LIMIT})` },
+    { name: 'account', value: 'A', help: 'only this account' },
+    { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' },
+    { name: 'reason', value: 'R', help: `only this reason: one of ${unmatchedReasons.join(', ')}` },
+    { name: 'limit', value: 'N', help: `how many at most (default ${DEFAULT_LIMIT})` },
   ],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
@@ -67,13 +67,13 @@ export const unmatchedList: Command = {
   },
 }
 
-/** `unmatched accept`: what it did on standard error. */
+/** `unmatched accept`: reports on standard error. */
 export const unmatchedAccept: Command = {
   path: ['unmatched', 'accept'],
   summary:
-    'Count an unmatched event as a payment or a refund all the same. As a refund: ' +
+    'Count an unmatched event as a payment or a refund. As a refund: ' +
     `${acceptableReasons.REFUND.join(', ')} (this one under the request's own reference); as a payment: ` +
-    `${acceptableReasons.PAYMENT.join(', ')}. It stays accepted when its chain is read anew. The service may run.`,
+    `${acceptableReasons.PAYMENT.join(', ')}. It stays accepted when its chain is read again. The service may run.`,
   options: [...eventOptions, { name: 'as', value: 'KIND', help: 'payment or refund', required: true }, why],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run(input, context) {
@@ -85,16 +85,16 @@ export const unmatchedAccept: Command = {
   },
 }
 
-/** `unmatched unaccept`: what it did on standard error. */
+/** `unmatched unaccept`: reports on standard error. */
 export const unmatchedUnaccept: Command = {
   path: ['unmatched', 'unaccept'],
-  summary: 'Take back that an event was accepted: it counts by the rules again. The service may run.',
+  summary: 'Undo the acceptance of an event: the rules apply to it again. The service may run.',
   options: [...eventOptions, why],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   run: (input, context) =>
     decide(input, context, async ({ detection, network, decision }) => {
       await detection.unaccept(network, decision, context.signal)
-      return 'accepted no more'
+      return 'no longer accepted'
     }),
 }
 

@@ -13,7 +13,7 @@ import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { stampDataFolder } from '../serve/stamp-data-folder.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 
-/** What was wrong with the words is wrong usage, also where the service says it. */
+/** Turns an error about the caller's input into wrong usage. */
 async function asUsage<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -26,7 +26,7 @@ async function asUsage<T>(work: Promise<T>): Promise<T> {
 const account = { name: 'account', value: 'A', help: 'account that refunds from it', required: true } as const
 const address = { name: 'ADDRESS', help: 'the wallet: 0x and 40 hexadecimal digits' } as const
 
-/** `wallets add ADDRESS --account A`: the wallet as it is registered then. */
+/** `wallets add ADDRESS --account A`: writes the wallet as registered. */
 export const walletsAdd: Command = {
   path: ['wallets', 'add'],
   summary:
@@ -51,11 +51,11 @@ export const walletsAdd: Command = {
   },
 }
 
-/** `wallets list --account A`: a line a wallet, columns separated by tabs. */
+/** `wallets list --account A`: one line a wallet, columns separated by tabs. */
 export const walletsList: Command = {
   path: ['wallets', 'list'],
   summary: 'List the wallets from which an account refunds: address, when it was registered, state, note.',
-  options: [account, { name: 'removed', help: 'list those too that were removed' }],
+  options: [account, { name: 'removed', help: 'list removed wallets too' }],
   environment: STORE_VARIABLES,
   async run({ options }, context) {
     const name = parseAccountName(options.account)
@@ -71,10 +71,10 @@ export const walletsList: Command = {
   },
 }
 
-/** `wallets remove ADDRESS --account A`: the wallet as it was registered. */
+/** `wallets remove ADDRESS --account A`: writes the removed wallet. */
 export const walletsRemove: Command = {
   path: ['wallets', 'remove'],
-  summary: 'Remove a wallet from which an account refunds. What it has sent until now stays a refund.',
+  summary: 'Remove a wallet from which an account refunds. Refunds that it has sent so far stay refunds.',
   positionals: [address],
   options: [account],
   environment: STORE_VARIABLES,

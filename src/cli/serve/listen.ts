@@ -11,9 +11,9 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Begins to answer calls. Where TLS is spoken, SIGHUP reads the certificate anew.
+ * Starts the listener. With TLS, SIGHUP reloads the certificate.
  *
- * @throws Error that names the host and port that cannot be had; ConfigError for a certificate that cannot be served
+ * @throws Error that names the host and port when they are not available; ConfigError for a certificate that is not valid
  */
 export async function listen(service: Service, config: Config, logger: Logger): Promise<Listener> {
   const tls = await readTls(config, new Date())
@@ -28,7 +28,7 @@ export async function listen(service: Service, config: Config, logger: Logger): 
   }
 }
 
-/** What is wrong with the new certificate keeps the old one in use. */
+/** When the new certificate is not valid, the old one stays in use. */
 async function renew(listener: Listener, config: Config, logger: Logger): Promise<void> {
   try {
     const tls = await readTls(config, new Date())

@@ -12,17 +12,17 @@ import type { CommandContext } from '../command.ts'
 /** The database of a service. */
 export interface OpenStore {
   readonly knex: Knex
-  /** Where it has replicas. */
+  /** Present when the configuration names replicas. */
   readonly readPools?: ReadPools
-  /** Resolves when the database has ended for good, which only an embedded one tells. */
+  /** Resolves when an embedded database server has ended and will not restart; never for another database. */
   readonly failed: Promise<Error>
 }
 
-/** Beyond the longest deadline of a call: a last resort against statements that nobody waits for. */
+/** Longer than the longest deadline of a call: a last resort against statements that nobody waits for. */
 const STATEMENT_TIMEOUT_MS = 60_000
 
 /**
- * Opens the pool of the service, on the database server of the configuration or on the embedded one, and migrates.
+ * Opens the service's pool on the configured or the embedded database server, and migrates.
  *
  * @param stack - closes what was opened
  */
@@ -48,7 +48,7 @@ export async function openStore(
   stack.defer(() => server.stop())
   const knex = stack.adopt(createDatabase(server.connection(), options), (pool) => pool.destroy())
   await migrate(knex)
-  // The folder is this process's alone, so whoever held a lease is dead.
+  // Only this process uses the folder, so the holder of any stored lease is dead.
   await dropLeases(knex)
   return {
     knex,
@@ -56,10 +56,10 @@ export async function openStore(
   }
 }
 
-/** A replica that is busy leaves the call to the primary rather than let it wait. */
+/** Short: when a replica is busy, the call goes to the primary instead of waiting. */
 const REPLICA_ACQUIRE_TIMEOUT_MS = 1_000
 
-/** The start does not wait for replicas: they are used when they are there. */
+/** The start does not wait for replicas; they are used once they are reachable. */
 function openReadPools(
   primary: Knex,
   urls: readonly string[],

@@ -3,9 +3,9 @@ import { findTlsFaults, type TlsCertificate } from '../../api/listener/tls-certi
 import { type Config, ConfigError } from '../../config.ts'
 
 /**
- * Reads the certificate that is served and its key; undefined where the service speaks plaintext.
+ * Reads the certificate and its key; undefined without TLS.
  *
- * @throws ConfigError with everything that is wrong with them
+ * @throws ConfigError with all their faults
  */
 export async function readTls({ tls }: Pick<Config, 'tls'>, now: Date): Promise<TlsCertificate | undefined> {
   if (tls === undefined) return undefined

@@ -1,15 +1,14 @@
 import type { Listener } from '../../api/listener/listener.ts'
 import type { Logger } from '../../domain/logger.ts'
 
-/** How long calls in flight may go on once the process is told to stop. */
+/** How long calls in flight may take after the process was told to stop. */
 const GRACE_MS = 10_000
 
 /**
- * Waits until the process is told to stop or something that it cannot do without fails, then stops to listen and lets what is
- * in flight finish.
+ * Waits until the process is told to stop or a part that it needs fails. Then stops listening and lets calls in flight finish.
  *
- * @param options.failures - each resolves with what failed
- * @throws the failure, once all has stopped
+ * @param options.failures - each resolves with an error when its part fails
+ * @throws that error, after everything has stopped
  */
 export async function runUntilStopped({
   listener,

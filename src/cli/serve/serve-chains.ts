@@ -7,7 +7,7 @@ import { openStore } from './open-store.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
 import { stampDataFolder } from './stamp-data-folder.ts'
 
-/** Serves the chains of a chains file; an empty list serves search only. */
+/** Serves the chains of a chains file; with none, only search. */
 export async function serveChains(
   chains: readonly ChainConfig[],
   config: Config,
@@ -16,7 +16,7 @@ export async function serveChains(
 ): Promise<void> {
   await using stack = new AsyncDisposableStack()
   if (config.database.kind === 'EMBEDDED') await stampDataFolder(config.dataDir, 'service')
-  // Loaded while the database starts.
+  // These modules load while the database starts.
   const [{ knex, readPools, failed }, { composeService }] = await Promise.all([
     openStore(config, context, stack, logger),
     import('../../app.ts'),

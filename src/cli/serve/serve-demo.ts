@@ -16,16 +16,16 @@ import { stampDataFolder } from './stamp-data-folder.ts'
 /** The account of the demo, and its key. */
 const DEMO = 'demo'
 
-/** As its routes name the bridge, which speaks LI.FI's form. */
+/** The id that routes give the bridge, which has the API of LI.FI. */
 const DEMO_BRIDGE = 'demo-bridge'
 
-/** Runs the demo: local chains, an embedded database and somebody who pays. */
+/** Runs the demo: local chains, an embedded database and a payer. */
 export async function serveDemo(config: Config, context: CommandContext, logger: Logger): Promise<void> {
   const { signal, stdout } = context
   const now = () => new Date()
   await using stack = new AsyncDisposableStack()
   await stampDataFolder(config.dataDir, 'demo')
-  // At the same time: a newcomer waits for the sum of what follows one another.
+  // Concurrently, because a newcomer waits for the whole start.
   const [opened, started, loaded] = await Promise.allSettled([
     openStore(config, context, stack, logger),
     import('../../demo/demo.ts').then(({ startDemo }) => startDemo({ dataDir: config.dataDir, logger, now })),
@@ -42,7 +42,7 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   const service = await composeService({ knex, chains: demo.configs, logger, now, demoAccount: DEMO, lifi })
   await demo.seed(await createDemoRequests(knex, service))
   signal.throwIfAborted()
-  // Once to the head, so that the first answer knows all of history.
+  // Detection reads up to the head once, so that the first answer has the whole history.
   await Promise.all(demo.configs.map(({ name }) => service.detection.scanOnce(name)))
   service.detection.start()
   stack.defer(() => service.detection.stop())
@@ -63,7 +63,7 @@ function valueOf<T>(settled: PromiseSettledResult<T>): T {
   return settled.value
 }
 
-/** Rows of a chain that has begun anew point to blocks that no longer are. */
+/** The stored rows of a chain that was created again refer to blocks that no longer exist. */
 async function forgetFreshChains(
   knex: Knex,
   demo: Demo,

@@ -2,15 +2,15 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ConfigError } from '../../config.ts'
 
-/** What a data folder is used for. Demo data and real data never share one. */
+/** What a data folder holds. Demo data and real data never share a folder. */
 export type DataUse = 'demo' | 'service'
 
 const FILE = 'use'
 
 /**
- * Makes the data folder where it is missing (readable by its owner alone) and marks what it is used for.
+ * Creates the data folder if it is missing, readable only by its owner, and marks what it holds.
  *
- * @throws ConfigError when it is marked with the other use
+ * @throws ConfigError when it is marked for the other kind of data
  */
 export async function stampDataFolder(dataDir: string, use: DataUse): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
