@@ -1,43 +1,43 @@
 import type { WaybillError } from '../errors/waybill-error.ts'
-import { type Line, LONGEST_LINE_BYTES, readLines } from './read-lines.ts'
+import { type Line, MAX_LINE_BYTES, readLines } from './read-lines.ts'
 
-/** What became of a line. */
+/** The result of importing one line. */
 export type Outcome =
   | { readonly kind: 'written' }
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'bad'; readonly error: WaybillError }
 
-/** What lines are read as, and where they go. */
+/** Parses lines and stores them. */
 export interface LineTarget {
   /**
-   * Reads a batch, while those before it may still be read or stored; batches come in the order of the lines. Work that takes long leaves
-   * room for other work in between.
+   * Parses a batch. Earlier batches may still be parsing or storing; batches come in the order of the lines. Long work yields to
+   * other work in between.
    */
   prepare(lines: readonly Line[]): Promise<PreparedBatch>
 }
 
-/** Lines that were read. */
+/** A batch of parsed lines. */
 export interface PreparedBatch {
   /**
-   * Stores them in one transaction: all of them are there afterwards, or nothing. Not called before all batches before it are stored.
+   * Stores the batch in one transaction, all or nothing. Called only after all earlier batches are stored.
    *
-   * @returns an outcome a line, in their order
+   * @returns one outcome a line, in their order
    */
   store(): Promise<readonly Outcome[]>
 }
 
-/** What has become of the lines so far. */
+/** Totals of the lines stored so far. */
 export interface ImportCounts {
-  /** Blank ones are not counted. */
+  /** Without blank lines. */
   readonly lines: number
   readonly written: number
   readonly unchanged: number
   readonly bad: number
 }
 
-/** A line that did not go in. */
+/** A line that was not imported. */
 export interface BadLine {
-  /** From 1, blank lines counted. */
+  /** From 1; blank lines count too. */
   readonly number: number
   readonly error: WaybillError
 }
@@ -45,21 +45,21 @@ export interface BadLine {
 export interface ImportOptions {
   /** Called after each batch, in the order of the lines; the import waits for it. */
   readonly onBatch?: (counts: ImportCounts, bad: readonly BadLine[]) => Promise<void> | void
-  /** When it fires, what is being written is finished and the rest is left. */
+  /** When it fires, the batch being stored is finished and the rest is not imported. */
   readonly signal?: AbortSignal
   readonly batchLines?: number
 }
 
-/** Enough that a batch costs little beside its rows, and little enough that three fit into memory. */
+/** Large enough that the cost of a batch itself is small, small enough that three batches fit into memory. */
 const BATCH_LINES = 4_000
-const BATCH_BYTES = 8 * LONGEST_LINE_BYTES
+const BATCH_BYTES = 8 * MAX_LINE_BYTES
 
 /**
- * Reads lines of JSON and stores them in batches: while one is stored, the next is prepared and the one after it is read. What is wrong with a
- * line is told of, and the others go in. Holds three batches at most.
+ * Imports lines of JSON in batches: while one batch is stored, the next is parsed and the one after it is read. Bad lines are reported,
+ * the others are stored. Holds at most three batches in memory.
  *
- * @returns the counts of what was stored, also when the signal has fired
- * @throws what reading or storing met; the batches before it are stored
+ * @returns the totals of what was stored, also when the signal has fired
+ * @throws errors of reading or storing; the batches before them are stored
  */
 export async function importLines(
   source: AsyncIterable<Uint8Array>,
@@ -67,7 +67,7 @@ export async function importLines(
   { onBatch, signal, batchLines = BATCH_LINES }: ImportOptions = {},
 ): Promise<ImportCounts> {
   let counts: ImportCounts = { lines: 0, written: 0, unchanged: 0, bad: 0 }
-  /** Each of them waits for those before it. */
+  /** The last two batches. Each waits for the one before it. */
   let [beforeLast, last] = [Promise.resolve(), Promise.resolve()]
 
   async function store(lines: readonly Line[], prepared: PreparedBatch): Promise<void> {
@@ -85,7 +85,7 @@ export async function importLines(
     beforeLast = last
     const preparing = target.prepare(lines)
     last = Promise.all([preparing, beforeLast]).then(([prepared]) => store(lines, prepared))
-    // both are awaited later, and must not count as unhandled until then
+    // Both are awaited later; until then a rejection must not count as unhandled.
     preparing.catch(() => {})
     last.catch(() => {})
   }
@@ -127,7 +127,7 @@ async function* batchesOf(source: AsyncIterable<Uint8Array>, batchLines: number)
   if (batch.length > 0) yield batch
 }
 
-/** Ends when the signal fires, also while nothing comes. */
+/** Ends when the signal fires, even while the source is silent. */
 async function* stoppedBy(source: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined) {
   if (signal === undefined) return yield* source
   const iterator = source[Symbol.asyncIterator]()
@@ -138,7 +138,10 @@ async function* stoppedBy(source: AsyncIterable<Uint8Array>, signal: AbortSignal
   }
 }
 
-/** Undefined when the signal fires first. Not by racing with one promise of the signal's: it would hold on to everything that has won. */
+/**
+ * Undefined when the signal fires first. Promise.race with one long-lived promise of the signal would keep every value in memory that ever
+ * won the race.
+ */
 function unlessStopped<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const { promise: first, resolve, reject } = Promise.withResolvers<T | undefined>()
   const stop = () => resolve(undefined)

@@ -14,38 +14,38 @@ const UNCHANGED: Outcome = { kind: 'unchanged' }
 const WRITTEN: Outcome = { kind: 'written' }
 
 /**
- * Lines of payments, as search returns them, that go to an account. What becomes of them is what would become of them if each were read and
- * stored by itself, one after the other, but there are three ways to it:
+ * Imports payments, in the form that search returns, into an account. The result is the same as if each line were parsed and stored by
+ * itself, one after the other. There are three paths:
  *
- * - a line from which the stored row was written changes nothing, which is told from its bytes
- * - where all other lines of a batch are of new ids, they go straight into the table
- * - else they are compared with what is stored, payment by payment
+ * - a line whose hash stands in the stored row is unchanged; it is not parsed
+ * - when all other lines of a batch have new ids, they are copied straight into the table
+ * - otherwise each payment is compared with the stored one
  */
 export function importPayments(knex: Knex, account: Account, now = () => new Date()): LineTarget {
   const repository = createPaymentImportRepository(knex, now)
-  /** Ids of what is read of each batch that is not stored yet. */
-  const onTheirWay = new Set<ReadonlySet<string>>()
+  /** For each batch that is not stored yet, the ids parsed so far. */
+  const pendingIds = new Set<ReadonlySet<string>>()
 
   return {
     async prepare(lines) {
       const keys = writeLineKeys(lines.length)
       await forEachInTurns(lines, (line) => keys.add(line))
-      const earlier = [...onTheirWay]
+      const earlier = [...pendingIds]
       const ids = new Set<string>()
-      onTheirWay.add(ids)
+      pendingIds.add(ids)
       const told = await compareLines(knex, account.id, keys.keys())
       const batch = await readPaymentBatch(lines, { told, accountId: account.id, ids })
       return {
         async store() {
           const outcomes = await store(lines, batch, [ids, ...earlier])
-          onTheirWay.delete(ids)
+          pendingIds.delete(ids)
           return outcomes
         },
       }
     },
   }
 
-  /** @param written - ids that this import may have written, or be about to, since the lines were compared with what is stored */
+  /** @param written - ids that this import may have written after the lines were compared with the stored rows */
   async function store(lines: readonly Line[], batch: PaymentBatch, written: readonly ReadonlySet<string>[]) {
     const contested = findContested(lines, batch, written)
     const { news } = batch
@@ -77,7 +77,7 @@ export function importPayments(knex: Knex, account: Account, now = () => new Dat
   }
 }
 
-/** Known lines whose payment another line of this file may have changed. */
+/** Unchanged lines whose payment another line of this file may have changed since. */
 function findContested(lines: readonly Line[], { known }: PaymentBatch, written: readonly ReadonlySet<string>[]) {
   const some = written.filter(({ size }) => size > 0)
   if (some.length === 0) return []
@@ -87,7 +87,7 @@ function findContested(lines: readonly Line[], { known }: PaymentBatch, written:
   })
 }
 
-/** @param ofRead - what became of the lines that were read and are not at fault */
+/** @param ofRead - the outcome of lines that were parsed without a fault */
 function outcomesOf(lines: readonly Line[], { read, faults }: PaymentBatch, ofRead: Outcome): Outcome[] {
   const outcomes = lines.map(() => UNCHANGED)
   for (const place of read) {

@@ -2,14 +2,14 @@ import type { Payment } from '../domain/payment.ts'
 import { eventOf } from './new-payments.ts'
 
 /**
- * Splits a batch into rounds, in each of which no id and no event stands twice, so that a round can be stored at once and yet as if its
- * payments came one after the other: of two with one id or event the earlier is in the earlier round.
+ * Splits a batch into rounds without repeated ids or events. Storing a round at once then gives the same result as storing its payments
+ * one after the other: of two payments with one id or event, the earlier is in an earlier round.
  *
  * @returns places in the batch
  */
 export function splitRounds(batch: readonly Payment[]): number[][] {
   const rounds: number[][] = []
-  /** The round behind the last one that holds the key. */
+  /** For each id and event, the round after the last one that holds it. */
   const nextRound = new Map<string, number>()
   for (const [place, payment] of batch.entries()) {
     const event = eventOf(payment)

@@ -2,34 +2,34 @@ import { hash } from 'node:crypto'
 import type { Line } from './read-lines.ts'
 
 /**
- * What lines are known by before they are read: the id that they seem to have, and a hash of all their bytes.
+ * The keys of lines before parsing: the id that a line seems to have, and a hash of all its bytes.
  *
- * Both are arrays of PostgreSQL in its binary form, since text would cost both sides more than the look-up itself. A row that holds the hash of
- * a line was written from that very line, so that an id which is found at the wrong place finds nothing.
+ * Both are PostgreSQL arrays in binary form; as text they would cost both sides more than the look-up itself. A row with the hash of a line
+ * was written from exactly that line, so an id taken from a wrong place in the line finds no row.
  */
 export interface LineKeys {
-  /** uuid[]; null where no id was found, or the line is at fault. */
+  /** uuid[]; null where no id was found or the line has a fault. */
   readonly ids: Buffer
   /** bytea[], of 16 bytes each. */
   readonly hashes: Buffer
 }
 
 /**
- * The first byte of a stored hash: how lines are read. It must change when a line that was taken once may come to mean something else, so that
- * all are read anew.
+ * The first byte of a stored hash: the version of the parser. Increment it when a line may now mean something else than when it was
+ * imported, so that all lines are parsed again.
  */
-const READING = 1
+const PARSER_VERSION = 1
 
 const KEY_BYTES = 16
 const SHA256_BYTES = 32
 const UUID = 2950
 const BYTEA = 17
-/** Dimensions, whether there are nulls, type; then of the one dimension its length and lowest index. */
+/** Number of dimensions, whether there are nulls, element type; then length and lower bound of the one dimension. */
 const HEADER_BYTES = 20
 const LENGTH_BYTES = 4
 const NULL_LENGTH = -1
 
-/** The form that search and export give; behind it stands the id. */
+/** How lines of search and export begin; the id follows. */
 const BEGINNING = Buffer.from('{"id":"')
 const NAME = BEGINNING.subarray(1)
 const QUOTE = 0x22
@@ -41,15 +41,15 @@ interface KeyArray {
   at: number
 }
 
-/** Keys that are still being found. */
+/** Collects the keys of lines. */
 export interface LineKeyWriter {
-  /** Takes the lines in their order. */
+  /** Adds the next line. */
   add(line: Line): void
-  /** After the last one. */
+  /** Call after the last line. */
   keys(): LineKeys
 }
 
-/** Finds the keys of so many lines. */
+/** @param count - how many lines will be added */
 export function writeLineKeys(count: number): LineKeyWriter {
   const ids = beginArray(UUID, count)
   const hashes = beginArray(BYTEA, count)
@@ -69,22 +69,22 @@ export function writeLineKeys(count: number): LineKeyWriter {
   }
 }
 
-/** What is stored of a line to know it again: 16 bytes. */
+/** The 16 bytes by which a stored row recognizes the line that it was written from. */
 export function lineHashOf(content: Buffer): Buffer {
   const bytes = Buffer.allocUnsafe(KEY_BYTES)
   writeLineHash(content, bytes, 0)
   return bytes
 }
 
-/** As a string of single bytes the hash costs half of what it costs as a buffer. */
+/** The digest is taken as a binary string, which costs half as much as a buffer. */
 function writeLineHash(content: Buffer, bytes: Buffer, at: number): void {
   const digest = hash('sha256', content, { outputEncoding: 'binary' })
-  if (digest.length !== SHA256_BYTES) throw new RangeError('a hash is not as long as it should be')
-  bytes[at] = READING
+  if (digest.length !== SHA256_BYTES) throw new RangeError(`a SHA-256 digest has ${digest.length} bytes`)
+  bytes[at] = PARSER_VERSION
   bytes.write(digest, at + 1, KEY_BYTES - 1, 'latin1')
 }
 
-/** The id that a line seems to have, in lower case; undefined where none is found as search and export write it. */
+/** The id that a line seems to have, in lower case; undefined when none stands where search and export write it. */
 export function idOfLine(content: Buffer): string | undefined {
   const at = findId(content)
   return at < 0 ? undefined : content.toString('latin1', at, at + ID_LENGTH).toLowerCase()
@@ -117,7 +117,7 @@ function addNull(array: KeyArray): void {
   array.at = array.bytes.writeInt32BE(NULL_LENGTH, array.at)
 }
 
-/** Writes the bytes of the id, or null where what stands there is none. */
+/** Appends the bytes of the id, or null when the text there is not a UUID. */
 function addId(array: KeyArray, content: Buffer): void {
   const from = findId(content)
   const entryAt = array.at
@@ -141,7 +141,7 @@ function addId(array: KeyArray, content: Buffer): void {
 
 const DASH = 0x2d
 const DASHES: ReadonlySet<number> = new Set([8, 13, 18, 23])
-/** The value of each byte that is a hexadecimal digit, and -1 of others. */
+/** The value of each byte as a hexadecimal digit; -1 for other bytes. */
 const DIGITS = Int8Array.from({ length: 256 }, (_, byte) =>
   '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase()),
 )

@@ -5,37 +5,37 @@ import type { Arrivals } from '../store/payment-changes.ts'
 import { encodePaymentRow } from '../store/payment-copy.ts'
 import type { RowOrigin } from '../store/payment-row.ts'
 
-/** A payment and the line that it was read from. */
+/** A payment with the hash of the line that it was parsed from. */
 export type LinePayment = Payment & { readonly lineHash: Buffer }
 
-/** What a row of an import says of itself. */
+/** The columns of an imported row that are not part of its payment. */
 export function originOf(accountId: number, { status, lineHash }: LinePayment): RowOrigin {
   return { account_id: accountId, imported: true, detected: false, final: isFinalStatus(status), line_hash: lineHash }
 }
 
-/** One that names no request, but a reference, by which it may be found. */
+/** A payment without a request id but with a payment reference, by which its request may be found. */
 export interface Unnamed {
   readonly payment: LinePayment
-  /** Its row as long as none is found. */
+  /** Its row when no request is found. */
   readonly row: string
 }
 
-/** Payments of which nothing seems to be stored, as rows for COPY; the payments themselves are not kept. */
+/** Payments that seem to be new, as rows for COPY; to save memory the payments themselves are not kept. */
 export interface NewPayments {
   readonly accountId: number
-  /** No id and no event stands twice. */
+  /** Without repetition; nor does any event repeat. */
   readonly ids: readonly string[]
-  /** Rows of those that name a request or no reference. */
+  /** Rows of payments that name a request or have no reference. */
   readonly chunks: readonly Buffer[]
   readonly unnamed: readonly Unnamed[]
-  /** Requests that they name. */
+  /** The requests that the payments name. */
   readonly requestIds: ReadonlySet<string>
   readonly arrivals: readonly Arrivals[]
 }
 
 /** Collects new payments. */
 export interface NewPaymentsCollector {
-  /** @returns false for one whose id or event is there already, so that their order matters */
+  /** @returns false when the id or event was added before: then the order of the two matters, and they must be compared */
   add(payment: LinePayment): boolean
   end(): NewPayments
 }
@@ -81,7 +81,7 @@ export function collectNewPayments(accountId: number): NewPaymentsCollector {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** The event that a payment is, where it says both transaction and index. */
+/** Identifies the payment's event; undefined without transaction hash or event index. */
 export function eventOf({ txHash, eventIndex, network }: Payment): string | undefined {
   return txHash === undefined || eventIndex === undefined ? undefined : `${txHash} ${eventIndex} ${network}`
 }

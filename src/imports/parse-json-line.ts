@@ -1,11 +1,11 @@
 import { waybillError } from '../errors/waybill-error.ts'
 
-/** Levels of objects and lists within each other; a payment has three. */
-const DEEPEST = 32
+/** Levels of nested objects and lists; a payment has three. */
+const MAX_DEPTH = 32
 
 /**
- * Parses the JSON of a line. Unlike JSON.parse it bounds the nesting and refuses keys that are given twice, of which JSON.parse would
- * silently keep the last.
+ * Parses the JSON of a line. Unlike JSON.parse it limits the nesting and refuses duplicate keys, of which JSON.parse would silently keep
+ * the last.
  *
  * @throws WaybillError MALFORMED_LINE
  */
@@ -24,24 +24,25 @@ function parse(text: string): unknown {
   }
 }
 
-/** Brackets within strings count at first as well; only what has too many is counted exactly. */
+/** First counts brackets anywhere, even in strings, which is cheap; only a line with too many is measured exactly. */
 function refuseDepth(text: string): void {
   let brackets = 0
   for (const bracket of ['{', '[']) {
-    for (let at = text.indexOf(bracket); at >= 0 && brackets <= DEEPEST; at = text.indexOf(bracket, at + 1)) brackets++
+    for (let at = text.indexOf(bracket); at >= 0 && brackets <= MAX_DEPTH; at = text.indexOf(bracket, at + 1))
+      brackets++
   }
-  if (brackets <= DEEPEST) return
+  if (brackets <= MAX_DEPTH) return
   let depth = 0
   visitTokens(text, (token) => {
     if (token === '{' || token === '[') depth++
     else if (token === '}' || token === ']') depth--
-    if (depth > DEEPEST) throw malformed(`it is nested deeper than ${DEEPEST} levels`)
+    if (depth > MAX_DEPTH) throw malformed(`it is nested deeper than ${MAX_DEPTH} levels`)
   })
 }
 
 /**
- * How often a quote and a colon follow each other: as often as there are keys, in the usual form; no fewer than there are, unless a key has a
- * blank behind it, which is told by another number.
+ * Counts `":`. In the usual form that is the number of keys; a string may contain it too. -1 when white space stands between a key and
+ * its colon.
  */
 function countKeyEnds(text: string): number {
   if (/"\s+:/.test(text)) return -1
@@ -80,7 +81,7 @@ function addKey(keys: Set<string> | undefined, key: string): void {
 
 const TOKEN = /[{}[\],]|"[^"\\]*(?:\\.[^"\\]*)*"/g
 
-/** Visits strings, and what opens, closes and separates. Only of a text that JSON.parse has taken, whose strings end. */
+/** Visits strings, brackets and commas. The text must be valid JSON, so that every string ends. */
 function visitTokens(text: string, visit: (token: string) => void): void {
   for (const [token] of text.matchAll(TOKEN)) visit(token)
 }

@@ -34,11 +34,11 @@ import {
   textOf,
 } from './read-fields.ts'
 
-const LONGEST_NAME = 128
+const MAX_NAME_LENGTH = 128
 
 type Readers<Line> = { readonly [K in keyof Line]-?: Reader<unknown> }
 
-const name = textOf(LONGEST_NAME)
+const name = textOf(MAX_NAME_LENGTH)
 
 const fee: Readers<FeeEntry> = {
   type: oneOf(feeTypes),
@@ -116,14 +116,14 @@ const readPayment = objectOf<Read>({
   derived: derivedPaymentFields,
 })
 
-/** A payment that may lack what a line may leave out. It is completed in place: copies of wide objects cost as much as reading them. */
+/** A payment before defaults are filled in. It is completed in place, because copying such wide objects costs as much as parsing them. */
 type Read = { -readonly [K in keyof Payment]?: Payment[K] | undefined } & Pick<Payment, 'timestamp' | 'status'>
 
 /**
- * Reads a payment in the JSON that search returns.
+ * Parses a payment in the JSON form that search returns.
  *
- * Without `updatedAt` it counts as last changed when it was made, so that the same line means the same whenever it is read.
- * Confirmations of a payment that is not final are left aside, since they go on.
+ * A missing `updatedAt` means the payment's own time, so that a line means the same whenever it is imported. Confirmations of a payment
+ * that is not final are ignored, because they keep growing.
  *
  * @param json - a parsed line
  * @throws WaybillError with the reason of the first field that is wrong

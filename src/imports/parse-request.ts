@@ -1,6 +1,6 @@
 import { objectOf, type Reader, readString, readTime } from './read-fields.ts'
 
-/** A request as a line tells it: what creating one takes, and what the answer adds. The terms themselves are judged elsewhere. */
+/** A request as a line states it: the fields of creation, and those that the answer adds. The terms are validated later, by the room of requests. */
 export interface RequestLine {
   readonly payee: string
   readonly amount: string
@@ -33,7 +33,7 @@ const fields: { readonly [K in keyof RequestLine]-?: Reader<unknown> } = {
   cancelledAt: readTime,
 }
 
-/** What an answer tells of payments, which bring it along themselves, and what follows from terms and configuration. */
+/** Fields of an answer that import ignores: they follow from payments, terms and configuration. */
 const derived = new Set([
   'status',
   'paidAmount',
@@ -51,10 +51,10 @@ const readRequest = objectOf<RequestLine>({
 })
 
 /**
- * Reads a request in the JSON that creating one takes, or that it and the list answer.
+ * Parses a request in the JSON form of creation, or of the answers of creation and list.
  *
  * @param json - a parsed line
- * @throws WaybillError with the reason of the first field that is no text or unknown
+ * @throws WaybillError with the reason of the first field that is unknown or not a text
  */
 export function parseRequestLine(json: unknown): RequestLine {
   return readRequest('', json)

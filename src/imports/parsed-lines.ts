@@ -1,18 +1,17 @@
-import { setImmediate as othersHadTheirTurn } from 'node:timers/promises'
+import { setImmediate as yieldToOthers } from 'node:timers/promises'
 import { WaybillError } from '../errors/waybill-error.ts'
 import type { LineTarget, Outcome } from './import-lines.ts'
 import { parseJsonLine } from './parse-json-line.ts'
 import { type Line, textOfLine } from './read-lines.ts'
 
-/** Lines that are read one by one, and stored together. */
+/** How lines are parsed one by one and stored together. */
 export interface ParsedLines<T> {
-  /** @throws WaybillError for a line that is wrong */
+  /** @throws WaybillError for a bad line */
   readonly parse: (json: unknown) => T
-  /** Stores items in one transaction. One outcome an item, in their order. */
+  /** Stores items in one transaction; returns one outcome an item, in their order. */
   readonly write: (items: readonly T[]) => Promise<readonly Outcome[]>
 }
 
-/** Makes a target of them. */
 export function parsedLines<T>({ parse, write }: ParsedLines<T>): LineTarget {
   return {
     async prepare(lines) {
@@ -30,10 +29,9 @@ export function parsedLines<T>({ parse, write }: ParsedLines<T>): LineTarget {
   }
 }
 
-/** What a line says, or what is wrong with it. */
+/** A parsed line or its error. */
 export type ReadLine<T> = { readonly ok: true; readonly item: T } | { readonly ok: false; readonly error: WaybillError }
 
-/** Reads one line. */
 export function readLine<T>(line: Line, parse: (json: unknown) => T): ReadLine<T> {
   try {
     return { ok: true, item: parse(parseJsonLine(textOfLine(line))) }
@@ -43,17 +41,17 @@ export function readLine<T>(line: Line, parse: (json: unknown) => T): ReadLine<T
   }
 }
 
-/** So long at a time is nobody else served: the database waits for its next command meanwhile. */
+/** How long work runs before it yields. The connection to the database is idle meanwhile. */
 const TURN_MS = 2
-/** The clock is not looked at more often. */
+/** Items between two looks at the clock. */
 const TURN_ITEMS = 16
 
-/** Lets others have their turn every few milliseconds. */
+/** Runs work on each item and yields to other work every few milliseconds. */
 export async function forEachInTurns<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
   let turnEndsMs = performance.now() + TURN_MS
   for (const [at, item] of items.entries()) {
     if (at % TURN_ITEMS === 0 && performance.now() > turnEndsMs) {
-      await othersHadTheirTurn()
+      await yieldToOthers()
       turnEndsMs = performance.now() + TURN_MS
     }
     work(item)

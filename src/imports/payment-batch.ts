@@ -6,24 +6,24 @@ import { forEachInTurns, readLine } from './parsed-lines.ts'
 import type { Line } from './read-lines.ts'
 import { LINE_IS_KNOWN, LINE_IS_NEW } from './sql/known-lines-repository.ts'
 
-/** A batch of lines, of which those that seem to change something were read. Places are those in the batch. */
+/** A batch in which only the lines that may change something were parsed. Places are indexes into the batch. */
 export interface PaymentBatch {
-  /** Lines that were told to change nothing, and not read. */
+  /** Lines known to change nothing; not parsed. */
   readonly known: readonly number[]
-  /** All others, ascending; those at fault included. */
+  /** All other lines, ascending, bad ones included. */
   readonly read: readonly number[]
   readonly faults: ReadonlyMap<number, WaybillError>
-  /** What was read, where nothing of it seems to be stored. */
+  /** The parsed payments when all of them seem to be new. */
   readonly news: NewPayments | undefined
-  /** Else this holds what was read; some may be missing, and are to be read once more. */
+  /** Otherwise the parsed payments by place. Some may be missing and must be parsed again. */
   readonly payments: ReadonlyMap<number, LinePayment>
 }
 
 /**
- * Reads the lines that are not known.
+ * Parses the lines that may change something.
  *
- * @param told - a letter a line, as `compareLines` gives them
- * @param ids - receives the ids of what is read, as soon as they are
+ * @param told - one letter a line, from `compareLines`
+ * @param ids - receives each id as soon as it is parsed
  */
 export async function readPaymentBatch(
   lines: readonly Line[],
@@ -35,7 +35,7 @@ export async function readPaymentBatch(
   const payments = new Map<number, LinePayment>()
   const collector = collectNewPayments(accountId)
   let areAllNew = true
-  // those that may be stored come first, since they decide what is made of the others
+  // Lines whose payment may be stored come first: if there are any, the others are not collected as new.
   const odd = placesOf((letter) => letter !== LINE_IS_KNOWN && letter !== LINE_IS_NEW)
   const seemNew = placesOf((letter) => letter === LINE_IS_NEW)
 
@@ -61,11 +61,11 @@ export async function readPaymentBatch(
   }
 }
 
-/** Reads a line, and notes what it is known by. */
+/** Parses a line and adds its hash. */
 export function readPayment(line: Line) {
   return readLine(line, (json): LinePayment => {
     const payment = parsePayment(json)
-    // in place, since copies of wide objects cost as much as reading them
+    // In place, because copying such wide objects costs as much as parsing them.
     return Object.assign(payment, { lineHash: lineHashOf(line.content as Buffer) })
   })
 }

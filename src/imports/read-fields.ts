@@ -17,24 +17,24 @@ import { faultOfText } from '../domain/text-fault.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 
 /**
- * Reads one value of a line. The path is the field by JSON names, `fees[2].amount`.
+ * Reads one value of a line. The path names the field, such as `fees[2].amount`.
  *
- * @throws WaybillError with the reason of the value
+ * @throws WaybillError that names the field
  */
 export type Reader<T> = (path: string, value: unknown) => T
 
-/** How the fields of an object are read. */
+/** Describes the fields of an object. */
 export interface ObjectForm {
   readonly fields: Readonly<Record<string, Reader<unknown>>>
   readonly required: readonly string[]
-  /** Names that may stand there and are left aside. */
+  /** Fields that are allowed and ignored. */
   readonly derived?: ReadonlySet<string>
 }
 
-/** Fields that are called otherwise inside. */
+/** Fields with another name in the domain. */
 const innerNames: Readonly<Record<string, string>> = { amountInUSD: 'amountInUsd' }
 
-/** An object of a form: an unknown field is refused, null is absent. What is read is an object of its own, which may be changed. */
+/** Reads an object: refuses unknown fields, treats null as absent. The result is a new object, which the caller may change. */
 export function objectOf<T>({ fields, required, derived = new Set() }: ObjectForm): Reader<T> {
   const places = new Map(
     Object.entries(fields).map(([name, read]) => [name, { read, inner: innerNames[name] ?? name }]),
@@ -61,23 +61,22 @@ export function objectOf<T>({ fields, required, derived = new Set() }: ObjectFor
   }
 }
 
-/** The most entries of a list. */
-const MOST_ENTRIES = 1_000
+const MAX_ENTRIES = 1_000
 
 export function listOf<T>(entry: Reader<T>): Reader<T[]> {
   return (path, value) => {
     if (!Array.isArray(value)) throw notA(path, value, 'a list')
-    if (value.length > MOST_ENTRIES) {
+    if (value.length > MAX_ENTRIES) {
       throw waybillError('TOO_MANY_VALUES', {
         field: path,
-        detail: `${value.length}, and ${MOST_ENTRIES} are the most`,
+        detail: `${value.length}, and ${MAX_ENTRIES} are the most`,
       })
     }
     return value.map((inner, at) => entry(`${path}[${at}]`, inner))
   }
 }
 
-/** One of a closed set of names, exactly. */
+/** Reads one of a closed set of names; case matters. */
 export function oneOf<T extends string>(names: readonly T[]): Reader<T> {
   const known = new Set<unknown>(names)
   return (path, value) => {
@@ -87,12 +86,12 @@ export function oneOf<T extends string>(names: readonly T[]): Reader<T> {
   }
 }
 
-/** Text without control characters, which no database column takes all of. */
-export function textOf(longest: number): Reader<string> {
+/** Reads a text that is not empty and has no control characters, some of which PostgreSQL refuses. */
+export function textOf(maxLength: number): Reader<string> {
   return (path, value) => {
     const text = readString(path, value)
     if (text === '') throw waybillError('INVALID_FIELD', { field: path, detail: 'it is empty; leave it out' })
-    const detail = faultOfText(text, longest)
+    const detail = faultOfText(text, maxLength)
     if (detail !== undefined) throw waybillError('INVALID_FIELD', { field: path, detail })
     return text
   }
@@ -101,44 +100,44 @@ export function textOf(longest: number): Reader<string> {
 /** The merchant's own reference. */
 export const readReference: Reader<string> = (path, value) => requireMerchantReference(path, readString(path, value))
 
-/** Nobody knows the decimals of all currencies that are imported, so amounts are limited as those of a currency without decimals. */
+/** The decimals of an imported currency may be unknown. 0 decimals allow the largest amount. */
 const amountRule = { mayBeZero: true, fewestDecimals: 0 }
 
-/** A decimal string that is not negative, in canonical form. */
+/** Reads a decimal string that is not negative; returns it in canonical form. */
 export const readAmount: Reader<DecimalString> = (path, value) => {
   if (typeof value !== 'string') {
-    const detail = 'it is no string, and numbers of JSON lose digits'
+    const detail = 'it is not a string, and JSON numbers lose digits'
     throw waybillError('INVALID_AMOUNT', { field: path, value: shown(value), detail })
   }
   return isCanonicalAmount(value) ? value : formatDecimal(requireAmount(path, value, amountRule))
 }
 
-/** A UTC time as exports write it, of a day and an hour that every calendar has. */
+/** A UTC time as exports write it, with a day up to the 28th, so that it exists in every month. */
 const PLAIN_TIME =
   /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z$/
 
-/** RFC 3339 with an offset, or a day, which is its beginning; in milliseconds, finer digits cut. */
+/** Reads an RFC 3339 time with an offset, or a day, which means its beginning. Digits beyond milliseconds are cut off. */
 export const readTime: Reader<Date> = (path, value) => {
   const text = readString(path, value)
   if (PLAIN_TIME.test(text)) return new Date(text)
   return new Date(requireDate(path, text).atMs)
 }
 
-/** As {@link readTime}, in whole seconds, as chains count. */
+/** Like {@link readTime}, cut to whole seconds, the precision of blocks. */
 export const readBlockTime: Reader<Date> = (path, value) => {
   const time = readTime(path, value)
   const ms = time.getTime()
   return ms % 1_000 === 0 ? time : new Date(Math.floor(ms / 1_000) * 1_000)
 }
 
-/** The text of a time as it is stored in JSON columns: in UTC, with milliseconds. */
+/** Reads a time into the text that JSON columns store: UTC with milliseconds. */
 export const readTimeText: Reader<string> = (path, value) => {
   if (typeof value !== 'string' || !PLAIN_TIME.test(value)) return readTime(path, value).toISOString()
   return value.length > '2026-03-01T12:00:00Z'.length ? value : `${value.slice(0, -1)}.000Z`
 }
 
-// A checksum costs more than the rest of a line, and the same few addresses come again and again.
-const MOST_ADDRESSES = 50_000
+// Checking an address's checksum costs more than the rest of its line, and few addresses make up most of a file.
+const MAX_CACHED_ADDRESSES = 50_000
 const knownAddresses = new Map<string, Address>()
 
 export const readAddress: Reader<Address> = (path, value) => {
@@ -146,7 +145,7 @@ export const readAddress: Reader<Address> = (path, value) => {
   const known = knownAddresses.get(text)
   if (known !== undefined) return known
   const address = requireAddress(path, text)
-  if (knownAddresses.size >= MOST_ADDRESSES) knownAddresses.clear()
+  if (knownAddresses.size >= MAX_CACHED_ADDRESSES) knownAddresses.clear()
   knownAddresses.set(text, address)
   return address
 }
@@ -159,9 +158,9 @@ export const readPaymentReference: Reader<Hex> = (path, value) => requirePayment
 
 const builtIn = createChainDirectory([])
 const canonicalNames = new Map<string, string>()
-const MOST_NAMES = 1_000
+const MAX_CACHED_NAMES = 1_000
 
-/** A network by name or alias; one that nobody knows is taken in its canonical form, since chains come and go. */
+/** Reads a network's name or alias. An unknown network is accepted in canonical form, because old payments may be on chains that are gone. */
 export const readNetwork: Reader<string> = (path, value) => {
   const text = readString(path, value)
   const known = canonicalNames.get(text)
@@ -172,7 +171,7 @@ export const readNetwork: Reader<string> = (path, value) => {
     const suggestion = resolved.kind === 'unknown' ? resolved.suggest() : ''
     throw waybillError('UNKNOWN_NETWORK', { field: path, value: text, suggestion })
   }
-  if (canonicalNames.size < MOST_NAMES) canonicalNames.set(text, name)
+  if (canonicalNames.size < MAX_CACHED_NAMES) canonicalNames.set(text, name)
   return name
 }
 
@@ -185,21 +184,21 @@ export const readChainId: Reader<string> = (path, value) => {
   throw waybillError('INVALID_FIELD', { field: path, detail: 'it is not CAIP-2, such as eip155:8453' })
 }
 
-const HIGHEST_INT32 = 2 ** 31 - 1
+const MAX_INT32 = 2 ** 31 - 1
 
 export const readIndex: Reader<number> = (path, value) => {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= HIGHEST_INT32) return value
-  throw notA(path, value, `a whole number from 0 to ${HIGHEST_INT32}`)
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_INT32) return value
+  throw notA(path, value, `a whole number from 0 to ${MAX_INT32}`)
 }
 
-const HIGHEST_INT64 = 2n ** 63n - 1n
+const MAX_INT64 = 2n ** 63n - 1n
 
-/** Written as a string of digits, since numbers of JSON end at 2^53; smaller ones may be numbers. */
+/** Reads a string of digits, since JSON numbers are exact only up to 2^53; up to there it may be a number. */
 export const readBigCount: Reader<bigint> = (path, value) => {
   const isNumber = typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
   const isDigits = typeof value === 'string' && /^\d{1,19}$/.test(value)
   const count = isNumber || isDigits ? BigInt(value) : undefined
-  if (count === undefined || count > HIGHEST_INT64) throw notA(path, value, 'digits of a whole number below 2^63')
+  if (count === undefined || count > MAX_INT64) throw notA(path, value, 'digits of a whole number below 2^63')
   return count
 }
 
@@ -213,7 +212,7 @@ function notA(path: string, value: unknown, expected: string): Error {
   return waybillError('INVALID_FIELD', { field: where, detail: `${shown(value)} is not ${expected}` })
 }
 
-/** As messages show it; deep or long values are cut there, and never written out whole here. */
+/** The value for a message, which cuts long texts; lists and objects are only named. */
 function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   return typeof value === 'object' && value !== null ? 'an object' : String(value)

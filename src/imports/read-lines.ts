@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
 
-/** A line of a file, or what is wrong with it before it is looked into. */
+/** A line of a file, or a fault found before parsing. */
 export type Line =
   | { readonly number: number; readonly content: Buffer; readonly fault?: undefined }
   | { readonly number: number; readonly content?: undefined; readonly fault: WaybillError }
 
-/** The longest line; a payment has about 2 kB. */
-export const LONGEST_LINE_BYTES = 1024 * 1024
+/** A payment has about 2 kB. */
+export const MAX_LINE_BYTES = 1024 * 1024
 
 const NEWLINE = 0x0a
 const CARRIAGE_RETURN = 0x0d
@@ -15,16 +15,13 @@ const BRACE = 0x7b
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 /**
- * Cuts a stream of bytes into lines, those of a chunk at a time, so that whoever reads them waits once a chunk. Lines end with LF
- * or CRLF, the last one may end without; blank ones are counted and left out, as is a byte order mark at the beginning. What ends a line is
- * no part of it. Holds no more than a chunk and one line; lines are parts of the chunks.
+ * Splits a stream of bytes into lines and yields the lines of a chunk together, so that the consumer waits once a chunk. Lines end with LF or
+ * CRLF, which is cut off; the last line may end without. Blank lines are skipped but counted, and a byte order mark at the beginning is
+ * skipped. Holds at most a chunk and one line; the lines are views of the chunks.
  */
-export async function* readLines(
-  source: AsyncIterable<Uint8Array>,
-  longestBytes = LONGEST_LINE_BYTES,
-): AsyncGenerator<Line[]> {
+export async function* readLines(source: AsyncIterable<Uint8Array>, maxBytes = MAX_LINE_BYTES): AsyncGenerator<Line[]> {
   let number = 0
-  /** The beginning of a line whose end has not come; once it is too long, only its length is kept. */
+  /** The beginning of an unfinished line; once the line is too long, only its length is kept. */
   let held: Buffer[] = []
   let heldBytes = 0
 
@@ -34,11 +31,11 @@ export async function* readLines(
     const whole = held.length === 0 ? part : Buffer.concat([...held, part])
     held = []
     heldBytes = 0
-    return bytes > longestBytes ? tooLong(number, bytes, longestBytes) : toLine(number, whole)
+    return bytes > maxBytes ? tooLong(number, bytes, maxBytes) : toLine(number, whole)
   }
   const hold = (part: Buffer) => {
     heldBytes += part.length
-    if (heldBytes > longestBytes) held = []
+    if (heldBytes > maxBytes) held = []
     else if (part.length > 0) held.push(part)
   }
 
@@ -73,8 +70,8 @@ function isBlank(content: Buffer): boolean {
   return isUtf8(content) && content.toString('utf8').trim() === ''
 }
 
-function tooLong(number: number, bytes: number, longestBytes: number): Line {
-  const detail = `it has ${bytes} bytes, and ${longestBytes} are the most`
+function tooLong(number: number, bytes: number, maxBytes: number): Line {
+  const detail = `it has ${bytes} bytes, and ${maxBytes} are the most`
   return { number, fault: waybillError('VALUE_TOO_LONG', { field: 'the line', detail }) }
 }
 

@@ -1,15 +1,15 @@
 import type { Writable } from 'node:stream'
 import { pino } from 'pino'
 
-/** The headers and settings that hold secrets, wherever they stand in what is logged. */
+/** Headers and settings that hold secrets. */
 const SECRETS = new Set(['x-api-key', 'authorization', 'cookie', 'password', 'apiKey', 'databaseUrl'])
 
 type Fields = Record<string, unknown>
 
 /**
- * Makes the process's logger: a line of JSON an entry.
+ * Creates the logger of the process: one line of JSON an entry.
  *
- * @param options.stream - where the lines go; standard error, so that results stand alone on standard output
+ * @param options.stream - receives the lines; standard error, because standard output is for results
  */
 export function createLogger({ level, stream }: { readonly level: string; readonly stream: Writable }) {
   return pino(
@@ -25,8 +25,8 @@ export function createLogger({ level, stream }: { readonly level: string; readon
 }
 
 /**
- * Puts `[secret]` in the place of what is secret among the fields and one below them. pino's own redaction looks for every name in every
- * value, which is half of what a line costs, and most lines have nothing to look into.
+ * Replaces secrets by `[secret]`, in the fields and one level below. pino's own redaction looks for every name in every value, which is half
+ * the cost of a line, and most lines have no nested values at all.
  */
 function hideSecrets(fields: Fields): Fields {
   for (const name in fields) {
@@ -35,7 +35,7 @@ function hideSecrets(fields: Fields): Fields {
   return fields
 }
 
-/** But for `err`: what an error carries is known only once its serializer has written it out. */
+/** Leaves `err` alone: its fields are known only after its serializer ran, which hides secrets itself. */
 function hideInField(value: unknown, name: string): unknown {
   return name === 'err' ? value : hideBelow(value)
 }
@@ -50,7 +50,7 @@ function mapValues(fields: Fields, map: (value: unknown, name: string) => unknow
   )
 }
 
-/** What is written name by name. */
+/** Values that JSON writes field by field. */
 function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !('toJSON' in value)
 }

@@ -1,23 +1,23 @@
 import type { Knex } from 'knex'
 import type { LineKeys } from '../line-keys.ts'
 
-/** What the database says of lines by their keys, a letter a line. */
+/** How a line compares with the stored rows, as one letter. */
 export const LINE_IS_NEW = 'n'
 export const LINE_IS_KNOWN = 'k'
 const LINE_IS_OTHER = 'o'
 
 /**
- * Compares lines with what is stored.
+ * Compares lines with the stored rows.
  *
- * @returns a letter a line: {@link LINE_IS_NEW} where nothing of its id is stored, {@link LINE_IS_KNOWN} where a payment was written from it and
- * nothing has happened since that would make it mean more; another where it must be read, also where it has no key
+ * @returns one letter a line: {@link LINE_IS_NEW} when no row has its id; {@link LINE_IS_KNOWN} when the row was written from this line and
+ *   nothing has changed that would give the line another result; another letter when the line must be parsed, also when it has no key
  */
 export async function compareLines(knex: Knex, accountId: number, { ids, hashes }: LineKeys): Promise<string> {
   const { rows } = await knex.raw<{ rows: { told: string | null }[] }>(COMPARE, [ids, hashes, accountId])
   return rows[0]?.told ?? ''
 }
 
-/** The offset keeps the planner from reading all payments of the account for a batch: each is looked up by its key. */
+/** `offset 0` keeps the planner from reading all payments of the account: each row is looked up by its key. */
 const COMPARE = `
   select string_agg(
     case when k.id is null then '${LINE_IS_OTHER}' when p.id is null then '${LINE_IS_NEW}'

@@ -11,9 +11,9 @@ import { settleStored } from '../../store/request-ledger.ts'
 import { type NewPayments, originOf, type Unnamed } from '../new-payments.ts'
 
 /**
- * Stores payments in one transaction, straight through COPY, which reads and writes them once.
+ * Stores payments in one transaction by COPY.
  *
- * @returns false when nothing was stored, since an id or event of theirs is stored already
+ * @returns false when nothing was stored, because the id or event of a payment is stored already
  */
 export async function storeNewPayments(knex: Knex, payments: NewPayments, now: Date): Promise<boolean> {
   try {
@@ -46,13 +46,13 @@ function rowsOf(accountId: number, unnamed: readonly Unnamed[], names: ReadonlyM
   return Buffer.from(rows.join(''))
 }
 
-/** Many accounts have no requests: then nothing more is asked of them. */
+/** Many accounts have no requests; this saves them the queries below. */
 async function findAnyRequest(trx: Knex, accountId: number): Promise<boolean> {
   const { rows } = await trx.raw<{ rows: unknown[] }>('select from requests where account_id = ? limit 1', [accountId])
   return rows.length > 0
 }
 
-/** @returns ids of requests by the place of the payment */
+/** @returns request ids by the payment's index in `unnamed` */
 async function findNames(
   trx: Knex,
   accountId: number,
@@ -72,7 +72,7 @@ async function findNames(
   return new Map(found.rows.map(({ nth, request_id: id }) => [Number(nth) - 1, id.toString('hex')]))
 }
 
-/** The rules by which an event counts for a request, as far as a payment tells; the oldest request, as one is found by its reference. */
+/** The rules by which an event counts for a request, as far as a payment has their fields. Of several requests the oldest counts. */
 const FIND_NAMES = `
   select k.nth, r.request_id
   from unnest(?::bytea[], ?::text[], ?::bytea[]) with ordinality as k(payment_reference, network, payee, nth)

@@ -13,30 +13,29 @@ import type { Outcome } from '../import-lines.ts'
 import { splitRounds } from '../import-rounds.ts'
 import { type LinePayment, originOf } from '../new-payments.ts'
 
-/** What becomes of payments, by their place in the batch. */
+/** Outcomes by the payment's index in the batch. */
 type Outcomes = Map<number, Outcome>
 
-/** Stores payments that come from elsewhere. */
+/** Stores imported payments. */
 export interface PaymentImportRepository {
   /**
-   * Stores a batch in one transaction, as if its payments came one after the other.
+   * Stores a batch in one transaction, with the result of storing its payments one after the other.
    *
-   * One of a new id is stored. One of a stored id replaces it if it was updated later, unless it was seen on chain: what the chain tells
-   * stands. An event belongs to one payment: another id that claims it is refused. One that names no request, but the reference of a stored
-   * one, is given its id. Stored requests that they name are settled with them.
+   * A payment with a new id is inserted. A payment with a stored id replaces the stored one if its `updatedAt` is later, unless the stored
+   * one was detected on chain, which has precedence. An event belongs to one payment: another id with the same event is refused. A payment
+   * without a request id gets that of the stored request with its payment reference. The named requests are settled in the same transaction.
    *
-   * @returns an outcome for each, in their order
+   * @returns one outcome a payment, in their order
    */
   write(account: Account, batch: readonly LinePayment[]): Promise<readonly Outcome[]>
 }
 
-/** Another process may store the same event or id at the same moment. */
-const MOST_ATTEMPTS = 5
+/** An attempt fails when another process stores the same event or id at the same moment. */
+const MAX_ATTEMPTS = 5
 
 const UNCHANGED: Outcome = { kind: 'unchanged' }
 const WRITTEN: Outcome = { kind: 'written' }
 
-/** Makes the repository on a database. */
 export function createPaymentImportRepository(knex: Knex, now: () => Date): PaymentImportRepository {
   const attempt = (account: Account, batch: readonly LinePayment[], rounds: readonly (readonly number[])[]) =>
     inTransaction(knex, undefined, async (trx) => {
@@ -47,7 +46,7 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
         const due = await findDue(trx, account, batch, places)
         if (due.length === 0) continue
         const isFirst = locked === undefined
-        // not before there is something to write: what is unchanged waits for nobody
+        // Locked only before the first write, so that unchanged payments wait for nobody.
         locked ??= await lockAccount(trx, account.id, now())
         await stage(trx, account, { batch, due, isFirst })
         for (const id of await findTouchedRequests(locked, batch, due)) touched.set(id.toString('hex'), id)
@@ -70,14 +69,14 @@ export function createPaymentImportRepository(knex: Knex, now: () => Date): Paym
             continue
           }
           const kind = classifyDatabaseError(error)
-          if (attempts >= MOST_ATTEMPTS || (kind !== 'unique' && kind !== 'serialization')) throw error
+          if (attempts >= MAX_ATTEMPTS || (kind !== 'unique' && kind !== 'serialization')) throw error
         }
       }
     },
   }
 }
 
-/** A payment claims an event that another holds, which may give it up in the same batch: each must wait for its turn. */
+/** A payment has the event of another, which may give it up later in the batch: then payments must be stored one by one. */
 class OrderMattersError extends Error {
   override readonly name = 'OrderMattersError'
 }
@@ -91,13 +90,13 @@ function idsOfRounds(batch: readonly LinePayment[], rounds: readonly (readonly n
 /** A payment that may change something. */
 interface Due {
   readonly place: number
-  /** Whether none of its id is stored. */
+  /** Whether its id is not stored yet. */
   readonly isNew: boolean
 }
 
 /**
- * Those that are not stored, were updated later, or are stored with another event. All others change nothing, which is told from
- * their keys alone.
+ * The payments that are not stored, were updated later, or are stored with another event. The others change nothing, which the keys alone
+ * show.
  */
 async function findDue(
   trx: Knex,
@@ -118,7 +117,7 @@ async function findDue(
   return rows.map(({ nth, is_new: isNew }) => ({ place: places[Number(nth) - 1] as number, isNew }))
 }
 
-/** The offset keeps the planner from reading all payments of the account for a batch: each is looked up by its key. */
+/** `offset 0` keeps the planner from reading all payments of the account: each row is looked up by its key. */
 const FIND_DUE = `
   select k.nth, p.id is null as is_new
   from unnest(?::uuid[], ?::timestamptz[], ?::text[], ?::int[], ?::text[])
@@ -130,7 +129,7 @@ const FIND_DUE = `
       (p.tx_hash, p.event_index, p.network) is distinct from (decode(k.tx_hash, 'hex'), k.event_index, k.network))
   order by k.nth`
 
-/** Ids, times, hashes, numbers and names of networks have no character that would need quotes. */
+/** The text of an array. Ids, times, hashes, numbers and network names have no character that needs quoting. */
 function arrayText(values: readonly (string | number | undefined)[]): string {
   return `{${values.map((value) => value ?? 'NULL').join(',')}}`
 }
@@ -141,7 +140,7 @@ interface Staging {
   readonly isFirst: boolean
 }
 
-/** The table lasts as long as the transaction, since poolers lend a session to others after it. */
+/** The table is dropped with the transaction, because a pooler gives the session to others afterwards. */
 async function stage(trx: Knex.Transaction, account: Account, { batch, due, isFirst }: Staging): Promise<void> {
   await trx.raw(isFirst ? CREATE_STAGE : EMPTY_STAGE)
   const rowOf = ({ place }: Due): string => {
@@ -156,7 +155,7 @@ async function stage(trx: Knex.Transaction, account: Account, { batch, due, isFi
 const CREATE_STAGE = `create temporary table staged_payments (like payments, place int not null) on commit drop`
 const EMPTY_STAGE = `delete from staged_payments`
 
-/** The rules by which an event counts for a request, as far as a payment tells; the oldest request, as one is found by its reference. */
+/** The rules by which an event counts for a request, as far as a payment has their fields. Of several requests the oldest counts. */
 const NAME_REQUESTS = `
   update staged_payments s set request_id = (
     select r.request_id from requests r
@@ -165,7 +164,7 @@ const NAME_REQUESTS = `
     order by r.created_at, r.request_id limit 1)
   where s.request_id is null and s.payment_reference is not null`
 
-/** Stored requests of what is staged, and of the rows that it will replace. */
+/** The stored requests of staged payments and of the rows that they replace. */
 async function findTouchedRequests(
   { trx, accountId }: LockedAccount,
   batch: readonly LinePayment[],
@@ -177,7 +176,7 @@ async function findTouchedRequests(
   return rows.map(({ request_id }) => request_id)
 }
 
-/** Most payments name no request that is stored, and many accounts have none: then nothing of this is looked at. */
+/** The last condition makes the query cheap for the many accounts that have no requests. */
 const FIND_TOUCHED = `
   select r.request_id from (
     select request_id from staged_payments where request_id is not null
@@ -191,13 +190,13 @@ const FIND_TOUCHED = `
 interface Merging {
   readonly batch: readonly LinePayment[]
   readonly due: readonly Due[]
-  /** What becomes of them is written here. */
+  /** Receives the outcomes. */
   readonly outcomes: Outcomes
-  /** Ids that may still be moved to other events. */
+  /** Ids in this or later rounds, which may still move to other events. */
   readonly toCome: ReadonlySet<string>
 }
 
-/** Brings what is staged into the payments, clashes left out. */
+/** Writes the staged payments into `payments`, except those whose event belongs to another payment. */
 async function merge(account: LockedAccount, { batch, due, outcomes, toCome }: Merging): Promise<void> {
   const { trx, accountId } = account
   const placeOf = new Map(due.map(({ place }) => [(batch[place] as LinePayment).id, place]))
@@ -222,12 +221,12 @@ async function merge(account: LockedAccount, { batch, due, outcomes, toCome }: M
   setWritten(await insertPayments(account, { sql: INSERT_NEW, bindings: [accountId, fresh] }))
   const left = due.filter(({ isNew, place }) => isNew && !outcomes.has(place))
   if (left.length === 0) return
-  // Another process has stored their ids or events before the lock was taken.
+  // Another process stored these ids or events before this transaction took the lock.
   await takeClashes()
   await update(left)
 }
 
-/** Network stands outside, since on a young table, of which nothing is known yet, the planner takes the index of networks for as good. */
+/** The network is compared outside the look-up: on a new table without statistics the planner would prefer the index of networks. */
 const TAKE_CLASHES = `
   with clashes as materialized (
     select s.place, p.id from staged_payments s
