@@ -41,12 +41,12 @@ export interface Route {
   readonly token: string
   /** CAIP-2. */
   readonly chainId: string
-  readonly tokenAddress?: Address
+  readonly tokenAddress?: Address | undefined
   readonly sourceAmount: string
   readonly feeAmount: string
   /** Currency id. */
   readonly feeCurrency: string
-  readonly feeInUsd?: string
+  readonly feeInUsd?: string | undefined
   /** Whether every cost is counted in the fee. */
   readonly feeIsComplete: boolean
   /** `feeAmount` as a fraction of what the payee receives, rounded half-even to 8 places. */
@@ -66,13 +66,13 @@ export interface Route {
 export interface RouteFeeLine {
   readonly type: FeeType
   readonly stage: FeeStage
-  readonly provider?: string
+  readonly provider?: string | undefined
   readonly amount: string
   /** Currency id. */
   readonly currency: string
   /** Absent when a price is unknown; such a line is not counted in the route's fee. */
-  readonly amountInFeeCurrency?: string
-  readonly amountInUsd?: string
+  readonly amountInFeeCurrency?: string | undefined
+  readonly amountInUsd?: string | undefined
 }
 
 export interface RouteWarning {
@@ -82,7 +82,7 @@ export interface RouteWarning {
 
 export interface RouteReadiness {
   /** Absent when it cannot be known. */
-  readonly hasEnoughGas?: boolean
+  readonly hasEnoughGas?: boolean | undefined
   readonly needsApproval: boolean
   readonly steps: readonly StepKind[]
 }
@@ -91,7 +91,7 @@ export interface RouteReadiness {
 export interface UnavailableRoute {
   readonly chain: string
   readonly token?: string
-  readonly provider?: string
+  readonly provider?: string | undefined
   readonly reason: string
   readonly message: string
   readonly remedy: string
@@ -145,7 +145,7 @@ export interface PreparedTransaction {
   /** Wei. */
   readonly value: Hex
   /** The gas limit; absent where the wallet is to estimate it. */
-  readonly gas?: Hex
+  readonly gas?: Hex | undefined
   /** EIP-155. */
   readonly chainId: Hex
 }

@@ -3,27 +3,27 @@ import type { Token } from '../domain/currency.ts'
 import { type Decimal, powerOfTen } from '../domain/decimal.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 
-/** What a wallet is to pay: the question, with everything looked up. */
+/** What a wallet is to pay: the caller's question with everything looked up that needs no chain. */
 export interface Payment {
   readonly request: PaymentRequest
   readonly wallet: Address
   /** The request's payment currency, on its chain. */
   readonly destination: Token
-  /** What is paid for, base units of the invoice currency: of `destination`, or 8 decimals for a fiat request. */
+  /** In base units of the invoice currency: those of `destination`, or 8 decimals for a fiat request. */
   readonly amount: bigint
   /** On top of the amount. */
-  readonly platformFee?: PlatformFee
+  readonly platformFee?: PlatformFee | undefined
   readonly limit: SpendingLimit
-  /** It is about to be taken, so that no quote may be remembered from before. */
-  readonly isToBeTaken?: boolean
+  /** Whether the quote is the one to be paid by: then no remembered quote may be used. */
+  readonly isFinalQuote?: boolean
 }
 
-/** What may leave the wallet where the amount is only known when the transaction is mined: conversions and swaps. */
+/** Bounds what leaves the wallet by conversions and swaps, whose amount is known only when they are mined. */
 export interface SpendingLimit {
   /** How much more than quoted, as a fraction. */
   readonly slippage: Decimal
   /** Never more than this, base units of the source token. */
-  readonly maxSourceAmount?: bigint
+  readonly maxSourceAmount?: bigint | undefined
 }
 
 /** Half a percent. */

@@ -7,14 +7,14 @@ import { type RankedTerms, rankRoutes } from './quotes/rank.ts'
 import { parseWishes, type Wishes } from './quotes/wishes.ts'
 
 /**
- * Finds the routes by which a wallet can pay a request now, best first, and says of every other candidate why it is none.
+ * Finds the routes by which a wallet can pay a request now, best first, and says why every other candidate is none.
  *
  * @throws WaybillError for input that is not valid (INVALID_…, MISSING_FIELD, INCOMPLETE_FEE, UNKNOWN_…), and REQUEST_NOT_FOUND; the signal's
  *   reason when it fires. Chains that fail never throw: the answer is then `degraded`
  */
 export type FindRoutes = (account: Account, question: RoutesQuestion, options: QuoteOptions) => Promise<RoutesAnswer>
 
-/** As {@link FindRoutes}, but tells of each route as soon as it is known. */
+/** As {@link FindRoutes}, but yields each route as soon as it is known. */
 export type StreamRoutes = (
   account: Account,
   question: RoutesQuestion,
@@ -32,7 +32,7 @@ export function createStreamRoutes(dependencies: QuoteDependencies): StreamRoute
     const wishes = parseWishes(question, dependencies)
     const events = createEvents(wishes)
     const answer = find(account, question, options, dependencies, events.onAssessed).finally(events.end)
-    // It is awaited when the events are through, and must not count as unhandled until then.
+    // It is awaited after the events; until then a rejection must not count as unhandled.
     answer.catch(() => {})
     yield* events.read()
     yield { kind: 'ANSWER', answer: await answer }
@@ -53,12 +53,12 @@ async function find(
   if (inquiry.search === undefined) return answer
   const { wallet } = question
   const { expiresAt: requestExpiresAt } = inquiry.search.payment.request
-  const quoting = { wallet, wishes, requestExpiresAt, ...(onAssessed === undefined ? {} : { onAssessed }) }
+  const quoting = { wallet, wishes, requestExpiresAt, onAssessed }
   const quoted = await quotePlanned(planAll(inquiry, dependencies, wishes), quoting, options, dependencies)
   return { ...answer, ...quoted, routes: rankRoutes(quoted.routes, wishes.sort) }
 }
 
-/** Results on their way to a reader; there are no more of them than candidates. */
+/** A queue of results on their way to a reader. It holds at most one a candidate. */
 function createEvents({ sort }: Wishes) {
   const routes: RankedTerms[] = []
   const told = new Set<string>()

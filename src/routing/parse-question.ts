@@ -13,32 +13,28 @@ import type { RoutesQuestion } from '../domain/route.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import type { PlatformFee } from './due-payment.ts'
 
-/** A question whose every value is well-formed by itself. */
+/** A question of which each value is well-formed by itself. */
 export interface ParsedQuestion {
   readonly paymentReference: Hex
   readonly wallet: Address
-  /** Above 0; whether it fits its currency's decimals is not known yet. */
-  readonly amount?: Decimal
-  readonly platformFee?: PlatformFee
+  /** Above 0. Whether it fits its currency's decimals is checked later, by `checkAmount`. */
+  readonly amount: Decimal | undefined
+  readonly platformFee: PlatformFee | undefined
 }
 
 const HUNDRED = 100n
 
 /**
- * Reads what the caller wrote.
+ * Parses the caller's question.
  *
  * @throws WaybillError MISSING_FIELD, INVALID_PAYMENT_REFERENCE, INVALID_ADDRESS, INVALID_AMOUNT, INVALID_PERCENTAGE or INCOMPLETE_FEE
  */
 export function parseQuestion(question: RoutesQuestion): ParsedQuestion {
-  const paymentReference = requirePaymentReference('paymentReference', given('paymentReference', question))
-  const wallet = requireAddress('wallet', given('wallet', question))
-  const amount = question.amount === undefined ? undefined : requireAmount('amount', question.amount, {})
-  const platformFee = readPlatformFee(question)
   return {
-    paymentReference,
-    wallet,
-    ...(amount === undefined ? {} : { amount }),
-    ...(platformFee === undefined ? {} : { platformFee }),
+    paymentReference: requirePaymentReference('paymentReference', given('paymentReference', question)),
+    wallet: requireAddress('wallet', given('wallet', question)),
+    amount: question.amount === undefined ? undefined : requireAmount('amount', question.amount, {}),
+    platformFee: readPlatformFee(question),
   }
 }
 
@@ -66,7 +62,7 @@ function readPercentage(text: string): Decimal {
   return percentage
 }
 
-/** @throws WaybillError INVALID_AMOUNT when the amount has more places than its currency, or is too large for a contract */
+/** @throws WaybillError INVALID_AMOUNT when the amount has more decimals than its currency, or is too large for a contract */
 export function checkAmount(amount: Decimal, currency: { readonly id: string; readonly decimals: number }): void {
   const detail = explainAmount(amount, { currency })
   if (detail !== undefined) throw invalidAmount(formatDecimal(amount), detail)
@@ -74,14 +70,14 @@ export function checkAmount(amount: Decimal, currency: { readonly id: string; re
 
 /**
  * @param total - amount and platform fee in base units of a currency with `decimals`
- * @throws WaybillError INVALID_AMOUNT when the amount alone fits a contract, and the total does not
+ * @throws WaybillError INVALID_AMOUNT when the total is too large for a contract, though the amount alone is not
  */
 export function checkTotal(amount: Decimal, total: bigint, decimals: number): void {
   const tooLarge = explainAboveMaximum({ units: total, places: decimals }, decimals)
   if (tooLarge !== undefined) throw invalidAmount(formatDecimal(amount), `with the platform fee ${tooLarge}`)
 }
 
-/** @throws WaybillError INVALID_ADDRESS when the fee's receiver cannot be on the request's chain */
+/** @throws WaybillError INVALID_ADDRESS when the fee's receiver is an address of another family than the request's chain */
 export function checkFeeFamily({ receiver }: PlatformFee, chain: string, family: AddressFamily): void {
   const detail = explainReceiver(receiver, { name: chain, family })
   if (detail !== undefined) throw waybillError('INVALID_ADDRESS', { field: 'feeAddress', value: receiver, detail })

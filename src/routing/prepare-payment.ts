@@ -27,11 +27,11 @@ import { rankRoutes } from './quotes/rank.ts'
 import { stepMessage } from './quotes/step-messages.ts'
 
 /**
- * Quotes one route anew and says which transactions take it.
+ * Quotes one route afresh and returns the transactions that take it.
  *
- * @throws WaybillError as FindRoutes does; UNKNOWN_ROUTE for an id that this request has none of, ROUTE_UNAVAILABLE with the reason where it is
- *   none now, ROUTE_NOT_QUOTED where a source of the quote failed, ROUTE_WOULD_FAIL where one of its transactions would be reverted,
- *   REQUEST_COVERED where nothing is to be paid, REQUEST_CANCELLED or REQUEST_EXPIRED where payments are no longer wanted, and
+ * @throws WaybillError as FindRoutes does; UNKNOWN_ROUTE for an id that no route of this request has, ROUTE_UNAVAILABLE with the reason where
+ *   it is no route now, ROUTE_NOT_QUOTED where a source of the quote failed, ROUTE_WOULD_FAIL where one of its transactions would revert,
+ *   REQUEST_COVERED where nothing is left to pay, REQUEST_CANCELLED or REQUEST_EXPIRED where payments are no longer wanted, and
  *   QuoteChangedError where it takes more than `maxSourceAmount`
  */
 export type PreparePayment = (
@@ -40,12 +40,12 @@ export type PreparePayment = (
   options: QuoteOptions,
 ) => Promise<PreparedPayment>
 
-/** QUOTE_CHANGED: the route takes more than it may, by the quote that comes with it. */
+/** QUOTE_CHANGED: the route now takes more than the caller allows. It carries the new quote. */
 export class QuoteChangedError extends WaybillError {
-  /** As it is quoted now. */
+  /** The route as quoted now. */
   readonly route: Route
 
-  /** @param maxSourceAmount - the most that it might take, in units of its token */
+  /** @param maxSourceAmount - the most that the caller allows, in units of the route's token */
   constructor(route: Route, maxSourceAmount: string) {
     const { id, sourceAmount, token } = route
     const { reason, message, metadata } = waybillError('QUOTE_CHANGED', {
@@ -69,8 +69,7 @@ export function createPreparePayment(dependencies: QuoteDependencies): PreparePa
     const { candidate, ids } = findChosen(inquiry, choice, dependencies)
     const { source } = candidate
     const maxSourceAmount = readMaxSourceAmount(rawQuestion.maxSourceAmount, source)
-    const limit = { slippage, ...(maxSourceAmount === undefined ? {} : { maxSourceAmount }) }
-    const planned = planChosen(inquiry, { candidate, ids }, limit, dependencies)
+    const planned = planChosen(inquiry, { candidate, ids }, { slippage, maxSourceAmount }, dependencies)
     const requestExpiresAt = inquiry.search?.payment.request.expiresAt
     const quoted = await quotePlanned(planned, { ...question, requestExpiresAt }, options, dependencies)
     if (quoted.routes.length === 0) throw explainNoRoute(nameOf(choice), quoted)
@@ -84,13 +83,13 @@ export function createPreparePayment(dependencies: QuoteDependencies): PreparePa
   }
 }
 
-/** What is to be taken: one candidate, by one of the routes with these ids. */
+/** What the caller chose: one candidate, by one of the routes with these ids. */
 interface Chosen {
   readonly candidate: Candidate
   readonly ids: ReadonlySet<string>
 }
 
-/** @throws UNKNOWN_ROUTE, ROUTE_UNAVAILABLE, or what stands against any route of the request */
+/** @throws WaybillError UNKNOWN_ROUTE, ROUTE_UNAVAILABLE, or why the request cannot be paid at all */
 function findChosen(inquiry: Inquiry, choice: RouteChoice, dependencies: QuoteDependencies): Chosen {
   const { answer, search, refusal } = inquiry
   if (refusal !== undefined) throw refusal
@@ -116,7 +115,7 @@ function isChosen({ candidate, provider }: PlannedCandidate, choice: RouteChoice
   return choice.kind === 'ID' ? provider?.routeId === choice.id.toUpperCase() : candidate.source.id === choice.token.id
 }
 
-/** Plans a candidate with a limit of the caller's. */
+/** Plans the chosen candidate with the caller's limit. */
 function planChosen(
   { search }: Inquiry,
   { candidate, ids }: Chosen,
@@ -124,12 +123,12 @@ function planChosen(
   { providers }: QuoteDependencies,
 ): readonly PlannedCandidate[] {
   if (search === undefined) throw new TypeError('nothing was searched')
-  const planned = planCandidates([candidate], { ...search.payment, limit, isToBeTaken: true }, providers)
-  // One that nobody carries has no id, and says why.
+  const planned = planCandidates([candidate], { ...search.payment, limit, isFinalQuote: true }, providers)
+  // An entry without a provider has no id; its plan says why.
   return planned.filter(({ provider }) => provider === undefined || ids.has(provider.routeId))
 }
 
-/** What failed may be there in a moment, so that the same call is worth making again; what the wallet lacks is not. */
+/** After a failed source the same call is worth making again (ROUTE_NOT_QUOTED); a lack in the wallet stays (ROUTE_UNAVAILABLE). */
 function explainNoRoute(id: string, { unavailable, degraded }: Pick<RoutesAnswer, 'unavailable' | 'degraded'>) {
   const { reason = '', message = '', remedy = '' } = unavailable[0] ?? {}
   const terms = { route: id, why: `${reason}: ${message}`, remedy }
@@ -146,12 +145,12 @@ function changedQuote({ route, quoted }: UnrankedRoute, maxSourceAmount: bigint)
   return new QuoteChangedError(aloneIn(route), formatAmount(maxSourceAmount, quoted.candidate.source.decimals))
 }
 
-/** Alone it would be the cheapest and the fastest, which says nothing. */
+/** A route outside a list has no tags: it would always be the cheapest and the fastest. */
 function aloneIn(route: UnrankedRoute['route']): Route {
   return { ...route, tags: [] }
 }
 
-/** Measures the first; the next one where that would be reverted. @throws WaybillError ROUTE_WOULD_FAIL where all would */
+/** Measures the first route; the next where that would revert. @throws WaybillError ROUTE_WOULD_FAIL where all would */
 async function measureFirst(
   routes: readonly UnrankedRoute[],
   wallet: Address,
@@ -171,13 +170,16 @@ async function measureFirst(
   throw failure ?? new TypeError('there is no route to measure')
 }
 
-interface Around {
+interface PrepareTerms {
   readonly inquiry: Inquiry
   readonly wallet: Address
   readonly tokens: QuoteDependencies['tokens']
 }
 
-function prepare({ found, limits, warnings }: MeasuredRoute, { inquiry, wallet, tokens }: Around): PreparedPayment {
+function prepare(
+  { found, limits, warnings }: MeasuredRoute,
+  { inquiry, wallet, tokens }: PrepareTerms,
+): PreparedPayment {
   const { quote, candidate, state } = found.quoted
   const { source } = candidate
   if (inquiry.search === undefined) throw new TypeError('nothing was searched')
@@ -190,7 +192,7 @@ function prepare({ found, limits, warnings }: MeasuredRoute, { inquiry, wallet, 
       to: formatAddress(to),
       data,
       value: toQuantity(value),
-      ...(gas === undefined ? {} : { gas: toQuantity(gas) }),
+      gas: gas === undefined ? undefined : toQuantity(gas),
       chainId: toQuantity(state.chain.chainId),
     }
   })
@@ -205,7 +207,7 @@ function prepare({ found, limits, warnings }: MeasuredRoute, { inquiry, wallet, 
 
 const HIGHEST_PERCENTAGE = 50n
 
-/** A percentage of at most 50 as a fraction; half a percent unless given. */
+/** Reads a percentage of at most 50 as a fraction; half a percent by default. */
 function readSlippage(text: string | undefined): SpendingLimit['slippage'] {
   if (text === undefined) return DEFAULT_LIMIT.slippage
   const percent = parseDecimal(text)

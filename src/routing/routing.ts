@@ -18,9 +18,9 @@ export interface RoutingOptions {
   /** Milliseconds since 1970. */
   readonly clock: () => number
   readonly logger: Logger
-  /** Who carries payments in from other chains; nobody unless given. */
+  /** The cross-chain provider; none by default. */
   readonly lifi?: LifiOptions | undefined
-  /** How long a chain may take to answer; 3,000 unless told. */
+  /** The time for one chain; default 3,000. */
   readonly chainTimeoutMs?: number
 }
 
@@ -33,12 +33,12 @@ export interface Routing {
   readonly warningsOf: WarningsOf
   /** Finds out how the nodes of all chains measure gas. Never rejects; ends early when the signal fires. */
   readonly learnNodes: (signal: AbortSignal) => Promise<void>
-  /** Absent where nobody carries payments in from other chains. */
+  /** undefined without a cross-chain provider. */
   readonly findTransfer: FindTransfer | undefined
 }
 
 /**
- * Makes the room that finds routes.
+ * Wires the room.
  *
  * @throws RangeError when two routes of this configuration would have one id
  */

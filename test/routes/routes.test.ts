@@ -351,8 +351,8 @@ describe('prices', () => {
         message: 'there is no price of ETH, so the fee leaves out the gas; add the gas yourself',
       },
     ])
-    expect(stale.feeBreakdown[0]).not.toHaveProperty('amountInFeeCurrency')
-    expect(stale.feeBreakdown[0]).not.toHaveProperty('amountInUsd')
+    expect(stale.feeBreakdown[0]!.amountInFeeCurrency).toBeUndefined()
+    expect(stale.feeBreakdown[0]!.amountInUsd).toBeUndefined()
     expect(stale.tags).toEqual(['FASTEST'])
   })
 
@@ -372,8 +372,8 @@ describe('prices', () => {
 
   it('are absent from the answer where the payment currency has none', async () => {
     const route = await find({ USDC: withoutPrice })
-    expect(route).not.toHaveProperty('feeInUsd')
-    expect(route.feeBreakdown[1]).not.toHaveProperty('amountInUsd')
+    expect(route.feeInUsd).toBeUndefined()
+    expect(route.feeBreakdown[1]!.amountInUsd).toBeUndefined()
     expect([route.feeAmount, route.fee, route.feeRate]).toEqual(['1', 1, 0.01])
     expect(route.warnings[0]?.message).toMatch(/^there is no price of USDC/)
   })
@@ -386,7 +386,7 @@ describe('prices', () => {
     const route = (await priceless.find({ paymentReference, wallet: await newWallet('priceless') })).routes[0]
     expect(route?.warnings).toEqual([])
     expect(route?.feeAmount).toBe(route?.feeBreakdown[0]?.amount)
-    expect(route).not.toHaveProperty('feeInUsd')
+    expect(route!.feeInUsd).toBeUndefined()
   })
 })
 

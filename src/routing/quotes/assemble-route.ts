@@ -20,15 +20,15 @@ export interface UnrankedRoute {
   readonly feeRate: Decimal
   readonly priceImpact: Decimal
   readonly totalCost: Decimal
-  /** A cost is left out for want of a price. */
+  /** Whether a cost is left out because a price is unknown. */
   readonly unpriced: boolean
-  /** What it was put together from. */
+  /** What it was assembled from. */
   readonly quoted: QuotedCandidate
-  /** The gas that each step is to be allowed, what its chain counts as gas beside included. */
+  /** The gas limit of each step, with what its chain counts as gas for publishing it. */
   readonly gasLimits: readonly bigint[]
 }
 
-/** What a route is put together from. */
+/** What a route is assembled from. */
 export interface QuotedCandidate {
   readonly id: string
   readonly provider: string
@@ -46,16 +46,16 @@ export interface QuotedCandidate {
 const FAST_SECONDS = 60
 const STANDARD_SECONDS = 20 * 60
 
-/** The class of a duration. */
+/** The speed class of a duration. */
 export function speedOf(durationSeconds: number): RouteSpeed {
   if (durationSeconds <= FAST_SECONDS) return 'FAST'
   return durationSeconds <= STANDARD_SECONDS ? 'STANDARD' : 'SLOW'
 }
 
 /**
- * Turns a quote into a route: judges balance and gas, counts the costs, writes amounts in human units.
+ * Turns a quote into a route: checks balance and gas, counts the costs, formats amounts.
  *
- * @returns the explanation when the wallet holds less than the contract may pull; missing gas keeps the route
+ * @returns an explanation when the wallet holds less than the contract may pull; a lack of gas keeps the route
  */
 export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanation {
   const { candidate, quote, state } = quoted
@@ -84,11 +84,11 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
       chain: source.chain,
       token: source.symbol,
       chainId: caip2Of(state.chain.chainId),
-      ...(source.address === undefined ? {} : { tokenAddress: source.address }),
+      tokenAddress: source.address,
       sourceAmount: formatAmount(quote.sourceAmount, source.decimals),
       feeAmount: formatDecimal(costs.feeAmount),
       feeCurrency: destination.id,
-      ...(costs.feeInUsd === undefined ? {} : { feeInUsd: formatDecimal(costs.feeInUsd) }),
+      feeInUsd: costs.feeInUsd && formatDecimal(costs.feeInUsd),
       feeIsComplete: costs.unpriced === undefined,
       feeRate: decimalToNumber(feeRate),
       totalCost: decimalToNumber(totalCost),
@@ -127,7 +127,7 @@ interface JudgedGas {
   readonly warnings: readonly RouteWarning[]
 }
 
-/** Counts the gas of all steps against what of the native coin the payment itself leaves. */
+/** Compares the gas of all steps with the native coins that the payment itself leaves. */
 function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedGas | Explanation {
   const gas = totalGas(quote.steps) * state.gasPrice
   const l1Fees = l1FeesOf(quote, state)
@@ -139,7 +139,7 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
     ({ gasLimit, allow }, i) => allow ?? gasToAllow(gasLimit + l1GasOf(l1Fees[i] ?? 0n, state)),
   )
   const demanded = limits.map((limit, i) => (quote.steps[i]?.allow === undefined ? gasToAllow(limit) : limit))
-  const need = mostNeeded(quote.steps, { l1Fees, limits: demanded, state })
+  const need = gasNeeded(quote.steps, { l1Fees, limits: demanded, state })
   const spent = candidate.source.id === native.id ? quote.mostPulled : 0n
   const have = (state.balanceOf(native) ?? 0n) - spent
   const line = { type: 'GAS', stage: 'SENDING', token: native } as const
@@ -169,33 +169,33 @@ interface StepCosts {
 }
 
 /**
- * The wei that a wallet must hold to send all steps, one after the other. A node takes a transaction only where the wallet could pay for all
- * the gas that it is allowed, though less is used in the end. What was not measured yet may be allowed a quarter more than the table says.
+ * The wei that a wallet must hold to send all steps, one after the other. A node accepts a transaction only where the wallet could pay for its
+ * whole gas limit, though less is used in the end. A limit that was not measured may be a quarter above the table.
  */
-function mostNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, gasPrice } }: StepCosts): bigint {
+function gasNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, gasPrice } }: StepCosts): bigint {
   let spent = 0n
-  let most = 0n
+  let needed = 0n
   for (const [i, { gasLimit }] of steps.entries()) {
     const [l1Fee, limit] = [l1Fees[i] ?? 0n, limits[i] ?? gasLimit]
     const beside = chain.l1Fee === 'ARBITRUM' ? 0n : l1Fee
     const demanded = spent + limit * gasPrice + beside
-    if (demanded > most) most = demanded
+    if (demanded > needed) needed = demanded
     spent += gasLimit * gasPrice + l1Fee
   }
-  return most
+  return needed
 }
 
-/** Tells the gas line of publishing from the other. */
+/** The provider of the gas line for publishing, which tells it from the other gas line. */
 const L1_PROVIDER = 'l1-data'
 
-/** What publishing each step takes. They are written out only where that counts. */
+/** The fee for publishing each step. Steps are encoded only on chains that charge one. @returns undefined where the chain does not tell it */
 export function l1FeesOf({ steps }: Quote, state: ChainState): readonly bigint[] | undefined {
   if (state.chain.l1Fee === undefined) return steps.map(() => 0n)
   const fees = steps.map((step) => state.l1FeeOf((step.transaction().data.length - 2) / 2))
   return fees.every((fee) => fee !== undefined) ? fees : undefined
 }
 
-/** Arbitrum takes the fee as gas, which the limit of a transaction has to cover. */
+/** Arbitrum takes the fee as gas, which the transaction's limit has to cover. */
 export function l1GasOf(l1Fee: bigint, { chain, gasPrice }: ChainState): bigint {
   if (chain.l1Fee !== 'ARBITRUM' || gasPrice === 0n) return 0n
   return (l1Fee + gasPrice - 1n) / gasPrice
@@ -207,14 +207,10 @@ function priceWarnings({ unpriced }: CostBreakdown): readonly RouteWarning[] {
 
 function readinessOf(quote: Quote, hasEnoughGas: boolean | undefined): RouteReadiness {
   const steps = quote.steps.map((step) => step.kind)
-  return {
-    ...(hasEnoughGas === undefined ? {} : { hasEnoughGas }),
-    needsApproval: steps.includes('APPROVE'),
-    steps,
-  }
+  return { hasEnoughGas, needsApproval: steps.includes('APPROVE'), steps }
 }
 
-/** A warning as it goes out. */
+/** Makes a warning from the table of reasons. */
 export function warn<R extends Reason>(reason: R, parameters: ReasonParameters<R>): RouteWarning {
   return { reason, message: explainInOneLine(reason, parameters) }
 }

@@ -21,10 +21,10 @@ interface AssessOptions {
   readonly tokens: TokenDirectory
   /** Milliseconds since 1970. */
   readonly clock: () => number
-  readonly wishes?: Wishes
+  readonly wishes?: Wishes | undefined
   readonly requestExpiresAt?: Date | undefined
-  /** Is told of each result as it comes; a chain that fails comes once for each of its candidates. */
-  readonly onAssessed?: (result: Assessed) => void
+  /** Called with each result as it comes; a chain that fails comes once for each of its candidates. */
+  readonly onAssessed?: ((result: Assessed) => void) | undefined
 }
 
 /** What became of one candidate, or of a whole chain. */
@@ -32,10 +32,10 @@ export type Assessed =
   | { readonly route: UnrankedRoute }
   | { readonly unavailable: UnavailableRoute; readonly degraded: boolean }
 
-/** How long a quote is good: gas prices and feeds move with the blocks. */
+/** How long a quote holds: gas prices and feeds move with every block. */
 const QUOTE_LIFETIME_MS = 30_000
 
-/** Failures of a source, as against what is simply so. */
+/** Reasons that mean a failed source, after which an answer is `degraded`. */
 const DEGRADING: ReadonlySet<string> = new Set<Reason>([
   'CHAIN_INCONSISTENT',
   'CHAIN_TIMEOUT',
@@ -61,9 +61,9 @@ const DEGRADING: ReadonlySet<string> = new Set<Reason>([
 ])
 
 /**
- * Turns every planned candidate into a route or an entry that says why it is none, each as soon as its chains are known. Of the reasons
- * that may hold at once the first of this order is given: the configuration rules it out; its chain gave no answer (one entry for the
- * whole chain); its token cannot be read; nobody carries it; the wallet holds too little.
+ * Turns every planned candidate into a route, or into an entry that says why it is none, as soon as its chains have been looked at. Where
+ * several reasons hold, the first in this order is given: the configuration rules it out; its chain gave no answer (one entry for the whole
+ * chain); its token cannot be read; no provider can carry it out; the wallet holds too little.
  *
  * @throws the reason of the caller's signal
  */
@@ -143,10 +143,10 @@ function explainUnreadable({ address, symbol, chain }: Token): Explanation {
 
 function placeOf({ candidate, provider }: PlannedCandidate): Pick<UnavailableRoute, 'chain' | 'token' | 'provider'> {
   const { chain, symbol } = candidate.source
-  return { chain, token: symbol, ...(provider === undefined ? {} : { provider: provider.name }) }
+  return { chain, token: symbol, provider: provider?.name }
 }
 
-/** The same for all that is said of one chain as a whole, and of one candidate by one provider. */
+/** A key that is equal for entries about the same chain, or about the same candidate and provider. */
 export function keyOf({ chain, token = '', provider = '' }: UnavailableRoute): string {
   return `${chain} ${token} ${provider}`
 }

@@ -21,24 +21,24 @@ export interface CostLine {
   readonly amount: bigint
 }
 
-/** Costs as they go out. */
+/** Costs as they appear in an answer. */
 export interface CostBreakdown {
   readonly lines: readonly RouteFeeLine[]
   /** Exactly the sum of the lines' `amountInFeeCurrency`. */
   readonly feeAmount: Decimal
-  /** Exactly the sum of the counted lines' `amountInUsd`; absent when the fee currency has no price. */
-  readonly feeInUsd?: Decimal
-  /** A token without which a line could not be counted. */
-  readonly unpriced?: Token
+  /** Exactly the sum of the counted lines' `amountInUsd`; undefined when the fee currency has no price. */
+  readonly feeInUsd: Decimal | undefined
+  /** A token for lack of whose price a line is not counted. */
+  readonly unpriced: Token | undefined
 }
 
 const ZERO: Decimal = { units: 0n, places: 0 }
 
 /**
- * Counts costs in one currency. Each line is rounded half-even to 18 places, and the sum is of the rounded lines, so that it adds up to
- * the last digit. A line whose price is unknown stands in the list with its own amount alone, and is not counted.
+ * Counts costs in one currency. Each line is rounded half-even to 18 places and the rounded lines are added, so the sum is exact to the last
+ * digit. A line of unknown price is listed with its own amount alone, and is not counted.
  *
- * @param priceOf - of one unit in US dollars
+ * @param priceOf - of one unit, in US dollars
  */
 export function breakDownCosts(
   costs: readonly CostLine[],
@@ -47,14 +47,14 @@ export function breakDownCosts(
 ): CostBreakdown {
   const counted = costs.map((cost) => countCost(cost, feeCurrency, priceOf))
   const inFeeCurrency = counted.filter((line) => line.inFeeCurrency !== undefined)
-  const left = counted.find((line) => line.inFeeCurrency === undefined)
+  const uncounted = counted.find((line) => line.inFeeCurrency === undefined)
   const feeInUsd = inFeeCurrency.reduce<Decimal>((sum, line) => addDecimals(sum, line.inUsd ?? ZERO), ZERO)
-  const unpriced = left && (priceOf(left.cost.token) === undefined ? left.cost.token : feeCurrency)
+  const unpriced = uncounted && (priceOf(uncounted.cost.token) === undefined ? uncounted.cost.token : feeCurrency)
   return {
     lines: counted.map(toFeeLine),
     feeAmount: inFeeCurrency.reduce<Decimal>((sum, line) => addDecimals(sum, line.inFeeCurrency ?? ZERO), ZERO),
-    ...(priceOf(feeCurrency) === undefined ? {} : { feeInUsd }),
-    ...(unpriced === undefined ? {} : { unpriced }),
+    feeInUsd: priceOf(feeCurrency) === undefined ? undefined : feeInUsd,
+    unpriced,
   }
 }
 
@@ -84,11 +84,11 @@ function toFeeLine({ cost, inFeeCurrency, inUsd }: CountedCost): RouteFeeLine {
   return {
     type: cost.type,
     stage: cost.stage,
-    ...(cost.provider === undefined ? {} : { provider: cost.provider }),
+    provider: cost.provider,
     amount: formatAmount(cost.amount, cost.token.decimals),
     currency: cost.token.id,
-    ...(inFeeCurrency === undefined ? {} : { amountInFeeCurrency: formatDecimal(inFeeCurrency) }),
-    ...(inUsd === undefined ? {} : { amountInUsd: formatDecimal(inUsd) }),
+    amountInFeeCurrency: inFeeCurrency && formatDecimal(inFeeCurrency),
+    amountInUsd: inUsd && formatDecimal(inUsd),
   }
 }
 

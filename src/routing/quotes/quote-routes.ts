@@ -19,19 +19,19 @@ import { decideAmount, invoiceDecimals, type StoredRequest } from './decide-amou
 import { type PlannedCandidate, planCandidates, readsByChain } from './plan-candidates.ts'
 import { isWanted, type Wishes } from './wishes.ts'
 
-/** Loads a request of an account and how far it is paid; undefined when the account has none under that reference. */
+/** Loads a request of an account and its balance; undefined when the account has none under that reference. */
 export type LoadRequest = (
   account: Account,
   paymentReference: Hex,
   signal: AbortSignal,
 ) => Promise<StoredRequest | undefined>
 
-/** What a call sets for its work. */
+/** The limits that a call sets. */
 export interface QuoteOptions {
   /** Fires when the caller hangs up or its deadline passes. */
   readonly signal: AbortSignal
   /** When the answer must be there, milliseconds since 1970. */
-  readonly deadlineAtMs?: number
+  readonly deadlineAtMs?: number | undefined
 }
 
 export interface QuoteDependencies {
@@ -42,17 +42,17 @@ export interface QuoteDependencies {
   readonly loadRequest: LoadRequest
   /** Milliseconds since 1970. */
   readonly clock: () => number
-  /** How long a chain may take. */
+  /** The time for one chain. */
   readonly chainTimeoutMs: number
 }
 
-/** A question about a stored request, with everything looked up that needs no chain. */
+/** A caller's question about a stored request, with everything looked up that needs no chain. */
 export interface Inquiry {
   /** The answer as far as it is known without looking at a chain. */
   readonly answer: RoutesAnswer
-  /** Absent when there is nothing to look for: the answer stands as it is. */
+  /** Absent when there is nothing to search for: then the answer is final. */
   readonly search?: { readonly payment: Payment; readonly candidates: readonly Candidate[] }
-  /** What whoever wants to pay is told of a request that was cancelled or has expired. */
+  /** The error for a caller who wants to pay a request that was cancelled or has expired. */
   readonly refusal?: WaybillError
 }
 
@@ -60,16 +60,16 @@ export interface Inquiry {
 export interface Quoting {
   readonly wallet: Address
   readonly wishes?: Wishes
-  readonly onAssessed?: (result: Assessed) => void
+  readonly onAssessed?: ((result: Assessed) => void) | undefined
   /** When the request expires: no quote lasts longer. */
   readonly requestExpiresAt?: Date | undefined
 }
 
-/** Kept back from the call's deadline, so that what the other chains gave still goes out in time. */
+/** Kept back from the call's deadline, so that the answers of quick chains still go out in time. */
 const ANSWER_RESERVE_MS = 50
 
 /**
- * Finds out what is to be paid and with what it might be.
+ * Finds out what is to be paid, and with which tokens it might be.
  *
  * @throws WaybillError REQUEST_NOT_FOUND, and INVALID_… for what does not fit the request
  */
@@ -147,8 +147,8 @@ export async function quotePlanned(
       tokens,
       clock,
       requestExpiresAt,
-      ...(wishes === undefined ? {} : { wishes }),
-      ...(onAssessed === undefined ? {} : { onAssessed }),
+      wishes,
+      onAssessed,
     })
   } finally {
     look.stop()
@@ -170,8 +170,8 @@ function emptyAnswer(
 }
 
 /**
- * The token that the payee is to receive. Where its chain or the token itself is not served, no candidate exists at all: whatever
- * the wallet holds, every way ends there.
+ * The token that the payee is to receive. Where the token or its chain is not configured, there is no candidate: every route would end
+ * there, whatever the wallet holds.
  */
 export function findDestination(
   request: Pick<PaymentRequest, 'network' | 'paymentCurrency'>,
@@ -204,12 +204,12 @@ function paymentOf(
     destination,
     amount,
     limit: DEFAULT_LIMIT,
-    ...(platformFee === undefined ? {} : { platformFee }),
+    platformFee,
   }
 }
 
-/** How long a source may take, in milliseconds, so that the answer still goes out before the call's deadline. */
-export function timeLeft(mostMs: number, deadlineAtMs: number | undefined, nowMs: number): number {
-  if (deadlineAtMs === undefined) return mostMs
-  return Math.max(1, Math.min(mostMs, Math.floor(deadlineAtMs - nowMs - ANSWER_RESERVE_MS)))
+/** The milliseconds for a source, so that the answer still goes out before the call's deadline. */
+export function timeLeft(maxMs: number, deadlineAtMs: number | undefined, nowMs: number): number {
+  if (deadlineAtMs === undefined) return maxMs
+  return Math.max(1, Math.min(maxMs, Math.floor(deadlineAtMs - nowMs - ANSWER_RESERVE_MS)))
 }

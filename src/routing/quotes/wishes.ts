@@ -7,16 +7,16 @@ import type { RouteSort, RoutesQuestion, RouteWarning, UnavailableRoute } from '
 import { type Explanation, explain, waybillError } from '../../errors/waybill-error.ts'
 import { type UnrankedRoute, warn } from './assemble-route.ts'
 
-/** What a caller wants of the routes beside that they pay. */
+/** What a caller wants of routes, beside being able to pay. */
 export interface Wishes {
-  readonly sort?: RouteSort
-  readonly maxPriceImpact?: Decimal
-  readonly maxFeeRate?: Decimal
+  readonly sort?: RouteSort | undefined
+  readonly maxPriceImpact?: Decimal | undefined
+  readonly maxFeeRate?: Decimal | undefined
   /** Names of the chains to pay from. */
-  readonly chains?: ReadonlySet<string>
+  readonly chains?: ReadonlySet<string> | undefined
   /** Ids of the tokens to pay with. */
-  readonly tokens?: ReadonlySet<string>
-  /** What no configured chain or token meets, whatever the wallet and the request. */
+  readonly tokens?: ReadonlySet<string> | undefined
+  /** Warnings of wishes that no configured chain or token meets. */
   readonly unmet: readonly RouteWarning[]
 }
 
@@ -26,30 +26,25 @@ interface Directories {
 }
 
 /**
- * Reads what a caller wrote.
+ * Parses a caller's wishes.
  *
  * @throws WaybillError INVALID_FRACTION, and UNKNOWN_NETWORK or UNKNOWN_CURRENCY for a name that nobody knows
  */
 export function parseWishes(question: RoutesQuestion, directories: Directories): Wishes {
-  const maxPriceImpact = readFraction('maxPriceImpact', question.maxPriceImpact)
-  const maxFeeRate = readFraction('maxFeeRate', question.maxFeeRate)
   const chains = readNames('chains', question.chains, directories, chainsOf)
   const tokens = readNames('tokens', question.tokens, directories, tokensOf)
-  const named = {
-    ...(chains === undefined ? {} : { chains: chains.names }),
-    ...(tokens === undefined ? {} : { tokens: tokens.names }),
-  }
+  const named = { chains: chains?.names, tokens: tokens?.names }
   const unmet = [...(chains?.unmet ?? []), ...(tokens?.unmet ?? [])]
   return {
-    ...(question.sort === undefined ? {} : { sort: question.sort }),
-    ...(maxPriceImpact === undefined ? {} : { maxPriceImpact }),
-    ...(maxFeeRate === undefined ? {} : { maxFeeRate }),
+    sort: question.sort,
+    maxPriceImpact: readFraction('maxPriceImpact', question.maxPriceImpact),
+    maxFeeRate: readFraction('maxFeeRate', question.maxFeeRate),
     ...named,
     unmet: unmet.length > 0 ? unmet : unmetTogether(named, directories),
   }
 }
 
-/** Whether a token is one that the caller would pay with. */
+/** Whether the caller wants to pay with a token. */
 export function isWanted(
   source: Pick<Token, 'id' | 'chain'>,
   { chains, tokens }: Pick<Wishes, 'chains' | 'tokens'>,
@@ -57,7 +52,7 @@ export function isWanted(
   return (chains?.has(source.chain) ?? true) && (tokens?.has(source.id) ?? true)
 }
 
-/** What of a route is more than the caller takes; undefined when nothing is. */
+/** Which of the caller's maxima a route exceeds; undefined when none. */
 export function explainUnwanted(
   { feeRate, priceImpact }: Pick<UnrankedRoute, 'feeRate' | 'priceImpact'>,
   { maxFeeRate, maxPriceImpact }: Pick<Wishes, 'maxFeeRate' | 'maxPriceImpact'>,
@@ -74,7 +69,7 @@ export function explainUnwanted(
   return undefined
 }
 
-/** A route as an entry that says why it is left out. */
+/** The entry that says why a route is left out. */
 export function leftOut({ route }: UnrankedRoute, explanation: Explanation): UnavailableRoute {
   const { chain, token, provider } = route
   return { chain, token, provider, ...explanation }

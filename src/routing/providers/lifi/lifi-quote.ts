@@ -5,14 +5,14 @@ import type { Hex } from '../../../domain/hex.ts'
 import { checkDeposit } from './lifi-deposit.ts'
 import { ensure, LifiQuoteFault } from './lifi-fault.ts'
 
-/** A quote of LI.FI that was held against its question. Amounts in base units. */
+/** A quote of LI.FI that was checked against its question. Amounts in base units. */
 export interface LifiQuote {
   readonly fromAmount: bigint
-  /** What is expected on the other chain, and what its calldata guarantees. */
+  /** The output that LI.FI expects on the destination chain, and the output that its calldata guarantees. */
   readonly toAmount: bigint
   readonly guaranteed: bigint
-  /** Who pulls the source token: the pinned diamond; absent for a native coin. */
-  readonly approvalAddress?: Address
+  /** The contract that pulls the source token: the pinned diamond; undefined for a native coin. */
+  readonly approvalAddress?: Address | undefined
   readonly approvalReset: boolean
   readonly fees: readonly LifiFee[]
   readonly durationSeconds: number
@@ -25,23 +25,23 @@ export interface LifiFee {
   readonly name: string
   readonly chainId: number
   /** Absent for a native coin. */
-  readonly address?: Address
+  readonly address?: Address | undefined
   readonly amount: bigint
-  /** Whether it is a part of what leaves the wallet in the source token. */
+  /** Whether it is a part of `fromAmount`. */
   readonly included: boolean
 }
 
-/** The contracts to which an answer is held. */
+/** The contracts of the chains file that an answer must use. */
 export interface LifiPins {
-  /** On the source chain: called by the wallet, and allowed to pull its tokens. */
+  /** On the source chain: the wallet calls it and lets it pull tokens. */
   readonly diamond: Address
-  /** On the source chain: take LI.FI's fee. */
+  /** On the source chain: they take LI.FI's fee. */
   readonly feeContracts: readonly Address[]
-  /** On the destination chain: what is bridged is delivered to it. */
+  /** On the destination chain: the bridge delivers to it. */
   readonly receiver: Address
 }
 
-/** What was asked, and for which tokens. */
+/** What LI.FI was asked. */
 export interface LifiQuestion {
   readonly request: ContractCallsQuoteRequestToAmount
   readonly call: ContractCall
@@ -50,21 +50,21 @@ export interface LifiQuestion {
   readonly pins: LifiPins
 }
 
-/** Nobody means a week: what is longer is a mistake. */
-const LONGEST_SECONDS = 7 * 24 * 60 * 60
-const LEAST_GAS = 21_000n
-const MOST_GAS = 30_000_000n
+/** A longer duration is a mistake. */
+const MAX_SECONDS = 7 * 24 * 60 * 60
+const MIN_GAS = 21_000n
+const MAX_GAS = 30_000_000n
 /**
- * Digits of calldata, `0x` included. An honest deposit has some 2 kB. A long one whose offsets point at one another takes the decoder time
- * with the square of its length: 128 kB took 18 s, 6 kB take 10 to 20 ms.
+ * Digits of calldata with `0x`. An honest deposit has some 2 kB. Offsets that point at one another make the decoder's time grow with the square
+ * of the length: 128 kB took 18 s, 6 kB take 10 to 20 ms.
  */
-const LONGEST_DATA = 2 + 2 * 6 * 1_024
+const MAX_DATA_LENGTH = 2 + 2 * 6 * 1_024
 
 /**
- * Reads an answer as an untrusted stranger's: its tokens, chains, amounts and addresses must be those of the question, and its calldata
- * must do exactly what was asked for (`lifi-deposit.ts`). What it says of itself decides nothing but what is shown.
+ * Reads an answer without trusting it: its tokens, chains, amounts and addresses must be those of the question, and its calldata must do
+ * exactly what was asked for (`lifi-deposit.ts`). What the answer says about itself decides only what is displayed.
  *
- * @param nowSec - when it came, seconds since 1970
+ * @param nowSec - when the answer came, seconds since 1970
  * @throws LifiQuoteFault
  */
 export function readLifiQuote(body: unknown, question: LifiQuestion, nowSec: number): LifiQuote {
@@ -99,7 +99,7 @@ export function readLifiQuote(body: unknown, question: LifiQuestion, nowSec: num
     fromAmount,
     toAmount,
     guaranteed: checkDeposit(transaction.data, { question, fromAmount, nowSec }),
-    ...(spender && { approvalAddress: spender }),
+    approvalAddress: spender,
     approvalReset: estimate.approvalReset === true,
     fees,
     durationSeconds: secondsOf(estimate.executionDuration),
@@ -118,21 +118,21 @@ function readTransaction(
   if (transaction.from !== undefined) {
     check(addressOf(transaction.from, 'from') === request.fromAddress, 'its transaction is another wallet’s')
   }
-  const to = partyOf(transaction.to, 'to')
+  const to = contractOf(transaction.to, 'to')
   ensure(to === pins.diamond, 'CROSSCHAIN_FOREIGN_CONTRACT', `its transaction goes to ${to}`)
   const { data } = transaction
   check(typeof data === 'string' && /^0x(?:[0-9a-f]{2}){4,}$/i.test(data), 'no data')
-  ensure(data.length <= LONGEST_DATA, 'CROSSCHAIN_UNVERIFIABLE', `its calldata has ${data.length / 2 - 1} bytes`)
+  ensure(data.length <= MAX_DATA_LENGTH, 'CROSSCHAIN_UNVERIFIABLE', `its calldata has ${data.length / 2 - 1} bytes`)
   const value = transaction.value === undefined ? 0n : quantityOf(transaction.value, 'value')
-  // Across takes no coins beside what it carries.
+  // Across takes no native coins beside those that it carries.
   const due = source.address === undefined ? fromAmount : 0n
   ensure(value === due, 'CROSSCHAIN_WRONG_VALUE', `its transaction sends ${value} wei, not ${due}`)
   const gasLimit = gasLimitOf(step, transaction)
-  check(gasLimit >= LEAST_GAS && gasLimit <= MOST_GAS, `a gas limit of ${gasLimit}`)
+  check(gasLimit >= MIN_GAS && gasLimit <= MAX_GAS, `a gas limit of ${gasLimit}`)
   return { to, data: data.toLowerCase() as Hex, value, gasLimit }
 }
 
-/** Of the transaction, else of the estimate. */
+/** The transaction's gas limit, else the estimate's. */
 function gasLimitOf(step: Fields, transaction: Fields): bigint {
   if (transaction.gasLimit !== undefined) return quantityOf(transaction.gasLimit, 'gasLimit')
   const costs = listOf(objectOf(step.estimate, 'estimate').gasCosts, 'gasCosts')
@@ -141,7 +141,7 @@ function gasLimitOf(step: Fields, transaction: Fields): bigint {
 }
 
 function readSpender(value: unknown, { diamond }: LifiPins): Address {
-  const spender = partyOf(value, 'approvalAddress')
+  const spender = contractOf(value, 'approvalAddress')
   ensure(spender === diamond, 'CROSSCHAIN_FOREIGN_SPENDER', `it wants ${spender} to be allowed to pull the token`)
   return spender
 }
@@ -155,7 +155,7 @@ function readFee(value: unknown): LifiFee {
   return {
     name: typeof fee.name === 'string' ? fee.name : '',
     chainId: token.chainId,
-    ...(address === undefined ? {} : { address }),
+    address,
     amount: amountOf(fee.amount, 'feeCosts.amount'),
     included: fee.included,
   }
@@ -198,7 +198,7 @@ function quantityOf(value: unknown, name: string): bigint {
 }
 
 function secondsOf(value: unknown): number {
-  check(typeof value === 'number' && value >= 0 && value <= LONGEST_SECONDS, 'executionDuration is no duration')
+  check(typeof value === 'number' && value >= 0 && value <= MAX_SECONDS, 'executionDuration is no duration')
   return Math.ceil(value)
 }
 
@@ -208,14 +208,14 @@ function addressOf(value: unknown, name: string): Address {
   return parsed.address
 }
 
-/** Whoever is called or allowed something. */
-function partyOf(value: unknown, name: string): Address {
+/** The address of a contract that is called or may pull tokens: never zero. */
+function contractOf(value: unknown, name: string): Address {
   const address = addressOf(value, name)
   check(!isZeroAddress(address), `${name} is the zero address`)
   return address
 }
 
-/** Native coins have one of two addresses that belong to nobody. */
+/** Stands for native coins, as the zero address does. */
 const NATIVE = `0x${'e'.repeat(40)}`
 
 function tokenAddressOf(value: unknown, name: string): Address | undefined {

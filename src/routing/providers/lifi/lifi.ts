@@ -142,7 +142,7 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
         return worth
       }
       if (!(await contender.enter(worth))) return explainNotAsked(options.client.name, source)
-      const fresh = payment.isToBeTaken === true
+      const fresh = payment.isFinalQuote === true
       const answer = await options.client.quote(question.request, { signal: context.signal, fresh, call: payment })
       if (!answer.ok) return explainFailure(options.client, question, answer.failure)
       try {
