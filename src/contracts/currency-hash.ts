@@ -5,8 +5,8 @@ import { bytesToHex } from '../domain/hex.ts'
 const known = new Map<string, Address>()
 
 /**
- * The address that stands for a fiat currency or a native coin in Request's conversions: the last 20 bytes of keccak256 over its type
- * and symbol as JSON.
+ * The address that stands for a fiat currency or a native coin in Request's conversions: the last 20 bytes of keccak256 of its type and symbol
+ * as JSON.
  *
  * @param type - `iso4217` for a fiat currency, `eth` for a native coin
  */

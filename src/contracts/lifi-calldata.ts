@@ -15,6 +15,7 @@ import {
 } from 'viem'
 import { type Address, ZERO_ADDRESS } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
+import { encodeAddress } from './words.ts'
 
 /** A canonical address of the EVM family, in viem's type as well. */
 export type EvmAddress = Address & Hex
@@ -25,10 +26,10 @@ export interface BridgeData {
   readonly bridge: string
   readonly integrator: string
   readonly referrer: EvmAddress
-  /** What is bridged; the zero address is the chain's coin. */
+  /** The token that is bridged; the zero address is the native coin. */
   readonly sendingAssetId: EvmAddress
   readonly receiver: EvmAddress
-  /** Base units that are bridged; after source swaps the least. */
+  /** Base units that are bridged; after source swaps, the least. */
   readonly minAmount: bigint
   /** EIP-155 number. */
   readonly destinationChainId: bigint
@@ -36,7 +37,7 @@ export interface BridgeData {
   readonly hasDestinationCall: boolean
 }
 
-/** A call that LI.FI makes with somebody's tokens: a swap, a fee, or any other. */
+/** A call that LI.FI makes with the wallet's tokens: a swap, a fee, or any other. */
 export interface SwapData {
   readonly callTo: EvmAddress
   readonly approveTo: EvmAddress
@@ -49,25 +50,25 @@ export interface SwapData {
   readonly requiresDeposit: boolean
 }
 
-/** Across's part of a deposit. Addresses stand in the last 20 of 32 bytes; times are seconds since 1970. */
+/** Across's part of a deposit. Addresses are the last 20 of 32 bytes; times are seconds since 1970. */
 export interface AcrossData {
   readonly receiverAddress: Hex
   readonly refundAddress: Hex
   readonly sendingAssetId: Hex
   readonly receivingAssetId: Hex
-  /** Base units of `receivingAssetId`. After source swaps the multiplier decides instead. */
+  /** Base units of `receivingAssetId`. After source swaps `outputAmountMultiplier` counts instead. */
   readonly outputAmount: bigint
-  /** Of what is bridged, in 10^-18 units of output for a unit of input. */
+  /** Output for each unit that is bridged, in units of 10^-18. */
   readonly outputAmountMultiplier: bigint
   readonly exclusiveRelayer: Hex
   readonly quoteTimestamp: number
   readonly fillDeadline: number
-  /** 0: nobody alone; below {@link ACROSS_LONGEST_OFFSET_SECONDS}: seconds from the deposit; else seconds since 1970. */
+  /** Until when `exclusiveRelayer` alone may deliver. 0: never; below {@link ACROSS_LONGEST_OFFSET_SECONDS}: seconds from the deposit; else seconds since 1970. */
   readonly exclusivityParameter: number
   readonly message: Hex
 }
 
-/** What the wallet sends to LI.FI's diamond. */
+/** The wallet's call of LI.FI's diamond. */
 export interface AcrossDeposit {
   readonly bridge: BridgeData
   /** Calls before the bridge; absent where the function has none. */
@@ -75,26 +76,26 @@ export interface AcrossDeposit {
   readonly across: AcrossData
 }
 
-/** What LI.FI's receiver is given on the other chain. */
+/** The message to LI.FI's receiver on the destination chain. */
 export interface ReceiverMessage {
   readonly transactionId: Hex
   readonly swaps: readonly SwapData[]
-  /** Who has what the calls leave, and all where one fails. */
+  /** Gets what the calls leave, and everything where one of them fails. */
   readonly receiver: EvmAddress
 }
 
 /** Fees that a call of FeeForwarder or FeeCollector takes. */
 export interface TakenFees {
-  /** The zero address is the chain's coin. */
+  /** The zero address is the native coin. */
   readonly token: EvmAddress
   /** Base units, all receivers together. */
   readonly amount: bigint
 }
 
-/** Across takes an exclusivity parameter below this for an offset: a year. */
+/** An exclusivity parameter below this is an offset from the deposit: a year. */
 export const ACROSS_LONGEST_OFFSET_SECONDS = 31_536_000
 
-/** What the multiplier of outputs is divided by. */
+/** The unit of `outputAmountMultiplier`. */
 export const MULTIPLIER_BASE = 10n ** 18n
 
 const NO_ADDRESS = ZERO_ADDRESS as EvmAddress
@@ -124,10 +125,10 @@ const FEES = parseAbi([
   'function collectNativeFees(uint256 integratorFee, uint256 lifiFee, address integrator) payable',
 ])
 
-/** The functions of the diamond that are understood; the second pays fees before it bridges. */
+/** The functions of the diamond that are understood; the second makes calls before it bridges. */
 const ACROSS_FUNCTIONS = FACET.filter(({ type }) => type === 'function')
 
-/** By the function's name, the call that asks a diamond which contract serves it: the zero address is none. @see EIP-2535 */
+/** By function name, the call that asks a diamond which facet serves the function; the zero address is none. @see EIP-2535 */
 export const FACET_QUESTIONS: readonly { readonly name: string; readonly data: Hex }[] = ACROSS_FUNCTIONS.map(
   (item) => ({
     name: item.name,
@@ -135,7 +136,7 @@ export const FACET_QUESTIONS: readonly { readonly name: string; readonly data: H
   }),
 )
 
-/** The calls that ask a receiver through whom it makes calls, and who alone may give it something to do. */
+/** The calls that ask a receiver for the executor of its calls, and for the spoke pool that alone may call it. */
 export const RECEIVER_QUESTIONS = {
   executor: toFunctionSelector('EXECUTOR()'),
   spokePool: toFunctionSelector('SPOKEPOOL()'),
@@ -153,7 +154,7 @@ export function encodeAcrossDeposit({ bridge, swaps, across }: AcrossDeposit): H
 
 /**
  * @param data - in lower case
- * @returns undefined where it is of another function, or encoding what was read does not give the same bytes
+ * @returns undefined for other functions, and for data that is not exactly the encoding of what was decoded
  */
 export function decodeAcrossDeposit(data: Hex): AcrossDeposit | undefined {
   return sameBytes(data, encodeAcrossDeposit, () => {
@@ -187,7 +188,7 @@ export function encodeForwardedFee({ token, amount }: TakenFees, recipient: EvmA
 
 type FeeCall = ReturnType<typeof decodeFunctionData<typeof FEES>>
 
-/** As {@link decodeAcrossDeposit}; who gets the fees is not told. */
+/** As {@link decodeAcrossDeposit}; without the receivers of the fees. */
 export function decodeTakenFees(data: Hex): TakenFees | undefined {
   const encode = (call: FeeCall) => encodeFunctionData({ abi: FEES, ...call })
   const call = sameBytes(data, encode, () => decodeFunctionData({ abi: FEES, data }))
@@ -205,9 +206,9 @@ export function decodeTakenFees(data: Hex): TakenFees | undefined {
   }
 }
 
-/** The 32 bytes that stand for an address. */
+/** An address in 32 bytes. */
 export function wordOfAddress(address: Address | Hex): Hex {
-  return `0x${'0'.repeat(24)}${address.slice(2).toLowerCase()}`
+  return `0x${encodeAddress(address).toLowerCase()}`
 }
 
 /**
@@ -220,15 +221,15 @@ export function addressOfWord(word: Hex): EvmAddress | undefined {
 }
 
 /**
- * What a decoder reads, if encoding it gives the bytes that it was read from: trailing bytes, offsets that overlap or leave gaps, dirty
- * padding and texts that are no UTF-8 are found so.
+ * Decodes, and checks that encoding the value again gives the same bytes. That finds trailing bytes, offsets that overlap or leave gaps, dirty
+ * padding and text that is not UTF-8.
  */
 function sameBytes<T>(data: Hex, encode: (value: T) => Hex, decode: () => T): T | undefined {
   try {
     const value = decode()
     return encode(value) === data ? value : undefined
   } catch {
-    // The decoder throws for whatever it cannot read, and the encoder for numbers out of range.
+    // The decoder throws for data that it cannot read, the encoder for numbers out of range.
     return undefined
   }
 }

@@ -1,16 +1,14 @@
-/** What a contract says when it reverts, in words. */
-
-/** `Error(string)` and `Panic(uint256)`, which Solidity reverts with by itself. */
+/** The selectors of `Error(string)` and `Panic(uint256)`, Solidity's own errors. */
 const ERROR_STRING = '08c379a0'
 const PANIC = '4e487b71'
 
-const LONGEST_REASON = 200
+const MAX_REASON_BYTES = 200
 
 /**
- * Reads the data of a revert.
+ * Puts the data of a revert into words.
  *
  * @param data - hexadecimal with `0x`, as the node sent it; undefined where it sent none
- * @param otherwise - what the node says in its own words
+ * @param otherwise - the node's own words
  */
 export function revertReason(data: string | undefined, otherwise: string): string {
   const digits = data?.slice(2).toLowerCase() ?? ''
@@ -24,6 +22,6 @@ export function revertReason(data: string | undefined, otherwise: string): strin
 function textIn(digits: string): string | undefined {
   const length = Number.parseInt(digits.slice(64, 128), 16)
   if (!Number.isSafeInteger(length) || length > digits.length) return undefined
-  const text = Buffer.from(digits.slice(128, 128 + 2 * Math.min(length, LONGEST_REASON)), 'hex').toString('utf8')
+  const text = Buffer.from(digits.slice(128, 128 + 2 * Math.min(length, MAX_REASON_BYTES)), 'hex').toString('utf8')
   return text === '' ? undefined : text
 }

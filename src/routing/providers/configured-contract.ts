@@ -3,8 +3,6 @@ import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
 
-/** What providers have in common. */
-
 /** The address of the highest version of a contract. */
 export function newestContract(chain: ChainConfig, kind: PaymentContractKind): Address | undefined {
   const contracts = chain.contracts.filter((contract) => contract.kind === kind)
@@ -13,19 +11,19 @@ export function newestContract(chain: ChainConfig, kind: PaymentContractKind): A
 }
 
 /**
- * Each transaction waits for its block, and with the last one the payee has the money. Finality is another matter: it decides when the
- * payment counts as CONFIRMED.
+ * The time until the payee has the money: each transaction waits for its block. Finality comes later, and decides when the payment counts as
+ * CONFIRMED.
  */
 export function secondsOfBlocks(chain: ChainConfig, blocks: number): number {
   return Math.max(1, Math.ceil(chain.blockTimeSeconds * blocks))
 }
 
-/** What a token's contract should tell and does not. */
+/** The explanation for a token's contract that gives no answer. @param what - what it should have told */
 export function explainUnreadable({ symbol, chain }: Token, what: string): Explanation {
   return explain('CONTRACT_UNREADABLE', { contract: symbol, chain, what })
 }
 
-/** That a chain has no contract of a kind to pay a token with. */
+/** The explanation for a chain without a contract of the kind that could pay a token. */
 export function explainNoContract({ symbol, chain }: Token, kind: PaymentContractKind): Explanation {
   return explain('NO_PAYMENT_CONTRACT', { token: symbol, chain, kind })
 }

@@ -13,7 +13,7 @@ import { type Charged, chargedFor, erc20Payment, nativePayment } from './fee-pro
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
 
-/** Also the name under which a platform fee goes out, since the proxy takes it. */
+/** Also the provider of platform fee lines, since the proxy takes that fee. */
 const NAME = 'request-network'
 
 const NO_IMPACT = { units: 0n, places: 0 }

@@ -9,9 +9,9 @@ import { createSwapV2Provider } from './swap/swap-v2.ts'
 import { createSwapV3Provider } from './swap/swap-v3.ts'
 
 /**
- * All providers. Of each kind the first one's routes have the plain ids.
+ * Makes all providers. Routes of the first of each kind have the plain ids.
  *
- * @param lifi - absent where nobody carries payments in from other chains
+ * @param lifi - undefined without a cross-chain provider
  */
 export function createProviders(
   chains: ChainDirectory,

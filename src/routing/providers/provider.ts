@@ -12,57 +12,57 @@ import type { Step } from '../quotes/steps.ts'
 
 /** A way to carry out one kind of candidate. */
 export interface Provider {
-  /** As it goes out: `request-network`. */
+  /** As routes name it: `request-network`. */
   readonly name: string
   readonly kind: CandidateKind
   /**
-   * Decides by the configuration alone whether and how it could carry a candidate; the explanation says why not.
+   * Decides by the configuration alone whether and how it could carry out a candidate; an explanation says why not.
    *
-   * @returns undefined where it has no business with the candidate's chain at all
+   * @returns undefined where it does not serve the candidate's chain at all
    */
   plan(candidate: Candidate, payment: Payment): Plan | Explanation | undefined
 }
 
 /** How a candidate could become a route, once its chain has been looked at. */
 export interface Plan {
-  /** What the quote needs to know of the source chain, beside balances and prices. */
+  /** Reads of the source chain that the quote needs beside balances and prices. */
   readonly reads: readonly ContractRead[]
-  /** The same of the destination's chain, which is then looked at as well; empty for its prices alone. */
+  /** Reads of the destination chain, which is then looked at as well; empty where its prices are enough. */
   readonly readsOfDestination?: readonly ContractRead[]
   /**
-   * Decides by what was read. Asked only when the wallet's balance of the source token is known. A promise where somebody has to be
-   * asked once the chain is known; it never rejects but by the signal.
+   * Quotes by what was read. Called only when the wallet's balance of the source token is known. A promise where a service has to be asked;
+   * it never rejects but by the signal.
    */
   quote(state: ChainState, context: QuoteContext): Quote | Explanation | Promise<Quote | Explanation>
 }
 
 /** What a quote may use beside the state of its source chain. */
 export interface QuoteContext {
-  /** In US dollars, on whatever chain the token is; undefined also while that chain has not answered. */
+  /** In US dollars, on any chain; undefined also where that chain did not answer. */
   readonly priceOf: (token: Token) => Price | undefined
-  /** Fires when the caller hangs up, or the time of the call is over. */
+  /** Fires when the caller hangs up or the call's time is over. */
   readonly signal: AbortSignal
 }
 
-/** What a route would take and cost, gas aside, in base units. */
+/** What a route would take and cost without gas, in base units. */
 export interface Quote {
   /** What leaves the wallet in the source token, platform fee included. */
   readonly sourceAmount: bigint
   /** The most that the contract may pull; decides whether the balance suffices. */
   readonly mostPulled: bigint
-  /** What the payee is to receive, in the request's payment currency: what fees are a fraction of. */
+  /** What the payee is to receive, in the request's payment currency. Rates are fractions of it. */
   readonly received: bigint
-  /** Costs but for gas. */
+  /** Costs without gas. */
   readonly costs: readonly CostLine[]
-  /** Loss against the market's mid price as a fraction of `received`; 8 places. */
+  /** Loss against the market's mid price, as a fraction of `received`; 8 places. */
   readonly priceImpact: Decimal
   /** The transactions to send, in order. */
   readonly steps: readonly Step[]
   /** Until the payee has the money. */
   readonly durationSeconds: number
   readonly atomic: boolean
-  /** What to know before taking it. */
+  /** What the payer should know before taking it. */
   readonly warnings?: readonly RouteWarning[]
-  /** When it ends by itself, milliseconds since 1970, where that is sooner than quotes usually do. */
+  /** When the quote ends, where that is sooner than usual; milliseconds since 1970. */
   readonly expiresAtMs?: number
 }

@@ -7,7 +7,7 @@ import type { Payment } from '../due-payment.ts'
 import { type ChainState, readBalance } from '../looks/wallet-state.ts'
 import type { PaymentGasFacts } from '../quotes/gas.ts'
 
-/** Whoever receives a token for the first time makes the payment dearer. */
+/** The reads that tell whether payee and fee receiver hold any of a token: a payment to an empty balance takes more gas. */
 export function receiverReads(chain: ChainConfig, token: Token, { request, platformFee }: Payment) {
   const payee = readBalance(chain, token, request.payee)
   const feeReceiver = readBalance(chain, token, platformFee?.receiver ?? ZERO_ADDRESS)

@@ -4,8 +4,8 @@ import type { PaymentRequest } from '../../domain/payment-request.ts'
 
 /**
  * How a token could pay a request.
- * - `DIRECT`: it is what the request asks for
- * - `CONVERSION`: likewise, for a request whose amount is in a fiat currency
+ * - `DIRECT`: it is the payment currency
+ * - `CONVERSION`: it is the payment currency of a fiat request
  * - `SWAP`: another token of the request's chain
  * - `CROSSCHAIN`: a token of another chain
  */
@@ -19,7 +19,7 @@ export interface Candidate {
   readonly destination: Token
 }
 
-/** Whether a request's amount is in a fiat currency, so that a plain payment never covers it. */
+/** Whether a request's amount is in a fiat currency. Then only a conversion counts as its payment. */
 export function isFiatRequest(request: PaymentRequest): boolean {
   return parseFiatCode(request.invoiceCurrency) !== undefined
 }

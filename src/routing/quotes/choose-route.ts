@@ -5,10 +5,10 @@ import type { PaymentQuestion } from '../../domain/route.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { DIRECT_ROUTE_ID } from './route-id.ts'
 
-/** Which route a caller wants to take. */
+/** The route that a caller wants to take. */
 export type RouteChoice =
   | { readonly kind: 'ID'; readonly id: string }
-  /** The best with that token or coin. */
+  /** The best route with that token or coin. */
   | { readonly kind: 'TOKEN'; readonly token: Token }
 
 interface Directories {
@@ -17,9 +17,9 @@ interface Directories {
 }
 
 /**
- * Reads which route is meant: `route`, or `chain` and `token` together, or none of them for the direct one.
+ * Parses the caller's choice: `route`, or `chain` and `token` together, or none of them for the direct route.
  *
- * @throws WaybillError ROUTE_NAMED_TWICE, INCOMPLETE_ROUTE, MISSING_FIELD for what is given and empty, UNKNOWN_NETWORK,
+ * @throws WaybillError ROUTE_NAMED_TWICE, INCOMPLETE_ROUTE, MISSING_FIELD for an empty value, UNKNOWN_NETWORK,
  *   NETWORK_NOT_CONFIGURED or CURRENCY_NOT_ON_NETWORK
  */
 export function readChoice(question: PaymentQuestion, directories: Directories): RouteChoice {
@@ -35,7 +35,7 @@ export function readChoice(question: PaymentQuestion, directories: Directories):
   return { kind: 'TOKEN', token: tokenOf(chain, token, directories) }
 }
 
-/** What a message calls it. */
+/** The choice as messages name it. */
 export function nameOf(choice: RouteChoice): string {
   return choice.kind === 'ID' ? choice.id : `with ${choice.token.symbol} on ${choice.token.chain}`
 }

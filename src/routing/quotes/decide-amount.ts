@@ -7,7 +7,7 @@ import { checkAmount } from '../parse-question.ts'
 import { warn } from './assemble-route.ts'
 import { isFiatRequest } from './candidates.ts'
 
-/** A request as it is stored, and how far it is paid. */
+/** A stored request and its balance. */
 export interface StoredRequest {
   readonly request: PaymentRequest
   readonly balance: RequestBalance
@@ -21,10 +21,10 @@ export interface AmountDue {
 }
 
 /**
- * Decides how much is to be paid: nothing when payments cover the request, final or not, whatever was asked for; else the amount that
- * was asked for; else the outstanding balance.
+ * Decides how much is to be paid: nothing when payments cover the request, even ones that are not final; else the amount that the caller asked
+ * for; else the outstanding balance.
  *
- * @throws WaybillError INVALID_AMOUNT when the amount has more places than its currency, or is too large for a contract
+ * @throws WaybillError INVALID_AMOUNT when the amount has more decimals than its currency, or is too large for a contract
  */
 export function decideAmount(
   asked: Decimal | undefined,
@@ -35,7 +35,7 @@ export function decideAmount(
   if (asked !== undefined) checkAmount(asked, currency)
   const outstanding = balance.outstandingAmount
   if (outstanding.units === 0n) return { amount: outstanding, warnings: [coverWarning({ request, balance })] }
-  // Requests that were stored before there was a bound may be above it; a part of them can still be asked for.
+  // Requests stored before there was a maximum may be above it; a caller can still ask for a part of them.
   if (asked === undefined) checkAmount(outstanding, currency)
   if (asked === undefined || compareDecimals(asked, outstanding) <= 0) {
     return { amount: asked ?? outstanding, warnings: [] }
@@ -53,7 +53,7 @@ function coverWarning({ request, balance }: StoredRequest): RouteWarning {
   return coveredByFinal ? warn('REQUEST_ALREADY_PAID', {}) : warn('PAYMENT_PENDING', {})
 }
 
-/** Decimals of a request's invoice currency; the most there can be where its token is not configured. */
+/** Decimals of a request's invoice currency; the maximum where its token is not configured. */
 export function invoiceDecimals(request: PaymentRequest, tokens: TokenDirectory): number {
   if (isFiatRequest(request)) return FIAT_DECIMALS
   return tokens.byId(request.invoiceCurrency)?.decimals ?? MAX_DECIMAL_PLACES

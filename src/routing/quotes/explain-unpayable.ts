@@ -8,14 +8,14 @@ import { planCandidates } from './plan-candidates.ts'
 import { findDestination, type QuoteDependencies } from './quote-routes.ts'
 
 /**
- * Says why no wallet could ever pay a request, by the configuration alone and the rules by which routes are planned: CHAIN_NOT_SUPPORTED,
- * CURRENCY_NOT_SUPPORTED, NO_PAYMENT_CONTRACT, NO_CONVERSION_PATH.
+ * Explains why no wallet can ever pay a request, by the configuration alone: CHAIN_NOT_SUPPORTED, CURRENCY_NOT_SUPPORTED,
+ * NO_PAYMENT_CONTRACT, NO_CONVERSION_PATH.
  *
- * @returns nothing where some wallet could
+ * @returns an empty list where some wallet can
  */
 export type WarningsOf = (request: PaymentRequest) => readonly RouteWarning[]
 
-/** The answers that are remembered. They depend on currencies alone, of which a list has a few. */
+/** Answers depend on network and currencies alone, so few are ever made. */
 const MAX_REMEMBERED = 1_000
 
 /** Makes {@link WarningsOf}. */

@@ -1,20 +1,19 @@
 /**
- * How much gas the transactions of a payment use. The numbers were measured on a node with Request's deployed contracts and
- * plain tokens; the test of quotes holds them against what is really used.
+ * The gas of a payment's transactions. Measured on a node with Request's deployed contracts and plain tokens; `test/routes/quotes.test.ts`
+ * compares it with what transactions really use.
  *
- * What an account's storage holds before decides most of it: writing a balance that was 0 costs 17,100 more than changing one, and
- * setting one to 0 gives 4,800 back.
+ * Most of it depends on storage: writing a balance that was 0 takes 17,100 more than changing one, and setting one to 0 refunds 4,800.
  */
 
 const NEW_SLOT = 17_100n
 const CLEARED_SLOT = 4_800n
 
-/** Tokens and price feeds differ: a token that takes a fee on transfer used 19 % more than a plain one. */
+/** Tokens and price feeds differ: a token with a fee on transfers used 19 % more than a plain one. */
 function withMarginForTokens(measured: bigint): bigint {
   return (measured * 6n) / 5n
 }
 
-/** For calldata of other lengths; the native coin moves alike everywhere. */
+/** Only the length of calldata differs: native coins move alike everywhere. */
 function withMarginForCalldata(measured: bigint): bigint {
   return (measured * 21n) / 20n
 }
@@ -33,12 +32,12 @@ export function approveResetGas(): bigint {
   return withMarginForTokens(APPROVE_RESET)
 }
 
-/** What is known of the accounts before a payment. */
+/** What is known about the accounts before a payment. */
 export interface PaymentGasFacts {
-  /** The payee holds nothing of what is paid. */
+  /** The payee's balance of the token is 0. */
   readonly payeeIsNew: boolean
-  /** A fee is paid; `NEW` where its receiver holds nothing of what is paid. */
-  readonly feeReceiver?: 'NEW' | 'KNOWN'
+  /** Present where a fee is paid; `NEW` where its receiver's balance of the token is 0. */
+  readonly feeReceiver?: 'NEW' | 'KNOWN' | undefined
 }
 
 const ERC20_PAYMENT = 50_400n
@@ -75,7 +74,7 @@ export function nativePaymentGas(facts: PaymentGasFacts): bigint {
   return withMarginForCalldata(gas)
 }
 
-/** What is known before a conversion: the price feeds on its path too. */
+/** What is known before a conversion, with the number of price feeds on its path. */
 export interface ConversionGasFacts extends PaymentGasFacts {
   readonly feeds: number
 }
@@ -96,9 +95,9 @@ export function nativeConversionGas(facts: ConversionGasFacts): bigint {
   return nativePaymentGas(facts) + withMarginForTokens(NATIVE_CONVERSION + FURTHER_FEED * BigInt(facts.feeds - 1))
 }
 
-/** What is known before a swap that pays. */
+/** What is known before a payment by ERC20SwapToPay. */
 export interface SwapGasFacts extends PaymentGasFacts {
-  /** Pools that it goes through. */
+  /** Pools on its path. */
   readonly hops: number
 }
 
@@ -106,15 +105,14 @@ const SWAP_TO_PAY = 167_000n
 const FURTHER_HOP = 46_400n
 
 /**
- * The storage that such a payment clears on its way gives back the most that a transaction can get, a fifth of its gas; so whatever adds
- * to it adds four fifths.
+ * Such a payment clears so much storage that it gets the largest refund, a fifth of its gas. So whatever is added counts four fifths.
  */
 const SWAP_NEW_SLOT = 13_700n
 const SWAP_FEE = 6_800n
 
 /**
- * The gas of `swapTransferWithReference` of ERC20SwapToPay, once it allows its router and the proxy to spend. The first swap that a pool
- * ever sees takes 40,000 more.
+ * The gas of `swapTransferWithReference` of ERC20SwapToPay, once its router and the proxy may spend its tokens. The first swap of a pool takes
+ * 40,000 more.
  */
 export function swapToPayGas(facts: SwapGasFacts): bigint {
   let gas = SWAP_TO_PAY + FURTHER_HOP * BigInt(facts.hops - 1)
@@ -129,16 +127,15 @@ const ROUTER_V3 = 52_000n
 /**
  * The gas of `exactOutputSingle` of SwapRouter02.
  *
- * @param poolGas - as QuoterV2 tells it
- * @param receiverIsNew - the wallet holds nothing yet of what it buys
+ * @param poolGas - by QuoterV2
+ * @param receiverIsNew - the wallet's balance of the bought token is 0
  */
 export function swapV3Gas({ poolGas, receiverIsNew }: { poolGas: bigint; receiverIsNew: boolean }): bigint {
   return ((ROUTER_V3 + poolGas + (receiverIsNew ? NEW_SLOT : 0n)) * 11n) / 10n
 }
 
 /**
- * What has to be allowed so that so much is used in the end: storage that is cleared gives gas back, at most a fifth of all, only once
- * the transaction is through.
+ * The gas limit for a transaction that uses so much after refunds: refunds, at most a fifth, are paid only at its end.
  *
  * @see https://eips.ethereum.org/EIPS/eip-3529
  */

@@ -7,9 +7,8 @@ import type { Plan } from '../providers/provider.ts'
 import { type Candidate, isFiatRequest } from './candidates.ts'
 
 /**
- * What becomes of a candidate that nobody here carries out. Its balance is read all the same, so that the answer tells which of
- * them would be worth a provider. That there is no provider stands before a lack of balance: without a quote nobody knows
- * what would be needed, and no balance would make it a route.
+ * The plan of a candidate without a provider. Its balance is read all the same, so that the answer tells which candidates would be worth a
+ * provider. The missing provider is told before a missing balance: without a quote the need is unknown, and no balance would make it a route.
  */
 export function planWithoutProvider(candidate: Candidate, payment: Payment): Plan {
   return { reads: [], quote: (state) => explainMissingProvider(candidate, payment, state) }
@@ -21,14 +20,14 @@ function explainMissingProvider(candidate: Candidate, payment: Payment, state: C
   const have = formatAmount(state.balanceOf(source) ?? 0n, source.decimals)
   const wallet = { have, token: source.symbol, chain: source.chain }
   const target = directTerms(payment)
-  // The last step would be a conversion, which takes the payment currency alone.
+  // The last step would have to be a conversion, which takes only the payment currency.
   if (isFiatRequest(request) && kind !== 'CONVERSION') {
     return explain('NO_CONVERSION_PROVIDER', { ...wallet, ...target, invoiceCurrency: request.invoiceCurrency })
   }
   switch (kind) {
     case 'DIRECT':
     case 'CONVERSION':
-      throw new TypeError(`nobody here is for ${kind}`)
+      throw new TypeError(`there is no provider for ${kind}`)
     case 'SWAP':
       return explain('NO_SWAP_PROVIDER', { ...wallet, ...target })
     case 'CROSSCHAIN':

@@ -6,16 +6,16 @@ import { type Candidate, isFiatRequest } from './candidates.ts'
 import { planWithoutProvider } from './missing-provider.ts'
 import { routeId } from './route-id.ts'
 
-/** A candidate with the one who would carry it out. */
+/** A candidate with the provider that would carry it out. */
 export interface PlannedCandidate {
   readonly candidate: Candidate
-  /** Absent when nobody could. */
+  /** Absent when there is none. */
   readonly provider?: { readonly name: string; readonly routeId: string }
   /** The explanation when the configuration alone rules it out. */
   readonly plan: Plan | Explanation
 }
 
-/** Lets every provider plan every candidate of its kind: one entry for each chain, token and provider. */
+/** Lets every provider plan every candidate of its kind. @returns one entry for each chain, token and provider */
 export function planCandidates(
   candidates: readonly Candidate[],
   payment: Payment,
@@ -24,7 +24,7 @@ export function planCandidates(
   const byKind = Map.groupBy(providers, (provider) => provider.kind)
   const noConversion = explainNoConversion(payment, byKind.get('CONVERSION') ?? [])
   return candidates.flatMap((candidate): PlannedCandidate[] => {
-    // A plain payment never covers a request in a fiat currency, and that is what every swap and bridge ends in.
+    // Every swap and bridge ends in a plain payment, which never covers a fiat request.
     const isAble = candidate.kind === 'CONVERSION' || !isFiatRequest(payment.request)
     const able = isAble ? (byKind.get(candidate.kind) ?? []) : []
     const planned = able.flatMap((provider, place) => {
@@ -36,7 +36,7 @@ export function planCandidates(
   })
 }
 
-/** Why a request in a fiat currency cannot be paid at all: no way with another token could end in the conversion that there is not. */
+/** Why a fiat request cannot be paid at all: every way would have to end in a conversion, and there is none. */
 function explainNoConversion(payment: Payment, providers: readonly Provider[]): Explanation | undefined {
   if (!isFiatRequest(payment.request)) return undefined
   const { destination } = payment
@@ -47,7 +47,7 @@ function explainNoConversion(payment: Payment, providers: readonly Provider[]): 
   return first !== undefined && 'reason' in first ? first : undefined
 }
 
-/** The chains that are to be looked at, with what the plans need to know of each. */
+/** The chains to look at, each with the reads that the plans need. */
 export function readsByChain(planned: readonly PlannedCandidate[]): ReadonlyMap<string, readonly ContractRead[]> {
   const reads = new Map<string, ContractRead[]>()
   const add = (chain: string, more: readonly ContractRead[]) => {

@@ -2,12 +2,12 @@ import { compareDecimals } from '../../domain/decimal.ts'
 import { type Route, type RouteSort, type RouteTag, routeSpeeds } from '../../domain/route.ts'
 import type { UnrankedRoute } from './assemble-route.ts'
 
-/** What a route is ranked by. */
+/** What routes are ranked by. */
 export type RankedTerms = Pick<UnrankedRoute, 'route' | 'isDirect' | 'totalCost' | 'unpriced'>
 
 /**
- * Puts routes in order, unless another one is asked for: direct ones first, then those whose every cost is known, then by total cost, speed and id. Tags those
- * with the lowest total cost, unless it leaves a cost out, and those with the shortest duration.
+ * Sorts and tags routes. By default direct routes come first, then those of which every cost is known, then by total cost, speed and id. CHEAPEST
+ * are those with the lowest total cost in which no cost is left out, FASTEST those with the shortest duration.
  *
  * @returns a new array
  */

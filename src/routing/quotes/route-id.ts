@@ -5,7 +5,7 @@ import type { Candidate } from './candidates.ts'
 /** The id of paying a request in its payment currency on its chain. */
 export const DIRECT_ROUTE_ID = 'REQUEST_NETWORK_PAYMENT'
 
-/** What of a symbol or name can stand in an id: `USDC.e` → `USDCE`. */
+/** The letters, digits and underscores of a symbol or name, in upper case: `USDC.e` → `USDCE`. */
 function sanitise(text: string): string {
   return text.toUpperCase().replace(/[^A-Z0-9_]/g, '')
 }
@@ -15,8 +15,8 @@ function idOfPair(source: Token, destination: Token): string {
 }
 
 /**
- * The id of a candidate as a provider carries it out. It depends on the configuration alone: routes of any provider but the first
- * configured for a kind end in the provider's name, whether or not the first one answered.
+ * The id of a candidate's route by one provider. It depends on the configuration alone: routes of any provider but the first configured for a
+ * kind end in the provider's name, whether or not the first one answered.
  */
 export function routeId(candidate: Candidate, provider: Pick<Provider, 'name'>, isFirstOfItsKind: boolean): string {
   const pays = candidate.kind === 'DIRECT' || candidate.kind === 'CONVERSION'
@@ -25,10 +25,10 @@ export function routeId(candidate: Candidate, provider: Pick<Provider, 'name'>, 
 }
 
 /**
- * Checks at start that no two routes can share an id, with any token as source and any as destination.
+ * Checks at start that no two routes can have the same id, whatever tokens are source and destination.
  *
  * @param providerNames - of all providers
- * @throws RangeError naming the two that do
+ * @throws RangeError that names the two
  */
 export function checkRouteIds(tokens: readonly Token[], providerNames: Iterable<string>): void {
   const suffixes = ['', ...Array.from(providerNames, (name) => `_${sanitise(name.replaceAll('-', '_'))}`)]

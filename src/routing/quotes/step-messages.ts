@@ -7,7 +7,7 @@ import type { Payment } from '../due-payment.ts'
 import type { Quote } from '../providers/provider.ts'
 import type { Step } from './steps.ts'
 
-/** What the messages of a route's steps speak of. */
+/** What the messages of a route's steps are about. */
 export interface StepTerms {
   readonly payment: Payment
   /** What is paid for. */
@@ -18,7 +18,7 @@ export interface StepTerms {
   readonly tokens: TokenDirectory
 }
 
-/** One sentence on what a transaction does, for the payer to read before he signs. */
+/** One sentence that tells the payer what a transaction does, to be read before signing. */
 export function stepMessage({ kind, effect }: Step, terms: StepTerms): string {
   const { payment, source } = terms
   const { destination } = payment

@@ -5,27 +5,27 @@ import type { StepKind } from '../../domain/route.ts'
 /** A transaction that the wallet is to send. */
 export interface Step {
   readonly kind: StepKind
-  /** The gas that it is expected to use: at most so much by the measured table, or what a node found for this very step. */
+  /** The gas that it is expected to use: by the table in `gas.ts`, or as a node measured it. */
   readonly gasLimit: bigint
-  /** The gas that it is to be allowed where that was measured; else it follows from `gasLimit`. */
+  /** The gas limit where it was measured; else it follows from `gasLimit`. */
   readonly allow?: bigint
-  /** What it leaves behind that later steps need; absent where no later step needs anything of it. */
+  /** The change of state that later steps depend on; absent where none does. */
   readonly effect?: StepEffect
-  /** What to send; made when asked for, since most quotes are only listed. */
+  /** The transaction; encoded when asked for, since most quotes are only listed. */
   transaction(): Transaction
 }
 
-/** What a step changes for those after it. Amounts are base units, and are what stands there afterwards. */
+/** What a step changes for those after it. Amounts are the new values, in base units. */
 export type StepEffect =
   | { readonly kind: 'ALLOWANCE'; readonly token: Address; readonly spender: Address; readonly amount: bigint }
-  /** What the wallet then holds. */
+  /** The wallet's balance. */
   | { readonly kind: 'BALANCE'; readonly token: Address; readonly amount: bigint }
 
-/** A transaction without what the wallet decides itself: nonce and price of gas. */
+/** A transaction without nonce and gas price, which the wallet decides. */
 export interface Transaction {
   readonly to: Address
   readonly data: Hex
-  /** Wei of the native coin that goes with it. */
+  /** Wei of the native coin that it sends. */
   readonly value: bigint
 }
 

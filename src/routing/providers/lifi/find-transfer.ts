@@ -3,17 +3,17 @@ import type { LifiClient } from './lifi-client.ts'
 import { type Delivery, readLifiStatus, type Transfer } from './lifi-status.ts'
 
 /**
- * What became of a question.
- * - `UNKNOWN`: nothing to be relied on, for now
- * - `NEVER`: it is pointless to ask again
- * - `NOT_ASKED`: quota or failures forbid it, for so long
+ * What a question for a transfer came to.
+ * - `UNKNOWN`: no reliable answer yet
+ * - `NEVER`: there will be no usable answer
+ * - `NOT_ASKED`: the quota or the breaker forbids it, for this long
  */
 export type TransferAnswer =
   | { readonly kind: 'FOUND'; readonly transfer: Transfer }
   | { readonly kind: 'UNKNOWN' | 'NEVER' }
   | { readonly kind: 'NOT_ASKED'; readonly forMs: number }
 
-/** Asks where a bridge's delivery came from. Never rejects. */
+/** Finds the source of a bridge's delivery. Never rejects. */
 export type FindTransfer = (delivery: Delivery, signal: AbortSignal) => Promise<TransferAnswer>
 
 export function createFindTransfer(client: LifiClient, logger: Logger): FindTransfer {
@@ -33,7 +33,7 @@ export function createFindTransfer(client: LifiClient, logger: Logger): FindTran
       case 'CONTRADICTION':
         logger.warn(
           { provider: client.name, ...delivery, detail: reading.detail },
-          'what a bridge says of a delivery is not believed',
+          'what a bridge says about a delivery contradicts the delivery',
         )
         return { kind: 'UNKNOWN' }
     }

@@ -6,17 +6,17 @@ import { type LossCap, USUAL_LOSS_CAP } from './lifi-costs.ts'
 import { createLifiEndpoint, failed, type LifiAnswer } from './lifi-endpoint.ts'
 import type { LifiFailure } from './lifi-failure.ts'
 
-/** Where LI.FI, or what speaks its shape, is reached. */
+/** How LI.FI, or a service with its API, is reached. */
 export interface LifiOptions {
-  /** As routes name it; `lifi` unless told. */
+  /** The provider's name in routes; default `lifi`. */
   readonly name?: string
   /** Without `/v1`: `https://li.quest`. */
   readonly url: string
   /** Never in a log, an error or an answer. */
   readonly apiKey?: string | undefined
-  /** How long an answer may take; 2,500 unless told. */
+  /** For one answer; default 2,500. */
   readonly timeoutMs?: number
-  /** What a payment may lose on its way; 10 % or 8 USD unless told, whichever is more. */
+  /** What a payment may lose on its way; default 10 % or 8 USD, whichever is more. */
   readonly lossCap?: LossCap
 }
 
@@ -31,20 +31,19 @@ export interface LifiClient {
   readonly name: string
   readonly lossCap: LossCap
   /**
-   * Asks for a quote that ends in a call on the destination chain. The same question is asked once, however many ask it at a time, and its
-   * answer is remembered for seconds. Never rejects; once the signal has fired it resolves as if the time were over.
+   * Asks for a quote that ends in a call on the destination chain. Equal questions at the same time are sent once, and the answer is
+   * remembered for 10 seconds. Never rejects; once the signal has fired it resolves as TIMEOUT.
    *
-   * @param options - `fresh`: what is remembered does not count; `call`: the same for all questions of one call, of which none is told to come
-   *   again while another of them finds out whether the source is well
+   * @param options - `fresh`: use no remembered answer; `call`: the same object for all questions of one API call, as of an endpoint's `ask`
    */
   quote(
     request: ContractCallsQuoteRequestToAmount,
     options: { readonly signal: AbortSignal; readonly fresh: boolean; readonly call: object },
   ): Promise<LifiAnswer>
-  /** Seconds after which a question for a quote that has just failed like this may have another answer. */
+  /** Seconds until a question for a quote that has just failed like this may have another answer. */
   againInSeconds(failure: LifiFailure): number
   /**
-   * Asks what became of a transfer. Nothing is remembered. Never rejects; resolves as {@link quote} does.
+   * Asks for the status of a transfer. Nothing is remembered. Never rejects, as {@link quote}.
    *
    * @param txHash - of the transaction that delivered it, or of the one that sent it
    */
@@ -53,9 +52,9 @@ export interface LifiClient {
 
 const TIMEOUT_MS = 2_500
 const REMEMBERED_MS = 10_000
-const MOST_REMEMBERED = 1_000
+const MAX_REMEMBERED = 1_000
 
-/** Makes the client. Quotas and failures are counted in it, so there is one of them in a process. */
+/** Makes the client. It counts quotas and failures, so a process must make only one. */
 export function createLifiClient(options: LifiClientOptions): LifiClient {
   const { name = 'lifi', apiKey, timeoutMs = TIMEOUT_MS, clock, fetch } = options
   const endpointAt = (path: string, what: string) =>
@@ -75,14 +74,14 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
   function remember(key: string, answer: LifiAnswer): void {
     if (!answer.ok && !isLasting(answer.failure)) return
     remembered.delete(key)
-    if (remembered.size >= MOST_REMEMBERED) {
+    if (remembered.size >= MAX_REMEMBERED) {
       const [oldest] = remembered.keys()
       if (oldest !== undefined) remembered.delete(oldest)
     }
     remembered.set(key, { answer, untilMs: clock() + REMEMBERED_MS })
   }
 
-  /** Goes on when those that asked are gone: it counts against the quota already, and the next may ask the same. */
+  /** Goes on when its callers are gone: it has been counted against the quota, and the next caller may ask the same. */
   function askOnce(key: string, call: object): Promise<LifiAnswer> {
     const asked = quotes.ask({ json: key }, call).then((answer) => {
       remember(key, answer)
@@ -104,7 +103,7 @@ export function createLifiClient(options: LifiClientOptions): LifiClient {
       return orTimeout(asked, signal)
     },
     againInSeconds(failure) {
-      // An answer that only its reader finds wrong is remembered as well.
+      // An answer that its reader rejects is remembered as well.
       const ofAnswer = isLasting(failure) || failure.kind === 'INCONSISTENT' ? REMEMBERED_MS : 0
       return Math.ceil(Math.max(quotes.againInMs(failure), ofAnswer) / 1_000)
     },
@@ -119,7 +118,7 @@ function toLog(logger: Logger, about: { readonly provider: string; readonly what
       : logger.info(about, 'the provider answers again')
 }
 
-/** Whether the same question would be answered alike in the next seconds. */
+/** Whether the same question would fail alike for the next seconds. */
 function isLasting({ kind }: LifiFailure): boolean {
   return kind === 'NO_ROUTE' || kind === 'AMOUNT_TOO_SMALL' || kind === 'REFUSED'
 }

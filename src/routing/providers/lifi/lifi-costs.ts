@@ -15,10 +15,10 @@ import type { CostLine } from '../../quotes/costs.ts'
 import { ensure, LifiQuoteFault } from './lifi-fault.ts'
 import type { LifiFee, LifiQuestion, LifiQuote } from './lifi-quote.ts'
 
-/** What carrying costs, in parts that have nothing in common. */
+/** The cost of a cross-chain payment, in two disjoint parts. */
 export interface CarryingCost {
   readonly costs: readonly CostLine[]
-  /** US dollars that neither a line of `costs` tells nor anybody receives; below 0 where more comes out than went in. */
+  /** US dollars that are in no line of `costs` and reach nobody; below 0 where more comes out than went in. */
   readonly lossUsd: Decimal
 }
 
@@ -32,8 +32,8 @@ interface Known {
 const NOTHING: Decimal = { units: 0n, places: 0 }
 
 /**
- * Splits what a quote takes. Every fee must be `included`, which is a part of `fromAmount`: the transaction sends nothing beyond that. A fee in
- * a token of unknown price is no line, so it stays in the loss.
+ * Splits what a quote takes. Every fee must be `included`, a part of `fromAmount`, since the transaction sends nothing beyond it. A fee in a
+ * token of unknown price gets no line, so it stays in the loss.
  *
  * @throws LifiQuoteFault where a fee is not included
  */
@@ -60,9 +60,9 @@ function tokenOf({ chainId, address }: LifiFee, { chains, tokens }: Known): Toke
   return address === undefined ? tokens.native(chain.name) : tokens.byAddress(chain.name, address)
 }
 
-/** LI.FI's own share and that of whoever integrates it. */
+/** The fee of LI.FI itself or of its integrator. */
 const OF_PROTOCOL = /li\.?fi|integrator/i
-/** The destination's gas, which a relayer pays and bills. */
+/** The destination's gas, which a relayer pays and charges for. */
 const OF_GAS = /gas|network/i
 const TOOL = /^[\w.-]{1,64}$/
 
@@ -78,11 +78,7 @@ function lineOf(
   return { type: 'CROSSCHAIN', stage: 'PROXYING', provider: TOOL.test(tool) ? tool : provider, token, amount }
 }
 
-/**
- * Exact.
- *
- * @param price - of one unit; only quotes of tokens with a price are asked for
- */
+/** The exact worth of an amount. @param price - always known here: no quote is asked for without it */
 export function usdOf(amount: bigint, token: Token, price: Price | undefined): Decimal {
   if (price === undefined) throw new TypeError(`${token.id} has no price`)
   return { units: amount * price.usd.units, places: token.decimals + price.usd.places }
@@ -90,9 +86,9 @@ export function usdOf(amount: bigint, token: Token, price: Price | undefined): D
 
 const IMPACT_PLACES = 8
 
-/** What is lost beyond its fees is within these, as a fraction of what the payee receives, or the quote is a mistake. */
-const LARGEST_LOSS: Decimal = { units: 5n, places: 1 }
-const LARGEST_GAIN: Decimal = { units: -5n, places: 2 }
+/** A loss beside the fees outside these bounds, as a fraction of what the payee receives, means a wrong quote. */
+const MAX_LOSS: Decimal = { units: 5n, places: 1 }
+const MAX_GAIN: Decimal = { units: -5n, places: 2 }
 
 /**
  * The loss as a fraction of what the payee receives, rounded half-even to 8 places.
@@ -101,16 +97,16 @@ const LARGEST_GAIN: Decimal = { units: -5n, places: 2 }
  */
 export function priceImpactOf(lossUsd: Decimal, receivedUsd: Decimal): Decimal {
   const impact = receivedUsd.units === 0n ? NOTHING : divideDecimals(lossUsd, receivedUsd, IMPACT_PLACES)
-  if (compareDecimals(impact, LARGEST_LOSS) > 0)
+  if (compareDecimals(impact, MAX_LOSS) > 0)
     throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'it takes far more than the market would')
-  if (compareDecimals(impact, LARGEST_GAIN) < 0)
+  if (compareDecimals(impact, MAX_GAIN) < 0)
     throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'it takes far less than the market would')
   return impact
 }
 
-/** What a payment may lose on its way: the larger of the two counts. */
+/** The most that a payment may lose on its way: the larger of the two. */
 export interface LossCap {
-  /** Of what the payment needs where it arrives, in hundredths of a percent. */
+  /** Hundredths of a percent of the amount that the payment needs on the destination chain. */
   readonly bps: number
   /** US dollars. */
   readonly usd: Decimal
@@ -118,15 +114,15 @@ export interface LossCap {
 
 export const USUAL_LOSS_CAP: LossCap = { bps: 1_000, usd: { units: 8n, places: 0 } }
 
-/** More than that nobody gives away; a deposit that promises it is delivered by nobody. */
-const LARGEST_GAIN_BPS = 500
+/** No relayer would deliver a deposit that promises a larger gain. */
+const MAX_GAIN_BPS = 500
 
 /**
- * Caps what leaves the wallet less what the payment needs, by the feeds. A fee that is declared counts in full beside it: whether it is
- * already a part of what leaves is only the provider's word. What is guaranteed beyond the need counts as lost, since nobody asked for it to be
- * carried; otherwise a large surplus would make room for a large loss.
+ * Caps the loss: what leaves the wallet less what the payment needs, at the feeds' prices. Declared fees are added in full, since only the
+ * provider claims that they are a part of what leaves. What is guaranteed beyond the need counts as lost; otherwise a large surplus would make
+ * room for a large loss.
  *
- * @throws LifiQuoteFault where it is above the cap, or cannot be priced
+ * @throws LifiQuoteFault where the loss is above the cap, or cannot be priced
  */
 export function checkLoss(
   { source, destination, request }: LifiQuestion,
@@ -141,11 +137,11 @@ export function checkLoss(
   const declared = quote.fees.reduce((sum, fee) => addDecimals(sum, declaredUsd(fee, known)), NOTHING)
   const loss = subtractDecimals(addDecimals(leaves, declared), needed)
   const share = shareOf(needed, cap.bps)
-  const most = compareDecimals(share, cap.usd) > 0 ? share : cap.usd
+  const maxLoss = compareDecimals(share, cap.usd) > 0 ? share : cap.usd
   const inDollars = (usd: Decimal) => `$${formatDecimal(rescale(usd, 2))}`
-  const isDear = compareDecimals(loss, most) > 0
-  ensure(!isDear, 'CROSSCHAIN_TOO_DEAR', `${inDollars(loss)} would be lost, more than ${inDollars(most)}`)
-  const isGift = compareDecimals(addDecimals(leaves, shareOf(arrives, LARGEST_GAIN_BPS)), arrives) < 0
+  const isDear = compareDecimals(loss, maxLoss) > 0
+  ensure(!isDear, 'CROSSCHAIN_TOO_DEAR', `${inDollars(loss)} would be lost, more than ${inDollars(maxLoss)}`)
+  const isGift = compareDecimals(addDecimals(leaves, shareOf(arrives, MAX_GAIN_BPS)), arrives) < 0
   ensure(!isGift, 'CROSSCHAIN_INCONSISTENT', 'it promises far more than the market would')
 }
 

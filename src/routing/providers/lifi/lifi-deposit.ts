@@ -14,37 +14,37 @@ import type { Hex } from '../../../domain/hex.ts'
 import { ensure } from './lifi-fault.ts'
 import type { LifiQuestion } from './lifi-quote.ts'
 
-/** What a deposit is held against. */
+/** What a deposit is checked against. */
 export interface DepositTerms {
   readonly question: LifiQuestion
-  /** Base units of the source token that the quote says leave the wallet. */
+  /** Base units of the source token that leave the wallet, by the quote. */
   readonly fromAmount: bigint
   /** When the quote came, seconds since 1970. */
   readonly nowSec: number
 }
 
-/** Across takes no quote that is older. */
-const LONGEST_QUOTE_AGE_SECONDS = 3_600
-/** For so long the money may be neither delivered nor given back. */
-const LONGEST_FILL_SECONDS = 24 * 3_600
-/** For so long one relayer alone may deliver. */
-const LONGEST_EXCLUSIVITY_SECONDS = 600
+/** Across refuses older quotes. */
+const MAX_QUOTE_AGE_SECONDS = 3_600
+/** The longest time for which the money may be neither delivered nor given back. */
+const MAX_FILL_SECONDS = 24 * 3_600
+/** The longest time for which one relayer alone may deliver. */
+const MAX_EXCLUSIVITY_SECONDS = 600
 
 /**
- * Decodes what the wallet would send to LI.FI's diamond, and checks every field that decides where money goes.
+ * Decodes the calldata for LI.FI's diamond, and checks every field that decides where money goes.
  *
- * Free fields, which may hold anything, and why they do no harm:
+ * Fields that may hold anything, and why they do no harm:
  * - `bridge`, `integrator`, `referrer`, both `transactionId`: the contracts only emit them
  * - `outputAmountMultiplier` without source swaps, `outputAmount` with them: the facet does not use them
- * - Across's `sendingAssetId` of a coin: the facet gives the wrapped coin instead
- * - `exclusiveRelayer`: who delivers first, for ten minutes at most
- * - in the message `requiresDeposit`, which the executor does not read, and `fromAmount` between what the call takes and what arrives: it
- *   only sets an allowance of the executor's
- * - who receives fees: they are a part of the loss, which is capped
+ * - Across's `sendingAssetId` of a native coin: the facet passes the wrapped coin instead
+ * - `exclusiveRelayer`: it only has the first turn, for ten minutes at most
+ * - in the message `requiresDeposit`, which the executor does not read, and `fromAmount` between what the call takes and what arrives, which
+ *   only sets an allowance of the executor
+ * - the receivers of fees: fees are a part of the loss, which is capped
  *
  * Fields that may hold more than one value, within bounds:
- * - what arrives (`outputAmount`; with source swaps `minAmount` and `outputAmountMultiplier`): as much as was asked for, or more
- * - the amounts of fees: what is pulled less what is bridged
+ * - what arrives (`outputAmount`; with source swaps `minAmount` and `outputAmountMultiplier`): at least as much as was asked for
+ * - the amounts of fees: at most what is pulled less what is bridged
  * - `quoteTimestamp`, `fillDeadline`, `exclusivityParameter`: the limits above
  * - `receiver`: the wallet or LI.FI's receiver, which the facet only emits
  *
@@ -68,7 +68,7 @@ export function checkDeposit(data: Hex, terms: DepositTerms): bigint {
 function checkSource({ bridge, swaps, across }: AcrossDeposit, { question, fromAmount }: DepositTerms): void {
   const asset = question.source.address ?? ZERO_ADDRESS
   const isAsset = bridge.sendingAssetId === asset
-  // With a coin the facet gives Across the wrapped coin, whatever stands there.
+  // For a native coin the facet passes the wrapped coin to Across, whatever stands here.
   const isInput = asset === ZERO_ADDRESS || addressOfWord(across.sendingAssetId) === asset
   ensure(
     isAsset && isInput,
@@ -89,7 +89,7 @@ interface BeforeBridge {
 }
 
 /**
- * Calls before the bridge may only take LI.FI's fee: a swap is data of some exchange, of which there are many.
+ * Calls before the bridge may only take LI.FI's fee. A swap would be calldata of one of many exchanges, which nobody here can check.
  *
  * @returns base units that are pulled from the wallet
  */
@@ -125,20 +125,20 @@ function checkDestination({ bridge, across }: AcrossDeposit, { request, destinat
   )
   const isDelivered = addressOfWord(across.receiverAddress) === pins.receiver
   ensure(isDelivered, 'CROSSCHAIN_WRONG_RECEIVER', `it delivers to ${across.receiverAddress}`)
-  // With a call the facet only emits it; but one special address stands for chains of other families.
+  // Beside a call the facet only emits it. But one special address would stand for a chain of another family.
   const isKnown = bridge.receiver === request.fromAddress || bridge.receiver === pins.receiver
   ensure(isKnown, 'CROSSCHAIN_WRONG_RECEIVER', `it names ${bridge.receiver} as its receiver`)
   const isRefunded = addressOfWord(across.refundAddress) === request.fromAddress
   ensure(isRefunded, 'CROSSCHAIN_WRONG_REFUND', 'what is not delivered goes back to somebody else')
 }
 
-/** With source swaps the facet multiplies what they leave, which is at least `minAmount`, or all is reverted. */
+/** With source swaps the facet multiplies their output, which is at least `minAmount`, else it reverts. */
 function guaranteedOutput({ bridge, swaps, across }: AcrossDeposit): bigint {
   if (swaps === undefined) return across.outputAmount
   return (bridge.minAmount * across.outputAmountMultiplier) / MULTIPLIER_BASE
 }
 
-/** What the receiver does with what arrives: exactly the payment's call, and all that is left goes to the wallet. */
+/** Checks that the receiver makes exactly the payment's call, and sends what is left to the wallet. */
 function checkMessage(data: Hex, { request, call, destination }: LifiQuestion, guaranteed: bigint): void {
   const message = decodeReceiverMessage(data)
   ensure(message !== undefined, 'CROSSCHAIN_UNVERIFIABLE', 'its message is not of a known form')
@@ -159,12 +159,12 @@ function checkMessage(data: Hex, { request, call, destination }: LifiQuestion, g
 function checkTimes(across: AcrossData, nowSec: number): void {
   const { quoteTimestamp, fillDeadline, exclusivityParameter } = across
   const age = Math.abs(nowSec - quoteTimestamp)
-  ensure(age <= LONGEST_QUOTE_AGE_SECONDS, 'CROSSCHAIN_WRONG_TIMES', `it was quoted at ${quoteTimestamp}`)
+  ensure(age <= MAX_QUOTE_AGE_SECONDS, 'CROSSCHAIN_WRONG_TIMES', `it was quoted at ${quoteTimestamp}`)
   const fillSeconds = fillDeadline - nowSec
-  const isInTime = fillSeconds > 0 && fillSeconds <= LONGEST_FILL_SECONDS
+  const isInTime = fillSeconds > 0 && fillSeconds <= MAX_FILL_SECONDS
   ensure(isInTime, 'CROSSCHAIN_WRONG_TIMES', `it may be delivered until ${fillDeadline}`)
   const isOffset = exclusivityParameter < ACROSS_LONGEST_OFFSET_SECONDS
   const aloneSeconds = isOffset ? exclusivityParameter : exclusivityParameter - nowSec
-  const isShort = aloneSeconds <= LONGEST_EXCLUSIVITY_SECONDS
+  const isShort = aloneSeconds <= MAX_EXCLUSIVITY_SECONDS
   ensure(isShort, 'CROSSCHAIN_WRONG_TIMES', `one relayer alone may deliver for ${aloneSeconds} s`)
 }

@@ -1,16 +1,16 @@
-import { createBreaker, type OnBreakerChange } from '../../../nodes/breaker.ts'
+import { type Breaker, createBreaker, type OnBreakerChange } from '../../../nodes/breaker.ts'
 import { failureOfAnswer, type LifiFailure, type ParsedBody } from './lifi-failure.ts'
-import { createQuota } from './quota.ts'
+import { createQuota, type Quota } from './quota.ts'
 
-/** What came of a question: JSON of which nothing is known yet, or why there is none. */
+/** What a question to LI.FI came to: JSON that nobody has checked yet, or why there is none. */
 export type LifiAnswer =
   | { readonly ok: true; readonly body: unknown /** When it came, milliseconds since 1970. */; readonly atMs: number }
   | { readonly ok: false; readonly isAsked: true; readonly failure: LifiFailure }
-  /** Quota or earlier failures have kept it from being asked at all, and do for so long. */
+  /** The quota or the breaker kept it from being sent, and will do so for this long. */
   | { readonly ok: false; readonly isAsked: false; readonly failure: LifiFailure; readonly forMs: number }
 
 export interface LifiEndpointOptions {
-  /** Whole. */
+  /** With its path. */
   readonly url: string
   /** Never in a log, an error or an answer. */
   readonly apiKey: string | undefined
@@ -19,112 +19,119 @@ export interface LifiEndpointOptions {
   readonly fetch: typeof fetch
   /** Milliseconds since 1970. */
   readonly clock: () => number
-  /** Told when it begins to be left alone, and when it answers again. */
+  /** Called when the breaker opens and when it closes. */
   readonly onChange: OnBreakerChange
 }
 
-/** What goes along with a question: a query (`?txHash=0x…`), or JSON to be posted. */
+/** The query of a GET (`?txHash=0x…`), or the JSON body of a POST. */
 export type LifiInput = { readonly query: string } | { readonly json: string }
 
-/**
- * One of LI.FI's endpoints, with a quota and a breaker of its own: limits differ by endpoint, and one that fails says nothing of the others.
- */
+/** One of LI.FI's endpoints, with a quota and a breaker of its own: limits differ by endpoint, and one may fail while others work. */
 export interface LifiEndpoint {
   /**
    * Asks. Never rejects.
    *
-   * @param call - the same for all questions of one call, of which none is told to come again while another of them finds out whether the
-   *   source is well
+   * @param call - the same object for all questions of one API call: while one of them probes a failed endpoint, the others wait for the
+   *   outcome instead of failing
    */
   ask(input: LifiInput, call: object): Promise<LifiAnswer>
-  /** Milliseconds for which it is left alone after a question that has just failed like this; 0 where it is the question that was wrong. */
+  /** Milliseconds until it is asked again, if a question has just failed like this; 0 where the question itself was wrong. */
   againInMs(failure: LifiFailure): number
 }
 
 /** The largest answer that is read; usual ones have some 10 kB. */
-const MOST_ANSWER_BYTES = 1 << 20
+const MAX_ANSWER_BYTES = 1 << 20
 
-/** Makes the endpoint. Quota and failures are counted in it, so there is one of them in a process. */
+interface State extends LifiEndpointOptions {
+  readonly quota: Quota
+  readonly breaker: Breaker
+  lastFault: LifiFailure
+  probe: { readonly call: object; readonly answer: Promise<LifiAnswer> } | undefined
+}
+
+/** Makes the endpoint. It counts quota and failures, so a process must make only one. */
 export function createLifiEndpoint(options: LifiEndpointOptions): LifiEndpoint {
-  const { apiKey, clock } = options
-  const quota = createQuota()
+  const { clock } = options
   const breaker = createBreaker(options.onChange)
-  let lastFault: LifiFailure = { kind: 'TIMEOUT' }
-  let probe: { readonly call: object; readonly answer: Promise<LifiAnswer> } | undefined
-
-  async function ask(input: LifiInput, call: object): Promise<LifiAnswer> {
-    const admission = breaker.admit(clock())
-    if (admission === 'NO') {
-      if (probe?.call !== call) return notAsked(lastFault, breaker.againInMs(clock()))
-      await probe.answer
-      return ask(input, call)
-    }
-    const answer = askNow(input, admission)
-    if (admission === 'YES') return answer
-    const own = { call, answer }
-    probe = own
-    return answer.finally(() => {
-      if (probe === own) probe = undefined
-    })
-  }
-
-  async function askNow(input: LifiInput, admission: 'YES' | 'PROBE'): Promise<LifiAnswer> {
-    const waitMs = quota.take(clock())
-    if (waitMs > 0) {
-      if (admission === 'PROBE') breaker.abandon()
-      return notAsked({ kind: 'QUOTA', seconds: Math.ceil(waitMs / 1_000) }, waitMs)
-    }
-    const answer = await send(input)
-    if (!answer.ok && isFault(answer.failure)) {
-      lastFault = answer.failure
-      const opensAtOnce = answer.failure.kind !== 'UNREACHABLE'
-      breaker.fail({ detail: describe(answer.failure), opensAtOnce }, clock())
-    } else breaker.succeed()
-    return answer
-  }
-
-  async function send(input: LifiInput): Promise<LifiAnswer> {
-    const signal = AbortSignal.timeout(options.timeoutMs)
-    let isAnswered = false
-    try {
-      const response = await options.fetch(...toRequest(input, signal))
-      isAnswered = true
-      quota.answered(response.headers, clock())
-      const parsed = parse(await readLimited(response))
-      if (response.status === 200 && parsed.ok) return { ok: true, body: parsed.value, atMs: clock() }
-      const { status, headers: told } = response
-      const failure = failureOfAnswer({ status, body: parsed, headers: told, apiKey })
-      if (failure.kind === 'QUOTA') quota.refused(told, clock())
-      return failed(failure)
-    } catch (error) {
-      if (!isAnswered) quota.unanswered()
-      if (signal.aborted) return failed({ kind: 'TIMEOUT' })
-      return failed(
-        error instanceof TooLarge
-          ? { kind: 'INCONSISTENT', detail: error.message }
-          : { kind: 'UNREACHABLE', detail: describeNetworkError(error) },
-      )
-    }
-  }
-
-  function toRequest(input: LifiInput, signal: AbortSignal): [url: string, init: RequestInit] {
-    const headers = {
-      accept: 'application/json',
-      ...(apiKey === undefined ? {} : { 'x-lifi-api-key': apiKey }),
-    }
-    const usual = { redirect: 'error', signal } as const
-    if ('query' in input) return [options.url + input.query, { ...usual, headers }]
-    const ofBody = { 'content-type': 'application/json' }
-    return [options.url, { ...usual, method: 'POST', body: input.json, headers: { ...headers, ...ofBody } }]
-  }
-
+  const state: State = { ...options, quota: createQuota(), breaker, lastFault: { kind: 'TIMEOUT' }, probe: undefined }
   return {
-    ask,
+    ask: (input, call) => askAdmitted(state, input, call),
     againInMs: (failure) => (isFault(failure) ? breaker.againInMs(clock()) : 0),
   }
 }
 
-/** An answer that there is none. */
+/** Asks where the breaker admits it; waits for the probe of the same call. */
+async function askAdmitted(state: State, input: LifiInput, call: object): Promise<LifiAnswer> {
+  const { breaker, clock, probe } = state
+  const admission = breaker.admit(clock())
+  if (admission === 'NO') {
+    if (probe?.call !== call) return notAsked(state.lastFault, breaker.againInMs(clock()))
+    await probe.answer
+    return askAdmitted(state, input, call)
+  }
+  const answer = askCounted(state, input, admission)
+  if (admission === 'YES') return answer
+  const own = { call, answer }
+  state.probe = own
+  return answer.finally(() => {
+    if (state.probe === own) state.probe = undefined
+  })
+}
+
+/** Asks where the quota allows it, and counts in the breaker how it went. */
+async function askCounted(state: State, input: LifiInput, admission: 'YES' | 'PROBE'): Promise<LifiAnswer> {
+  const { quota, breaker, clock } = state
+  const waitMs = quota.take(clock())
+  if (waitMs > 0) {
+    if (admission === 'PROBE') breaker.abandon()
+    return notAsked({ kind: 'QUOTA', seconds: Math.ceil(waitMs / 1_000) }, waitMs)
+  }
+  const answer = await send(state, input)
+  if (answer.ok || !isFault(answer.failure)) {
+    breaker.succeed()
+    return answer
+  }
+  state.lastFault = answer.failure
+  breaker.fail({ detail: describe(answer.failure), opensAtOnce: answer.failure.kind !== 'UNREACHABLE' }, clock())
+  return answer
+}
+
+async function send({ quota, clock, fetch, apiKey, ...options }: State, input: LifiInput): Promise<LifiAnswer> {
+  const signal = AbortSignal.timeout(options.timeoutMs)
+  let isAnswered = false
+  try {
+    const response = await fetch(...toRequest(options.url, apiKey, input, signal))
+    isAnswered = true
+    quota.answered(response.headers, clock())
+    const parsed = parse(await readLimited(response))
+    if (response.status === 200 && parsed.ok) return { ok: true, body: parsed.value, atMs: clock() }
+    const { status, headers } = response
+    const failure = failureOfAnswer({ status, body: parsed, headers, apiKey })
+    if (failure.kind === 'QUOTA') quota.refused(headers, clock())
+    return failed(failure)
+  } catch (error) {
+    if (!isAnswered) quota.unanswered()
+    if (signal.aborted) return failed({ kind: 'TIMEOUT' })
+    if (error instanceof TooLarge) return failed({ kind: 'INCONSISTENT', detail: error.message })
+    return failed({ kind: 'UNREACHABLE', detail: describeNetworkError(error) })
+  }
+}
+
+function toRequest(
+  url: string,
+  apiKey: string | undefined,
+  input: LifiInput,
+  signal: AbortSignal,
+): [url: string, init: RequestInit] {
+  const headers = new Headers({ accept: 'application/json' })
+  if (apiKey !== undefined) headers.set('x-lifi-api-key', apiKey)
+  const usual = { redirect: 'error', signal, headers } as const
+  if ('query' in input) return [url + input.query, usual]
+  headers.set('content-type', 'application/json')
+  return [url, { ...usual, method: 'POST', body: input.json }]
+}
+
+/** The answer for a question that was sent and failed. */
 export function failed(failure: LifiFailure): LifiAnswer {
   return { ok: false, failure, isAsked: true }
 }
@@ -133,7 +140,7 @@ function notAsked(failure: LifiFailure, forMs: number): LifiAnswer {
   return { ok: false, failure, isAsked: false, forMs }
 }
 
-/** Whether it is the source that fails, and not the question. */
+/** Whether the endpoint failed, and not the question. */
 function isFault({ kind }: LifiFailure): boolean {
   return kind === 'TIMEOUT' || kind === 'UNREACHABLE' || kind === 'INCONSISTENT' || kind === 'UNAUTHORIZED'
 }
@@ -160,13 +167,13 @@ async function readLimited(response: Response): Promise<string> {
   let size = 0
   for await (const chunk of response.body) {
     size += chunk.length
-    if (size > MOST_ANSWER_BYTES) throw new TooLarge(`it is larger than ${MOST_ANSWER_BYTES} bytes`)
+    if (size > MAX_ANSWER_BYTES) throw new TooLarge(`it is larger than ${MAX_ANSWER_BYTES} bytes`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Says what a failed fetch was about, without the URL: `ECONNREFUSED`. */
+/** The code of a failed fetch, without the URL: `ECONNREFUSED`. */
 function describeNetworkError(error: unknown): string {
   const { cause } = error as { cause?: { code?: unknown } }
   return typeof cause?.code === 'string' ? cause.code : 'the connection failed'

@@ -5,7 +5,7 @@ import type { LifiFailure } from './lifi-failure.ts'
 import type { LifiQuoteFault } from './lifi-fault.ts'
 import type { LifiQuestion } from './lifi-quote.ts'
 
-/** Says why there is no quote. */
+/** Explains why there is no quote. */
 export function explainFailure(client: LifiClient, question: LifiQuestion, failure: LifiFailure): Explanation {
   const { name: provider } = client
   const seconds = client.againInSeconds(failure)
@@ -42,13 +42,13 @@ export function explainFailure(client: LifiClient, question: LifiQuestion, failu
   }
 }
 
-/** Says why an answer is not handed out. */
+/** Explains why a quote is rejected. */
 export function explainFault(client: LifiClient, { reason, message: detail }: LifiQuoteFault): Explanation {
   const seconds = client.againInSeconds({ kind: 'INCONSISTENT', detail })
   return explain(reason, { provider: client.name, seconds, detail })
 }
 
-/** @param detail - how much it is, or what was said of it */
+/** @param detail - the amount, or LI.FI's words about it */
 export function explainTooSmall(provider: string, question: LifiQuestion, detail: string): Explanation {
   return explain('CROSSCHAIN_AMOUNT_TOO_SMALL', {
     provider,

@@ -1,16 +1,16 @@
 import type { ErrorCode, ToolError, UnavailableRoutes } from '@lifi/types'
 
-/** Why LI.FI gave no quote. Details are its words, never ours. */
+/** Why LI.FI gave no quote. Details are LI.FI's words. */
 export type LifiFailure =
   | { readonly kind: 'TIMEOUT' }
   | { readonly kind: 'UNREACHABLE'; readonly detail: string }
-  /** What it answered cannot be right. */
+  /** Its answer cannot be right. */
   | { readonly kind: 'INCONSISTENT'; readonly detail: string }
   | { readonly kind: 'QUOTA'; readonly seconds: number }
   | { readonly kind: 'UNAUTHORIZED' }
   | { readonly kind: 'NO_ROUTE'; readonly detail: string }
   | { readonly kind: 'AMOUNT_TOO_SMALL'; readonly detail: string }
-  /** It takes the question for a wrong one. */
+  /** It finds the question invalid. */
   | { readonly kind: 'REFUSED'; readonly detail: string }
 
 type FailureKind = LifiFailure['kind']
@@ -42,25 +42,25 @@ const KIND_OF_STATUS: Readonly<Record<number, FailureKind>> = {
   422: 'REFUSED',
 }
 
-/** Codes by which bridges and exchanges say that it is not worth it. */
+/** Codes by which bridges and exchanges say that the amount is too small. */
 const TOO_SMALL = new Set(['AMOUNT_TOO_LOW', 'FEES_HIGHER_THAN_AMOUNT'])
 
-/** Seconds for which a quota is taken for used up where an answer does not tell. */
+/** How long a quota counts as used up where the answer does not tell. */
 const USUAL_PAUSE_SECONDS = 60
 
-/** JSON, or not. */
+/** A parsed body; not `ok` where it is not JSON. */
 export type ParsedBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false }
 
-/** What an answer was that holds no quote. */
+/** An answer without a quote. */
 export interface FailedAnswer {
   readonly status: number
   readonly body: ParsedBody
   readonly headers: Headers
-  /** Taken out of the details, where it might be quoted. */
+  /** Removed from the details, where LI.FI might repeat it. */
   readonly apiKey?: string | undefined
 }
 
-/** Reads `{message, code, errors}`, as far as it is that. */
+/** Reads `{message, code, errors}` as far as possible. */
 export function failureOfAnswer({ status, body, headers, apiKey }: FailedAnswer): LifiFailure {
   const { message, code, errors } = fieldsOf(body)
   const kind = status === 429 ? 'QUOTA' : (KIND_OF_CODE[code as `${ErrorCode}`] ?? kindOfStatus(status, body))
@@ -83,7 +83,7 @@ export function failureOfAnswer({ status, body, headers, apiKey }: FailedAnswer)
   }
 }
 
-/** Anything but JSON comes from what stands before it, whatever its status says. */
+/** A body that is not JSON comes from a gateway in front of LI.FI, whatever its status. */
 function kindOfStatus(status: number, body: ParsedBody): FailureKind {
   if (status === 200) return 'INCONSISTENT'
   return body.ok ? (KIND_OF_STATUS[status] ?? 'UNREACHABLE') : 'UNREACHABLE'
@@ -95,7 +95,7 @@ function fieldsOf(body: ParsedBody): { message: string; code: unknown; errors: u
   return { message: typeof message === 'string' ? message : '', code, errors }
 }
 
-/** Of a list of tools' errors, or of one by the way that they stand on. */
+/** The codes in a list of tools' errors, or in one grouped by paths. */
 function toolCodesOf(errors: unknown): string[] {
   const listed = Array.isArray(errors) ? errors : []
   const { failed } = (isObject(errors) ? errors : {}) as Partial<Record<keyof UnavailableRoutes, unknown>>
@@ -109,7 +109,7 @@ function toolCodesOf(errors: unknown): string[] {
   return [...new Set(codes.filter((code) => typeof code === 'string'))]
 }
 
-/** Where some tool finds it too little, and the others have nothing to say. */
+/** Whether some tool finds the amount too small, and no other gives another reason. */
 function isTooSmall(codes: readonly string[]): boolean {
   return (
     codes.some((code) => TOO_SMALL.has(code)) &&

@@ -1,6 +1,6 @@
 import type { Reason } from '../../../errors/reasons.ts'
 
-/** What can be wrong with a quote, as reasons name it. */
+/** The reasons for which a quote is rejected. */
 export type LifiFaultReason = Extract<
   Reason,
   | 'CROSSCHAIN_INCONSISTENT'
@@ -19,7 +19,7 @@ export type LifiFaultReason = Extract<
   | 'CROSSCHAIN_TOO_DEAR'
 >
 
-/** A quote that is not handed out. The message says what is wrong with it. */
+/** A quote that is rejected. The message says what is wrong with it. */
 export class LifiQuoteFault extends Error {
   override readonly name = 'LifiQuoteFault'
   readonly reason: LifiFaultReason

@@ -18,10 +18,10 @@ export interface Transfer {
 }
 
 /**
- * What an answer of `/v1/status` says of a delivery.
- * - `UNKNOWN`: nothing, or nothing yet
- * - `UNUSABLE`: it began where transactions have no such hashes, and is not to be asked for again
- * - `CONTRADICTION`: it cannot be true of what was delivered
+ * What an answer of `/v1/status` tells about a delivery.
+ * - `UNKNOWN`: nothing yet
+ * - `UNUSABLE`: it came from a chain with other transaction hashes than ours, so asking again is useless
+ * - `CONTRADICTION`: it cannot be true of this delivery
  */
 export type StatusReading =
   | { readonly kind: 'FOUND'; readonly transfer: Transfer }
@@ -30,11 +30,11 @@ export type StatusReading =
 
 type Fields<T> = Partial<Record<keyof T, unknown>>
 
-/** Statuses of transfers that have not come to an end, as far as the answer knows. */
+/** Statuses of transfers that have not ended. */
 const NOT_ENDED: ReadonlySet<unknown> = new Set<StatusMessage>(['NOT_FOUND', 'INVALID', 'PENDING'])
 const HASH = /^0x[0-9a-f]{64}$/
 
-/** Reads an answer as an untrusted stranger's: it must be of this delivery, and name a transaction and a wallet on another chain. */
+/** Reads an answer without trusting it: it must be about this delivery, and name a transaction and a wallet on another chain. */
 export function readLifiStatus(body: unknown, { chainId, txHash }: Delivery): StatusReading {
   const { status, substatus, sending, receiving, fromAddress } = fieldsOf<FullStatusData>(body)
   if (NOT_ENDED.has(status)) return { kind: 'UNKNOWN' }
@@ -45,7 +45,7 @@ export function readLifiStatus(body: unknown, { chainId, txHash }: Delivery): St
     fieldsOf<FullStatusData['sending']>(receiving),
   ]
   if (received.chainId !== chainId || lowerCase(received.txHash) !== txHash)
-    return contradiction('it is of another delivery')
+    return contradiction('it is about another delivery')
   const sourceChainId = sent.chainId
   if (typeof sourceChainId !== 'number' || !Number.isSafeInteger(sourceChainId) || sourceChainId <= 0) {
     return contradiction('it names no source chain')

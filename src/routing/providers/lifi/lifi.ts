@@ -32,48 +32,48 @@ import { type LifiPins, type LifiQuestion, type LifiQuote, readLifiQuote } from 
 import { createSelection, type Selection } from './select-best.ts'
 
 export interface LifiProviderOptions {
-  /** LI.FI, or what else speaks its shape; the provider has its name. */
+  /** LI.FI, or a service with its API; the provider takes its name. */
   readonly client: LifiClient
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
 }
 
-/** Bridges whose calldata is understood, by LI.FI's keys. */
+/** LI.FI's keys of the bridges whose calldata is understood. */
 const ALLOWED_BRIDGES = ['across']
 
-/** Swaps before the bridge are calls that cannot be checked, so that quotes with one would be refused. */
+/** No swaps before the bridge: their calldata cannot be checked, so quotes with one would be rejected. */
 const ALLOWED_EXCHANGES = ['none']
 
-/** Quotes that are asked for in one call: a wallet has seldom more tokens that would do. */
-const MOST_ASKED = 8
+/** Quotes in one API call. Few wallets hold more tokens that are worth a quote. */
+const MAX_ASKED = 8
 
-/** A chain that has not told its balances by then is not waited for where more would do than are asked for. */
+/** How long the choice among more candidates than that waits for the balances of slow chains. */
 const PATIENCE_MS = 300
 
-/** Bridges carry no less. */
+/** Bridges carry only more than this. */
 const ONE_DOLLAR: Decimal = { units: 1n, places: 0 }
 
-/** A quote is good for so long from when it was given: bridges hold theirs for about as long. */
+/** How long a quote holds: about as long as bridges hold theirs. */
 const QUOTE_LIFETIME_MS = 30_000
 
-/** Of the market's worth a quote never takes less than so many hundredths; balances below it are not worth a question. */
-const LEAST_PERCENT = 95n
+/** A quote never takes less than this percentage of the market's worth, so a balance below it is not worth a question. */
+const MIN_PERCENT = 95n
 
 /**
- * Carries a payment in from another chain by a quote that ends in a call: amount and platform fee are delivered, and the fee proxy there is
- * called with the request's reference. Where that call fails, what was carried goes to the payer's wallet on that chain.
+ * Pays from another chain by a quote that ends in a call: the bridge delivers amount and platform fee, and the fee proxy of the destination
+ * chain is called with the request's reference. If that call fails, the delivered tokens go to the payer's wallet on that chain.
  *
  * @see https://docs.li.fi, `POST /v1/quote/contractCalls`
  */
 export function createLifiProvider(options: LifiProviderOptions): Provider {
   const { chains } = options
   const { name } = options.client
-  // Each call plans a payment object of its own.
+  // Each API call plans a payment object of its own.
   const selections = new WeakMap<Payment, Selection>()
 
   function selectionFor(payment: Payment): Selection {
     const known = selections.get(payment)
-    const selection = known ?? createSelection({ places: MOST_ASKED, patienceMs: PATIENCE_MS })
+    const selection = known ?? createSelection({ places: MAX_ASKED, patienceMs: PATIENCE_MS })
     if (known === undefined) selections.set(payment, selection)
     return selection
   }
@@ -172,7 +172,7 @@ interface Ends {
   readonly pins: LifiPins
 }
 
-/** Asks for exactly what the call pays out; that it arrives whole is for the bridge to warrant. */
+/** Asks for exactly the amount that the call pays out; the bridge has to guarantee that it arrives. */
 function questionOf({ chain, far, source, destination, proxy, payment, pins }: Ends): LifiQuestion {
   const charged = chargedFor(payment)
   const { data } = erc20Payment(proxy, destination.address, payment, charged)
@@ -200,11 +200,11 @@ function questionOf({ chain, far, source, destination, proxy, payment, pins }: E
   return { request, call, source, destination, pins }
 }
 
-/** The most that the call may take, since nothing of that chain's balances is known; and half as much again. */
+/** One and a half times the most gas that the call may take: the destination's balances are not known. */
 function gasOfCall({ fee = 0n }: Charged): bigint {
   const most = erc20PaymentGas({
     payeeIsNew: true,
-    ...(fee > 0n ? { feeReceiver: 'NEW' } : {}),
+    feeReceiver: fee > 0n ? 'NEW' : undefined,
     clearsAllowance: false,
     clearsBalance: false,
   })
@@ -214,7 +214,7 @@ function gasOfCall({ fee = 0n }: Charged): bigint {
 /**
  * Decides by prices and balance alone whether a question is worth it.
  *
- * @returns what of the token the wallet holds, in 10^-18 US dollars
+ * @returns the wallet's balance of the token, in 10^-18 US dollars
  */
 function judgeWorth(
   provider: string,
@@ -231,7 +231,7 @@ function judgeWorth(
     return explainTooSmall(provider, question, `$${formatDecimal(rescale(due, 6))} is not more than $1`)
   }
   const need = divideDecimals(due, price.usd, source.decimals).units
-  if (balance * 100n < need * LEAST_PERCENT) return explainLowBalance(source, balance, need)
+  if (balance * 100n < need * MIN_PERCENT) return explainLowBalance(source, balance, need)
   return rescale(usdOf(balance, source, price), MAX_DECIMAL_PLACES).units
 }
 
@@ -251,10 +251,10 @@ function explainLowBalance(token: Token, have: bigint, need: bigint): Explanatio
 }
 
 function explainNotAsked(provider: string, { symbol, chain }: Token): Explanation {
-  return explain('CROSSCHAIN_NOT_ASKED', { provider, most: MOST_ASKED, token: symbol, chain })
+  return explain('CROSSCHAIN_NOT_ASKED', { provider, most: MAX_ASKED, token: symbol, chain })
 }
 
-/** Where an allowance is not known it counts as none; but of a token that has to be reset as one that must be. */
+/** An unknown allowance counts as 0; for tokens whose allowance must be reset, as one that has to be. */
 function approvalsFor(source: Token, quote: LifiQuote, allowance: bigint | undefined): Step[] {
   const { approvalAddress: spender, fromAmount: need } = quote
   if (source.address === undefined || spender === undefined) return []
@@ -263,14 +263,18 @@ function approvalsFor(source: Token, quote: LifiQuote, allowance: bigint | undef
   return approvalSteps({ token, spender, allowance: allowance ?? (approveReset ? 1n : 0n), need })
 }
 
-interface Given {
+interface CheckedQuote {
   readonly quote: LifiQuote
   readonly approvals: readonly Step[]
   readonly context: QuoteContext
 }
 
-/** @throws LifiQuoteFault where its price cannot be right, or too much is lost */
-function assembleQuote(options: LifiProviderOptions, carrying: Carrying, { quote, approvals, context }: Given): Quote {
+/** @throws LifiQuoteFault where the price cannot be right, or too much is lost */
+function assembleQuote(
+  options: LifiProviderOptions,
+  carrying: Carrying,
+  { quote, approvals, context }: CheckedQuote,
+): Quote {
   const { chain, payment, question } = carrying
   const { destination } = question
   const charged = chargedFor(payment)

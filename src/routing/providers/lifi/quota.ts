@@ -1,27 +1,27 @@
-/** How often a source may be asked, as its answers tell it. It does no I/O and has no timers; it holds a few numbers. */
+/** How often a source may be asked, by the `ratelimit-*` headers of its answers. No I/O, no timers. */
 export interface Quota {
-  /** Counts a question. @returns 0 when it may be asked, else how many milliseconds from now on it may not */
+  /** Counts a question. @returns 0 when it may be asked, else the milliseconds for which it may not */
   take(nowMs: number): number
-  /** The answer to a question that was counted has come, with `ratelimit-*` headers or without. */
+  /** The answer to a counted question has come, with `ratelimit-*` headers or without. */
   answered(headers: Headers, nowMs: number): void
-  /** And it was that there were too many. */
+  /** That answer said that there were too many questions. */
   refused(headers: Headers, nowMs: number): void
-  /** There will be no answer to a question that was counted. */
+  /** A counted question will have no answer. */
   unanswered(): void
 }
 
-/** What a source is left alone for when it says that there were too many and not until when. */
+/** The pause after too many questions, where the source does not tell until when. */
 const USUAL_PAUSE_MS = 60_000
 
-/** The longest that it is believed: windows are of two hours. */
-const LONGEST_PAUSE_MS = 2 * 60 * 60 * 1_000
+/** The longest pause that is believed: LI.FI's windows last two hours. */
+const MAX_PAUSE_MS = 2 * 60 * 60 * 1_000
 
 interface Allowance {
   readonly remaining: number
   readonly untilMs: number
 }
 
-/** Makes the quota of a source of which nothing is known yet. */
+/** Makes the quota of a source that has not answered yet. */
 export function createQuota(): Quota {
   let allowance: Allowance | undefined
   let underWay = 0
@@ -29,7 +29,7 @@ export function createQuota(): Quota {
   return {
     take(nowMs) {
       if (allowance !== undefined && nowMs >= allowance.untilMs) allowance = undefined
-      // Of what is under way the source may not know yet.
+      // The source has not counted yet what is under way.
       if (allowance !== undefined && allowance.remaining <= underWay) return allowance.untilMs - nowMs
       underWay += 1
       return 0
@@ -50,7 +50,7 @@ export function createQuota(): Quota {
 
 function pauseOf(headers: Headers): number | undefined {
   const seconds = countOf(headers, 'ratelimit-reset') ?? countOf(headers, 'retry-after')
-  return seconds === undefined ? undefined : Math.min(seconds * 1_000, LONGEST_PAUSE_MS)
+  return seconds === undefined ? undefined : Math.min(seconds * 1_000, MAX_PAUSE_MS)
 }
 
 function countOf(headers: Headers, name: string): number | undefined {

@@ -1,12 +1,11 @@
-/** Chooses among those that come one by one. It decides each as soon as the rest cannot change it. */
+/** Chooses the best of several contenders that arrive one by one. It decides each as soon as the rest cannot change the outcome. */
 export interface Selection {
-  /** One more is to come. To be called before any of them enters. */
+  /** Announces one more contender. To be called for all before the first enters. */
   expect(): Contender
 }
 
-/** One of those that are chosen among. */
 export interface Contender {
-  /** @param worth - the more, the better. @returns whether it is chosen */
+  /** @param worth - higher is better. @returns whether it is chosen */
   enter(worth: bigint): Promise<boolean>
   /** It does not take part. */
   withdraw(): void
@@ -14,7 +13,7 @@ export interface Contender {
 
 export interface SelectionOptions {
   readonly places: number
-  /** Those that have not come after so long are not waited for. */
+  /** Contenders that arrive later than this after the first are not waited for. */
   readonly patienceMs: number
 }
 

@@ -8,7 +8,7 @@ import { directTerms } from '../fee-proxy.ts'
 /** A token with a contract. */
 export type Erc20 = Token & { readonly address: Address }
 
-/** The two tokens of a swap; the explanation where one is the native coin, which exchanges only know wrapped. */
+/** The two tokens of a swap; an explanation where one is the native coin, which exchanges take only wrapped. */
 export function erc20Pair(
   exchange: string,
   { source, destination }: Candidate,

@@ -2,7 +2,7 @@ import { keccak_256 } from '@noble/hashes/sha3'
 import type { Address } from '../../../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../../domain/hex.ts'
 
-/** The token of the lower address comes first in a pool. */
+/** Whether a token is the first in its pool with another: pools sort tokens by address. */
 export function isFirst(token: Address, other: Address): boolean {
   return token < other
 }
@@ -10,10 +10,10 @@ export function isFirst(token: Address, other: Address): boolean {
 const known = new Map<string, Address>()
 
 /**
- * Where a factory makes a pool, whether or not it has been made.
+ * The address of a factory's pool, whether or not the pool has been created.
  *
  * @param codeHash - keccak256 of the creation code
- * @param terms - what tells the pool from others; its keccak256 is the salt
+ * @param terms - what identifies the pool; its keccak256 is the salt
  * @see https://eips.ethereum.org/EIPS/eip-1014
  */
 export function create2Address(factory: Address, codeHash: Hex, terms: string): Address {

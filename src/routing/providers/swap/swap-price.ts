@@ -17,23 +17,23 @@ export interface Ratio {
   readonly denominator: bigint
 }
 
-/** A swap, and what the pools keep of it; exact, since a small trade may take few units of a token that has few decimals. */
+/** A swap, and what the pools keep of it. Exact, since a small trade may move few units of a token with few decimals. */
 export interface SwapAmounts {
   /** What goes in, base units. */
   readonly amountIn: bigint
   /** What comes out, base units. */
   readonly amountOut: bigint
-  /** Units that come out for each that goes in, at the price before the trade. */
+  /** Units out for each unit in, at the price before the trade. */
   readonly midPrice: Ratio
-  /** What the pools keep, in units of what comes out at the price before the trade. */
+  /** What the pools keep, in units of the output token at the price before the trade. */
   readonly kept: Ratio
 }
 
-/** What a swap costs, in the token that comes out, at the price before the trade. */
+/** The costs of a swap, in the output token at the price before the trade. */
 export interface SwapCosts {
   /** What the pools keep; base units. */
   readonly lpFee: bigint
-  /** What the trade itself moves the price by, as a fraction of what the payee receives; 8 places. */
+  /** The loss by the trade's own move of the price, as a fraction of what the payee receives; 8 places. */
   readonly priceImpact: Decimal
 }
 
@@ -42,10 +42,10 @@ const OFF_MARKET_PLACES = 4
 const ONE: Decimal = { units: 1n, places: 0 }
 
 /**
- * Splits the loss of a swap in two that have nothing in common: what the pools keep, and the move of the price. Together they are what goes
- * in, at the price before the trade, less what comes out.
+ * Splits the loss of a swap into two disjoint parts: what the pools keep, and the move of the price. Together they are the input's worth at the
+ * price before the trade, less the output.
  *
- * @param received - what the payee is to receive, base units of the token that comes out, above 0
+ * @param received - what the payee is to receive, base units of the output token, above 0
  */
 export function splitLoss({ amountIn, amountOut, midPrice, kept }: SwapAmounts, received: bigint): SwapCosts {
   const worth = { numerator: amountIn * midPrice.numerator, denominator: midPrice.denominator }
@@ -63,20 +63,20 @@ export function splitLoss({ amountIn, amountOut, midPrice, kept }: SwapAmounts, 
 
 interface Market {
   readonly exchange: string
-  /** What goes in, and what comes out. */
+  /** The input token and the output token. */
   readonly source: Token
   readonly destination: Token
   readonly priceOf: (token: Token) => Price | undefined
 }
 
-/** Prices of feeds and pegs are a percent off at times, and pools by what they keep. */
-const USUALLY_OFF: Decimal = { units: 2n, places: 2 }
+/** Feeds and pegs are sometimes a percent off, and pools by their fee. */
+const MAX_OFF_MARKET: Decimal = { units: 2n, places: 2 }
 
 /**
- * Warns where pools are off the market by more than 2 percent, to the loss of who swaps: few hold enough for anybody to put them right, and
- * the price impact counts from where they are.
+ * Warns where pools are off the market by more than 2 percent to the payer's loss. The price impact does not show that, since it counts from the
+ * pools' own price, and small pools are worth nobody's arbitrage.
  *
- * @param midPrice - units that come out for each that goes in, at the price before the trade
+ * @param midPrice - units out for each unit in, at the price before the trade
  */
 export function offMarketWarnings(midPrice: Ratio, { exchange, source, destination, priceOf }: Market): RouteWarning[] {
   const [ofSource, ofDestination] = [priceOf(source)?.usd, priceOf(destination)?.usd]
@@ -90,11 +90,11 @@ export function offMarketWarnings(midPrice: Ratio, { exchange, source, destinati
     places: 0,
   }
   const lost = subtractDecimals(divideDecimals(worth, given, OFF_MARKET_PLACES), ONE)
-  if (compareDecimals(lost, USUALLY_OFF) <= 0) return []
+  if (compareDecimals(lost, MAX_OFF_MARKET) <= 0) return []
   return [warn('SWAP_OFF_MARKET', { exchange, token: source.symbol, fraction: formatDecimal(lost) })]
 }
 
-/** Of numbers that are not negative. */
+/** For numbers that are not negative. */
 function divideHalfUp(dividend: bigint, divisor: bigint): bigint {
   return (2n * dividend + divisor) / (2n * divisor)
 }
