@@ -25,7 +25,7 @@ const FIRST_LIMIT = 2
  *
  * @returns undefined when none is near: more than a third of the longer name would have to change
  */
-function nearestName(mistyped: string, known: readonly string[]): string | undefined {
+export function findNearestName(mistyped: string, known: readonly string[]): string | undefined {
   if (mistyped === '' || mistyped.length > LONGEST_NAME) return undefined
   const endMs = performance.now() + MOST_MS
   const wanted = mistyped.toLowerCase()
@@ -166,7 +166,7 @@ function compare({ letters, name, start, same, limit, rows }: Compared): Counted
  */
 export function suggestName(mistyped: string, known: Iterable<string>, otherwise?: string): string {
   const names = firstOf(known, MOST_CANDIDATES)
-  const nearest = nearestName(mistyped, names)
+  const nearest = findNearestName(mistyped, names)
   if (nearest !== undefined) return `did you mean "${nearest}"?`
   return otherwise ?? listNames([...new Set(names)])
 }

@@ -9,7 +9,6 @@ import {
   otherMember,
   writeField,
 } from './messages/message-fields.ts'
-import { findNearestName } from './nearest-name.ts'
 import { decodeQueryComponent } from './paths/percent-decoding.ts'
 import { quote, TranscodingError } from './transcoding-error.ts'
 
@@ -201,16 +200,10 @@ function unknown(
 
   const prefix = parents.map((parent) => `${parent.name}.`).join('')
   const free = [...fieldsOf(message)].filter(([, field]) => isFree(`${prefix}${field.name}`, options))
-  const nearest = findNearestName(
-    part,
-    free.map(([known]) => known),
-  )
   const before = parts.slice(0, index)
-  const suggestion = nearest && [...before, nearest, ...parts.slice(index + 1)].join('.')
   const known = [...new Set(free.map(([, field]) => [...before, field.jsonName].join('.')))]
   return new TranscodingError('UNKNOWN_PARAMETER', `unknown parameter ${quote(name)}`, {
     field: name,
-    suggestion,
     known,
   })
 }

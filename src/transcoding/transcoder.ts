@@ -16,7 +16,6 @@ import { findTextReader, readText, type TextReader } from './messages/field-text
 import { createJsonSerializers } from './messages/json-serializer.ts'
 import { fieldsOf, type MessageField, openMessage, readField, writeField } from './messages/message-fields.ts'
 import { compilePlainJsonSerializer, type PlainJsonSerializer } from './messages/plain-json-serializer.ts'
-import { findNearestPath } from './paths/nearest-path.ts'
 import { createRouter, type PathVariable, type RouteMatch } from './paths/router.ts'
 import { type PathTemplate, parseTemplate } from './paths/template-parser.ts'
 import { compileQueryMapping, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
@@ -54,6 +53,8 @@ export interface EncodedRequest {
 export interface Route {
   readonly method: DescMethod
   readonly binding: HttpBinding
+  /** The path of the binding, parsed. */
+  readonly template: PathTemplate
   /**
    * Decodes a request.
    *
@@ -76,8 +77,6 @@ export interface Transcoder {
    * @param rawPath - the path of the request target as it was sent, without the query
    */
   readonly match: (httpMethod: string, rawPath: string) => RouteMatch<Route>
-  /** The path that was most likely meant by one that no route has; undefined when none is near. */
-  readonly findNearestPath: (rawPath: string) => string | undefined
 }
 
 /** A google.api.http option that does not fit its method. Thrown at start-up. */
@@ -102,11 +101,9 @@ export function compileRoutes(services: Iterable<DescService>, options: Transcod
     .flatMap((service) => service.methods)
     .flatMap((method) => compileMethod(method, options))
   const router = createRouter(entries)
-  const templates = entries.map((entry) => entry.template)
   return {
     routes: entries.map((entry) => entry.route),
     match: router.match,
-    findNearestPath: (rawPath) => findNearestPath(rawPath, templates),
   }
 }
 
@@ -141,6 +138,7 @@ function compileRoute(
   return {
     method,
     binding,
+    template,
     decodeRequest: (request) => decodeRequest(method.input, request, { mapBody, variables, mapQuery }),
     encodeResponse: compileResponse(method.output, binding.responseBody, registry),
   }

@@ -39,9 +39,9 @@ export interface TranscodingErrorDetails {
   readonly field?: string | undefined
   /** The offending text, whole. */
   readonly value?: string | undefined
-  /** The nearest known name or value, where one is near. */
+  /** The name to send instead, where the request makes it certain. */
   readonly suggestion?: string | undefined
-  /** Of an unknown parameter, all that could stand in its place. */
+  /** For an unknown parameter or JSON field: the names that are known in its place. */
   readonly known?: readonly string[] | undefined
   readonly cause?: unknown
 }

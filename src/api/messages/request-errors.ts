@@ -1,5 +1,5 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf'
-import { suggestName } from '../../domain/nearest.ts'
+import { findNearestName, suggestName } from '../../domain/nearest.ts'
 import { type FieldViolation, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { suggestOwnName, suggestOwnValue } from './other-names.ts'
@@ -51,7 +51,7 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
     case 'INVALID_UTF8':
       return waybillError('INVALID_UTF8', { field: error.field ?? whereOf(error) }, { ...options, violations: [] })
     case 'UNKNOWN_JSON_FIELD':
-      return unknownField(error.field ?? '', describeUnknownField(error, input), error)
+      return unknownField(error.field ?? '', describeUnknownField(error), error)
     case 'TOO_DEEP':
       return waybillError('BODY_TOO_DEEP', { limit: MAX_JSON_DEPTH }, options)
     case 'TOO_MANY_VALUES':
@@ -119,10 +119,10 @@ function whereOf({ message }: TranscodingError): string {
   return message.includes('body') ? 'the body' : 'the URL'
 }
 
-function describeUnknownField({ field = '', suggestion }: TranscodingError, input: DescMessage | undefined): string {
-  const known = input?.fields.map(({ jsonName }) => jsonName) ?? []
-  const nearest = suggestion === undefined ? undefined : `did you mean "${suggestion}"?`
-  return [`"${field}"`, suggestOwnName(field, known) ?? nearest].filter(Boolean).join('; ')
+function describeUnknownField({ field = '', known }: TranscodingError): string {
+  const nearest = findNearestName(field, known)
+  const suggestion = suggestOwnName(field, known) ?? (nearest && `did you mean "${nearest}"?`)
+  return [`"${field}"`, suggestion].filter(Boolean).join('; ')
 }
 
 function suggestParameter(field: string, known: readonly string[]): string {

@@ -1,11 +1,11 @@
 import type { DescMessage, DescMethod } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import { findNearestLiteralPath } from '../../transcoding/paths/nearest-path.ts'
 import { InvalidHttpRuleError, type Route, type Transcoder } from '../../transcoding/transcoder.ts'
 import type { CallableMethod } from '../calls/call-core.ts'
 import type { HeaderFields } from '../http/exchange.ts'
 import { encodeBody, type Inbound, matchesEtag, sendHttpError, weakEtagOf } from '../http/http-answer.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
+import { findNearestLiteralPath, findNearestPath } from './nearest-path.ts'
 import { readRestRequest, refuseOtherThanJson } from './read-rest-request.ts'
 import { createRestStreamServer, type RestCall, type RestStreamOptions } from './serve-rest-stream.ts'
 
@@ -39,6 +39,7 @@ export interface RestServer {
 
 export function createRestServer(options: RestOptions): RestServer {
   const { transcoder, methods, otherPaths } = options
+  const templates = transcoder.routes.map(({ template }) => template)
   const routePaths = [...new Set(transcoder.routes.map(writtenPath))]
   const routeMethods = transcoder.routes.map(({ binding }) => binding.httpMethod).filter((method) => method !== '*')
   const takeOutVolatile = compileStableText(options.volatileFields)
@@ -62,7 +63,7 @@ export function createRestServer(options: RestOptions): RestServer {
   }
 
   function findNearest(rawPath: string): string | undefined {
-    return transcoder.findNearestPath(rawPath) ?? findNearestLiteralPath(rawPath, otherPaths)
+    return findNearestPath(rawPath, templates) ?? findNearestLiteralPath(rawPath, otherPaths)
   }
 
   return {

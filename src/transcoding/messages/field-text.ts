@@ -1,6 +1,5 @@
 import { create, type DescEnum, type DescField, type DescMessage, type ScalarType } from '@bufbuild/protobuf'
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt'
-import { findNearestName } from '../nearest-name.ts'
 import { quote, TranscodingError } from '../transcoding-error.ts'
 import type { MessageField } from './message-fields.ts'
 import { scalarExpectations, scalarReaders } from './scalar-text.ts'
@@ -12,7 +11,6 @@ export interface TextReader {
   readonly read: (text: string) => unknown
   /** What is expected, for messages: "true or false". */
   readonly expectation: string
-  readonly suggest?: (text: string) => string | undefined
 }
 
 /**
@@ -41,7 +39,7 @@ export function readText(reader: TextReader, name: string, text: string): unknow
   const value = reader.read(text)
   if (value !== undefined) return value
   const problem = `${quote(name)}: ${quote(text)} is not ${reader.expectation}`
-  throw new TranscodingError('INVALID_VALUE', problem, { field: name, value: text, suggestion: reader.suggest?.(text) })
+  throw new TranscodingError('INVALID_VALUE', problem, { field: name, value: text })
 }
 
 function readerOfScalar(scalar: ScalarType, longAsString: boolean): TextReader {
@@ -61,7 +59,6 @@ function readerOfEnum(desc: DescEnum): TextReader {
   return {
     read: (text) => numbers.get(text.toUpperCase()),
     expectation: describeEnum(names),
-    suggest: (text) => findNearestName(text, names),
   }
 }
 

@@ -1,6 +1,5 @@
 import { type DescEnum, type DescField, type DescMessage, type Registry, ScalarType } from '@bufbuild/protobuf'
 import { hasCustomJsonRepresentation, isWrapperDesc } from '@bufbuild/protobuf/wkt'
-import { findNearestName } from '../nearest-name.ts'
 import { quote, TranscodingError } from '../transcoding-error.ts'
 import { describeEnum } from './field-text.ts'
 import type { Json } from './json-text.ts'
@@ -128,7 +127,7 @@ function checkEnum(desc: DescEnum, json: Json, path: string): void {
   if (typeof json === 'number' && desc.values.some((value) => value.number === json)) return
   if (typeof json === 'string' && desc.values.some((value) => value.name === json || value.jsonName === json)) return
   const names = desc.values.map((value) => value.jsonName)
-  throw invalid(path, json, describeEnum(names), typeof json === 'string' ? findNearestName(json, names) : undefined)
+  throw invalid(path, json, describeEnum(names))
 }
 
 function checkMapKey(scalar: ScalarType, key: string, path: string): void {
@@ -188,9 +187,8 @@ function refuseTwice(field: DescField, key: string, json: Json, given: Map<DescF
 
 function unknownField(desc: DescMessage, key: string, path: string): TranscodingError {
   const where = pathTo(path, key)
-  const nearest = findNearestName(key, fieldsOf(desc).keys())
-  const suggestion = nearest && pathTo(path, nearest)
-  return new TranscodingError('UNKNOWN_JSON_FIELD', `unknown field ${quote(where)}`, { field: where, suggestion })
+  const known = desc.fields.map(({ jsonName }) => pathTo(path, jsonName))
+  return new TranscodingError('UNKNOWN_JSON_FIELD', `unknown field ${quote(where)}`, { field: where, known })
 }
 
 function isExtension(desc: DescMessage, key: string, registry: Registry | undefined): boolean {
@@ -198,14 +196,13 @@ function isExtension(desc: DescMessage, key: string, registry: Registry | undefi
   return registry?.getExtension(key.slice(1, -1))?.extendee.typeName === desc.typeName
 }
 
-function invalid(path: string, json: Json, expectation: string, suggestion?: string): TranscodingError {
+function invalid(path: string, json: Json, expectation: string): TranscodingError {
   const value = JSON.stringify(json)
   const where = path === '' ? 'the body' : quote(path)
   const shown = value.length > 100 ? `${value.slice(0, 100)}…` : value
   return new TranscodingError('INVALID_VALUE', `${where}: ${shown} is not ${expectation}`, {
     field: path === '' ? undefined : path,
     value: typeof json === 'string' ? json : value,
-    suggestion,
   })
 }
 

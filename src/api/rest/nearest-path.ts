@@ -1,5 +1,5 @@
-import { findNearestName } from '../nearest-name.ts'
-import type { PathTemplate, Segment } from './template-parser.ts'
+import { findNearestName } from '../../domain/nearest.ts'
+import type { PathTemplate, Segment } from '../../transcoding/paths/template-parser.ts'
 
 /** Takes away the slashes at the end of a path and those that stand doubled. */
 export function trimSlashes(rawPath: string): string {

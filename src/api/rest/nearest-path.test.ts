@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { parseTemplate } from '../../transcoding/paths/template-parser.ts'
 import { findNearestLiteralPath, findNearestPath, trimSlashes } from './nearest-path.ts'
-import { parseTemplate } from './template-parser.ts'
 
 const templates = [
   '/payments',
