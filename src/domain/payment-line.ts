@@ -109,10 +109,11 @@ export function isFinalStatus(status: PaymentStatus): boolean {
 
 /** The line of a payment, without the end of line. Equal payments have equal lines, byte for byte. */
 export function formatPaymentLine(payment: Payment): string {
-  return JSON.stringify(toLine(payment))
+  return JSON.stringify(toPaymentLine(payment))
 }
 
-function toLine(payment: Payment): PaymentLine {
+/** The values of a payment's line. */
+export function toPaymentLine(payment: Payment): PaymentLine {
   const { network, sourceNetwork = network, txHash, sourceTxHash, blockNumber } = payment
   return {
     id: payment.id,

@@ -1,8 +1,8 @@
 import type { Message } from '@bufbuild/protobuf'
 import { WaybillError } from '../../errors/waybill-error.ts'
+import type { PlainJsonSerializer } from '../../transcoding/messages/plain-json-serializer.ts'
 import type { Route } from '../../transcoding/transcoder.ts'
 import type { AnsweredStream, CallableMethod } from '../calls/call-core.ts'
-import { httpErrorBody } from '../calls/error-mapping.ts'
 import { breakOffStuck } from '../http/break-off-stuck.ts'
 import type { AnswerWriter, Exchange, HeaderFields } from '../http/exchange.ts'
 import { chooseEncoding, type Inbound, sendHttpError } from '../http/http-answer.ts'
@@ -70,7 +70,7 @@ export function createRestStreamServer(options: RestStreamOptions): RestStreamSe
         if (format === undefined) throw new TypeError('a stream was answered before its request was read')
         const head = { inbound, answered, format }
         if (exchange.method === 'HEAD') sendHead(head)
-        else await sendStream(head, source, (message) => route.encodeResponse(message))
+        else await sendStream(head, source, route.encodeResponse)
       } finally {
         hangUp.fire()
         source.leave()
@@ -81,7 +81,7 @@ export function createRestStreamServer(options: RestStreamOptions): RestStreamSe
     }
   }
 
-  async function sendStream(head: StreamHead, source: Source, encode: (message: Message) => string): Promise<void> {
+  async function sendStream(head: StreamHead, source: Source, encode: PlainJsonSerializer): Promise<void> {
     const { inbound, answered, format } = head
     const { exchange } = inbound
     const encoding = chooseEncoding(exchange.headers['accept-encoding']?.toString())
@@ -108,17 +108,17 @@ export function createRestStreamServer(options: RestStreamOptions): RestStreamSe
   async function sendMessages(
     source: Source,
     format: StreamFormat,
-    encode: (message: Message) => string,
+    encode: PlainJsonSerializer,
     write: (text: string) => Promise<void>,
   ): Promise<string> {
     for (;;) {
       const result = await source.next(heartbeatMs).catch(asFailure)
       if (result === undefined) await write(format.heartbeat)
-      else if (result instanceof WaybillError) return format.error(httpErrorBody(result))
+      else if (result instanceof WaybillError) return format.error(result)
       else if (result.done === true) return format.end
       else {
         source.take()
-        await write(format.message(encode(result.value), options.eventIdOf(result.value)))
+        await write(format.message(result.value, encode, options.eventIdOf(result.value)))
       }
     }
   }

@@ -32,11 +32,11 @@ describe('an event', () => {
   const { message } = chooseStreamFormat('text/event-stream')
 
   it('has its id before its data', () => {
-    expect(message('{}', 'a b')).toBe('id: a b\ndata: {}\n\n')
-    expect(message('{}', undefined)).toBe('data: {}\n\n')
+    expect(message({}, JSON.stringify, 'a b')).toBe('id: a b\ndata: {}\n\n')
+    expect(message({}, JSON.stringify, undefined)).toBe('data: {}\n\n')
   })
 
   it.each(['a\nb', 'a\rb', 'a\0b'])('refuses the id %j', (id) => {
-    expect(() => message('{}', id)).toThrow(TypeError)
+    expect(() => message({}, JSON.stringify, id)).toThrow(TypeError)
   })
 })

@@ -1,5 +1,6 @@
 import type { Message } from '@bufbuild/protobuf'
-import { waybillError } from '../../errors/waybill-error.ts'
+import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { httpErrorBody } from '../calls/error-mapping.ts'
 import type { HeaderFields } from '../http/exchange.ts'
 import { qualitiesOf } from '../http/http-answer.ts'
 
@@ -13,12 +14,13 @@ export interface StreamFormat {
   /**
    * Writes a message.
    *
-   * @param json - on one line
+   * @param answer - the message, or what the handler gave for it
+   * @param encode - writes it as JSON, on one line
    * @param id - by which the reader can ask for what comes after it, where the message has one
    */
-  readonly message: (json: string, id: string | undefined) => string
-  /** Writes the error that ends a stream, as its body is over HTTP. */
-  readonly error: (json: string) => string
+  readonly message: (answer: object, encode: (answer: object) => string, id: string | undefined) => string
+  /** Writes the error that ends a stream. */
+  readonly error: (error: WaybillError) => string
   /** What ends a stream that is complete. */
   readonly end: string
   /** What says that the stream is still there, and nothing else. */
@@ -32,8 +34,8 @@ export interface StreamFormat {
 function jsonLines(contentType: string): StreamFormat {
   return {
     contentType,
-    message: (json) => `{"result":${json}}\n`,
-    error: (json) => `{"error":${json}}\n`,
+    message: (answer, encode) => `{"result":${encode(answer)}}\n`,
+    error: (error) => `{"error":${httpErrorBody(error)}}\n`,
     end: '',
     heartbeat: '\n',
   }
@@ -45,8 +47,8 @@ function jsonLines(contentType: string): StreamFormat {
  */
 const serverSentEvents: StreamFormat = {
   contentType: 'text/event-stream',
-  message: (json, id) => `${idLine(id)}data: ${json}\n\n`,
-  error: (json) => `event: error\ndata: ${json}\n\n`,
+  message: (answer, encode, id) => `${idLine(id)}data: ${encode(answer)}\n\n`,
+  error: (error) => `event: error\ndata: ${httpErrorBody(error)}\n\n`,
   end: 'event: end\ndata: {}\n\n',
   heartbeat: ': keep-alive\n\n',
 }

@@ -1,11 +1,11 @@
-import type { JsonObject, JsonValue, Message } from '@bufbuild/protobuf'
+import type { Message } from '@bufbuild/protobuf'
 import { type ExportPaymentsRequest, ExportPaymentsRequest_Format } from '../../../gen/payments/v1/payment_export_pb.js'
-import { derivedPaymentFields } from '../../domain/payment-line.ts'
+import { formatPaymentLine, type PaymentLine, toPaymentLine } from '../../domain/payment-line.ts'
+import { httpErrorBody } from '../calls/error-mapping.ts'
 import { chooseStreamFormat, type StreamFormat } from '../rest/stream-format.ts'
+import { paymentsOf } from './export-handler.ts'
 
-/**
- * The columns of an export as CSV, by the names that a payment has in JSON. Lists and objects are JSON in their cell.
- */
+/** The columns of an export as CSV, by the names of a payment's line. Lists and objects are JSON in their cell. */
 export const csvColumns = [
   'id',
   'status',
@@ -38,68 +38,50 @@ export const csvColumns = [
   'gas',
   'refunds',
   'statusHistory',
-] as const
+] as const satisfies readonly (keyof PaymentLine)[]
 
-/**
- * The lines that `waybill export payments` writes: what follows from the rest is left out. They are cut out of the JSON as it is, since to read
- * it and write it again would take most of the time of an export. Within a value every quote stands behind a backslash.
- */
+/** The lines that `waybill export payments` writes. An export that fails ends with `{"error":{…}}`. */
 function jsonLines(contentType: string): StreamFormat {
   return {
     contentType,
     headers: { 'content-disposition': 'attachment; filename="payments.ndjson"' },
-    message: (json) => {
-      const payments = json.slice(LIST_BEGIN.length, -LIST_END.length)
-      return `${payments.replaceAll(derivedFields, '').replaceAll(',{"id":', '\n{"id":')}\n`
-    },
-    error: (json) => `{"error":${json}}\n`,
+    message: (answer) =>
+      paymentsOf(answer)
+        .map((payment) => `${formatPaymentLine(payment)}\n`)
+        .join(''),
+    error: (error) => `{"error":${httpErrorBody(error)}}\n`,
     end: '',
     heartbeat: '',
   }
 }
 
-const LIST_BEGIN = '{"payments":['
-const LIST_END = ']}'
-
-/** Each is followed by others: lists, which are always there, stand at the end. */
-const derivedFields = new RegExp(
-  String.raw`"(?:${[...derivedPaymentFields].join('|')})":(?:true|false|"(?:[^"\\]|\\.)*"),`,
-  'g',
-)
-
-/** What spreadsheets take for a formula, fullwidth forms (= + - @) included, or would be read back as what this guards. */
+/** Characters that make a spreadsheet run a cell as a formula, with the fullwidth = + - @, and the apostrophe that guards against it. */
 const FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20'\t\r]/
 
-/** RFC 4180. An export that breaks off ends with a line whose first cell is `error`, which no id is. */
+/** RFC 4180. An export that fails ends with a line whose first cell is `error`, which is no payment's id. */
 const csv: StreamFormat = {
   contentType: 'text/csv; charset=utf-8; header=present',
   headers: { 'content-disposition': 'attachment; filename="payments.csv"' },
   begin: lineOf(csvColumns),
-  message: (json) =>
-    paymentsOf(json)
-      .map((payment) => lineOf(csvColumns.map((name) => payment[name])))
+  message: (answer) =>
+    paymentsOf(answer)
+      .map(toPaymentLine)
+      .map((line) => lineOf(csvColumns.map((name) => line[name])))
       .join(''),
-  error: (json) => {
-    const { message, details } = JSON.parse(json) as { message: string; details: [{ reason: string }] }
-    return lineOf(['error', details[0].reason, message, ...csvColumns.slice(3).map(() => undefined)])
-  },
+  error: ({ reason, message }) => lineOf(csvColumns.map((_, at) => ['error', reason, message][at])),
   end: '',
   heartbeat: '',
 }
 
-function paymentsOf(json: string): JsonObject[] {
-  return (JSON.parse(json) as { payments: JsonObject[] }).payments
-}
-
-function lineOf(values: readonly (JsonValue | undefined)[]): string {
+function lineOf(values: readonly unknown[]): string {
   return `${values.map(cellOf).join(',')}\r\n`
 }
 
 /**
- * Writes a cell; empty for what is unknown. Text that a spreadsheet would run is preceded by an apostrophe, and so is text that begins with
- * one: whoever reads the file takes away one apostrophe at the beginning, if there is any.
+ * Writes a cell, which is empty for an unknown value. A text that a spreadsheet would run gets an apostrophe in front, and so does a text
+ * that begins with one: a reader gets the stored value back by removing one leading apostrophe.
  */
-function cellOf(value: JsonValue | undefined): string {
+function cellOf(value: unknown): string {
   if (value === undefined) return ''
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   const guarded = FORMULA.test(text) ? `'${text}` : text
@@ -109,7 +91,7 @@ function cellOf(value: JsonValue | undefined): string {
 const forms = [jsonLines('application/x-ndjson'), jsonLines('application/jsonl'), csv] as const
 
 /**
- * How an export is written over plain HTTP: as `format` says, else as `Accept` does.
+ * Chooses the form of an export over plain HTTP: by `format`, else by `Accept`.
  *
  * @throws WaybillError NOT_ACCEPTABLE
  */
@@ -122,7 +104,7 @@ export function chooseExportForm(accept: string | undefined, request: Message): 
     case ExportPaymentsRequest_Format.FORMAT_UNSPECIFIED:
       return chooseStreamFormat(accept, forms)
     default:
-      // refused when the request is checked
+      // Other numbers are refused when the request is checked.
       return forms[0]
   }
 }

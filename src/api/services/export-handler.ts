@@ -7,7 +7,7 @@ import { accountOf, type ServiceHandlers } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
 import { paymentToProto } from './payment-to-proto.ts'
 
-/** Reads the payments of an export, a page at a time; the search room does. */
+/** Reads the payments of an export, one page at a time. The search room does it. */
 export type ReadExport = (
   account: Account,
   input: ExportInput,
@@ -20,28 +20,49 @@ export function createExportHandlers(readExport: ReadExport) {
     async *exportPayments(request, context) {
       const input = { ...filterInputOf(request), after: request.after }
       for await (const page of readExport(accountOf(context), input, context.signal)) {
-        for (const batch of batchesOf(page)) yield { payments: batch.map(paymentToProto) }
+        for (const batch of batchesOf(page)) yield answerOf(batch)
       }
     },
   } satisfies Pick<ServiceHandlers<typeof PaymentSearchService>, 'exportPayments'>
 }
 
-/** How many payments are in a message of an export. */
-export function countExported(message: object): number {
-  return (message as Pick<ExportPaymentsResponse, 'payments'>).payments.length
+/**
+ * An answer of an export. It holds the payments as they are, for the files of plain HTTP, and makes the fields of the message only when
+ * a message is sent.
+ */
+function answerOf(batch: readonly Payment[]) {
+  return {
+    batch,
+    get payments() {
+      return batch.map(paymentToProto)
+    },
+  }
 }
 
-/** Some 30 KB: larger texts are collected late. Clients of gRPC take messages of 4 MB unless told otherwise. */
-const MOST_PAYMENTS = 20
-const MOST_ENTRIES = 200
+/** The payments of an answer of ExportPayments, as the handler gave it. */
+export function paymentsOf(answer: object): readonly Payment[] {
+  return (answer as ReturnType<typeof answerOf>).batch
+}
 
-/** Cuts a page into messages: by payments, and before that by the entries of their lists, which may be many. */
+/** The number of payments in an answer, as the handler gave it or as the message made of it. */
+export function countExported(answer: object): number {
+  return 'batch' in answer ? paymentsOf(answer).length : (answer as ExportPaymentsResponse).payments.length
+}
+
+/**
+ * The most payments of a message, about 30 KB: larger texts are garbage-collected late. Clients of gRPC accept messages of 4 MB unless
+ * told otherwise.
+ */
+const MAX_PAYMENTS = 20
+const MAX_ENTRIES = 200
+
+/** Splits a page into messages, by the number of payments and of the entries in their lists, which may be many. */
 function* batchesOf(page: readonly Payment[]): Generator<readonly Payment[]> {
   let batch: Payment[] = []
   let entries = 0
   for (const payment of page) {
     const added = entriesOf(payment)
-    if (batch.length === MOST_PAYMENTS || (batch.length > 0 && entries + added > MOST_ENTRIES)) {
+    if (batch.length === MAX_PAYMENTS || (batch.length > 0 && entries + added > MAX_ENTRIES)) {
       yield batch
       batch = []
       entries = 0

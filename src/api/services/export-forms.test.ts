@@ -1,0 +1,86 @@
+import { create } from '@bufbuild/protobuf'
+import { describe, expect, it } from 'vitest'
+import {
+  ExportPaymentsRequest_Format,
+  ExportPaymentsRequestSchema,
+} from '../../../gen/payments/v1/payment_export_pb.js'
+import type { Address } from '../../domain/address.ts'
+import type { Payment } from '../../domain/payment.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
+import { chooseExportForm } from './export-forms.ts'
+
+const least: Payment = {
+  id: '0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11',
+  status: 'PENDING',
+  timestamp: new Date('2026-03-01T12:00:05Z'),
+  updatedAt: new Date('2026-03-01T12:00:06.789Z'),
+  amount: '150',
+  currency: 'USDC-BASE',
+  network: 'BASE',
+  fees: [],
+  exchangeRates: [],
+  refunds: [],
+  refundedAmount: '0',
+  statusHistory: [],
+}
+
+const more: Payment = {
+  ...least,
+  status: 'CONFIRMED',
+  type: 'CROSSCHAIN',
+  confirmations: 12,
+  amountInUsd: '150.01',
+  txHash: `0x${'ab'.repeat(32)}`,
+  blockNumber: 18_446_744_073_709_551_615n,
+  eventIndex: 0,
+  payee: '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc' as Address,
+  reference: '=SUM("A1"), \nü',
+  fees: [
+    {
+      type: 'PLATFORM',
+      stage: 'SENDING',
+      provider: 'request-network',
+      amount: '0.75',
+      currency: 'USDC-BASE',
+      amountInUsd: '0.75',
+      receiverAddress: '0x70997970c51812dc3a010c7d01b50e0d17dc79c8',
+      network: 'BASE',
+    },
+  ],
+  exchangeRates: [{ from: 'USD', to: 'USDC-BASE', rate: '1.0001', source: 'feed', at: '2026-03-01T12:00:00.000Z' }],
+  gas: { used: '90211', price: '0.000000008', amount: '0.000721688', currency: 'ETH-BASE', amountInUsd: '2.16' },
+  statusHistory: [{ status: 'PENDING', at: '2026-03-01T12:00:06.789Z' }],
+}
+
+/** The whole file of an export of the two that then failed. */
+function fileOf(format: ExportPaymentsRequest_Format): string {
+  const form = chooseExportForm(undefined, create(ExportPaymentsRequestSchema, { format }))
+  const message = form.message({ batch: [least, more] }, JSON.stringify, undefined)
+  return `${form.begin ?? ''}${message}${form.error(waybillError('SHUTTING_DOWN', {}))}`
+}
+
+describe('an export', () => {
+  it('as JSON lines has these bytes', () => {
+    expect(fileOf(ExportPaymentsRequest_Format.NDJSON).split('\n')).toMatchInlineSnapshot(`
+      [
+        "{"id":"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11","status":"PENDING","timestamp":"2026-03-01T12:00:05Z","updatedAt":"2026-03-01T12:00:06.789Z","amount":"150","currency":"USDC-BASE","network":"BASE","fees":[],"exchangeRates":[],"refunds":[],"refundedAmount":"0","statusHistory":[]}",
+        "{"id":"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11","status":"CONFIRMED","confirmations":12,"type":"CROSSCHAIN","timestamp":"2026-03-01T12:00:05Z","updatedAt":"2026-03-01T12:00:06.789Z","amount":"150","currency":"USDC-BASE","amountInUSD":"150.01","network":"BASE","txHash":"0xabababababababababababababababababababababababababababababababab","blockNumber":"18446744073709551615","eventIndex":0,"payee":"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC","reference":"=SUM(\\"A1\\"), \\nü","fees":[{"type":"PLATFORM","stage":"SENDING","provider":"request-network","amount":"0.75","currency":"USDC-BASE","amountInUSD":"0.75","receiverAddress":"0x70997970C51812dc3A010C7d01b50e0d17dc79C8","network":"BASE"}],"exchangeRates":[{"from":"USD","to":"USDC-BASE","rate":"1.0001","source":"feed","at":"2026-03-01T12:00:00Z"}],"gas":{"used":"90211","price":"0.000000008","amount":"0.000721688","currency":"ETH-BASE","amountInUSD":"2.16"},"refunds":[],"refundedAmount":"0","statusHistory":[{"status":"PENDING","at":"2026-03-01T12:00:06.789Z"}]}",
+        "{"error":{"code":"unavailable","message":"this process is stopping; connect again","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"SHUTTING_DOWN","domain":"waybill","metadata":{}}]}}",
+        "",
+      ]
+    `)
+  })
+
+  it('as CSV has these bytes', () => {
+    expect(fileOf(ExportPaymentsRequest_Format.CSV).split('\r\n')).toMatchInlineSnapshot(`
+      [
+        "id,status,confirmations,type,timestamp,updatedAt,amount,currency,amountInUSD,invoiceAmount,invoiceCurrency,network,chainId,txHash,blockNumber,eventIndex,sourceNetwork,sourceTxHash,payer,payee,initiator,tokenAddress,requestId,paymentReference,reference,refundedAmount,fees,exchangeRates,gas,refunds,statusHistory",
+        "0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11,PENDING,,,2026-03-01T12:00:05Z,2026-03-01T12:00:06.789Z,150,USDC-BASE,,,,BASE,,,,,,,,,,,,,,0,[],[],,[],[]",
+        "0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11,CONFIRMED,12,CROSSCHAIN,2026-03-01T12:00:05Z,2026-03-01T12:00:06.789Z,150,USDC-BASE,150.01,,,BASE,,0xabababababababababababababababababababababababababababababababab,18446744073709551615,0,,,,0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC,,,,,"'=SUM(""A1""), 
+      ü",0,"[{""type"":""PLATFORM"",""stage"":""SENDING"",""provider"":""request-network"",""amount"":""0.75"",""currency"":""USDC-BASE"",""amountInUSD"":""0.75"",""receiverAddress"":""0x70997970C51812dc3A010C7d01b50e0d17dc79C8"",""network"":""BASE""}]","[{""from"":""USD"",""to"":""USDC-BASE"",""rate"":""1.0001"",""source"":""feed"",""at"":""2026-03-01T12:00:00Z""}]","{""used"":""90211"",""price"":""0.000000008"",""amount"":""0.000721688"",""currency"":""ETH-BASE"",""amountInUSD"":""2.16""}",[],"[{""status"":""PENDING"",""at"":""2026-03-01T12:00:06.789Z""}]"",
+        "error,SHUTTING_DOWN,this process is stopping; connect again,,,,,,,,,,,,,,,,,,,,,,,,,,,,",
+        "",
+      ]
+    `)
+  })
+})
