@@ -13,9 +13,14 @@ import {
 import { type BodyMapper, compileBodyMapping } from './body-mapping.ts'
 import { bindingsOf, type HttpBinding, type HttpRule } from './http-rule.ts'
 import { findTextReader, readText, type TextReader } from './messages/field-text.ts'
-import { createJsonSerializers } from './messages/json-serializer.ts'
+import { compileFieldSerializer } from './messages/json-serializer.ts'
 import { fieldsOf, type MessageField, openMessage, readField, writeField } from './messages/message-fields.ts'
-import { compilePlainJsonSerializer, type PlainJsonSerializer } from './messages/plain-json-serializer.ts'
+import {
+  compilePlainJsonSerializer,
+  compileStableJsonSerializer,
+  type PlainJsonSerializer,
+  type StableJson,
+} from './messages/plain-json-serializer.ts'
 import { createRouter, type PathVariable, type RouteMatch } from './paths/router.ts'
 import { type PathTemplate, parseTemplate } from './paths/template-parser.ts'
 import { compileQueryMapping, type QueryMapper, refuseOtherMember } from './query-mapping.ts'
@@ -32,6 +37,8 @@ export interface TranscoderOptions {
    * default; an element between two commas must not be empty.
    */
   readonly isCommaSeparated?: ((field: DescField) => boolean) | undefined
+  /** Whether a field of an answer may change although the resource does not; none by default. */
+  readonly isVolatile?: ((field: DescField) => boolean) | undefined
   /** Finds the types in google.protobuf.Any and extensions. */
   readonly registry?: Registry | undefined
   /** The most levels of objects and lists in a body, and of names in a parameter. Default 100, as in protobuf's parsers. */
@@ -66,6 +73,8 @@ export interface Route {
    * written, zeros and empty lists included. Takes a message, or what `create` would make one of.
    */
   readonly encodeResponse: PlainJsonSerializer
+  /** As `encodeResponse`, with the stable part of the text, for an entity tag. Undefined where no field of the answer is volatile. */
+  readonly encodeStable: ((message: object) => StableJson) | undefined
 }
 
 export interface Transcoder {
@@ -125,8 +134,10 @@ function compileRoute(
   method: DescMethod,
   binding: HttpBinding,
   template: PathTemplate,
-  { registry, isCommaSeparated = () => false, maxJsonDepth = defaultMaxJsonDepth, maxJsonValues }: TranscoderOptions,
+  options: TranscoderOptions,
 ): Route {
+  const { registry, isCommaSeparated = () => false, maxJsonDepth = defaultMaxJsonDepth, maxJsonValues } = options
+  const { isVolatile = () => false } = options
   const mapBody = compileBodyMapping(method.input, binding.body, { registry, maxJsonDepth, maxJsonValues })
   const variables = compilePathVariables(method.input, template)
   const mapQuery = compileQueryMapping(method.input, {
@@ -141,6 +152,10 @@ function compileRoute(
     template,
     decodeRequest: (request) => decodeRequest(method.input, request, { mapBody, variables, mapQuery }),
     encodeResponse: compileResponse(method.output, binding.responseBody, registry),
+    encodeStable:
+      binding.responseBody === '' && holdsField(method.output, isVolatile)
+        ? compileStableJsonSerializer(method.output, isVolatile)
+        : undefined,
   }
 }
 
@@ -219,11 +234,20 @@ function isSame(field: DescField, a: unknown, b: unknown): boolean {
   return Object.is(a, b)
 }
 
+/** Whether a message may hold such a field, at any depth. */
+function holdsField(desc: DescMessage, isSuch: (field: DescField) => boolean, seen = new Set<DescMessage>()): boolean {
+  if (seen.has(desc)) return false
+  seen.add(desc)
+  return desc.fields.some(
+    (field) => isSuch(field) || (field.message !== undefined && holdsField(field.message, isSuch, seen)),
+  )
+}
+
 function compileResponse(output: DescMessage, name: string, registry: Registry | undefined): PlainJsonSerializer {
   if (name === '') return compilePlainJsonSerializer(output, registry)
   const field = fieldsOf(output).get(name)
   if (field === undefined) throw new Error(`response_body names ${name}, which ${output.typeName} has not`)
-  const encode = createJsonSerializers(registry).ofField(field)
+  const encode = compileFieldSerializer(field, registry)
   return (message) =>
     encode(isMessage(message, output) ? message : create(output, message as MessageInitShape<DescMessage>))
 }

@@ -10,7 +10,7 @@ import { decimalToNumber, formatDecimal } from '../../domain/decimal.ts'
 import { silentLogger } from '../../domain/logger.ts'
 import type { RoutesAnswer } from '../../domain/route.ts'
 import { compileBinarySerializer } from '../../transcoding/messages/binary-serializer.ts'
-import { createJsonSerializers } from '../../transcoding/messages/json-serializer.ts'
+import { compileJsonSerializer } from '../../transcoding/messages/json-serializer.ts'
 import { compilePlainJsonSerializer } from '../../transcoding/messages/plain-json-serializer.ts'
 import type { CallContext } from '../calls/call-context.ts'
 import { createRoutesHandlers } from './routes-handler.ts'
@@ -118,7 +118,7 @@ describe('GetPaymentRoutes', () => {
 
   const desc = GetPaymentRoutesResponseSchema
   const writePlain = compilePlainJsonSerializer(desc)
-  const writeJson = createJsonSerializers().ofMessage(desc)
+  const writeJson = compileJsonSerializer(desc)
   const writeBinary = compileBinarySerializer(desc)
   const fees = fc.record({
     units: fc.oneof(fc.constantFrom<bigint>(0n, 1n, 9n), fc.bigInt(0n, 10n ** 25n), fc.bigInt(0n, 2n ** 256n)),

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
-import { create, type DescMessage, type Message, toJson } from '@bufbuild/protobuf'
+import { create, type DescField, type DescMessage, type Message, toJson } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import * as fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   SearchPaymentsRequestSchema,
   SearchPaymentsResponseSchema,
@@ -10,7 +10,7 @@ import {
 import { GetPaymentRoutesResponseSchema } from '../../../gen/payments/v1/routes_service_pb.js'
 import { compileProtos } from '../../../test/support/compile-protos.ts'
 import { arbitraryMessage } from '../testdata/arbitrary-message.ts'
-import { compilePlainJsonSerializer } from './plain-json-serializer.ts'
+import { compilePlainJsonSerializer, compileStableJsonSerializer } from './plain-json-serializer.ts'
 
 const files = compileProtos(join(import.meta.dirname, '../testdata'))
 
@@ -76,6 +76,42 @@ test('writes zeros and empty lists, and leaves out what has presence and is not 
       create(SearchPaymentsResponseSchema, { pagination: {}, payments: [{ gas: { used: 0n } }] }),
     ),
   )
+})
+
+describe('the stable text', () => {
+  const isVolatile = ({ jsonName }: DescField) => ['confirmations', 'watchCursor'].includes(jsonName)
+  const serializeStable = compileStableJsonSerializer(SearchPaymentsResponseSchema, isVolatile)
+  const page = (volatile: object, other: object = {}, watchCursor?: string) =>
+    serializeStable?.({
+      payments: [
+        { id: 'a\0', ...volatile },
+        { amount: '2', ...other },
+      ],
+      watchCursor,
+    })
+
+  test('is equal where only volatile fields differ', () => {
+    const stable = page({})?.stable
+    expect(stable).toContain('"amount":"2"')
+    expect(page({ confirmations: 1 })?.stable).toBe(stable)
+    expect(page({ confirmations: 22 }, { confirmations: 3 }, 'cursor')?.stable).toBe(stable)
+    expect(page({}, { amount: '3' })?.stable).not.toBe(stable)
+  })
+
+  test('stands beside the whole text', () => {
+    fc.assert(
+      fc.property(arbitraryMessage(SearchPaymentsResponseSchema, {}, 4), (message) => {
+        expect(serializeStable?.(message).text).toBe(oracle(SearchPaymentsResponseSchema, message))
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('is not given for fields of a rare kind, nor for a volatile field with no sure one before it', () => {
+    expect(compileStableJsonSerializer(everything, isVolatile)).toBeUndefined()
+    const first = ({ jsonName }: DescField) => jsonName === 'payments'
+    expect(() => compileStableJsonSerializer(SearchPaymentsResponseSchema, first)).toThrow('always written')
+  })
 })
 
 test.each([

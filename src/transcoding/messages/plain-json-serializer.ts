@@ -10,28 +10,62 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf'
 import { FeatureSet_FieldPresence, hasCustomJsonRepresentation, type Timestamp } from '@bufbuild/protobuf/wkt'
-import { createJsonSerializers } from './json-serializer.ts'
+import { compileJsonSerializer } from './json-serializer.ts'
 import { createTimestampWriter } from './timestamp-text.ts'
 
-/** Writes a message as JSON text, or what `create` would make one of: then no message needs to be made. */
+/** Writes a message as JSON text. Takes a message, or an object from which `create` would make one. */
 export type PlainJsonSerializer = (message: object) => string
 
 /**
- * Compiles a serialiser that writes what {@link createJsonSerializers} writes, in one go: no message is made, and no object for
- * JSON.stringify. A page of 50 payments takes half as long. A message with fields of a rare kind, at any depth, is left to the
- * other: maps, oneofs, well-known types but Timestamp, fields of other syntaxes than proto3.
+ * Compiles a serialiser that writes what {@link compileJsonSerializer} writes, but makes no message and no object for JSON.stringify. A page
+ * of 50 payments takes half as long. A message that holds fields of a rare kind, at any depth, is left to the other serialiser: maps,
+ * oneofs, bytes, well-known types except Timestamp, and fields of other syntaxes than proto3.
  *
- * For each message type a function is generated that adds text to text, `s += ',"id":' + h0(m.id)`. The generated text holds
- * names of the descriptor alone, quoted as JSON.
+ * For each message type a function is generated that appends text, `s += ',"id":' + h0(m.id)`. The generated text holds only names of
+ * the descriptor, quoted as JSON.
  *
  * @param registry - finds the types in google.protobuf.Any and extensions
  */
 export function compilePlainJsonSerializer(desc: DescMessage, registry?: Registry): PlainJsonSerializer {
-  if (isPlain(desc, new Set())) return createCompiler().ofMessage(desc)
-  const ofMessage = createJsonSerializers(registry).ofMessage(desc)
+  if (isPlain(desc, new Set()))
+    return writerOf(
+      desc,
+      newCompilation(() => false),
+    )
+  const serialize = compileJsonSerializer(desc, registry)
   return (message) =>
-    ofMessage(isMessage(message, desc) ? message : create(desc, message as MessageInitShape<DescMessage>))
+    serialize(isMessage(message, desc) ? message : create(desc, message as MessageInitShape<DescMessage>))
 }
+
+/** A message as JSON text. */
+export interface StableJson {
+  readonly text: string
+  /** Equal for messages that differ only in volatile fields. */
+  readonly stable: string
+}
+
+/**
+ * Compiles a serialiser that writes a message and finds the part of the text that is stable, in one pass: a second pass would double the
+ * time. Volatile fields are written between marks that JSON text never holds.
+ *
+ * @param isVolatile - whether a field may change although the resource does not
+ * @returns undefined where the message has a field of a rare kind
+ */
+export function compileStableJsonSerializer(
+  desc: DescMessage,
+  isVolatile: (field: DescField) => boolean,
+): ((message: object) => StableJson) | undefined {
+  if (!isPlain(desc, new Set())) return undefined
+  const write = writerOf(desc, newCompilation(isVolatile))
+  return (message) => {
+    const parts = write(message).split(MARK)
+    return { text: parts.join(''), stable: parts.filter((_, at) => at % 2 === 0).join('') }
+  }
+}
+
+/** JSON escapes it in texts. */
+const MARK = '\0'
+const MARKED = JSON.stringify(MARK)
 
 function isPlain(desc: DescMessage, seen: Set<DescMessage>): boolean {
   if (isTimestamp(desc) || seen.has(desc)) return true
@@ -50,55 +84,69 @@ function isTimestamp({ typeName }: DescMessage): boolean {
 
 type Write = (value: unknown) => string
 
-function createCompiler() {
-  const writers = new Map<DescMessage, Write>()
-  const writeTimestamp = createTimestampWriter()
+/** The writers of one serialiser, one for each message type. */
+interface Compilation {
+  readonly writers: Map<DescMessage, Write>
+  readonly writeTimestamp: (timestamp: Timestamp) => string
+  readonly isMarked: (field: DescField) => boolean
+}
 
-  function ofMessage(desc: DescMessage): Write {
-    const known = writers.get(desc)
-    if (known !== undefined) return known
-    // A message may hold itself: what refers to it while it is being compiled looks it up when called.
-    writers.set(desc, (value) => ofMessage(desc)(value))
-    const writer = isTimestamp(desc) ? (value: unknown) => `"${writeTimestamp(timeOf(value))}"` : compile(desc)
-    writers.set(desc, writer)
-    return writer
-  }
+function newCompilation(isMarked: (field: DescField) => boolean): Compilation {
+  return { writers: new Map(), writeTimestamp: createTimestampWriter(), isMarked }
+}
 
-  function ofField(field: DescField): Write {
-    if (field.message !== undefined) return ofMessage(field.message)
-    return field.enum === undefined ? scalarWriter(field) : enumWriter(field.enum)
-  }
+function writerOf(desc: DescMessage, compilation: Compilation): Write {
+  const { writers, writeTimestamp } = compilation
+  const known = writers.get(desc)
+  if (known !== undefined) return known
+  // A message may hold itself: its own fields look the writer up when they are written.
+  writers.set(desc, (value) => writerOf(desc, compilation)(value))
+  const writer = isTimestamp(desc)
+    ? (value: unknown) => `"${writeTimestamp(timeOf(value))}"`
+    : compileMessage(desc, compilation)
+  writers.set(desc, writer)
+  return writer
+}
 
-  function compile(desc: DescMessage): Write {
-    const writes: Write[] = []
-    // Whether a field before this one is always written: known beforehand for most.
-    let isBegun = false
-    const statements = desc.fields
-      .toSorted((a, b) => a.number - b.number)
-      .map((field) => {
-        const write = `h${writes.push(ofField(field)) - 1}`
-        const value = `(v = m[${JSON.stringify(field.localName)}])`
-        const name = `${JSON.stringify(field.jsonName)}:`
-        const comma = isBegun ? '' : "if (s !== '{') s += ','; "
-        const before = isBegun ? `,${name}` : name
-        const add = isText(field)
-          ? `s += ${JSON.stringify(`${before}"`)} + text(v) + '"'`
-          : `s += ${JSON.stringify(before)} + ${write}(v)`
-        if (hasPresence(field)) return `if (${value} != null) { ${comma}${add} }`
-        isBegun = true
-        if (field.fieldKind === 'list')
-          return `${comma}s += ${JSON.stringify(before)} + list(m[${JSON.stringify(field.localName)}], ${write})`
-        return `${comma}if (${value} == null) s += ${JSON.stringify(before + unsetText(field))}; else ${add}`
-      })
-    const body = `'use strict'; return (m) => { check(m); let v, s = '{'; ${statements.join('; ')}; return s + '}' }`
-    // oxlint-disable-next-line typescript/no-implied-eval -- names of descriptors alone, never a caller's text
-    const factory = new Function('check', 'list', 'text', ...writes.map((_, index) => `h${index}`), body) as (
-      ...values: readonly unknown[]
-    ) => Write
-    return factory(checkTypeOf(desc), writeList, escape, ...writes)
-  }
+function writerOfField(field: DescField, compilation: Compilation): Write {
+  if (field.message !== undefined) return writerOf(field.message, compilation)
+  return field.enum === undefined ? scalarWriter(field) : enumWriter(field.enum)
+}
 
-  return { ofMessage }
+function compileMessage(desc: DescMessage, compilation: Compilation): Write {
+  const { isMarked } = compilation
+  const fields = desc.fields.toSorted((a, b) => a.number - b.number)
+  const firstSure = fields.findIndex((field) => !hasPresence(field))
+  // Behind a field that is always written a comma is sure; before it one is written where something stands already.
+  const statements = fields.map((field, at) => {
+    const isBehindAnother = firstSure >= 0 && at > firstSure
+    const statement = statementOf(field, `h${at}`, isBehindAnother)
+    if (!isMarked(field)) return statement
+    // The marks would be taken for a field before the next one.
+    if (!isBehindAnother) throw new TypeError(`${String(field)} is volatile, and no field before it is always written`)
+    return `s += ${MARKED}; ${statement}; s += ${MARKED}`
+  })
+  const body = `'use strict'; return (m) => { check(m); let v, s = '{'; ${statements.join('; ')}; return s + '}' }`
+  // oxlint-disable-next-line typescript/no-implied-eval -- only names of descriptors, never a caller's text
+  const factory = new Function('check', 'list', 'text', ...fields.map((_, at) => `h${at}`), body) as (
+    ...values: readonly unknown[]
+  ) => Write
+  const writes = fields.map((field) => writerOfField(field, compilation))
+  return factory(checkTypeOf(desc), writeList, escape, ...writes)
+}
+
+/** The statement that appends a field to the text `s`, if it is to be written. */
+function statementOf(field: DescField, write: string, isBehindAnother: boolean): string {
+  const property = `m[${JSON.stringify(field.localName)}]`
+  const name = `${JSON.stringify(field.jsonName)}:`
+  const before = isBehindAnother ? `,${name}` : name
+  const comma = isBehindAnother ? '' : "if (s !== '{') s += ','; "
+  const add = isText(field)
+    ? `s += ${JSON.stringify(`${before}"`)} + text(v) + '"'`
+    : `s += ${JSON.stringify(before)} + ${write}(v)`
+  if (hasPresence(field)) return `if ((v = ${property}) != null) { ${comma}${add} }`
+  if (field.fieldKind === 'list') return `${comma}s += ${JSON.stringify(before)} + list(${property}, ${write})`
+  return `${comma}if ((v = ${property}) == null) s += ${JSON.stringify(before + unsetText(field))}; else ${add}`
 }
 
 function isText({ fieldKind, scalar }: DescField): boolean {
@@ -122,7 +170,7 @@ function writeList(list: readonly unknown[] | undefined, write: Write): string {
   return `${text}]`
 }
 
-/** What `create` makes of a time that lacks a part. */
+/** As `create` completes a time without seconds or nanos. */
 function timeOf(value: unknown): Timestamp {
   const { seconds = 0n, nanos = 0 } = value as Partial<Timestamp>
   return { $typeName: 'google.protobuf.Timestamp', seconds, nanos }
@@ -179,17 +227,17 @@ function scalarWriter(field: DescField): Write {
   }
 }
 
-/** Up to here a loop is quicker than an expression. */
+/** In UTF-16 units. Up to this length a loop is faster than a regular expression. */
 const LONGEST_LOOPED = 32
 
-// oxlint-disable-next-line no-control-regex -- these are what JSON cannot hold as they are
+// oxlint-disable-next-line no-control-regex -- the characters that JSON must escape
 const NEEDS_ESCAPE = /["\\\u0000-\u001f\ud800-\udfff]/
 
 function quote(text: string): string {
   return `"${escape(text)}"`
 }
 
-/** A text as it stands between quotes. */
+/** Escapes a text to stand between quotes. */
 function escape(text: unknown): string {
   if (typeof text !== 'string') throw new TypeError(`cannot encode to JSON: ${typeof text} is no string`)
   if (text.length > LONGEST_LOOPED) return NEEDS_ESCAPE.test(text) ? JSON.stringify(text).slice(1, -1) : text
