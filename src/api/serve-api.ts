@@ -120,13 +120,18 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     logger,
     ...limits,
   })
-  const transcoder = compileRoutes(descriptors, { httpRule: httpRuleOf, isCommaSeparated, maxJsonValues: MAX_VALUES })
+  const { volatileFields = [] } = options
+  const transcoder = compileRoutes(descriptors, {
+    httpRule: httpRuleOf,
+    isCommaSeparated,
+    isVolatile: ({ jsonName }) => volatileFields.includes(jsonName),
+    maxJsonValues: MAX_VALUES,
+  })
   const rest = createRestServer({
     transcoder,
     methods,
     ...limits,
     stopping: stopping.signal,
-    volatileFields: options.volatileFields ?? [],
     eventIdOf: options.eventIdOf ?? (() => undefined),
     otherPaths: [...healthPaths, ...methods.keys()],
   })

@@ -1,4 +1,4 @@
-import type { DescMessage, DescMethod } from '@bufbuild/protobuf'
+import type { DescMethod } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { InvalidHttpRuleError, type Route, type Transcoder } from '../../transcoding/transcoder.ts'
 import type { CallableMethod } from '../calls/call-core.ts'
@@ -15,8 +15,6 @@ export interface RestOptions extends RestStreamOptions {
   readonly methods: ReadonlyMap<string, CallableMethod>
   readonly maxBodyBytes: number
   readonly compressMinBytes: number
-  /** JSON names of fields that move without the resource having changed; the entity tag leaves them out. */
-  readonly volatileFields: readonly string[]
   /** What there is beside the routes, to be suggested for a path that is near it. */
   readonly otherPaths: readonly string[]
 }
@@ -42,10 +40,6 @@ export function createRestServer(options: RestOptions): RestServer {
   const templates = transcoder.routes.map(({ template }) => template)
   const routePaths = [...new Set(transcoder.routes.map(writtenPath))]
   const routeMethods = transcoder.routes.map(({ binding }) => binding.httpMethod).filter((method) => method !== '*')
-  const takeOutVolatile = compileStableText(options.volatileFields)
-  const movingMethods = new Set(
-    transcoder.routes.map(({ method }) => method).filter(({ output }) => holdsField(output, options.volatileFields)),
-  )
   const serveStream = createRestStreamServer(options)
   for (const { method } of transcoder.routes) refuseRequestStream(method)
 
@@ -124,14 +118,16 @@ export function createRestServer(options: RestOptions): RestServer {
     answer: object,
     given: Headers | undefined,
   ): Promise<void> {
-    const text = route.encodeResponse(answer)
+    const cacheable = isCacheable(method, exchange.method)
+    const encodeStable = cacheable ? route.encodeStable : undefined
+    const { text, stable = text } = encodeStable?.(answer) ?? { text: route.encodeResponse(answer) }
     const headers: HeaderFields = {
       ...commonHeaders,
       ...(given && Object.fromEntries(given)),
       'content-type': 'application/json',
     }
-    if (isCacheable(method, exchange.method)) {
-      const etag = weakEtagOf(movingMethods.has(method.desc) ? takeOutVolatile(text) : text)
+    if (cacheable) {
+      const etag = weakEtagOf(stable)
       headers.etag = etag
       if (matchesEtag(exchange.headers['if-none-match'], etag)) {
         exchange.send({ status: 304, headers })
@@ -165,26 +161,6 @@ function isCacheable({ readsOnly }: CallableMethod, httpMethod: string): boolean
 function refuseRequestStream(method: DescMethod): void {
   if (method.methodKind === 'unary' || method.methodKind === 'server_streaming') return
   throw new InvalidHttpRuleError(method, 'a method that takes a stream cannot be called by plain HTTP')
-}
-
-/** Whether a message may hold a field of one of these JSON names, at any depth. */
-function holdsField(desc: DescMessage, names: readonly string[], seen = new Set<DescMessage>()): boolean {
-  if (seen.has(desc)) return false
-  seen.add(desc)
-  return desc.fields.some(
-    ({ jsonName, message }) => names.includes(jsonName) || (message !== undefined && holdsField(message, names, seen)),
-  )
-}
-
-/**
- * Compiles what takes the volatile fields out of a JSON text. A name within quotes before a colon is a field: quotes within
- * a value stand behind a backslash.
- */
-function compileStableText(names: readonly string[]): (text: string) => string {
-  if (names.length === 0) return (text) => text
-  const value = String.raw`(?:"(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|\{[^{}]*\}|[^,"\[\]{}]+)`
-  const fields = new RegExp(`"(?:${names.join('|')})":${value}`, 'g')
-  return (text) => text.replace(fields, '')
 }
 
 /** The path with the names of its variables as they are written in JSON and in the documentation. */
