@@ -1,6 +1,6 @@
 /**
  * How fast payments are found among ten million: every class of search against fetching known payments by their ids, first pages and
- * later ones, on one connection and on eight; beside it the same searches in plain SQL.
+ * later ones, on one connection and on eight; beside it, by turns, the same searches in plain SQL as its best user writes it.
  *
  *   npm run bench:search -- --quick                    a million payments, in a folder that is removed afterwards
  *   npm run bench:search -- --data /var/tmp/payments   keeps the folder and uses it again
