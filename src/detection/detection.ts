@@ -16,30 +16,29 @@ import { createReplayQueue } from './repair/replay-queue.ts'
 import { createDetectionRepository } from './sql/detection-repository.ts'
 import { createPendingReplays } from './sql/pending-replays-repository.ts'
 
-/** Follows chains and stores what is paid. */
+/** Follows chains and stores the payments and refunds of requests. */
 export interface Detection {
-  /** Begins to follow all chains; returns at once, whether they answer or not. */
+  /** Begins to follow all chains; returns at once, whether their nodes answer or not. */
   start(): void
   /** Ends following; resolves when nothing is being written any more. */
   stop(): Promise<void>
   /** Where each chain with contracts stands, in the order of the configuration. */
   status(): ChainStatus[]
   /**
-   * Attaches payments that were made before requests were stored. Call it after the requests are committed, also of those that were
-   * there already. Resolves when they are attached, or when a chain does not answer soon: it is tried again then.
+   * Attaches payments that were made before their requests were stored. Call it after the requests are committed, also with those that were stored
+   * before. Resolves when the payments are attached, or when a chain does not answer soon: then they are attached later.
    */
   onRequestsStored(account: Account, requests: readonly PaymentRequest[]): Promise<void>
   /**
-   * Forgets what was detected on a chain above a block, final or not, and looks at it anew from there: the repair of a chain that was
-   * stopped by a reorg beneath finality, which this clears.
+   * Removes what was detected on a chain above a block, final or not, and reads the chain anew from there. This repairs a chain that was stopped
+   * because a final block was replaced, and ends its alarm.
    *
-   * @param beforehand - done when nothing stands against it any more, while nobody else follows the chain
-   *
-   * @throws RangeError for a chain or block that is not there; RpcError; ChainFollowedError
+   * @param beforehand - called before anything is removed, when nothing can prevent it any more and no other process follows the chain
+   * @throws RangeError for an unknown chain or block; RpcError; ChainFollowedError
    */
   restartFrom(network: string, block: number, beforehand?: () => Promise<void>): Promise<void>
   /**
-   * Looks again at the transactions of an account's payments, refunds and unmatched events on a chain, and puts right what is stored.
+   * Reads the transactions of an account's payments, refunds and unmatched events on a chain again, and corrects what is stored.
    *
    * @throws RangeError for a chain that is not followed; RpcError
    */
@@ -50,9 +49,9 @@ export interface Detection {
    * @throws NotAcceptableError; RangeError for a chain that is not followed; RpcError
    */
   accept(network: string, decision: Parameters<typeof acceptEvent>[2], signal?: AbortSignal): Promise<void>
-  /** Takes an acceptance back. @throws as {@link accept} */
+  /** Withdraws an acceptance. @throws as {@link accept} */
   unaccept(network: string, decision: Parameters<typeof unacceptEvent>[2], signal?: AbortSignal): Promise<void>
-  /** Looks at one chain, or at all, until there is nothing new. @throws what the look met */
+  /** Reads one chain, or all of them, until there is nothing new. @throws what reading a chain throws */
   scanOnce(network?: string): Promise<void>
 }
 
@@ -62,19 +61,19 @@ export interface DetectionOptions {
   readonly tokens: TokenDirectory
   readonly logger: Logger
   readonly clock: () => Date
-  /** Told of each HTTP exchange with a node as it begins. */
+  /** Called as each HTTP exchange with a node begins. */
   readonly onExchange?: () => void
-  /** Unique to this run of this process: several may share a database, and one of them follows a chain at a time. */
+  /** Unique to this run of this process: of those that share a database, one follows a chain at a time. Default a random one. */
   readonly owner?: string
-  /** How long a chain stays with a process that no longer says anything; default CHAIN_LEASE_MS. */
+  /** How long a chain stays with a process that no longer renews its lease; default CHAIN_LEASE_MS. */
   readonly leaseTtlMs?: number
   /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
   readonly pollIntervalMs?: number
   /** For one exchange with a node; default 10,000. */
   readonly rpcTimeoutMs?: number
-  /** Events of unknown topics that are kept of a chain; default 100,000. */
+  /** How many unmatched events of unknown topics are kept of a chain, and how many of accounts; default 100,000. */
   readonly keepUnknown?: number
-  /** Where payments came from that bridges delivered; nobody is asked unless given. */
+  /** Finds where a payment came from that a bridge delivered. If absent, payers of such payments stay unknown. */
   readonly findSource?: FindSource | undefined
 }
 
@@ -84,14 +83,14 @@ export function createDetection(options: DetectionOptions): Detection {
   const owner = options.owner ?? randomUUID()
   const repository = createDetectionRepository(knex)
   const replays = createReplayQueue({ repository, pending: createPendingReplays(knex), logger })
-  // To nodes, logs of no address are logs of every address.
+  // eth_getLogs without an address gives the logs of every contract.
   const followed = chains.configured.filter((chain) => followedContracts(chain).length > 0)
   const followers = followed.map((config): ChainFollower => {
     const follower = createChainFollower({ ...options, config, owner, repository, replays })
-    replays.addChain(follower.chainId, follower.replayChain)
+    replays.addChain(follower.chainId, follower.chain)
     return follower
   })
-  const readers = new Map(followers.map(({ network, replayChain }) => [network, replayChain.reader]))
+  const readers = new Map(followers.map(({ network, chain }) => [network, chain.reader]))
   const { findSource, clock } = options
   const carried = findSource && createCarriedQueue({ knex, chains, findSource, readers, logger, clock, owner })
   const followerOf = (network: string): ChainFollower => {
@@ -118,10 +117,9 @@ export function createDetection(options: DetectionOptions): Detection {
     async restartFrom(network, block, beforehand) {
       await followerOf(network).restartFrom(block, beforehand)
     },
-    recheck: (network, terms) => recheckChain(knex, followerOf(network).replayChain, terms),
-    accept: async (network, decision, signal) => acceptEvent(knex, followerOf(network).replayChain, decision, signal),
-    unaccept: async (network, decision, signal) =>
-      unacceptEvent(knex, followerOf(network).replayChain, decision, signal),
+    recheck: (network, terms) => recheckChain(knex, followerOf(network).chain, terms),
+    accept: async (network, decision, signal) => acceptEvent(knex, followerOf(network).chain, decision, signal),
+    unaccept: async (network, decision, signal) => unacceptEvent(knex, followerOf(network).chain, decision, signal),
     async scanOnce(network) {
       const chosen = followers.filter((follower) => network === undefined || follower.network === network)
       for (const follower of chosen) await follower.scan()
@@ -130,9 +128,9 @@ export function createDetection(options: DetectionOptions): Detection {
   }
 }
 
-/** The topics under which a request's payments and refunds come. */
+/** The topics that events of a request's payments and refunds can have. */
 function topicsOf(request: PaymentRequest): Hex[] {
   const { requestId, salt, paymentReference, refundAddress } = request
   const refundReference = refundAddress === undefined ? undefined : paymentReferenceOf(requestId, salt, refundAddress)
-  return [paymentReference, ...(refundReference === undefined ? [] : [refundReference])].map(topicOfReference)
+  return [paymentReference, refundReference].filter((each) => each !== undefined).map(topicOfReference)
 }

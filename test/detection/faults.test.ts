@@ -192,7 +192,7 @@ describe('a node that lacks or refuses something', () => {
     proxy.meddle()
     await expect.poll(() => statuses(request), { interval: 20, timeout: 5_000 }).toEqual(['PENDING'])
     await expect.poll(() => status()?.failing, { interval: 20 }).toBeUndefined()
-    expect(logs.records.at(-1)?.message).toBe('the chain moves on again')
+    expect(logs.records.at(-1)?.message).toBe('the chain moves again')
   })
 
   it('is left for another when it stays behind what was looked at, and not when it is for a moment', async () => {
@@ -400,9 +400,9 @@ describe('beginning anew', () => {
     await scan()
     const head = Number((await chain.client.head()).number)
     await chain.mine()
-    await expect(detection.restartFrom('BASE', head + 1)).rejects.toThrow(/was not looked at yet/)
+    await expect(detection.restartFrom('BASE', head + 1)).rejects.toThrow(/was not read yet/)
     await chain.reorg(2)
-    await expect(detection.restartFrom('BASE', head)).rejects.toThrow(/is another now/)
+    await expect(detection.restartFrom('BASE', head)).rejects.toThrow(/was replaced/)
   })
 })
 

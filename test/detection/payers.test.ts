@@ -19,9 +19,8 @@ import {
   encodeNativePayment,
 } from '../../src/demo/network/demo-contracts.ts'
 import type { Detection } from '../../src/detection/detection.ts'
-import { createCallReader } from '../../src/detection/read/call-reader.ts'
-import { createChainReader } from '../../src/detection/read/chain-reader.ts'
-import type { TransactionReceipt } from '../../src/detection/read/read-transaction.ts'
+import { createChainReader, type TransactionReceipt } from '../../src/detection/read/chain-reader.ts'
+import { createTraceReader } from '../../src/detection/read/trace-reader.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
@@ -444,7 +443,7 @@ describe('a node', () => {
     const block = await client.call('eth_getBlockByNumber', ['latest', false])
     const { transactions } = block as { transactions: Hex[] }
     const [receipt] = await createChainReader(client, []).receipts(transactions)
-    const reader = createCallReader({ client, network: 'BASE', logger: silentLogger, clock, pauseMs: 1 })
+    const reader = createTraceReader({ client, network: 'BASE', logger: silentLogger, clock, pauseMs: 1 })
     const read = async () => {
       const { known } = await reader.read([receipt as TransactionReceipt])
       return known.get(transactions[0] as Hex)?.kind

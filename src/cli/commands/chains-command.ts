@@ -4,7 +4,7 @@ import type { CheckedFact } from '../../detection/check/checked-fact.ts'
 import { createDetection } from '../../detection/detection.ts'
 import { ChainFollowedError } from '../../detection/follow/chain-follower.ts'
 import { findTakenBack } from '../../detection/repair/find-taken-back.ts'
-import { createDetectionRepository, type StoredChain } from '../../detection/sql/detection-repository.ts'
+import { findChain, type StoredChain } from '../../detection/sql/chain-state-repository.ts'
 import { countAbove, type FoundAbove, type FoundTransaction } from '../../detection/sql/restart-repository.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import { createLogger } from '../../observability/create-logger.ts'
@@ -78,7 +78,7 @@ export const chainsRestart: Command = {
     const logger = createLogger({ level: config.logLevel, stream: context.stderr })
     const say = (text: string) => void context.stderr.write(`${text}\n`)
     await withStore(config, context, async (knex) => {
-      const stored = await createDetectionRepository(knex).chain(caip2Of(chainId))
+      const stored = await findChain(knex, caip2Of(chainId))
       if (stored === undefined)
         return say(`nothing of ${name} is stored yet; the service reads it from its first block`)
       const clock = () => new Date()

@@ -47,7 +47,7 @@ describe('what keeps a chain from moving', () => {
     expect(said()).toEqual([])
     health.failed(new Error('no'))
     health.moved()
-    expect(said().at(-1)).toBe('info: the chain moves on again')
+    expect(said().at(-1)).toBe('info: the chain moves again')
     expect(health.status()).toEqual({ reachable: true })
   })
 
@@ -71,7 +71,7 @@ describe('what keeps a chain from moving', () => {
     health.alarmed(undefined)
     expect(health.status()).toEqual({ reachable: true })
     expect(said()).toEqual([
-      ...Array(2).fill('error: the chain is stopped until it is repaired'),
+      ...Array(2).fill('error: the chain is stopped until an operator restarts it'),
       'info: the chain is followed again',
     ])
   })

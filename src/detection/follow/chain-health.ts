@@ -7,42 +7,46 @@ export interface Failing {
   readonly reason: string
 }
 
-/** How a chain fares. */
+/** The health of a chain. */
 export interface HealthStatus {
-  /** Why the chain is stopped until an operator repairs it. */
-  readonly alarm?: string
+  /** Why the chain is stopped until an operator restarts it. */
+  readonly alarm?: string | undefined
   /** Whether the last look reached a node; true before the first. */
   readonly reachable: boolean
-  /** What keeps the chain from moving, a node that does not answer included; absent while it moves. */
-  readonly failing?: Failing
+  /** What keeps the chain from moving, an unreachable node included; absent while it moves. */
+  readonly failing?: Failing | undefined
 }
 
-/**
- * Keeps and tells what keeps a chain from moving: nothing may do so in silence. Whatever it is stands in the status, and in the log
- * when it begins and every minute that it lasts.
- */
+/** Tracks what keeps a chain from moving. Shows it in the status, and logs it when it begins and every minute that it lasts. */
 export interface ChainHealth {
   /** The chain moved, or there was nothing new. */
   moved(): void
-  /** A look failed. */
+  /** A look at the chain threw an error. */
   failed(error: unknown): void
-  /** A look came to nothing. That is ordinary while nodes and blocks settle, so it counts once it has lasted. */
+  /** A look came to nothing. That is normal while nodes catch up with each other, so it is a trouble only once it has lasted some seconds. */
   waits(reason: string): void
-  /** The chain is stopped, or undefined: is not. */
+  /** The chain is stopped for this reason; undefined: it is not stopped. */
   alarmed(text: string | undefined): void
   status(): HealthStatus
 }
 
-const SAY_AGAIN_MS = 60_000
-/** Nodes behind one address differ by some blocks for some seconds. */
+const LOG_EVERY_MS = 60_000
+/** Nodes behind one URL differ by some blocks for some seconds. */
 const PATIENCE_MS = 10_000
 
 interface Trouble extends Failing {
+  /** Whether no node answered. */
   readonly isOutage: boolean
-  saidAtMs?: number
+  /** Undefined while it was not logged: then it is not in the status either. */
+  readonly loggedAtMs: number | undefined
 }
 
-/** Makes the record of one chain. */
+interface Alarm {
+  readonly text: string
+  readonly loggedAtMs: number
+}
+
+/** Makes the health of one chain. */
 export function createChainHealth(options: {
   readonly network: string
   readonly logger: Logger
@@ -50,27 +54,11 @@ export function createChainHealth(options: {
 }): ChainHealth {
   const { network, logger, clock } = options
   let trouble: Trouble | undefined
-  let alarm: { readonly text: string; saidAtMs: number } | undefined
-
-  function isDue(saidAtMs: number | undefined, now: Date): boolean {
-    return saidAtMs === undefined || now.getTime() - saidAtMs >= SAY_AGAIN_MS
-  }
-
-  /** The same kind of trouble goes on under its newest reason; another kind begins anew. */
-  function note(reason: string, isOutage: boolean, now: Date): Trouble {
-    const before = trouble?.isOutage === isOutage ? trouble : undefined
-    trouble = {
-      since: before?.since ?? now,
-      reason,
-      isOutage,
-      ...(before?.saidAtMs === undefined ? {} : { saidAtMs: before.saidAtMs }),
-    }
-    return trouble
-  }
+  let alarm: Alarm | undefined
 
   function moved(): void {
-    if (trouble?.saidAtMs !== undefined) {
-      logger.info({ network }, trouble.isOutage ? 'the chain answers again' : 'the chain moves on again')
+    if (trouble?.loggedAtMs !== undefined) {
+      logger.info({ network }, trouble.isOutage ? 'the chain answers again' : 'the chain moves again')
     }
     trouble = undefined
   }
@@ -80,20 +68,21 @@ export function createChainHealth(options: {
     failed(error) {
       const now = clock()
       const isOutage = isTransportFailure(error)
-      const noted = note(error instanceof Error ? error.message : String(error), isOutage, now)
-      if (!isDue(noted.saidAtMs, now)) return
-      noted.saidAtMs = now.getTime()
-      const fields = { network, since: noted.since, err: error }
+      trouble = continueTrouble(trouble, error instanceof Error ? error.message : String(error), isOutage, now)
+      if (!isLogDue(trouble.loggedAtMs, now)) return
+      trouble = { ...trouble, loggedAtMs: now.getTime() }
+      const fields = { network, since: trouble.since, err: error }
       if (isOutage) logger.warn(fields, 'the chain does not answer; it is tried again')
       else logger.error(fields, 'a look at the chain failed; it is tried again')
     },
     waits(reason) {
       const now = clock()
       if (trouble?.isOutage) moved()
-      const noted = note(reason, false, now)
-      if (now.getTime() - noted.since.getTime() < PATIENCE_MS || !isDue(noted.saidAtMs, now)) return
-      noted.saidAtMs = now.getTime()
-      logger.warn({ network, since: noted.since, reason }, 'the chain does not move; it is tried again')
+      trouble = continueTrouble(trouble, reason, false, now)
+      const { since, loggedAtMs } = trouble
+      if (now.getTime() - since.getTime() < PATIENCE_MS || !isLogDue(loggedAtMs, now)) return
+      trouble = { ...trouble, loggedAtMs: now.getTime() }
+      logger.warn({ network, since, reason }, 'the chain does not move; it is tried again')
     },
     alarmed(text) {
       const now = clock()
@@ -102,17 +91,24 @@ export function createChainHealth(options: {
         alarm = undefined
         return
       }
-      if (alarm?.text === text && !isDue(alarm.saidAtMs, now)) return
-      alarm = { text, saidAtMs: now.getTime() }
-      logger.error({ network, alarm: text }, 'the chain is stopped until it is repaired')
+      if (alarm?.text === text && !isLogDue(alarm.loggedAtMs, now)) return
+      alarm = { text, loggedAtMs: now.getTime() }
+      logger.error({ network, alarm: text }, 'the chain is stopped until an operator restarts it')
     },
-    status() {
-      const said = trouble?.saidAtMs === undefined ? undefined : { since: trouble.since, reason: trouble.reason }
-      return {
-        ...(alarm === undefined ? {} : { alarm: alarm.text }),
-        reachable: trouble?.isOutage !== true,
-        ...(said === undefined ? {} : { failing: said }),
-      }
-    },
+    status: () => ({
+      alarm: alarm?.text,
+      reachable: trouble?.isOutage !== true,
+      failing: trouble?.loggedAtMs === undefined ? undefined : { since: trouble.since, reason: trouble.reason },
+    }),
   }
+}
+
+/** Trouble of the same kind continues under its newest reason; trouble of another kind begins anew. */
+function continueTrouble(trouble: Trouble | undefined, reason: string, isOutage: boolean, now: Date): Trouble {
+  const before = trouble?.isOutage === isOutage ? trouble : undefined
+  return { since: before?.since ?? now, reason, isOutage, loggedAtMs: before?.loggedAtMs }
+}
+
+function isLogDue(loggedAtMs: number | undefined, now: Date): boolean {
+  return loggedAtMs === undefined || now.getTime() - loggedAtMs >= LOG_EVERY_MS
 }

@@ -4,21 +4,21 @@ import type { ChainView } from '../read/chain-reader.ts'
 
 /** Decides which block of a chain is final. */
 export interface Finality {
-  /** Whether the chain has ever told its finalized block; is kept in the database. */
+  /** Whether a node of the chain has ever answered a `finalized` block. Is stored with the chain. */
   hasTag(): boolean
-  /** Says what the database knows. */
+  /** Restores what is stored. */
   recall(hasTag: boolean): void
-  /** @returns the number of the last final block; `last` where that cannot be told now */
+  /** @returns the number of the last final block; `last` where that is unknown now */
   finalBlock(view: ChainView, last: number): number
 }
 
 /**
- * Depth makes blocks final that the chain itself might still replace, and finality is never taken back. So a chain that told its
- * finalized block once is not judged by depth as soon as an answer is missing, but only after that has lasted this long.
+ * Depth can make blocks final that the chain may still replace, and finality is never taken back. So depth decides on a chain that once answered a
+ * `finalized` block only after answers were missing for this long.
  */
 const MISSING_FOR_MS = 600_000
 
-/** Makes the judge of one chain: the node's finalized block where it has one, else depth. */
+/** Makes the finality of one chain: the node's `finalized` block where it has one, else depth. */
 export function createFinality(options: {
   readonly network: string
   readonly config: FinalityConfig
@@ -26,17 +26,18 @@ export function createFinality(options: {
   readonly clock: () => Date
 }): Finality {
   const { network, config, logger, clock } = options
+  const { depth } = config
   let hasTag = false
-  let missing: { readonly sinceMs: number; isSaid: boolean } | undefined
+  let missing: { readonly sinceMs: number; isLogged: boolean } | undefined
 
+  /** @returns whether the block has been missing for so long that depth decides */
   function noteMissing(): boolean {
     const nowMs = clock().getTime()
-    missing ??= { sinceMs: nowMs, isSaid: false }
+    missing ??= { sinceMs: nowMs, isLogged: false }
     const isLong = nowMs - missing.sinceMs >= MISSING_FOR_MS
-    if (isLong && !missing.isSaid) {
-      missing.isSaid = true
-      const { depth } = config
-      logger.warn({ network, depth }, 'the chain does not tell its finalized block any more; depth decides instead')
+    if (isLong && !missing.isLogged) {
+      missing.isLogged = true
+      logger.warn({ network, depth }, 'the nodes no longer answer a finalized block; depth decides instead')
     }
     return isLong
   }
@@ -47,7 +48,7 @@ export function createFinality(options: {
       hasTag ||= known
     },
     finalBlock({ head, finalized }, last) {
-      const byDepth = Math.max(0, head.number - config.depth)
+      const byDepth = Math.max(0, head.number - depth)
       if (!config.useFinalizedTag || finalized === undefined) return byDepth
       if (typeof finalized === 'object') {
         hasTag = true

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { type Lease, LeaseLostError, renewLease } from '../../store/leases-repository.ts'
 
-/** A lease that is held now, and for how long each renewal lasts. */
+/** A lease that is held, and for how long each renewal lasts. */
 export interface HeldLease {
   readonly knex: Knex
   readonly lease: Lease
@@ -9,10 +9,10 @@ export interface HeldLease {
 }
 
 /**
- * Keeps a lease for as long as the work takes: it is renewed three times in its time, so that work may last longer than the lease.
+ * Renews a lease three times in its lifetime while some work runs, so that the work may take longer than the lease lasts.
  *
- * @param work - is given a signal that fires when the lease is gone, or with `signal`
- * @param onRenewal - told at each renewal for how long the work has been going on
+ * @param work - its signal fires when the lease is lost, or with `signal`
+ * @param onRenewal - called at each renewal with the time that the work has taken so far
  * @throws what the work throws; LeaseLostError
  */
 export async function keepLease<T>(
@@ -27,7 +27,7 @@ export async function keepLease<T>(
 
   async function renew(): Promise<void> {
     onRenewal?.(performance.now() - startedAtMs)
-    // A database that does not answer is met by the work itself.
+    // If the database does not answer, the work itself fails.
     const isHeld = await renewLease(knex, lease, ttlMs).catch(() => true)
     if (!isHeld) lost.abort(new LeaseLostError(lease))
     renewing = undefined

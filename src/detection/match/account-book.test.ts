@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { SeenEvent } from '../read/read-transaction.ts'
-import { acceptanceKeyOf } from '../sql/accepted-events-repository.ts'
 import { openAccountBook } from './account-book.ts'
+import { eventKeyOf } from './detected.ts'
+import type { SeenEvent } from './read-transaction.ts'
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as Address
 const txHash: Hex = `0x${'a'.repeat(64)}`
@@ -44,7 +44,7 @@ async function acceptedAs(event: SeenEvent) {
       payersOf: async () => new Map(),
       detectedPayersOf: async () => new Map(),
       walletsOf: async () => new Map(),
-      acceptedOf: async () => new Map([[acceptanceKeyOf(txHash, 0), accepted]]),
+      acceptedOf: async () => new Map([[eventKeyOf({ txHash, eventIndex: 0 }), accepted]]),
     },
     { accountId: 1, chainId: 'eip155:1', events: [{ event, txHash }], areReread: false },
   )

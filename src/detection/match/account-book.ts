@@ -1,39 +1,41 @@
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { SeenEvent } from '../read/read-transaction.ts'
-import { type Acceptance, acceptanceKeyOf } from '../sql/accepted-events-repository.ts'
-import type { DetectionRepository, FirstPayment } from '../sql/detection-repository.ts'
+import type { Acceptance } from '../sql/accepted-events-repository.ts'
+import type { DetectionRepository } from '../sql/detection-repository.ts'
+import type { FirstPayment, KnownPayers, WalletTime } from '../sql/payers-repository.ts'
+import { eventKeyOf } from './detected.ts'
 import type { AcceptedAs, MatchableRequest } from './match-event.ts'
+import type { SeenEvent } from './read-transaction.ts'
 
-/** What an account knows of some events. Payments that are found meanwhile are added in the order of the chain. */
+/** What an account has stored about some events. Payments that are found while matching are added in the order of the chain. */
 export interface AccountBook {
   requestsOf(topic: Hex): readonly MatchableRequest[]
   /** Whether an address paid the request earlier. */
   hasPaidBefore(at: FirstPayment, request: MatchableRequest, address: Address): boolean
-  /** Whether somebody paid the request earlier of whom nobody knows who it was. */
+  /** Whether an earlier payment of the request has an unknown payer. */
   hasUnknownPayerBefore(at: FirstPayment, request: MatchableRequest): boolean
-  /** Whether an address was registered before as a wallet from which the account refunds, and not removed since. */
+  /** Whether an address was a registered refund wallet of the account at that time. */
   isWalletAt(at: FirstPayment, address: Address): boolean
-  /** What an operator has accepted the event as. */
+  /** What an operator accepted the event as. */
   acceptedAs(txHash: Hex, event: SeenEvent): AcceptedAs | undefined
-  /** Who paid, as the event tells it, or of a payment that is read again what a bridge has told since. Undefined: nobody knows. */
+  /** Who paid: from the event; or, for a payment that is read again, as a bridge told it since. Undefined where it is unknown. */
   payerOf(txHash: Hex, event: SeenEvent): Address | undefined
-  /** @param payer - undefined where it is not known */
+  /** @param payer - undefined where it is unknown */
   addPayment(request: MatchableRequest, payer: Address | undefined): void
   /**
-   * Adds a stored payment whose event was read again without a result, as its rate of then may not be had any more. It stays as it is,
-   * so whoever paid it may still be refunded. Does nothing for an event of which no payment is stored.
+   * Adds the stored payment of an event that no longer matches when it is read again, because the rate of its time is no longer readable. The
+   * payment stays stored, so its payer may still be refunded. Does nothing where no payment of the event is stored.
    */
   keepPayment(request: MatchableRequest, txHash: Hex, event: SeenEvent): void
 }
 
-/** Events that are looked at together, all of one chain. */
+/** Events of one chain that are matched together for one account. */
 export interface BookedEvents {
   readonly accountId: number
   /** CAIP-2. */
   readonly chainId: string
   readonly events: readonly { readonly event: SeenEvent; readonly txHash: Hex }[]
-  /** Whether they were read before, so that what is stored of their payments is left out. */
+  /** Whether they were matched before: then what is stored of their payments is left out. */
   readonly areReread: boolean
 }
 
@@ -43,8 +45,8 @@ type Sources = Pick<
 >
 
 /**
- * Reads what an account knows of events: its requests, who paid them, its refund wallets and what an operator has accepted. Payments of
- * one block are found together and in their order, so of the stored ones those of earlier blocks count.
+ * Reads what an account has stored about events: requests, earlier payers, refund wallets and accepted events. Of the stored payments only
+ * those of earlier blocks count; payments of the same block are found together and added in their order.
  */
 export async function openAccountBook(
   repository: Sources,
@@ -64,34 +66,43 @@ export async function openAccountBook(
     requests.map(({ requestId }) => requestId),
     areReread ? transactions : undefined,
   )
+  return createAccountBook({ requests, wallets, accepted, kept, payers })
+}
+
+/** What was read for a book. */
+interface BookEntries {
+  readonly requests: readonly MatchableRequest[]
+  readonly wallets: ReadonlyMap<Address, readonly WalletTime[]>
+  /** By {@link eventKeyOf}. */
+  readonly accepted: ReadonlyMap<string, Acceptance>
+  /** Payers of the stored payments of events that are read again, by {@link eventKeyOf}. */
+  readonly kept: ReadonlyMap<string, Address | undefined>
+  /** By request id. */
+  readonly payers: ReadonlyMap<string, KnownPayers>
+}
+
+function createAccountBook({ requests, wallets, accepted, kept, payers }: BookEntries): AccountBook {
   const byTopic = groupByTopic(requests)
-  /** Who paid of those found meanwhile; undefined stands for somebody unknown. */
+  /** Payers of the payments that were found while matching; undefined stands for an unknown one. */
   const found = new Map<string, Set<Address | undefined>>()
   const add = ({ requestId }: MatchableRequest, payer: Address | undefined) =>
     void found.set(requestId, (found.get(requestId) ?? new Set<Address | undefined>()).add(payer))
-  const isBefore = (first: FirstPayment | undefined, at: FirstPayment) => first !== undefined && isEarlier(first, at)
   return {
     requestsOf: (topic) => byTopic.get(topic) ?? [],
     hasPaidBefore: (at, { requestId }, address) =>
-      found.get(requestId)?.has(address) === true || isBefore(payers.get(requestId)?.firstOf.get(address), at),
+      found.get(requestId)?.has(address) === true || isEarlier(payers.get(requestId)?.firstOf.get(address), at),
     hasUnknownPayerBefore: (at, { requestId }) =>
-      found.get(requestId)?.has(undefined) === true || isBefore(payers.get(requestId)?.unknown, at),
-    isWalletAt({ timestampSec }, address) {
-      const atMs = timestampSec * 1_000
-      return (wallets.get(address) ?? []).some(
-        ({ registeredAt, removedAt }) =>
-          registeredAt.getTime() < atMs && (removedAt === undefined || removedAt.getTime() >= atMs),
-      )
-    },
+      found.get(requestId)?.has(undefined) === true || isEarlier(payers.get(requestId)?.unknown, at),
+    isWalletAt: (at, address) => (wallets.get(address) ?? []).some((time) => isRegisteredAt(time, at)),
     acceptedAs(txHash, event) {
-      const acceptance = accepted.get(acceptanceKeyOf(txHash, event.eventIndex))
+      const acceptance = accepted.get(eventKeyOf({ txHash, eventIndex: event.eventIndex }))
       return acceptance !== undefined && isSameEvent(acceptance, event) ? acceptance.as : undefined
     },
     payerOf: (txHash, { eventIndex, payer, isCarried }) =>
-      payer ?? (isCarried ? kept.get(acceptanceKeyOf(txHash, eventIndex)) : undefined),
+      payer ?? (isCarried ? kept.get(eventKeyOf({ txHash, eventIndex })) : undefined),
     addPayment: add,
-    keepPayment(request, txHash, event) {
-      const key = acceptanceKeyOf(txHash, event.eventIndex)
+    keepPayment(request, txHash, { eventIndex }) {
+      const key = eventKeyOf({ txHash, eventIndex })
       if (kept.has(key)) add(request, kept.get(key))
     },
   }
@@ -107,7 +118,12 @@ function groupByTopic(requests: readonly MatchableRequest[]): Map<Hex, Matchable
   return byTopic
 }
 
-/** A transaction that is mined again after a reorg may come to something else than what was accepted. */
+function isRegisteredAt({ registeredAt, removedAt }: WalletTime, { timestampSec }: FirstPayment): boolean {
+  const atMs = timestampSec * 1_000
+  return registeredAt.getTime() < atMs && (removedAt === undefined || removedAt.getTime() >= atMs)
+}
+
+/** A reorg can mine the accepted transaction again with another result. */
 function isSameEvent({ topic, event: accepted }: Acceptance, event: SeenEvent): boolean {
   const { emitter, token, to, amount, conversion } = event
   return (
@@ -116,12 +132,13 @@ function isSameEvent({ topic, event: accepted }: Acceptance, event: SeenEvent): 
     accepted['token'] === token &&
     accepted['to'] === to &&
     accepted['amount'] === amount.toString() &&
-    // Nothing else judges the fiat amount of a conversion that is accepted.
+    // The rate of an accepted conversion is not checked, so its fiat amount must be the one that the operator saw.
     accepted['invoiceAmount'] === conversion?.amount.toString() &&
     accepted['invoiceCurrency'] === conversion?.currency
   )
 }
 
-function isEarlier(a: FirstPayment, b: FirstPayment): boolean {
+function isEarlier(a: FirstPayment | undefined, b: FirstPayment): boolean {
+  if (a === undefined) return false
   return a.timestampSec < b.timestampSec || (a.timestampSec === b.timestampSec && a.blockNumber < b.blockNumber)
 }

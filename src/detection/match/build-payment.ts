@@ -11,13 +11,14 @@ import {
 import type { ExchangeRate, PaymentFee, PaymentGas } from '../../domain/payment.ts'
 import { paymentIdOf } from '../../domain/payment-id.ts'
 import type { UsdPrice } from '../read/block-prices.ts'
-import type { SeenEvent, TransactionReceipt } from '../read/read-transaction.ts'
+import type { TransactionReceipt } from '../read/chain-reader.ts'
 import type { DetectedPayment, DetectedRefund, Sighting } from './detected.ts'
 import { isConversionRequest, type Match, type PaymentMatch } from './match-event.ts'
+import type { SeenEvent } from './read-transaction.ts'
 
 type RefundMatch = Extract<Match, { kind: 'REFUND' }>
 
-/** Everything that a payment is made of. */
+/** What a payment is built from. */
 export interface PaymentParts {
   /** The account's name. */
   readonly account: string
@@ -32,7 +33,7 @@ export interface PaymentParts {
   readonly nativePrice: UsdPrice | undefined
 }
 
-/** Puts together what is stored of a payment. USD fields are absent where no price is known. */
+/** Builds a payment as it is stored. USD fields are absent where no price is known. */
 export function buildPayment(parts: PaymentParts): DetectedPayment {
   const { account, chainId, match, event, receipt } = parts
   const { request, token } = match
@@ -40,8 +41,6 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
   const amount: Decimal = { units: match.amount, places: token.decimals }
   const rates = conversionRates(parts)
   const usd = usdWorth(parts)
-  const amountInUsd = usd.worth(amount)
-  const gas = gasOf(parts)
   return {
     ...sighting,
     id: paymentIdOf({ account, chainId, txHash: receipt.txHash, eventIndex: event.eventIndex }),
@@ -49,22 +48,22 @@ export function buildPayment(parts: PaymentParts): DetectedPayment {
     type: typeOf(parts),
     amount: formatDecimal(amount),
     currency: token.id,
-    ...(amountInUsd === undefined ? {} : { amountInUsd }),
+    amountInUsd: usd.worth(amount),
     invoiceAmount: formatAmount(match.invoiceAmount, match.invoiceDecimals),
     invoiceCurrency: request.invoiceCurrency,
-    ...(event.payer === undefined ? {} : { payer: event.payer }),
+    payer: event.payer,
     payee: event.to,
     initiator: receipt.from,
-    ...(token.address === undefined ? {} : { tokenAddress: token.address }),
+    tokenAddress: token.address,
     paymentReference: request.paymentReference,
-    ...(request.reference === undefined ? {} : { reference: request.reference }),
+    reference: request.reference,
     fees: feesOf(parts, usd),
     exchangeRates: [...rates, ...usd.rates, ...nativeRates(parts)],
-    ...(gas === undefined ? {} : { gas }),
+    gas: gasOf(parts),
   }
 }
 
-/** Puts together what is stored of a refund. */
+/** Builds a refund as it is stored. */
 export function buildRefund(
   match: RefundMatch,
   event: SeenEvent,
@@ -89,7 +88,7 @@ function sightingOf(event: SeenEvent, receipt: TransactionReceipt, timestamp: Da
   return { txHash, eventIndex: event.eventIndex, blockNumber, timestamp }
 }
 
-/** Of a conversion, what its transaction came to: the payment currency for one unit of the invoice's. */
+/** The rate of a conversion as its transaction made it: units of the payment currency for one unit of the invoice currency. */
 function conversionRates({ match, event, timestamp }: PaymentParts): ExchangeRate[] {
   if (event.conversion === undefined || event.conversion.amount === 0n) return []
   const invoice = { units: event.conversion.amount, places: match.invoiceDecimals }
@@ -106,13 +105,13 @@ function conversionRates({ match, event, timestamp }: PaymentParts): ExchangeRat
 }
 
 interface UsdWorth {
-  /** US dollars for an amount of the payment currency, at most 18 places. */
+  /** What an amount of the payment currency is worth in US dollars, with at most 18 places. */
   worth(amount: Decimal): DecimalString | undefined
-  /** Rates that were used and stand nowhere else. */
+  /** The rates that this used, except that of a conversion. */
   readonly rates: readonly ExchangeRate[]
 }
 
-/** By the conversion from US dollars itself where the payment is one, else by the token's price. */
+/** Takes the rate of the conversion where the invoice is in US dollars, else the token's price. */
 function usdWorth(parts: PaymentParts): UsdWorth {
   const { match, event, tokenPrice } = parts
   const { conversion } = event
@@ -138,14 +137,14 @@ function usdRate(token: Token, price: UsdPrice): ExchangeRate {
   return { from: token.id, to: 'USD', rate, source, ...(at === undefined ? {} : { at: at.toISOString() }) }
 }
 
-/** The coin's price, which the gas was counted by, unless the payment's own rate is the same. */
+/** The price of the coin, by which the gas was valued; none where the payment's own rate is the same price. */
 function nativeRates({ native, nativePrice, match, event, receipt }: PaymentParts): ExchangeRate[] {
   if (nativePrice === undefined || receipt.effectiveGasPrice === undefined) return []
   const isListed = match.token.id === native.id && !(event.conversion && match.request.invoiceCurrency === 'USD')
   return isListed ? [] : [usdRate(native, nativePrice)]
 }
 
-/** A line only where somebody received it, of what they received: some tokens keep a part of each transfer. */
+/** One line for each fee that somebody received, with the amount received: some tokens keep a part of each transfer. */
 function feesOf({ match, event }: PaymentParts, usd: UsdWorth): PaymentFee[] {
   const received = [
     { type: 'PLATFORM', units: event.feeReceived },
@@ -168,7 +167,7 @@ function feesOf({ match, event }: PaymentParts, usd: UsdWorth): PaymentFee[] {
     })
 }
 
-/** What the transaction cost its sender, first-layer fee included; unknown where the node tells no price. */
+/** What the transaction cost its sender, L1 fee included; unknown where the node tells no gas price. */
 function gasOf({ receipt, native, nativePrice }: PaymentParts): PaymentGas | undefined {
   if (receipt.effectiveGasPrice === undefined) return undefined
   const wei = receipt.gasUsed * receipt.effectiveGasPrice + (receipt.l1Fee ?? 0n)

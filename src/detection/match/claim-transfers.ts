@@ -6,18 +6,18 @@ export interface PlacedTransfer extends TransferEvent {
   readonly position: number
 }
 
-/** The Transfers by which an event of a token was paid. */
+/** The Transfers by which a token payment was made. */
 export interface Claim {
   readonly paidBy?: PlacedTransfer | undefined
   readonly feePaidBy?: PlacedTransfer | undefined
 }
 
-/** Finds the Transfers behind the events of one transaction. Transfers and events are given in log order. */
+/** Assigns the Transfers of one transaction to its payment events. Both are given in log order. */
 export interface TransferClaims {
   add(transfer: PlacedTransfer): void
   /**
    * Claims the Transfers of an event among those added so far. The proxies log the Transfer to the payee, then that of the fee, then the
-   * event, so the fee's is claimed first. Both have one sender: the caller of the proxy.
+   * event, so the fee's is claimed first. Both have the same sender: the caller of the proxy.
    *
    * Transfers of 0 are claimed like others. If they were skipped, an event of 0 could claim somebody else's Transfer to the same payee.
    */
@@ -27,18 +27,18 @@ export interface TransferClaims {
 
 /** Makes the claims of one transaction, empty. */
 export function createTransferClaims(): TransferClaims {
-  const byTarget = new Map<string, PlacedTransfer[]>()
+  const byReceiver = new Map<string, PlacedTransfer[]>()
   const claimed = new Set<number>()
   const keyOf = (token: Address, to: Address) => `${token} ${to}`
 
-  /** The nearest unclaimed one that fits. One that moved more than the event says is not the event's, and nothing is claimed. */
+  /** Claims the nearest unclaimed Transfer that fits; none if that one moved more than the event says, since then it is not the event's. */
   function claimNearest(
-    target: string,
-    most: bigint,
+    receiver: string,
+    maxValue: bigint,
     fits: (transfer: PlacedTransfer) => boolean = () => true,
   ): PlacedTransfer | undefined {
-    const nearest = byTarget.get(target)?.findLast((each) => !claimed.has(each.position) && fits(each))
-    if (nearest === undefined || nearest.value > most) return undefined
+    const nearest = byReceiver.get(receiver)?.findLast((each) => !claimed.has(each.position) && fits(each))
+    if (nearest === undefined || nearest.value > maxValue) return undefined
     claimed.add(nearest.position)
     return nearest
   }
@@ -46,23 +46,23 @@ export function createTransferClaims(): TransferClaims {
   return {
     add(transfer) {
       const key = keyOf(transfer.token, transfer.to)
-      const known = byTarget.get(key)
-      if (known === undefined) byTarget.set(key, [transfer])
+      const known = byReceiver.get(key)
+      if (known === undefined) byReceiver.set(key, [transfer])
       else known.push(transfer)
     },
     claim(event) {
       const { token, to, amount, feeAmount, feeAddress } = event
       if (token === undefined) return {}
       const feePaidBy = chargesFee(event) ? claimNearest(keyOf(token, feeAddress), feeAmount) : undefined
-      const isOfSameSender = ({ from, position }: PlacedTransfer) =>
+      const hasSameSender = ({ from, position }: PlacedTransfer) =>
         feePaidBy === undefined || (from === feePaidBy.from && position < feePaidBy.position)
-      return { paidBy: claimNearest(keyOf(token, to), amount, isOfSameSender), feePaidBy }
+      return { paidBy: claimNearest(keyOf(token, to), amount, hasSameSender), feePaidBy }
     },
     isClaimed: ({ position }) => claimed.has(position),
   }
 }
 
-/** Whether a fee was charged to somebody. With no address, a token's event only claims so. */
+/** With fee address 0, the event of a token names a fee that nobody was charged. */
 function chargesFee({ feeAmount, feeAddress }: FeeProxyEvent): boolean {
   return feeAmount > 0n && feeAddress !== ZERO_ADDRESS
 }

@@ -4,66 +4,81 @@ import type { Hex } from '../../domain/hex.ts'
 import type { ExchangeRate, PaymentFee, PaymentGas, PaymentType } from '../../domain/payment.ts'
 import type { UnmatchedReason } from './match-event.ts'
 
-/** Where on a chain something was seen. */
-export interface Sighting {
+/** Identifies a payment event on one chain. */
+export interface EventPlace {
   readonly txHash: Hex
+  /** 0-based among all payment events of the transaction. */
   readonly eventIndex: number
+}
+
+/** An event of one chain as the key of a map. */
+export function eventKeyOf({ txHash, eventIndex }: EventPlace): string {
+  return `${txHash} ${eventIndex}`
+}
+
+/** An event and its block. */
+export interface Sighting extends EventPlace {
   readonly blockNumber: number
   readonly timestamp: Date
 }
 
-/** A payment as the chain tells it. Amounts are in human units. */
+/** A payment as it was read from the chain. Amounts are in human units. */
 export interface DetectedPayment extends Sighting {
   readonly id: string
   readonly requestId: string
   readonly type: PaymentType
   readonly amount: DecimalString
   readonly currency: string
-  readonly amountInUsd?: DecimalString
+  readonly amountInUsd?: DecimalString | undefined
   readonly invoiceAmount: DecimalString
   readonly invoiceCurrency: string
-  readonly payer?: Address
+  /** Absent where it is not certain. */
+  readonly payer?: Address | undefined
   readonly payee: Address
+  /** The sender of the transaction. */
   readonly initiator: Address
-  readonly tokenAddress?: Address
+  /** Absent for the chain's coin. */
+  readonly tokenAddress?: Address | undefined
   readonly paymentReference: Hex
-  readonly reference?: string
+  readonly reference?: string | undefined
   readonly fees: readonly PaymentFee[]
   readonly exchangeRates: readonly ExchangeRate[]
-  readonly gas?: PaymentGas
+  readonly gas?: PaymentGas | undefined
 }
 
-/** A refund as the chain tells it. */
+/** A refund as it was read from the chain. */
 export interface DetectedRefund extends Sighting {
   readonly requestId: string
+  /** In human units of `currency`. */
   readonly amount: DecimalString
   readonly currency: string
 }
 
-/** An event that changes no balance. */
+/** An event that is neither a payment nor a refund, with the reason. It changes no balance. */
 export interface UnmatchedEvent extends Sighting {
-  /** 0: nobody's topic. */
+  /** 0: no account knows the topic. */
   readonly accountId: number
   readonly reason: UnmatchedReason
   readonly topic: Hex
-  /** What it said; amounts as digits in base units. */
+  /** The fields of the event; amounts as digits in base units. */
   readonly event: Readonly<Record<string, string>>
 }
 
-/** A contract that Request's factory made to pay one request: whoever gives it money is the payer. */
+/** A contract that Request's factory created to pay one request. It is an intermediary: whoever gives it the money is the payer. */
 export interface CreatedProxy {
   readonly address: Address
   readonly blockNumber: number
 }
 
-/** All that some blocks or transactions meant, by account. */
+/** What was found in some blocks or transactions. */
 export interface Findings {
+  /** By account id. */
   readonly accounts: ReadonlyMap<number, { readonly payments: DetectedPayment[]; readonly refunds: DetectedRefund[] }>
   readonly unmatched: readonly UnmatchedEvent[]
-  /** SingleRequestProxies that were made there. */
+  /** SingleRequestProxies that were created there. */
   readonly proxies: readonly CreatedProxy[]
-  /** Which accounts knew each topic when it was looked up. */
+  /** Which accounts knew each topic when the events were matched. */
   readonly directory: ReadonlyMap<Hex, readonly number[]>
-  /** Transactions that were to be read again and are left out, since the node that traces them failed just now. */
+  /** Transactions that were to be read again and were left out, because the node that traces them failed. */
   readonly untraced: ReadonlySet<Hex>
 }

@@ -1,24 +1,26 @@
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
-import type { FollowedContracts } from '../read/followed-contracts.ts'
 import type { PlacedTransfer } from './claim-transfers.ts'
+import type { FollowedContracts } from './followed-contracts.ts'
 
 /** Whose money an intermediary spent, by the position of the Transfer that spent it. Absent where that is not certain. */
 export type MoneySources = ReadonlyMap<number, Address>
 
-/** What an intermediary was given and has not spent. An owner that is not known is undefined. */
+/** What one intermediary received and has not spent yet. An owner that is undefined is unknown. */
 interface Purse {
   receive(transfer: PlacedTransfer, owner: Address | undefined): void
-  /** @returns whose money it was, if that is certain */
+  /** @returns whose money was spent; undefined where that is not certain */
   spend(transfer: PlacedTransfer, isPayment: boolean): Address | undefined
 }
 
 /**
- * Follows tokens through intermediaries, by value: what comes in is a lot of its sender, what goes out uses lots up, whether it is a
- * payment, a fee or change. Money that an intermediary had before the transaction has no known owner. Transfers of 0 move nothing and
- * anybody can make them in anybody's name; Transfers of tokens that are not listed say what their contract likes. Both are left out.
+ * Follows tokens through intermediaries by value: what comes in is a lot of its sender, what goes out uses lots up, whether it is a payment, a
+ * fee or change. Money that an intermediary held before the transaction has no known owner.
+ *
+ * Left out are Transfers of 0, which anybody can make in anybody's name, and Transfers of tokens that are not listed, whose contract can log
+ * anything.
  *
  * @param transfers - of one transaction, in log order
- * @param isPayment - whether a Transfer is how a payment event's payee was paid
+ * @param isPayment - whether a Transfer paid the payee of a payment event
  */
 export function followMoney(
   transfers: readonly PlacedTransfer[],
@@ -38,7 +40,7 @@ export function followMoney(
     const { from } = transfer
     const purse = purseOf(from)
     if (purse !== undefined) return purse.spend(transfer, isPayment(transfer))
-    // A bridge pays with the money of somebody on another chain; what is minted was nobody's.
+    // A bridge's executor pays with money from another chain; minted tokens had no owner before.
     return followed.executors.has(from) || from === ZERO_ADDRESS ? undefined : from
   }
 
@@ -59,8 +61,8 @@ interface Lots {
 }
 
 /**
- * Of a contract that passes on what it is given. Once there are two owners, nobody can tell whose money went out first, so both stay
- * until all of it is spent.
+ * The purse of a contract that passes on the token it receives. With two owners nobody can tell whose money went out first, so both remain owners
+ * until everything is spent.
  */
 function createPurse(): Purse {
   const lotsOf = new Map<Address, Lots>()
@@ -79,8 +81,8 @@ function createPurse(): Purse {
 }
 
 /**
- * Of a contract that sells one token and pays with another. The owner is the one sender of what it sold since its last payment; the
- * payment's token came from pools.
+ * The purse of a contract that sells one token and pays with another. The token it pays with came from pools, so the owner is the one sender
+ * of the token it sold since its last payment.
  */
 function createSwapPurse(): Purse {
   const received = new Map<Address, Lots>()
@@ -89,7 +91,7 @@ function createSwapPurse(): Purse {
     receive: ({ token, value }, owner) => addLot(received, token, value, owner),
     spend({ token, value }, isPayment) {
       const owner = sellerOf(token, value)
-      // What leaves before anything came in is change of the payment before.
+      // A token that leaves before any came in is change of the payment before.
       if (received.has(token)) sent.set(token, (sent.get(token) ?? 0n) + value)
       if (isPayment) {
         received.clear()
@@ -116,7 +118,7 @@ function addLot(lotsOf: Map<Address, Lots>, token: Address, value: bigint, owner
   lotsOf.set(token, lots)
 }
 
-/** The only owner, unless there is another or it is not known. */
+/** The owner, if there is exactly one and it is known. */
 function onlyOf(owners: ReadonlySet<Address | undefined>): Address | undefined {
   return owners.size === 1 ? [...owners][0] : undefined
 }

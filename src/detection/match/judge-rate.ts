@@ -1,34 +1,19 @@
-import type { SeenEvent } from '../read/read-transaction.ts'
+import type { PathRate } from '../read/path-rate-rounds.ts'
+import type { RatedPath } from '../read/path-rates.ts'
 import type { Match } from './match-event.ts'
+import type { SeenEvent } from './read-transaction.ts'
 
-/** What a conversion path gave at one moment. */
-export interface PathRate {
-  /** Base units of the token for `scale` base units of the invoice currency. Above 0. */
-  readonly rate: bigint
-  readonly scale: bigint
-  /** When the feed of the path that is longest unchanged was written, in seconds. */
-  readonly oldestSec: bigint
-}
-
-/** The configured path of a conversion, with its rates around the payment's block. */
-export interface RatedPath {
-  /** Older rates are stale. */
-  readonly maxAgeSeconds: number
-  /** At the block, at its parent, or neither. */
-  readonly rates: readonly PathRate[]
-}
-
-/** A payment may bring this much less than our path says, in percent: feeds move between blocks, and payers may use other feeds. */
-const LEAST_PERCENT = 98n
+/** A payment must bring at least this part of what our path says, in percent: feeds move between blocks, and payers may use other feeds. */
+const MIN_PERCENT = 98n
 
 /**
- * Decides whether a conversion counts. Its fiat amount is the payer's word, since he chooses the path, and no event tells it. So what
- * the proxy moved must come to at least 98 % of that amount at the rate of our own path; of several rates that are not stale the one counts
- * that favours the payer. Amounts are cut to base units as the contract cuts them.
+ * Decides whether a conversion counts. The payer chooses the path and no event tells it, so the fiat amount of the event is only his claim. What
+ * the proxy moved must be worth at least 98 % of that amount at the rate of our own path; where several rates are fresh, the one that favours
+ * the payer counts. Amounts are truncated to base units as the contract truncates them.
  *
- * What the operator has accepted is not to be judged here.
+ * Not to be called for an event that an operator accepted as a payment.
  *
- * @param match - passed on as it is unless it is a conversion that does not count
+ * @param match - returned as it is unless it is a conversion that does not count
  * @param path - undefined: none is configured for the currencies
  * @param timestampSec - of the payment's block
  */
@@ -42,16 +27,16 @@ export function judgeRate(
   if (path === undefined) return rateOff({ rateProblem: 'NO_PATH' })
   const [first, ...others] = path.rates
   if (first === undefined) return rateOff({ rateProblem: 'NO_RATE' })
-  const oldestTakenSec = BigInt(timestampSec - path.maxAgeSeconds)
-  const fresh = path.rates.filter(({ oldestSec }) => oldestSec >= oldestTakenSec)
-  if (fresh.length === 0) return staleRate(path.maxAgeSeconds, largest(first, others))
+  const minUpdatedAtSec = BigInt(timestampSec - path.maxAgeSeconds)
+  const fresh = path.rates.filter(({ oldestSec }) => oldestSec >= minUpdatedAtSec)
+  if (fresh.length === 0) return staleRate(path.maxAgeSeconds, newestOf(first, others))
   const expected = fresh.map(({ rate, scale }) => (conversion.amount * rate) / scale)
-  const least = expected.reduce((a, b) => (a < b ? a : b))
-  if (event.amount * 100n >= least * LEAST_PERCENT) return match
-  return rateOff({ rateProblem: 'TOO_LITTLE', expectedAmount: least.toString() })
+  const lowest = expected.reduce((a, b) => (a < b ? a : b))
+  if (event.amount * 100n >= lowest * MIN_PERCENT) return match
+  return rateOff({ rateProblem: 'TOO_LITTLE', expectedAmount: lowest.toString() })
 }
 
-function largest(first: PathRate, others: readonly PathRate[]): bigint {
+function newestOf(first: PathRate, others: readonly PathRate[]): bigint {
   return others.reduce((newest, { oldestSec }) => (oldestSec > newest ? oldestSec : newest), first.oldestSec)
 }
 

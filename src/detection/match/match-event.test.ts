@@ -4,8 +4,8 @@ import type { ChainConfig } from '../../chains/chains-file.ts'
 import { createTokenDirectory } from '../../chains/token-directory.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { SeenEvent } from '../read/read-transaction.ts'
 import { type AcceptedAs, invoiceUnitOf, type MatchableRequest, matchEvent, unmatchedReasons } from './match-event.ts'
+import type { SeenEvent } from './read-transaction.ts'
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as Address
 const topic = (digit: string): Hex => `0x${digit.repeat(64)}`

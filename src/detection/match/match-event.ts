@@ -4,9 +4,9 @@ import type { Address } from '../../domain/address.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token } from '../../domain/currency.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { PaymentRequest } from '../../domain/payment-request.ts'
-import type { SeenEvent } from '../read/read-transaction.ts'
+import type { SeenEvent } from './read-transaction.ts'
 
-/** Why an event is no payment of a request. */
+/** Why an event is neither a payment nor a refund of a request, in the order of the checks. */
 export const unmatchedReasons = [
   'UNKNOWN_TOPIC',
   'RECEIPT_TOO_LARGE',
@@ -28,7 +28,7 @@ export interface MatchableRequest extends PaymentRequest {
   readonly refundTopic?: Hex
 }
 
-/** A currency of an invoice as conversion events name and count it. */
+/** An invoice currency as conversion events name it and count it. */
 export interface InvoiceUnit {
   readonly address: Address
   readonly decimals: number
@@ -41,7 +41,7 @@ export type Match =
       readonly request: MatchableRequest
       readonly token: Token
       readonly amount: bigint
-      /** What it counts for towards the request, in base units of the invoice currency. */
+      /** What counts towards the request, in base units of the invoice currency. */
       readonly invoiceAmount: bigint
       readonly invoiceDecimals: number
     }
@@ -49,35 +49,35 @@ export type Match =
   | {
       readonly kind: 'UNMATCHED'
       readonly reason: UnmatchedReason
-      /** What else an operator needs to know, to be stored with the event. */
+      /** What else an operator needs to know; stored with the event. */
       readonly detail?: Readonly<Record<string, string>>
     }
 
 export type PaymentMatch = Extract<Match, { kind: 'PAYMENT' }>
 
-/** What the matcher is told beside the event. */
+/** What matching needs to know beside the event. */
 export interface MatchContext {
-  /** Canonical name of the chain on which the event is. */
+  /** Canonical name of the event's chain. */
   readonly chain: string
   readonly tokens: TokenDirectory
   /** Whether an address paid the request before this event. */
   hasPaid(request: MatchableRequest, address: Address): boolean
-  /** Whether a payment of the request before this event has no known payer. */
+  /** Whether a payment of the request before this event has an unknown payer. */
   hasUnknownPayer(request: MatchableRequest): boolean
-  /** Whether an address was a refund wallet of the account when the event was made. */
+  /** Whether an address was a refund wallet of the account at the time of the event. */
   isWallet(address: Address): boolean
-  /** Whether an address is a listed contract that passes on the money of others. */
+  /** Whether an address is a listed contract that passes on other people's money. */
   isIntermediary(address: Address): boolean
-  /** What an operator has accepted this event as. */
+  /** What an operator accepted this event as. */
   readonly accepted?: AcceptedAs | undefined
 }
 
-/** What an operator may accept an unmatched event as. */
+/** What an operator can accept an unmatched event as. */
 export type AcceptedAs = 'PAYMENT' | 'REFUND'
 
 /**
- * The reasons for which an event may be accepted all the same. The others say that the money is not the request's (another chain,
- * token or payee), or that none was moved. WRONG_PAYEE is accepted only under the request's own reference.
+ * The reasons that an operator can overrule. The others say that the money is not the request's (another chain, token or payee), or that none
+ * was moved. WRONG_PAYEE can be overruled only under the request's own reference.
  */
 export const acceptableReasons: Readonly<Record<AcceptedAs, readonly UnmatchedReason[]>> = {
   PAYMENT: ['STALE_RATE', 'RATE_OFF'],
@@ -85,10 +85,11 @@ export const acceptableReasons: Readonly<Record<AcceptedAs, readonly UnmatchedRe
 }
 
 /**
- * Decides what an event means to one account. References are public and the proxies take any token and payee, so a payment
- * counts only if chain, payee and token are the request's, and of a conversion the invoice currency too.
+ * Decides what an event is to one account. References are public and the proxies take any token and payee, so a payment counts only if chain,
+ * payee and token are the request's; of a conversion the invoice currency too.
  *
- * @param requests - the account's requests that know the event's topic, as their payments' or their refunds'
+ * @param requests - the account's requests whose payment topic or refund topic is the event's
+ * @see CHAIN, "Which event is a payment of which request" and "Status, outstanding, refunds"
  */
 export function matchEvent(event: SeenEvent, requests: readonly MatchableRequest[], context: MatchContext): Match {
   const verdicts = requests.flatMap((request) => judgeRequest(event, request, context))
@@ -97,7 +98,7 @@ export function matchEvent(event: SeenEvent, requests: readonly MatchableRequest
 }
 
 /**
- * The payment that an event is if the rate of its conversion is right. It does not depend on what else was paid.
+ * Finds the payment that an event is if the rate of its conversion is right. Does not depend on other payments.
  *
  * @param requests - as for {@link matchEvent}
  */
@@ -121,7 +122,7 @@ function judgeRequest(event: SeenEvent, request: MatchableRequest, context: Matc
   return verdicts
 }
 
-/** Reasons stand in the order of the checks, so that the last is that of the request which came closest. */
+/** The reason of the request that came closest: the one that passed most checks. */
 function furthestReason(verdicts: readonly Match[]): UnmatchedReason {
   const places = verdicts.map((verdict) =>
     verdict.kind === 'UNMATCHED' ? unmatchedReasons.indexOf(verdict.reason) : 0,
@@ -151,24 +152,24 @@ function judgePayment(
     if (invoiceAmount === 0n) return unmatched('NOTHING_RECEIVED')
     return { ...payment, invoiceAmount, invoiceDecimals: unit.decimals }
   }
-  // A conversion of another currency into the right token is a payment of some other invoice.
+  // A conversion from another currency into the right token pays another invoice.
   if (event.conversion !== undefined) return unmatched('WRONG_TOKEN')
   if (movesNothing !== undefined) return unmatched(movesNothing)
   return { ...payment, invoiceAmount: amount, invoiceDecimals: token.decimals }
 }
 
-/** Of a token that keeps a part of each transfer, the part of the converted amount that arrived, rounded down. */
+/** Where a token keeps a part of each transfer, the converted amount counts in proportion to what arrived, rounded down. */
 function convertedAmount({ amount, received }: SeenEvent, converted: bigint): bigint {
   return received >= amount ? converted : (converted * received) / amount
 }
 
-/** A payee who pays himself, also through a contract that passes his money on, has as much as before. */
+/** A payee who pays himself, also through an intermediary, has as much as before. */
 function whyNothingMoved({ received, to, paidFrom, payer }: SeenEvent): UnmatchedReason | undefined {
   if (received === 0n) return 'NOTHING_RECEIVED'
   return paidFrom === to || payer === to ? 'SELF_PAYMENT' : undefined
 }
 
-/** An event under the reference of the request's refund address, which anybody can use. */
+/** Judges an event under the reference of the request's refund address, which anybody can use. */
 function judgeRefundReference(event: SeenEvent, request: MatchableRequest, context: MatchContext): Match {
   if (event.to !== request.refundAddress) return { kind: 'UNMATCHED', reason: 'WRONG_PAYEE' }
   const verdict = judgeRefund(event, request, context)
@@ -177,8 +178,8 @@ function judgeRefundReference(event: SeenEvent, request: MatchableRequest, conte
 }
 
 /**
- * Under the request's own reference: from the payee back to somebody who paid. Where a payment has no known payer, anybody may have
- * made it, but not the payee or its wallets.
+ * Whether an event under the request's own reference is the payee's money on its way back to a payer. Where a payment has an unknown payer,
+ * anybody but the payee and its wallets may be that payer.
  */
 function isRefundToPayer(event: SeenEvent, request: MatchableRequest, context: MatchContext): boolean {
   if (event.to === request.payee) return false
@@ -193,29 +194,29 @@ function isPayeesMoney({ paidFrom }: SeenEvent, { payee }: MatchableRequest, con
   return paidFrom === payee || context.isWallet(paidFrom)
 }
 
-/** All that a refund takes but whose money it is. */
+/** Checks everything about a refund but whose money it is. */
 function judgeRefund(event: SeenEvent, request: MatchableRequest, { chain, tokens }: MatchContext): Match {
   if (request.network !== chain) return { kind: 'UNMATCHED', reason: 'WRONG_CHAIN' }
   const token = paidToken(event, request, tokens)
   if (token === undefined) return { kind: 'UNMATCHED', reason: 'WRONG_TOKEN' }
   if (event.received === 0n) return { kind: 'UNMATCHED', reason: 'NOTHING_RECEIVED' }
-  // Whoever pays himself gives nothing back.
+  // Who pays himself returns nothing.
   if (event.paidFrom === event.to) return { kind: 'UNMATCHED', reason: 'SELF_PAYMENT' }
   return { kind: 'REFUND', request, token, amount: event.received }
 }
 
-/** The request's payment currency, if it is what the event moved. */
+/** The request's payment currency, if the event moved it. */
 function paidToken(event: SeenEvent, request: MatchableRequest, tokens: TokenDirectory): Token | undefined {
   const token = tokens.byId(request.paymentCurrency)
   return token !== undefined && token.chain === request.network && token.address === event.token ? token : undefined
 }
 
-/** Whether a request is stated in another currency than it is paid in. */
+/** Whether the invoice currency of a request is not its payment currency. */
 export function isConversionRequest(request: Pick<PaymentRequest, 'invoiceCurrency' | 'paymentCurrency'>): boolean {
   return request.invoiceCurrency !== request.paymentCurrency
 }
 
-/** How conversion events name a currency: a token by its address, fiat and native coins by a hash of type and symbol. */
+/** How conversion events name a currency: a token by its address; fiat and native coins by a hash of type and symbol. */
 export function invoiceUnitOf(currency: string, tokens: TokenDirectory): InvoiceUnit | undefined {
   const token = tokens.byId(currency)
   if (token !== undefined) {

@@ -15,9 +15,9 @@ import { cast, receiptWith, testContracts } from '../../../test/support/arbitrar
 import { eventTopics, type RpcLog } from '../../contracts/decode-events.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import { topicOfReference } from '../../domain/payment-reference.ts'
+import type { KnownCalls } from '../read/call-frames.ts'
 import { type CallFrame, readCallTracer, readParityTrace } from '../read/call-frames.ts'
-import { readTransaction } from '../read/read-transaction.ts'
-import type { KnownCalls } from './native-payers.ts'
+import { readTransaction } from './read-transaction.ts'
 
 const { alice, bob, shop, vendor, victim, feeTaker, batch } = cast
 const address = (digits: string) => `0x${digits.padEnd(40, '0')}` as Address

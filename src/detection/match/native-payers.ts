@@ -15,42 +15,37 @@ import {
 } from '../../contracts/decode-events.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
-import type { CallFrame } from '../read/call-frames.ts'
-import type { FollowedContracts } from '../read/followed-contracts.ts'
+import type { CallFrame, KnownCalls } from '../read/call-frames.ts'
+import type { FollowedContracts } from './followed-contracts.ts'
 
-/** What is known of a transaction's calls beside its receipt: all of them, or the sender's own. `value` in wei. */
-export type KnownCalls =
-  | { readonly kind: 'TRACE'; readonly root: CallFrame }
-  | { readonly kind: 'OWN_CALL'; readonly value: bigint; readonly input: Hex }
-
-/** A payment in coins by a followed contract. */
+/** A payment in the chain's coin through a followed contract. */
 export interface NativeEvent extends FeeProxyEvent {
-  /** Among the logs of the transaction. */
+  /** Of its log in the transaction. */
   readonly position: number
   /** In the invoice currency. */
   readonly conversion: { readonly amount: bigint; readonly feeAmount: bigint } | undefined
 }
 
-/** Who is behind a payment in coins. What is not certain is absent. */
+/** Who made a payment in coins. What is not certain is absent. */
 export interface NativeOrigin {
   /** The direct caller of the proxy. */
-  readonly caller?: Address
-  readonly payer?: Address
-  /** Wei that a batch sent to the event's fee address after its last payment, which this is. */
+  readonly caller?: Address | undefined
+  readonly payer?: Address | undefined
+  /** Set on the last payment of a batch: what the batch then sent to the event's fee address, in wei. */
   readonly batchFee?: bigint
 }
 
-/** By position of the event. */
+/** By the position of the event. */
 export type NativeOrigins = ReadonlyMap<number, NativeOrigin>
 
 /** A transaction with payments in coins. */
 export interface NativeTransaction {
   readonly from: Address
-  readonly to?: Address
+  readonly to?: Address | undefined
   readonly logs: readonly RpcLog[]
 }
 
-/** Whether a receipt leaves open who paid a payment in coins that is wanted. */
+/** Whether a receipt leaves open who made any of the wanted payments in coins. */
 export function needsCalls(
   transaction: NativeTransaction,
   { contracts }: FollowedContracts,
@@ -63,7 +58,7 @@ export function needsCalls(
   })
 }
 
-/** All that may have passed money on in transactions: whom they called, and who sent tokens. */
+/** Addresses that may have passed money on in transactions: those that were called, and those that sent tokens. */
 export function addressesIn(
   transactions: readonly (NativeTransaction & { readonly txHash: Hex })[],
   calls: ReadonlyMap<Hex, KnownCalls>,
@@ -87,15 +82,15 @@ function addCalled({ to, calls }: CallFrame, found: Set<Address>): void {
 }
 
 /**
- * The proxy that the sender called himself, where the receipt alone tells so: the transaction is to it, and it emitted one payment. With
- * two, the other is of somebody whom the payment called.
+ * The proxy that the sender called directly, where the receipt alone proves it: the transaction is to the proxy, and the proxy emitted one payment.
+ * If it emitted two, a contract that was paid made the other.
  */
 function ownProxyOf({ to, logs }: NativeTransaction): Address | undefined {
   const emitted = logs.filter((log) => isNativeFeeProxyLog(log) && log.address.toLowerCase() === to)
   return emitted.length === 1 ? to : undefined
 }
 
-/** Finds who paid each of a transaction's payments in coins. */
+/** Finds who made each of a transaction's payments in coins. */
 export function findNativeOrigins(
   transaction: NativeTransaction,
   events: readonly NativeEvent[],
@@ -119,11 +114,11 @@ function fromCalls(
 ): NativeOrigins {
   if (calls.kind === 'OWN_CALL') return fromOwnCall(transaction, events, calls, followed)
   const { root } = calls
-  const isOfIt = root.from === transaction.from && (transaction.to === undefined || root.to === transaction.to)
-  return isOfIt ? fromTrace(root, events, followed) : new Map()
+  const isTraceOfIt = root.from === transaction.from && (transaction.to === undefined || root.to === transaction.to)
+  return isTraceOfIt ? fromTrace(root, events, followed) : new Map()
 }
 
-/** A contract, or a wallet, that runs: who called it, with how much, and what it sent out without a call of a function. */
+/** A running contract or account: who called it, with how much, and which plain transfers of coins it made. */
 interface Context {
   readonly address: Address
   readonly caller: Address
@@ -132,15 +127,15 @@ interface Context {
   readonly sent: { readonly to: Address; readonly value: bigint }[]
 }
 
-/** A call of a proxy for coins that was not undone, and the proxy that ran. */
+/** A call of a proxy for coins that was not reverted, and the running proxy. */
 interface TracedPayment {
   readonly payment: CalledPayment
   readonly proxy: Context
 }
 
 /**
- * The payments of a proxy are its calls, in the order in which they ended, since it emits at the end. Where the two do not agree, nothing is
- * known of that proxy's payments.
+ * Pairs a proxy's events with its calls. It emits at the end of a call, so both are in the order in which the calls ended. Where they do not agree,
+ * nothing is known about that proxy's payments.
  */
 function fromTrace(root: CallFrame, events: readonly NativeEvent[], followed: FollowedContracts): NativeOrigins {
   const traced = Map.groupBy(findPayments(root, undefined, followed), ({ proxy }) => proxy.address)
@@ -159,29 +154,29 @@ function fromTrace(root: CallFrame, events: readonly NativeEvent[], followed: Fo
   for (const [batch, payments] of Map.groupBy(batched, (each) => each.batch)) {
     const own = payments.map(({ event }) => event)
     const payer = payerOfBatch(batch, own, followed)
-    for (const event of own) origins.set(event.position, { caller: batch.address, ...payer })
+    for (const event of own) origins.set(event.position, { caller: batch.address, payer })
     const last = own.reduce((a, b) => (a.position > b.position ? a : b))
     const fee = batch.sent.find(({ to, value }) => to === last.feeAddress && value > 0n)
-    if (fee !== undefined) origins.set(last.position, { caller: batch.address, ...payer, batchFee: fee.value })
+    if (fee !== undefined) origins.set(last.position, { caller: batch.address, payer, batchFee: fee.value })
   }
   return origins
 }
 
-/** A batch may hold coins of others, so its caller is the payer only if that call brought enough for all of its payments. */
+/** A batch contract can hold coins of others, so its caller is the payer only if that call brought enough for all of its payments. */
 function payerOfBatch(
   { caller, value }: Context,
   events: readonly NativeEvent[],
   { intermediaries, executors }: FollowedContracts,
-): { payer?: Address } {
+): Address | undefined {
   const isKnown = value >= sumOf(events) && !intermediaries.has(caller) && !executors.has(caller)
-  return isKnown ? { payer: caller } : {}
+  return isKnown ? caller : undefined
 }
 
 function sumOf(events: readonly FeeProxyEvent[]): bigint {
   return events.reduce((sum, { amount, feeAmount }) => sum + amount + feeAmount, 0n)
 }
 
-/** In the order in which the calls ended. */
+/** Yields the payments in the order in which their calls ended. */
 function* findPayments(
   frame: CallFrame,
   parent: Context | undefined,
@@ -197,25 +192,25 @@ function* findPayments(
   if (payment !== undefined) yield { payment, proxy: context }
 }
 
-/** Code that is run by delegation runs as the one that delegates. */
+/** A delegatecall runs in the context of its caller. */
 function contextOf(frame: CallFrame, parent: Context | undefined): Context | undefined {
   if (frame.kind === 'DELEGATE') return parent
   return { address: frame.to, caller: frame.from, value: frame.value, parent, sent: [] }
 }
 
-/** What a call gives to payments: of a proxy to one, of a batch to several. */
+/** A call that makes payments: of a proxy one, of a batch several. */
 interface PaidCall {
   readonly payer: Address
-  /** Absent for a batch and a SingleRequestProxy, which are callers themselves. */
+  /** Absent for a batch and a SingleRequestProxy, which call the proxy themselves. */
   readonly caller?: Address
   readonly value: bigint
-  /** Undefined for a payment of which the call tells nothing but that it is made. */
+  /** Undefined for a payment whose terms are not in the call. */
   readonly payments: readonly (CalledPayment | undefined)[]
 }
 
 /**
- * Without a trace, the decoded calls must be the transaction's payments in coins one by one and in order, whoever emitted these. With one
- * event more, somebody else paid in the same transaction, and nobody can tell which is whose.
+ * Finds the payers without a trace. The decoded calls must match all payments in coins of the transaction one by one and in order, whoever
+ * emitted these: with one event more, somebody else paid in the same transaction, and nobody can tell which payment is whose.
  */
 function fromOwnCall(
   transaction: NativeTransaction,
@@ -234,15 +229,14 @@ function fromOwnCall(
     expected.length === events.length &&
     events.length === logs.filter(isNativeFeeProxyLog).length &&
     events.every((event, i) => isSame(event, expected[i]?.payment))
-  if (!isComplete || (isAccount && hasStranger(transaction, to, events, followed))) return new Map()
+  if (!isComplete || (isAccount && hasUnrelatedLog(transaction, to, events, followed))) return new Map()
   const eventsOf = (paid: PaidCall) => events.filter((_, i) => expected[i]?.paid === paid)
   if (paidCalls.some((paid) => paid.value < sumOf(eventsOf(paid)))) return new Map()
   return new Map(
     events.flatMap((event, i): [number, NativeOrigin][] => {
       const paid = expected[i]?.paid
       if (paid === undefined) return []
-      const caller = paid.caller === undefined ? {} : { caller: paid.caller }
-      return [[event.position, { payer: paid.payer, ...caller }]]
+      return [[event.position, { payer: paid.payer, caller: paid.caller }]]
     }),
   )
 }
@@ -253,16 +247,16 @@ function toPaidCall({ caller, to, value, input }: Call, { contracts, intermediar
     return payment === undefined ? [] : [{ payer: caller, caller, value, payments: [payment] }]
   }
   if (!intermediaries.has(to)) return []
-  // A SingleRequestProxy pays once with the coins that it is sent.
+  // A SingleRequestProxy makes one payment with the coins that are sent to it.
   const payments = input === '0x' && value > 0n ? [undefined] : decodeBatchCall(input)
   return [{ payer: caller, value, payments }]
 }
 
 /**
- * Whether a contract that has no part in the payments logged something. A transaction that only looks like an account's own can have another
- * account pay instead, whose wallet mostly logs that it did.
+ * Whether a contract that has no part in the payments logged something. Calldata can be made to look like an account's own payments while another
+ * account pays; the wallet contract of that account mostly logs that it did.
  */
-function hasStranger(
+function hasUnrelatedLog(
   { logs }: NativeTransaction,
   account: Address,
   events: readonly NativeEvent[],

@@ -5,10 +5,10 @@ import { createTokenDirectory } from '../../chains/token-directory.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { type LedgerPayment, type LedgerRefund, type SettledState, settle } from '../../store/settle.ts'
-import type { SeenEvent } from '../read/read-transaction.ts'
-import type { FirstPayment, KnownPayers, WalletTime } from '../sql/detection-repository.ts'
+import type { FirstPayment, KnownPayers, WalletTime } from '../sql/payers-repository.ts'
 import { openAccountBook } from './account-book.ts'
 import { type MatchableRequest, matchEvent } from './match-event.ts'
+import type { SeenEvent } from './read-transaction.ts'
 
 /**
  * Whether money went back, over sequences of events under the references of one request: who ever sends what to whom, only the payee's

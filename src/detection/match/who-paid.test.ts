@@ -16,8 +16,8 @@ import {
 } from '../../../test/support/arbitrary-transactions.ts'
 import { createTokenDirectory } from '../../chains/token-directory.ts'
 import type { Address } from '../../domain/address.ts'
-import { readTransaction } from '../read/read-transaction.ts'
 import { findPayment, type MatchableRequest } from './match-event.ts'
+import { readTransaction } from './read-transaction.ts'
 
 /** Nobody knows whose a unit was. */
 const UNKNOWN = 'unknown'

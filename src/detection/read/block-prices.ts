@@ -3,44 +3,47 @@ import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import { type Decimal, parseDecimal } from '../../domain/decimal.ts'
 import type { RpcAnswer } from '../../nodes/json-rpc.ts'
-import type { ChainReader } from './chain-reader.ts'
 import { findRoundAt, roundIn } from './feed-rounds.ts'
-import { type CallReader, gatherCalls } from './gather-calls.ts'
+import { type ContractCaller, gatherCalls } from './gather-calls.ts'
 
-/** What a unit of a currency was worth in US dollars. */
+/** What one unit of a currency was worth in US dollars. */
 export interface UsdPrice {
   readonly usd: Decimal
   readonly source: 'feed' | 'peg'
-  /** When the feed was written. */
+  /** When the feed was updated. */
   readonly at?: Date
 }
 
-/** A price that is asked for. */
+/** A price to read. */
 export interface PriceWish {
   readonly token: Token
   readonly blockNumber: number
   readonly timestampSec: number
 }
 
-/** Finds what tokens were worth at the time of a block. */
+/** Reads what tokens were worth at the time of a block. */
 export interface PriceReader {
   /**
-   * @param through - makes the calls together with others of the same time
-   * @returns prices in the order of the wishes; undefined where none is known
+   * @param through - makes the calls, and merges them with others that are made at the same time
+   * @returns prices in the order of the wishes; undefined where no price is known
    * @throws RpcError when no node answers
    */
-  pricesAt(wishes: readonly PriceWish[], signal?: AbortSignal, through?: CallReader): Promise<(UsdPrice | undefined)[]>
+  pricesAt(
+    wishes: readonly PriceWish[],
+    signal?: AbortSignal,
+    through?: ContractCaller,
+  ): Promise<(UsdPrice | undefined)[]>
 }
 
 interface FeedWish extends PriceWish {
   readonly feed: Address
 }
 
-/** Makes the price reader of one chain. It asks feeds at the block, and searches their rounds where the node has dropped that state. */
-export function createPriceReader(reader: ChainReader): PriceReader {
+/** Makes the price reader of one chain. It asks feeds at the block, and searches their rounds where the node no longer has that state. */
+export function createPriceReader(reader: ContractCaller): PriceReader {
   const decimalsOfFeed = new Map<Address, number>()
 
-  async function loadDecimals(feeds: ReadonlySet<Address>, through: CallReader): Promise<void> {
+  async function loadDecimals(feeds: ReadonlySet<Address>, through: ContractCaller): Promise<void> {
     const unknown = [...feeds].filter((feed) => !decimalsOfFeed.has(feed))
     if (unknown.length === 0) return
     const calls = unknown.map((feed) => ({ ...readDecimals(feed), block: 'latest' as const }))
@@ -52,12 +55,12 @@ export function createPriceReader(reader: ChainReader): PriceReader {
     }
   }
 
-  async function roundsAt(wishes: readonly FeedWish[], through: CallReader) {
+  async function roundsAt(wishes: readonly FeedWish[], through: ContractCaller) {
     const rounds = new Map<string, FeedRound | undefined>()
     const distinct = [...new Map(wishes.map((wish) => [keyOf(wish), wish])).values()]
     const calls = distinct.map(({ feed, blockNumber }) => ({ ...readLatestRound(feed), block: blockNumber }))
     const answers = await through.calls(calls)
-    // All searches go in step, so that each step of all of them is one exchange with the node.
+    // The searches run in parallel, so that `through` merges each step of all of them into one exchange.
     const search = async (wish: FeedWish, answer: RpcAnswer | undefined) => {
       const isStateGone = answer?.ok === false && answer.error.kind !== 'REVERTED'
       const round = isStateGone ? await findRoundAt(through, wish.feed, wish.timestampSec) : roundIn(answer)
@@ -86,7 +89,7 @@ export function createPriceReader(reader: ChainReader): PriceReader {
 
 const keyOf = ({ feed, blockNumber }: FeedWish) => `${feed} ${blockNumber}`
 
-/** A feed counts while it is fresh and above 0, and not from after the block, which nothing on that chain can be. */
+/** A feed's answer counts while it is fresh and above 0. One from after the block cannot be right. */
 function feedPrice(wish: PriceWish, round: FeedRound | undefined, decimals: number | undefined): UsdPrice | undefined {
   if (round === undefined || decimals === undefined || round.answer <= 0n) return undefined
   const ageSec = wish.timestampSec - round.updatedAtSec

@@ -1,16 +1,21 @@
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 
+/** What is known about a transaction's calls beside its receipt: all of them by a trace, or only the sender's own. `value` in wei. */
+export type KnownCalls =
+  | { readonly kind: 'TRACE'; readonly root: CallFrame }
+  | { readonly kind: 'OWN_CALL'; readonly value: bigint; readonly input: Hex }
+
 /** A call within a transaction, as a node traced it. `value` in wei. */
 export interface CallFrame {
-  /** DELEGATE: it runs the code of `to` in the name of the contract that calls. STATIC calls can emit nothing. */
+  /** DELEGATE runs the code of `to` in the context of the caller. STATIC cannot emit events. */
   readonly kind: 'CALL' | 'DELEGATE' | 'STATIC' | 'CREATE'
   readonly from: Address
   readonly to: Address
   readonly value: bigint
-  /** Of long ones the first four bytes. */
+  /** Only the selector where it is too long to be a payment's. */
   readonly input: Hex
-  /** It was undone, and all that it called. */
+  /** Whether it was reverted, and with it all calls within it. */
   readonly isReverted: boolean
   readonly calls: readonly CallFrame[]
 }
@@ -41,7 +46,7 @@ export function readCallTracer(json: unknown): CallFrame | undefined {
   if (typeof type !== 'string' || typeof from !== 'string') return undefined
   const inner = Array.isArray(calls) ? calls : []
   return {
-    // What has no kind here, as SELFDESTRUCT, calls nobody.
+    // Other kinds, such as SELFDESTRUCT, call nobody.
     kind: KINDS[type.toUpperCase()] ?? 'STATIC',
     from: toAddress(from),
     to: toAddress(to),
@@ -52,7 +57,7 @@ export function readCallTracer(json: unknown): CallFrame | undefined {
   }
 }
 
-/** What was undone, or could change nothing, is not kept: a trace can be large. */
+/** Reverted and static calls cannot pay and are dropped, since a trace can be large. */
 function canPay({ kind, isReverted }: CallFrame): boolean {
   return kind !== 'STATIC' && !isReverted
 }
@@ -65,7 +70,7 @@ interface ParityTrace {
   readonly traceAddress?: readonly number[]
 }
 
-/** Reads what `trace_transaction` answers, a flat list with each call's place in the tree; undefined for anything else. */
+/** Reads what `trace_transaction` answers, a flat list in which each call names its place in the tree; undefined for anything else. */
 export function readParityTrace(json: unknown): CallFrame | undefined {
   if (!Array.isArray(json)) return undefined
   const frames = new Map<string, CallFrame & { readonly calls: CallFrame[] }>()
@@ -96,12 +101,12 @@ const isError = (error: unknown) => error !== undefined && error !== null && err
 const toAddress = (text: unknown) => (typeof text === 'string' ? text.toLowerCase() : '') as Address
 const toValue = (text: unknown) => (typeof text === 'string' && /^0x[0-9a-f]+$/i.test(text) ? BigInt(text) : 0n)
 
-/** Longer than the call of any payment. */
-const LONGEST_INPUT = 4_096
-const SELECTOR = 10
+/** In characters; longer than the input of any payment. */
+const MAX_INPUT_LENGTH = 4_096
+const SELECTOR_LENGTH = 10
 
-/** Of what is too long the selector is left, so that it is neither empty nor a payment. */
+/** Cuts a long input to its selector, so that it is neither empty (a plain transfer) nor a payment. */
 function toInput(text: unknown): Hex {
   if (typeof text !== 'string' || !text.startsWith('0x')) return '0x'
-  return (text.length > LONGEST_INPUT ? text.slice(0, SELECTOR) : text) as Hex
+  return (text.length > MAX_INPUT_LENGTH ? text.slice(0, SELECTOR_LENGTH) : text) as Hex
 }

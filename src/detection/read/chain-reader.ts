@@ -5,7 +5,6 @@ import type { Hex } from '../../domain/hex.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import type { TransactionReceipt } from './read-transaction.ts'
 
 /** A block as far as following a chain needs it. */
 export interface BlockHeader {
@@ -18,26 +17,47 @@ export interface BlockHeader {
 /** Where a chain stands, all from one node. */
 export interface ChainView {
   readonly head: BlockHeader
-  /** NONE: the node has no such block. UNTOLD: it failed to say. Absent: it was not asked. */
-  readonly finalized?: BlockHeader | 'NONE' | 'UNTOLD'
-  /** The block that now stands at the number that was asked for; absent when the node is not as far. */
-  readonly atTip?: BlockHeader
+  /** NONE: the node has no finalized block. UNTOLD: it failed to answer. Absent: it was not asked. */
+  readonly finalized?: BlockHeader | 'NONE' | 'UNTOLD' | undefined
+  /** The block at the number that was asked for; absent where the node has not reached it. */
+  readonly atTip?: BlockHeader | undefined
 }
 
-/** Asks a chain's nodes what detection needs to know. All methods throw RpcError, or the signal's reason. */
+/** The receipt of a transaction. */
+export interface TransactionReceipt {
+  readonly txHash: Hex
+  readonly blockHash: Hex
+  readonly blockNumber: number
+  readonly from: Address
+  /** Absent: it created a contract. */
+  readonly to?: Address | undefined
+  readonly gasUsed: bigint
+  /** In wei. Absent: the node does not tell it. */
+  readonly effectiveGasPrice?: bigint | undefined
+  /** In wei; what some second layers charge for the first. */
+  readonly l1Fee?: bigint | undefined
+  /** In the order of the chain. */
+  readonly logs: readonly RpcLog[]
+}
+
+/** Asks a chain's nodes what detection needs. All methods throw RpcError, or the signal's reason. */
 export interface ChainReader {
   view(tip: number, askFinalized: boolean, signal?: AbortSignal): Promise<ChainView>
-  /** By number, as the chain stands now; undefined where it does not reach. */
+  /** Blocks by number, as the chain stands now; undefined where the node has not reached them. */
   headers(numbers: readonly number[], signal?: AbortSignal): Promise<(BlockHeader | undefined)[]>
-  /** Logs of followed events in a range, and the range's last block, from the same node. */
+  /** Logs of followed events in a range, and the last block of the range, from one node. */
   logsInRange(range: BlockRange, signal?: AbortSignal): Promise<{ logs: RpcLog[]; last: BlockHeader | undefined }>
-  /** Logs of followed events block by block; what the node answered instead where it refused, or does not know the block. */
+  /** Logs of followed events, block by block; the node's error for a block that it refused or does not know. */
   logsOfBlocks(hashes: readonly Hex[], signal?: AbortSignal): Promise<(RpcLog[] | RpcError)[]>
-  /** What the node answered instead where it refused; undefined where it does not know the transaction. */
+  /** Receipts; the node's error where it refused, undefined where it does not know the transaction. */
   receipts(hashes: readonly Hex[], signal?: AbortSignal): Promise<(TransactionReceipt | RpcError | undefined)[]>
-  /** `eth_call`s, each at a block; an error of one is its answer. */
+  /** `eth_call`s, each at its block; the error of one is its answer. */
   calls(calls: readonly ContractRead[], signal?: AbortSignal): Promise<RpcAnswer[]>
-  /** Has other nodes asked first for a while, and the one that answered last for its chain id again. @returns which one that was */
+  /**
+   * Distrusts the node that answered last: other nodes are asked first for a while, and it is asked for its chain id again.
+   *
+   * @returns which node that was; undefined where none has answered since the last doubt
+   */
   doubt(why: string): number | undefined
 }
 
@@ -45,17 +65,18 @@ export interface ChainReader {
 export interface BlockRange {
   readonly from: number
   readonly to: number
-  /** Only logs of these contracts; all that are followed unless told. */
-  readonly addresses?: readonly Address[]
+  /** Only logs of these contracts; of all followed ones where absent. */
+  readonly addresses?: readonly Address[] | undefined
 }
 
+/** A call of a contract at a block. */
 export interface ContractRead {
   readonly to: Address
   readonly data: Hex
   readonly block: number | 'latest'
 }
 
-/** Makes the reader of one chain's events at `addresses`. */
+/** Makes the reader of one chain. @param addresses - the contracts whose logs are read */
 export function createChainReader(client: RpcClient, addresses: readonly Address[]): ChainReader {
   const filter = { address: addresses, topics: [followedTopics] }
   return {
@@ -66,11 +87,7 @@ export function createChainReader(client: RpcClient, addresses: readonly Address
       const [head, atTip, finalized] = await client.batch(calls, signal)
       const latest = toHeader(resultOf(head))
       if (latest === undefined) throw new RpcError('UNREACHABLE', 'the node has no latest block')
-      return {
-        head: latest,
-        ...optional('atTip', toHeader(resultOf(atTip))),
-        ...optional('finalized', finalized && readTag(finalized)),
-      }
+      return { head: latest, atTip: toHeader(resultOf(atTip)), finalized: finalized && readTag(finalized) }
     },
     async headers(numbers, signal) {
       const answers = await client.batch(
@@ -127,14 +144,10 @@ function resultOf(answer: RpcAnswer | undefined): unknown {
 const NO_SUCH_TAG =
   /invalid|unsupported|not (supported|found|available)|unknown (block|tag)|does not exist|cannot unmarshal/i
 
-/** Nodes without that tag answer null, or an error that says so; any other error says nothing of the tag. */
+/** A node without the tag answers null, or an error that says so; any other error leaves open whether it has the tag. */
 function readTag(answer: RpcAnswer): BlockHeader | 'NONE' | 'UNTOLD' {
   if (answer.ok) return toHeader(answer.result) ?? 'NONE'
   return answer.error.kind === 'REFUSED' && NO_SUCH_TAG.test(answer.error.message) ? 'NONE' : 'UNTOLD'
-}
-
-function optional<K extends string, V>(key: K, value: V | undefined): { [name in K]?: V } {
-  return value === undefined ? {} : ({ [key]: value } as { [name in K]: V })
 }
 
 function toHeader(json: unknown): BlockHeader | undefined {
@@ -173,10 +186,10 @@ function toReceipt(json: unknown): TransactionReceipt | undefined {
     blockHash: receipt.blockHash,
     blockNumber: Number(receipt.blockNumber),
     from: receipt.from.toLowerCase() as Address,
-    ...(receipt.to === null ? {} : { to: receipt.to.toLowerCase() as Address }),
+    to: receipt.to === null ? undefined : (receipt.to.toLowerCase() as Address),
     gasUsed: BigInt(receipt.gasUsed),
-    ...(receipt.effectiveGasPrice ? { effectiveGasPrice: BigInt(receipt.effectiveGasPrice) } : {}),
-    ...(typeof receipt.l1Fee === 'string' ? { l1Fee: BigInt(receipt.l1Fee) } : {}),
+    effectiveGasPrice: receipt.effectiveGasPrice ? BigInt(receipt.effectiveGasPrice) : undefined,
+    l1Fee: typeof receipt.l1Fee === 'string' ? BigInt(receipt.l1Fee) : undefined,
     logs: receipt.logs.toSorted((a, b) => Number(a.logIndex) - Number(b.logIndex)),
   }
 }

@@ -1,24 +1,24 @@
 import { decodeRound, type FeedRound, readLatestRound, readRound } from '../../contracts/price-feed.ts'
 import type { Address } from '../../domain/address.ts'
 import type { RpcAnswer } from '../../nodes/json-rpc.ts'
-import type { CallReader } from './gather-calls.ts'
+import type { ContractCaller } from './gather-calls.ts'
 
 const PHASE_BITS = 64n
-/** A phase is a change of the feed's own contract, once in some years. */
+/** A new phase begins when a feed's contract is replaced, once in some years. */
 const PHASES_SEARCHED = 20n
 const ROUND_MASK = (1n << PHASE_BITS) - 1n
 
-/** Decodes the answer to a call for a round; undefined where there is none (no contract, a revert, an empty round). */
+/** Decodes the answer to a call for a round; undefined where there is no round (no contract, a revert, an empty round). */
 export function roundIn(answer: RpcAnswer | undefined): FeedRound | undefined {
   return answer?.ok ? decodeRound(String(answer.result).slice(2)) : undefined
 }
 
 /**
- * Finds the round that was the latest at a time, for nodes that no longer have the state of that block: a search by halves
- * over the rounds that the feed remembers, phase by phase backwards.
+ * Finds the round that was the latest at a time, for nodes that no longer have the state of that block: a binary search in the rounds that the feed
+ * still answers, from its newest phase backwards.
  */
 export async function findRoundAt(
-  reader: CallReader,
+  reader: ContractCaller,
   feed: Address,
   timestampSec: number,
   signal?: AbortSignal,
@@ -39,12 +39,12 @@ export async function findRoundAt(
 
 type RoundAt = (roundId: bigint) => Promise<FeedRound | undefined>
 
-async function getRound(reader: CallReader, feed: Address, roundId: bigint, signal: AbortSignal | undefined) {
+async function getRound(reader: ContractCaller, feed: Address, roundId: bigint, signal: AbortSignal | undefined) {
   const [answer] = await reader.calls([{ ...readRound(feed, roundId), block: 'latest' }], signal)
   return roundIn(answer)
 }
 
-/** The highest round of a phase that is over, found by doubling; 0 for one without rounds. */
+/** The highest round of an earlier phase, found by doubling; 0 for a phase without rounds. */
 async function lastRoundOf(first: bigint, at: RoundAt): Promise<bigint> {
   let low = 0n
   let high = 1n
@@ -60,7 +60,7 @@ async function lastRoundOf(first: bigint, at: RoundAt): Promise<bigint> {
   return low
 }
 
-/** The last round of 1…last whose time is not after the given one. Rounds that a feed has forgotten are older than all it has. */
+/** The last of the rounds 1…last that is not after the time. A round that the feed no longer answers is older than all that it answers. */
 async function searchPhase(
   first: bigint,
   last: bigint,

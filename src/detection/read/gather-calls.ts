@@ -1,19 +1,18 @@
 import type { RpcAnswer } from '../../nodes/json-rpc.ts'
-import type { ChainReader } from './chain-reader.ts'
+import type { ChainReader, ContractRead } from './chain-reader.ts'
 
-/** The part of a chain reader that reads contracts. */
-export type CallReader = Pick<ChainReader, 'calls'>
-type Call = Parameters<CallReader['calls']>[0][number]
+/** The part of a chain reader that calls contracts. */
+export type ContractCaller = Pick<ChainReader, 'calls'>
 
 /**
- * Puts together what is called at the same time: several pieces of work that go on in parallel, each with a call at a time,
- * cost as many exchanges as the longest of them. An equal call is made once.
+ * Merges calls that are made at the same time: pieces of work that run in parallel, each making one call after another, cost as many exchanges as
+ * the longest of them. An equal call is made once.
  *
- * @param signal - ends all calls; one that is given with a single call is left aside
+ * @param signal - ends all calls; a signal given with a single call is ignored
  */
-export function gatherCalls(reader: CallReader, signal?: AbortSignal): CallReader {
+export function gatherCalls(reader: ContractCaller, signal?: AbortSignal): ContractCaller {
   const asked = new Map<string, Promise<RpcAnswer>>()
-  let waiting: { readonly call: Call; readonly answer: PromiseWithResolvers<RpcAnswer> }[] = []
+  let waiting: { readonly call: ContractRead; readonly answer: PromiseWithResolvers<RpcAnswer> }[] = []
 
   async function sendWaiting(): Promise<void> {
     const sent = waiting
@@ -29,7 +28,7 @@ export function gatherCalls(reader: CallReader, signal?: AbortSignal): CallReade
     }
   }
 
-  function ask(call: Call): Promise<RpcAnswer> {
+  function ask(call: ContractRead): Promise<RpcAnswer> {
     const key = `${call.block} ${call.to} ${call.data}`
     const known = asked.get(key)
     if (known !== undefined) return known

@@ -1,17 +1,22 @@
 import type { Token } from '../../domain/currency.ts'
-import type { RatedPath } from '../match/judge-rate.ts'
-import type { PriceReader, UsdPrice } from './block-prices.ts'
-import type { ChainReader } from './chain-reader.ts'
-import { gatherCalls } from './gather-calls.ts'
-import type { RateReader, RateWish } from './path-rates.ts'
-import type { SeenEvent } from './read-transaction.ts'
+import type { PriceReader, PriceWish, UsdPrice } from './block-prices.ts'
+import { type ContractCaller, gatherCalls } from './gather-calls.ts'
+import type { RatedPath, RateReader, RateWish } from './path-rates.ts'
 
 /** What money was worth when payments were made. */
 export interface Market {
-  /** Our own path of a conversion; undefined where none is configured. */
-  pathOf(event: SeenEvent): RatedPath | undefined
-  /** US dollars a unit of a payment's token, or of the chain's coin, at the payment's block. */
+  /** Our own path of a conversion; undefined where none is configured. @param event - the same object as in the {@link ValuedPayment} */
+  pathOf(event: object): RatedPath | undefined
+  /** The price of a payment's token, or of the chain's coin, at the payment's block. */
   priceAt(token: Token, blockNumber: number): UsdPrice | undefined
+}
+
+/** A payment whose prices and rates are to be read. */
+export interface ValuedPayment extends PriceWish {
+  /** Identifies the payment in {@link Market.pathOf}. */
+  readonly event: object
+  /** Absent unless it is a conversion. */
+  readonly conversion?: Pick<RateWish, 'invoiceCurrency' | 'isEnough'> | undefined
 }
 
 /** Reads what a chain's money was worth. */
@@ -21,12 +26,12 @@ export interface MarketReader {
    *
    * @throws RpcError when no node answers
    */
-  read(payments: readonly RateWish[], signal?: AbortSignal): Promise<Market>
+  read(payments: readonly ValuedPayment[], signal?: AbortSignal): Promise<Market>
 }
 
 /** Makes the reader of one chain. */
 export function createMarketReader(options: {
-  readonly reader: ChainReader
+  readonly reader: ContractCaller
   readonly native: Token
   readonly prices: PriceReader
   readonly rates: RateReader
@@ -35,9 +40,11 @@ export function createMarketReader(options: {
   return {
     async read(payments, signal) {
       const through = gatherCalls(reader, signal)
-      const converted = payments.filter(({ event }) => event.conversion !== undefined)
-      const priced = payments.flatMap(({ match, blockNumber, timestampSec }) =>
-        [match.token, native].map((token) => ({ token, blockNumber, timestampSec })),
+      const converted = payments.flatMap(({ event, conversion, ...payment }) =>
+        conversion === undefined ? [] : [{ event, ...payment, ...conversion }],
+      )
+      const priced = payments.flatMap(({ token, blockNumber, timestampSec }) =>
+        [token, native].map((each) => ({ token: each, blockNumber, timestampSec })),
       )
       const [paths, found] = await Promise.all([
         converted.length === 0 ? [] : rates.ratesAt(converted, through, signal),

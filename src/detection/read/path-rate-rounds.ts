@@ -5,11 +5,19 @@ import { addressOf, uintOf } from '../../contracts/words.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import { FIAT_DECIMALS } from '../../domain/currency.ts'
 import type { RpcAnswer } from '../../nodes/json-rpc.ts'
-import type { PathRate } from '../match/judge-rate.ts'
 import { findRoundAt } from './feed-rounds.ts'
-import type { CallReader } from './gather-calls.ts'
+import type { ContractCaller } from './gather-calls.ts'
 
-/** A conversion path at a time of which the node has no state any more. */
+/** What a conversion path gave at one moment. */
+export interface PathRate {
+  /** Base units of the token for `scale` base units of the invoice currency. Above 0. */
+  readonly rate: bigint
+  readonly scale: bigint
+  /** When the feed of the path that is unchanged for longest was updated, in seconds. */
+  readonly oldestSec: bigint
+}
+
+/** A conversion path at a time whose state the node no longer has. */
 export interface PastPath {
   /** The ChainlinkConversionPath. */
   readonly contract: Address
@@ -19,9 +27,9 @@ export interface PastPath {
   readonly decimalsOf: (address: Address) => number | undefined
 }
 
-/** A step of a path: one feed, taken as it is or the other way round. */
+/** A step of a path: one feed, taken as it is or inverted. */
 interface PathLeg {
-  /** Of the feed's answer at the time. */
+  /** The feed's answer at the time. */
   readonly answer: bigint
   readonly updatedAtSec: number
   readonly feedDecimals: number
@@ -31,21 +39,21 @@ interface PathLeg {
 }
 
 /**
- * Computes the rate of a path from the rounds of its feeds, for nodes that no longer have the state of that block. Feeds are those that
- * the contract uses now.
+ * Computes the rate of a path from the rounds of its feeds, for nodes that no longer have the state of that block. Takes the feeds that the contract
+ * uses now.
  *
- * @param reader - puts calls together that are made at the same time
- * @returns undefined where a feed is not there, had no answer above 0 then, or tells nothing of earlier rounds
- * @throws RpcError where the node refuses to call a contract as it is now
+ * @param reader - merges calls that are made at the same time
+ * @returns undefined where a feed is missing, had no answer above 0 then, or does not answer earlier rounds
+ * @throws RpcError where the node refuses a call at its latest block
  */
-export async function findPathRateAt(reader: CallReader, past: PastPath): Promise<PathRate | undefined> {
+export async function findPathRateAt(reader: ContractCaller, past: PastPath): Promise<PathRate | undefined> {
   const hops = past.path.slice(1).map((output, index) => ({ input: past.path[index] as Address, output }))
   const legs = await Promise.all(hops.map((hop) => readLeg(reader, hop, past)))
   return legs.some((leg) => leg === undefined) ? undefined : rateOfLegs(legs as PathLeg[], past.timestampSec)
 }
 
 async function readLeg(
-  reader: CallReader,
+  reader: ContractCaller,
   { input, output }: { readonly input: Address; readonly output: Address },
   { contract, timestampSec, decimalsOf }: PastPath,
 ): Promise<PathLeg | undefined> {
@@ -60,7 +68,7 @@ async function readLeg(
   if (feed === undefined || inputDecimals === undefined || outputDecimals === undefined) return undefined
   const [feedDecimals, round] = await Promise.all([
     findDecimals(reader, feed),
-    // Beneath an answer that the node refused lies no round that could be trusted to be the last.
+    // If the node refuses the latest round, it may refuse others too, and the search would end at a wrong round.
     callLatest(reader, readLatestRound(feed)).then(() => findRoundAt(reader, feed, timestampSec)),
   ])
   if (feedDecimals === undefined || round === undefined || round.answer <= 0n) return undefined
@@ -69,22 +77,22 @@ async function readLeg(
   return { answer, updatedAtSec, feedDecimals, isReversed, inputDecimals, outputDecimals }
 }
 
-/** @throws RpcError for what is not the contract's own refusal, which may be another answer a moment later */
-async function callLatest(reader: CallReader, read: ContractRead) {
+/** @throws RpcError for any failure but a revert, since the node may answer otherwise a moment later */
+async function callLatest(reader: ContractCaller, read: ContractRead) {
   const [answer] = await reader.calls([{ ...read, block: 'latest' }])
   if (answer?.ok === false && answer.error.kind !== 'REVERTED') throw answer.error
   return answer
 }
 
-/** The feed that the contract uses between two currencies, in this direction. */
-async function findAggregator(reader: CallReader, contract: Address, [input, output]: readonly [Address, Address]) {
+/** The feed that the contract uses from one currency to another. */
+async function findAggregator(reader: ContractCaller, contract: Address, [input, output]: readonly [Address, Address]) {
   const word = wordIn(await callLatest(reader, readAggregator(contract, input, output)))
   const feed = word === undefined ? undefined : addressOf(word)
   return feed === ZERO_ADDRESS ? undefined : feed
 }
 
-/** Where there is no contract, the currency is a fiat one. */
-async function findDecimals(reader: CallReader, address: Address): Promise<number | undefined> {
+/** An address without a contract stands for a fiat currency. */
+async function findDecimals(reader: ContractCaller, address: Address): Promise<number | undefined> {
   const answer = await callLatest(reader, readDecimals(address))
   if (answer?.ok === true && answer.result === '0x') return FIAT_DECIMALS
   const word = wordIn(answer)
@@ -93,7 +101,7 @@ async function findDecimals(reader: CallReader, address: Address): Promise<numbe
   return decimals <= MAX_FEED_DECIMALS ? Number(decimals) : undefined
 }
 
-/** The one word of an answer, as digits. */
+/** The digits of an answer that is one word. */
 function wordIn(answer: RpcAnswer | undefined): string | undefined {
   const data = answer?.ok === true ? String(answer.result) : ''
   return /^0x[0-9a-f]{64}$/i.test(data) ? data.slice(2) : undefined
@@ -101,7 +109,7 @@ function wordIn(answer: RpcAnswer | undefined): string | undefined {
 
 const PRECISION = 10n ** 18n
 
-/** What `getRate` of ChainlinkConversionPath computes, cut after each step as it does; undefined where it comes to nothing. */
+/** Computes what `getRate` of ChainlinkConversionPath does, truncated after each step as there; undefined where the rate is 0. */
 function rateOfLegs(legs: readonly PathLeg[], timestampSec: number): PathRate | undefined {
   let rate = PRECISION
   for (const leg of legs) {

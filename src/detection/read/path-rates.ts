@@ -7,29 +7,41 @@ import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
 import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { judgeRate, type PathRate, type RatedPath } from '../match/judge-rate.ts'
-import type { PaymentMatch } from '../match/match-event.ts'
 import type { ChainReader } from './chain-reader.ts'
-import type { CallReader } from './gather-calls.ts'
-import { findPathRateAt } from './path-rate-rounds.ts'
-import type { SeenEvent } from './read-transaction.ts'
+import type { ContractCaller } from './gather-calls.ts'
+import { findPathRateAt, type PathRate } from './path-rate-rounds.ts'
 
-/** A conversion that is a payment if its rate is right. */
+/** The configured path of a conversion, with its rates around the payment's block. */
+export interface RatedPath {
+  /** Rates whose oldest feed is older are stale. */
+  readonly maxAgeSeconds: number
+  /** That at the block, that at its parent, both, or none. */
+  readonly rates: readonly PathRate[]
+}
+
+/** A conversion whose rate is to be read. */
 export interface RateWish {
-  readonly match: PaymentMatch
-  readonly event: SeenEvent
+  readonly invoiceCurrency: string
+  /** What was paid with. */
+  readonly token: Token
   readonly blockNumber: number
   readonly timestampSec: number
+  /** Whether the payment counts by these rates already; otherwise the rate at the parent block is read too. */
+  isEnough(path: RatedPath): boolean
 }
 
 /** Finds the rates of our own conversion paths at the time of a block. */
 export interface RateReader {
   /**
-   * @param through - makes the calls; those made at the same time go together
+   * @param through - makes the calls, and merges those that are made at the same time
    * @returns paths in the order of the wishes; undefined where none is configured
    * @throws RpcError when no node answers, or none that knows the block
    */
-  ratesAt(wishes: readonly RateWish[], through: CallReader, signal?: AbortSignal): Promise<(RatedPath | undefined)[]>
+  ratesAt(
+    wishes: readonly RateWish[],
+    through: ContractCaller,
+    signal?: AbortSignal,
+  ): Promise<(RatedPath | undefined)[]>
 }
 
 export interface RateReaderOptions {
@@ -40,17 +52,16 @@ export interface RateReaderOptions {
 }
 
 /**
- * Makes the reader of one chain. It asks ChainlinkConversionPath at the payment's block and, only where the payment does not count
- * by that rate, at the block before. Where the node has dropped that state, it searches the rounds of the feeds that the contract
- * uses now.
+ * Makes the reader of one chain. It asks ChainlinkConversionPath at the payment's block and, only where the payment does not count by that rate, at
+ * the parent block. Where the node no longer has that state, it searches the rounds of the feeds that the contract uses now.
  */
 export function createRateReader({ reader, conversion, native, tokens }: RateReaderOptions): RateReader {
-  /** Decimals that the contract would find out; undefined for what only the chain can tell. */
+  /** Decimals of a currency in a path, as the contract finds them; undefined where only the chain can tell. */
   const decimalsIn = (token: Token) => (address: Address) =>
     [token, native].find((known) => addressInPath(known) === address)?.decimals ??
     tokens.byAddress(native.chain, address)?.decimals
 
-  async function rateAt(contract: Address, moment: Moment, through: CallReader): Promise<PathRate | undefined> {
+  async function rateAt(contract: Address, moment: Moment, through: ContractCaller): Promise<PathRate | undefined> {
     const { path, token, blockNumber, timestampSec } = moment
     const [answer] = await through.calls([{ ...readPathRate(contract, path), block: blockNumber }])
     if (answer?.ok !== false || answer.error.kind === 'REVERTED') return pathRateIn(answer)
@@ -58,18 +69,17 @@ export function createRateReader({ reader, conversion, native, tokens }: RateRea
     return findPathRateAt(through, { contract, path, timestampSec, decimalsOf: decimalsIn(token) })
   }
 
-  async function ratedPath(wish: RateWish, requireBlock: () => Promise<void>, through: CallReader) {
-    const { match, event, blockNumber, timestampSec } = wish
-    const { token } = match
-    const way = findConversionPath(conversion, match.request.invoiceCurrency, token)
-    if (conversion === undefined || way === undefined) return undefined
-    const path = addressesOfPath(way, token)
-    const maxAgeSeconds = maxRateAgeSeconds(way)
+  async function ratedPath(wish: RateWish, requireBlock: () => Promise<void>, through: ContractCaller) {
+    const { invoiceCurrency, token, blockNumber, timestampSec } = wish
+    const configured = findConversionPath(conversion, invoiceCurrency, token)
+    if (conversion === undefined || configured === undefined) return undefined
+    const path = addressesOfPath(configured, token)
+    const maxAgeSeconds = maxRateAgeSeconds(configured)
     const at = { path, token, requireBlock }
     const atBlock = await rateAt(conversion.path, { ...at, blockNumber, timestampSec }, through)
     const rated: RatedPath = { maxAgeSeconds, rates: atBlock === undefined ? [] : [atBlock] }
-    if (blockNumber === 0 || judgeRate(match, event, { path: rated, timestampSec }).kind === 'PAYMENT') return rated
-    // No block lies between, so rounds of before this block's second are those of the parent.
+    if (blockNumber === 0 || wish.isEnough(rated)) return rated
+    // A search by time finds the parent's rounds: those before this block's second.
     const before = { blockNumber: blockNumber - 1, timestampSec: timestampSec - 1 }
     const atParent = await rateAt(conversion.path, { ...at, ...before }, through)
     return { maxAgeSeconds, rates: [...rated.rates, ...(atParent === undefined ? [] : [atParent])] }
@@ -79,7 +89,7 @@ export function createRateReader({ reader, conversion, native, tokens }: RateRea
     async ratesAt(wishes, through, signal) {
       const last = Math.max(...wishes.map(({ blockNumber }) => blockNumber))
       let checked: Promise<void> | undefined
-      // What refuses a call because it is not as far yet would give the rounds of an earlier block.
+      // A node that refuses the call because it lags would give the rounds of an earlier block.
       const requireBlock = () => (checked ??= requireHeader(reader, last, signal))
       return Promise.all(wishes.map((wish) => ratedPath(wish, requireBlock, through)))
     },
@@ -104,7 +114,7 @@ async function requireHeader(
   if (header === undefined) throw new RpcError('REFUSED', `the node does not know block ${blockNumber} yet`)
 }
 
-/** Decodes the answer to a call for a path's rate; undefined where there is none. A negative answer of a feed comes out as a rate of 0. */
+/** Decodes the answer to a call for a path's rate; undefined where there is none. A negative feed answer gives a rate of 0, which is none. */
 export function pathRateIn(answer: RpcAnswer | undefined): PathRate | undefined {
   const words = answer?.ok ? splitWords(String(answer.result).slice(2), 3) : undefined
   if (words === undefined) return undefined

@@ -2,22 +2,17 @@ import type { Knex } from 'knex'
 import type { Account } from '../../domain/account.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { insertAuditEntry } from '../../store/audit-repository.ts'
-import type { Findings } from '../match/detected.ts'
+import { eventKeyOf, type Findings } from '../match/detected.ts'
 import { type AcceptedAs, acceptableReasons } from '../match/match-event.ts'
-import {
-  type Acceptance,
-  type AcceptedEvent,
-  acceptanceKeyOf,
-  deleteAcceptance,
-  findAccepted,
-  storeAcceptance,
-} from '../sql/accepted-events-repository.ts'
+import type { OpenChain } from '../open-chain.ts'
+import { type Acceptance, deleteAcceptance, findAccepted, storeAcceptance } from '../sql/accepted-events-repository.ts'
+import type { AccountEvent } from '../sql/account-event.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
-import type { Correction } from '../sql/payment-writer.ts'
 import { findUnmatched, isCounted, type StoredUnmatched } from '../sql/recheck-repository.ts'
-import { type ReadAgain, type ReplayChain, readAgain } from './replay.ts'
+import type { Correction } from '../write/payment-writer.ts'
+import { type ReadAgain, readAgain } from './replay.ts'
 
-/** Which event of an account is decided on, by whom and why. */
+/** An operator's decision on an event of an account. */
 export interface EventDecision {
   readonly account: Account
   readonly txHash: Hex
@@ -27,20 +22,20 @@ export interface EventDecision {
   readonly at: Date
 }
 
-/** An event cannot be accepted, or not be taken back; nothing was changed. */
+/** The event cannot be accepted, or its acceptance not withdrawn; nothing was changed. */
 class NotAcceptableError extends Error {
   override readonly name = 'NotAcceptableError'
 }
 
 /**
- * Accepts an unmatched event as a payment or a refund. The transaction is read again, and the acceptance, its line of the audit log
- * and what it changes are stored together. It holds whenever the transaction is read again, also in another block.
+ * Accepts an unmatched event as a payment or a refund. Reads the transaction again, and stores the acceptance, its entry in the audit log and what it
+ * changes together. The acceptance also applies when the transaction is read again later, in the same or another block.
  *
- * @throws NotAcceptableError for an event that is not unmatched, or whose reason cannot be accepted; RpcError
+ * @throws NotAcceptableError for an event that is not unmatched, or whose reason cannot be overruled; RpcError
  */
 export async function acceptEvent(
   knex: Knex,
-  chain: ReplayChain,
+  chain: OpenChain,
   decision: EventDecision & { readonly as: AcceptedAs; readonly note: string },
   signal?: AbortSignal,
 ): Promise<void> {
@@ -55,7 +50,7 @@ export async function acceptEvent(
   const found = as === 'PAYMENT' ? counted?.payments : counted?.refunds
   if (found?.length !== 1) {
     const reason = read.findings.unmatched[0]?.reason ?? 'its transaction is not on the chain, or could not be read'
-    throw new NotAcceptableError(`the event ${nameOf(of)} counts for nothing even when it is accepted: ${reason}`)
+    throw new NotAcceptableError(`the event ${nameOf(of)} would not count even if it were accepted: ${reason}`)
   }
   await correctOne(chain, of, read, async (trx) => {
     await storeAcceptance(trx, of, { ...acceptance, acceptedBy: actor, acceptedAt: at, note })
@@ -64,13 +59,13 @@ export async function acceptEvent(
 }
 
 /**
- * Takes an acceptance back: the event counts by the rules again.
+ * Withdraws an acceptance: the rules alone decide on the event again.
  *
  * @throws NotAcceptableError for an event that is not accepted; RpcError
  */
 export async function unacceptEvent(
   knex: Knex,
-  chain: ReplayChain,
+  chain: OpenChain,
   decision: EventDecision & { readonly note: string },
   signal?: AbortSignal,
 ): Promise<void> {
@@ -85,30 +80,30 @@ export async function unacceptEvent(
   })
 }
 
-async function acceptanceOf(knex: Knex, of: AcceptedEvent) {
+async function acceptanceOf(knex: Knex, of: AccountEvent) {
   const accepted = await findAccepted(knex, of.accountId, { chainId: of.chainId, txHashes: [of.txHash] })
-  return accepted.get(acceptanceKeyOf(of.txHash, of.eventIndex))
+  return accepted.get(eventKeyOf(of))
 }
 
-async function explainMatched(knex: Knex, of: AcceptedEvent): Promise<NotAcceptableError> {
+async function explainMatched(knex: Knex, of: AccountEvent): Promise<NotAcceptableError> {
   const acceptance = await acceptanceOf(knex, of)
   if (acceptance === undefined) return new NotAcceptableError(`the account has no unmatched event ${nameOf(of)}`)
   return new NotAcceptableError(`the event ${nameOf(of)} is accepted already, as a ${acceptance.as.toLowerCase()}`)
 }
 
-const nameOf = ({ txHash, eventIndex }: AcceptedEvent) => `${eventIndex} of transaction ${txHash}`
+const nameOf = ({ txHash, eventIndex }: AccountEvent) => `${eventIndex} of transaction ${txHash}`
 
-function eventOf({ tools }: ReplayChain, { account, txHash, eventIndex }: EventDecision): AcceptedEvent {
+function eventOf({ tools }: OpenChain, { account, txHash, eventIndex }: EventDecision): AccountEvent {
   return { accountId: account.id, chainId: tools.chain.chainId, txHash, eventIndex }
 }
 
-function detailsOf({ tools }: ReplayChain, { txHash, eventIndex }: AcceptedEvent) {
+function detailsOf({ tools }: OpenChain, { txHash, eventIndex }: AccountEvent) {
   return { chain: tools.chain.name, txHash, eventIndex }
 }
 
 async function refuseReason(
-  { tools }: ReplayChain,
-  of: AcceptedEvent,
+  { tools }: OpenChain,
+  of: AccountEvent,
   { reason, topic }: StoredUnmatched,
   as: AcceptedAs,
 ): Promise<void> {
@@ -123,25 +118,25 @@ async function refuseReason(
   const requests = await tools.repository.requestsOfTopics(of.accountId, [topic])
   if (requests.some((request) => request.topic === topic)) return
   throw new NotAcceptableError(
-    `the event ${nameOf(of)} paid somebody else than the refund address under its reference, which cannot be accepted`,
+    `the event ${nameOf(of)} is under the reference of the refund address, but paid another address; that cannot be accepted`,
   )
 }
 
-/** Finds out what one event means with the acceptance, or without any. */
+/** Reads one event again as if it had the acceptance, or none. */
 async function readOne(
-  chain: ReplayChain,
-  { accountId, txHash, eventIndex }: AcceptedEvent,
+  chain: OpenChain,
+  { accountId, txHash, eventIndex }: AccountEvent,
   topic: Hex,
   acceptance: Acceptance | undefined,
   signal: AbortSignal | undefined,
 ): Promise<ReadAgain> {
-  const repository = withAcceptance(chain.tools.repository, acceptanceKeyOf(txHash, eventIndex), acceptance)
+  const repository = withAcceptance(chain.tools.repository, eventKeyOf({ txHash, eventIndex }), acceptance)
   const asked = { accountId, topics: new Set([topic]), txHashes: [txHash], areReread: true }
   const read = await readAgain({ ...chain, tools: { ...chain.tools, repository } }, asked, signal)
   return { ...read, findings: onlyEvent(read.findings, eventIndex) }
 }
 
-/** The repository as it will be once the acceptance of an event is stored, or is gone. */
+/** The repository as it will be once the acceptance of an event is stored, or deleted. */
 function withAcceptance(
   repository: DetectionRepository,
   key: string,
@@ -160,33 +155,34 @@ function withAcceptance(
 
 function onlyEvent(findings: Findings, eventIndex: number): Findings {
   const { accounts, unmatched } = findings
-  const isIt = (event: { readonly eventIndex: number }) => event.eventIndex === eventIndex
+  const isOfIndex = (event: { readonly eventIndex: number }) => event.eventIndex === eventIndex
   const own = [...accounts].map(
-    ([id, { payments, refunds }]) => [id, { payments: payments.filter(isIt), refunds: refunds.filter(isIt) }] as const,
+    ([id, { payments, refunds }]) =>
+      [id, { payments: payments.filter(isOfIndex), refunds: refunds.filter(isOfIndex) }] as const,
   )
-  return { ...findings, accounts: new Map(own), unmatched: unmatched.filter(isIt) }
+  return { ...findings, accounts: new Map(own), unmatched: unmatched.filter(isOfIndex) }
 }
 
 async function correctOne(
-  { writer, tools }: ReplayChain,
-  of: AcceptedEvent,
+  { writer, tools }: OpenChain,
+  of: AccountEvent,
   { findings, blockOf }: ReadAgain,
   store: (trx: Knex.Transaction) => Promise<void>,
 ): Promise<void> {
   const beside: Correction['beside'] = async (trx, standing) => {
     if (blockOf.size > 0 && !standing.has(of.txHash)) {
-      throw new NotAcceptableError(`the block of transaction ${of.txHash} was not looked at yet; try again in a moment`)
+      throw new NotAcceptableError(`the block of transaction ${of.txHash} was not read yet; try again in a moment`)
     }
-    // Without its acceptance it would stay counted, and no later command could take it back.
+    // If the acceptance were deleted, the event would stay counted, and no later command could correct that.
     if (blockOf.size === 0 && (await isCounted(trx, of))) {
       throw new NotAcceptableError(
-        `the transaction ${of.txHash} could not be read, so what it counts for cannot be taken back; try again with a node that has it`,
+        `the transaction ${of.txHash} could not be read, so what it counts for cannot be corrected; try again with a node that has it`,
       )
     }
     await store(trx)
   }
   const corrected = await writer.correct({ accountId: of.accountId, findings, blockOf, beside })
-  if (corrected === undefined) throw new NotAcceptableError(`${tools.chain.name} was not looked at yet`)
+  if (corrected === undefined) throw new NotAcceptableError(`${tools.chain.name} was never followed`)
 }
 
 function audit(

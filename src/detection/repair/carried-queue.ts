@@ -9,10 +9,10 @@ import type { Logger } from '../../domain/logger.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { acquireLease, assertLeaseHeld, type Lease, releaseLease } from '../../store/leases-repository.ts'
-import type { ChainReader } from '../read/chain-reader.ts'
+import type { ChainReader, TransactionReceipt } from '../read/chain-reader.ts'
 import {
   type CarriedPayment,
-  dropCarried,
+  deleteCarried,
   findDueCarried,
   type PaymentSource,
   postponeCarried,
@@ -20,9 +20,9 @@ import {
 } from '../sql/carried-repository.ts'
 
 /**
- * Asks somebody who knows of bridges where a delivery came from. Chain ids are EIP-155 numbers. Never rejects.
+ * Asks a service that knows bridges where a delivery came from. Chain ids are EIP-155 numbers. Never rejects.
  *
- * @returns FOUND; UNKNOWN for now; NEVER, whenever it is asked; NOT_ASKED, since it may not be asked for so long
+ * @returns FOUND; UNKNOWN for now; NEVER: it will never know; NOT_ASKED: the service must not be asked for some time
  */
 export type FindSource = (
   delivery: { readonly chainId: number; readonly txHash: Hex },
@@ -30,18 +30,22 @@ export type FindSource = (
 ) => Promise<FoundSource>
 
 export type FoundSource =
-  | {
-      readonly kind: 'FOUND'
-      readonly transfer: { readonly sourceChainId: number; readonly sourceTxHash: Hex; readonly payer: Address }
-    }
+  | { readonly kind: 'FOUND'; readonly transfer: BridgeTransfer }
   | { readonly kind: 'UNKNOWN' | 'NEVER' }
   | { readonly kind: 'NOT_ASKED'; readonly forMs: number }
 
-/** Looks up where payments came from that bridges delivered. What is left is in the database. */
+/** The sending side of a bridge transfer. */
+export interface BridgeTransfer {
+  readonly sourceChainId: number
+  readonly sourceTxHash: Hex
+  readonly payer: Address
+}
+
+/** Looks up where payments came from that bridges delivered. The entries are in the database. */
 export interface CarriedQueue {
   /** Looks up what is due, once. @throws the signal's reason */
   drain(signal?: AbortSignal): Promise<void>
-  /** Looks up what is due, until the signal fires. */
+  /** Looks up what is due until the signal fires. */
   run(signal: AbortSignal): Promise<void>
 }
 
@@ -49,124 +53,153 @@ export interface CarriedQueueOptions {
   readonly knex: Knex
   readonly chains: ChainDirectory
   readonly findSource: FindSource
-  /** Those of the chains that are followed, by canonical name. */
+  /** Readers of the followed chains, by canonical name. */
   readonly readers: ReadonlyMap<string, ChainReader>
   readonly logger: Logger
   readonly clock: () => Date
-  /** Unique to this run of this process: one of those that share a database looks up at a time. */
+  /** Unique to this run of this process: of those that share a database, one looks up at a time. */
   readonly owner: string
-  /** Between two looks at what is due; default a second. */
-  readonly everyMs?: number
 }
 
-/** Time until the next attempt: this at first, then twice as long each time. */
+const POLL_EVERY_MS = 1_000
+
+/** The wait after the first lookup that found nothing; it doubles after each. */
 const FIRST_WAIT_MS = 2_000
-const LONGEST_WAIT_MS = 6 * 60 * 60 * 1_000
+const MAX_WAIT_MS = 6 * 60 * 60 * 1_000
 
-/** After which it is given up: some two days. */
-const MOST_ATTEMPTS = 20
+/** Lookups before an entry is given up, after some two days. */
+const MAX_ATTEMPTS = 20
 
-const AT_ONCE = 10
+const ENTRIES_AT_ONCE = 10
 const LEASE_TTL_MS = 60_000
 
-/** For one of them, source chain included: all that are taken at once are done while the lease holds. */
+/** For one lookup, source chain included. All lookups of one turn end while the lease is held. */
 const LOOK_UP_MS = 5_000
+
+/** The queue of this process. */
+interface Queue extends CarriedQueueOptions {
+  readonly lease: Lease
+  /** The service must not be asked before then: milliseconds since 1970. */
+  pausedUntilMs: number
+}
 
 /** Makes the queue of one process. */
 export function createCarriedQueue(options: CarriedQueueOptions): CarriedQueue {
-  const { knex, logger, clock, owner, everyMs = 1_000 } = options
-  const lease: Lease = { name: 'carried-payments', owner }
-  /** The one that is asked may not be asked before then, in milliseconds since 1970. */
-  let pausedUntilMs = 0
-
-  const isPaused = () => clock().getTime() < pausedUntilMs
-
-  /** @returns whether more may be due */
-  async function drainSome(signal: AbortSignal): Promise<boolean> {
-    if (isPaused() || (await findDueCarried(knex, clock(), 1)).length === 0) return false
-    if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return false
-    try {
-      const due = await findDueCarried(knex, clock(), AT_ONCE)
-      for (const carried of due) {
-        signal.throwIfAborted()
-        await lookUp(carried, signal)
-        if (isPaused()) return false
-      }
-      return due.length === AT_ONCE
-    } finally {
-      await releaseLease(knex, lease)
-    }
-  }
-
-  async function drain(signal: AbortSignal = new AbortController().signal): Promise<void> {
-    while (await drainSome(signal)) signal.throwIfAborted()
-  }
-
-  /** @throws the signal's reason; what was cut short by it counts as no attempt */
-  async function lookUp(carried: CarriedPayment, stopping: AbortSignal): Promise<void> {
-    const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOK_UP_MS)])
-    const chainId = Number(carried.chainId.split(':')[1])
-    const answer = await options.findSource({ chainId, txHash: carried.txHash }, signal)
-    if (answer.kind === 'NOT_ASKED') {
-      pausedUntilMs = clock().getTime() + answer.forMs
-    } else if (answer.kind === 'NEVER') {
-      await dropCarried(knex, carried)
-    } else if (answer.kind === 'FOUND' && (await isSeen(answer.transfer, signal))) {
-      const { sourceTxHash: txHash, payer } = answer.transfer
-      const source = { txHash, payer, ...networkOf(answer.transfer.sourceChainId) }
-      await inTransaction(knex, undefined, async (trx) => {
-        await assertLeaseHeld(trx, lease)
-        await storeSource(trx, carried, { source, now: clock() })
-      })
-    } else {
-      stopping.throwIfAborted()
-      await tryLater(carried)
-    }
-  }
-
-  function networkOf(chainId: number): Pick<PaymentSource, 'network'> {
-    const resolved = options.chains.resolve(caip2Of(chainId))
-    return resolved.kind === 'chain' ? { network: resolved.name } : {}
-  }
-
-  /** Held against the source chain where that is followed: the transaction is there, and it is the payer's or moves his money. */
-  async function isSeen(
-    { sourceChainId, sourceTxHash, payer }: Extract<FoundSource, { kind: 'FOUND' }>['transfer'],
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const reader = options.readers.get(networkOf(sourceChainId).network ?? '')
-    if (reader === undefined) return true
-    const [receipt] = await reader.receipts([sourceTxHash], signal).catch(() => [])
-    if (receipt === undefined || receipt instanceof RpcError) return false
-    const isPayers = receipt.from === payer || receipt.logs.some((log) => decodeTransferLog(log)?.from === payer)
-    if (!isPayers) logger.warn({ hash: sourceTxHash, payer }, 'a bridge names a payer whose transaction it was not')
-    return isPayers
-  }
-
-  async function tryLater(carried: CarriedPayment): Promise<void> {
-    const attempts = carried.attempts + 1
-    if (attempts < MOST_ATTEMPTS) {
-      const waitMs = Math.min(FIRST_WAIT_MS * 2 ** carried.attempts, LONGEST_WAIT_MS)
-      await postponeCarried(knex, carried, { attempts, dueAt: new Date(clock().getTime() + waitMs) })
-      return
-    }
-    logger.warn(
-      { payment: carried.paymentId, attempts },
-      'nobody knows where a payment came from; it is not asked for again',
-    )
-    await dropCarried(knex, carried)
-  }
-
+  const queue: Queue = { ...options, lease: { name: 'carried-payments', owner: options.owner }, pausedUntilMs: 0 }
   return {
-    drain,
-    async run(signal) {
-      while (!signal.aborted) {
-        await drain(signal).catch((error: unknown) => {
-          if (!signal.aborted)
-            logger.warn({ err: error }, 'where payments came from could not be looked up; trying again')
-        })
-        await sleep(everyMs, undefined, { signal }).catch(() => {})
-      }
-    },
+    drain: (signal) => drain(queue, signal),
+    run: (signal) => run(queue, signal),
   }
+}
+
+async function run(queue: Queue, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await drain(queue, signal).catch((error: unknown) => {
+      if (signal.aborted) return
+      queue.logger.warn(
+        { err: error },
+        'the sources of bridge payments could not be looked up; they will be tried again',
+      )
+    })
+    await sleep(POLL_EVERY_MS, undefined, { signal }).catch(() => {})
+  }
+}
+
+async function drain(queue: Queue, signal: AbortSignal = new AbortController().signal): Promise<void> {
+  while (await drainSome(queue, signal)) signal.throwIfAborted()
+}
+
+/** @returns whether more may be due */
+async function drainSome(queue: Queue, signal: AbortSignal): Promise<boolean> {
+  const { knex, clock, lease } = queue
+  if (isPaused(queue) || (await findDueCarried(knex, clock(), 1)).length === 0) return false
+  if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return false
+  try {
+    const due = await findDueCarried(knex, clock(), ENTRIES_AT_ONCE)
+    for (const carried of due) {
+      signal.throwIfAborted()
+      await lookUp(queue, carried, signal)
+      if (isPaused(queue)) return false
+    }
+    return due.length === ENTRIES_AT_ONCE
+  } finally {
+    await releaseLease(knex, lease)
+  }
+}
+
+function isPaused({ clock, pausedUntilMs }: Queue): boolean {
+  return clock().getTime() < pausedUntilMs
+}
+
+/** @throws the signal's reason; a lookup that it cut short does not count as an attempt */
+async function lookUp(queue: Queue, carried: CarriedPayment, stopping: AbortSignal): Promise<void> {
+  const { knex, clock } = queue
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOK_UP_MS)])
+  const chainId = Number(carried.chainId.split(':')[1])
+  const answer = await queue.findSource({ chainId, txHash: carried.txHash }, signal)
+  if (answer.kind === 'NOT_ASKED') queue.pausedUntilMs = clock().getTime() + answer.forMs
+  else if (answer.kind === 'NEVER') await deleteCarried(knex, carried)
+  else if (answer.kind === 'FOUND' && (await isConfirmed(queue, answer.transfer, signal))) {
+    await store(queue, carried, answer.transfer)
+  } else {
+    stopping.throwIfAborted()
+    await postpone(queue, carried)
+  }
+}
+
+async function store(queue: Queue, carried: CarriedPayment, transfer: BridgeTransfer): Promise<void> {
+  const { knex, lease, chains, clock } = queue
+  const { sourceChainId, sourceTxHash: txHash, payer } = transfer
+  const source: PaymentSource = { network: networkOf(chains, sourceChainId), txHash, payer }
+  await inTransaction(knex, undefined, async (trx) => {
+    await assertLeaseHeld(trx, lease)
+    await storeSource(trx, carried, { source, now: clock() })
+  })
+}
+
+function networkOf(chains: ChainDirectory, chainId: number): string | undefined {
+  const resolved = chains.resolve(caip2Of(chainId))
+  return resolved.kind === 'chain' ? resolved.name : undefined
+}
+
+/** Checks an answer against the source chain, if that is followed. */
+async function isConfirmed(queue: Queue, transfer: BridgeTransfer, signal: AbortSignal): Promise<boolean> {
+  const { chains, readers, logger } = queue
+  const { sourceChainId, sourceTxHash, payer } = transfer
+  const reader = readers.get(networkOf(chains, sourceChainId) ?? '')
+  if (reader === undefined) return true
+  const [receipt] = await reader.receipts([sourceTxHash], signal).catch(() => [])
+  if (receipt === undefined || receipt instanceof RpcError) return false
+  const isPayers = isTransactionOf(payer, receipt)
+  if (!isPayers)
+    logger.warn({ hash: sourceTxHash, payer }, 'a bridge names a payer who has no part in the source transaction')
+  return isPayers
+}
+
+/**
+ * Whether an address sent a transaction, or is the sender of any Transfer in it. This finds answers that name the wrong transaction or payer. It is no
+ * proof: any token counts, since the bridge decides what it takes, and a token can log Transfers in anybody's name.
+ */
+export function isTransactionOf(address: Address, { from, logs }: Pick<TransactionReceipt, 'from' | 'logs'>): boolean {
+  return from === address || logs.some((log) => decodeTransferLog(log)?.from === address)
+}
+
+/**
+ * The time to wait after a lookup that found nothing; undefined to give up.
+ *
+ * @param attempts - earlier lookups that found nothing
+ */
+export function waitAfterAttempt(attempts: number): number | undefined {
+  return attempts + 1 < MAX_ATTEMPTS ? Math.min(FIRST_WAIT_MS * 2 ** attempts, MAX_WAIT_MS) : undefined
+}
+
+async function postpone({ knex, clock, logger }: Queue, carried: CarriedPayment): Promise<void> {
+  const attempts = carried.attempts + 1
+  const waitMs = waitAfterAttempt(carried.attempts)
+  if (waitMs !== undefined) {
+    await postponeCarried(knex, carried, { attempts, dueAt: new Date(clock().getTime() + waitMs) })
+    return
+  }
+  logger.warn({ payment: carried.paymentId, attempts }, 'the source of a bridge payment is unknown; it is given up')
+  await deleteCarried(knex, carried)
 }

@@ -7,13 +7,16 @@ import { RpcError } from '../../nodes/rpc-error.ts'
 import { createChainReader } from '../read/chain-reader.ts'
 import { type FoundTransaction, findLatest } from '../sql/restart-repository.ts'
 
-/** What a reorg took back stands highest, so the highest tell of it; some may have been mined again in a block of the same number. */
-const LOOKED_AT = 100
+/**
+ * How many transactions are looked at. A reorg takes back the highest blocks, so the highest transactions tell of it; several, because some may have
+ * been mined again in a block of the same number.
+ */
+const TRANSACTIONS_CHECKED = 100
 
 /**
- * Looks whether what would be kept by beginning anew above a block is still on the chain.
+ * Checks whether what a restart from a block would keep is still part of the chain.
  *
- * @returns a transaction that is in another block now, or in none
+ * @returns a transaction that is now in another block, or in none; undefined where all are where they were
  * @throws RpcError
  */
 export async function findTakenBack(
@@ -22,7 +25,7 @@ export async function findTakenBack(
   block: number,
   clock: () => Date,
 ): Promise<FoundTransaction | undefined> {
-  const kept = await findLatest(knex, caip2Of(config.chainId), block, LOOKED_AT)
+  const kept = await findLatest(knex, caip2Of(config.chainId), block, TRANSACTIONS_CHECKED)
   const client = createRpcClient({ urls: config.rpcUrls, chainId: config.chainId, clock })
   const receipts = await createChainReader(client, []).receipts(kept.map(({ txHash }) => txHash))
   const blockOf = new Map<Hex, number>()

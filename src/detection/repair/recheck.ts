@@ -7,41 +7,42 @@ import type { PaymentRow } from '../../store/payment-row.ts'
 import type { RefundRow } from '../../store/request-ledger.ts'
 import type { Findings } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
-import { eventKeyOf, placeKeyOf } from '../sql/payment-rows.ts'
-import type { Corrected } from '../sql/payment-writer.ts'
+import type { OpenChain } from '../open-chain.ts'
 import { nextRechecked, type RecheckedRequest } from '../sql/recheck-repository.ts'
-import { type ReplayChain, readAgain } from './replay.ts'
+import { rowKeyAt, rowKeyOf } from '../write/payment-rows.ts'
+import type { Corrected } from '../write/payment-writer.ts'
+import { readAgain } from './replay.ts'
 
-/** What is looked at again. */
+/** Which events of an account are read again. */
 export interface RecheckTerms {
   readonly accountId: number
-  /** Only payments and refunds in blocks before then, which may be by older rules; unmatched events of any time. */
+  /** Only payments and refunds in blocks before this time, which may have been matched by older rules; unmatched events of any time. */
   readonly before: Date
-  /** Begins behind this request; '' for the first. */
+  /** Begins after this request; '' for the first. */
   readonly after: string
-  /** Whether nothing is written. */
+  /** Whether only to tell what would change. */
   readonly isTrial: boolean
   readonly signal?: AbortSignal | undefined
 }
 
-/** Something stored that was not what the rules say. */
+/** A correction of a stored payment or refund. */
 export interface RecheckChange {
   readonly requestId: string
   readonly what: 'payment' | 'refund'
   /** Of a payment its id; of a refund `transaction:event`. */
   readonly id: string
-  /** Such as `REFUNDED -> CONFIRMED`, `removed: NOT_FROM_PAYEE`. */
+  /** For example `REFUNDED -> CONFIRMED`, `removed: NOT_FROM_PAYEE`. */
   readonly change: string
 }
 
-/** A part that is done. */
+/** A batch of requests that is done. */
 export interface RecheckStep {
-  /** The last request that was looked at: where to go on behind. */
+  /** The last request that was read: `after` to continue from here. */
   readonly requestId: string
   readonly requests: number
-  /** That were read again. */
+  /** How many were read again. */
   readonly transactions: number
-  /** That the node does not have, or could not tell. */
+  /** Transactions that the node does not have, or could not read. */
   readonly unread: readonly Hex[]
   readonly changes: readonly RecheckChange[]
 }
@@ -50,13 +51,13 @@ const REQUESTS_A_PAGE = 500
 const TRANSACTIONS_A_BATCH = 200
 
 /**
- * Looks again at the transactions of an account's payments, refunds and unmatched events on a chain, and makes what is stored what the
- * present rules say. Goes request by request, since who paid decides what counts as a refund. Needs no lease: what it writes takes the
- * same locks as following the chain, and leaves out what does not stand any more.
+ * Reads the transactions of an account's payments, refunds and unmatched events on a chain again, and corrects what is stored by the present rules.
+ * Goes request by request, since who paid decides what counts as a refund. Needs no lease: writing takes the same locks as following the chain, and
+ * leaves out transactions whose block is no longer part of it.
  *
- * @throws RpcError where the nodes do not answer; steps that were taken stay
+ * @throws RpcError where the nodes do not answer; the steps before are written
  */
-export async function* recheckChain(knex: Knex, chain: ReplayChain, terms: RecheckTerms): AsyncGenerator<RecheckStep> {
+export async function* recheckChain(knex: Knex, chain: OpenChain, terms: RecheckTerms): AsyncGenerator<RecheckStep> {
   const { name: network, chainId } = chain.tools.chain
   const scope = { ...terms, network, chainId }
   for (let after = terms.after; ; ) {
@@ -68,7 +69,7 @@ export async function* recheckChain(knex: Knex, chain: ReplayChain, terms: Reche
   }
 }
 
-/** Whole requests, few enough to be read at once; what has more transactions is taken in parts, in the order of the chain. */
+/** Batches of whole requests with few enough transactions to read at once. A request with more is split, in the order of the chain. */
 function* batchesOf(page: readonly RecheckedRequest[]): Generator<RecheckedRequest[]> {
   let batch: RecheckedRequest[] = []
   let transactions = 0
@@ -88,7 +89,7 @@ function* batchesOf(page: readonly RecheckedRequest[]): Generator<RecheckedReque
 }
 
 async function recheckBatch(
-  chain: ReplayChain,
+  chain: OpenChain,
   batch: readonly RecheckedRequest[],
   { accountId, isTrial, signal }: RecheckTerms,
 ): Promise<RecheckStep> {
@@ -101,7 +102,7 @@ async function recheckBatch(
   const topics = new Set(batch.flatMap((request) => request.topics))
   const asked = { accountId, topics, txHashes, areReread: true }
   const { findings, blockOf } = await readAgain(chain, asked, signal)
-  const certain = withoutDoubt(findings)
+  const certain = withoutRateProblems(findings)
   const corrected = await chain.writer.correct({ accountId, findings: certain, blockOf, isTrial }, signal)
   return {
     ...step,
@@ -111,16 +112,16 @@ async function recheckBatch(
   }
 }
 
-/** The rate of a conversion of long ago may not be had any more, so what is stored of it stays, whatever is found now. */
-function withoutDoubt(findings: Findings): Findings {
-  const isDoubtful = (reason: UnmatchedReason) => reason === 'STALE_RATE' || reason === 'RATE_OFF'
-  return { ...findings, unmatched: findings.unmatched.filter(({ reason }) => !isDoubtful(reason)) }
+/** The rate of an old conversion may no longer be readable, so a payment that is unmatched for its rate now stays as it is stored. */
+function withoutRateProblems(findings: Findings): Findings {
+  const isRateProblem = (reason: UnmatchedReason) => reason === 'STALE_RATE' || reason === 'RATE_OFF'
+  return { ...findings, unmatched: findings.unmatched.filter(({ reason }) => !isRateProblem(reason)) }
 }
 
-function describeChanges(corrected: Corrected, findings: Findings, { tools }: ReplayChain): RecheckChange[] {
+function describeChanges(corrected: Corrected, findings: Findings, { tools }: OpenChain): RecheckChange[] {
   const { name: network, chainId } = tools.chain
-  const reasons = new Map(findings.unmatched.map((event) => [placeKeyOf(event, { network, chainId }), event.reason]))
-  const removed = (row: PaymentRow | RefundRow) => `removed: ${reasons.get(eventKeyOf(row) ?? '') ?? 'not found'}`
+  const reasons = new Map(findings.unmatched.map((event) => [rowKeyAt(event, { network, chainId }), event.reason]))
+  const removed = (row: PaymentRow | RefundRow) => `removed: ${reasons.get(rowKeyOf(row) ?? '') ?? 'not found'}`
   const { paymentsBefore, payments, refundsBefore, refunds } = corrected
   const after = new Map(payments.map((row) => [row.id, row]))
   const ofPayments = [...new Map([...paymentsBefore, ...after]).keys()].flatMap((id) => {
@@ -129,15 +130,19 @@ function describeChanges(corrected: Corrected, findings: Findings, { tools }: Re
     const requestId = (row ?? old)?.request_id?.toString('hex') ?? ''
     return changes.map((change) => ({ requestId, what: 'payment' as const, id, change }))
   })
-  const ofRefunds = (rows: readonly RefundRow[], others: readonly RefundRow[], tell: (row: RefundRow) => string) => {
-    const keys = new Set(others.map(eventKeyOf))
+  const ofRefunds = (
+    rows: readonly RefundRow[],
+    others: readonly RefundRow[],
+    describe: (row: RefundRow) => string,
+  ) => {
+    const keys = new Set(others.map(rowKeyOf))
     return rows
-      .filter((row) => !keys.has(eventKeyOf(row)))
+      .filter((row) => !keys.has(rowKeyOf(row)))
       .map((row) => ({
         requestId: row.request_id.toString('hex'),
         what: 'refund' as const,
         id: `${bytesToHex(row.tx_hash)}:${row.event_index}`,
-        change: tell(row),
+        change: describe(row),
       }))
   }
   return [
@@ -149,11 +154,13 @@ function describeChanges(corrected: Corrected, findings: Findings, { tools }: Re
 
 function differencesOf(old: PaymentRow, row: PaymentRow): string[] {
   const payerOf = ({ payer }: PaymentRow) => (payer === null ? 'unknown' : formatAddress(addressFromBytes(payer)))
-  const told: readonly (readonly [string, (of: PaymentRow) => string])[] = [
+  const fields: readonly (readonly [string, (of: PaymentRow) => string])[] = [
     ['payer ', payerOf],
     ['amount ', ({ amount }) => trimNumeric(amount)],
     ['refunded ', ({ refunded_amount }) => trimNumeric(refunded_amount)],
     ['', ({ status }) => statusOfRank(status)],
   ]
-  return told.flatMap(([name, tell]) => (tell(old) === tell(row) ? [] : [`${name}${tell(old)} -> ${tell(row)}`]))
+  return fields.flatMap(([name, textOf]) =>
+    textOf(old) === textOf(row) ? [] : [`${name}${textOf(old)} -> ${textOf(row)}`],
+  )
 }

@@ -2,138 +2,186 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hex } from '../../domain/hex.ts'
 import type { Logger } from '../../domain/logger.ts'
 import type { Findings } from '../match/detected.ts'
+import type { OpenChain } from '../open-chain.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
 import type { KnownTopic, PendingReplay, PendingReplays } from '../sql/pending-replays-repository.ts'
-import { type ReplayChain, replayTopics } from './replay.ts'
+import { replayTopics } from './replay.ts'
 
-/** Topics that are looked at again for an account, and again when a chain did not answer. What is left is in the database. */
+/** Replays the topics that are pending for accounts, and again when a chain did not answer. The entries are in the database. */
 export interface ReplayQueue {
-  addChain(chainId: string, chain: ReplayChain): void
-  /** Looks again now at those of the topics that are pending; what fails is kept for later and logged, not thrown. */
+  addChain(chainId: string, chain: OpenChain): void
+  /** Replays at once those of the topics that are pending. A failure is logged, not thrown: the topics stay pending. */
   add(accountId: number, topics: readonly Hex[]): Promise<void>
-  /** Has `run` look again for accounts that came to know a topic while events of it were found and stored. */
+  /** Adds topics that accounts came to know while events of them were being matched and stored; `run` replays them. */
   recheck(findings: Findings): Promise<void>
-  /** Has `run` look again at topics of a chain that were unknown when they were seen and are known now. */
+  /** Adds topics of a chain that no account knew when their events were read, and that one knows now; `run` replays them. */
   sweep(chainId: string): Promise<void>
-  /** Tries what is left over, once. */
+  /** Replays what is pending, once. */
   drain(signal?: AbortSignal): Promise<void>
-  /** Tries what is left over until the signal fires. */
+  /** Replays what is pending until the signal fires. */
   run(signal: AbortSignal): Promise<void>
 }
 
 const RETRY_EVERY_MS = 2_000
-const SAY_AGAIN_MS = 60_000
-/** Whoever stores a request waits this long for a chain, and no longer. */
+const LOG_EVERY_MS = 60_000
+/** Who stores a request does not wait longer than this for a chain. */
 const FIRST_ATTEMPT_MS = 3_000
 const LATER_ATTEMPT_MS = 60_000
-/** Requests that are stored together are looked at together, so many at a time. */
+/** Requests that are stored together are replayed together, this many topics at a time. */
 const TOPICS_AN_ATTEMPT = 500
 const REPLAYS_A_PAGE = 2_000
 
-const keyOf = ({ accountId, topic }: KnownTopic) => `${accountId} ${topic}`
+interface QueueOptions {
+  readonly repository: DetectionRepository
+  readonly pending: PendingReplays
+  readonly logger: Logger
+}
+
+/** The queue of this process. */
+interface Queue extends QueueOptions {
+  /** By CAIP-2. */
+  readonly chains: Map<string, OpenChain>
+  /** Replays that are running in this process; each promise resolves when its replay has ended. */
+  readonly busy: Map<string, Promise<void>>
+  /** Resolved when something was added for `run`. */
+  woken: PromiseWithResolvers<void>
+  warnedAtMs: number
+}
+
+/** Makes the queue of one process. */
+export function createReplayQueue(options: QueueOptions): ReplayQueue {
+  const queue: Queue = {
+    ...options,
+    chains: new Map(),
+    busy: new Map(),
+    woken: Promise.withResolvers(),
+    warnedAtMs: Number.NEGATIVE_INFINITY,
+  }
+  const { repository, pending } = options
+  return {
+    addChain: (chainId, chain) => void queue.chains.set(chainId, chain),
+    async add(accountId, topics) {
+      try {
+        await attemptAll(queue, await pending.ofAccount(accountId, topics), { timeoutMs: FIRST_ATTEMPT_MS })
+      } catch (error) {
+        warn(queue, error)
+      }
+    },
+    async recheck({ directory, accounts, unmatched }) {
+      if (accounts.size === 0 && unmatched.length === 0) return
+      const topics = new Set([...directory.keys(), ...unmatched.map(({ topic }) => topic)])
+      await enqueue(queue, [...topics], directory)
+    },
+    async sweep(chainId) {
+      await enqueue(queue, await repository.claimedTopics(chainId), new Map())
+    },
+    drain: (signal) => drain(queue, signal),
+    run: (signal) => run(queue, signal),
+  }
+}
 
 interface Attempt {
   readonly timeoutMs: number
   readonly signal?: AbortSignal | undefined
 }
 
-/** Makes the queue of what is pending. */
-export function createReplayQueue(options: {
-  readonly repository: DetectionRepository
-  readonly pending: PendingReplays
-  readonly logger: Logger
-}): ReplayQueue {
-  const { repository, pending, logger } = options
-  const chains = new Map<string, ReplayChain>()
-  /** What is being looked at, and when that look has ended. */
-  const busy = new Map<string, Promise<void>>()
-  let woken = Promise.withResolvers<void>()
-  let saidAtMs = Number.NEGATIVE_INFINITY
-
-  function warn(error: unknown, topics?: readonly Hex[]): void {
-    if (performance.now() - saidAtMs < SAY_AGAIN_MS) return
-    saidAtMs = performance.now()
-    logger.warn({ err: error, topics }, 'earlier payments of requests could not be read; they will be tried again')
-  }
-
-  async function attempt(accountId: number, replays: readonly PendingReplay[], { timeoutMs, signal }: Attempt) {
-    const topics = replays.map(({ topic }) => topic)
-    const limit = AbortSignal.timeout(timeoutMs)
-    const ended = Promise.withResolvers<void>()
-    for (const replay of replays) busy.set(keyOf(replay), ended.promise)
-    try {
-      const ending = signal === undefined ? limit : AbortSignal.any([limit, signal])
-      await replayTopics(repository, chains, { accountId, topics }, ending)
-      await pending.done(replays)
-    } catch (error) {
-      if (!signal?.aborted) warn(error, topics)
-    } finally {
-      for (const replay of replays) busy.delete(keyOf(replay))
-      ended.resolve()
+async function attemptAll(queue: Queue, replays: readonly PendingReplay[], how: Attempt): Promise<void> {
+  for (const [accountId, own] of Map.groupBy(replays, (replay) => replay.accountId)) {
+    for (let from = 0; from < own.length; from += TOPICS_AN_ATTEMPT) {
+      if (how.signal?.aborted) return
+      await attempt(queue, accountId, own.slice(from, from + TOPICS_AN_ATTEMPT), how)
     }
   }
+}
 
-  async function attemptAll(replays: readonly PendingReplay[], how: Attempt): Promise<void> {
-    for (const [accountId, own] of Map.groupBy(replays, (replay) => replay.accountId)) {
-      for (let from = 0; from < own.length; from += TOPICS_AN_ATTEMPT) {
-        if (how.signal?.aborted) return
-        await attempt(accountId, own.slice(from, from + TOPICS_AN_ATTEMPT), how)
-      }
-    }
+async function attempt(
+  queue: Queue,
+  accountId: number,
+  replays: readonly PendingReplay[],
+  { timeoutMs, signal }: Attempt,
+): Promise<void> {
+  const { repository, pending, chains, busy } = queue
+  const topics = replays.map(({ topic }) => topic)
+  const limit = AbortSignal.timeout(timeoutMs)
+  const ended = Promise.withResolvers<void>()
+  for (const replay of replays) busy.set(keyOf(replay), ended.promise)
+  try {
+    const ending = signal === undefined ? limit : AbortSignal.any([limit, signal])
+    await replayTopics(repository, chains, { accountId, topics }, ending)
+    await pending.done(replays)
+  } catch (error) {
+    if (!signal?.aborted) warn(queue, error, topics)
+  } finally {
+    for (const replay of replays) busy.delete(keyOf(replay))
+    ended.resolve()
   }
+}
 
-  /** The follower of a chain must not wait for other chains, nor for receipts: it only says what is to be looked at. */
-  async function enqueue(topics: readonly Hex[], known: ReadonlyMap<Hex, readonly number[]>): Promise<void> {
-    const accounts = await repository.accountsOfTopics(topics)
-    const pairs = [...accounts].flatMap(([topic, ids]) => ids.map((accountId) => ({ accountId, topic })))
-    const fresh = pairs.filter(({ accountId, topic }) => !known.get(topic)?.includes(accountId))
-    await pending.add(fresh)
-    if (fresh.length > 0) woken.resolve()
-  }
+function keyOf({ accountId, topic }: KnownTopic): string {
+  return `${accountId} ${topic}`
+}
 
-  /** What another is looking at may have been noted anew after that look began, so it is waited for and then looked at here. */
-  async function drain(signal?: AbortSignal): Promise<void> {
-    for (let behind = 0n; ; ) {
-      if (signal?.aborted) return
-      const some = await pending.next(behind, REPLAYS_A_PAGE)
-      const last = some.at(-1)
-      if (last === undefined) return
-      const looks = some.flatMap((replay) => busy.get(keyOf(replay)) ?? [])
-      const idle = some.filter((replay) => !busy.has(keyOf(replay)))
-      await attemptAll(idle, { timeoutMs: LATER_ATTEMPT_MS, signal })
-      await Promise.all(looks)
-      if (looks.length === 0) behind = last.note
-    }
-  }
+function warn(queue: Queue, error: unknown, topics?: readonly Hex[]): void {
+  if (performance.now() - queue.warnedAtMs < LOG_EVERY_MS) return
+  queue.warnedAtMs = performance.now()
+  queue.logger.warn({ err: error, topics }, 'earlier payments of requests could not be read; they will be tried again')
+}
 
-  return {
-    addChain: (chainId, chain) => void chains.set(chainId, chain),
-    async add(accountId, topics) {
-      try {
-        await attemptAll(await pending.ofAccount(accountId, topics), { timeoutMs: FIRST_ATTEMPT_MS })
-      } catch (error) {
-        warn(error)
-      }
-    },
-    async recheck({ directory, accounts, unmatched }) {
-      if (accounts.size === 0 && unmatched.length === 0) return
-      const topics = new Set([...directory.keys(), ...unmatched.map(({ topic }) => topic)])
-      await enqueue([...topics], directory)
-    },
-    async sweep(chainId) {
-      await enqueue(await repository.claimedTopics(chainId), new Map())
-    },
-    drain,
-    async run(signal) {
-      while (!signal.aborted) {
-        const pause = new AbortController()
-        const due = sleep(RETRY_EVERY_MS, undefined, { signal: AbortSignal.any([signal, pause.signal]) })
-        await Promise.race([due, woken.promise]).catch(() => {})
-        pause.abort()
-        await due.catch(() => {})
-        woken = Promise.withResolvers()
-        await drain(signal).catch((error: unknown) => signal.aborted || warn(error))
-      }
-    },
+/** Only adds entries: the follower of a chain must not wait for receipts or for other chains. */
+async function enqueue(
+  queue: Queue,
+  topics: readonly Hex[],
+  known: ReadonlyMap<Hex, readonly number[]>,
+): Promise<void> {
+  const { repository, pending, woken } = queue
+  const added = newlyKnown(await repository.accountsOfTopics(topics), known)
+  await pending.add(added)
+  if (added.length > 0) woken.resolve()
+}
+
+/**
+ * Pairs of topic and account that were not known when the events were matched.
+ *
+ * @param now - the accounts that know each topic now
+ * @param before - the accounts that knew each topic then
+ */
+export function newlyKnown(
+  now: ReadonlyMap<Hex, readonly number[]>,
+  before: ReadonlyMap<Hex, readonly number[]>,
+): KnownTopic[] {
+  const pairs = [...now].flatMap(([topic, ids]) => ids.map((accountId) => ({ accountId, topic })))
+  return pairs.filter(({ accountId, topic }) => !before.get(topic)?.includes(accountId))
+}
+
+/** Replays page by page. A topic whose replay is running may have been added anew since that began, so it is waited for and replayed here. */
+async function drain(queue: Queue, signal: AbortSignal | undefined): Promise<void> {
+  const { pending, busy } = queue
+  for (let after = 0n; ; ) {
+    if (signal?.aborted) return
+    const page = await pending.next(after, REPLAYS_A_PAGE)
+    const last = page.at(-1)
+    if (last === undefined) return
+    const running = page.flatMap((replay) => busy.get(keyOf(replay)) ?? [])
+    const idle = page.filter((replay) => !busy.has(keyOf(replay)))
+    await attemptAll(queue, idle, { timeoutMs: LATER_ATTEMPT_MS, signal })
+    await Promise.all(running)
+    if (running.length === 0) after = last.note
   }
+}
+
+async function run(queue: Queue, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await waitForWork(queue, signal)
+    queue.woken = Promise.withResolvers()
+    await drain(queue, signal).catch((error: unknown) => signal.aborted || warn(queue, error))
+  }
+}
+
+/** Waits until something is added or a retry is due. */
+async function waitForWork({ woken }: Queue, signal: AbortSignal): Promise<void> {
+  const pause = new AbortController()
+  const due = sleep(RETRY_EVERY_MS, undefined, { signal: AbortSignal.any([signal, pause.signal]) })
+  await Promise.race([due, woken.promise]).catch(() => {})
+  pause.abort()
+  await due.catch(() => {})
 }

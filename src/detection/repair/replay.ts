@@ -2,41 +2,35 @@ import { decodeFeeProxyLog, type RpcLog } from '../../contracts/decode-events.ts
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { Findings } from '../match/detected.ts'
-import { type FindingTools, findPayments } from '../match/find-payments.ts'
-import type { ChainReader } from '../read/chain-reader.ts'
-import type { TransactionReceipt } from '../read/read-transaction.ts'
-import type { DetectionRepository, SeenTransaction, StoredBlock } from '../sql/detection-repository.ts'
-import type { PaymentWriter } from '../sql/payment-writer.ts'
-
-/** What looking again needs of a chain. */
-export interface ReplayChain {
-  readonly tools: FindingTools
-  readonly reader: ChainReader
-  readonly writer: PaymentWriter
-}
+import { findPayments } from '../match/find-payments.ts'
+import type { FindingTools } from '../match/finding-tools.ts'
+import type { OpenChain } from '../open-chain.ts'
+import type { ChainReader, TransactionReceipt } from '../read/chain-reader.ts'
+import type { StoredBlock } from '../sql/chain-state-repository.ts'
+import type { DetectionRepository } from '../sql/detection-repository.ts'
+import type { SeenTransaction } from '../sql/topics-repository.ts'
 
 /** Anybody can pay under one reference as often as they like. */
 const TRANSACTIONS_AT_ONCE = 500
 
 /**
- * Looks again at every event of topics that was seen before the account knew them. Reads the transactions' receipts anew and
- * takes the same way as a new block; doing it twice changes nothing.
+ * Replays topics for an account: reads the transactions of their events again and attaches what they mean to the account. Replaying twice has no
+ * further effect.
  *
- * Together with the follower nothing falls between: a request is stored before events are looked up here, and the follower looks
- * its topics up once more after it has stored events. Whichever comes second sees the other.
+ * No event is missed between this and the follower: a request is stored before its events are looked up here, and the follower looks up the topics
+ * of events once more after it has stored them. Whichever comes second sees what the other stored.
  *
- * @param chainOf - by CAIP-2; chains that are not followed are left out
- * @throws what a chain with such an event met, after the others were done; then it is to be tried again, and what is attached by
- *   then is not read again
+ * @param chainOf - by CAIP-2; events on other chains are left out
+ * @throws the error of a chain that could not be read, after all other chains were read; then the topics are to be replayed again
  */
 export async function replayTopics(
   repository: DetectionRepository,
-  chainOf: ReadonlyMap<string, ReplayChain>,
+  chainOf: ReadonlyMap<string, OpenChain>,
   { accountId, topics }: { readonly accountId: number; readonly topics: readonly Hex[] },
   signal?: AbortSignal,
 ): Promise<void> {
   const seen = Map.groupBy(await repository.transactionsOfTopics(accountId, topics), ({ chainId }) => chainId)
-  // All at a time: a chain that does not answer must not use up the time of the others.
+  // In parallel, so that a chain that does not answer does not use up the time of the others.
   const results = await Promise.allSettled(
     [...seen].map(async ([chainId, transactions]) => {
       const chain = chainOf.get(chainId)
@@ -58,7 +52,7 @@ interface Replayed {
 }
 
 async function replayOnChain(
-  chain: ReplayChain,
+  chain: OpenChain,
   { accountId, topics, transactions }: Replayed,
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -67,20 +61,21 @@ async function replayOnChain(
   await chain.writer.attach({ accountId, findings, blockOf }, signal)
 }
 
-/** What an account's events under some topics mean, in transactions that are read again. */
+/** What events of an account mean, in transactions that were read again. */
 export interface ReadAgain {
   readonly findings: Findings
-  /** The block that each transaction was read in; what could not be read is absent. */
+  /** The block of each transaction; a transaction that could not be read is absent. */
   readonly blockOf: ReadonlyMap<Hex, StoredBlock>
 }
 
 /**
- * Reads receipts anew and finds out what they mean to an account.
+ * Reads transactions again and matches their events under some topics for an account.
  *
- * @param asked.areReread - whether they were read before, so that what is stored of them says nothing
+ * @param asked.areReread - whether the account had these events matched before: then what is stored of them is left out of matching
+ * @throws RpcError
  */
 export async function readAgain(
-  { tools, reader }: Pick<ReplayChain, 'tools' | 'reader'>,
+  { tools, reader }: Pick<OpenChain, 'tools' | 'reader'>,
   asked: {
     readonly accountId: number
     readonly topics: ReadonlySet<Hex>
@@ -101,13 +96,13 @@ export async function readAgain(
   return { findings, blockOf: blocksOf(receipts.filter(({ txHash }) => !findings.untraced.has(txHash))) }
 }
 
-/** A transaction that is gone, or is too large to be read, is left out; the event of the latter stays unmatched. */
+/** Leaves out a transaction that is gone, and one that is too large to read, whose events stay unmatched. */
 function toReceipts(answer: TransactionReceipt | RpcError | undefined): TransactionReceipt[] {
   if (answer instanceof RpcError && answer.kind !== 'TOO_LARGE') throw answer
   return answer === undefined || answer instanceof RpcError ? [] : [answer]
 }
 
-/** A refund is one only after its payment, and both may be in one block; logs are numbered throughout it. */
+/** A refund counts only after its payment, which may be in the same block, where the numbers of the logs tell the order. */
 function inChainOrder(receipts: readonly TransactionReceipt[]): TransactionReceipt[] {
   const placeOf = ({ logs }: TransactionReceipt) => Number(logs[0]?.logIndex ?? 0)
   return receipts.toSorted((a, b) => a.blockNumber - b.blockNumber || placeOf(a) - placeOf(b))

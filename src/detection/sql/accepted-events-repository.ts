@@ -1,26 +1,19 @@
 import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { eventKeyOf } from '../match/detected.ts'
 import type { AcceptedAs } from '../match/match-event.ts'
-import type { ChainTransactions } from './detection-repository.ts'
+import { type AccountEvent, columnsOf } from './account-event.ts'
+import type { ChainTransactions } from './payers-repository.ts'
 
-/** What an operator has accepted an event as, and the event as it was then. */
+/** What an operator accepted an event as, and the event as it was then. */
 export interface Acceptance {
   readonly as: AcceptedAs
   readonly topic: Hex
-  /** As it stood among the unmatched events; amounts as digits in base units. */
+  /** The fields that the unmatched event had; amounts as digits in base units. */
   readonly event: Readonly<Record<string, string>>
 }
 
-/** Which event of which account. */
-export interface AcceptedEvent {
-  readonly accountId: number
-  /** CAIP-2. */
-  readonly chainId: string
-  readonly txHash: Hex
-  readonly eventIndex: number
-}
-
-/** Who accepted it, when and why. */
+/** Who accepted an event, when and why. */
 export interface AcceptanceTerms {
   readonly acceptedBy: string
   readonly acceptedAt: Date
@@ -35,12 +28,7 @@ interface Row {
   readonly event: Readonly<Record<string, string>>
 }
 
-/** The key of an event among those of a chain. */
-export function acceptanceKeyOf(txHash: Hex, eventIndex: number): string {
-  return `${txHash} ${eventIndex}`
-}
-
-/** What is accepted of transactions, by {@link acceptanceKeyOf}. */
+/** Finds what an account's operators accepted of transactions. @returns by {@link eventKeyOf} */
 export async function findAccepted(
   knex: Knex,
   accountId: number,
@@ -53,24 +41,21 @@ export async function findAccepted(
   )
   return new Map(
     rows.map(({ tx_hash, event_index, accepted_as, topic, event }) => [
-      acceptanceKeyOf(bytesToHex(tx_hash), event_index),
+      eventKeyOf({ txHash: bytesToHex(tx_hash), eventIndex: event_index }),
       { as: accepted_as, topic: bytesToHex(topic), event },
     ]),
   )
 }
 
-/** Stores an acceptance, over an earlier one of the same event. */
+/** Stores an acceptance; replaces an earlier one of the same event. */
 export async function storeAcceptance(
   trx: Knex,
-  of: AcceptedEvent,
+  of: AccountEvent,
   { as, topic, event, acceptedBy, acceptedAt, note }: Acceptance & AcceptanceTerms,
 ): Promise<void> {
   await trx('accepted_events')
     .insert({
-      account_id: of.accountId,
-      chain_id: of.chainId,
-      tx_hash: hexToBytes(of.txHash),
-      event_index: of.eventIndex,
+      ...columnsOf(of),
       accepted_as: as,
       topic: hexToBytes(topic),
       event: JSON.stringify(event),
@@ -82,13 +67,6 @@ export async function storeAcceptance(
     .merge()
 }
 
-/** Takes an acceptance back. @returns whether there was one */
-export async function deleteAcceptance(
-  trx: Knex,
-  { accountId, chainId, txHash, eventIndex }: AcceptedEvent,
-): Promise<boolean> {
-  const deleted = await trx('accepted_events')
-    .where({ account_id: accountId, chain_id: chainId, tx_hash: hexToBytes(txHash), event_index: eventIndex })
-    .delete()
-  return deleted > 0
+export async function deleteAcceptance(trx: Knex, of: AccountEvent): Promise<void> {
+  await trx('accepted_events').where(columnsOf(of)).delete()
 }

@@ -1,27 +1,27 @@
 import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 
-/** A topic that an account knows and whose earlier events may not be attached to it yet. */
+/** A topic that an account knows. */
 export interface KnownTopic {
   readonly accountId: number
   readonly topic: Hex
 }
 
-/** One that is noted as still to be looked at. */
+/** A topic whose earlier events are still to be replayed for the account. */
 export interface PendingReplay extends KnownTopic {
-  /** Higher than that of anything noted before; another after it was noted again. */
+  /** Number of the entry: higher than that of all earlier ones. An entry that is added again gets a new number. */
   readonly note: bigint
 }
 
-/** What is still to be looked at again. Requests note their topics in the transaction that stores them, so that nothing is lost. */
+/** The queue of replays. Requests add their topics in the transaction that stores them, so that none is lost. */
 export interface PendingReplays {
-  /** Those of the topics that are pending for the account, in any order. */
+  /** @returns those of the topics that are pending for the account, in any order */
   ofAccount(accountId: number, topics: readonly Hex[]): Promise<PendingReplay[]>
-  /** The next ones behind a note, in the order of their notes; 0 for the first. */
-  next(behind: bigint, limit: number): Promise<PendingReplay[]>
-  /** Notes topics, anew where they are noted: who is looking at them right now may have looked too early. */
+  /** @returns the next entries after a number, in the order of their numbers; 0 for the first */
+  next(after: bigint, limit: number): Promise<PendingReplay[]>
+  /** Adds entries, and gives those that are there a new number: a replay that is running may have begun too early for them. */
   add(topics: readonly KnownTopic[]): Promise<void>
-  /** Forgets what was looked at, but for what was noted anew since. */
+  /** Deletes entries, except those that got a new number since they were read. */
   done(replays: readonly PendingReplay[]): Promise<void>
 }
 
@@ -31,37 +31,27 @@ interface Row {
   readonly note: bigint
 }
 
-/** Rows in one statement. */
-const CHUNK = 2_000
+const ROWS_A_STATEMENT = 2_000
 
 /** Makes the repository on a database. */
 export function createPendingReplays(knex: Knex): PendingReplays {
   return {
     async ofAccount(accountId, topics) {
       const found: Row[] = []
-      for (let from = 0; from < topics.length; from += CHUNK) {
+      for (let from = 0; from < topics.length; from += ROWS_A_STATEMENT) {
         const { rows } = await knex.raw<{ rows: Row[] }>(
           'select account_id, topic, note from pending_replays where topic = any(?) and account_id = ?',
-          [topics.slice(from, from + CHUNK).map(hexToBytes), accountId],
+          [topics.slice(from, from + ROWS_A_STATEMENT).map(hexToBytes), accountId],
         )
         found.push(...rows)
       }
       return found.map(toReplay)
     },
-    async next(behind, limit) {
-      const rows = await knex<Row>('pending_replays').where('note', '>', behind).orderBy('note').limit(limit)
+    async next(after, limit) {
+      const rows = await knex<Row>('pending_replays').where('note', '>', after).orderBy('note').limit(limit)
       return rows.map(toReplay)
     },
-    async add(topics) {
-      for (let from = 0; from < topics.length; from += CHUNK) {
-        const rows = topics.slice(from, from + CHUNK).map(({ accountId, topic }) => ({
-          topic: hexToBytes(topic),
-          account_id: accountId,
-        }))
-        const note = knex.raw('excluded.note')
-        await knex('pending_replays').insert(rows).onConflict(['topic', 'account_id']).merge({ note })
-      }
-    },
+    add: (topics) => addPendingReplays(knex, topics),
     async done(replays) {
       const topics = replays.map(({ topic }) => hexToBytes(topic))
       const accountIds = replays.map(({ accountId }) => accountId)
@@ -72,6 +62,18 @@ export function createPendingReplays(knex: Knex): PendingReplays {
         [topics, accountIds, notes],
       )
     },
+  }
+}
+
+/** Adds entries as {@link PendingReplays.add} does, within a transaction. */
+export async function addPendingReplays(knex: Knex, topics: readonly KnownTopic[]): Promise<void> {
+  for (let from = 0; from < topics.length; from += ROWS_A_STATEMENT) {
+    const rows = topics.slice(from, from + ROWS_A_STATEMENT).map(({ accountId, topic }) => ({
+      topic: hexToBytes(topic),
+      account_id: accountId,
+    }))
+    const note = knex.raw('excluded.note')
+    await knex('pending_replays').insert(rows).onConflict(['topic', 'account_id']).merge({ note })
   }
 }
 

@@ -4,7 +4,7 @@ import type { CreatedProxy } from '../match/detected.ts'
 
 const ROWS_A_STATEMENT = 1_000
 
-/** Stores SingleRequestProxies of a chain; those that are stored already stay as they are. */
+/** Inserts SingleRequestProxies of a chain; those that are stored already stay as they are. */
 export async function storeRequestProxies(trx: Knex, chainId: string, proxies: readonly CreatedProxy[]): Promise<void> {
   for (let from = 0; from < proxies.length; from += ROWS_A_STATEMENT) {
     const some = proxies.slice(from, from + ROWS_A_STATEMENT)
@@ -21,12 +21,12 @@ export async function storeRequestProxies(trx: Knex, chainId: string, proxies: r
   }
 }
 
-/** Forgets those that were made above a block. */
-export async function forgetRequestProxies(trx: Knex, chainId: string, above: number): Promise<void> {
-  await trx('single_request_proxies').where({ chain_id: chainId }).where('block_number', '>', above).delete()
+/** Deletes the proxies that were created above a block. */
+export async function deleteRequestProxiesAbove(trx: Knex, chainId: string, number: number): Promise<void> {
+  await trx('single_request_proxies').where({ chain_id: chainId }).where('block_number', '>', number).delete()
 }
 
-/** Which of the addresses are SingleRequestProxies of a chain. */
+/** @returns those of the addresses that are SingleRequestProxies of the chain */
 export async function findRequestProxies(
   knex: Knex,
   chainId: string,

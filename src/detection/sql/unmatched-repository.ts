@@ -1,26 +1,25 @@
 import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import type { UnmatchedEvent } from '../match/detected.ts'
+import type { EventPlace, UnmatchedEvent } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
-import type { EventPlace } from './ledger-repository.ts'
 
 const ROWS_A_STATEMENT = 500
 
-/** An event that counts for nothing, as operators see it. */
+/** An unmatched event as operators see it. */
 export interface ListedUnmatched {
   readonly timestamp: Date
   /** Canonical name of the chain. */
   readonly network: string
   readonly txHash: Hex
   readonly eventIndex: number
-  /** Name of the account; absent where nobody knows the topic. */
-  readonly account?: string
+  /** Name of the account; absent where no account knows the topic. */
+  readonly account?: string | undefined
   readonly reason: UnmatchedReason
-  /** What it said; amounts as digits in base units. */
+  /** The fields of the event; amounts as digits in base units. */
   readonly event: Readonly<Record<string, string>>
 }
 
-/** Which of them are listed. */
+/** Selects unmatched events; a field that is undefined selects all. */
 export interface UnmatchedFilter {
   readonly accountId?: number | undefined
   /** CAIP-2. */
@@ -39,7 +38,7 @@ interface ListedRow {
   readonly event: Readonly<Record<string, string>>
 }
 
-/** Events that count for nothing, newest first. */
+/** Lists unmatched events, newest first. */
 export async function listUnmatched(knex: Knex, filter: UnmatchedFilter, limit: number): Promise<ListedUnmatched[]> {
   const query = knex('unmatched_events as u')
     .leftJoin('chain_state as c', 'c.chain_id', 'u.chain_id')
@@ -71,13 +70,13 @@ export async function listUnmatched(knex: Knex, filter: UnmatchedFilter, limit: 
     network: network ?? chain_id,
     txHash: bytesToHex(tx_hash),
     eventIndex: event_index,
-    ...(name !== null && { account: name }),
+    account: name ?? undefined,
     reason,
     event,
   }))
 }
 
-/** Stores events that change no balance; one that is stored already is replaced. */
+/** Stores unmatched events; one that is stored already is replaced. */
 export async function storeUnmatched(trx: Knex, chainId: string, events: readonly UnmatchedEvent[]): Promise<void> {
   const rows = events.map((event) => ({
     chain_id: chainId,
@@ -98,13 +97,13 @@ export async function storeUnmatched(trx: Knex, chainId: string, events: readonl
   }
 }
 
-/** What an account no longer counts as unmatched: its own rows and nobody's, of these transactions and topics. */
-export async function forgetUnmatched(
+/** Deletes the unmatched events of these transactions and topics: those of the account, and those that belong to no account. */
+export async function deleteUnmatchedOfTopics(
   trx: Knex,
   chainId: string,
-  forgotten: { readonly accountId: number; readonly txHashes: Iterable<Hex>; readonly topics: Iterable<Hex> },
+  deleted: { readonly accountId: number; readonly txHashes: Iterable<Hex>; readonly topics: Iterable<Hex> },
 ): Promise<void> {
-  const { accountId, txHashes, topics } = forgotten
+  const { accountId, txHashes, topics } = deleted
   await trx.raw(
     `delete from unmatched_events
      where chain_id = ? and tx_hash = any(?) and topic = any(?) and account_id = any(?)`,
@@ -112,30 +111,34 @@ export async function forgetUnmatched(
   )
 }
 
-/** What an account no longer counts as unmatched: its own rows of these events. */
-export async function forgetEvents(
+/** Deletes the account's unmatched events at these places. */
+export async function deleteUnmatchedAt(
   trx: Knex,
   chainId: string,
   accountId: number,
-  events: readonly EventPlace[],
+  places: readonly EventPlace[],
 ): Promise<void> {
   await trx.raw(
     `delete from unmatched_events u using unnest(?::bytea[], ?::integer[]) as e (tx_hash, event_index)
      where u.chain_id = ? and u.account_id = ? and u.tx_hash = e.tx_hash and u.event_index = e.event_index`,
-    [events.map(({ txHash }) => hexToBytes(txHash)), events.map(({ eventIndex }) => eventIndex), chainId, accountId],
+    [places.map(({ txHash }) => hexToBytes(txHash)), places.map(({ eventIndex }) => eventIndex), chainId, accountId],
   )
 }
 
+export async function deleteUnmatchedAbove(trx: Knex, chainId: string, number: number): Promise<void> {
+  await trx('unmatched_events').where({ chain_id: chainId }).where('block_number', '>', number).delete()
+}
+
 /**
- * Keeps a chain's latest events of unknown topics, and as many that are unmatched for accounts: anybody can make either for the
- * price of a transaction. Those in blocks that are not final stay, whatever their number.
+ * Limits what a chain's unmatched events take up, since anybody can emit one for the price of a transaction: keeps the latest `keep` of unknown
+ * topics, and as many that belong to accounts. Events in blocks that are not final are kept whatever their number.
  */
 export async function pruneUnmatched(knex: Knex, chainId: string, keep: number): Promise<void> {
-  for (const whose of ['account_id = 0', 'account_id <> 0']) {
+  for (const group of ['account_id = 0', 'account_id <> 0']) {
     await knex.raw(
-      `delete from unmatched_events where chain_id = :chainId and ${whose}
+      `delete from unmatched_events where chain_id = :chainId and ${group}
          and block_number < (
-           select block_number from unmatched_events where chain_id = :chainId and ${whose}
+           select block_number from unmatched_events where chain_id = :chainId and ${group}
            order by block_number desc offset :before limit 1)
          and block_number <= (select final_block from chain_state where chain_id = :chainId)`,
       { chainId, before: keep - 1 },

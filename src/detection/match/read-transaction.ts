@@ -7,49 +7,34 @@ import {
   type RpcLog,
 } from '../../contracts/decode-events.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
-import type { Hex } from '../../domain/hex.ts'
-import { type Claim, createTransferClaims, type PlacedTransfer } from '../match/claim-transfers.ts'
-import { followMoney, type MoneySources } from '../match/follow-money.ts'
-import { findNativeOrigins, type KnownCalls, type NativeOrigins } from '../match/native-payers.ts'
+import type { KnownCalls } from '../read/call-frames.ts'
+import type { TransactionReceipt } from '../read/chain-reader.ts'
+import { type Claim, createTransferClaims, type PlacedTransfer } from './claim-transfers.ts'
+import { followMoney, type MoneySources } from './follow-money.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
+import { findNativeOrigins, type NativeOrigins } from './native-payers.ts'
 
-/** What a transaction came to. */
-export interface TransactionReceipt {
-  readonly txHash: Hex
-  readonly blockHash: Hex
-  readonly blockNumber: number
-  readonly from: Address
-  /** Absent: it created a contract. */
-  readonly to?: Address
-  readonly gasUsed: bigint
-  /** In wei. Absent: the node does not tell. */
-  readonly effectiveGasPrice?: bigint
-  /** In wei; what some second layers charge for the first. */
-  readonly l1Fee?: bigint
-  readonly logs: readonly RpcLog[]
-}
-
-/** A payment event of a followed contract, with what its transaction tells of it. */
+/** A payment event of a followed contract, and what its transaction tells about it. */
 export interface SeenEvent extends FeeProxyEvent {
-  /** 0-based among all such events of the transaction, whoever emitted them. */
+  /** 0-based among all payment events of the transaction, whoever emitted them. */
   readonly eventIndex: number
   /** What `to` received, in base units of token or coin. */
   readonly received: bigint
-  /** What `feeAddress` received, likewise. 0 where nobody was charged: coins are charged also for address 0, which burns them. */
+  /** What `feeAddress` received, likewise. 0 where nobody was charged; coins are charged also for address 0, which burns them. */
   readonly feeReceived: bigint
-  /** What `feeAddress` received beside it from the contract that swapped or batched; no event tells of that. */
+  /** What `feeAddress` received beside it from the contract that swapped or batched; no event tells it. */
   readonly swapFeeReceived: bigint
   /** Absent where it is not certain. */
-  readonly payer?: Address
+  readonly payer?: Address | undefined
   /**
-   * Whose balance the proxy took the money from: `from` of the claimed Transfer; of coins, the direct caller of the proxy.
-   * Absent where that is not certain, and for coins where the caller is a batch or a SingleRequestProxy.
+   * Whose balance the proxy took the money from: `from` of the claimed Transfer; of coins, the direct caller of the proxy. Absent where that is
+   * not certain, and for coins where the caller is a batch or a SingleRequestProxy.
    */
   readonly paidFrom?: Address | undefined
-  /** The proxy was called by a bridge, so that whoever paid is on another chain. */
+  /** Whether a bridge's executor called the proxy: then the payer is on another chain. */
   readonly isCarried: boolean
-  /** In the invoice's currency. */
-  readonly conversion?: { readonly amount: bigint; readonly currency: Address; readonly feeAmount: bigint }
+  /** Of a conversion, in the invoice's currency. */
+  readonly conversion?: { readonly amount: bigint; readonly currency: Address; readonly feeAmount: bigint } | undefined
 }
 
 interface Draft {
@@ -61,12 +46,10 @@ interface Draft {
 }
 
 /**
- * Reads the payment events of a transaction.
+ * Reads the payment events of a transaction. The event of a token can say more than the payee got (tokens that keep a part of each transfer), so
+ * the Transfer that the event claims is what counts.
  *
- * A token's event can say more than the payee got (tokens that keep a part of each transfer), so what counts is the Transfer that the
- * event claims.
- *
- * @param calls - what was read of the transaction's calls; needed only for who paid in coins
+ * @param calls - what was read of the transaction's calls; needed only to tell who paid in coins
  * @see CHAIN, "Who paid"
  */
 export function readTransaction(
@@ -103,7 +86,7 @@ export function readTransaction(
   return drafts.map((draft) => finishEvent(draft, context))
 }
 
-/** A conversion proxy reports right after the fee proxy's code that it ran in its own name. */
+/** A conversion proxy runs the fee proxy's code by delegatecall and logs its own event right after that one. */
 function addConversion(log: RpcLog, drafts: readonly Draft[]): void {
   const conversion = decodeConversionLog(log)
   if (conversion === undefined) return
@@ -137,12 +120,8 @@ type Finished = Pick<SeenEvent, 'received' | 'feeReceived' | 'swapFeeReceived' |
 
 function finishEvent(draft: Draft, context: TransactionContext): SeenEvent {
   const { event, eventIndex, conversion } = draft
-  return {
-    ...event,
-    eventIndex,
-    ...(event.token === undefined ? finishNative(draft, context) : finishToken(draft, context)),
-    ...(conversion === undefined ? {} : { conversion }),
-  }
+  const finished = event.token === undefined ? finishNative(draft, context) : finishToken(draft, context)
+  return { ...event, eventIndex, ...finished, conversion }
 }
 
 function finishNative({ event, position }: Draft, { origins, followed }: TransactionContext): Finished {
@@ -150,10 +129,10 @@ function finishNative({ event, position }: Draft, { origins, followed }: Transac
   const isDirect = caller !== undefined && !followed.intermediaries.has(caller)
   return {
     received: event.amount,
-    // To address 0 it is burned, which costs the payer as much.
+    // To address 0 the fee is burned, which costs the payer as much.
     feeReceived: event.feeAmount,
     swapFeeReceived: batchFee,
-    ...(payer === undefined ? {} : { payer }),
+    payer,
     paidFrom: isDirect ? caller : undefined,
     isCarried: caller !== undefined && followed.executors.has(caller),
   }
@@ -166,14 +145,14 @@ function finishToken(draft: Draft, context: TransactionContext): Finished {
     received: paidBy?.value ?? 0n,
     feeReceived: feePaidBy?.value ?? 0n,
     swapFeeReceived: addedFeeOf(draft, payer, context),
-    ...(payer === undefined ? {} : { payer }),
+    payer,
     paidFrom: paidBy?.from,
-    // The proxy pulls from whoever calls it.
+    // The proxy pulls tokens from its caller.
     isCarried: paidBy !== undefined && context.followed.executors.has(paidBy.from),
   }
 }
 
-/** What a token says that is not listed, and a Transfer of 0, may be in anybody's name. */
+/** A Transfer of 0, and any Transfer of a token that is not listed, can name anybody as its sender, so it proves no payer. */
 function tokenPayerOf(paidBy: PlacedTransfer | undefined, { followed, sources }: TransactionContext) {
   if (paidBy === undefined || paidBy.value === 0n || !followed.tokens.has(paidBy.token)) return undefined
   if (followed.executors.has(paidBy.from)) return undefined
@@ -181,8 +160,8 @@ function tokenPayerOf(paidBy: PlacedTransfer | undefined, { followed, sources }:
 }
 
 /**
- * A swap sends its fee right after it has paid. A batch sends its own, or has its caller send it, once after all of its payments. Both go to
- * the fee address of the payments.
+ * Finds the fee of a swap or a batch. A swap sends its fee right after it paid. A batch sends its own once after all of its payments, or has its
+ * caller send it. Both go to the fee address of the payments.
  */
 function addedFeeOf(
   { event: { token, feeAddress }, position, claim: { paidBy } }: Draft,

@@ -1,19 +1,19 @@
 import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
 import type { Address } from '../../domain/address.ts'
 
-/** What the chains file says of the contracts and tokens of a chain, as reading its transactions needs it. */
+/** The contracts and tokens of a chain by the part they play in payments, from the chains file. */
 export interface FollowedContracts {
   /** Their events are payments. */
   readonly contracts: ReadonlySet<Address>
-  /** Contracts that pay with what somebody else gave them, swaps included. */
+  /** Contracts that pay with money that somebody else gave them, swap contracts included. */
   readonly intermediaries: ReadonlySet<Address>
-  /** Those of them that sell what they were given and pay with what they bought. */
+  /** The intermediaries that sell what they were given and pay with what they bought. */
   readonly swaps: ReadonlySet<Address>
   /** Contracts through which bridges pay. */
   readonly executors: ReadonlySet<Address>
-  /** The listed tokens: no other is followed through intermediaries. */
+  /** The listed tokens: only these are followed through intermediaries. */
   readonly tokens: ReadonlySet<Address>
-  /** Contracts that make SingleRequestProxies, each of which is an intermediary. */
+  /** Contracts that create SingleRequestProxies, each of which is an intermediary. */
   readonly factories: ReadonlySet<Address>
 }
 

@@ -1,0 +1,156 @@
+import type { RpcLog } from '../../contracts/decode-events.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import type { BlockHeader, ChainView } from '../read/chain-reader.ts'
+import type { ContractGap } from '../sql/chain-contracts-repository.ts'
+import type { StoredBlock } from '../sql/chain-state-repository.ts'
+
+/** Where a follower stands on its chain and what it does next: values and rules, without I/O. */
+
+/** How far a chain was read. */
+export interface Position {
+  /** The last block that was read. */
+  readonly scanned: StoredBlock
+  /** The last final block and those above it that were read, lowest first; the last of them is `scanned`. */
+  readonly blocks: readonly StoredBlock[]
+  readonly headBlock: number
+  readonly finalBlock: number
+}
+
+/** What a look at the chain leads to. Block numbers include both ends. */
+export type NextStep =
+  /** Final blocks: read them as a range of logs. */
+  | { readonly kind: 'BACKFILL'; readonly from: number; readonly until: number }
+  /** Blocks that are not final: read each by its hash. */
+  | { readonly kind: 'FOLLOW'; readonly numbers: readonly number[] }
+  /** There is no new block. */
+  | { readonly kind: 'STAY' }
+  /** The node is behind the block that was read last. */
+  | { readonly kind: 'NODE_BEHIND'; readonly reason: string }
+
+const MAX_BLOCKS_A_STEP = 50
+
+/** Whether a reorg replaced the block that was read last, or the head of a chain that became shorter. */
+export function isForked({ scanned, blocks }: Position, { atTip, head }: ChainView): boolean {
+  if (atTip !== undefined) return atTip.hash !== scanned.hash
+  const known = blocks.find(({ number }) => number === head.number)
+  return known !== undefined && known.hash !== head.hash
+}
+
+/** The position with the newest head and final block. Neither goes back: a node may lag behind the one that was asked before. */
+export function withEnds(position: Position, ends: { readonly head: number; readonly finalBlock: number }): Position {
+  return {
+    ...position,
+    headBlock: Math.max(ends.head, position.scanned.number),
+    finalBlock: Math.max(ends.finalBlock, position.finalBlock),
+  }
+}
+
+/**
+ * Decides what to do next on a chain that is not forked.
+ *
+ * @param position - with the ends of the view
+ */
+export function chooseStep({ scanned, headBlock, finalBlock }: Position, { head }: ChainView): NextStep {
+  if (head.number < scanned.number) {
+    return { kind: 'NODE_BEHIND', reason: `the node is at block ${head.number}, below block ${scanned.number}` }
+  }
+  if (headBlock === scanned.number) return { kind: 'STAY' }
+  const from = scanned.number + 1
+  if (scanned.number < finalBlock) return { kind: 'BACKFILL', from, until: finalBlock }
+  const last = Math.min(headBlock, scanned.number + MAX_BLOCKS_A_STEP)
+  return { kind: 'FOLLOW', numbers: Array.from({ length: last - scanned.number }, (_, index) => from + index) }
+}
+
+/** The position after blocks were read and written. */
+export function afterBlocks(position: Position, blocks: readonly BlockHeader[]): Position {
+  const read = blocks.map(({ number, hash }) => ({ number, hash }))
+  const scanned = read.at(-1) ?? position.scanned
+  const ground = Math.min(position.finalBlock, scanned.number)
+  const kept = [...position.blocks, ...read].filter(({ number }) => number >= ground)
+  return { ...position, scanned, blocks: kept }
+}
+
+/** The position after a reorg. @param to - the highest block that is still part of the chain */
+export function afterRewind(position: Position, to: StoredBlock): Position {
+  return { ...position, scanned: to, blocks: position.blocks.filter(({ number }) => number <= to.number) }
+}
+
+/** What to do on a chain that is forked. */
+export type ForkDecision =
+  /** Remove what was found above `to`, the highest block that is still part of the chain. */
+  | { readonly kind: 'REWIND'; readonly to: StoredBlock }
+  /** The last block is part of the chain again: look anew. */
+  | { readonly kind: 'CAME_BACK'; readonly reason: string }
+  /** The node does not have the last final block, so it lags. */
+  | { readonly kind: 'NODE_BEHIND'; readonly reason: string }
+  /** A final block was replaced, which must not happen. */
+  | { readonly kind: 'FINAL_REPLACED'; readonly reason: string }
+
+/**
+ * Decides how far a reorg goes back.
+ *
+ * @param headers - the blocks that are now at the numbers of the position's blocks, in their order; undefined where the node has none
+ */
+export function decideFork({ scanned, blocks }: Position, headers: readonly (BlockHeader | undefined)[]): ForkDecision {
+  const hashes = new Map(headers.flatMap((header) => (header === undefined ? [] : [[header.number, header.hash]])))
+  const to = blocks.findLast(({ number, hash }) => hashes.get(number) === hash)
+  if (to !== undefined && to.number !== scanned.number) return { kind: 'REWIND', to }
+  if (to !== undefined) return { kind: 'CAME_BACK', reason: `block ${to.number} was missing and is there again` }
+  const [final] = blocks
+  const [standing] = headers
+  if (standing === undefined || final === undefined) {
+    return { kind: 'NODE_BEHIND', reason: `the node does not have block ${final?.number}, which was read before` }
+  }
+  const reason = `block ${final.number} was final with hash ${final.hash}, and is now ${standing.hash}`
+  return { kind: 'FINAL_REPLACED', reason }
+}
+
+/** The headers that form a chain on `ground`, up to the first that is missing or has another parent. */
+export function linkHeaders(ground: StoredBlock, headers: readonly (BlockHeader | undefined)[]): BlockHeader[] {
+  const linked: BlockHeader[] = []
+  let parent = ground.hash
+  for (const header of headers) {
+    if (header?.parentHash !== parent) break
+    linked.push(header)
+    parent = header.hash
+  }
+  return linked
+}
+
+/** Blocks whose logs were read, up to the first whose logs the node refused. */
+export interface BlocksRead {
+  readonly blocks: readonly BlockHeader[]
+  readonly logs: readonly RpcLog[]
+  /** The error of the first block that was refused. */
+  readonly refusal: RpcError | undefined
+}
+
+/** @param lists - the logs of each block, or the node's error */
+export function takeBlocksRead(blocks: readonly BlockHeader[], lists: readonly (RpcLog[] | RpcError)[]): BlocksRead {
+  const refusal = lists.find((list) => list instanceof RpcError)
+  const read = refusal === undefined ? lists : lists.slice(0, lists.indexOf(refusal))
+  return {
+    blocks: blocks.slice(0, read.length),
+    logs: read.flatMap((list) => (list instanceof RpcError ? [] : list)),
+    refusal,
+  }
+}
+
+/** Blocks to read for a contract that was added to the chains file. */
+export interface GapStep {
+  readonly gap: ContractGap
+  readonly from: number
+  readonly until: number
+}
+
+/** Chooses the next gap to read; undefined where none has final blocks left to read. */
+export function chooseGap(gaps: readonly ContractGap[], finalBlock: number): GapStep | undefined {
+  const gap = gaps.find(({ filledBlock }) => filledBlock < finalBlock)
+  return gap && { gap, from: gap.filledBlock + 1, until: Math.min(finalBlock, gap.fillUntil) }
+}
+
+/** The gaps after one of them was read up to a block. The others go first, so that all of them get their turn. */
+export function afterGapRead(gaps: readonly ContractGap[], gap: ContractGap, lastBlock: number): ContractGap[] {
+  const others = gaps.filter((each) => each !== gap)
+  return lastBlock < gap.fillUntil ? [...others, { ...gap, filledBlock: lastBlock }] : others
+}

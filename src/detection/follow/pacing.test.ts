@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest'
+import { paceAfter, paceAfterError, pollIntervalOf, type TurnOutcome } from './pacing.ts'
+
+describe('the pace of a follower', () => {
+  it.each<[blockTimeSeconds: number, pollMs: number]>([
+    [0.25, 250],
+    [1, 500],
+    [2, 1_000],
+    [12, 2_000],
+  ])('on a chain with a block every %d s is a look every %i ms', (blockTimeSeconds, pollMs) => {
+    expect(pollIntervalOf(blockTimeSeconds)).toBe(pollMs)
+  })
+
+  it.each<[TurnOutcome, pollMs: number, waitMs: number]>([
+    ['MORE', 500, 0],
+    ['CAUGHT_UP', 500, 500],
+    ['AGAIN', 500, 500],
+    ['WAIT', 500, 500],
+    ['ALARM', 500, 500],
+    ['ELSEWHERE', 500, 2_000],
+    ['ELSEWHERE', 5_000, 5_000],
+  ])('after %s, polling every %i ms, is a step in %i ms', (outcome, pollMs, waitMs) => {
+    expect(paceAfter(outcome, pollMs)).toEqual({ waitMs, failures: 0 })
+  })
+
+  it.each<[failures: number, waitMs: number]>([
+    [0, 500],
+    [1, 1_000],
+    [5, 16_000],
+    [6, 30_000],
+    [50, 30_000],
+  ])('after %i failures and one more is a step in %i ms', (failures, waitMs) => {
+    const pace = paceAfterError(failures, { isFollowing: true, pollMs: 250 })
+    expect(pace).toEqual({ waitMs, failures: failures + 1 })
+  })
+
+  it('is the usual one after another process took the chain over', () => {
+    expect(paceAfterError(4, { isFollowing: false, pollMs: 250 })).toEqual({ waitMs: 250, failures: 0 })
+  })
+})

@@ -1,0 +1,44 @@
+import type { StepOutcome } from './block-follower.ts'
+
+/** How long a chain's follower waits between two steps: values and rules, without I/O. */
+
+/** What a turn of the loop came to. `ELSEWHERE`: another process follows the chain. */
+export type TurnOutcome = StepOutcome['kind'] | 'ELSEWHERE'
+
+/** When the next step is due. */
+export interface Pace {
+  readonly waitMs: number
+  /** Steps in a row that failed. */
+  readonly failures: number
+}
+
+const MIN_POLL_MS = 250
+const MAX_POLL_MS = 2_000
+const FIRST_BACKOFF_MS = 500
+const MAX_BACKOFF_MS = 30_000
+/** How often to look what the process that follows the chain has written. */
+const WATCH_EVERY_MS = 2_000
+
+/** Time between two looks at a chain that has nothing new: half its block time, within limits. */
+export function pollIntervalOf(blockTimeSeconds: number): number {
+  return Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, blockTimeSeconds * 500))
+}
+
+/** The pace after a turn that did not throw. */
+export function paceAfter(outcome: TurnOutcome, pollMs: number): Pace {
+  if (outcome === 'MORE') return { waitMs: 0, failures: 0 }
+  return { waitMs: outcome === 'ELSEWHERE' ? Math.max(pollMs, WATCH_EVERY_MS) : pollMs, failures: 0 }
+}
+
+/**
+ * The pace after a turn that threw. The time doubles with each failure; where another process took the chain over, that is no failure.
+ *
+ * @param failures - in a row before this one
+ */
+export function paceAfterError(
+  failures: number,
+  { isFollowing, pollMs }: { readonly isFollowing: boolean; readonly pollMs: number },
+): Pace {
+  if (!isFollowing) return { waitMs: pollMs, failures: 0 }
+  return { waitMs: Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** failures), failures: failures + 1 }
+}

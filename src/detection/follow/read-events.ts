@@ -1,0 +1,121 @@
+import type { RpcLog } from '../../contracts/decode-events.ts'
+import type { Hex } from '../../domain/hex.ts'
+import type { Logger } from '../../domain/logger.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import type { Findings } from '../match/detected.ts'
+import { findPayments } from '../match/find-payments.ts'
+import type { FindingTools } from '../match/finding-tools.ts'
+import type { BlockHeader, ChainReader, TransactionReceipt } from '../read/chain-reader.ts'
+
+/** A block or transaction that the node had a moment ago is gone: the chain moved while it was read. */
+export class ChainMovedError extends Error {
+  override readonly name = 'ChainMovedError'
+}
+
+/** Logs that were read, and the blocks they are in. */
+export interface ReadLogs {
+  readonly logs: readonly RpcLog[]
+  /** Headers that were read already. */
+  readonly blocks: readonly BlockHeader[]
+  /** Whether the blocks are final: then a node that lacks something is at fault, not the chain. */
+  readonly areFinal: boolean
+  /** Whether a receipt's block is one of those that were read. */
+  stands(block: number, hash: Hex): boolean
+}
+
+/** Turns logs into findings: reads what else their events need, and matches them. */
+export interface EventReader {
+  /** @throws ChainMovedError where the blocks are not final; RpcError */
+  read(logs: ReadLogs, signal: AbortSignal | undefined): Promise<Findings>
+}
+
+const LOG_EVERY_MS = 60_000
+
+interface EventReaderOptions {
+  readonly tools: FindingTools
+  readonly reader: ChainReader
+  readonly logger: Logger
+}
+
+/** Makes the reader of one chain. */
+export function createEventReader(options: EventReaderOptions): EventReader {
+  const { tools, reader, logger } = options
+  let warnedAtMs = Number.NEGATIVE_INFINITY
+  return {
+    async read(from, signal) {
+      const logged = {
+        logs: from.logs,
+        receipts: (hashes: readonly Hex[]) => readReceipts(options, hashes, from, signal),
+        blockTimes: (numbers: readonly number[]) => readBlockTimes(reader, { numbers, ...from }, signal),
+      }
+      const findings = await findPayments(tools, logged, signal)
+      const warning = describeRateProblem(findings)
+      if (warning !== undefined && performance.now() - warnedAtMs >= LOG_EVERY_MS) {
+        warnedAtMs = performance.now()
+        logger.warn({ network: tools.chain.name, ...warning }, 'a conversion was not counted because of its rate')
+      }
+      return findings
+    },
+  }
+}
+
+/** Describes conversions that were not counted because of their rate: an attempt at fraud, a dead feed, or a path that is not configured. */
+function describeRateProblem({ unmatched }: Findings) {
+  const [first, ...others] = unmatched.filter(({ reason }) => reason === 'RATE_OFF' || reason === 'STALE_RATE')
+  if (first === undefined) return undefined
+  const { reason, txHash, event } = first
+  return { reason, rateProblem: event['rateProblem'], txHash, others: others.length }
+}
+
+async function readReceipts(
+  { tools, reader, logger }: EventReaderOptions,
+  hashes: readonly Hex[],
+  from: ReadLogs,
+  signal: AbortSignal | undefined,
+): Promise<TransactionReceipt[]> {
+  const answers = hashes.length === 0 ? [] : await reader.receipts(hashes, signal)
+  return answers.flatMap((answer, index) => {
+    const txHash = hashes[index]
+    if (answer instanceof RpcError) {
+      if (answer.kind !== 'TOO_LARGE') throw from.areFinal ? answer : new ChainMovedError(answer.message)
+      const fields = { network: tools.chain.name, txHash, err: answer }
+      logger.error(fields, 'a receipt is too large to be read: its payments are not matched')
+      return []
+    }
+    if (answer !== undefined && from.stands(answer.blockNumber, answer.blockHash)) return [answer]
+    const text = `the node gave logs of transaction ${txHash}, but has no receipt of it in these blocks`
+    throw from.areFinal ? new RpcError('REFUSED', text) : new ChainMovedError(text)
+  })
+}
+
+/** Sorts logs by block, then by their place in it. */
+export function inChainOrder(logs: readonly RpcLog[]): RpcLog[] {
+  return logs.toSorted(
+    (a, b) => Number(a.blockNumber) - Number(b.blockNumber) || Number(a.logIndex) - Number(b.logIndex),
+  )
+}
+
+interface TimesWanted {
+  readonly numbers: readonly number[]
+  readonly blocks: readonly BlockHeader[]
+  readonly logs: readonly RpcLog[]
+}
+
+/** Finds the timestamps of blocks, in seconds by number: in headers and logs that were read already, else on the chain. */
+export async function readBlockTimes(
+  reader: Pick<ChainReader, 'headers'>,
+  { numbers, blocks, logs }: TimesWanted,
+  signal?: AbortSignal,
+): Promise<Map<number, number>> {
+  const times = new Map<number, number>()
+  for (const { blockNumber, blockTimestamp } of logs) {
+    // Some nodes have the field and leave it null or 0.
+    const timestampSec = typeof blockTimestamp === 'string' ? Number(blockTimestamp) : 0
+    if (timestampSec > 0) times.set(Number(blockNumber), timestampSec)
+  }
+  for (const { number, timestampSec } of blocks) times.set(number, timestampSec)
+  const unread = numbers.filter((number) => !times.has(number))
+  const headers = unread.length === 0 ? [] : await reader.headers(unread, signal)
+  for (const header of headers) if (header !== undefined) times.set(header.number, header.timestampSec)
+  return times
+}

@@ -1,0 +1,67 @@
+import type { FeeProxyEvent } from '../../contracts/decode-events.ts'
+import type { Address } from '../../domain/address.ts'
+import type { Hex } from '../../domain/hex.ts'
+import type { TransactionReceipt } from '../read/chain-reader.ts'
+import type { ReadCalls } from '../read/trace-reader.ts'
+import type { CreatedProxy, Findings } from './detected.ts'
+import type { FindingTools } from './finding-tools.ts'
+import type { FollowedContracts } from './followed-contracts.ts'
+import { addressesIn, needsCalls } from './native-payers.ts'
+import { readTransaction, type SeenEvent } from './read-transaction.ts'
+
+/** A payment event and the receipt of its transaction. */
+export interface ReadEvent {
+  readonly event: SeenEvent
+  readonly receipt: TransactionReceipt
+}
+
+/** Transactions with topics that some account knows. */
+export interface KnownTransactions {
+  /** In the order of the chain. */
+  readonly receipts: readonly TransactionReceipt[]
+  /** SingleRequestProxies that were created in the same blocks. */
+  readonly proxies: readonly CreatedProxy[]
+  readonly directory: Findings['directory']
+  /** Whether they were read before. */
+  readonly areReread: boolean
+}
+
+/** What was read of them. */
+export interface KnownEvents {
+  readonly events: readonly ReadEvent[]
+  /** Left out: the node that traces them failed. */
+  readonly untraced: ReadonlySet<Hex>
+}
+
+/**
+ * Reads the payment events of transactions. Where a receipt leaves open who paid in coins, the transaction's calls are read too; and addresses in
+ * it that are SingleRequestProxies count as intermediaries.
+ *
+ * @throws RpcError
+ */
+export async function readKnownEvents(
+  { chain, repository, traces }: Pick<FindingTools, 'chain' | 'repository' | 'traces'>,
+  { receipts, proxies, directory, areReread }: KnownTransactions,
+  signal: AbortSignal | undefined,
+): Promise<KnownEvents> {
+  const { followed } = chain
+  const isKnown = ({ topic }: FeeProxyEvent) => directory.has(topic)
+  const unclear = receipts.filter((receipt) => needsCalls(receipt, followed, isKnown))
+  const { known, failed } = unclear.length === 0 ? NO_CALLS : await traces.read(unclear, signal)
+  // A payer that was found by a trace before must not be lost because no trace can be read now.
+  const untraced: KnownEvents['untraced'] = areReread ? failed : new Set()
+  const addresses = followed.factories.size === 0 ? [] : addressesIn(receipts, known)
+  const stored = await repository.requestProxiesAmong(chain.chainId, addresses)
+  const all = withIntermediaries(followed, [...stored, ...proxies.map(({ address }) => address)])
+  const events = receipts
+    .filter(({ txHash }) => !untraced.has(txHash))
+    .flatMap((receipt) => readTransaction(receipt, all, known.get(receipt.txHash)).map((event) => ({ event, receipt })))
+  return { events, untraced }
+}
+
+const NO_CALLS: ReadCalls = { known: new Map(), failed: new Set() }
+
+function withIntermediaries(followed: FollowedContracts, added: readonly Address[]): FollowedContracts {
+  if (added.length === 0) return followed
+  return { ...followed, intermediaries: new Set([...followed.intermediaries, ...added]) }
+}

@@ -1,0 +1,75 @@
+import type { Knex } from 'knex'
+import { type ChainConfig, followedContracts } from '../chains/chains-file.ts'
+import type { TokenDirectory } from '../chains/token-directory.ts'
+import { caip2Of } from '../domain/chain.ts'
+import type { Logger } from '../domain/logger.ts'
+import { createRpcClient } from '../nodes/rpc-client.ts'
+import type { FindingTools } from './match/finding-tools.ts'
+import { sortContracts } from './match/followed-contracts.ts'
+import { createPriceReader } from './read/block-prices.ts'
+import { type ChainReader, createChainReader } from './read/chain-reader.ts'
+import { createMarketReader } from './read/market.ts'
+import { createRateReader } from './read/path-rates.ts'
+import { createTraceReader } from './read/trace-reader.ts'
+import type { DetectionRepository } from './sql/detection-repository.ts'
+import { createPaymentWriter, type PaymentWriter } from './write/payment-writer.ts'
+
+/** One chain: how its nodes are read, its events matched and its payments written. For following it and for reading transactions again. */
+export interface OpenChain {
+  readonly tools: FindingTools
+  readonly reader: ChainReader
+  readonly writer: PaymentWriter
+}
+
+export interface OpenChainOptions {
+  readonly knex: Knex
+  readonly config: ChainConfig
+  readonly tokens: TokenDirectory
+  readonly repository: DetectionRepository
+  readonly logger: Logger
+  readonly clock: () => Date
+  /** Called as each HTTP exchange with a node begins. */
+  readonly onExchange?: () => void
+  /** For one exchange with a node; default 10,000. */
+  readonly rpcTimeoutMs?: number
+}
+
+/** Puts together the parts of one configured chain. Does not ask the nodes anything yet. */
+export function openChain(options: OpenChainOptions): OpenChain {
+  const { knex, config, tokens, repository, clock, logger, onExchange, rpcTimeoutMs } = options
+  const { name: network } = config
+  const chainId = caip2Of(config.chainId)
+  const client = createRpcClient({
+    urls: config.rpcUrls,
+    chainId: config.chainId,
+    clock,
+    onNodeChange(node, change) {
+      // Where there is only one URL, the health of the chain tells it.
+      if (config.rpcUrls.length === 1) return
+      const fields = { chain: network, node }
+      if (change.open) logger.warn({ ...fields, detail: change.detail }, 'the node fails and is left alone for a while')
+      else logger.info(fields, 'the node answers again')
+    },
+    ...(onExchange && { onExchange }),
+    ...(rpcTimeoutMs === undefined ? {} : { timeoutMs: rpcTimeoutMs }),
+  })
+  const reader = createChainReader(
+    client,
+    followedContracts(config).map(({ address }) => address),
+  )
+  const native = tokens.native(network)
+  if (native === undefined) throw new Error(`the chain ${network} is not in the directory of tokens`)
+  const tools: FindingTools = {
+    chain: { name: network, chainId, native, followed: sortContracts(config) },
+    tokens,
+    repository,
+    market: createMarketReader({
+      reader,
+      native,
+      prices: createPriceReader(reader),
+      rates: createRateReader({ reader, conversion: config.conversion, native, tokens }),
+    }),
+    traces: createTraceReader({ client, network, logger, clock }),
+  }
+  return { tools, reader, writer: createPaymentWriter({ knex, chain: { chainId, network }, clock }) }
+}

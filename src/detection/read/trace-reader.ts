@@ -1,0 +1,222 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Hex } from '../../domain/hex.ts'
+import type { Logger } from '../../domain/logger.ts'
+import type { RpcAnswer } from '../../nodes/json-rpc.ts'
+import type { RpcClient } from '../../nodes/rpc-client.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import type { CallFrame, KnownCalls } from './call-frames.ts'
+import type { TransactionReceipt } from './chain-reader.ts'
+import {
+  afterFailure,
+  afterUnsupported,
+  isNotKnownYet,
+  isStateGone,
+  type NodeTraces,
+  readTrace,
+  traceCall,
+  UNTRIED_NODE,
+  whyUnsupported,
+} from './trace-support.ts'
+
+/** Reads the calls of transactions whose receipt does not tell who paid. */
+export interface TraceReader {
+  /**
+   * Reads traces where a node has them, else the transactions' own calls. What cannot be read is left out: a node that has no traces, or fails at
+   * them, does not stop detection.
+   *
+   * @throws RpcError when no node answers for a transaction; the signal's reason
+   */
+  read(receipts: readonly TransactionReceipt[], signal?: AbortSignal): Promise<ReadCalls>
+}
+
+/** What was read of transactions' calls. */
+export interface ReadCalls {
+  readonly known: ReadonlyMap<Hex, KnownCalls>
+  /** Transactions whose trace a node may have, but did not give now. */
+  readonly failed: ReadonlySet<Hex>
+}
+
+/** Traces in one exchange; few, because they are large. */
+const TRACES_AT_ONCE = 20
+const MAX_TRIES = 2
+
+export interface TraceReaderOptions {
+  readonly client: Pick<RpcClient, 'batch' | 'tryBatch'>
+  readonly network: string
+  readonly logger: Logger
+  readonly clock: () => Date
+  /** Before nodes that failed are asked again; default 250. */
+  readonly pauseMs?: number
+}
+
+/** A reader's options, and what it has learned about the chain's nodes, by their place among the URLs. */
+interface Tracing extends TraceReaderOptions {
+  readonly nodes: Map<number, NodeTraces>
+}
+
+/** Makes the reader of one chain. */
+export function createTraceReader(options: TraceReaderOptions): TraceReader {
+  const tracing: Tracing = { ...options, nodes: new Map() }
+  return { read: (receipts, signal) => readCalls(tracing, receipts, signal) }
+}
+
+async function readCalls(
+  tracing: Tracing,
+  receipts: readonly TransactionReceipt[],
+  signal: AbortSignal | undefined,
+): Promise<ReadCalls> {
+  const known = new Map<Hex, KnownCalls>()
+  const failed = new Set<Hex>()
+  for (let from = 0; from < receipts.length; from += TRACES_AT_ONCE) {
+    const some = receipts.slice(from, from + TRACES_AT_ONCE).map(({ txHash }) => txHash)
+    const read = await readTraces(tracing, some, signal)
+    for (const [hash, root] of read.traces) known.set(hash, { kind: 'TRACE', root })
+    for (const hash of read.failed) failed.add(hash)
+  }
+  const untraced = receipts.filter(({ txHash }) => !known.has(txHash))
+  for (const [hash, call] of await readOwnCalls(tracing.client, untraced, signal)) known.set(hash, call)
+  return { known, failed }
+}
+
+interface Traces {
+  readonly traces: ReadonlyMap<Hex, CallFrame>
+  readonly failed: ReadonlySet<Hex>
+}
+
+/** Asks until a node answers with traces, or with errors of its own. Finding out which node traces how costs no try. */
+async function readTraces(tracing: Tracing, hashes: readonly Hex[], signal: AbortSignal | undefined): Promise<Traces> {
+  const traces = new Map<Hex, CallFrame>()
+  const failed = new Set<Hex>()
+  for (let tries = 0; tries < MAX_TRIES; ) {
+    const missing = hashes.filter((hash) => !traces.has(hash))
+    const round = await askRound(tracing, missing, signal)
+    if (round.kind === 'UNSUPPORTED') {
+      noteUnsupported(tracing, round)
+      continue
+    }
+    if (round.kind === 'NOT_ASKED') {
+      const hasFailedNode = [...tracing.nodes.values()].some(({ failures }) => failures > 0)
+      if (hasFailedNode) for (const hash of missing) failed.add(hash)
+      break
+    }
+    if (round.kind === 'FAILED') {
+      for (const hash of missing) failed.add(hash)
+    } else {
+      failed.clear()
+      collectTraces(missing, round, { traces, failed })
+      if (!round.answers.some(isNotKnownYet)) break
+    }
+    tries += 1
+    if (tries < MAX_TRIES) await sleep(tracing.pauseMs ?? 250, undefined, { signal })
+    else if (round.kind === 'FAILED') noteFailures(tracing, round)
+  }
+  return { traces, failed }
+}
+
+/** What asking for traces once came to. */
+type Round =
+  /** All nodes are being left alone. */
+  | { readonly kind: 'NOT_ASKED' }
+  /** No node that was asked answered. */
+  | { readonly kind: 'FAILED'; readonly asked: ReadonlySet<number>; readonly error: RpcError }
+  /** The node does not trace by the method that it was asked for. */
+  | { readonly kind: 'UNSUPPORTED'; readonly node: number; readonly why: string }
+  | Answered
+
+interface Answered {
+  readonly kind: 'ANSWERED'
+  readonly method: NodeTraces['method']
+  readonly answers: readonly RpcAnswer[]
+}
+
+async function askRound(tracing: Tracing, hashes: readonly Hex[], signal: AbortSignal | undefined): Promise<Round> {
+  const { client, clock, nodes } = tracing
+  const asked = new Set<number>()
+  const callsOf = (node: number) => {
+    const { method, restUntilMs } = tracesOf(tracing, node)
+    if (clock().getTime() < restUntilMs) return undefined
+    asked.add(node)
+    return hashes.map((hash) => traceCall(method, hash))
+  }
+  const answered = await orRpcError(client.tryBatch(callsOf, signal))
+  if (answered === undefined) return { kind: 'NOT_ASKED' }
+  if (answered instanceof RpcError) return { kind: 'FAILED', asked, error: answered }
+  const { node, answers } = answered
+  const known = tracesOf(tracing, node)
+  const why = whyUnsupported(answers, known.method)
+  if (why !== undefined) return { kind: 'UNSUPPORTED', node, why }
+  nodes.set(node, { ...known, failures: 0 })
+  return { kind: 'ANSWERED', method: known.method, answers }
+}
+
+function tracesOf({ nodes }: Tracing, node: number): NodeTraces {
+  return nodes.get(node) ?? UNTRIED_NODE
+}
+
+async function orRpcError<T>(asking: Promise<T>): Promise<T | RpcError> {
+  try {
+    return await asking
+  } catch (error) {
+    if (error instanceof RpcError) return error
+    throw error
+  }
+}
+
+function collectTraces(
+  hashes: readonly Hex[],
+  { method, answers }: Answered,
+  { traces, failed }: { readonly traces: Map<Hex, CallFrame>; readonly failed: Set<Hex> },
+): void {
+  for (const [index, hash] of hashes.entries()) {
+    const trace = readTrace(method, answers[index])
+    if (trace !== undefined) traces.set(hash, trace)
+    else if (!isStateGone(answers[index])) failed.add(hash)
+  }
+}
+
+function noteUnsupported(tracing: Tracing, { node, why }: Extract<Round, { kind: 'UNSUPPORTED' }>): void {
+  change(tracing, node, afterUnsupported, why)
+}
+
+function noteFailures(tracing: Tracing, { asked, error }: Extract<Round, { kind: 'FAILED' }>): void {
+  for (const node of asked) change(tracing, node, afterFailure, error.message)
+}
+
+function change(
+  tracing: Tracing,
+  node: number,
+  after: (known: NodeTraces, nowMs: number) => NodeTraces,
+  why: string,
+): void {
+  const { nodes, network, logger, clock } = tracing
+  const before = tracesOf(tracing, node)
+  const now = after(before, clock().getTime())
+  nodes.set(node, now)
+  if (now.restUntilMs === before.restUntilMs) return
+  logger.info({ network, node, why }, 'the node gives no traces: who paid coins through a contract may stay unknown')
+}
+
+async function readOwnCalls(
+  client: Pick<RpcClient, 'batch'>,
+  receipts: readonly TransactionReceipt[],
+  signal: AbortSignal | undefined,
+): Promise<Map<Hex, KnownCalls>> {
+  if (receipts.length === 0) return new Map()
+  const calls = receipts.map(({ txHash }) => ({ method: 'eth_getTransactionByHash', params: [txHash] }))
+  const answers = await client.batch(calls, signal)
+  return new Map(
+    receipts.flatMap((receipt, index) => {
+      const call = readOwnCall(answers[index], receipt)
+      return call === undefined ? [] : [[receipt.txHash, call]]
+    }),
+  )
+}
+
+/** Undefined where the node does not have the transaction in the receipt's block. */
+function readOwnCall(answer: RpcAnswer | undefined, { blockHash }: TransactionReceipt): KnownCalls | undefined {
+  if (answer?.ok !== true || answer.result === null) return undefined
+  const transaction = answer.result as { readonly blockHash?: string; readonly input?: string; readonly value?: string }
+  const { input, value } = transaction
+  if (transaction.blockHash !== blockHash || input === undefined || value === undefined) return undefined
+  return { kind: 'OWN_CALL', input: input as Hex, value: BigInt(value) }
+}

@@ -1,0 +1,128 @@
+import type { Knex } from 'knex'
+import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { changePayments, deletePayments, type LockedAccount } from '../../store/payment-changes.ts'
+import type { PaymentRow } from '../../store/payment-row.ts'
+import type { RefundRow } from '../../store/request-ledger.ts'
+import type { EventPlace } from '../match/detected.ts'
+
+/** Keeps a statement under 65,535 parameters. */
+const ROWS_A_STATEMENT = 500
+
+/** Removes an account's detected payments and refunds of blocks above a number. */
+export interface Removal {
+  readonly above: number
+  /** Whether final ones are removed too. */
+  readonly alsoFinal: boolean
+}
+
+/** The account's payments that have one of these ids, or an event in one of these transactions. By id. */
+export async function loadPaymentsByEvents(
+  trx: Knex,
+  accountId: number,
+  { txHashes, ids }: { readonly txHashes: ReadonlySet<Hex>; readonly ids: string[] },
+): Promise<Map<string, PaymentRow>> {
+  if (txHashes.size === 0) return new Map()
+  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
+    `select * from payments where account_id = ?
+     and ((tx_hash = any(?) and event_index is not null) or id = any(?::uuid[]))`,
+    [accountId, [...txHashes].map(hexToBytes), ids],
+  )
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** The payments of an account's requests. By id. */
+export async function loadPaymentsByRequests(
+  trx: Knex,
+  accountId: number,
+  requestIds: readonly string[],
+): Promise<Map<string, PaymentRow>> {
+  const { rows } = await trx.raw<{ rows: PaymentRow[] }>(
+    'select * from payments where account_id = ? and request_id = any(?)',
+    [accountId, requestIds.map(hexToBytes)],
+  )
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** Ids of the requests that have refunds in these transactions. */
+export async function findRefundedRequests(
+  trx: Knex,
+  accountId: number,
+  txHashes: ReadonlySet<Hex>,
+): Promise<string[]> {
+  if (txHashes.size === 0) return []
+  const rows = await trx('refunds')
+    .distinct<{ request_id: Buffer }[]>('request_id')
+    .where({ account_id: accountId })
+    .whereIn('tx_hash', [...txHashes].map(hexToBytes))
+  return rows.map(({ request_id }) => request_id.toString('hex'))
+}
+
+/** Ids of the requests with payments or refunds on a chain that are to become final or to be removed. */
+export async function findDueRequests(
+  trx: Knex,
+  of: { readonly accountId: number; readonly chainId: string },
+  due: { readonly finalBlock: number; readonly removal?: Removal | undefined },
+): Promise<string[]> {
+  const found: string[] = []
+  for (const table of ['payments', 'refunds'] as const) {
+    const rows = await trx(table)
+      .distinct<{ request_id: Buffer }[]>('request_id')
+      .where({ account_id: of.accountId, chain_id: of.chainId })
+      .whereNotNull('request_id')
+      .where((either) => {
+        void either.where((final) => void final.where({ final: false }).where('block_number', '<=', due.finalBlock))
+        const { removal } = due
+        if (removal !== undefined) void either.orWhere((removed) => void whereRemoved(removed, removal))
+      })
+    found.push(...rows.map(({ request_id }) => request_id.toString('hex')))
+  }
+  return found
+}
+
+function whereRemoved(query: Knex.QueryBuilder, { above, alsoFinal }: Removal): Knex.QueryBuilder {
+  const higher = query.where('block_number', '>', above)
+  return alsoFinal ? higher : higher.where({ final: false })
+}
+
+/**
+ * Removes what was detected above a block. An imported payment keeps its row and id and is no longer `detected`: it becomes PENDING until its
+ * event is read again.
+ *
+ * @returns the refunds that were removed, whose entries in payments' `refunds[]` are still to be taken out
+ */
+export async function removeAbove(account: LockedAccount, chainId: string, removal: Removal): Promise<EventPlace[]> {
+  const { trx, accountId, at } = account
+  const ofChain = { account_id: accountId, chain_id: chainId }
+  const removed = whereRemoved(trx('payments').where({ ...ofChain, imported: false }), removal).delete()
+  await deletePayments(account, removed.toSQL())
+  const imported = whereRemoved(trx('payments').where({ ...ofChain, imported: true, detected: true }), removal)
+  const undetected = { detected: false, final: false, block_number: null, confirmations: null, updated_at: at }
+  await changePayments(account, imported.update(undetected).toSQL())
+  const refunds: { tx_hash: Buffer; event_index: number }[] = await whereRemoved(trx('refunds').where(ofChain), removal)
+    .delete()
+    .returning(['tx_hash', 'event_index'])
+  return refunds.map(({ tx_hash, event_index }) => ({ txHash: bytesToHex(tx_hash), eventIndex: event_index }))
+}
+
+export async function deletePaymentRows(account: LockedAccount, rows: readonly PaymentRow[]): Promise<void> {
+  if (rows.length === 0) return
+  const { trx, accountId } = account
+  const ids = rows.map(({ id }) => id)
+  await deletePayments(account, trx('payments').where({ account_id: accountId }).whereIn('id', ids).delete().toSQL())
+}
+
+export async function deleteRefundRows(trx: Knex, accountId: number, rows: readonly RefundRow[]): Promise<void> {
+  for (const { tx_hash, event_index, network } of rows) {
+    await trx('refunds').where({ account_id: accountId, tx_hash, event_index, network }).delete()
+  }
+}
+
+/** Inserts refunds; one of an event that is stored already is replaced. */
+export async function saveRefunds(trx: Knex, rows: readonly RefundRow[]): Promise<void> {
+  for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
+    await trx('refunds')
+      .insert(rows.slice(from, from + ROWS_A_STATEMENT))
+      .onConflict(['account_id', 'tx_hash', 'event_index', 'network'])
+      .merge(['request_id', 'block_number', 'timestamp', 'final', 'amount', 'currency'])
+  }
+}

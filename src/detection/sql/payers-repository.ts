@@ -1,0 +1,122 @@
+import type { Knex } from 'knex'
+import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
+import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { eventKeyOf } from '../match/detected.ts'
+
+/** Transactions of one chain. */
+export interface ChainTransactions {
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly txHashes: readonly Hex[]
+}
+
+/** The payers of one request. */
+export interface KnownPayers {
+  /** The first payment of each payer. */
+  readonly firstOf: ReadonlyMap<Address, FirstPayment>
+  /** The first payment whose payer is unknown. */
+  readonly unknown?: FirstPayment | undefined
+}
+
+/** Orders payments: by time, then by block, since an imported payment may name no block. */
+export interface FirstPayment {
+  readonly timestampSec: number
+  /** 0 where it is unknown. */
+  readonly blockNumber: number
+}
+
+/** When an address was a refund wallet of an account. */
+export interface WalletTime {
+  readonly registeredAt: Date
+  /** Absent while it is one. */
+  readonly removedAt?: Date | undefined
+}
+
+interface PayerRow {
+  readonly request_id: Buffer
+  readonly payer: Buffer | null
+  readonly timestamp: Date
+  readonly block_number: bigint
+}
+
+/**
+ * Finds who paid requests of an account, and when first.
+ *
+ * @param except - transactions whose detected payments are left out, because they are being read again
+ * @returns by request id
+ */
+export async function findPayers(
+  knex: Knex,
+  accountId: number,
+  requestIds: readonly string[],
+  except?: ChainTransactions,
+): Promise<Map<string, KnownPayers>> {
+  const { rows } = await knex.raw<{ rows: PayerRow[] }>(
+    `select distinct on (request_id, payer) request_id, payer, timestamp, coalesce(block_number, 0) as block_number
+     from payments where account_id = ? and request_id = any(?)
+       and (detected and not imported and chain_id = ? and tx_hash = any(?)) is not true
+     order by request_id, payer, timestamp, coalesce(block_number, 0)`,
+    [accountId, requestIds.map(hexToBytes), except?.chainId ?? '', (except?.txHashes ?? []).map(hexToBytes)],
+  )
+  const groups = Map.groupBy(rows, ({ request_id }) => request_id.toString('hex'))
+  return new Map([...groups].map(([requestId, list]) => [requestId, toKnownPayers(list)]))
+}
+
+function toKnownPayers(rows: readonly PayerRow[]): KnownPayers {
+  const placed = rows.map(({ payer, timestamp, block_number }) => ({
+    payer,
+    first: { timestampSec: timestamp.getTime() / 1_000, blockNumber: Number(block_number) },
+  }))
+  const firstOf = new Map(
+    placed.flatMap(({ payer, first }) => (payer === null ? [] : [[addressFromBytes(payer), first]])),
+  )
+  return { firstOf, unknown: placed.find(({ payer }) => payer === null)?.first }
+}
+
+/**
+ * Finds who paid the payments that were detected in these transactions for an account.
+ *
+ * @returns by {@link eventKeyOf}; undefined where the payer is unknown
+ */
+export async function findDetectedPayers(
+  knex: Knex,
+  accountId: number,
+  { chainId, txHashes }: ChainTransactions,
+): Promise<Map<string, Address | undefined>> {
+  const { rows } = await knex.raw<{ rows: { tx_hash: Buffer; event_index: number; payer: Buffer | null }[] }>(
+    `select tx_hash, event_index, payer from payments
+     where account_id = ? and tx_hash = any(?) and event_index is not null and chain_id = ?
+       and detected and not imported`,
+    [accountId, txHashes.map(hexToBytes), chainId],
+  )
+  return new Map(
+    rows.map(({ tx_hash, event_index, payer }) => [
+      eventKeyOf({ txHash: bytesToHex(tx_hash), eventIndex: event_index }),
+      payer === null ? undefined : addressFromBytes(payer),
+    ]),
+  )
+}
+
+interface WalletRow {
+  readonly address: Buffer
+  readonly registered_at: Date
+  readonly removed_at: Date | null
+}
+
+/** Finds when addresses were refund wallets of an account; those that never were are absent. */
+export async function findWallets(
+  knex: Knex,
+  accountId: number,
+  addresses: readonly Address[],
+): Promise<Map<Address, WalletTime[]>> {
+  const { rows } = await knex.raw<{ rows: WalletRow[] }>(
+    'select address, registered_at, removed_at from refund_wallets where account_id = ? and address = any(?)',
+    [accountId, addresses.map(addressToBytes)],
+  )
+  const times = Map.groupBy(rows, ({ address }) => addressFromBytes(address))
+  return new Map([...times].map(([address, list]) => [address, list.map(toWalletTime)]))
+}
+
+function toWalletTime({ registered_at, removed_at }: WalletRow): WalletTime {
+  return { registeredAt: registered_at, removedAt: removed_at ?? undefined }
+}

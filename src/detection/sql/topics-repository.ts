@@ -1,0 +1,204 @@
+import type { Knex } from 'knex'
+import { addressFromBytes, addressToBytes, ZERO_ADDRESS } from '../../domain/address.ts'
+import { readStoredDecimal } from '../../domain/decimal.ts'
+import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { codeOfType } from '../../domain/payment.ts'
+import type { MatchableRequest } from '../match/match-event.ts'
+
+const TOPICS_A_STATEMENT = 2_000
+
+/** The first byte of every stored EVM address. */
+const EVM_FAMILY = addressToBytes(ZERO_ADDRESS).subarray(0, 1)
+
+/** A transaction that has an event with some topic. */
+export interface SeenTransaction {
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly txHash: Hex
+  readonly blockNumber: number
+}
+
+/** @returns the accounts that know each topic, ascending; topics that no account knows are absent */
+export async function findAccountsOfTopics(knex: Knex, topics: readonly Hex[]): Promise<Map<Hex, number[]>> {
+  const accounts = new Map<Hex, number[]>()
+  for (const chunk of chunksOf(topics)) {
+    const { rows } = await knex.raw<{ rows: { topic: Buffer; account_id: number }[] }>(
+      'select topic, account_id from reference_topics where topic = any(?) order by account_id',
+      [chunk.map(hexToBytes)],
+    )
+    for (const { topic, account_id } of rows) {
+      const key = bytesToHex(topic)
+      accounts.set(key, [...(accounts.get(key) ?? []), account_id])
+    }
+  }
+  return accounts
+}
+
+/** @returns names by id */
+export async function findAccountNames(knex: Knex, ids: readonly number[]): Promise<Map<number, string>> {
+  const rows = await knex('accounts')
+    .select<{ id: number; name: string }[]>('id', 'name')
+    .whereIn('id', [...ids])
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}
+
+/** Topics of stored events that no account knew, or whose transaction was too large to read, and that an account knows by now. */
+export async function findClaimedTopics(knex: Knex, chainId: string): Promise<Hex[]> {
+  const rows = await knex('unmatched_events')
+    .distinct<{ topic: Buffer }[]>('topic')
+    .where({ chain_id: chainId })
+    .whereIn('reason', ['UNKNOWN_TOPIC', 'RECEIPT_TOO_LARGE'])
+  const accounts = await findAccountsOfTopics(
+    knex,
+    rows.map(({ topic }) => bytesToHex(topic)),
+  )
+  return [...accounts.keys()]
+}
+
+interface RequestRow {
+  readonly request_id: Buffer
+  readonly salt: Buffer
+  readonly payment_reference: Buffer
+  readonly topic: Buffer
+  readonly payee: Buffer
+  readonly amount: string
+  readonly invoice_currency: string
+  readonly payment_currency: string
+  readonly network: string
+  readonly reference: string | null
+  readonly refund_address: Buffer | null
+  readonly refund_topic: Buffer | null
+  readonly created_at: Date
+}
+
+/** @returns the account's requests whose payment topic or refund topic is one of these */
+export async function findRequestsOfTopics(
+  knex: Knex,
+  accountId: number,
+  topics: readonly Hex[],
+): Promise<MatchableRequest[]> {
+  const requests: MatchableRequest[] = []
+  for (const chunk of chunksOf(topics)) {
+    const bytes = chunk.map(hexToBytes)
+    const { rows } = await knex.raw<{ rows: RequestRow[] }>(
+      `select * from requests where account_id = ? and topic = any(?)
+       union all
+       select * from requests where account_id = ? and refund_topic = any(?) and not (topic = any(?))`,
+      [accountId, bytes, accountId, bytes, bytes],
+    )
+    requests.push(...rows.map(toMatchable))
+  }
+  return requests
+}
+
+function toMatchable(row: RequestRow): MatchableRequest {
+  return {
+    requestId: row.request_id.toString('hex'),
+    salt: row.salt.toString('hex'),
+    paymentReference: bytesToHex(row.payment_reference),
+    topic: bytesToHex(row.topic),
+    payee: addressFromBytes(row.payee),
+    amount: readStoredDecimal(row.amount),
+    invoiceCurrency: row.invoice_currency,
+    paymentCurrency: row.payment_currency,
+    network: row.network,
+    createdAt: row.created_at,
+    ...(row.reference === null ? {} : { reference: row.reference }),
+    ...(row.refund_address === null ? {} : { refundAddress: addressFromBytes(row.refund_address) }),
+    ...(row.refund_topic === null ? {} : { refundTopic: bytesToHex(row.refund_topic) }),
+  }
+}
+
+interface TransactionRow {
+  readonly chain_id: string
+  readonly tx_hash: Buffer
+  readonly block_number: bigint
+}
+
+/**
+ * Finds transactions that have events with one of the topics and may bring something new to an account:
+ *
+ * - events that are unmatched for no account or for other accounts
+ * - payments and refunds of other accounts that know the topic
+ * - the account's own payments that were imported and not yet detected
+ * - the account's own refunds to bridge payers (see {@link findReturnsToBridgePayers})
+ *
+ * Everything else that the account has was read for it already.
+ *
+ * @returns lowest block first
+ */
+export async function findTransactionsOfTopics(
+  knex: Knex,
+  accountId: number,
+  topics: readonly Hex[],
+): Promise<SeenTransaction[]> {
+  const directory = await findAccountsOfTopics(knex, topics)
+  const bytes = topics.map(hexToBytes)
+  const { rows: unmatched } = await knex.raw<{ rows: TransactionRow[] }>(
+    'select chain_id, tx_hash, block_number from unmatched_events where topic = any(?) and account_id <> ?',
+    [bytes, accountId],
+  )
+  const found = [...unmatched, ...(await findReturnsToBridgePayers(knex, accountId, bytes))]
+  for (const account of new Set([...directory.values()].flat())) {
+    const own = topics.filter((topic) => directory.get(topic)?.includes(account)).map(hexToBytes)
+    found.push(...(await findMatchedTransactions(knex, { account, asking: accountId, topics: own })))
+  }
+  return distinctTransactions(found)
+}
+
+/**
+ * Finds what the payee sent to an address under a request's own topic before a bridge named that address as a payer of the request. Such a
+ * transfer is a refund already while the payer is unknown, unless the address is a refund wallet of the account: only that is left as
+ * WRONG_PAYEE until the payer is known.
+ */
+async function findReturnsToBridgePayers(knex: Knex, accountId: number, topics: Buffer[]): Promise<TransactionRow[]> {
+  const { rows } = await knex.raw<{ rows: TransactionRow[] }>(
+    `select u.chain_id, u.tx_hash, u.block_number from unmatched_events u
+     where u.topic = any(:topics) and u.account_id = :accountId and u.reason = 'WRONG_PAYEE' and exists (
+       select from requests r join payments p on p.account_id = r.account_id and p.request_id = r.request_id
+       where r.account_id = :accountId and p.account_id = :accountId and r.topic = u.topic and p.type = :crosschain
+         and p.payer = :evm || decode(substr(u.event ->> 'to', 3), 'hex'))`,
+    { topics, accountId, crosschain: codeOfType('CROSSCHAIN'), evm: EVM_FAMILY },
+  )
+  return rows
+}
+
+/** Payments and refunds of an account under topics, without those that were detected for the asking account. */
+async function findMatchedTransactions(
+  knex: Knex,
+  which: { readonly account: number; readonly asking: number; readonly topics: Buffer[] },
+): Promise<TransactionRow[]> {
+  const { rows } = await knex.raw<{ rows: TransactionRow[] }>(
+    `select p.chain_id, p.tx_hash, p.block_number from requests r
+     join payments p on p.account_id = r.account_id and p.request_id = r.request_id
+     where r.account_id = :account and p.account_id = :account
+       and (r.topic = any(:topics) or r.refund_topic = any(:topics))
+       and p.chain_id is not null and p.tx_hash is not null and p.block_number is not null
+       and (p.account_id <> :asking or not p.detected)
+     union
+     select f.chain_id, f.tx_hash, f.block_number from requests r
+     join refunds f on f.account_id = r.account_id and f.request_id = r.request_id
+     where r.account_id = :account and f.account_id = :account and f.account_id <> :asking
+       and (r.topic = any(:topics) or r.refund_topic = any(:topics))`,
+    { ...which },
+  )
+  return rows
+}
+
+function distinctTransactions(rows: readonly TransactionRow[]): SeenTransaction[] {
+  const transactions = rows.map(({ chain_id, tx_hash, block_number }) => ({
+    chainId: chain_id,
+    txHash: bytesToHex(tx_hash),
+    blockNumber: Number(block_number),
+  }))
+  const distinct = new Map(transactions.map((each) => [`${each.chainId} ${each.txHash}`, each]))
+  return [...distinct.values()].toSorted((a, b) => a.blockNumber - b.blockNumber)
+}
+
+function chunksOf<T>(list: readonly T[]): T[][] {
+  const chunks: T[][] = []
+  for (let from = 0; from < list.length; from += TOPICS_A_STATEMENT) {
+    chunks.push(list.slice(from, from + TOPICS_A_STATEMENT))
+  }
+  return chunks
+}

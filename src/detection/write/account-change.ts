@@ -1,0 +1,169 @@
+import type { Knex } from 'knex'
+import { bytesToHex } from '../../domain/hex.ts'
+import { lockAccount } from '../../store/payment-changes.ts'
+import type { PaymentRow } from '../../store/payment-row.ts'
+import {
+  loadRefunds,
+  loadRequests,
+  type RefundRow,
+  savePayments,
+  saveStandings,
+  settleRequests,
+} from '../../store/request-ledger.ts'
+import type { DetectedPayment, DetectedRefund, EventPlace } from '../match/detected.ts'
+import {
+  deletePaymentRows,
+  deleteRefundRows,
+  findDueRequests,
+  findRefundedRequests,
+  loadPaymentsByEvents,
+  loadPaymentsByRequests,
+  type Removal,
+  removeAbove,
+  saveRefunds,
+} from '../sql/account-rows-repository.ts'
+import { queueCarried } from '../sql/carried-repository.ts'
+import {
+  addPayments,
+  attachFacts,
+  correctFacts,
+  finalisePayments,
+  rowKeyAt,
+  rowKeyOf,
+  type WrittenChain,
+} from './payment-rows.ts'
+import { addRefunds, finaliseRefunds } from './refund-rows.ts'
+
+/** What happens to one account's payments and refunds in one transaction. */
+export interface AccountChange {
+  readonly accountId: number
+  /** Detected payments to add, or to correct where they are among `rereadEvents`. */
+  readonly payments: readonly DetectedPayment[]
+  readonly refunds: readonly DetectedRefund[]
+  /** Payments and refunds up to this block become final. */
+  readonly finalBlock: number
+  /** From which the confirmations of payments that become final are counted. */
+  readonly headBlock: number
+  /** What to remove first. */
+  readonly removal?: Removal | undefined
+  /** Events that were read again: what is stored of them is corrected, or deleted where it no longer counts. Imported payments stay. */
+  readonly rereadEvents?: readonly EventPlace[] | undefined
+  readonly now: Date
+}
+
+/** Rows of the requests that a change touched, before and after it. */
+export interface AppliedChange {
+  /** By id. */
+  readonly paymentsBefore: ReadonlyMap<string, PaymentRow>
+  readonly payments: readonly PaymentRow[]
+  readonly refundsBefore: readonly RefundRow[]
+  readonly refunds: readonly RefundRow[]
+}
+
+/**
+ * Applies a change to an account: removes, adds, corrects and finalises payments and refunds, then settles every request that this touches.
+ * Locks the account, so changes never interleave. Applying a change twice has no further effect.
+ *
+ * @param trx - holds the chain's row locked
+ */
+export async function applyAccountChange(
+  trx: Knex.Transaction,
+  chain: WrittenChain,
+  change: AccountChange,
+): Promise<AppliedChange> {
+  const { accountId, now } = change
+  const account = await lockAccount(trx, accountId, now)
+  const txHashes = new Set([...change.payments, ...(change.rereadEvents ?? [])].map(({ txHash }) => txHash))
+  const ids = change.payments.map(({ id }) => id)
+  const ofEvents = await loadPaymentsByEvents(trx, accountId, { txHashes, ids })
+  const requestIds = await findTouchedRequests(trx, chain, change, ofEvents)
+  const requests = await loadRequests(trx, accountId, requestIds)
+  const removed = change.removal === undefined ? [] : await removeAbove(account, chain.chainId, change.removal)
+  const paymentsBefore = new Map([...ofEvents, ...(await loadPaymentsByRequests(trx, accountId, requestIds))])
+  const refundsBefore = await loadRefunds(trx, accountId, requestIds)
+  const gone = findGone(chain, change, { payments: [...paymentsBefore.values()], refunds: refundsBefore })
+  await deletePaymentRows(account, gone.payments)
+  await deleteRefundRows(trx, accountId, gone.refunds)
+  const stored = new Map([...paymentsBefore].filter(([, row]) => !gone.payments.includes(row)))
+  const storedRefunds = refundsBefore.filter((row) => !gone.refunds.includes(row))
+  const { payments, refunds } = changeRows(stored, storedRefunds, chain, change)
+  const droppedRefunds = [...removed, ...gone.refunds.map(toPlace)]
+  const { settled, standings } = settleRequests({ requests, payments, refunds, stored, droppedRefunds, now })
+  await savePayments(account, { rows: settled, stored })
+  await queueCarried(account, findNewlyDetected(settled, stored, change))
+  const newRefunds = refunds.filter((row) => !storedRefunds.includes(row))
+  await saveRefunds(trx, newRefunds)
+  await saveStandings(account, standings)
+  return { paymentsBefore, payments: settled, refundsBefore, refunds }
+}
+
+/** Requests that gain, lose or finalise a payment or refund. An imported payment may be stored with another request than its event names. */
+async function findTouchedRequests(
+  trx: Knex,
+  { chainId }: WrittenChain,
+  change: AccountChange,
+  ofEvents: ReadonlyMap<string, PaymentRow>,
+): Promise<string[]> {
+  const { accountId, payments, refunds, rereadEvents = [] } = change
+  const refundTxHashes = new Set([...refunds, ...rereadEvents].map(({ txHash }) => txHash))
+  const found = new Set([
+    ...[...payments, ...refunds].map(({ requestId }) => requestId),
+    ...[...ofEvents.values()].flatMap(({ request_id }) => request_id?.toString('hex') ?? []),
+    ...(await findRefundedRequests(trx, accountId, refundTxHashes)),
+    ...(await findDueRequests(trx, { accountId, chainId }, change)),
+  ])
+  return [...found].toSorted()
+}
+
+interface Rows {
+  readonly payments: readonly PaymentRow[]
+  readonly refunds: readonly RefundRow[]
+}
+
+/** Rows of events that were read again and no longer count. Imported payments stay. */
+export function findGone(
+  chain: WrittenChain,
+  change: Pick<AccountChange, 'payments' | 'refunds' | 'rereadEvents'>,
+  { payments, refunds }: Rows,
+): Rows {
+  const keysOf = (places: readonly EventPlace[]) => new Set(places.map((place) => rowKeyAt(place, chain)))
+  const reread = keysOf(change.rereadEvents ?? [])
+  const paid = keysOf(change.payments)
+  const returned = keysOf(change.refunds)
+  const isGone = (key: string | undefined, found: ReadonlySet<string>) =>
+    key !== undefined && reread.has(key) && !found.has(key)
+  return {
+    payments: payments.filter((row) => row.detected && !row.imported && isGone(rowKeyOf(row), paid)),
+    refunds: refunds.filter((row) => isGone(rowKeyOf(row), returned)),
+  }
+}
+
+function changeRows(
+  stored: ReadonlyMap<string, PaymentRow>,
+  storedRefunds: readonly RefundRow[],
+  chain: WrittenChain,
+  change: AccountChange,
+) {
+  const areReread = change.rereadEvents !== undefined
+  const payments = addPayments(stored, change, chain, areReread ? correctFacts : attachFacts)
+  const refunds = addRefunds(storedRefunds, change, chain, areReread)
+  return {
+    payments: finalisePayments(payments, chain, change),
+    refunds: finaliseRefunds(refunds, chain, change.finalBlock),
+  }
+}
+
+/** Payments whose source was never looked up: those of a first reading, and those that reading again has made CROSSCHAIN. */
+function findNewlyDetected(
+  rows: readonly PaymentRow[],
+  stored: ReadonlyMap<string, PaymentRow>,
+  { payments, rereadEvents }: AccountChange,
+): PaymentRow[] {
+  const txHashes = new Set<string>(payments.map(({ txHash }) => txHash))
+  const isNew = (row: PaymentRow) => rereadEvents === undefined || stored.get(row.id)?.type !== row.type
+  return rows.filter((row) => row.tx_hash !== null && txHashes.has(bytesToHex(row.tx_hash)) && isNew(row))
+}
+
+function toPlace({ tx_hash, event_index }: RefundRow): EventPlace {
+  return { txHash: bytesToHex(tx_hash), eventIndex: event_index }
+}

@@ -1,0 +1,166 @@
+import { formatDecimal, parseDecimal } from '../../domain/decimal.ts'
+import { codeOfType, rankOfStatus } from '../../domain/payment.ts'
+import { factsOfPayment, type PaymentFacts, type PaymentRow } from '../../store/payment-row.ts'
+import type { DetectedPayment, EventPlace } from '../match/detected.ts'
+
+/** The chain whose rows are written. */
+export interface WrittenChain {
+  /** CAIP-2. */
+  readonly chainId: string
+  /** Canonical name. */
+  readonly network: string
+}
+
+/**
+ * Brings detected payments into an account's stored rows. The event decides which row a payment belongs to, so that an imported payment keeps
+ * its own id.
+ *
+ * @param stored - by id
+ * @param merge - what becomes of a row that is stored already; {@link attachFacts} or {@link correctFacts}
+ * @returns all rows, the stored ones included
+ */
+export function addPayments(
+  stored: ReadonlyMap<string, PaymentRow>,
+  { accountId, payments, now }: { accountId: number; payments: readonly DetectedPayment[]; now: Date },
+  chain: WrittenChain,
+  merge: (row: PaymentRow, facts: PaymentFacts) => PaymentRow,
+): PaymentRow[] {
+  const rows = new Map(stored)
+  const idOfEvent = new Map([...stored.values()].map((row) => [rowKeyOf(row), row.id]))
+  for (const payment of payments) {
+    const facts = factsOf(payment, chain)
+    const id = idOfEvent.get(rowKeyOf(facts)) ?? payment.id
+    const known = rows.get(id)
+    rows.set(id, known === undefined ? newRow(accountId, id, facts, now) : merge(known, facts))
+    idOfEvent.set(rowKeyOf(facts), id)
+  }
+  return [...rows.values()]
+}
+
+/** The columns of a detected payment. Where a payment that a bridge delivered came from is unknown at first. */
+function factsOf(payment: DetectedPayment, chain: WrittenChain): PaymentFacts {
+  return factsOfPayment({
+    ...payment,
+    blockNumber: BigInt(payment.blockNumber),
+    network: chain.network,
+    chainId: chain.chainId,
+    ...(payment.type === 'CROSSCHAIN' ? {} : { sourceNetwork: chain.network, sourceTxHash: payment.txHash }),
+  })
+}
+
+function newRow(accountId: number, id: string, facts: PaymentFacts, now: Date): PaymentRow {
+  return {
+    account_id: accountId,
+    id,
+    ...facts,
+    status: rankOfStatus('PENDING'),
+    final: false,
+    imported: false,
+    detected: true,
+    confirmations: null,
+    updated_at: now,
+    refunded_amount: '0',
+    refunds: [],
+    status_history: [],
+    line_hash: null,
+  }
+}
+
+/** Identifies the event of a row of payments or refunds; undefined while an imported payment names no event. */
+export function rowKeyOf(row: Pick<PaymentRow, 'tx_hash' | 'event_index' | 'network'>): string | undefined {
+  if (row.tx_hash === null || row.event_index === null) return undefined
+  return `${row.tx_hash.toString('hex')} ${row.event_index} ${row.network}`
+}
+
+/** The key that a row of this event has. */
+export function rowKeyAt({ txHash, eventIndex }: EventPlace, { network }: WrittenChain): string {
+  return `${txHash.slice(2)} ${eventIndex} ${network}`
+}
+
+/**
+ * Brings what was read from the chain into a stored row. A row that was detected in the same block stays as it is, even if a price has become
+ * unknown since. In an imported row, what the chain tells replaces what was imported.
+ *
+ * @returns the given row when nothing changes
+ */
+export function attachFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
+  const seen = markDetected(row)
+  if (!seen.imported && seen.block_number === facts.block_number) return seen
+  const known = Object.entries(facts).filter(
+    ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
+  )
+  const merged = { ...seen, ...(Object.fromEntries(known) as Partial<PaymentFacts>) }
+  const changed = known.some(([name, value]) => !isSameValue(seen[name as keyof PaymentRow], value))
+  return changed ? merged : seen
+}
+
+/**
+ * Once an imported payment is detected, its block decides whether it is final, and a FAILED one was made after all. The imported line may no
+ * longer agree with the row, so its hash is dropped: the line is read again when it is imported again.
+ */
+function markDetected(row: PaymentRow): PaymentRow {
+  const revived = row.status === rankOfStatus('FAILED') ? { ...row, status: rankOfStatus('PENDING') } : row
+  return row.detected ? revived : { ...revived, detected: true, final: false, confirmations: null, line_hash: null }
+}
+
+/** Columns that depend on the rules of matching. The others depend on prices of the time, which may no longer be readable. */
+const MATCHED_COLUMNS = ['block_number', 'request_id', 'type', 'amount', 'invoice_amount', 'currency'] as const
+
+/**
+ * Corrects a stored row by what reading its event again found. The payer is replaced, even by an unknown one; the other columns only where the
+ * rules now come to another payment. An imported row stays, and so does the payer that a bridge named.
+ *
+ * @returns the given row when nothing changes
+ */
+export function correctFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
+  if (row.imported) return row
+  const isOther =
+    MATCHED_COLUMNS.some((name) => !isSameValue(row[name], facts[name])) ||
+    canonicalValue(withoutUsd(row.fees)) !== canonicalValue(withoutUsd(facts.fees))
+  const isCarried = facts.type === codeOfType('CROSSCHAIN') && row.type === facts.type
+  const { payer, source_network, source_tx_hash } = isCarried ? row : facts
+  if (isOther) return { ...row, ...facts, payer, source_network, source_tx_hash }
+  return isSameValue(row.payer, payer) ? row : { ...row, payer }
+}
+
+function withoutUsd(fees: PaymentRow['fees']): unknown {
+  return fees.map((fee) => ({ ...fee, amountInUsd: undefined }))
+}
+
+/** Whether two values of a column are the same to the database. */
+function isSameValue(a: unknown, b: unknown): boolean {
+  return canonicalValue(a) === canonicalValue(b)
+}
+
+function canonicalValue(value: unknown): string {
+  if (Buffer.isBuffer(value)) return value.toString('hex')
+  if (value instanceof Date) return String(value.getTime())
+  if (typeof value === 'object' && value !== null) return JSON.stringify(sortKeys(value))
+  const decimal = typeof value === 'string' ? parseDecimal(value) : undefined
+  return decimal === undefined ? String(value) : formatDecimal(decimal)
+}
+
+/** PostgreSQL returns the keys of a JSON column in another order. */
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries.map(([name, inner]) => [name, sortKeys(inner)]))
+}
+
+/**
+ * Makes the chain's payments up to a block final and freezes their confirmations. Payments without a request never become final.
+ *
+ * @returns the given row where nothing changes
+ */
+export function finalisePayments(
+  rows: readonly PaymentRow[],
+  { chainId }: WrittenChain,
+  { finalBlock, headBlock }: { readonly finalBlock: number; readonly headBlock: number },
+): PaymentRow[] {
+  return rows.map((row) => {
+    if (row.final || row.request_id === null || row.chain_id !== chainId) return row
+    if (row.block_number === null || row.block_number > finalBlock) return row
+    return { ...row, final: true, confirmations: Math.max(1, headBlock - Number(row.block_number) + 1) }
+  })
+}

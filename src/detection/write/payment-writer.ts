@@ -1,0 +1,384 @@
+import type { Knex } from 'knex'
+import type { Address } from '../../domain/address.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { inTransaction } from '../../postgres/cancellable.ts'
+import { assertLeaseHeld, type Lease } from '../../store/leases-repository.ts'
+import type { DetectedPayment, DetectedRefund, Findings, UnmatchedEvent } from '../match/detected.ts'
+import type { BlockHeader } from '../read/chain-reader.ts'
+import type { Removal } from '../sql/account-rows-repository.ts'
+import {
+  accountsInBlocks,
+  addAccountToBlocks,
+  deleteBlocksAbove,
+  deleteFinalBlocks,
+  insertBlocks,
+  readBlocks,
+  timeOfBlock,
+} from '../sql/chain-blocks-repository.ts'
+import { limitGaps, markFilled } from '../sql/chain-contracts-repository.ts'
+import {
+  insertChain,
+  lockChain,
+  type StoredBlock,
+  type StoredChain,
+  updateChain,
+} from '../sql/chain-state-repository.ts'
+import { deleteRequestProxiesAbove, storeRequestProxies } from '../sql/request-proxies-repository.ts'
+import { accountsAbove } from '../sql/restart-repository.ts'
+import {
+  deleteUnmatchedAbove,
+  deleteUnmatchedAt,
+  deleteUnmatchedOfTopics,
+  pruneUnmatched,
+  storeUnmatched,
+} from '../sql/unmatched-repository.ts'
+import { type AccountChange, type AppliedChange, applyAccountChange } from './account-change.ts'
+import { accountsByBlock, blocksToStore, findStanding, restartGround, settledBlockOf } from './block-rules.ts'
+import type { WrittenChain } from './payment-rows.ts'
+
+/** Another process moved the chain's checkpoint, so what was to be written was decided on an old state. */
+export class CheckpointMovedError extends Error {
+  override readonly name = 'CheckpointMovedError'
+
+  constructor(network: string) {
+    super(`another process has moved the checkpoint of ${network}`)
+  }
+}
+
+/** Blocks that were read, and what was found in them. */
+export interface Advance {
+  readonly lease: Lease
+  /** Where this process believes the checkpoint to be. */
+  readonly from: StoredBlock
+  /** Lowest first. Final blocks other than the last may be left out. Empty: only the head and the final block moved. */
+  readonly blocks: readonly BlockHeader[]
+  readonly headBlock: number
+  readonly finalBlock: number
+  /** Whether a node of the chain has ever answered a `finalized` block. */
+  readonly hasFinalizedTag: boolean
+  readonly findings?: Findings | undefined
+}
+
+/** What was found of a contract in final blocks that were read before it was added. */
+export interface ContractEvents {
+  readonly lease: Lease
+  readonly address: Address
+  /** The last block that was read for the contract. */
+  readonly filledBlock: number
+  readonly findings: Findings
+}
+
+/** A reorg: blocks above `to` are no longer part of the chain. */
+export interface Rewind {
+  readonly lease: Lease
+  /** Where this process believes the checkpoint to be. */
+  readonly from: StoredBlock
+  /** The highest block that is still part of it. */
+  readonly to: StoredBlock
+}
+
+/** What was found for one account in blocks that had been read before. */
+export interface Attachment {
+  readonly accountId: number
+  readonly findings: Findings
+  /** The block in which each transaction was read. */
+  readonly blockOf: ReadonlyMap<Hex, StoredBlock>
+}
+
+/** What was found for one account by reading events again. */
+export interface Correction extends Attachment {
+  /** Whether to roll back at the end: the result says what would change. */
+  readonly isTrial?: boolean
+  /** Written last in the same transaction. If it throws, nothing is written. */
+  readonly beside?: (trx: Knex.Transaction, standing: ReadonlySet<Hex>) => Promise<void>
+}
+
+/** What a correction changed. */
+export interface Corrected extends AppliedChange {
+  /** Transactions whose block is still part of the chain; nothing was written of the others. */
+  readonly standing: ReadonlySet<Hex>
+}
+
+/** Writes what detection finds on one chain. Each call is one transaction: all of it is written, or nothing. */
+export interface PaymentWriter {
+  /** Begins to follow the chain, unless it is followed already. */
+  open(genesisHash: Hex, checkpoint: BlockHeader, headBlock: number): Promise<void>
+  /** Writes what was found in new blocks, and moves the checkpoint. @throws CheckpointMovedError, LeaseLostError */
+  advance(advance: Advance, signal?: AbortSignal): Promise<void>
+  /** Removes what was found in blocks that a reorg replaced. @throws CheckpointMovedError, LeaseLostError */
+  rewind(rewind: Rewind, signal?: AbortSignal): Promise<void>
+  /**
+   * Adds what was found for an account that came to know a topic later. Leaves out transactions whose block is no longer part of the chain, or
+   * was not read yet: the follower reads that block with the topic known.
+   */
+  attach(attachment: Attachment, signal?: AbortSignal): Promise<void>
+  /**
+   * Corrects what is stored of events that were read again: payments and refunds that no longer count are deleted, others added or changed, and
+   * their requests settled. Imported payments stay as they are.
+   *
+   * @returns undefined for a chain that was never followed
+   */
+  correct(correction: Correction, signal?: AbortSignal): Promise<Corrected | undefined>
+  /** Writes what was found of a contract that was added to the chains file. @throws LeaseLostError */
+  addContractEvents(added: ContractEvents, signal?: AbortSignal): Promise<void>
+  /**
+   * Deletes all that was detected above a block, final or not, and clears the alarm, so that the chain is read anew from there.
+   *
+   * @throws LeaseLostError; RangeError for a block that was not read yet, or that has been replaced since
+   */
+  restart(lease: Lease, from: BlockHeader): Promise<void>
+  /** Stops the chain for every process until an operator restarts it. */
+  raiseAlarm(text: string): Promise<void>
+  /** Limits the stored unmatched events; see the function of the same name. */
+  pruneUnmatched(keep: number): Promise<void>
+}
+
+/** What the writer of one chain works with. */
+export interface Writing {
+  readonly knex: Knex
+  readonly chain: WrittenChain
+  readonly clock: () => Date
+}
+
+/** Makes the writer of one chain. */
+export function createPaymentWriter(writing: Writing): PaymentWriter {
+  const { knex, chain, clock } = writing
+  const { chainId } = chain
+  return {
+    open: (genesisHash, checkpoint, headBlock) =>
+      knex.transaction(async (trx) => {
+        const isNew = await insertChain(trx, { ...chain, genesisHash, checkpoint, headBlock, now: clock() })
+        if (isNew) await insertBlocks(trx, chainId, [checkpoint], new Map())
+      }),
+    advance: (given, signal) => inTransaction(knex, signal, (trx) => advance(writing, trx, given)),
+    rewind: (given, signal) => inTransaction(knex, signal, (trx) => rewind(writing, trx, given)),
+    attach: (given, signal) => inTransaction(knex, signal, (trx) => attach(writing, trx, given)),
+    correct: ({ isTrial = false, ...given }, signal) =>
+      runTrial<Corrected | undefined>(isTrial, (finish) =>
+        inTransaction(knex, signal, async (trx) => finish(await correct(writing, trx, given))),
+      ),
+    addContractEvents: (given, signal) => inTransaction(knex, signal, (trx) => addContractEvents(writing, trx, given)),
+    restart: (lease, from) => knex.transaction((trx) => restart(writing, trx, lease, from)),
+    raiseAlarm: (text) => updateChain(knex, chainId, { alarm: text, now: clock() }),
+    pruneUnmatched: (keep) => pruneUnmatched(knex, chainId, keep),
+  }
+}
+
+async function advance(writing: Writing, trx: Knex.Transaction, given: Advance): Promise<void> {
+  const { lease, from, blocks, headBlock, finalBlock, hasFinalizedTag, findings } = given
+  const { chainId } = writing.chain
+  const stored = await lockAt(writing, trx, lease, from)
+  const checkpoint = blocks.at(-1)
+  const settledBlock = settledBlockOf({ finalBlock, scannedBlock: checkpoint?.number ?? stored.scannedBlock })
+  await insertBlocks(trx, chainId, blocksToStore(blocks, settledBlock), accountsByBlock(findings))
+  const settled = await accountsInBlocks(trx, chainId, '<=', settledBlock)
+  await storeFindings(writing, trx, { findings, settled, finalBlock: settledBlock, headBlock })
+  await deleteFinalBlocks(trx, chainId, settledBlock)
+  await updateChain(trx, chainId, { checkpoint, headBlock, finalBlock, hasFinalizedTag, now: writing.clock() })
+}
+
+/** Takes the chain's lock: whoever writes rows of a chain waits here, so checkpoint, blocks and payments move together. */
+async function lockAt(
+  { chain }: Writing,
+  trx: Knex.Transaction,
+  lease: Lease,
+  from: StoredBlock,
+): Promise<StoredChain> {
+  await assertLeaseHeld(trx, lease)
+  const stored = await lockChain(trx, chain.chainId)
+  if (stored?.scannedBlock !== from.number || stored.scannedHash !== from.hash) {
+    throw new CheckpointMovedError(chain.network)
+  }
+  return stored
+}
+
+/** Stores findings of all accounts, and finalises payments of the accounts in `settled`. */
+async function storeFindings(
+  writing: Writing,
+  trx: Knex.Transaction,
+  given: {
+    readonly findings: Findings | undefined
+    readonly settled: readonly number[]
+    readonly finalBlock: number
+    readonly headBlock: number
+  },
+): Promise<void> {
+  const { findings, settled, finalBlock, headBlock } = given
+  const { chainId } = writing.chain
+  await changeAccounts(writing, trx, [...(findings?.accounts.keys() ?? []), ...settled], (accountId) => ({
+    ...(findings?.accounts.get(accountId) ?? NOTHING),
+    finalBlock,
+    headBlock,
+  }))
+  await storeUnmatched(trx, chainId, findings?.unmatched ?? [])
+  await storeRequestProxies(trx, chainId, findings?.proxies ?? [])
+}
+
+/** Changes accounts in ascending order, as all writers of payments do, so that they never deadlock. */
+async function changeAccounts(
+  { chain, clock }: Writing,
+  trx: Knex.Transaction,
+  accountIds: readonly number[],
+  changeOf: (accountId: number) => Omit<AccountChange, 'accountId' | 'now'>,
+): Promise<void> {
+  for (const accountId of [...new Set(accountIds)].toSorted((a, b) => a - b)) {
+    await applyAccountChange(trx, chain, { accountId, ...changeOf(accountId), now: clock() })
+  }
+}
+
+async function addContractEvents(
+  writing: Writing,
+  trx: Knex.Transaction,
+  { lease, address, filledBlock, findings }: ContractEvents,
+): Promise<void> {
+  const { chainId } = writing.chain
+  await assertLeaseHeld(trx, lease)
+  const stored = await lockChain(trx, chainId)
+  if (stored === undefined) return
+  const { headBlock } = stored
+  await storeFindings(writing, trx, { findings, settled: [], finalBlock: settledBlockOf(stored), headBlock })
+  await markFilled(trx, chainId, address, filledBlock)
+}
+
+async function rewind(writing: Writing, trx: Knex.Transaction, { lease, from, to }: Rewind): Promise<void> {
+  const { chainId } = writing.chain
+  const { finalBlock, headBlock } = await lockAt(writing, trx, lease, from)
+  await removeAbove(writing, trx, {
+    accountIds: await accountsInBlocks(trx, chainId, '>', to.number),
+    removal: { above: to.number, alsoFinal: false },
+    finalBlock: settledBlockOf({ finalBlock, scannedBlock: to.number }),
+    headBlock,
+  })
+  const checkpoint = { ...to, timestampSec: await timeOfBlock(trx, chainId, to.number) }
+  await updateChain(trx, chainId, { checkpoint, now: writing.clock() })
+}
+
+/** Deletes all rows of a chain that belong to blocks above a number. */
+async function removeAbove(
+  writing: Writing,
+  trx: Knex.Transaction,
+  given: {
+    readonly accountIds: readonly number[]
+    readonly removal: Removal
+    readonly finalBlock: number
+    readonly headBlock: number
+  },
+): Promise<void> {
+  const { accountIds, ...change } = given
+  const { above } = change.removal
+  const { chainId } = writing.chain
+  await changeAccounts(writing, trx, accountIds, () => ({ ...NOTHING, ...change }))
+  await deleteUnmatchedAbove(trx, chainId, above)
+  await deleteRequestProxiesAbove(trx, chainId, above)
+  await deleteBlocksAbove(trx, chainId, above)
+}
+
+async function restart(writing: Writing, trx: Knex.Transaction, lease: Lease, from: BlockHeader): Promise<void> {
+  const { chainId, network } = writing.chain
+  const { number } = from
+  await assertLeaseHeld(trx, lease)
+  const stored = await lockChain(trx, chainId)
+  if (stored === undefined) return
+  const ground = restartGround(await readBlocks(trx, chainId), from)
+  if (ground === 'NOT_READ') throw new RangeError(`block ${number} of ${network} was not read yet: choose a lower one`)
+  if (ground === 'REPLACED') {
+    throw new RangeError(`block ${number} of ${network} was replaced after it was read: choose a lower one`)
+  }
+  await removeAbove(writing, trx, {
+    accountIds: await accountsAbove(trx, chainId, number),
+    removal: { above: number, alsoFinal: true },
+    // Nothing becomes final here: blocks below that are not final keep their rows and become so in their turn.
+    finalBlock: 0,
+    headBlock: stored.headBlock,
+  })
+  if (ground === 'FINAL') await insertBlocks(trx, chainId, [from], new Map())
+  await limitGaps(trx, chainId, number)
+  const finalBlock = Math.min(stored.finalBlock, number)
+  await updateChain(trx, chainId, { checkpoint: from, finalBlock, alarm: null, now: writing.clock() })
+}
+
+async function attach(
+  writing: Writing,
+  trx: Knex.Transaction,
+  { accountId, findings, blockOf }: Attachment,
+): Promise<void> {
+  const { chainId } = writing.chain
+  const stored = await lockChain(trx, chainId)
+  if (stored === undefined) return
+  const standing = findStanding(stored, await readBlocks(trx, chainId), blockOf)
+  const { payments, refunds, unmatched } = findingsOf(accountId, findings, standing)
+  await changeStanding(writing, trx, stored, { accountId, payments, refunds })
+  const topics = findings.directory.keys()
+  await deleteUnmatchedOfTopics(trx, chainId, { accountId, txHashes: standing, topics })
+  await storeUnmatched(trx, chainId, unmatched)
+}
+
+async function correct(
+  writing: Writing,
+  trx: Knex.Transaction,
+  { accountId, findings, blockOf, beside }: Omit<Correction, 'isTrial'>,
+): Promise<Corrected | undefined> {
+  const { chainId } = writing.chain
+  const stored = await lockChain(trx, chainId)
+  if (stored === undefined) return undefined
+  const standing = findStanding(stored, await readBlocks(trx, chainId), blockOf)
+  const { payments, refunds, unmatched } = findingsOf(accountId, findings, standing)
+  const own = unmatched.filter((event) => event.accountId === accountId)
+  const rereadEvents = [...payments, ...refunds, ...own]
+  const applied = await changeStanding(writing, trx, stored, { accountId, payments, refunds, rereadEvents })
+  await deleteUnmatchedAt(trx, chainId, accountId, rereadEvents)
+  await storeUnmatched(trx, chainId, own)
+  await beside?.(trx, standing)
+  return { ...applied, standing }
+}
+
+/** What was found in transactions whose block is still part of the chain. */
+function findingsOf(accountId: number, findings: Findings, standing: ReadonlySet<Hex>): AccountFindings {
+  const stands = ({ txHash }: { readonly txHash: Hex }) => standing.has(txHash)
+  const { payments, refunds } = findings.accounts.get(accountId) ?? NOTHING
+  const unmatched = findings.unmatched.filter(stands)
+  return { payments: payments.filter(stands), refunds: refunds.filter(stands), unmatched }
+}
+
+interface AccountFindings {
+  readonly payments: readonly DetectedPayment[]
+  readonly refunds: readonly DetectedRefund[]
+  readonly unmatched: readonly UnmatchedEvent[]
+}
+
+/** Changes one account by events in blocks that were read before. */
+async function changeStanding(
+  { chain, clock }: Writing,
+  trx: Knex.Transaction,
+  stored: StoredChain,
+  change: Pick<AccountChange, 'accountId' | 'payments' | 'refunds' | 'rereadEvents'>,
+): Promise<AppliedChange> {
+  const { accountId, payments, refunds } = change
+  const numbers = [...payments, ...refunds].map(({ blockNumber }) => blockNumber)
+  await addAccountToBlocks(trx, chain.chainId, accountId, numbers)
+  const ends = { finalBlock: settledBlockOf(stored), headBlock: stored.headBlock }
+  return applyAccountChange(trx, chain, { ...change, ...ends, now: clock() })
+}
+
+/** Thrown to roll back a transaction whose result alone was wanted. */
+class TrialEnded extends Error {
+  override readonly name = 'TrialEnded'
+}
+
+/** Runs a transaction that is rolled back after it gave its result, if it is a trial. */
+async function runTrial<T>(
+  isTrial: boolean,
+  run: (finish: (result: T) => void) => Promise<void>,
+): Promise<T | undefined> {
+  let finished: T | undefined
+  const finish = (result: T) => {
+    finished = result
+    if (isTrial) throw new TrialEnded()
+  }
+  await run(finish).catch((error: unknown) => {
+    if (!(error instanceof TrialEnded)) throw error
+  })
+  return finished
+}
+
+const NOTHING: Pick<AccountFindings, 'payments' | 'refunds'> = { payments: [], refunds: [] }
