@@ -19,7 +19,7 @@ import { CheckpointMovedError } from '../write/payment-writer.ts'
 import { type BlockFollower, createBlockFollower, type StepOutcome } from './block-follower.ts'
 import { type ChainHealth, createChainHealth, type HealthStatus } from './chain-health.ts'
 import { keepLease } from './keep-lease.ts'
-import { type Pace, paceAfter, paceAfterError, pollIntervalOf } from './pacing.ts'
+import { type Pace, paceAfter, paceAfterError, pollIntervalOf } from './step-pace.ts'
 
 /** Where a chain stands, as far as this process knows. Block numbers are absent until it has looked. */
 export interface ChainStatus extends HealthStatus {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { paceAfter, paceAfterError, pollIntervalOf, type TurnOutcome } from './pacing.ts'
+import { paceAfter, paceAfterError, pollIntervalOf, type TurnOutcome } from './step-pace.ts'
 
 describe('the pace of a follower', () => {
   it.each<[blockTimeSeconds: number, pollMs: number]>([
