@@ -6,7 +6,6 @@ import { tellSeen } from './api/calls/tell-seen.ts'
 import type { Listener } from './api/listener/listener.ts'
 import { type ApiOptions, serveApi } from './api/serve-api.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './api/services/payments-services.ts'
-import { watchEventId } from './api/services/watch-handler.ts'
 import { type Auth, createAuth, type LimitClock } from './auth/auth.ts'
 import { createApiKeyRepository } from './auth/sql/api-key-repository.ts'
 import { type ChainDirectory, createChainDirectory } from './chains/chain-directory.ts'
@@ -180,7 +179,6 @@ async function listen(
     classify: classifyFailure,
     ready: async () => (await pendingMigrations(knex)).length === 0,
     volatileFields: VOLATILE_FIELDS,
-    eventIdOf: watchEventId,
     ...(demoAccount !== undefined && demoRestrictions),
   })
 }

@@ -21,7 +21,7 @@ function tableOf(title: string, names: readonly Reason[], isError: boolean): str
   const columns = isError ? ['reason', 'HTTP', 'message', 'remedy'] : ['reason', 'message', 'remedy']
   const rows = names.map((name) => {
     const { message, remedy } = reasons[name]
-    const status = isError ? [String(wireFormOf(name).httpStatus)] : []
+    const status = isError ? [String(wireFormOf(name, 'rest').httpStatus)] : []
     return [`\`${name}\``, ...status, message, remedy]
   })
   const lines = [columns, columns.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)

@@ -43,7 +43,7 @@ export async function startFastify(): Promise<number> {
   app.setErrorHandler((error, _, reply) => {
     const known =
       error instanceof WaybillError ? error : waybillError('INVALID_FIELD', { field: 'query', detail: String(error) })
-    return reply.code(wireFormOfError(known).httpStatus).type('application/json').send(httpErrorBody(known))
+    return reply.code(wireFormOfError(known, 'rest').httpStatus).type('application/json').send(httpErrorBody(known))
   })
   app.get('/payments', { schema: searchSchema }, (request, reply) =>
     withDeadline(reply, async (signal) => {

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type DescMethod, fromBinary, type Message, toBinary } from '@bufbuild/protobuf'
+import { createContextValues } from '@connectrpc/connect'
 import { Metadata, type MethodDefinition, Server, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js'
+import { callerKey } from '../../src/api/calls/call-context.ts'
 import type { ServedMethod } from '../../src/api/calls/call-core.ts'
 import { grpcErrorTrailers } from '../../src/api/calls/error-mapping.ts'
 import { compileUnknownCheck } from '../../src/api/messages/unknown-fields.ts'
@@ -54,7 +56,7 @@ function handlerOf({ desc, path, scope, handler }: ServedMethod) {
   const validate = createValidate()
   const refuseUnknown = compileUnknownCheck(desc.input)
 
-  async function answer(call: UnaryCall, requestId: string): Promise<object> {
+  async function answer(call: UnaryCall): Promise<object> {
     const controller = new AbortController()
     const { promise: ended, reject } = Promise.withResolvers<never>()
     ended.catch(() => {})
@@ -71,7 +73,9 @@ function handlerOf({ desc, path, scope, handler }: ServedMethod) {
       const caller = await authenticate({ apiKey, account, address: () => call.getPeer() }, scope, () => {})
       refuseUnknown(call.request)
       validate(desc.input, call.request)
-      const context = { requestId, account: caller.account, signal: controller.signal, logger }
+      const { keyId } = caller
+      const values = createContextValues().set(callerKey, { account: caller.account, keyId })
+      const context = { values, signal: controller.signal, timeoutMs: () => undefined }
       return (await handler(call.request, context as unknown as Parameters<typeof handler>[1])) as object
     }
     try {
@@ -88,7 +92,7 @@ function handlerOf({ desc, path, scope, handler }: ServedMethod) {
     header.set('x-request-id', requestId)
     call.sendMetadata(header)
     try {
-      const value = await answer(call, requestId)
+      const value = await answer(call)
       const durationMs = Math.round((performance.now() - startMs) * 100) / 100
       logger.info({ requestId, method: path, protocol: 'grpc', code: 'ok', durationMs, account: 'bench' }, 'call')
       callback(null, value)

@@ -1,26 +1,24 @@
-import { type DescField, type DescMethod, getOption, hasOption, type Message } from '@bufbuild/protobuf'
+import { createRegistry, type DescField, type DescMethod, getOption, hasOption } from '@bufbuild/protobuf'
 import { http } from '../../gen/google/api/annotations_pb.js'
 import { comma_separated } from '../../gen/payments/v1/options_pb.js'
 import type { Logger } from '../domain/logger.ts'
 import { compileRoutes } from '../transcoding/transcoder.ts'
-import { type CallableMethod, createCallCore, type ServedService } from './calls/call-core.ts'
+import { createCallCore, type ServedService } from './calls/call-core.ts'
 import { type CallCaps, type StreamCaps, streamCapsOf } from './calls/cap-calls.ts'
 import type { ClassifyFailure } from './calls/error-mapping.ts'
 import type { TimeLimits } from './calls/keep-deadline.ts'
 import type { Authenticate, CountOpen, IsKeyInForce } from './calls/require-caller.ts'
 import { type TurnLimits, turnLimitsOf } from './calls/take-turns.ts'
 import { createHealthService } from './connect/health-service.ts'
-import { createReflectionServices } from './connect/reflection-service.ts'
-import { createConnectUnaryServer } from './connect/serve-connect.ts'
-import { createGrpcUnaryServer } from './connect/serve-grpc.ts'
-import { createStreamServer } from './connect/serve-streams.ts'
+import { createReflectionServices, filesOf } from './connect/reflection-service.ts'
+import { createRpcServer } from './connect/serve-rpc.ts'
 import { createIsTrustedProxy, createReadClientAddress } from './http/client-address.ts'
 import { createCorsPolicy, privateHeaders } from './http/cors.ts'
-import { createRequestHandler, healthPaths, type RpcEndpoint } from './http/http-server.ts'
+import { createRequestHandler, healthPaths } from './http/http-server.ts'
 import { createAbuseCounter } from './listener/abuse.ts'
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from './listener/connection-limits.ts'
 import { type Listener, startListener, type Transport } from './listener/listener.ts'
-import { MAX_VALUES } from './messages/request-errors.ts'
+import { MAX_DEPTH, MAX_VALUES } from './messages/request-errors.ts'
 import { createValidate } from './messages/validation.ts'
 import { createRestServer } from './rest/serve-rest.ts'
 
@@ -51,8 +49,6 @@ export interface ApiOptions {
   readonly extraHeaders?: Readonly<Record<string, string>>
   /** JSON names of fields that move without the resource having changed. */
   readonly volatileFields?: readonly string[]
-  /** By which id readers of server-sent events can ask for what comes after a message; none by default. */
-  readonly eventIdOf?: (message: Message) => string | undefined
   readonly limits?: Partial<ApiLimits>
 }
 
@@ -109,7 +105,9 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
 
   const descriptors = options.services.map(({ service }) => service)
   const health = createHealthService(descriptors, isReady)
-  const services = [...options.services, health, ...createReflectionServices([...descriptors, health.service])]
+  const files = filesOf([...descriptors, health.service])
+  const registry = createRegistry(...files)
+  const services = [...options.services, health, ...createReflectionServices([...descriptors, health.service], files)]
   const methods = createCallCore({
     services,
     authenticate: options.authenticate,
@@ -125,6 +123,8 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     httpRule: httpRuleOf,
     isCommaSeparated,
     isVolatile: ({ jsonName }) => volatileFields.includes(jsonName),
+    registry,
+    maxJsonDepth: MAX_DEPTH,
     maxJsonValues: MAX_VALUES,
   })
   const rest = createRestServer({
@@ -132,8 +132,14 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     methods,
     ...limits,
     stopping: stopping.signal,
-    eventIdOf: options.eventIdOf ?? (() => undefined),
     otherPaths: [...healthPaths, ...methods.keys()],
+  })
+  const rpc = createRpcServer({
+    methods,
+    registry,
+    ...limits,
+    stopping: stopping.signal,
+    isRestPath: (rawPath) => rest.allowedMethods(rawPath).length > 0,
   })
   const isManyClients = createIsTrustedProxy(options.trustedProxies ?? [])
   const abuse = createAbuseCounter({
@@ -146,8 +152,8 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
   const extraHeaders = { ...options.extraHeaders }
   const handle = createRequestHandler({
     rest,
-    ...limits,
-    endpoints: new Map([...methods.values()].map((method) => [method.path, createEndpoint(method, limits, stopping)])),
+    rpc,
+    maxHeaderBytes: limits.maxHeaderBytes,
     logger,
     isReady,
     countOpen,
@@ -170,18 +176,6 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     logger,
     stopping,
   })
-}
-
-function createEndpoint(method: CallableMethod, limits: ApiLimits, { signal: stopping }: AbortController): RpcEndpoint {
-  if (method.desc.methodKind !== 'unary') {
-    return {
-      kind: 'stream',
-      method,
-      stream: createStreamServer(method, { ...limits, maxBodyBytes: limits.maxStreamMessageBytes, stopping }),
-    }
-  }
-  const grpc = createGrpcUnaryServer(method, limits)
-  return { kind: 'unary', method, grpc, connect: createConnectUnaryServer(method, limits) }
 }
 
 async function askReady(ready: () => Promise<boolean>, stopping: AbortSignal, logger: Logger): Promise<boolean> {

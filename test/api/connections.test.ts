@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import type { Readable } from 'node:stream'
+import type { HandlerContext } from '@connectrpc/connect'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { CallContext } from '../../src/api/calls/call-context.ts'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { serveApi } from '../../src/api/serve-api.ts'
 import {
@@ -18,13 +18,13 @@ import { sendBytes } from '../support/raw-http.ts'
 const service = loadEchoService()
 
 let listener: Listener
-let reached: PromiseWithResolvers<CallContext>
+let reached: PromiseWithResolvers<HandlerContext>
 let children: ChildProcess[]
 
 beforeEach(async () => {
   reached = Promise.withResolvers()
   children = []
-  const hang = (context: CallContext) => {
+  const hang = (context: HandlerContext) => {
     reached.resolve(context)
     return new Promise<never>((_, reject) => {
       context.signal.addEventListener('abort', () => reject(context.signal.reason as Error))
@@ -38,7 +38,7 @@ beforeEach(async () => {
         echo: (_request, context) => hang(context),
         store: (_request, context) => hang(context),
         wait: (_request, context) => hang(context),
-        async *count({ name }: EchoRequest, context: CallContext) {
+        async *count({ name }: EchoRequest, context: HandlerContext) {
           yield { name }
           await hang(context)
         },

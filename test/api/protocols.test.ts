@@ -4,15 +4,21 @@ import { promisify } from 'node:util'
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
 import { createClient } from '@connectrpc/connect'
-import { createGrpcTransport } from '@connectrpc/connect-node'
+import { createGrpcTransport, createGrpcWebTransport } from '@connectrpc/connect-node'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Health, HealthCheckResponse_ServingStatus } from '../../gen/grpc/health/v1/health_pb.js'
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js'
+import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
+import { type ApiOptions, serveApi } from '../../src/api/serve-api.ts'
 import { methodNamed, type Outcome, openWays, rpcPathOf, type Way, type Ways } from '../support/clients.ts'
 import { PATIENCE } from '../support/patience.ts'
+import { startPlainConnect } from '../support/plain-connect-server.ts'
 import { sendRequest } from '../support/raw-http.ts'
 import { seedPayments, type Values } from '../support/seed-payments.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+
+// As it is; the test looks at the services that it is given.
+vi.mock(import('../../src/api/serve-api.ts'), { spy: true })
 
 /** One call and what comes of it, whichever way it is made. `${name}` stands for what the seeds made. */
 interface Case {
@@ -45,9 +51,12 @@ function readCases(file: string): readonly Case[] {
 let running: TestService
 let values: Values
 let ways: Ways
+/** What the service was started with. */
+let served: ApiOptions
 
 beforeAll(async () => {
   running = await startTestService()
+  served = vi.mocked(serveApi).mock.calls[0]![0]
   ways = openWays(running.url)
   values = await seedPayments(running)
   values = { ...values, ...(await walkToCursors()) }
@@ -177,6 +186,46 @@ function emptyPlacesOf(json: JsonValue, path = '$'): string[] {
   if (typeof json !== 'object') return []
   return Object.entries(json).flatMap(([name, value]) => emptyPlacesOf(value, `${path}.${name}`))
 }
+
+describe('the handlers on connect-node alone', () => {
+  const connectWays = ['Connect JSON', 'gRPC-Web']
+  let plain: Awaited<ReturnType<typeof startPlainConnect>>
+  let plainWays: Ways
+  beforeAll(async () => {
+    plain = await startPlainConnect(served.services, served.authenticate)
+    plainWays = openWays(plain.url)
+  })
+  afterAll(() => {
+    plainWays.close()
+    plain.stop()
+  })
+
+  const answered = readdirSync(folder)
+    .filter((file) => file.endsWith('.json'))
+    .flatMap((file) => readCases(file))
+    .filter(({ answer }) => answer !== undefined)
+
+  it.each(answered.map((each) => [each.name, each] as const))('%s', async (_, wanted) => {
+    const first = await ask(ways.named('REST'), wanted)
+    for (const name of connectWays) {
+      const { answer, error } = await ask(plainWays.named(name), wanted)
+      expect({ name, answer, error }).toEqual({ name, answer: first.answer, error: undefined })
+    }
+  })
+
+  it('stream the same messages', async () => {
+    const exports = [running.url, plain.url].map(async (baseUrl) => {
+      const client = createClient(PaymentSearchService, createGrpcWebTransport({ baseUrl, httpVersion: '1.1' }))
+      const headers = { 'x-api-key': running.keys.shop }
+      const messages: unknown[] = []
+      for await (const message of client.exportPayments({}, { headers })) messages.push(message)
+      return messages
+    })
+    const [own, ofConnect] = await Promise.all(exports)
+    expect(own?.length).toBeGreaterThan(0)
+    expect(ofConnect).toEqual(own)
+  })
+})
 
 it('an answer that is compressed is the same over every protocol', async () => {
   const asked = { method: 'SearchPayments', request: { includeTotal: 'EXACT' } }

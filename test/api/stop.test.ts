@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
+import type { HandlerContext } from '@connectrpc/connect'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { CallContext } from '../../src/api/calls/call-context.ts'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { serveApi } from '../../src/api/serve-api.ts'
 import {
@@ -20,13 +20,13 @@ const store = findMethod(service, 'store')
 const key = { 'x-api-key': 'good' }
 
 let listener: Listener
-let reached: PromiseWithResolvers<CallContext>
+let reached: PromiseWithResolvers<HandlerContext>
 let release: PromiseWithResolvers<void>
 
 beforeEach(async () => {
   reached = Promise.withResolvers()
   release = Promise.withResolvers()
-  const handler = async ({ name }: EchoRequest, context: CallContext) => {
+  const handler = async ({ name }: EchoRequest, context: HandlerContext) => {
     reached.resolve(context)
     await release.promise
     return { name }

@@ -2,10 +2,10 @@ import { connect as connectHttp2, constants } from 'node:http2'
 import { connect as connectSocket } from 'node:net'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { create, type Message, toBinary } from '@bufbuild/protobuf'
+import type { HandlerContext } from '@connectrpc/connect'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.js'
-import type { CallContext } from '../../src/api/calls/call-context.ts'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { type ApiLimits, serveApi } from '../../src/api/serve-api.ts'
 import { waybillError } from '../../src/errors/waybill-error.ts'
@@ -36,7 +36,7 @@ let yielded: number
 
 /** Answers according to `text`; what it waits for by `stay` only the end of the call brings. */
 const handlers = {
-  async *count(request: StreamRequest, context: CallContext) {
+  async *count(request: StreamRequest, context: HandlerContext) {
     sayHello(context)
     for (let number = 0; number < request.number; number += 1) {
       yielded += 1
@@ -44,7 +44,7 @@ const handlers = {
     }
     await finish(request.text, context)
   },
-  async sum(requests: Requests, context: CallContext) {
+  async sum(requests: Requests, context: HandlerContext) {
     sayHello(context)
     let number = 0
     let text = ''
@@ -55,7 +55,7 @@ const handlers = {
     await finish(text, context)
     return { text: 'sum', number }
   },
-  async *chat(requests: Requests, context: CallContext) {
+  async *chat(requests: Requests, context: HandlerContext) {
     sayHello(context)
     for await (const request of requests) {
       yield { text: `re ${request.text}`, number: request.number }
@@ -66,7 +66,7 @@ const handlers = {
 
 const large = 'x'.repeat(64 * 1024)
 
-function sayHello({ requestHeader, responseHeader, responseTrailer, signal }: CallContext): void {
+function sayHello({ requestHeader, responseHeader, responseTrailer, signal }: HandlerContext): void {
   responseHeader.set('x-heard', requestHeader.get('x-sent') ?? '')
   responseTrailer.set('x-goodbye', 'well')
   signal.addEventListener('abort', () => ended.resolve(signal.reason))
@@ -77,7 +77,7 @@ const foreign = new ConnectError('elsewhere', Code.Aborted, undefined, [
   { desc: ErrorInfoSchema, value: { reason: 'ELSEWHERE', domain: 'tests', metadata: { a: 'b' } } },
 ])
 
-async function finish(text: string, { signal }: CallContext): Promise<void> {
+async function finish(text: string, { signal }: HandlerContext): Promise<void> {
   if (text === 'foreign') throw foreign
   if (text === 'fail') throw waybillError('RATE_LIMITED', { limit: 5, retryAfterSeconds: 3 })
   if (text === 'stay')
@@ -89,7 +89,7 @@ async function start(limits: Partial<ApiLimits>): Promise<void> {
   lines = recording.lines
   ended = Promise.withResolvers()
   yielded = 0
-  const echo = async ({ text }: StreamRequest, context: CallContext) => {
+  const echo = async ({ text }: StreamRequest, context: HandlerContext) => {
     sayHello(context)
     await finish(text, context)
     return { text }

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { toJson } from '@bufbuild/protobuf'
+import type { HandlerContext } from '@connectrpc/connect'
 import { type ConnectError, createClient } from '@connectrpc/connect'
 import {
   createConnectTransport,
@@ -12,7 +13,6 @@ import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js'
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js'
-import type { CallContext } from '../../src/api/calls/call-context.ts'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { serveApi } from '../../src/api/serve-api.ts'
 import { waybillError } from '../../src/errors/waybill-error.ts'
@@ -34,7 +34,7 @@ let listener: Listener
 let lines: ReturnType<typeof recordingLogger>['lines']
 let isReady = true
 let looks = 0
-let handle: (request: EchoRequest, context: CallContext) => AsyncIterable<object>
+let handle: (request: EchoRequest, context: HandlerContext) => AsyncIterable<object>
 let sessions: Http2SessionManager[]
 
 beforeEach(() => start(60_000))
@@ -273,6 +273,8 @@ describe('server reflection', () => {
     ['fileContainingSymbol', 'tests.v1.EchoService.Count', 'fileDescriptorResponse'],
     ['fileContainingSymbol', 'tests.v1.EchoRequest.name', 'fileDescriptorResponse'],
     ['fileContainingSymbol', 'google.api.HttpRule', 'fileDescriptorResponse'],
+    ['fileContainingSymbol', 'google.rpc.ErrorInfo', 'fileDescriptorResponse'],
+    ['fileContainingSymbol', 'google.rpc.Status', 'fileDescriptorResponse'],
     ['fileContainingSymbol', 'tests.v1.Nothing', 'errorResponse'],
     ['allExtensionNumbersOfType', 'google.protobuf.MethodOptions', 'allExtensionNumbersResponse'],
   ] as const)('answers %s %s with %s', async (asked, value, answered) => {

@@ -187,7 +187,7 @@ function runQueryCase({ message: typeName, query, expect: expected }: QueryCase)
 /** The message is carried by an error of a reason that has the code; not every code has one. */
 function runErrorCase({ grpc, expect: expected }: ErrorCase): Outcome {
   const reason = reasonNames.find((name) => {
-    const { code, httpStatus }: { code: number; httpStatus: number } = wireFormOf(name)
+    const { code, httpStatus }: { code: number; httpStatus: number } = wireFormOf(name, 'rest')
     return code === grpc.code && httpStatus === expected.http
   })
   const http = httpStatusOf(grpc.code)

@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { DescService, Message } from '@bufbuild/protobuf'
-import type { CallContext } from '../../src/api/calls/call-context.ts'
+import type { HandlerContext } from '@connectrpc/connect'
 import { type ServedService, serveService } from '../../src/api/calls/call-core.ts'
 import type { Authenticate } from '../../src/api/calls/require-caller.ts'
 import { waybillError } from '../../src/errors/waybill-error.ts'
@@ -34,7 +34,7 @@ export function loadTestService(typeName: string): DescService {
   }
 }
 
-export type EchoHandler = (request: EchoRequest, context: CallContext) => unknown
+export type EchoHandler = (request: EchoRequest, context: HandlerContext) => unknown
 
 /** Puts the service beside handlers, without the types that only generated code has. */
 export function serveEcho(service: DescService, handlers: Readonly<Record<string, EchoHandler>>): ServedService {

@@ -1,80 +1,31 @@
-import type {
-  DescMethodBiDiStreaming,
-  DescMethodClientStreaming,
-  DescMethodServerStreaming,
-  DescMethodUnary,
-  DescService,
-  MessageInitShape,
-  MessageShape,
-} from '@bufbuild/protobuf'
+import { createContextKey, type HandlerContext } from '@connectrpc/connect'
 import type { Account } from '../../domain/account.ts'
-import type { Logger } from '../../domain/logger.ts'
 
-/** What the call core tells a handler about its call, whatever the protocol. */
-export interface CallContext {
-  /** The value of the answer's `x-request-id`. */
-  readonly requestId: string
-  /** For whom the caller acts; absent on methods that are open to all. */
-  readonly account?: Account
-  /** The id of the key that was used, which is no secret; absent as the account is. */
-  readonly keyId?: string
-  /** Fires when the caller hangs up or the deadline passes, never after the answer. */
-  readonly signal: AbortSignal
-  /** When the answer must be there, in milliseconds since 1970; absent when the caller named no deadline and none is set. */
-  readonly deadlineAtMs?: number
-  readonly requestHeader: Headers
-  readonly responseHeader: Headers
-  /** What stands behind the answer, on the protocols that have room for it: all but plain HTTP. */
-  readonly responseTrailer: Headers
-  /**
-   * Sends the header of a stream that may have nothing to say for a while. Over plain HTTP what fails from then on can have
-   * no status any more; the other protocols send it with the first message all the same.
-   */
-  readonly openStream: () => void
-  readonly logger: Logger
+/** Who makes a call. */
+export interface Caller {
+  readonly account: Account
+  /** The id of the key that was used, which is no secret; undefined for keys that are not stored. */
+  readonly keyId: string | undefined
 }
 
-/** Answers one call of a unary method. */
-export type UnaryHandler<M extends DescMethodUnary> = (
-  request: MessageShape<M['input']>,
-  context: CallContext,
-) => Promise<MessageInitShape<M['output']>>
+/**
+ * The key of the caller in a handler's context values; undefined for methods that need no key. Handlers take Connect's own
+ * {@link HandlerContext} and find whatever else they need in its values, so that they run on any of Connect's servers.
+ */
+export const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' })
 
-/** Answers one call of a method that answers with a stream. */
-export type ServerStreamHandler<M extends DescMethodServerStreaming> = (
-  request: MessageShape<M['input']>,
-  context: CallContext,
-) => AsyncIterable<MessageInitShape<M['output']>>
-
-/** Answers one call of a method that takes a stream. */
-export type ClientStreamHandler<M extends DescMethodClientStreaming> = (
-  requests: AsyncIterable<MessageShape<M['input']>>,
-  context: CallContext,
-) => Promise<MessageInitShape<M['output']>>
-
-/** Answers one call of a method that takes a stream and answers with one. */
-export type BiDiStreamHandler<M extends DescMethodBiDiStreaming> = (
-  requests: AsyncIterable<MessageShape<M['input']>>,
-  context: CallContext,
-) => AsyncIterable<MessageInitShape<M['output']>>
-
-type HandlerOf<M> = M extends DescMethodUnary
-  ? UnaryHandler<M>
-  : M extends DescMethodServerStreaming
-    ? ServerStreamHandler<M>
-    : M extends DescMethodBiDiStreaming
-      ? BiDiStreamHandler<M>
-      : M extends DescMethodClientStreaming
-        ? ClientStreamHandler<M>
-        : never
-
-/** One handler for each method of a service, by local name. */
-export type ServiceHandlers<S extends DescService> = {
-  readonly [K in keyof S['method']]: HandlerOf<S['method'][K]>
+/**
+ * The caller of a method that needs a key.
+ *
+ * @throws TypeError when the method needs none
+ */
+export function callerOf({ values }: Pick<HandlerContext, 'values'>): Caller {
+  const caller = values.get(callerKey)
+  if (caller === undefined) throw new TypeError('the handler of a method that needs no key asked for the caller')
+  return caller
 }
 
-/** The account of a call to a method that is not open. */
-export function accountOf(context: CallContext): Account {
-  if (context.account === undefined) throw new TypeError('a handler of an open method asked for the account')
-  return context.account
+/** The account of {@link callerOf}. */
+export function accountOf(context: Pick<HandlerContext, 'values'>): Account {
+  return callerOf(context).account
 }

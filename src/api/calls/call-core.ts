@@ -1,52 +1,47 @@
-import {
-  create,
-  type DescMessage,
-  type DescMethod,
-  type DescService,
-  type Message,
-  type MessageInitShape,
-} from '@bufbuild/protobuf'
+import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import type { Scope } from '../../auth/api-key.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { checkRequests } from '../messages/check-requests.ts'
 import type { Validate } from '../messages/validation.ts'
 import type { ChooseForm } from '../rest/stream-format.ts'
-import { type Call, createCall, type Given, type IncomingCall, type Messages } from './call.ts'
-import type { CallContext, ServiceHandlers } from './call-context.ts'
+import { type Answers, type Call, createCall, type Given, type IncomingCall, type Messages } from './call.ts'
 import { type CallCaps, capCalls, capStreams, type StreamCaps } from './cap-calls.ts'
-import { type ClassifyFailure, fromHandler } from './error-mapping.ts'
+import { type ClassifyFailure, toWaybillError } from './error-mapping.ts'
 import { keepDeadline, type TimeLimits } from './keep-deadline.ts'
 import { logCalls } from './log-calls.ts'
 import { type CallerOptions, requireCaller } from './require-caller.ts'
 import { type TurnKind, type TurnLimits, takeTurns } from './take-turns.ts'
 
-/** What a method answers with: one message, or what is to become one, or the messages of a stream. */
-export type Answer = object | Messages
+/** What a handler answers: a message, or what `create` takes to make it; or the {@link Answers} of a stream. */
+export type Answer = object
 
-/** The rest of the way to the handler. */
+/** The next interceptor, or the handler. */
 export type Next = (call: Call) => Promise<Answer>
 
-/** One concern of every call, written once. Composed once a method, run once a call, under every protocol. */
+/** One concern of all calls. Composed once for each method, run once for each call, whatever the protocol. */
 export type Interceptor = (method: ServedMethod, next: Next) => Next
 
-/** Which scope each method of a service needs, by local name; `open` for a service that needs no key. */
+/** The scope that each method of a service needs, by local name; `open` for a service that needs no key. */
 export type ServiceAccess<S extends DescService> = 'open' | { readonly [K in keyof S['method']]: Scope | MethodAccess }
 
-/** A scope, and what else is particular to a method. */
+/** The scope of a method, and how it differs from other methods. */
 export interface MethodAccess {
   readonly scope: Scope
-  /** A ticket may stand for the scope, where a caller can send no key. */
+  /** A caller who can send no key may send a ticket. */
   readonly takesTicket?: true
-  /** How its stream is written over plain HTTP, where that is not as all others are. */
+  /** Chooses how REST writes its stream, instead of the forms of all streams. */
   readonly chooseForm?: ChooseForm
-  /** Its work is of this kind, of which each key has its part. */
+  /** The kind of work whose turns are shared out among the keys; none by default. */
   readonly turn?: TurnKind
-  /** How many rows are in a message of its stream, whose reader must then take so many rows a second; else messages are counted. */
+  /** The rows of a message of its stream. The reader's pace is then measured in rows, otherwise in messages. */
   readonly rowsOf?: (message: object) => number
+  /** The id of an answer of its stream, for readers of server-sent events, who ask with it for what follows; undefined for none. */
+  readonly eventIdOf?: (answer: object) => string | undefined
 }
 
-/** A service and all that is needed to serve it. */
+/** A service with its handlers. */
 export interface ServedService {
   readonly service: DescService
   readonly methods: readonly ServedMethod[]
@@ -62,21 +57,26 @@ export interface ServedMethod {
   readonly chooseForm: ChooseForm | undefined
   readonly turn: TurnKind | undefined
   readonly rowsOf: ((message: object) => number) | undefined
+  readonly eventIdOf: ((answer: object) => string | undefined) | undefined
   readonly handler: Handler
 }
 
-/** As the handlers of a service look without their types. */
-type Handler = (request: Message | Messages, context: CallContext) => unknown
+/** A handler without the types of its messages. */
+type Handler = (request: Message | Messages, context: HandlerContext) => unknown
 
-/** Puts a service beside its handlers, checked by type. */
+/**
+ * Adds to a service its handlers and the scopes of its methods.
+ *
+ * @param handlers - as Connect's own router takes them
+ */
 export function serveService<S extends DescService>(
   service: S,
-  handlers: ServiceHandlers<S>,
+  handlers: ServiceImpl<S>,
   access: ServiceAccess<S>,
 ): ServedService {
   const methods = service.methods.map((desc): ServedMethod => {
     const localName = desc.localName as keyof S['method']
-    const handler = handlers[localName]
+    const handler: unknown = handlers[localName]
     if (typeof handler !== 'function') throw new TypeError(`${service.typeName}.${desc.name} has no handler`)
     const given: Scope | MethodAccess | 'open' = access === 'open' ? 'open' : access[localName]
     const needed: Omit<MethodAccess, 'scope'> & { scope: Scope | 'open' } =
@@ -89,6 +89,7 @@ export function serveService<S extends DescService>(
       chooseForm: needed.chooseForm,
       turn: needed.turn,
       rowsOf: needed.rowsOf,
+      eventIdOf: needed.eventIdOf,
       handler: handler.bind(handlers) as Handler,
     }
   })
@@ -100,7 +101,7 @@ export interface CallCoreOptions extends CallCaps, StreamCaps, CallerOptions, Ti
   readonly validate: Validate
   readonly classify: ClassifyFailure
   readonly logger: Logger
-  /** How long the request of a stream may take to come, in milliseconds. */
+  /** How long the one request of a stream may take to arrive, in milliseconds. */
   readonly requestTimeoutMs: number
 }
 
@@ -108,46 +109,47 @@ export interface CallCoreOptions extends CallCaps, StreamCaps, CallerOptions, Ti
 export interface CallableMethod {
   readonly desc: DescMethod
   readonly path: string
-  /** Whether it changes nothing, so that it may be called by GET. */
+  /** Whether it has no side effects, so that it may be called by GET. */
   readonly readsOnly: boolean
-  /** How its stream is written over plain HTTP, where that is not as all others are. */
   readonly chooseForm: ChooseForm | undefined
+  readonly eventIdOf: ((answer: object) => string | undefined) | undefined
   /**
    * Runs a call of a unary method from beginning to end.
    *
-   * @throws WaybillError alone; already logged
+   * @throws WaybillError and nothing else; already logged
    */
-  readonly callUnary: (incoming: IncomingCall) => Promise<Answered>
-  /** As callUnary, for a method that answers with a stream. Iterating the messages throws WaybillError alone, too. */
-  readonly callStream: (incoming: IncomingCall) => Promise<AnsweredStream>
+  readonly callUnary: (incoming: IncomingCall) => Promise<UnaryAnswer>
+  /** As `callUnary`, for the methods that take or answer a stream. Iterating the answers throws nothing but WaybillError, too. */
+  readonly callStream: (incoming: IncomingCall) => Promise<StreamAnswer>
 }
 
-/** An answer and what is to stand in the header beside it. */
-export interface Answered extends Given {
-  /** As the handler gave it. */
+/** The answer of a unary method, with its headers and trailers. */
+export interface UnaryAnswer extends Given {
+  /** What the handler returned. */
   readonly plain: object
 }
 
-export interface AnsweredStream {
-  readonly messages: Messages
-  /** Fires when the call ends before its answer is out. */
+/** The answers of a method that takes or answers a stream. A method that answers once has one. */
+export interface StreamAnswer {
+  readonly answers: Answers
+  /** Aborts when the call ends before its answer is complete. */
   readonly signal: AbortSignal
-  /** What the handler has put into the header so far: all of it once the first message is there. */
+  /** The headers that the handler has set so far: complete once the first answer is there. */
   readonly header: () => Headers | undefined
-  /** The same of the trailer: all of it once the messages have ended. */
+  /** The trailers that the handler has set so far: complete once the answers have ended. */
   readonly trailer: () => Headers | undefined
 }
 
 /**
- * Makes the one core under every protocol: each method behind the same interceptors, in the order log, cap, deadline, caller,
- * cap of the caller's streams, request, turn, handler, so that nothing of a request is judged before its caller is known.
+ * Makes the call core, which all protocols share. Each method stands behind the same interceptors, in this order: log, cap, deadline,
+ * caller, cap of the caller's streams, checks of the request, turn. So nothing of a request is judged before its caller is known.
  *
  * @returns the methods by path
  */
 export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, CallableMethod> {
   const { logger, classify, validate } = options
   const interceptors: readonly Interceptor[] = [
-    logCalls({ logger, toWaybillError: (thrown) => fromHandler(thrown, classify) }),
+    logCalls({ logger, toWaybillError: (thrown) => toWaybillError(thrown, classify) }),
     capCalls(options),
     keepDeadline(options),
     requireCaller(options),
@@ -156,19 +158,20 @@ export function createCallCore(options: CallCoreOptions): ReadonlyMap<string, Ca
     takeTurns(options),
   ]
   const methods = options.services.flatMap((served) => served.methods)
-  return new Map(methods.map((method) => [method.path, compose(method, interceptors, logger)]))
+  return new Map(methods.map((method) => [method.path, compose(method, interceptors)]))
 }
 
-function compose(method: ServedMethod, interceptors: readonly Interceptor[], logger: Logger): CallableMethod {
-  const { desc, path, chooseForm } = method
+function compose(method: ServedMethod, interceptors: readonly Interceptor[]): CallableMethod {
+  const { desc, path, chooseForm, eventIdOf } = method
   const run = interceptors.reduceRight((next, interceptor) => interceptor(method, next), invoke(method))
   return {
     desc,
     path,
     chooseForm,
+    eventIdOf,
     readsOnly: desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
     async callUnary(incoming) {
-      const call = createCall(desc, incoming, logger)
+      const call = createCall(desc, incoming)
       try {
         const plain = await run(call)
         return { plain, ...givenOf(call) }
@@ -178,47 +181,35 @@ function compose(method: ServedMethod, interceptors: readonly Interceptor[], log
       }
     },
     async callStream(incoming) {
-      const call = createCall(desc, incoming, logger)
-      const messages = (await run(call)) as Messages
-      const { signal, givenResponseHeader: header, givenResponseTrailer: trailer } = call
-      return { messages, signal, header, trailer }
+      const call = createCall(desc, incoming)
+      const answers = (await run(call)) as Answers
+      const header = () => call.givenResponseHeader()
+      return { answers, signal: call.signal, header, trailer: () => call.givenResponseTrailer() }
     },
   }
 }
 
-function givenOf({ givenResponseHeader, givenResponseTrailer }: Call): Given {
-  return { header: givenResponseHeader(), trailer: givenResponseTrailer() }
-}
-
-function toMessage({ output }: DescMethod, answer: object): Message {
-  return create(output, answer as MessageInitShape<DescMessage>)
+function givenOf(call: Call): Given {
+  return { header: call.givenResponseHeader(), trailer: call.givenResponseTrailer() }
 }
 
 /** The innermost step: the handler. */
-function invoke({ desc, handler, chooseForm }: ServedMethod): Next {
+function invoke({ desc, handler }: ServedMethod): Next {
   switch (desc.methodKind) {
     case 'unary':
       return async (call) => (await handler(requestOf(call), call)) as object
     case 'server_streaming':
-      return async (call) => {
-        const answers = handler(requestOf(call), call) as AsyncIterable<object>
-        // A form of its own is written from what the handler gave: to make messages of it would cost as much again.
-        return call.incoming.protocol === 'rest' && chooseForm !== undefined ? answers : toMessages(desc, answers)
-      }
+      return async (call) => handler(requestOf(call), call) as Answers
     case 'bidi_streaming':
-      return async (call) => toMessages(desc, handler(requestsOf(call), call) as AsyncIterable<object>)
+      return async (call) => handler(requestsOf(call), call) as Answers
     case 'client_streaming':
-      return async (call) => answerOnce(desc, () => handler(requestsOf(call), call))
+      return async (call) => answerOnce(() => handler(requestsOf(call), call))
   }
 }
 
-/** The one answer as a stream, as which the protocols treat it. */
-async function* answerOnce(desc: DescMethod, answer: () => unknown): Messages {
-  yield toMessage(desc, (await answer()) as object)
-}
-
-async function* toMessages(desc: DescMethod, answers: AsyncIterable<object>): Messages {
-  for await (const answer of answers) yield toMessage(desc, answer)
+/** The one answer of a method as a stream: the protocols write both alike. */
+async function* answerOnce(answer: () => unknown): Answers {
+  yield (await answer()) as object
 }
 
 function requestOf({ request }: Call): Message {

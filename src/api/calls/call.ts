@@ -1,103 +1,126 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { DescMethod, Message } from '@bufbuild/protobuf'
+import { type ContextValues, createContextValues, type HandlerContext } from '@connectrpc/connect'
 import type { ReportLimit } from '../../auth/rate-limit.ts'
 import type { Account } from '../../domain/account.ts'
-import type { Logger } from '../../domain/logger.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
-import type { CallContext } from './call-context.ts'
+import { callerKey } from './call-context.ts'
 
-/** The ways in. */
 export type Protocol = 'rest' | 'connect' | 'grpc' | 'grpc-web'
 
-/** A call as its protocol hands it to the core. Nothing of it has been judged yet, and its body has not been read. */
-export interface IncomingCall {
-  readonly protocol: Protocol
+/** What the call core needs to know about the HTTP request of a call. */
+export interface CallOrigin {
   readonly requestId: string
+  readonly httpMethod: string
+  /** The request target, as it was sent. */
+  readonly readUrl: () => string
   readonly headers: IncomingHttpHeaders
-  /** From where it comes, in the form in which callers without a key are told apart. */
+  /** The caller's address, in the form by which callers without a key are counted. */
   readonly clientAddress: () => string
-  /** Puts into the header of whatever answer follows how the caller stands against its limit. */
+  /** Adds the caller's rate limit to the headers of whatever answer follows. */
   readonly reportLimit: ReportLimit
+  /** Calls back once if the caller hangs up before the answer is complete. */
+  readonly onHangUp: (listener: () => void) => void
+}
+
+/** A call as its protocol passes it to the call core. Nothing of it has been checked, and its body has not been read. */
+export interface IncomingCall extends CallOrigin {
+  readonly protocol: Protocol
   /**
-   * How long the caller will wait, in milliseconds; undefined when it did not say.
+   * The caller's timeout, in milliseconds; undefined for none.
    *
-   * @throws WaybillError when what it said cannot be read
+   * @throws WaybillError when the timeout is malformed
    */
   readonly readTimeoutMs: () => number | undefined
   /** Reads and decodes the request. Called once, after the caller is known; not for methods that take a stream. */
   readonly readRequest: () => Promise<Message>
-  /** What a method that takes a stream is sent. */
+  /** The requests of a method that takes a stream. */
   readonly requests?: Messages
-  /** Tells once when the caller hangs up before the answer is out. */
-  readonly onHangUp: (listener: () => void) => void
-  /** Hears, when a call of a unary method fails, what the handler had given to go out beside its answer. */
+  /** Gets the headers and trailers of the handler when a unary call fails. */
   readonly onFailure?: (given: Given) => void
-  /** What the caller sent in the place of a key, on a way that has room for it. Asked for only where no key was sent. */
+  /** Reads the ticket that stands in for a key. Called only where no key was sent. */
   readonly readTicket?: () => string | null
-  /** Hears that the handler wants the header of its stream sent. */
-  readonly onOpen?: () => void
-  /** Fires when the call is to end because the process does. Only for streams: other calls are let finish. */
+  /** Fires when the process stops. Only streams end then; other calls may finish. */
   readonly stopping?: AbortSignal
 }
 
-/** A call on its way through the core. */
-export interface Call extends CallContext {
+/** A call on its way through the call core. It is also the context that Connect's handlers get. */
+export interface Call extends HandlerContext {
   readonly incoming: IncomingCall
-  readonly method: DescMethod
+  readonly requestId: string
   account?: Account
   keyId?: string
   deadlineAtMs?: number
-  /** Whether the request is being read: then a deadline that passes is the caller's own doing. */
+  /** True while the request is read: a deadline that passes then is the caller's fault. */
   isReading?: boolean
-  /** The decoded request; there once it has been read. */
+  /** The decoded request, once it has been read. */
   request?: Message
-  /** As `request`, for a method that takes a stream. */
+  /** The decoded requests of a method that takes a stream. */
   requests?: Messages
-  /** What was put into the header of the answer; undefined for nothing. */
-  readonly givenResponseHeader: () => Headers | undefined
-  readonly givenResponseTrailer: () => Headers | undefined
-  /** Fires the signal. */
-  readonly abort: (error: WaybillError) => void
-  /** Ends the call before its time as if that were up; there once its time is kept. */
+  /** The headers that the handler has set; undefined for none. */
+  givenResponseHeader(): Headers | undefined
+  givenResponseTrailer(): Headers | undefined
+  /** Aborts the signal. */
+  abort(error: WaybillError): void
+  /** Ends the call with an error before its deadline. Set once the deadline is kept. */
   end?: (error: WaybillError) => void
 }
 
-/** What a handler gave to go out beside its answer; undefined for nothing. */
+/** The headers and trailers that a handler has set; undefined for none. */
 export interface Given {
   readonly header: Headers | undefined
   readonly trailer: Headers | undefined
 }
 
-/** What a stream carries. */
+/** The requests of a stream. */
 export type Messages = AsyncIterable<Message>
 
-/** Makes a call of what came in. */
-export function createCall(method: DescMethod, incoming: IncomingCall, logger: Logger): Call {
-  return new StartedCall(method, incoming, logger)
+/** The answers of a stream, each a message or what `create` takes to make it. */
+export type Answers = AsyncIterable<object>
+
+export function createCall(method: DescMethod, incoming: IncomingCall): Call {
+  return new StartedCall(method, incoming)
 }
 
 /**
- * Signal, headers and logger are made when first asked for: most calls need few of them.
+ * Signal, headers and values are made when they are first used: most calls need few of them.
  *
- * A class, because getters written in an object belong to its hidden class, which V8 then makes anew for each object and keeps, with all
- * that they refer to, until a major collection: every call outlived dozens of minor ones.
+ * A class, because of its getters: V8 gives each object literal with getters a hidden class of its own, and keeps that, with all that
+ * it refers to, until a major collection. Every call then outlived dozens of minor ones.
  */
 class StartedCall implements Call {
   readonly method: DescMethod
   readonly incoming: IncomingCall
   readonly requestId: string
-  readonly #logger: Logger
+  account?: Account
+  keyId?: string
+  deadlineAtMs?: number
   #controller: AbortController | undefined
   #requestHeader: Headers | undefined
   #responseHeader: Headers | undefined
   #responseTrailer: Headers | undefined
-  #callLogger: Logger | undefined
+  #values: ContextValues | undefined
 
-  constructor(method: DescMethod, incoming: IncomingCall, logger: Logger) {
+  constructor(method: DescMethod, incoming: IncomingCall) {
     this.method = method
     this.incoming = incoming
     this.requestId = incoming.requestId
-    this.#logger = logger
+  }
+
+  get service() {
+    return this.method.parent
+  }
+
+  get protocolName(): string {
+    return this.incoming.protocol
+  }
+
+  get requestMethod(): string {
+    return this.incoming.httpMethod
+  }
+
+  get url(): string {
+    return this.incoming.readUrl()
   }
 
   get signal(): AbortSignal {
@@ -120,32 +143,40 @@ class StartedCall implements Call {
     return this.#responseTrailer
   }
 
-  get logger(): Logger {
-    this.#callLogger ??= withFields(this.#logger, { requestId: this.requestId })
-    return this.#callLogger
+  get values(): ContextValues {
+    const { account, keyId } = this
+    this.#values ??= createContextValues().set(callerKey, account && { account, keyId })
+    return this.#values
   }
 
-  readonly openStream = (): void => this.incoming.onOpen?.()
+  /** A getter, since handlers may take the function out of the context. */
+  get timeoutMs(): () => number | undefined {
+    return () => (this.deadlineAtMs === undefined ? undefined : this.deadlineAtMs - Date.now())
+  }
 
-  readonly givenResponseHeader = (): Headers | undefined => this.#responseHeader
+  givenResponseHeader(): Headers | undefined {
+    return this.#responseHeader
+  }
 
-  readonly givenResponseTrailer = (): Headers | undefined => this.#responseTrailer
+  givenResponseTrailer(): Headers | undefined {
+    return this.#responseTrailer
+  }
 
-  readonly abort = (error: WaybillError): void => {
+  abort(error: WaybillError): void {
     this.#controller ??= new AbortController()
     this.#controller.abort(error)
   }
 }
 
-/** The value of a header that was sent once; null when it was not sent. */
+/** The value of a header; null when it was not sent. Values of a header that was sent more than once are joined by commas. */
 export function headerOf(headers: IncomingHttpHeaders, name: string): string | null {
   const value = headers[name]
   if (value === undefined) return null
   return typeof value === 'string' ? value : value.join(', ')
 }
 
-/** Without the pseudo-headers of HTTP/2. */
-export function toHeaders(headers: IncomingHttpHeaders): Headers {
+/** Leaves out the pseudo-headers of HTTP/2. */
+function toHeaders(headers: IncomingHttpHeaders): Headers {
   const result = new Headers()
   for (const [name, value] of Object.entries(headers)) {
     if (name.startsWith(':') || value === undefined) continue
@@ -154,31 +185,27 @@ export function toHeaders(headers: IncomingHttpHeaders): Headers {
   return result
 }
 
-function withFields(logger: Logger, common: object): Logger {
-  return {
-    debug: (fields, message) => logger.debug({ ...common, ...fields }, message),
-    info: (fields, message) => logger.info({ ...common, ...fields }, message),
-    warn: (fields, message) => logger.warn({ ...common, ...fields }, message),
-    error: (fields, message) => logger.error({ ...common, ...fields }, message),
-  }
-}
-
 /**
- * Calls back when an answer is complete: at once for a message, for a stream when it has been read to its end, has failed or
- * has been left.
+ * Calls back when an answer is complete: at once for a message; for a stream when it has been read to its end, has failed, or its
+ * reader has left.
  *
  * @returns the answer to pass on
  */
-export function whenComplete<T extends object | Messages>(answer: T, complete: (error?: unknown) => void): T {
-  if (Symbol.asyncIterator in answer) return completing(answer, complete) as unknown as T
+export function whenComplete<T extends object>(answer: T, complete: (error?: unknown) => void): T {
+  if (isStream(answer)) return completing(answer, complete) as unknown as T
   complete()
   return answer
 }
 
-async function* completing(messages: Messages, complete: (error?: unknown) => void): Messages {
+/** Tells the answers of a stream from a single answer. */
+export function isStream(answer: object): answer is Answers {
+  return Symbol.asyncIterator in answer
+}
+
+async function* completing(answers: Answers, complete: (error?: unknown) => void): Answers {
   let failure: unknown
   try {
-    yield* messages
+    yield* answers
   } catch (error) {
     failure = error
     throw error

@@ -1,5 +1,5 @@
 import { waybillError } from '../../errors/waybill-error.ts'
-import { type Call, whenComplete } from './call.ts'
+import { type Call, isStream, whenComplete } from './call.ts'
 import type { Answer, Interceptor, Next, ServedMethod } from './call-core.ts'
 
 /** How many calls may be under way at once in this process, of all connections together. */
@@ -85,7 +85,7 @@ async function holdUntilOver(call: Call, next: Next, giveBack: () => void): Prom
   }
   try {
     const answer = await next(call)
-    if (!(Symbol.asyncIterator in answer)) {
+    if (!isStream(answer)) {
       end()
       return answer
     }

@@ -2,7 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
 import { type Reason, reasons } from '../../errors/reasons.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import { encodeGrpcMessage, httpErrorBody, toWaybillError, wireFormOf } from './error-mapping.ts'
+import { encodeGrpcMessage, httpErrorBody, toWaybillError, wireFormOf, wireFormOfError } from './error-mapping.ts'
 
 describe('wireFormOf', () => {
   it.each([
@@ -15,8 +15,9 @@ describe('wireFormOf', () => {
     ['NOT_ACCEPTABLE', Code.InvalidArgument, 406],
     ['REQUEST_TOO_SLOW', Code.DeadlineExceeded, 408],
     ['REQUEST_TERMS_DIFFER', Code.AlreadyExists, 409],
-    ['BODY_TOO_LARGE', Code.InvalidArgument, 413],
+    ['BODY_TOO_LARGE', Code.ResourceExhausted, 413],
     ['UNSUPPORTED_CONTENT_TYPE', Code.InvalidArgument, 415],
+    ['UNSUPPORTED_CONTENT_ENCODING', Code.InvalidArgument, 415],
     ['RATE_LIMITED', Code.ResourceExhausted, 429],
     ['HEADERS_TOO_LARGE', Code.InvalidArgument, 431],
     ['CALL_CANCELLED', Code.Canceled, 499],
@@ -24,14 +25,24 @@ describe('wireFormOf', () => {
     ['DATABASE_UNAVAILABLE', Code.Unavailable, 503],
     ['DATABASE_TIMEOUT', Code.DeadlineExceeded, 504],
   ] as const)('%s is %s and %s', (reason, code, httpStatus) => {
-    expect(wireFormOf(reason)).toEqual({ code, httpStatus })
+    expect(wireFormOf(reason, 'rest')).toEqual({ code, httpStatus })
+  })
+
+  it.each([
+    ['UNSUPPORTED_CONTENT_ENCODING', Code.Unimplemented],
+    ['UNSTATED_COMPRESSION', Code.Internal],
+    ['BODY_TOO_LARGE', Code.ResourceExhausted],
+  ] as const)('%s is %s on every RPC protocol', (reason, code) => {
+    for (const protocol of ['connect', 'grpc', 'grpc-web'] as const) {
+      expect(wireFormOf(reason, protocol)).toMatchObject({ code })
+    }
   })
 
   it('knows every reason that can be an error, as an error', () => {
     const errors = Object.entries(reasons).filter(([, { in: appears }]) =>
       (appears as readonly string[]).includes('error'),
     )
-    const withoutStatus = errors.filter(([reason]) => wireFormOf(reason as Reason).httpStatus < 400)
+    const withoutStatus = errors.filter(([reason]) => wireFormOf(reason as Reason, 'rest').httpStatus < 400)
     expect(withoutStatus).toEqual([])
     expect(errors.length).toBeGreaterThan(40)
   })
@@ -62,11 +73,13 @@ describe('toWaybillError', () => {
     ['what the database failed with', 'down', 'DATABASE_UNAVAILABLE'],
     ['a plain error', new Error('x'), 'INTERNAL'],
     ['what is no error', undefined, 'INTERNAL'],
-    ['a frame that connect cannot read', new ConnectError('x', Code.InvalidArgument), 'MALFORMED_BODY'],
-    ['a caller who left connect', new ConnectError('x', Code.Canceled), 'CALL_CANCELLED'],
-    ['a failure within connect', new ConnectError('x', Code.Internal), 'INTERNAL'],
   ])('%s', (_name, thrown, reason) => {
     expect(toWaybillError(thrown, classify)).toMatchObject({ reason })
+  })
+
+  it('keeps the code of a ConnectError', () => {
+    const error = toWaybillError(new ConnectError('x', Code.Aborted), classify)
+    expect(wireFormOfError(error, 'grpc')).toEqual({ code: Code.Aborted, httpStatus: 409 })
   })
 
   it('keeps the cause for the log', () => {

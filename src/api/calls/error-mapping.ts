@@ -7,13 +7,14 @@ import { StatusSchema } from '../../../gen/google/rpc/status_pb.js'
 import { type Reason, type ReasonKind } from '../../errors/reasons.ts'
 import { kindOf, WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { httpStatusOf } from '../../transcoding/http-status.ts'
+import type { Protocol } from './call.ts'
 
-/** `domain` of google.rpc.ErrorInfo: whose reasons these are. */
+/** `domain` of google.rpc.ErrorInfo. */
 const DOMAIN = 'waybill'
 
 const TYPE_URL = 'type.googleapis.com/'
 
-/** How a reason looks on the wire: on gRPC and Connect by its code, over HTTP by its status too. */
+/** The code and the HTTP status of an error. gRPC has no use for the status. */
 export interface WireForm {
   readonly code: Code
   readonly httpStatus: number
@@ -32,30 +33,37 @@ const codeOfKind: Readonly<Record<ReasonKind, Code>> = {
   TIMEOUT: Code.DeadlineExceeded,
   UNAVAILABLE: Code.Unavailable,
   INTERNAL: Code.Internal,
-  // A notice that was thrown is a mistake of this program.
+  // A notice is no error: throwing one is a mistake of this program.
   NOTICE: Code.Internal,
 }
 
-/** What has a code or a status of its own, where its kind has another. */
+/** Reasons whose code or status differs from that of their kind. */
 const specialForms: Partial<Record<Reason, WireForm>> = {
   CURSOR_EXPIRED: { code: Code.OutOfRange, httpStatus: 400 },
   CURSOR_AHEAD: { code: Code.OutOfRange, httpStatus: 400 },
-  // 409 as well, but nothing exists already: the caller is to look again.
+  // 409 as for ALREADY_EXISTS, but nothing exists: the caller is to ask again.
   QUOTE_CHANGED: { code: Code.Aborted, httpStatus: 409 },
   METHOD_NOT_ALLOWED: { code: Code.Unimplemented, httpStatus: 405 },
   METHOD_NOT_FOUND: { code: Code.Unimplemented, httpStatus: 404 },
   NOT_ACCEPTABLE: { code: Code.InvalidArgument, httpStatus: 406 },
   REQUEST_TOO_SLOW: { code: Code.DeadlineExceeded, httpStatus: 408 },
-  BODY_TOO_LARGE: { code: Code.InvalidArgument, httpStatus: 413 },
+  BODY_TOO_LARGE: { code: Code.ResourceExhausted, httpStatus: 413 },
   UNSUPPORTED_CONTENT_TYPE: { code: Code.InvalidArgument, httpStatus: 415 },
   UNSUPPORTED_CONTENT_ENCODING: { code: Code.InvalidArgument, httpStatus: 415 },
+  // INTERNAL by the specifications of gRPC ("Compression", "Test cases") and of Connect. The caller is to blame all the same.
+  UNSTATED_COMPRESSION: { code: Code.Internal, httpStatus: 400 },
   TOO_MANY_HEADERS: { code: Code.InvalidArgument, httpStatus: 431 },
   HEADERS_TOO_LARGE: { code: Code.InvalidArgument, httpStatus: 431 },
 }
 
-/** The code and the HTTP status of a reason, the statuses as grpc-gateway maps the codes. */
-export function wireFormOf(reason: Reason): WireForm {
-  const special = specialForms[reason]
+/** Reasons whose form differs where gRPC, gRPC-Web and Connect prescribe one. */
+const rpcForms: Partial<Record<Reason, WireForm>> = {
+  UNSUPPORTED_CONTENT_ENCODING: { code: Code.Unimplemented, httpStatus: 501 },
+}
+
+/** The code and the HTTP status of a reason; the statuses are those to which grpc-gateway maps the codes. */
+export function wireFormOf(reason: Reason, protocol: Protocol): WireForm {
+  const special = (protocol === 'rest' ? undefined : rpcForms[reason]) ?? specialForms[reason]
   if (special !== undefined) return special
   const code = codeOfKind[kindOf(reason)]
   return { code, httpStatus: httpStatusOf(code) }
@@ -67,8 +75,8 @@ export function codeName(code: Code | undefined): string {
 }
 
 /**
- * An error that a handler threw as connect's own, with a code and details of its choice. Handlers of this project have
- * reasons; this is for services from elsewhere.
+ * A ConnectError that a handler threw, with the code and the details that it chose. Handlers of this project throw reasons; services
+ * from elsewhere may be served as well.
  */
 class ForeignError extends WaybillError {
   override readonly cause: ConnectError
@@ -79,42 +87,25 @@ class ForeignError extends WaybillError {
   }
 }
 
-/** As {@link wireFormOf}, of an error that may have come with a code. */
-export function wireFormOfError(error: WaybillError): WireForm {
-  if (!(error instanceof ForeignError)) return wireFormOf(error.reason)
+/** As {@link wireFormOf}, for an error whose handler may have chosen its code. */
+export function wireFormOfError(error: WaybillError, protocol: Protocol): WireForm {
+  if (!(error instanceof ForeignError)) return wireFormOf(error.reason, protocol)
   const { code } = error.cause
   return { code, httpStatus: httpStatusOf(code) }
 }
 
-/** Recognises failures of what lies beneath, the database above all; undefined for what it does not know. */
+/** Recognises failures of the database; undefined for all others. */
 export type ClassifyFailure = (error: unknown) => 'DATABASE_TIMEOUT' | 'DATABASE_UNAVAILABLE' | undefined
 
 /**
- * Turns whatever was thrown into an error that may go out. What nobody knows becomes INTERNAL, which says nothing of its
- * cause; the cause stays on the error for the log.
+ * Turns whatever was thrown into an error that may be sent. An unknown failure becomes INTERNAL, whose message says nothing about the
+ * cause; the cause stays on the error, for the log. A ConnectError keeps its code, message and details.
  */
 export function toWaybillError(thrown: unknown, classify: ClassifyFailure): WaybillError {
   if (thrown instanceof WaybillError) return thrown
-  if (thrown instanceof ConnectError) return fromConnectError(thrown)
+  if (thrown instanceof ConnectError) return new ForeignError(thrown)
   return waybillError(classify(thrown) ?? 'INTERNAL', {}, { cause: thrown })
 }
-
-/** As {@link toWaybillError}, of what came out of a handler, which may throw errors of connect itself. */
-export function fromHandler(thrown: unknown, classify: ClassifyFailure): WaybillError {
-  return thrown instanceof ConnectError ? new ForeignError(thrown) : toWaybillError(thrown, classify)
-}
-
-/** What connect raises by itself, while it reads a stream. */
-export function fromConnectError(error: ConnectError): WaybillError {
-  const options = { cause: error }
-  if (error.code === Code.Canceled) return waybillError('CALL_CANCELLED', {}, options)
-  const limit = error.code === Code.ResourceExhausted ? /readMaxBytes (\d+)$/.exec(error.rawMessage)?.[1] : undefined
-  if (limit !== undefined) return waybillError('BODY_TOO_LARGE', { limit }, options)
-  if (codesOfBadInput.has(error.code)) return waybillError('MALFORMED_BODY', { detail: error.rawMessage }, options)
-  return waybillError('INTERNAL', {}, options)
-}
-
-const codesOfBadInput = new Set([Code.InvalidArgument, Code.ResourceExhausted, Code.Unimplemented])
 
 interface Detail {
   readonly desc: DescMessage
@@ -123,13 +114,13 @@ interface Detail {
 
 const sentAlong = new WeakMap<WaybillError, Detail>()
 
-/** Has a message of the API go out with an error, as its last detail on every protocol. @returns the error */
+/** Adds a message of the API to the details of an error, as the last one. @returns the error */
 export function sendAlong(error: WaybillError, detail: Detail): WaybillError {
   sentAlong.set(error, detail)
   return error
 }
 
-/** The details of an error as they are written: the name of their type, their bytes and, where the type is known, JSON. */
+/** A detail in its two encodings. JSON is missing where a foreign handler gave bytes alone. */
 interface WrittenDetail {
   readonly type: string
   readonly value: Uint8Array
@@ -151,7 +142,7 @@ function writeForeign(detail: ConnectError['details'][number]): WrittenDetail {
   return { type: detail.type, value: detail.value, json: undefined }
 }
 
-/** The typed details of an error, the same on every protocol: the reason, the fields that were wrong, when to come back, what is sent along. */
+/** The typed details of an error, the same on every protocol: reason, violations, when to retry, and the message of {@link sendAlong}. */
 function detailsOf(error: WaybillError): readonly Detail[] {
   const { reason, metadata, violations } = error
   const details: Detail[] = [
@@ -170,7 +161,7 @@ function detailsOf(error: WaybillError): readonly Detail[] {
   return along === undefined ? details : [...details, along]
 }
 
-/** How long the caller is to wait, in whole seconds; undefined where the error says nothing of it. */
+/** After how many whole seconds the caller may retry; undefined where the error does not say. */
 export function retryAfterSeconds({ reason, metadata }: WaybillError): number | undefined {
   if (reason === 'OVERLOADED' || reason === 'TOO_MANY_CONNECTIONS') return 1
   if (reason !== 'RATE_LIMITED' && reason !== 'TOO_MANY_AT_ONCE') return undefined
@@ -184,37 +175,27 @@ export function httpErrorBody(error: WaybillError): string {
     '@type': TYPE_URL + type,
     ...(json ?? { value: Buffer.from(value).toString('base64') }),
   }))
-  return JSON.stringify({ code: codeName(wireFormOfError(error).code), message: error.message, details })
+  return JSON.stringify({ code: codeName(wireFormOfError(error, 'rest').code), message: error.message, details })
 }
 
-/** The body of an error in the Connect protocol. */
-export function connectErrorBody(error: WaybillError): string {
+/** An error as JSON in the Connect protocol: the body of a unary answer, `error` in the last message of a stream. */
+export function connectErrorJson(error: WaybillError): JsonObject {
   const details = writeDetails(error).map(({ type, value, json }) => ({
     type,
     value: Buffer.from(value).toString('base64').replace(/=+$/, ''),
-    debug: json,
+    ...(json && { debug: json }),
   }))
-  return JSON.stringify({ code: codeName(wireFormOfError(error).code), message: error.message, details })
+  return { code: codeName(wireFormOfError(error, 'connect').code), message: error.message, details }
 }
 
-/**
- * The codes that gRPC has for reasons whose code over HTTP is another: a compression that is not known is UNIMPLEMENTED there,
- * one that is not stated INTERNAL (gRPC, "Compression", "Test cases"), and what is too large RESOURCE_EXHAUSTED, as in every server of it.
- */
-const grpcCodes: Partial<Record<Reason, Code>> = {
-  UNSUPPORTED_CONTENT_ENCODING: Code.Unimplemented,
-  UNSTATED_COMPRESSION: Code.Internal,
-  BODY_TOO_LARGE: Code.ResourceExhausted,
-}
-
-/** What the handler of a foreign error wants sent beside it; nothing for errors of this project. */
+/** The metadata of a ConnectError; undefined for errors of this project. */
 export function metadataOf(error: WaybillError): Headers | undefined {
   return error instanceof ForeignError ? error.cause.metadata : undefined
 }
 
 /** The trailers of an error in gRPC and gRPC-Web. */
 export function grpcErrorTrailers(error: WaybillError): Record<string, string> {
-  const code = grpcCodes[error.reason] ?? wireFormOfError(error).code
+  const { code } = wireFormOfError(error, 'grpc')
   const details = writeDetails(error).map(({ type, value }) => create(AnySchema, { typeUrl: TYPE_URL + type, value }))
   const status = toBinary(StatusSchema, create(StatusSchema, { code, message: error.message, details }))
   return {
@@ -225,17 +206,9 @@ export function grpcErrorTrailers(error: WaybillError): Record<string, string> {
 }
 
 /**
- * Writes a text for `grpc-message`: what is not printable ASCII, and the percent sign, is escaped and nothing else, since
- * grpc-js leaves other escapes as they are.
+ * Percent-encodes a text for `grpc-message`: the percent sign and all that is not printable ASCII. Nothing else, since grpc-js does not
+ * decode other escapes.
  */
 export function encodeGrpcMessage(message: string): string {
   return message.toWellFormed().replace(/[^ -$&-~]+/g, encodeURIComponent)
-}
-
-/** The error for connect's own handlers, which serve the streams. */
-export function toConnectError(error: WaybillError): ConnectError {
-  if (error instanceof ForeignError) return error.cause
-  const details = detailsOf(error).map(({ desc, message }) => ({ desc, value: message }))
-  const code = grpcCodes[error.reason] ?? wireFormOf(error.reason).code
-  return new ConnectError(error.message, code, undefined, details, error)
 }

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { createCall, type IncomingCall, type Messages } from './call.ts'
+import { type Answers, createCall, type IncomingCall } from './call.ts'
 import type { ServedMethod } from './call-core.ts'
 import { keepDeadline } from './keep-deadline.ts'
 
@@ -18,8 +18,8 @@ it('holds nothing of a stream that was left before anybody began to read it', as
     stopping,
   }
   const method = { desc: { methodKind: 'server_streaming' } } as ServedMethod
-  const call = createCall(method.desc, incoming as Partial<IncomingCall> as IncomingCall, {} as never)
-  async function* work(): Messages {}
+  const call = createCall(method.desc, incoming as Partial<IncomingCall> as IncomingCall)
+  async function* work(): Answers {}
   const limits = { maxCallMs: 1, maxStreamMs: 3_600_000, maxStallMs: 1, minRowsPerSecond: 1, minMessagesPerSecond: 1 }
   await keepDeadline(limits)(method, async () => work())(call)
 

@@ -1,7 +1,6 @@
-import type { Message } from '@bufbuild/protobuf'
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { createAlarms, type SetAlarm } from '../listener/alarms.ts'
-import { type Call, type Messages, whenComplete } from './call.ts'
+import { type Answers, type Call, isStream, whenComplete } from './call.ts'
 import type { Interceptor, ServedMethod } from './call-core.ts'
 import { createReaderPace, type ReaderPace } from './reader-pace.ts'
 
@@ -28,8 +27,8 @@ export function keepDeadline(limits: TimeLimits): Interceptor {
   const setAlarm = createAlarms()
   return (method, next) => {
     const { desc, rowsOf = oneRow } = method
-    const isStream = desc.methodKind !== 'unary'
-    const limitMs = isStream ? maxStreamMs : maxCallMs
+    const isLong = desc.methodKind !== 'unary'
+    const limitMs = isLong ? maxStreamMs : maxCallMs
     return async (call) => {
       const askedMs = call.incoming.readTimeoutMs()
       if (askedMs !== undefined && askedMs <= 0) throw waybillError('DEADLINE_EXCEEDED', { timeoutMs: 0 })
@@ -37,12 +36,12 @@ export function keepDeadline(limits: TimeLimits): Interceptor {
       const timeoutMs = isOurs ? limitMs : askedMs
       const { unlessEnded, ended, dispose } = watch(call, timeoutMs, setAlarm, () => {
         if (call.isReading === true) return waybillError('REQUEST_TOO_SLOW', { timeoutMs: shownMs(timeoutMs) })
-        if (isStream && isOurs) return waybillError('STREAM_EXPIRED', { limitMs })
+        if (isLong && isOurs) return waybillError('STREAM_EXPIRED', { limitMs })
         return waybillError('DEADLINE_EXCEEDED', { timeoutMs: shownMs(timeoutMs) })
       })
       try {
         const answer = await unlessEnded(next(call))
-        if (Symbol.asyncIterator in answer) {
+        if (isStream(answer)) {
           const pace = paceOf(call, method, limits)
           const disposeAll = () => {
             pace.dispose()
@@ -141,12 +140,12 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
 function ignore(): void {}
 
 async function* untilEnded(
-  messages: Messages,
+  answers: Answers,
   ended: Promise<never>,
   reader: ReaderPace,
   rowsOf: (message: object) => number,
-): Messages {
-  const iterator = messages[Symbol.asyncIterator]()
+): Answers {
+  const iterator = answers[Symbol.asyncIterator]()
   let fail = (_error: unknown) => {}
   let failure: { readonly error: unknown } | undefined
   // Listened to once a call: a race for each message would keep something of every one until the stream ends.
@@ -157,7 +156,7 @@ async function* untilEnded(
   try {
     for (;;) {
       if (failure !== undefined) throw failure.error
-      const result = await new Promise<IteratorResult<Message>>((resolve, reject) => {
+      const result = await new Promise<IteratorResult<object>>((resolve, reject) => {
         fail = reject
         iterator.next().then(resolve, reject)
       })

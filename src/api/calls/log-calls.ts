@@ -1,13 +1,12 @@
-import type { Message } from '@bufbuild/protobuf'
 import type { Logger } from '../../domain/logger.ts'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
-import type { Call, Messages } from './call.ts'
+import { type Answers, type Call, isStream, type Protocol } from './call.ts'
 import type { Interceptor } from './call-core.ts'
 import { codeName, wireFormOfError } from './error-mapping.ts'
 
 /**
- * Writes one line a call: method, protocol, code, reason, duration and account. It stands outermost, so it also turns whatever
- * a call failed with into the error that goes out.
+ * Writes one line for each call: method, protocol, code, reason, duration and account. The outermost interceptor, which also turns
+ * whatever was thrown into the error that is sent, so that the line and the wire agree.
  */
 export function logCalls({
   logger,
@@ -23,7 +22,7 @@ export function logCalls({
       const end = (error?: WaybillError) => writeLine(logger, { call, method, startMs, error })
       try {
         const answer = await next(call)
-        if (Symbol.asyncIterator in answer) return readToEnd(call, answer, end, toWaybillError)
+        if (isStream(answer)) return readToEnd(call, answer, end, toWaybillError)
         end()
         return answer
       } catch (thrown) {
@@ -37,14 +36,14 @@ export function logCalls({
 
 async function* readToEnd(
   call: Call,
-  messages: Messages,
+  answers: Answers,
   end: (error?: WaybillError) => void,
   toWaybillError: (thrown: unknown) => WaybillError,
-): AsyncGenerator<Message> {
+): Answers {
   let isLeft = true
   let failure: WaybillError | undefined
   try {
-    yield* messages
+    yield* answers
     isLeft = false
   } catch (thrown) {
     failure = toWaybillError(thrown)
@@ -54,7 +53,7 @@ async function* readToEnd(
   }
 }
 
-/** Why a stream was not read to its end: its time was up while its reader had stopped, or nobody is there any more. */
+/** Why a stream was not read to its end: the call was ended while its reader took nothing, or the reader has left. */
 function whyLeft({ signal }: Call): WaybillError {
   return signal.reason instanceof WaybillError ? signal.reason : waybillError('CALL_CANCELLED', {})
 }
@@ -68,22 +67,32 @@ interface EndedCall {
 
 function writeLine(logger: Logger, { call, method, startMs, error }: EndedCall): void {
   const { requestId, account, incoming } = call
-  const fields = {
-    requestId,
-    method,
-    protocol: incoming.protocol,
-    code: codeName(error && wireFormOfError(error).code),
-    reason: error?.reason,
-    durationMs: Math.round((performance.now() - startMs) * 100) / 100,
-    account: account?.name,
-  }
-  logOutcome(logger, fields, error, 'call')
+  const { protocol } = incoming
+  const fields = { requestId, method, protocol, ...outcomeOf(error, protocol, startMs), account: account?.name }
+  logOutcome(logger, { fields, error, protocol }, 'call')
 }
 
-/** Loud where this side is to blame; what the caller did wrong is no more than information. */
-export function logOutcome(logger: Logger, fields: object, error: WaybillError | undefined, message: string): void {
+/** Code, reason and duration, as every line about a call or a request has them. */
+export function outcomeOf(error: WaybillError | undefined, protocol: Protocol, startMs: number) {
+  return {
+    code: codeName(error && wireFormOfError(error, protocol).code),
+    reason: error?.reason,
+    durationMs: Math.round((performance.now() - startMs) * 100) / 100,
+  }
+}
+
+/** Writes a failure of this process as an error, an unavailable dependency as a warning, a mistake of the caller as information. */
+export function logOutcome(
+  logger: Logger,
+  {
+    fields,
+    error,
+    protocol,
+  }: { readonly fields: object; readonly error: WaybillError | undefined; readonly protocol: Protocol },
+  message: string,
+): void {
   if (error === undefined) return logger.info(fields, message)
-  const { httpStatus } = wireFormOfError(error)
+  const { httpStatus } = wireFormOfError(error, protocol)
   const withCause = error.cause === undefined ? fields : { ...fields, err: error.cause }
   if (httpStatus === 500) return logger.error(withCause, message)
   if (httpStatus > 500 && httpStatus !== 501) return logger.warn(withCause, message)

@@ -1,6 +1,5 @@
-import type { Message } from '@bufbuild/protobuf'
 import { expect, it } from 'vitest'
-import type { Call, Messages } from './call.ts'
+import type { Answers, Call } from './call.ts'
 import type { ServedMethod } from './call-core.ts'
 import { takeTurns, turnLimitsOf } from './take-turns.ts'
 
@@ -20,7 +19,7 @@ it('gives a stream a turn while it works, and none while its reader does', async
     yield 'second'
   }
   const search = () => takeATurn(method, async () => ({}))(callOf('unary'))
-  const stream = (await takeATurn(method, async () => work() as Messages)(callOf('server_streaming'))) as Messages
+  const stream = (await takeATurn(method, async () => work() as Answers)(callOf('server_streaming'))) as Answers
   const messages = stream[Symbol.asyncIterator]()
 
   expect(await messages.next()).toEqual({ done: false, value: 'first' })
@@ -38,15 +37,15 @@ it('gives a stream a turn while it works, and none while its reader does', async
 
 it('ends the work of a stream that is left', async () => {
   const ended = Promise.withResolvers<string>()
-  async function* work(): AsyncGenerator<Message> {
+  async function* work(): AsyncGenerator<object> {
     try {
-      for (;;) yield {} as Message
+      for (;;) yield {}
     } finally {
       ended.resolve('ended')
     }
   }
   const take = takeTurns(oneAtATime)({ turn: 'page' } as ServedMethod, async () => work())
-  for await (const _ of (await take(callOf('server_streaming'))) as Messages) break
+  for await (const _ of (await take(callOf('server_streaming'))) as Answers) break
   expect(await ended.promise).toBe('ended')
 })
 

@@ -1,6 +1,5 @@
-import type { Message } from '@bufbuild/protobuf'
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { Call, Messages } from './call.ts'
+import type { Answers, Call } from './call.ts'
 import type { Interceptor } from './call-core.ts'
 import { createFairTurns, type FairTurns, TooManyAtOnceError } from './fair-turns.ts'
 
@@ -68,7 +67,7 @@ export function takeTurns(limits: TurnLimits, nowMs: () => number = () => perfor
       }
     }
     return async (call) => {
-      if (call.method.methodKind !== 'unary') return inTurns((await next(call)) as Messages, () => take(call))
+      if (call.method.methodKind !== 'unary') return inTurns((await next(call)) as Answers, () => take(call))
       const end = await take(call)
       try {
         return await next(call)
@@ -84,8 +83,8 @@ function whoIs({ keyId, account }: Call): string {
   return `${keyId ?? ''} ${account?.id ?? ''}`
 }
 
-async function* inTurns(messages: Messages, take: () => Promise<() => void>): Messages {
-  const iterator = messages[Symbol.asyncIterator]()
+async function* inTurns(answers: Answers, take: () => Promise<() => void>): Answers {
+  const iterator = answers[Symbol.asyncIterator]()
   try {
     for (;;) {
       const result = await nextInTurn(iterator, take)
@@ -97,7 +96,7 @@ async function* inTurns(messages: Messages, take: () => Promise<() => void>): Me
   }
 }
 
-async function nextInTurn(iterator: AsyncIterator<Message>, take: () => Promise<() => void>) {
+async function nextInTurn(iterator: AsyncIterator<object>, take: () => Promise<() => void>) {
   const end = await take()
   try {
     return await iterator.next()

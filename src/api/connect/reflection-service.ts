@@ -8,6 +8,8 @@ import {
 } from '@bufbuild/protobuf'
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt'
 import { Code } from '@connectrpc/connect'
+import { file_google_rpc_error_details as errorDetailsFile } from '../../../gen/google/rpc/error_details_pb.js'
+import { file_google_rpc_status as statusFile } from '../../../gen/google/rpc/status_pb.js'
 import {
   ServerReflection,
   type ServerReflectionRequest,
@@ -19,16 +21,27 @@ import { type ServedService, serveService } from '../calls/call-core.ts'
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']>
 
 /**
- * Makes server reflection, v1 and the v1alpha that older clients ask for, which differ by name alone. Open to all.
- *
- * @param services - what can be asked for, beside reflection itself
+ * The files of services and all that they import. With the types of errors, in which clients such as grpcurl show the details of an
+ * error, though no service names them.
  */
-export function createReflectionServices(services: readonly DescService[]): readonly ServedService[] {
-  const served = [...services, ServerReflection, ServerReflectionAlpha]
-  const files = withDependencies(served.map((service) => service.file))
+export function filesOf(services: readonly DescService[]): readonly DescFile[] {
+  return withDependencies([...services.map((service) => service.file), errorDetailsFile, statusFile])
+}
+
+/**
+ * Makes server reflection, in v1 and in the v1alpha that older clients ask for. They differ in nothing but their names. Both need no key.
+ *
+ * @param services - the services that can be asked for, beside reflection itself
+ * @param files - all files that can be asked for, beside those of reflection
+ */
+export function createReflectionServices(
+  services: readonly DescService[],
+  files: readonly DescFile[],
+): readonly ServedService[] {
+  const reflection = [ServerReflection, ServerReflectionAlpha]
   const answer = createAnswer(
-    served.map((service) => service.typeName),
-    files,
+    [...services, ...reflection].map((service) => service.typeName),
+    withDependencies([...files, ...reflection.map((service) => service.file)]),
   )
 
   async function* answerAll(requests: AsyncIterable<ServerReflectionRequest>) {
@@ -73,7 +86,7 @@ function createAnswer(serviceNames: readonly string[], files: readonly DescFile[
   }
 }
 
-/** A symbol is a type or a service, or a member of one: `payments.v1.RoutesService.GetPaymentRoutes`. */
+/** Finds a type or a service, or the one that has a member of this name: `payments.v1.RoutesService.GetPaymentRoutes`. */
 function fileOfSymbol(registry: Registry, symbol: string): DescFile | undefined {
   const found = registry.get(symbol)
   if (found !== undefined) return found.file
@@ -103,7 +116,7 @@ function fileAnswer(file: DescFile | undefined, asked: string): Answer {
   return { case: 'fileDescriptorResponse', value: { fileDescriptorProto } }
 }
 
-/** The files first, then all that they import, each once: clients need not ask again. */
+/** The files, then all that they import, each once, so that clients need not ask again. */
 function withDependencies(files: readonly DescFile[]): readonly DescFile[] {
   const found = new Set(files)
   for (const each of found) for (const dependency of each.dependencies) found.add(dependency)

@@ -121,6 +121,21 @@ export function readBody(
   return promise
 }
 
+/**
+ * Reads a body in pieces, as they are asked for. The rest of it may be left unread.
+ *
+ * @throws WaybillError CALL_CANCELLED when the body is cut off
+ */
+export async function* readPieces({ body, isCutOff }: Exchange): AsyncIterable<Uint8Array> {
+  try {
+    // Destroyed, it would take the answer with it.
+    yield* body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>
+  } catch (cause) {
+    throw waybillError('CALL_CANCELLED', {}, { cause })
+  }
+  if (isCutOff()) throw waybillError('CALL_CANCELLED', {})
+}
+
 /** @param isStopping - whether the connection is to be closed after the answer */
 export function http1Exchange(request: IncomingMessage, response: ServerResponse, isStopping: () => boolean): Exchange {
   const { headers } = request

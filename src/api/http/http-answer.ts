@@ -2,31 +2,47 @@ import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { ReportLimit } from '../../auth/rate-limit.ts'
-import type { WaybillError } from '../../errors/waybill-error.ts'
+import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import type { CallOrigin } from '../calls/call.ts'
 import { httpErrorBody, retryAfterSeconds, wireFormOfError } from '../calls/error-mapping.ts'
 import type { Exchange, HeaderFields } from './exchange.ts'
+import { ACCEPTED_ENCODINGS } from './request-body.ts'
 
-/** A request as the protocols get it: its exchange, its id, and what every answer to it says in the header. */
+/** A request as the protocols get it. */
 export interface Inbound {
   readonly exchange: Exchange
   readonly requestId: string
+  /** The headers of every answer to it. */
   readonly commonHeaders: HeaderFields
-  /** As commonHeaders, for gRPC, whose answers no cache keeps and no page reads. */
+  /** As `commonHeaders`, for gRPC, whose answers no cache keeps and no page reads. */
   readonly grpcHeaders: HeaderFields
-  /** From where the request comes, in the form in which callers without a key are told apart. */
+  /** The caller's address, in the form by which callers without a key are counted. */
   readonly clientAddress: () => string
-  /** Puts into both headers how the caller stands against its limit. */
+  /** Adds the caller's rate limit to both headers. */
   readonly reportLimit: ReportLimit
-  /** Hears of each error that is sent. */
+  /** Called with each error that is sent. */
   readonly onRefused: (error: WaybillError) => void
 }
 
-/** The ways to compress that there are here. */
+/** What the call core needs to know about a request, whatever its protocol. */
+export function originOf({ exchange, requestId, clientAddress, reportLimit }: Inbound): CallOrigin {
+  const { method: httpMethod, headers, onHangUp } = exchange
+  const readUrl = () => (exchange.rawQuery === '' ? exchange.rawPath : `${exchange.rawPath}?${exchange.rawQuery}`)
+  return { requestId, httpMethod, readUrl, headers, clientAddress, reportLimit, onHangUp }
+}
+
+/** METHOD_NOT_ALLOWED, which names the methods that the path takes. */
+export function methodNotAllowed({ method, rawPath, authority }: Exchange, allow: readonly string[]): WaybillError {
+  const path = method === 'CONNECT' ? authority : rawPath
+  return waybillError('METHOD_NOT_ALLOWED', { method, path, allow: allow.join(', ') })
+}
+
+/** The compressions of answers. */
 export type ContentEncoding = 'gzip' | 'br'
 
 const compressors = { gzip: promisify(gzip), br: promisify(brotliCompress) }
 
-/** The highest quality, which is Node's default, takes fifty times as long. */
+/** Node's default is the highest quality, which takes fifty times as long. */
 const BROTLI_PARAMS = { [constants.BROTLI_PARAM_QUALITY]: 4 }
 
 /** A body as it is sent. */
@@ -36,10 +52,10 @@ export interface EncodedBody {
 }
 
 /**
- * Compresses a body where the caller takes it and it is large enough: compressing a page of 43 kB costs a third of the
- * throughput, and a small answer would not get there any sooner.
+ * Compresses a body for callers that take it, unless it is small: compressing a page of 43 kB costs a third of the throughput, and a
+ * small answer would not arrive any sooner.
  *
- * @param minBytes - bodies below this go out as they are
+ * @param minBytes - smaller bodies are not compressed
  */
 export async function encodeBody(
   body: Uint8Array | string,
@@ -48,18 +64,21 @@ export async function encodeBody(
 ): Promise<EncodedBody> {
   const encoding = body.length < minBytes ? undefined : chooseEncoding(acceptEncoding)
   if (encoding === undefined) return { body: asBytes(body), headers: {} }
-  const compressed = await compressors[encoding](body, encoding === 'br' ? { params: BROTLI_PARAMS } : {})
-  return { body: compressed, headers: { 'content-encoding': encoding } }
+  return { body: await compress(body, encoding), headers: { 'content-encoding': encoding } }
 }
 
-/** A text is made of thousands of pieces, which would wait with it until its last byte is out. */
-const MOST_TEXT = 4096
+export function compress(bytes: Uint8Array | string, encoding: ContentEncoding): Promise<Uint8Array> {
+  return compressors[encoding](bytes, encoding === 'br' ? { params: BROTLI_PARAMS } : {})
+}
+
+/** A longer text is sent as bytes: it was put together from thousands of pieces, which it would keep until its last byte is sent. */
+const MAX_TEXT_LENGTH = 4096
 
 function asBytes(body: Uint8Array | string): Uint8Array | string {
-  return typeof body === 'string' && body.length > MOST_TEXT ? Buffer.from(body) : body
+  return typeof body === 'string' && body.length > MAX_TEXT_LENGTH ? Buffer.from(body) : body
 }
 
-/** Chooses by Accept-Encoding (RFC 9110, 12.5.3); gzip where both are as good, since it takes less memory and time. */
+/** Chooses by Accept-Encoding (RFC 9110, 12.5.3). Between equals gzip, which takes less memory and time. */
 export function chooseEncoding(acceptEncoding: string | undefined): ContentEncoding | undefined {
   const qualities = qualitiesOf(acceptEncoding ?? '')
   const rest = qualities.get('*') ?? 0
@@ -69,7 +88,7 @@ export function chooseEncoding(acceptEncoding: string | undefined): ContentEncod
   return br > gzip ? 'br' : 'gzip'
 }
 
-/** Whether Accept allows JSON (RFC 9110, 12.5.1): the most specific range that fits decides. */
+/** Whether Accept allows JSON (RFC 9110, 12.5.1). The most specific range decides. */
 export function acceptsJson(accept: string | undefined): boolean {
   if (accept === undefined || accept === '') return true
   const qualities = qualitiesOf(accept)
@@ -77,7 +96,7 @@ export function acceptsJson(accept: string | undefined): boolean {
   return quality > 0
 }
 
-/** Reads the values of Accept and the like with their weights, which are 1 where none stands (RFC 9110, 12.4.2). */
+/** Reads the values of Accept and its like with their weights (RFC 9110, 12.4.2); the default weight is 1. */
 export function qualitiesOf(header: string): ReadonlyMap<string, number> {
   const qualities = new Map<string, number>()
   for (const item of header.toLowerCase().split(',')) {
@@ -88,7 +107,7 @@ export function qualitiesOf(header: string): ReadonlyMap<string, number> {
   return qualities
 }
 
-/** An entity tag over a text. Weak: it stays the same when the body goes out compressed. */
+/** An entity tag for a text. Weak, since it is the same whether the body is compressed or not. */
 export function weakEtagOf(text: string): string {
   return `W/"${hash('sha1', text, 'base64url')}"`
 }
@@ -101,23 +120,24 @@ export function matchesEtag(ifNoneMatch: string | undefined, etag: string): bool
   return ifNoneMatch.split(',').some((each) => each.trim().replace(/^W\//, '') === opaque)
 }
 
-/** Answers with an error in plain JSON. */
+/** Answers with an error as REST writes it. */
 export function sendHttpError({ exchange, commonHeaders, onRefused }: Inbound, error: WaybillError): void {
   onRefused(error)
   exchange.send({
-    status: wireFormOfError(error).httpStatus,
+    status: wireFormOfError(error, 'rest').httpStatus,
     headers: { ...commonHeaders, ...errorHeaders(error), 'content-type': 'application/json' },
     body: httpErrorBody(error),
   })
 }
 
-/** What HTTP wants in the header of an error. */
+/** The headers that belong to an error by HTTP's rules. */
 export function errorHeaders(error: WaybillError): HeaderFields {
   const { reason, metadata } = error
   const retryAfter = retryAfterSeconds(error)
   if (retryAfter !== undefined) return { 'retry-after': String(retryAfter) }
   if (reason === 'METHOD_NOT_ALLOWED' && metadata.allow !== undefined) return { allow: metadata.allow }
-  if (reason === 'UNSUPPORTED_CONTENT_ENCODING') return { 'accept-encoding': 'gzip, br, identity' }
+  if (reason === 'UNSUPPORTED_CONTENT_ENCODING')
+    return { 'accept-encoding': [...ACCEPTED_ENCODINGS, 'identity'].join(', ') }
   if (reason === 'MISSING_API_KEY' || reason === 'INVALID_API_KEY' || reason === 'INVALID_TICKET')
     return { 'www-authenticate': 'ApiKey realm="waybill"' }
   return {}

@@ -1,15 +1,32 @@
-import { promisify } from 'node:util'
-import { brotliDecompress, gunzip } from 'node:zlib'
+import { Code, ConnectError } from '@connectrpc/connect'
+import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node'
 import { waybillError } from '../../errors/waybill-error.ts'
 
-const ungzip = promisify(gunzip)
-const unbrotli = promisify(brotliDecompress)
+const compressions = new Map([compressionGzip, compressionBrotli].map((compression) => [compression.name, compression]))
+
+/** The compressions of requests, as the protocols list them. */
+export const ACCEPTED_ENCODINGS: readonly string[] = [...compressions.keys()]
 
 /**
- * Undoes the compression of a body or of a message.
+ * Finds a compression.
  *
- * @param encoding - what the caller says of it; undefined and `identity` for none
- * @param maxBytes - the most that may come out of it
+ * @param encoding - the name that the caller gives it; undefined, empty and `identity` for none
+ * @throws WaybillError UNSUPPORTED_CONTENT_ENCODING
+ */
+export function findCompression(encoding = 'identity') {
+  const name = encoding.toLowerCase()
+  if (name === '' || name === 'identity') return undefined
+  const compression = compressions.get(name)
+  if (compression !== undefined) return compression
+  const expected = `${ACCEPTED_ENCODINGS.join(', ')} or identity`
+  throw waybillError('UNSUPPORTED_CONTENT_ENCODING', { value: encoding, expected })
+}
+
+/**
+ * Decompresses a body or a message.
+ *
+ * @param encoding - as for {@link findCompression}
+ * @param maxBytes - of the decompressed bytes; decompression stops there
  * @throws WaybillError UNSUPPORTED_CONTENT_ENCODING, BODY_TOO_LARGE, MALFORMED_BODY
  */
 export async function decodeContent(
@@ -17,32 +34,14 @@ export async function decodeContent(
   encoding: string | undefined,
   maxBytes: number,
 ): Promise<Uint8Array> {
-  const decompress = decompressorOf(encoding)
-  if (decompress === undefined || body.length === 0) return body
+  const compression = findCompression(encoding)
+  if (compression === undefined) return body
   try {
-    return await decompress(body, { maxOutputLength: maxBytes })
+    return await compression.decompress(body, maxBytes)
   } catch (cause) {
-    if (isTooLarge(cause)) throw waybillError('BODY_TOO_LARGE', { limit: maxBytes }, { cause })
+    if (ConnectError.from(cause).code === Code.ResourceExhausted) {
+      throw waybillError('BODY_TOO_LARGE', { limit: maxBytes }, { cause })
+    }
     throw waybillError('MALFORMED_BODY', { detail: `it is not ${encoding}` }, { cause })
   }
-}
-
-type Decompress = (body: Uint8Array, options: { readonly maxOutputLength: number }) => Promise<Uint8Array>
-
-function decompressorOf(encoding = 'identity'): Decompress | undefined {
-  switch (encoding.toLowerCase()) {
-    case '':
-    case 'identity':
-      return undefined
-    case 'gzip':
-      return ungzip
-    case 'br':
-      return unbrotli
-    default:
-      throw waybillError('UNSUPPORTED_CONTENT_ENCODING', { value: encoding, expected: 'gzip, br or identity' })
-  }
-}
-
-function isTooLarge(cause: unknown): boolean {
-  return cause instanceof Error && (cause as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE'
 }

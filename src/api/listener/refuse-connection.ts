@@ -21,7 +21,7 @@ const LINGER_BYTES = 128 * 1024
 
 /** Answers what is no request, in HTTP/1.1, and closes. */
 export function refuseHttp1(error: WaybillError, socket: Duplex, { commonHeaders, logger }: RefusalOptions): void {
-  const { code, httpStatus: status } = wireFormOf(error.reason)
+  const { code, httpStatus: status } = wireFormOf(error.reason, 'rest')
   const requestId = randomUUID()
   const body = httpErrorBody(error)
   logger.info({ requestId, code: codeName(code), reason: error.reason }, 'request')

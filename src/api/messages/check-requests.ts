@@ -1,4 +1,4 @@
-import type { DescMethod, Message } from '@bufbuild/protobuf'
+import type { DescMessage, DescMethod, Message } from '@bufbuild/protobuf'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { TranscodingError } from '../../transcoding/transcoding-error.ts'
 import type { Call, Messages } from '../calls/call.ts'
@@ -8,9 +8,9 @@ import { compileUnknownCheck } from './unknown-fields.ts'
 import type { Validate } from './validation.ts'
 
 /**
- * Reads the request and lets it pass only when its definition knows all of it and its rules hold.
+ * Reads the request. Refuses fields and enum numbers that its definition does not know, and values that break its rules.
  *
- * @param requestTimeoutMs - how long the one request of a stream may take to come; that of a unary call has the call's time
+ * @param requestTimeoutMs - how long the one request of a stream may take to arrive; that of a unary call has the time of the call
  */
 export function checkRequests(validate: Validate, requestTimeoutMs: number): Interceptor {
   return ({ desc }, next) => {
@@ -21,7 +21,7 @@ export function checkRequests(validate: Validate, requestTimeoutMs: number): Int
     }
     if (desc.methodKind === 'bidi_streaming' || desc.methodKind === 'client_streaming') {
       return (call) => {
-        call.requests = checkAll(call.incoming.requests ?? none(), check)
+        call.requests = checkAll(call.incoming.requests ?? none(), desc.input, check)
         return next(call)
       }
     }
@@ -33,13 +33,13 @@ export function checkRequests(validate: Validate, requestTimeoutMs: number): Int
   }
 }
 
-async function read(call: Call, { input, methodKind }: DescMethod, timeoutMs: number): Promise<Message> {
+async function read(call: Call, { methodKind, input }: DescMethod, timeoutMs: number): Promise<Message> {
   call.isReading = true
   try {
     const reading = call.incoming.readRequest()
     return await (methodKind === 'unary' ? reading : within(timeoutMs, reading))
   } catch (error) {
-    throw error instanceof TranscodingError ? fromTranscodingError(error, input) : error
+    throw withReason(error, input)
   } finally {
     call.isReading = false
   }
@@ -55,11 +55,21 @@ async function within<T>(timeoutMs: number, reading: Promise<T>): Promise<T> {
   }
 }
 
-async function* checkAll(requests: Messages, check: (request: Message) => void): Messages {
-  for await (const request of requests) {
-    check(request)
-    yield request
+async function* checkAll(requests: Messages, input: DescMessage, check: (request: Message) => void): Messages {
+  // A mistake of the handler never comes here: a generator does not see what its reader throws.
+  try {
+    for await (const request of requests) {
+      check(request)
+      yield request
+    }
+  } catch (error) {
+    throw withReason(error, input)
   }
+}
+
+/** The requests of all protocols get the reasons of their mistakes here. */
+function withReason(error: unknown, input: DescMessage): unknown {
+  return error instanceof TranscodingError ? fromTranscodingError(error, input) : error
 }
 
 async function* none(): Messages {}

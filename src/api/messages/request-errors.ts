@@ -5,7 +5,7 @@ import { TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { suggestOwnName, suggestOwnValue } from './other-names.ts'
 
 /** The most levels of a JSON body, as in protobuf's own parsers. */
-export const MAX_JSON_DEPTH = 100
+export const MAX_DEPTH = 100
 
 /**
  * The most fields and values of a request. A search has up to a hundred values in each of some twenty filters; a third of a
@@ -53,7 +53,7 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
     case 'UNKNOWN_JSON_FIELD':
       return unknownField(error.field ?? '', describeUnknownField(error), error)
     case 'TOO_DEEP':
-      return waybillError('BODY_TOO_DEEP', { limit: MAX_JSON_DEPTH }, options)
+      return waybillError('BODY_TOO_DEEP', { limit: MAX_DEPTH }, options)
     case 'TOO_MANY_VALUES':
       return waybillError('BODY_TOO_COMPLEX', { limit: MAX_VALUES }, options)
     case 'MALFORMED_JSON':

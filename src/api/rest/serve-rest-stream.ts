@@ -1,22 +1,20 @@
 import type { Message } from '@bufbuild/protobuf'
 import { WaybillError } from '../../errors/waybill-error.ts'
-import type { PlainJsonSerializer } from '../../transcoding/messages/plain-json-serializer.ts'
 import type { Route } from '../../transcoding/transcoder.ts'
-import type { AnsweredStream, CallableMethod } from '../calls/call-core.ts'
+import type { Answers } from '../calls/call.ts'
+import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
 import { breakOffStuck } from '../http/break-off-stuck.ts'
 import type { AnswerWriter, Exchange, HeaderFields } from '../http/exchange.ts'
-import { chooseEncoding, type Inbound, sendHttpError } from '../http/http-answer.ts'
+import { chooseEncoding, type Inbound, originOf, sendHttpError } from '../http/http-answer.ts'
 import { createStreamCompressor, type StreamCompressor } from '../http/stream-compression.ts'
 import { chooseStreamFormat, type StreamFormat } from './stream-format.ts'
 
 export interface RestStreamOptions {
-  /** By which id a reader can ask for what comes after a message, in `Last-Event-ID`; undefined for a message without. */
-  readonly eventIdOf: (message: Message) => string | undefined
-  /** After how much silence the other side is told that the stream is still there. */
+  /** After how much silence a heartbeat is sent. */
   readonly heartbeatMs: number
-  /** How long a reader that has stopped has to make room for the end of a stream. */
+  /** How long a reader that takes nothing has to make room for the end of a stream. */
   readonly drainMs: number
-  /** Fires when the listener is to stop. */
+  /** Aborts when the listener is to stop. */
   readonly stopping: AbortSignal
 }
 
@@ -31,46 +29,35 @@ export interface RestCall {
 export type RestStreamServer = (inbound: Inbound, call: RestCall) => Promise<void>
 
 /**
- * Makes it. The header goes out with the first message, so that what fails before is an ordinary error with its status; or
- * with the first heartbeat, or when the handler says that the stream is open.
+ * Makes the server. The headers are sent with the first message or the first heartbeat, so that a failure before is an ordinary error
+ * with its HTTP status.
  */
 export function createRestStreamServer(options: RestStreamOptions): RestStreamServer {
-  const { heartbeatMs, drainMs, stopping } = options
-
-  return async (inbound, { method, route, readRequest }) => {
-    const { exchange, requestId, clientAddress, reportLimit } = inbound
-    const opened = Promise.withResolvers<undefined>()
+  return async (inbound, call) => {
+    const { exchange } = inbound
     const hangUp = hangUpOf(exchange)
-    const { accept } = exchange.headers
-    const { chooseForm } = method
     let format: StreamFormat | undefined
     try {
-      const answered = await method.callStream({
+      const answered = await call.method.callStream({
+        ...originOf(inbound),
         protocol: 'rest',
-        requestId,
-        headers: exchange.headers,
-        clientAddress,
-        reportLimit,
         readTicket: () => new URLSearchParams(exchange.rawQuery).get('ticket'),
         readTimeoutMs: () => undefined,
-        // After the caller is known, like all else that is judged.
         readRequest: async () => {
-          if (chooseForm === undefined) format = chooseStreamFormat(accept)
-          const request = await readRequest()
-          format ??= chooseForm?.(accept, request)
-          return request
+          const read = await readInFormat(exchange, call)
+          format = read.format
+          return read.request
         },
         onHangUp: hangUp.listen,
-        onOpen: () => opened.resolve(undefined),
-        stopping,
+        stopping: options.stopping,
       })
-      const source = readAhead(answered.messages)
+      const source = readAhead(answered.answers)
       try {
-        await Promise.race([source.next(heartbeatMs), opened.promise])
+        await source.next(options.heartbeatMs)
         if (format === undefined) throw new TypeError('a stream was answered before its request was read')
-        const head = { inbound, answered, format }
-        if (exchange.method === 'HEAD') sendHead(head)
-        else await sendStream(head, source, route.encodeResponse)
+        const stream = { inbound, call, answered, format }
+        if (exchange.method === 'HEAD') sendHead(stream)
+        else await sendStream(stream, source, options)
       } finally {
         hangUp.fire()
         source.leave()
@@ -80,63 +67,70 @@ export function createRestStreamServer(options: RestStreamOptions): RestStreamSe
       sendHttpError(inbound, error)
     }
   }
-
-  async function sendStream(head: StreamHead, source: Source, encode: PlainJsonSerializer): Promise<void> {
-    const { inbound, answered, format } = head
-    const { exchange } = inbound
-    const encoding = chooseEncoding(exchange.headers['accept-encoding']?.toString())
-    const coding: HeaderFields = encoding === undefined ? {} : { 'content-encoding': encoding }
-    const writer = exchange.begin({ status: 200, headers: { ...headersOf(head), ...coding }, hasTrailers: false })
-    const compressor = encoding && createStreamCompressor(encoding)
-    const release = breakOffStuck(exchange, answered.signal, drainMs)
-    try {
-      await writePiece(writer, compressor, format.begin ?? '')
-      const end = await sendMessages(source, format, encode, (text) => writePiece(writer, compressor, text))
-      await writePiece(writer, compressor, end)
-      if (compressor !== undefined) await writer.write(await compressor.finish())
-      writer.end()
-    } catch (error) {
-      // The other side is gone; the core has heard of it as well and ends the call.
-      if (!(error instanceof WaybillError)) throw error
-    } finally {
-      release()
-      compressor?.close()
-    }
-  }
-
-  /** Sends what comes, each message only when the other side has room for it; resolves with what ends the stream. */
-  async function sendMessages(
-    source: Source,
-    format: StreamFormat,
-    encode: PlainJsonSerializer,
-    write: (text: string) => Promise<void>,
-  ): Promise<string> {
-    for (;;) {
-      const result = await source.next(heartbeatMs).catch(asFailure)
-      if (result === undefined) await write(format.heartbeat)
-      else if (result instanceof WaybillError) return format.error(result)
-      else if (result.done === true) return format.end
-      else {
-        source.take()
-        await write(format.message(result.value, encode, options.eventIdOf(result.value)))
-      }
-    }
-  }
 }
 
-interface StreamHead {
+/** Reads the request and chooses the format of its answer. A method with forms of its own chooses by the request. */
+async function readInFormat({ headers: { accept } }: Exchange, { method: { chooseForm }, readRequest }: RestCall) {
+  if (chooseForm === undefined) {
+    const format = chooseStreamFormat(accept)
+    return { format, request: await readRequest() }
+  }
+  const request = await readRequest()
+  return { format: chooseForm(accept, request), request }
+}
+
+/** A stream whose headers are to be sent. */
+interface OpenStream {
   readonly inbound: Inbound
-  readonly answered: AnsweredStream
+  readonly call: RestCall
+  readonly answered: StreamAnswer
   readonly format: StreamFormat
 }
 
-function headersOf({ inbound: { commonHeaders }, answered, format }: StreamHead): HeaderFields {
+async function sendStream(stream: OpenStream, source: Source, options: RestStreamOptions): Promise<void> {
+  const { inbound, answered } = stream
+  const { exchange } = inbound
+  const encoding = chooseEncoding(exchange.headers['accept-encoding']?.toString())
+  const coding: HeaderFields = encoding === undefined ? {} : { 'content-encoding': encoding }
+  const writer = exchange.begin({ status: 200, headers: { ...headersOf(stream), ...coding }, hasTrailers: false })
+  const compressor = encoding && createStreamCompressor(encoding)
+  const release = breakOffStuck(exchange, answered.signal, options.drainMs)
+  try {
+    for await (const text of textsOf(stream, source, options.heartbeatMs)) await writePiece(writer, compressor, text)
+    if (compressor !== undefined) await writer.write(await compressor.finish())
+    writer.end()
+  } catch (error) {
+    // The reader is gone. The call core knows, too, and ends the call.
+    if (!(error instanceof WaybillError)) throw error
+  } finally {
+    release()
+    compressor?.close()
+  }
+}
+
+/** The pieces of the body. Each message is taken when the reader has room for it. */
+async function* textsOf({ call, format }: OpenStream, source: Source, heartbeatMs: number): AsyncGenerator<string> {
+  const { method, route } = call
+  yield format.begin ?? ''
+  for (;;) {
+    const result = await source.next(heartbeatMs).catch(asFailure)
+    if (result === undefined) yield format.heartbeat
+    else if (result instanceof WaybillError) return yield format.error(result)
+    else if (result.done === true) return yield format.end
+    else {
+      source.take()
+      yield format.message(result.value, route.encodeResponse, method.eventIdOf?.(result.value))
+    }
+  }
+}
+
+function headersOf({ inbound: { commonHeaders }, answered, format }: OpenStream): HeaderFields {
   const given = answered.header()
   return {
     ...commonHeaders,
     vary: `accept, ${commonHeaders.vary ?? ''}`,
     'cache-control': 'no-store',
-    // Proxies of nginx's kind would keep messages back until their buffer is full.
+    // Proxies such as nginx would otherwise hold messages back until their buffer is full.
     'x-accel-buffering': 'no',
     ...(given && Object.fromEntries(given)),
     ...format.headers,
@@ -144,8 +138,8 @@ function headersOf({ inbound: { commonHeaders }, answered, format }: StreamHead)
   }
 }
 
-function sendHead(head: StreamHead): void {
-  head.inbound.exchange.begin({ status: 200, headers: headersOf(head), hasTrailers: false }).end()
+function sendHead(stream: OpenStream): void {
+  stream.inbound.exchange.begin({ status: 200, headers: headersOf(stream), hasTrailers: false }).end()
 }
 
 async function writePiece(writer: AnswerWriter, compressor: StreamCompressor | undefined, text: string): Promise<void> {
@@ -158,20 +152,20 @@ function asFailure(error: unknown): WaybillError {
   throw error
 }
 
-/** The messages of a stream, one of which may be waited for again and again. */
+/** The answers of a stream. The next one can be awaited several times. */
 interface Source {
-  /** The next message, the same until it is taken; undefined when it does not come in time. */
-  readonly next: (timeoutMs: number) => Promise<IteratorResult<Message> | undefined>
+  /** The next answer, the same until it is taken; undefined when it does not come in time. */
+  readonly next: (timeoutMs: number) => Promise<IteratorResult<object> | undefined>
   readonly take: () => void
   readonly leave: () => void
 }
 
-function readAhead(messages: AsyncIterable<Message>): Source {
-  const iterator = messages[Symbol.asyncIterator]()
-  let pending: Promise<IteratorResult<Message>> | undefined
+function readAhead(answers: Answers): Source {
+  const iterator = answers[Symbol.asyncIterator]()
+  let pending: Promise<IteratorResult<object>> | undefined
   const read = () => {
     const result = iterator.next()
-    // It may fail while nobody waits.
+    // It may fail while nobody awaits it.
     result.catch(() => {})
     return result
   }
@@ -190,13 +184,13 @@ function readAhead(messages: AsyncIterable<Message>): Source {
       pending = undefined
     },
     leave: () => {
-      // Not awaited: what does not listen to the signal would hold up the end.
+      // Not awaited: a handler that ignores its signal would hold up the end.
       iterator.return?.()?.catch(() => {})
     },
   }
 }
 
-/** When the call is to end: with the other side, or before, when no more of it is wanted. */
+/** Ends the call when the caller hangs up, or earlier by `fire`. */
 function hangUpOf(exchange: Exchange) {
   const ended = new AbortController()
   const fire = () => ended.abort(ended)

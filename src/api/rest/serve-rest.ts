@@ -1,9 +1,18 @@
 import type { DescMethod } from '@bufbuild/protobuf'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import type { RouteMatch } from '../../transcoding/paths/router.ts'
 import { InvalidHttpRuleError, type Route, type Transcoder } from '../../transcoding/transcoder.ts'
-import type { CallableMethod } from '../calls/call-core.ts'
+import type { CallableMethod, UnaryAnswer } from '../calls/call-core.ts'
 import type { HeaderFields } from '../http/exchange.ts'
-import { encodeBody, type Inbound, matchesEtag, sendHttpError, weakEtagOf } from '../http/http-answer.ts'
+import {
+  encodeBody,
+  type Inbound,
+  matchesEtag,
+  methodNotAllowed,
+  originOf,
+  sendHttpError,
+  weakEtagOf,
+} from '../http/http-answer.ts'
 import { fromTranscodingError } from '../messages/request-errors.ts'
 import { findNearestLiteralPath, findNearestPath } from './nearest-path.ts'
 import { readRestRequest, refuseOtherThanJson } from './read-rest-request.ts'
@@ -11,119 +20,97 @@ import { createRestStreamServer, type RestCall, type RestStreamOptions } from '.
 
 export interface RestOptions extends RestStreamOptions {
   readonly transcoder: Transcoder
-  /** The methods by path, as the call core gives them. */
+  /** By path, from the call core. */
   readonly methods: ReadonlyMap<string, CallableMethod>
   readonly maxBodyBytes: number
   readonly compressMinBytes: number
-  /** What there is beside the routes, to be suggested for a path that is near it. */
+  /** Paths beside the routes, which may be suggested for an unknown path. */
   readonly otherPaths: readonly string[]
 }
 
-/** Serves plain JSON over HTTP by the google.api.http options of the methods. */
+/** Serves JSON over HTTP, by the google.api.http options of the methods. */
 export interface RestServer {
   /**
    * Answers a request.
    *
-   * @throws WaybillError ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED or what was wrong with the path, when it is no call of a method
+   * @throws WaybillError ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED or the mistake in the path, when the request calls no method
    */
   readonly serve: (inbound: Inbound) => Promise<void>
-  /** The methods that a path takes, sorted; empty for a path that there is not. */
+  /** The HTTP methods that a path takes, sorted; empty for an unknown path. */
   readonly allowedMethods: (rawPath: string) => readonly string[]
-  /** The methods of all routes, and those that other paths take; sorted. */
+  /** The HTTP methods of all routes and of the other paths, sorted. */
   readonly httpMethods: readonly string[]
-  /** ROUTE_NOT_FOUND with the nearest path that there is. */
+  /** ROUTE_NOT_FOUND, which suggests the nearest path. */
   readonly notFound: (rawPath: string) => WaybillError
 }
 
 export function createRestServer(options: RestOptions): RestServer {
-  const { transcoder, methods, otherPaths } = options
-  const templates = transcoder.routes.map(({ template }) => template)
-  const routePaths = [...new Set(transcoder.routes.map(writtenPath))]
-  const routeMethods = transcoder.routes.map(({ binding }) => binding.httpMethod).filter((method) => method !== '*')
-  const serveStream = createRestStreamServer(options)
+  const { transcoder, methods } = options
   for (const { method } of transcoder.routes) refuseRequestStream(method)
+  const routeMethods = transcoder.routes.map(({ binding }) => binding.httpMethod).filter((method) => method !== '*')
+  const serveUnary = createUnaryServer(options)
+  const serveStream = createRestStreamServer(options)
+  const notFound = createNotFound(options)
 
-  function allowedMethods(rawPath: string): readonly string[] {
-    // No route has this method, so the answer names those that there are.
-    const match = transcoder.match('OPTIONS', rawPath)
-    return match.kind === 'method_not_allowed' ? withOptions(match.allow) : []
-  }
-
-  function notFound(rawPath: string): WaybillError {
-    const isShort = rawPath.length <= LONGEST_SUGGESTED_FOR
-    const nearest = isShort ? findNearest(rawPath) : undefined
-    const suggestion = nearest === undefined ? `use one of: ${routePaths.join(', ')}` : `did you mean ${nearest}?`
-    return waybillError('ROUTE_NOT_FOUND', { path: rawPath, suggestion })
-  }
-
-  function findNearest(rawPath: string): string | undefined {
-    return findNearestPath(rawPath, templates) ?? findNearestLiteralPath(rawPath, otherPaths)
+  function serveRoute(inbound: Inbound, match: MatchedRoute): Promise<void> {
+    const { route } = match
+    const method = methods.get(pathOf(route.method))
+    if (method === undefined) throw new TypeError(`${String(route.method)} has a route and no handler`)
+    const call = { method, route, readRequest: () => readRestRequest(inbound.exchange, match, options.maxBodyBytes) }
+    return method.desc.methodKind === 'unary' ? serveUnary(inbound, call) : serveStream(inbound, call)
   }
 
   return {
-    allowedMethods,
+    allowedMethods(rawPath) {
+      // No route has this method, so the answer names the methods that there are.
+      const match = transcoder.match('OPTIONS', rawPath)
+      return match.kind === 'method_not_allowed' ? withOptions(match.allow) : []
+    },
     httpMethods: withOptions([...routeMethods, 'GET', 'HEAD', 'POST']),
     notFound,
     async serve(inbound) {
-      const { method: httpMethod, rawPath } = inbound.exchange
-      const match = transcoder.match(httpMethod, rawPath)
+      const { exchange } = inbound
+      const match = transcoder.match(exchange.method, exchange.rawPath)
       switch (match.kind) {
         case 'not_found':
-          throw notFound(rawPath)
+          throw notFound(exchange.rawPath)
         case 'method_not_allowed':
-          throw waybillError('METHOD_NOT_ALLOWED', {
-            method: httpMethod,
-            path: rawPath,
-            allow: withOptions(match.allow).join(', '),
-          })
+          throw methodNotAllowed(exchange, withOptions(match.allow))
         case 'malformed':
           throw fromTranscodingError(match.error)
-        case 'match': {
-          const method = methods.get(pathOf(match.route.method))
-          if (method === undefined) throw new TypeError(`${String(match.route.method)} has a route and no handler`)
-          const readRequest = () => readRestRequest(inbound.exchange, match, options.maxBodyBytes)
-          const call = { method, route: match.route, readRequest }
-          await (method.desc.methodKind === 'unary' ? serveCall(inbound, call) : serveStream(inbound, call))
-        }
+        case 'match':
+          return serveRoute(inbound, match)
       }
     },
   }
+}
 
-  async function serveCall(inbound: Inbound, { method, route, readRequest }: RestCall): Promise<void> {
-    const { exchange, requestId } = inbound
-    try {
-      const { plain, header } = await method.callUnary({
-        protocol: 'rest',
-        requestId,
-        headers: exchange.headers,
-        clientAddress: inbound.clientAddress,
-        reportLimit: inbound.reportLimit,
-        readTimeoutMs: noTimeout,
-        readRequest: async () => {
-          refuseOtherThanJson(exchange.headers.accept)
-          return readRequest()
-        },
-        onHangUp: exchange.onHangUp,
-      })
-      await sendMessage(inbound, { method, route }, plain, header)
-    } catch (error) {
-      if (!(error instanceof WaybillError)) throw error
-      sendHttpError(inbound, error)
-    }
+type MatchedRoute = Extract<RouteMatch<Route>, { readonly kind: 'match' }>
+
+function createNotFound({ transcoder, otherPaths }: RestOptions): RestServer['notFound'] {
+  const routePaths = [...new Set(transcoder.routes.map(writtenPath))]
+  const templates = transcoder.routes.map(({ template }) => template)
+  const findNearest = (rawPath: string) =>
+    rawPath.length > MAX_SUGGESTED_FOR
+      ? undefined
+      : (findNearestPath(rawPath, templates) ?? findNearestLiteralPath(rawPath, otherPaths))
+  return (rawPath) => {
+    const nearest = findNearest(rawPath)
+    const suggestion = nearest === undefined ? `use one of: ${routePaths.join(', ')}` : `did you mean ${nearest}?`
+    return waybillError('ROUTE_NOT_FOUND', { path: rawPath, suggestion })
   }
+}
 
-  async function sendMessage(
-    { exchange, commonHeaders }: Inbound,
-    { method, route }: { readonly method: CallableMethod; readonly route: Route },
-    answer: object,
-    given: Headers | undefined,
-  ): Promise<void> {
+/** Serves a method that answers with one message. */
+function createUnaryServer({ compressMinBytes }: RestOptions) {
+  async function sendAnswer(inbound: Inbound, { method, route }: RestCall, answer: UnaryAnswer): Promise<void> {
+    const { exchange, commonHeaders } = inbound
     const cacheable = isCacheable(method, exchange.method)
     const encodeStable = cacheable ? route.encodeStable : undefined
-    const { text, stable = text } = encodeStable?.(answer) ?? { text: route.encodeResponse(answer) }
+    const { text, stable = text } = encodeStable?.(answer.plain) ?? { text: route.encodeResponse(answer.plain) }
     const headers: HeaderFields = {
       ...commonHeaders,
-      ...(given && Object.fromEntries(given)),
+      ...(answer.header && Object.fromEntries(answer.header)),
       'content-type': 'application/json',
     }
     if (cacheable) {
@@ -134,14 +121,32 @@ export function createRestServer(options: RestOptions): RestServer {
         return
       }
     }
-    const acceptEncoding = exchange.headers['accept-encoding']
-    const encoded = await encodeBody(text, acceptEncoding?.toString(), options.compressMinBytes)
+    const acceptEncoding = exchange.headers['accept-encoding']?.toString()
+    const encoded = await encodeBody(text, acceptEncoding, compressMinBytes)
     exchange.send({ status: 200, headers: { ...headers, ...encoded.headers }, body: encoded.body })
+  }
+
+  return async (inbound: Inbound, call: RestCall): Promise<void> => {
+    try {
+      const answer = await call.method.callUnary({
+        ...originOf(inbound),
+        protocol: 'rest',
+        readTimeoutMs: noTimeout,
+        readRequest: async () => {
+          refuseOtherThanJson(inbound.exchange.headers.accept)
+          return call.readRequest()
+        },
+      })
+      await sendAnswer(inbound, call, answer)
+    } catch (error) {
+      if (!(error instanceof WaybillError)) throw error
+      sendHttpError(inbound, error)
+    }
   }
 }
 
-/** What is much longer than all paths that there are is no slip of the pen: to cut up 60 kB of slashes takes milliseconds. */
-const LONGEST_SUGGESTED_FOR = 256
+/** A path that is much longer than all paths is no typing error, and to compare 60 kB of slashes would take milliseconds. */
+const MAX_SUGGESTED_FOR = 256
 
 function noTimeout(): undefined {}
 
@@ -157,13 +162,13 @@ function isCacheable({ readsOnly }: CallableMethod, httpMethod: string): boolean
   return readsOnly && (httpMethod === 'GET' || httpMethod === 'HEAD')
 }
 
-/** JSON over HTTP has one request; a stream of them is for the other protocols. */
+/** REST has one request for each call; streams of requests are for the other protocols. */
 function refuseRequestStream(method: DescMethod): void {
   if (method.methodKind === 'unary' || method.methodKind === 'server_streaming') return
   throw new InvalidHttpRuleError(method, 'a method that takes a stream cannot be called by plain HTTP')
 }
 
-/** The path with the names of its variables as they are written in JSON and in the documentation. */
+/** The path with its variables by their JSON names, as in the documentation. */
 function writtenPath({ binding, method }: Route): string {
   const jsonNames = new Map(method.input.fields.map(({ name, jsonName }) => [name, jsonName]))
   return binding.path.replaceAll(/(?<=\{)\w+/g, (name) => jsonNames.get(name) ?? name)

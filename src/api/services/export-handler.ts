@@ -1,9 +1,10 @@
+import type { ServiceImpl } from '@connectrpc/connect'
 import type { ExportPaymentsResponse } from '../../../gen/payments/v1/payment_export_pb.js'
 import type { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import type { Account } from '../../domain/account.ts'
 import type { Payment } from '../../domain/payment.ts'
 import type { ExportInput } from '../../search/export/export-pages.ts'
-import { accountOf, type ServiceHandlers } from '../calls/call-context.ts'
+import { accountOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
 import { paymentToProto } from './payment-to-proto.ts'
 
@@ -23,7 +24,7 @@ export function createExportHandlers(readExport: ReadExport) {
         for (const batch of batchesOf(page)) yield answerOf(batch)
       }
     },
-  } satisfies Pick<ServiceHandlers<typeof PaymentSearchService>, 'exportPayments'>
+  } satisfies Pick<ServiceImpl<typeof PaymentSearchService>, 'exportPayments'>
 }
 
 /**

@@ -1,7 +1,9 @@
 import { create, toJson } from '@bufbuild/protobuf'
+import { createContextValues, createHandlerContext } from '@connectrpc/connect'
 import { expect, test } from 'vitest'
 import { PaymentSchema } from '../../../gen/payments/v1/payment_pb.js'
 import {
+  PaymentSearchService,
   SearchPaymentsRequest_IncludeTotal,
   SearchPaymentsRequest_SortBy,
   SearchPaymentsRequest_SortOrder,
@@ -9,25 +11,22 @@ import {
   SearchPaymentsResponseSchema,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { type Address, parseAddress } from '../../domain/address.ts'
-import { silentLogger } from '../../domain/logger.ts'
 import { type Payment, paymentStatuses, paymentTypes } from '../../domain/payment.ts'
 import type { SearchInput } from '../../search/filter/search-input.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
-import type { CallContext } from '../calls/call-context.ts'
+import { callerKey } from '../calls/call-context.ts'
 import { createPaymentSearchHandlers } from './payment-search-handler.ts'
 import { paymentToProto } from './payment-to-proto.ts'
 
 const account = { id: 4, name: 'acme' }
-const context: CallContext = {
-  requestId: 'r',
-  account,
-  signal: new AbortController().signal,
-  requestHeader: new Headers(),
-  responseHeader: new Headers(),
-  responseTrailer: new Headers(),
-  openStream() {},
-  logger: silentLogger,
-}
+const context = createHandlerContext({
+  service: PaymentSearchService,
+  method: PaymentSearchService.method.searchPayments,
+  protocolName: 'grpc',
+  requestMethod: 'POST',
+  url: '/',
+  contextValues: createContextValues().set(callerKey, { account, keyId: undefined }),
+})
 
 function address(text: string): Address {
   const parsed = parseAddress(text)

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ServiceImpl } from '@connectrpc/connect'
 import { Pagination_TotalRelation } from '../../../gen/payments/v1/pagination_pb.js'
 import {
   type PaymentSearchService,
@@ -13,7 +14,7 @@ import type { Account } from '../../domain/account.ts'
 import type { Payment } from '../../domain/payment.ts'
 import type { IncludeTotal, SearchInput, SortBy, SortOrder } from '../../search/filter/search-input.ts'
 import type { PaymentPage } from '../../search/page/payment-search.ts'
-import { accountOf, type ServiceHandlers } from '../calls/call-context.ts'
+import { accountOf } from '../calls/call-context.ts'
 import { filterInputOf, wordOf } from './payment-filter-input.ts'
 import { paymentToProto } from './payment-to-proto.ts'
 
@@ -32,7 +33,7 @@ export function createPaymentSearchHandlers(calls: PaymentSearchCalls) {
     async getPayment(request, context) {
       return paymentToProto(await calls.getPayment(accountOf(context), request.id, context.signal))
     },
-  } satisfies Pick<ServiceHandlers<typeof PaymentSearchService>, 'searchPayments' | 'getPayment'>
+  } satisfies Pick<ServiceImpl<typeof PaymentSearchService>, 'searchPayments' | 'getPayment'>
 }
 
 const sortByNumber = new Map<number, SortBy | undefined>([

@@ -11,7 +11,7 @@ import { createRefundWalletHandlers } from './refund-wallets-handler.ts'
 import { createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
 import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
 import { createSummaryHandlers } from './summary-handler.ts'
-import { createWatchHandlers, type WatchCalls } from './watch-handler.ts'
+import { createWatchHandlers, type WatchCalls, watchEventId } from './watch-handler.ts'
 
 /** What the rooms do for the services of `payments.v1`. */
 export interface PaymentsCalls {
@@ -53,7 +53,7 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         getPayment: 'payments:read',
         summarizePayments: { scope: 'payments:read', turn: 'summary' },
         exportPayments: { scope: 'payments:read', turn: 'page', chooseForm: chooseExportForm, rowsOf: countExported },
-        watchPayments: { scope: 'payments:read', takesTicket: true },
+        watchPayments: { scope: 'payments:read', takesTicket: true, eventIdOf: watchEventId },
         createWatchTicket: 'payments:read',
       },
     ),

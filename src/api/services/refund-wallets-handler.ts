@@ -1,14 +1,15 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import type { RefundWalletSchema } from '../../../gen/payments/v1/refund_wallet_pb.js'
 import type { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { formatAddress } from '../../domain/address.ts'
 import type { RefundWallets } from '../../requests/refund-wallets.ts'
 import type { RefundWallet } from '../../requests/sql/refund-wallet-repository.ts'
-import { accountOf, type CallContext, type ServiceHandlers } from '../calls/call-context.ts'
+import { accountOf, callerOf } from '../calls/call-context.ts'
 
 export type RefundWalletHandlers = Pick<
-  ServiceHandlers<typeof RequestsService>,
+  ServiceImpl<typeof RequestsService>,
   'addRefundWallet' | 'listRefundWallets' | 'removeRefundWallet'
 >
 
@@ -28,7 +29,7 @@ export function createRefundWalletHandlers(wallets: RefundWallets): RefundWallet
   }
 }
 
-const keyOf = ({ keyId }: CallContext) => ({ keyId })
+const keyOf = (context: HandlerContext) => ({ keyId: callerOf(context).keyId })
 
 /** All that an account can ever have, so there is always one page. */
 const MAX_WALLETS_A_PAGE = 1_000

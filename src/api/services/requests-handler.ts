@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { ServiceImpl } from '@connectrpc/connect'
 import { Pagination_TotalRelation, type PaginationSchema } from '../../../gen/payments/v1/pagination_pb.js'
 import { PaymentRequest_Status, type PaymentRequestSchema } from '../../../gen/payments/v1/payment_request_pb.js'
 import {
@@ -15,7 +16,7 @@ import type { RouteWarning } from '../../domain/route.ts'
 import type { IncludeTotal, ListedRequests, ListInput } from '../../requests/list-requests.ts'
 import type { Requests } from '../../requests/requests.ts'
 import type { RequestWithBalance } from '../../requests/sql/request-repository.ts'
-import { accountOf, type ServiceHandlers } from '../calls/call-context.ts'
+import { accountOf } from '../calls/call-context.ts'
 import { wordOf } from './payment-filter-input.ts'
 import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
 
@@ -26,7 +27,7 @@ export interface RequestsCalls {
   readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
 }
 
-type RequestHandlers = Omit<ServiceHandlers<typeof RequestsService>, keyof RefundWalletHandlers>
+type RequestHandlers = Omit<ServiceImpl<typeof RequestsService>, keyof RefundWalletHandlers>
 
 /** Serves RequestsService, but for its refund wallets. */
 export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {

@@ -1,30 +1,30 @@
 import { create, fromBinary, fromJsonString, toBinary, toJson, toJsonString } from '@bufbuild/protobuf'
+import { createContextValues, createHandlerContext } from '@connectrpc/connect'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   GetPaymentRoutesRequestSchema,
   GetPaymentRoutesResponseSchema,
+  RoutesService,
 } from '../../../gen/payments/v1/routes_service_pb.js'
 import type { Address } from '../../domain/address.ts'
 import { decimalToNumber, formatDecimal } from '../../domain/decimal.ts'
-import { silentLogger } from '../../domain/logger.ts'
 import type { RoutesAnswer } from '../../domain/route.ts'
 import { compileBinarySerializer } from '../../transcoding/messages/binary-serializer.ts'
 import { compileJsonSerializer } from '../../transcoding/messages/json-serializer.ts'
 import { compilePlainJsonSerializer } from '../../transcoding/messages/plain-json-serializer.ts'
-import type { CallContext } from '../calls/call-context.ts'
+import { callerKey } from '../calls/call-context.ts'
 import { createRoutesHandlers } from './routes-handler.ts'
 
-const context: CallContext = {
-  requestId: 'r',
-  account: { id: 7, name: 'shop' },
-  signal: new AbortController().signal,
-  requestHeader: new Headers(),
-  responseHeader: new Headers(),
-  responseTrailer: new Headers(),
-  openStream() {},
-  logger: silentLogger,
-}
+const account = { id: 7, name: 'shop' }
+const context = createHandlerContext({
+  service: RoutesService,
+  method: RoutesService.method.getPaymentRoutes,
+  protocolName: 'grpc',
+  requestMethod: 'POST',
+  url: '/',
+  contextValues: createContextValues().set(callerKey, { account, keyId: undefined }),
+})
 
 const answer: RoutesAnswer = {
   routes: [
@@ -109,11 +109,13 @@ describe('GetPaymentRoutes', () => {
       },
     })
     const request = create(GetPaymentRoutesRequestSchema, { paymentReference: 'p', wallet: 'w', feePercentage: '' })
-    await handlers.getPaymentRoutes(request, { ...context, deadlineAtMs: 5 })
-    expect(asked[0]).toBe(context.account)
+    await handlers.getPaymentRoutes(request, { ...context, timeoutMs: () => 5_000 })
+    expect(asked[0]).toBe(account)
     expect(asked[1]).toMatchObject({ paymentReference: 'p', wallet: 'w', feePercentage: '' })
     expect((asked[1] as { amount?: string }).amount).toBeUndefined()
-    expect(asked[2]).toEqual({ signal: context.signal, deadlineAtMs: 5 })
+    const { signal, deadlineAtMs } = asked[2] as { signal: AbortSignal; deadlineAtMs: number }
+    expect(signal).toBe(context.signal)
+    expect(deadlineAtMs - Date.now()).toBeGreaterThan(4_000)
   })
 
   const desc = GetPaymentRoutesResponseSchema

@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
 import { FeeLine_Stage, FeeLine_Type } from '../../../gen/payments/v1/fee_line_pb.js'
 import type { PaymentCalldataSchema } from '../../../gen/payments/v1/payment_calldata_pb.js'
 import { Route_Speed, Route_StepKind, Route_Tag, RouteSchema } from '../../../gen/payments/v1/route_pb.js'
@@ -24,7 +25,7 @@ import type {
 } from '../../domain/route.ts'
 import { WaybillError } from '../../errors/waybill-error.ts'
 import type { QuoteChangedError } from '../../routing/prepare-payment.ts'
-import { accountOf, type CallContext, type ServiceHandlers } from '../calls/call-context.ts'
+import { accountOf } from '../calls/call-context.ts'
 import { sendAlong } from '../calls/error-mapping.ts'
 
 interface CallOptions {
@@ -53,7 +54,7 @@ export function createRoutesHandlers(calls: RoutesCalls) {
       const prepared = calls.preparePayment(accountOf(context), request, optionsOf(context))
       return toCalldata(await prepared.catch(throwWithQuote))
     },
-  } satisfies ServiceHandlers<typeof RoutesService>
+  } satisfies ServiceImpl<typeof RoutesService>
 }
 
 /** That the quote has changed goes out with the quote that it is now. */
@@ -66,8 +67,9 @@ function isQuoteChanged(error: unknown): error is QuoteChangedError {
   return error instanceof WaybillError && error.reason === 'QUOTE_CHANGED'
 }
 
-function optionsOf({ signal, deadlineAtMs }: CallContext): CallOptions {
-  return deadlineAtMs === undefined ? { signal } : { signal, deadlineAtMs }
+function optionsOf({ signal, timeoutMs }: HandlerContext): CallOptions {
+  const leftMs = timeoutMs()
+  return leftMs === undefined ? { signal } : { signal, deadlineAtMs: Date.now() + leftMs }
 }
 
 function questionOf(request: GetPaymentRoutesRequest | StreamPaymentRoutesRequest): RoutesQuestion {

@@ -1,11 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { ServiceImpl } from '@connectrpc/connect'
 import { Payment_Status } from '../../../gen/payments/v1/payment_pb.js'
 import type { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { PaymentSummary_GroupBy, type PaymentSummarySchema } from '../../../gen/payments/v1/payment_summary_pb.js'
 import { type Address, formatAddress } from '../../domain/address.ts'
 import type { GroupName } from '../../search/sql/summary-repository.ts'
 import type { PaymentSummary, SummarizePayments, SummaryGroup } from '../../search/totals/summarize-payments.ts'
-import { accountOf, type ServiceHandlers } from '../calls/call-context.ts'
+import { accountOf } from '../calls/call-context.ts'
 import { filterInputOf, wordOf } from './payment-filter-input.ts'
 
 /** Answers SummarizePayments. */
@@ -20,7 +21,7 @@ export function createSummaryHandlers(summarize: SummarizePayments) {
       }
       return summaryToProto(await summarize(accountOf(context), input, context.signal))
     },
-  } satisfies Pick<ServiceHandlers<typeof PaymentSearchService>, 'summarizePayments'>
+  } satisfies Pick<ServiceImpl<typeof PaymentSearchService>, 'summarizePayments'>
 }
 
 const numberByName: Readonly<Record<GroupName, PaymentSummary_GroupBy>> = {

@@ -1,17 +1,18 @@
-import { isMessage, type Message, type MessageInitShape } from '@bufbuild/protobuf'
+import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import type { HandlerContext } from '@connectrpc/connect'
 import {
   type CreateWatchTicketRequest,
   type WatchPaymentsRequest,
   WatchPaymentsResponse_Type,
-  WatchPaymentsResponseSchema,
+  type WatchPaymentsResponseSchema,
   type WatchTicketSchema,
 } from '../../../gen/payments/v1/payment_watch_pb.js'
 import type { Account } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { SearchInput } from '../../search/filter/search-input.ts'
 import type { WatchMessage } from '../../search/watch/watch-payments.ts'
-import { accountOf, type CallContext } from '../calls/call-context.ts'
+import { accountOf, callerOf } from '../calls/call-context.ts'
 import { filterInputOf } from './payment-filter-input.ts'
 import { paymentToProto } from './payment-to-proto.ts'
 
@@ -33,7 +34,7 @@ export function createWatchHandlers(calls: WatchCalls) {
   return {
     async *watchPayments(
       request: WatchPaymentsRequest,
-      context: CallContext,
+      context: HandlerContext,
     ): AsyncGenerator<MessageInitShape<typeof WatchPaymentsResponseSchema>> {
       const { signal, requestHeader } = context
       refuseTicketBesideKey(request, requestHeader)
@@ -43,11 +44,11 @@ export function createWatchHandlers(calls: WatchCalls) {
     },
     async createWatchTicket(
       _: CreateWatchTicketRequest,
-      context: CallContext,
+      context: HandlerContext,
     ): Promise<MessageInitShape<typeof WatchTicketSchema>> {
-      const { keyId } = context
+      const { account, keyId } = callerOf(context)
       if (keyId === undefined) throw new TypeError('a ticket was asked for without a key')
-      const { ticket, expiresAt } = await calls.issueTicket({ account: accountOf(context), keyId })
+      const { ticket, expiresAt } = await calls.issueTicket({ account, keyId })
       return { ticket, expiresAt: timestampFromDate(expiresAt) }
     },
   }
@@ -76,7 +77,7 @@ function messageToProto(message: WatchMessage): MessageInitShape<typeof WatchPay
   }
 }
 
-/** The id of a server-sent event: what a browser sends as `Last-Event-ID`. */
-export function watchEventId(message: Message): string | undefined {
-  return isMessage(message, WatchPaymentsResponseSchema) ? message.watchCursor : undefined
+/** The id of a server-sent event, which a browser sends back as `Last-Event-ID`. */
+export function watchEventId(answer: MessageInitShape<typeof WatchPaymentsResponseSchema>): string | undefined {
+  return answer.watchCursor
 }

@@ -59,7 +59,9 @@ export function decodeSearchCursor(seal: CursorSeal, cursor: string): CarriedSea
   if (cursor === '') throw waybillError('INVALID_CURSOR', { detail: 'it is empty' })
   const payload = openCursor(seal, cursor)
   if (payload === undefined) {
-    throw waybillError('INVALID_CURSOR', { detail: 'it is damaged, or was made for another account or by another service' })
+    throw waybillError('INVALID_CURSOR', {
+      detail: 'it is damaged, or was made for another account or by another service',
+    })
   }
   if (!isPayload(payload))
     throw waybillError('INVALID_CURSOR', { detail: 'it was made by another version of this service' })

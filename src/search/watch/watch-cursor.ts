@@ -25,7 +25,9 @@ export function encodeWatchCursor(seal: CursorSeal, change: bigint): string {
 export function decodeWatchCursor(seal: CursorSeal, cursor: string): bigint {
   const payload = openCursor(seal, cursor)
   if (payload === undefined) {
-    throw waybillError('INVALID_WATCH_CURSOR', { detail: 'it is damaged, or was made for another account or by another service' })
+    throw waybillError('INVALID_WATCH_CURSOR', {
+      detail: 'it is damaged, or was made for another account or by another service',
+    })
   }
   if (!isPayload(payload))
     throw waybillError('INVALID_WATCH_CURSOR', { detail: 'it was made by another version of this service' })

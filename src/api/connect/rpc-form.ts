@@ -1,0 +1,77 @@
+import type { Protocol } from '../calls/call.ts'
+import type { MessageFormat } from '../messages/decode-message.ts'
+
+/** How a call of gRPC, gRPC-Web or Connect is written, as its Content-Type says. */
+export interface RpcForm {
+  readonly protocol: Exclude<Protocol, 'rest'>
+  readonly format: MessageFormat
+  /** False for a Content-Type that is not served, such as `application/grpc+thrift`: then the form is that of the error. */
+  readonly isServed: boolean
+  /** Whether each message stands in an envelope: always in gRPC and gRPC-Web, in Connect for methods with streams. */
+  readonly isEnveloped: boolean
+  /** gRPC-Web in base64, for clients that cannot read bytes as they arrive. */
+  readonly isText: boolean
+}
+
+/** A unary call of Connect in JSON. */
+export const CONNECT_JSON: RpcForm = {
+  protocol: 'connect',
+  format: 'json',
+  isServed: true,
+  isEnveloped: false,
+  isText: false,
+}
+
+/** A call of a method whose Content-Type names no protocol: its error has the form of Connect, which anybody can read. */
+export const UNKNOWN_FORM: RpcForm = { ...CONNECT_JSON, isServed: false }
+
+const grpcPattern = /^application\/grpc(-web)?(-text)?(?:\+([\w.-]+))?\s*(?:;.*)?$/i
+const connectUnaryPattern = /^application\/(?:(proto)|json\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?)$/i
+const connectStreamPattern = /^application\/connect\+([\w.-]+)\s*(?:;.*)?$/i
+
+/** Reads a Content-Type; undefined when it belongs to no RPC protocol. `application/json` may also be meant for REST. */
+export function readRpcForm(contentType: string): RpcForm | undefined {
+  return usualForms.get(contentType) ?? parseForm(contentType)
+}
+
+function parseForm(contentType: string): RpcForm | undefined {
+  return readGrpcForm(contentType) ?? readConnectForm(contentType)
+}
+
+function readGrpcForm(contentType: string): RpcForm | undefined {
+  const match = grpcPattern.exec(contentType)
+  if (match === null) return undefined
+  const [, web, text, format = 'proto'] = match
+  // Only gRPC-Web has a form in base64.
+  if (web === undefined && text !== undefined) return undefined
+  const protocol = web === undefined ? 'grpc' : 'grpc-web'
+  return { protocol, ...readFormat(format), isEnveloped: true, isText: text !== undefined }
+}
+
+function readConnectForm(contentType: string): RpcForm | undefined {
+  const unary = connectUnaryPattern.exec(contentType)
+  if (unary !== null) return unary[1] === undefined ? CONNECT_JSON : { ...CONNECT_JSON, format: 'binary' }
+  const stream = connectStreamPattern.exec(contentType)
+  if (stream === null) return undefined
+  return { protocol: 'connect', ...readFormat(stream[1] ?? ''), isEnveloped: true, isText: false }
+}
+
+function readFormat(name: string): Pick<RpcForm, 'format' | 'isServed'> {
+  const format = name.toLowerCase()
+  return { format: format === 'json' ? 'json' : 'binary', isServed: format === 'json' || format === 'proto' }
+}
+
+/** Parsed once: every call has one of them. */
+const usualForms: ReadonlyMap<string, RpcForm | undefined> = new Map(
+  ['', '+proto', '+json']
+    .flatMap((codec) => [`application/grpc${codec}`, `application/grpc-web${codec}`, `application/connect${codec}`])
+    .concat('application/json', 'application/proto')
+    .map((contentType) => [contentType, parseForm(contentType)]),
+)
+
+/** The Content-Type of an answer. */
+export function contentTypeOf({ protocol, format, isEnveloped, isText }: RpcForm): string {
+  const codec = format === 'json' ? 'json' : 'proto'
+  if (protocol !== 'connect') return `application/${protocol}${isText ? '-text' : ''}+${codec}`
+  return isEnveloped ? `application/connect+${codec}` : `application/${codec}`
+}

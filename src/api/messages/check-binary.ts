@@ -1,0 +1,131 @@
+import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf'
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { waybillError } from '../../errors/waybill-error.ts'
+import { TranscodingError } from '../../transcoding/transcoding-error.ts'
+
+/** How much a binary message may hold. */
+export interface BinaryLimits {
+  /** Fields at all depths, and the items of packed lists. */
+  readonly maxValues: number
+  /** Messages within messages; the outermost is the first. */
+  readonly maxDepth: number
+}
+
+/**
+ * Checks a binary message before protobuf-es decodes it, and makes nothing while it does: two bytes are enough for a message that takes
+ * microseconds and hundreds of bytes to make. protobuf-es looks at no wire types, so that a number in the place of a text would be read
+ * as the text's length.
+ *
+ * @throws WaybillError BODY_TOO_COMPLEX, BODY_TOO_DEEP
+ * @throws TranscodingError INVALID_VALUE for a wire type that is not the field's, as for a JSON value of another type
+ * @throws Error of the reader for bytes that are cut off or not in protobuf's format
+ */
+export function checkBinary(desc: DescMessage, bytes: Uint8Array, limits: BinaryLimits): void {
+  const scan: Scan = { reader: new BinaryReader(bytes), limits, values: 0, path: [] }
+  checkMessage(desc, scan, bytes.length)
+}
+
+interface Scan {
+  readonly reader: BinaryReader
+  readonly limits: BinaryLimits
+  values: number
+  /** The fields that hold the message at hand. */
+  readonly path: DescField[]
+}
+
+function checkMessage(desc: DescMessage, scan: Scan, end: number): void {
+  const { reader, limits, path } = scan
+  if (path.length >= limits.maxDepth) throw waybillError('BODY_TOO_DEEP', { limit: limits.maxDepth })
+  const byNumber = fieldsOf(desc)
+  while (reader.pos < end) {
+    const [number, wireType] = reader.tag()
+    countValues(scan, 1)
+    const known = byNumber.get(number)
+    if (known === undefined) reader.skip(wireType, number)
+    else checkField(known, wireType, scan, end)
+  }
+  if (reader.pos > end) throw new RangeError('a field ends behind its message')
+}
+
+function checkField({ field, wireType, isPackable }: KnownField, sent: WireType, scan: Scan, end: number): void {
+  const { reader, path } = scan
+  if (sent !== wireType && !(isPackable && sent === WireType.LengthDelimited)) throw wrongWireType(field, sent, path)
+  if (sent !== WireType.LengthDelimited) {
+    reader.skip(sent, field.number)
+    return
+  }
+  const length = reader.uint32()
+  const fieldEnd = reader.pos + length
+  if (fieldEnd > end) throw new RangeError('a field ends behind its message')
+  const { message } = field
+  if (message !== undefined) {
+    path.push(field)
+    checkMessage(message, scan, fieldEnd)
+    path.pop()
+  }
+  // Each item has at least a byte.
+  else if (isPackable) countValues(scan, length)
+  reader.pos = fieldEnd
+}
+
+function countValues(scan: Scan, count: number): void {
+  const { maxValues } = scan.limits
+  scan.values += count
+  if (scan.values > maxValues) throw waybillError('BODY_TOO_COMPLEX', { limit: maxValues })
+}
+
+function wrongWireType({ jsonName }: DescField, sent: WireType, path: readonly DescField[]): Error {
+  const field = [...path.map((each) => each.jsonName), jsonName].join('.')
+  const value = `a value of wire type ${sent}`
+  return new TranscodingError('INVALID_VALUE', `"${field}": ${value} is not of the field's type`, { field, value })
+}
+
+interface KnownField {
+  readonly field: DescField
+  readonly wireType: WireType
+  /** Whether its items may also stand in one length-delimited field. */
+  readonly isPackable: boolean
+}
+
+const known = new WeakMap<DescMessage, ReadonlyMap<number, KnownField>>()
+
+function fieldsOf(desc: DescMessage): ReadonlyMap<number, KnownField> {
+  let fields = known.get(desc)
+  if (fields === undefined) {
+    fields = new Map(desc.fields.map((field) => [field.number, describe(field)]))
+    known.set(desc, fields)
+  }
+  return fields
+}
+
+function describe(field: DescField): KnownField {
+  const wireType = wireTypeOf(field)
+  const isPackable = field.fieldKind === 'list' && field.message === undefined && wireType !== WireType.LengthDelimited
+  return { field, wireType, isPackable }
+}
+
+function wireTypeOf(field: DescField): WireType {
+  if (field.fieldKind === 'map') return WireType.LengthDelimited
+  if (field.message !== undefined) {
+    return field.delimitedEncoding ? WireType.StartGroup : WireType.LengthDelimited
+  }
+  return field.scalar === undefined ? WireType.Varint : wireTypeOfScalar(field.scalar)
+}
+
+function wireTypeOfScalar(scalar: ScalarType): WireType {
+  switch (scalar) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return WireType.LengthDelimited
+    case ScalarType.DOUBLE:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return WireType.Bit64
+    case ScalarType.FLOAT:
+    case ScalarType.FIXED32:
+    case ScalarType.SFIXED32:
+      return WireType.Bit32
+    default:
+      return WireType.Varint
+  }
+}
