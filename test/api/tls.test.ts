@@ -124,7 +124,7 @@ describe('over TLS', () => {
   it('who speaks plaintext is told so', async () => {
     await listen({ tls: testCertificate })
     const { status, body } = await sendBytes(listener.port, 'GET / HTTP/1.1\r\nhost: a\r\n\r\n')
-    expect([status, body]).toEqual([400, expect.stringContaining('this port speaks TLS alone')])
+    expect([status, body]).toEqual([400, expect.stringContaining('this port speaks TLS only')])
   })
 
   it('who never finishes the handshake, or says nothing behind it, is let go', async () => {

@@ -1,0 +1,189 @@
+import type { Server as Http1Server } from 'node:http'
+import { constants, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import type { Socket } from 'node:net'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
+import type { Logger } from '../../domain/logger.ts'
+import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { type AbuseCounter, offences } from './abuse.ts'
+import type { Excess } from './connection-counts.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
+import { type HttpVersion, type Protocol, protocolOf, readFirstBytes, versionOf } from './first-bytes.ts'
+import { type RefusalOptions, refuseHttp1, refuseHttp2 } from './refuse-connection.ts'
+import type { TlsCertificate } from './tls-certificate.ts'
+
+/** Everything that decides what becomes of a new connection. */
+export interface Acceptance {
+  /** The servers to which connections are handed. */
+  readonly servers: Servers
+  /** Whether HTTP is served without TLS. */
+  readonly plaintext: boolean
+  readonly versions: readonly HttpVersion[]
+  readonly open: OpenConnections
+  /** Counts a connection, and tells why it is one too many; undefined if it is not. */
+  readonly findExcess: (socket: Socket) => Excess | undefined
+  readonly limits: ConnectionLimits
+  readonly abuse: AbuseCounter
+  readonly refusal: RefusalOptions
+  readonly logger: Logger
+  /** Aborted when the listener stops. */
+  readonly stopping: AbortSignal
+}
+
+export interface Servers {
+  readonly http1: Http1Server
+  readonly http2: Http2Server
+  /** Undefined without a certificate. */
+  readonly tls: TlsServer | undefined
+}
+
+/** The connections that the listener has to close when it stops. */
+export interface OpenConnections {
+  readonly sockets: Set<Socket>
+  /** Those of which it is not known yet what they speak, in plaintext or within TLS. */
+  readonly undecided: Set<Socket>
+  /** Those beyond the limits, which are told so. */
+  readonly refused: Set<Socket>
+  readonly sessions: Set<ServerHttp2Session>
+}
+
+export function noConnections(): OpenConnections {
+  return { sockets: new Set(), undecided: new Set(), refused: new Set(), sessions: new Set() }
+}
+
+/** At most so many connections beyond the limits are told so at once; the others are closed without an answer. */
+const MAX_REFUSALS = 100
+
+/** Accepts a new connection: hands it to the server of what it speaks, or refuses it. */
+export function acceptConnection(acceptance: Acceptance, socket: Socket): void {
+  const { open, abuse, limits } = acceptance
+  keep(socket, open.sockets)
+  keep(socket, open.undecided)
+  const peer = peerOf(socket)
+  const excess = acceptance.findExcess(socket)
+  if (excess !== undefined) {
+    if (excess === 'address') abuse.charge(peer, offences.excess)
+    if (open.refused.size >= MAX_REFUSALS) {
+      socket.destroy()
+      return
+    }
+    keep(socket, open.refused)
+  }
+  readFirstBytes(socket, {
+    timeoutMs: limits.headersTimeoutMs,
+    read: protocolOf,
+    onDecided(protocol) {
+      open.undecided.delete(socket)
+      if (excess === undefined) handOver(acceptance, socket, protocol)
+      else refuseExcess(acceptance, socket, { excess, protocol })
+    },
+    onSilent: () => abuse.charge(peer, offences.silence),
+  })
+}
+
+function handOver(acceptance: Acceptance, socket: Socket, protocol: Protocol): void {
+  if (protocol === 'tls') startTls(acceptance, socket)
+  else if (acceptance.plaintext) serve(acceptance, socket, protocol)
+  else
+    refuse(acceptance, socket, { error: notServed('this port speaks TLS only; call it by https'), version: protocol })
+}
+
+function startTls(acceptance: Acceptance, socket: Socket): void {
+  const { tls } = acceptance.servers
+  if (tls === undefined) {
+    const error = notServed('this port does not speak TLS; call it by http')
+    return refuse(acceptance, socket, { error, version: '1.1' })
+  }
+  socket.on('error', () => {})
+  // A client that closes its side during the handshake is gone, and nothing else would notice. After the handshake it may be a client of
+  // HTTP/1.1 that has sent its last request.
+  socket.allowHalfOpen = false
+  tls.emit('connection', socket)
+}
+
+/** Accepts a connection within TLS, after its handshake. Clients without ALPN say the version with their first bytes, too. */
+export function acceptSecureConnection(acceptance: Acceptance, socket: Socket): void {
+  const { open, abuse, limits, stopping } = acceptance
+  // The handshake ended while the listener was stopping, and no request has come yet.
+  if (stopping.aborted) return void socket.destroy()
+  socket.allowHalfOpen = true
+  keep(socket, open.undecided)
+  readFirstBytes(socket, {
+    timeoutMs: limits.headersTimeoutMs,
+    read: versionOf,
+    onDecided(version) {
+      open.undecided.delete(socket)
+      serve(acceptance, socket, version)
+    },
+    onSilent: () => abuse.charge(peerOf(socket), offences.handshake),
+  })
+}
+
+function serve(acceptance: Acceptance, socket: Socket, version: HttpVersion): void {
+  const { servers, versions } = acceptance
+  // In HTTP/2 no client closes one side only: it is gone, and the session would stay without it.
+  if (version === '2') socket.allowHalfOpen = false
+  if (!versions.includes(version)) {
+    refuse(acceptance, socket, { error: notServed(`HTTP/${version} is not spoken here`), version })
+  } else if (version === '2') {
+    servers.http2.emit('connection', socket)
+  } else {
+    servers.http1.emit('connection', socket)
+  }
+}
+
+interface Refusal {
+  readonly error: WaybillError
+  /** In which version the client is told. */
+  readonly version: HttpVersion
+}
+
+function refuse({ refusal, logger }: Acceptance, socket: Socket, { error, version }: Refusal): void {
+  if (version === '1.1') return refuseHttp1(error, socket, refusal)
+  logger.info({ reason: error.reason }, 'connection refused')
+  const isExcess = error.reason === 'TOO_MANY_CONNECTIONS'
+  const code = isExcess ? constants.NGHTTP2_ENHANCE_YOUR_CALM : constants.NGHTTP2_HTTP_1_1_REQUIRED
+  refuseHttp2({ message: error.message, code }, socket)
+}
+
+const excessNames: Readonly<Record<Excess, string>> = { all: 'all together', address: 'from your address' }
+
+function refuseExcess(
+  acceptance: Acceptance,
+  socket: Socket,
+  { excess, protocol }: { readonly excess: Excess; readonly protocol: Protocol },
+): void {
+  const error = waybillError('TOO_MANY_CONNECTIONS', { detail: excessNames[excess] })
+  if (protocol !== 'tls') return refuse(acceptance, socket, { error, version: protocol })
+  // A handshake only to refuse would cost what the limit is to save.
+  acceptance.logger.info({ reason: error.reason }, 'connection refused')
+  socket.destroy()
+}
+
+function notServed(detail: string): WaybillError {
+  return waybillError('MALFORMED_REQUEST', { detail })
+}
+
+/** Keeps a socket in a set until it is closed. */
+function keep(socket: Socket, set: Set<Socket>): void {
+  set.add(socket)
+  socket.once('close', () => set.delete(socket))
+}
+
+export function peerOf({ remoteAddress = '' }: Socket): string {
+  return remoteAddress
+}
+
+export const TLS_VERSIONS = { minVersion: 'TLSv1.2' } as const
+
+const alpnNames = { '1.1': 'http/1.1', '2': 'h2' } as const
+
+/** A server of TLS 1.2 and 1.3 that prefers HTTP/2. */
+export function createTls(
+  certificate: TlsCertificate,
+  versions: readonly HttpVersion[],
+  limits: ConnectionLimits,
+): TlsServer {
+  const preferred = versions.toSorted().toReversed()
+  const ALPNProtocols = preferred.map((version) => alpnNames[version])
+  return createTlsServer({ ...TLS_VERSIONS, ...certificate, ALPNProtocols, handshakeTimeout: limits.headersTimeoutMs })
+}
