@@ -25,7 +25,7 @@ const standing = (peer: string) => {
 }
 
 describe('an address', () => {
-  it('is on probation beyond one allowance, barred beyond the other, and told of once', () => {
+  it('is on probation beyond one allowance, barred beyond the other, and reported once', () => {
     const standings = [10, 1, 89, 1, 50].map((units) => {
       abuse.charge(there, units)
       return standing(there)
@@ -35,17 +35,17 @@ describe('an address', () => {
     expect(standing('192.0.2.2')).toBe('free')
   })
 
-  it('is let in again by time alone, after no longer than its burst takes', () => {
+  it('is let in again when the time of its burst has passed', () => {
     abuse.charge(there, 1_000_000)
     const standings = [9_900, 10_000, 20_000].map((atMs) => {
       nowMs = atMs
       return standing(there)
     })
-    // Probation is at its worst after the burst as well: 10 seconds for 10 units.
+    // The debt of probation is at most its burst: 10 units, for 10 seconds.
     expect(standings).toEqual(['barred', 'free', 'free'])
   })
 
-  it('stays out as long as it goes on', () => {
+  it('stays barred while it goes on', () => {
     abuse.charge(there, 101)
     const standings = new Set<string>()
     for (; nowMs < 60_000; nowMs += 50) {
@@ -55,7 +55,7 @@ describe('an address', () => {
     expect([...standings]).toEqual(['barred'])
   })
 
-  it('that breaks off half of its calls is free, however many they are', () => {
+  it('that cancels half of its calls is free, however many they are', () => {
     for (let n = 0; n < 10_000; n++) {
       abuse.charge(there, 1)
       abuse.makeUp(there)
@@ -63,14 +63,14 @@ describe('an address', () => {
     expect(standing(there)).toBe('free')
   })
 
-  it('earns no more than its burst by calls that are answered', () => {
+  it('earns at most its burst by answered calls', () => {
     abuse.charge(there, 1)
     for (let n = 0; n < 1_000; n++) abuse.makeUp(there)
     abuse.charge(there, 11)
     expect(standing(there)).toBe('on probation')
   })
 
-  it('that stands for many clients is not counted', () => {
+  it('of many clients is not charged', () => {
     abuse.charge('192.0.2.99', 1_000)
     expect(standing('192.0.2.99')).toBe('free')
   })
@@ -80,7 +80,7 @@ describe('an address', () => {
     expect([standing(peer), barred]).toEqual(['on probation', []])
   })
 
-  it('of IPv6 answers for its network', () => {
+  it('of IPv6 shares the account of its /64', () => {
     abuse.charge('2001:db8::1', 101)
     expect([standing('2001:db8::2'), standing('2001:db8:0:1::1'), barred]).toEqual([
       'barred',
@@ -90,7 +90,7 @@ describe('an address', () => {
   })
 })
 
-it('remembers as many addresses as it may, those that were charged last', () => {
+it('remembers up to the limit the addresses that were charged last', () => {
   for (let n = 0; n < 10_000; n++) {
     abuse.charge(`198.18.${n >> 8}.${n & 255}`, 101)
     abuse.charge(there, 101)
@@ -99,7 +99,7 @@ it('remembers as many addresses as it may, those that were charged last', () => 
   expect([standing(there), last]).toEqual(['barred', ['free', 'free', 'barred', 'barred']])
 })
 
-it('takes nothing for what a caller with a key does wrong, but for what is too much', () => {
+it('charges nothing for mistakes of a caller with a key, except for what is too large', () => {
   const cost = (error: Parameters<typeof costOfRefusal>[0], isKeyless = false) => costOfRefusal(error, isKeyless)
   const limited = waybillError('RATE_LIMITED', { limit: 1, retryAfterSeconds: 1 })
   expect([cost(limited), cost(waybillError('MISSING_API_KEY', {}), true)]).toEqual([0, 0])

@@ -5,45 +5,45 @@ import { createReadClientAddress } from '../http/client-address.ts'
 import type { Allowance } from './connection-limits.ts'
 
 /**
- * What an address may cost us for nothing, in units of about a tenth of a millisecond of a processor. Calls that are
- * answered are no abuse, however many: those have limits of their own.
+ * The work that an address may cause without making calls, in units of about 0.1 ms of CPU time. Calls that are answered are not abuse,
+ * however many they are: they have limits of their own.
  */
 export interface AbuseLimits {
-  /** Beyond it the first call that is broken off ends its connection. */
+  /** Beyond it, the first cancelled call ends its connection. */
   readonly probation: Allowance
-  /** Beyond it connections from there are closed before a byte of them is read. */
+  /** Beyond it, new connections are closed before a byte is read. */
   readonly bar: Allowance
-  /** How many addresses are remembered; beyond that the one whose last offence is longest ago is forgotten. */
+  /** How many addresses are remembered; beyond that, the one with the oldest last offence is evicted. */
   readonly maxAddresses: number
 }
 
 export const DEFAULT_ABUSE_LIMITS: AbuseLimits = {
-  // What one connection may do to most servers of HTTP/2 before it is ended; here all connections of an address together.
+  // What most HTTP/2 servers allow one connection before they end it; here it holds for all connections of an address together.
   probation: { burst: 1_000, perSecond: 50 },
-  // Half a second of one processor at once, a fortieth of it in the long run.
+  // Half a second of CPU time at once, and 2.5 percent of a CPU in the long run.
   bar: { burst: 5_000, perSecond: 250 },
   maxAddresses: 20_000,
 }
 
-/** What offences that are no calls cost, in units: what was measured for each, with the connection that it takes. */
+/** The cost of offences that are not calls, in units, as measured, with the connection that each takes. */
 export const offences = {
-  /** A stream that was broken off before its answer was out. */
+  /** A stream that was cancelled before its answer was sent. */
   reset: 1,
-  /** A connection that ended without having said what it wants. */
+  /** A connection that ended without a request. */
   silence: 1,
-  /** One more connection than its address may have. */
+  /** A connection beyond the limit of its address. */
   excess: 1,
   /** A connection while the address is barred. */
   knocking: 1,
-  /** A handshake of TLS that failed, which costs a signature. */
+  /** A failed TLS handshake, which costs a signature. */
   handshake: 10,
-  /** What is not HTTP. */
+  /** Bytes that are not HTTP. */
   garbage: 10,
-  /** Control frames until the connection was ended for it. */
+  /** So many control frames that the connection was ended. */
   flood: 100,
 } as const
 
-/** What refused calls and requests cost; those that are not here cost nothing, as they have a caller's key to pay for them. */
+/** The cost of refused requests. Other reasons cost nothing: a key has been checked by then, and is limited by itself. */
 const refusals: Partial<Record<Reason, number>> = {
   MALFORMED_REQUEST: offences.garbage,
   INVALID_HOST: offences.garbage,
@@ -55,18 +55,18 @@ const refusals: Partial<Record<Reason, number>> = {
   REQUEST_TOO_SLOW: 5,
 }
 
-/** Of a call without a good key from an address that is beyond its calls for the minute. */
+/** The cost of a call without a valid key from an address that has used up its calls of the minute. */
 const KEYLESS = 2
 
-/** What an error that a request is refused with costs, in units. @param isKeyless - whether its address was counted, no key */
+/** The cost of an error with which a request is refused, in units. @param isKeyless - whether the call was counted for its address, not for a key */
 export function costOfRefusal({ reason }: WaybillError, isKeyless: boolean): number {
   return refusals[reason] ?? (reason === 'RATE_LIMITED' && isKeyless ? KEYLESS : 0)
 }
 
-/** Counts what clients cost for nothing, by the address at the other end of their connections. */
+/** Counts the work that clients cause without making calls, by the address of the peer. */
 export interface AbuseCounter {
   readonly charge: (peer: string, units: number) => void
-  /** A call was answered: it makes up for one that was broken off. */
+  /** A call was answered, which makes up for one cancelled call. */
   readonly makeUp: (peer: string) => void
   readonly isOnProbation: (peer: string) => boolean
   readonly isBarred: (peer: string) => boolean
@@ -79,12 +79,12 @@ interface Account {
 }
 
 /**
- * Makes the counter. Debts are paid by time alone, and grow to at most the burst: who goes on stays out, who stops is let in
- * again after as long as the burst takes to be earned.
+ * Makes the counter. Debts shrink with time only, and grow to at most the burst. So an address stays barred while it goes on, and is let in
+ * again at the latest when the time of one burst has passed since it stopped.
  *
- * @param options.isManyClients - addresses that stand for many clients: nothing is counted against them
- * @param options.nowMs - a clock that never goes back
- * @param options.onBarred - hears of each address when it is barred
+ * @param options.isManyClients - whether many clients call from an address: it is never charged
+ * @param options.nowMs - a monotonic clock
+ * @param options.onBarred - called with each address when it is barred
  */
 export function createAbuseCounter(options: {
   readonly limits: AbuseLimits
@@ -111,7 +111,7 @@ export function createAbuseCounter(options: {
     return undefined
   }
 
-  /** In the order of their last offences. */
+  /** Keeps the accounts in the order of their last offences. */
   function remember(peer: string, account: Account): void {
     const address = readAddress(peer, {})
     accounts.delete(address)
@@ -144,14 +144,14 @@ export function createAbuseCounter(options: {
 }
 
 /**
- * Whether somebody on this machine calls, which is mostly a proxy that nobody has told of: to bar it would bar everybody.
- * Other addresses of the loopback network are told apart like any.
+ * Whether the peer is on this machine. That is mostly a proxy that is not configured as one, and barring it would bar all its clients. Other
+ * addresses of the loopback network count like any address.
  */
 function isThisMachine(peer: string): boolean {
   return peer === '127.0.0.1' || peer === '::1' || peer === '::ffff:127.0.0.1'
 }
 
-/** What node:net asks, before it makes a socket of a connection, whether to close it. */
+/** node:net asks it whether to close a connection, before it makes a socket of it. */
 export class BarredPeers extends BlockList {
   readonly #isBarred: (peer: string) => boolean
 

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it.each([1, 5, 39, 40, 1_000, 30_000])('rings after %i ms, once, whenever it was set', (delayMs) => {
+it.each([1, 5, 39, 40, 1_000, 30_000])('rings once after %i ms', (delayMs) => {
   const setAlarm = createAlarms()
   setAlarm(60_000, () => {})
   vi.advanceTimersByTime(13)
@@ -22,7 +22,7 @@ it.each([1, 5, 39, 40, 1_000, 30_000])('rings after %i ms, once, whenever it was
   expect(ring).toHaveBeenCalledTimes(1)
 })
 
-it.each([0, 10, 20, 50, 999])('does not ring when it was called off after %i ms', (afterMs) => {
+it.each([0, 10, 20, 50, 999])('does not ring when it was cancelled after %i ms', (afterMs) => {
   const ring = vi.fn<() => void>()
   const callOff = createAlarms()(1_000, ring)
   vi.advanceTimersByTime(afterMs)
@@ -32,7 +32,7 @@ it.each([0, 10, 20, 50, 999])('does not ring when it was called off after %i ms'
   expect(vi.getTimerCount()).toBe(0)
 })
 
-it('makes one timer for all that is over soon', () => {
+it('makes one timer for all alarms that are cancelled soon', () => {
   const setAlarm = createAlarms()
   const callsOff = Array.from({ length: 100 }, () => setAlarm(30_000, () => {}))
   expect(vi.getTimerCount()).toBe(1)
@@ -41,7 +41,7 @@ it('makes one timer for all that is over soon', () => {
   expect(vi.getTimerCount()).toBe(0)
 })
 
-it('waits as long as a timer can for what is further off', () => {
+it('takes a delay that is longer than the longest timer', () => {
   const ring = vi.fn<() => void>()
   createAlarms()(2 ** 33, ring)
   vi.advanceTimersByTime(100)

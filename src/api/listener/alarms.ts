@@ -1,7 +1,7 @@
 /**
  * Calls back after a time, in milliseconds.
  *
- * @returns what calls it off
+ * @returns a function that cancels the alarm
  */
 export type SetAlarm = (delayMs: number, ring: () => void) => () => void
 
@@ -11,15 +11,15 @@ interface Alarm {
   timer: NodeJS.Timeout | undefined
 }
 
-/** What is over by then never gets a timer. */
+/** An alarm that is cancelled by then never gets a timer. */
 const SOON_MS = 20
 
 /** The longest delay of a timer, about 25 days, in ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Makes alarms for what is nearly always over long before its time. A timer for each call is much of what a small call costs; these get one
- * only when they are still wanted after a moment.
+ * Makes alarms for what nearly always ends long before its time. A timer for each call is a large part of the cost of a small call; an alarm
+ * gets one only if it is still set after a moment.
  */
 export function createAlarms(): SetAlarm {
   const young = new Set<Alarm>()
@@ -46,7 +46,7 @@ export function createAlarms(): SetAlarm {
   }
 }
 
-/** A timer of any delay: what is past rings at once, and what is further off than timers go when they do. */
+/** Starts a timer of any delay. A negative one rings at once; one beyond the longest timer rings after the longest. */
 export function startTimer(ring: () => void, delayMs: number): NodeJS.Timeout {
   return setTimeout(ring, Math.min(Math.max(0, delayMs), LONGEST_TIMER_MS))
 }

@@ -6,10 +6,10 @@ import type { ConnectionLimits } from './connection-limits.ts'
 export type Excess = 'all' | 'address'
 
 /**
- * Counts connections, all together and by address.
+ * Makes a counter of connections, all together and by address.
  *
- * @param isManyClients - addresses that stand for many clients, such as a proxy's; they are bounded all together alone
- * @returns counts a connection until it is closed, and says of which there are too many then; undefined for neither
+ * @param isManyClients - whether many clients call from an address, such as a proxy's; it has no limit of its own
+ * @returns counts a connection until it is closed, and tells which limit it exceeds; undefined for none
  */
 export function countConnections(
   { maxConnections, maxConnectionsPerAddress }: ConnectionLimits,

@@ -1,34 +1,34 @@
 import { type AbuseLimits, DEFAULT_ABUSE_LIMITS } from './abuse.ts'
 
-/** Bounds on what a connection may cost before and around its calls. */
+/** Limits of connections, apart from their calls. */
 export interface ConnectionLimits {
-  /** Request line and headers together. */
+  /** Size of request line and headers together. */
   readonly maxHeaderBytes: number
-  /** Of one HTTP/1.1 request; over HTTP/2 the bytes bound it. */
+  /** Number of headers of an HTTP/1.1 request. HTTP/2 is limited by `maxHeaderBytes` only. */
   readonly maxHeaders: number
-  /** From the connection to its first bytes, and to the end of the headers. */
+  /** From opening the connection to its first bytes, and to the end of the headers. */
   readonly headersTimeoutMs: number
-  /** From the first byte of a request to its last, and from an answer's first byte to its last where it was ready whole. */
+  /** From the first to the last byte of a request, and of a complete answer. */
   readonly requestTimeoutMs: number
-  /** Without any byte in either direction, in the middle of a request as well; over HTTP/2 also without any call. */
+  /** Without a byte in either direction, also within a request; over HTTP/2 also without a call. */
   readonly idleTimeoutMs: number
-  /** At once on one HTTP/2 connection. */
+  /** Calls at once on one HTTP/2 connection. */
   readonly maxStreams: number
-  /** At once, all together. */
+  /** Connections at once, all together. */
   readonly maxConnections: number
-  /** At once from one address, but for those that `isManyClients` excepts. */
+  /** Connections at once from one address, unless `isManyClients` says that many clients call from it. */
   readonly maxConnectionsPerAddress: number
-  /** Streams of one HTTP/2 connection that its client broke off before an answer had begun, less those that were answered whole. */
+  /** Streams of one HTTP/2 connection that its client cancelled before an answer began, less those that were answered completely. */
   readonly resets: Allowance
   /** PING and SETTINGS frames of one HTTP/2 connection. */
   readonly controlFrames: Allowance
-  /** How long calls in flight may go on over an HTTP/2 connection that has broken these rules. */
+  /** How long calls in flight may continue on an HTTP/2 connection that has exceeded these limits. */
   readonly drainTimeoutMs: number
-  /** Of an address, all its connections together. */
+  /** Limits of an address, over all its connections. */
   readonly abuse: AbuseLimits
 }
 
-/** So many at once, and so many a second in the long run. */
+/** A token bucket: so many at once, and so many a second in the long run. */
 export interface Allowance {
   readonly burst: number
   readonly perSecond: number
@@ -43,9 +43,9 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   maxStreams: 256,
   maxConnections: 8_000,
   maxConnectionsPerAddress: 1_000,
-  // Clients with short deadlines break off many calls when we are slow, and proxies do so for many clients.
+  // Clients with short deadlines cancel many calls when the service is slow, and proxies do so for many clients.
   resets: { burst: 100, perSecond: 20 },
-  // gRPC clients send a PING now and then for each piece of data, to measure the line.
+  // gRPC clients send a PING with some data frames, to measure the bandwidth.
   controlFrames: { burst: 1_000, perSecond: 100 },
   // As long as a unary call may take.
   drainTimeoutMs: 30_000,
@@ -59,7 +59,7 @@ export interface AllowanceCounter {
   readonly giveBack: () => void
 }
 
-/** @param nowMs - of a clock that never goes back */
+/** @param nowMs - a monotonic clock */
 export function createAllowance({ burst, perSecond }: Allowance, nowMs: () => number): AllowanceCounter {
   let left = burst
   let countedAtMs = nowMs()

@@ -1,25 +1,25 @@
 import { constants, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 
-/** How a connection of HTTP/2 is drained. */
+/** How an HTTP/2 connection is drained. */
 export interface DrainTerms {
   readonly socket: Socket
   /** Sent with GOAWAY, for the logs of clients. */
   readonly why: string
   /** How long the calls in flight may take to finish, in milliseconds. */
   readonly graceMs: number
-  /** How much the client may send meanwhile: of streams that it begins nothing is served any more, but they take our time. */
+  /** How much the client may send meanwhile. Streams that it begins are not served any more, but take time to read. */
   readonly maxBytes: number
-  /** The grace period is over, or the client sends too much: the connection is to be cut. */
+  /** Called when the grace period is over or the client sends too much. It must end the connection. */
   readonly onOverrun: () => void
 }
 
-/** How often it is looked how much has come, in milliseconds. */
+/** How often the bytes read are checked, in milliseconds. */
 const LOOK_MS = 50
 
 /**
- * Takes no new streams; those in flight go on. GOAWAY says NO_ERROR, since some clients, such as Node's, break off their calls when it
- * names an error. The session is not closed here: Node would then leave the end of the connection to the client.
+ * Accepts no new streams; those in flight continue. GOAWAY says NO_ERROR, since some clients, such as Node's, cancel their calls if it
+ * names an error. The session is not closed here: Node would then leave it to the client to close the connection.
  */
 export function drainSession(session: ServerHttp2Session, terms: DrainTerms): void {
   const { socket, graceMs, maxBytes, onOverrun } = terms

@@ -10,14 +10,14 @@ import { LINGER_MS, type RefusalOptions, refuseHttp1 } from './refuse-connection
 
 export interface Http1Options extends RefusalOptions {
   readonly handle: RequestHandler
-  /** The methods that are of use here; sorted. */
+  /** The HTTP methods of all paths; sorted. */
   readonly httpMethods: readonly string[]
   readonly limits: ConnectionLimits
   readonly abuse: AbuseCounter
   readonly stopping: AbortSignal
 }
 
-/** Serves HTTP/1.1 on the connections that it is given by `emit('connection', socket)`. */
+/** Serves HTTP/1.1 on the connections that are handed to it with `emit('connection', socket)`. */
 export function createHttp1(options: Http1Options): Server {
   const { handle, limits, stopping } = options
   const server = createServer({
@@ -26,11 +26,11 @@ export function createHttp1(options: Http1Options): Server {
     requestTimeout: limits.requestTimeoutMs,
     connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
     keepAliveTimeout: limits.idleTimeoutMs,
-    // Looked at below: the parser would answer in words of its own.
+    // Checked below: the parser would answer with an error of its own.
     requireHostHeader: false,
   })
   server.timeout = limits.idleTimeoutMs
-  // Node would leave out what is beyond in silence; it is refused below.
+  // Node would drop further headers silently; such a request is refused below.
   server.maxHeadersCount = 0
   const inFlight = new WeakMap<Duplex, Set<ServerResponse>>()
   server.on('request', (request, response) => {
@@ -57,7 +57,7 @@ export function createHttp1(options: Http1Options): Server {
     boundTaking(response, request.socket, limits.requestTimeoutMs)
     boundRest(request)
   }
-  // Node would refuse what it does not know to expect without a body; it may be ignored (RFC 9110, 10.1.1).
+  // Node would refuse an unknown Expect header with an empty body; the header may be ignored (RFC 9110, 10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', ({ url = '' }, socket) => {
     const allow = options.httpMethods.join(', ')
@@ -65,7 +65,7 @@ export function createHttp1(options: Http1Options): Server {
   })
   const refused = new WeakSet<Duplex>()
   function refuseOnce(error: WaybillError, socket: Duplex): void {
-    // The parser fails anew at every piece of what still comes.
+    // The parser fails again at every chunk that still arrives.
     if (refused.has(socket)) return
     refused.add(socket)
     options.abuse.charge((socket as Socket).remoteAddress ?? '', costOfRefusal(error, false))
@@ -78,7 +78,7 @@ export function createHttp1(options: Http1Options): Server {
     if (!socket.writable || isMidway || goneCodes.has(error.code)) socket.destroy()
     else refuseOnce(reasonOf(error, limits), socket)
   })
-  // Its timeouts are enforced from here on; they would never be, since it does not listen itself.
+  // Starts the checks of the timeouts, which Node starts when a server listens; this one never does.
   server.emit('listening')
   return server
 }
@@ -86,7 +86,7 @@ export function createHttp1(options: Http1Options): Server {
 /** `host`, `host:port`, `[::1]:port`, or nothing (RFC 9110, 7.2). */
 const HOST = /^(?:\[[\w:.%]+\]|[\w.~!$&'()*+;=%-]*)(?::\d*)?$/
 
-/** What is wrong with the host that a request names (RFC 9112, 3.2); HTTP/1.0 may name none. */
+/** What is wrong with the Host header of a request (RFC 9112, 3.2). HTTP/1.0 needs none. */
 function faultOfHost({ httpVersion, rawHeaders }: IncomingMessage): string | undefined {
   const hosts: string[] = []
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -98,7 +98,7 @@ function faultOfHost({ httpVersion, rawHeaders }: IncomingMessage): string | und
   return HOST.test(host) ? undefined : `Host is ${JSON.stringify(host.slice(0, 100))}`
 }
 
-/** An answer that is complete and not taken holds its memory: the connection ends with it. Most are with the system by now. */
+/** Ends the connection if a complete answer is not read in time: it would hold its memory. The kernel has taken most answers by now. */
 function boundTaking(response: ServerResponse, socket: Duplex, timeoutMs: number): void {
   const isTaken = response.writableEnded && response.writableLength === 0
   if (isTaken || response.destroyed) return
@@ -106,10 +106,10 @@ function boundTaking(response: ServerResponse, socket: Duplex, timeoutMs: number
   response.once('close', () => clearTimeout(timer))
 }
 
-/** How much of a body is taken after the answer. */
+/** How many bytes of a body are read after the answer. */
 const MAX_REST_BYTES = 1024 * 1024
 
-/** A body that was not read before the answer is read on, so that the answer is not lost in a reset, but not for ever. */
+/** Reads the rest of a body after the answer, up to a limit: closing at once would reset the connection and lose the answer. */
 function boundRest(request: IncomingMessage): void {
   if (request.complete || request.destroyed) return
   const timer = setTimeout(() => request.socket.destroy(), LINGER_MS)
@@ -126,7 +126,7 @@ interface ClientError extends Error {
   readonly reason?: unknown
 }
 
-/** Nobody is there any more: reset, or closed in the middle of a request. */
+/** The client is gone: it reset the connection, or closed it within a request. */
 const goneCodes = new Set<string | undefined>(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'])
 
 function reasonOf(error: ClientError, limits: ConnectionLimits): WaybillError {

@@ -20,16 +20,16 @@ export interface Http2Options {
   readonly handle: RequestHandler
   readonly limits: ConnectionLimits
   readonly abuse: AbuseCounter
-  /** Addresses that stand for many clients, each of whom may break off calls. */
+  /** Whether many clients call from an address, each of which may cancel calls. */
   readonly isManyClients: (address: string) => boolean
   readonly logger: Logger
 }
 
-/** Serves HTTP/2 on the connections that it is given by `emit('connection', socket)`. */
+/** Serves HTTP/2 on the connections that are handed to it with `emit('connection', socket)`. */
 export function createHttp2(options: Http2Options): Http2Server {
   const { handle, limits } = options
   const server = createServer({
-    // Beyond these nghttp2 resets the stream without a word, so what is too large for us comes through, to be answered.
+    // Beyond these nghttp2 resets the stream without an answer. They are larger than our limits, so that we can answer with a reason.
     settings: {
       maxConcurrentStreams: limits.maxStreams,
       maxHeaderListSize: HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes,
@@ -37,12 +37,12 @@ export function createHttp2(options: Http2Options): Http2Server {
     },
     maxHeaderListPairs: Math.ceil((HTTP2_HEADER_ALLOWANCE * limits.maxHeaderBytes) / HTTP2_FIELD_OVERHEAD),
     unknownProtocolTimeout: limits.headersTimeoutMs,
-    // Its own limit stands behind ours, which says what it is about.
+    // Node's own limit is larger than ours, which ends the connection with a reason.
     streamResetBurst: 2 * MANY_CLIENTS * limits.resets.burst,
     streamResetRate: 2 * MANY_CLIENTS * limits.resets.perSecond,
   })
   const guards = new WeakMap<Http2Session, SessionGuard>()
-  // A session shows its socket but does not let it be destroyed. It is made, and told of, while its connection is.
+  // A session gives its socket only behind a proxy that cannot be destroyed. The session is created during the event of its connection.
   let socket: Socket | undefined
   server.prependListener('connection', (connected: Socket) => {
     socket = connected
@@ -52,14 +52,14 @@ export function createHttp2(options: Http2Options): Http2Server {
   })
   server.on('stream', (stream, headers, flags) => {
     stream.on('error', () => {})
-    // A reset that came in the same bytes as its request is seen before the next turn: then nothing was begun for it.
+    // If a reset arrived together with its request, it is seen before the next turn of the event loop, and nothing is begun.
     setImmediate(() => {
       if (stream.closed || stream.destroyed) return
       void serve(stream, handle(http2Exchange(stream, headers, (flags & END_STREAM) !== 0)))
     })
   })
   const setAlarm = createAlarms()
-  /** An answer that is complete and not taken holds its memory: it is broken off. */
+  /** Resets a stream if its complete answer is not read in time: it would hold its memory. */
   async function serve(stream: ServerHttp2Stream, handled: Promise<void>): Promise<void> {
     await handled
     if (stream.closed || stream.destroyed) return
@@ -77,8 +77,8 @@ interface SessionGuard {
 }
 
 /**
- * Ends a connection that begins too slowly, does nothing, or keeps us busy with what is no call. In the last case calls in flight may
- * finish first, unless the client goes on.
+ * Ends a session that begins too slowly, is idle, or sends too much that is not a call. In the last case its calls in flight may finish
+ * first, unless the client goes on.
  */
 function guardSession(session: ServerHttp2Session, socket: Socket, options: Http2Options): SessionGuard {
   const { limits, abuse, logger } = options
@@ -91,25 +91,25 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
   let isCalled = false
   let isDraining = false
   const begin = setTimeout(() => session.destroy(), limits.headersTimeoutMs)
-  // The bytes of half a header are no call, and would otherwise keep a connection for ever.
+  // The bytes of an incomplete header would reset the session's own timeout, and so keep the connection open for ever.
   const idle = setTimeout(() => {
     if (open.size === 0) session.close()
   }, limits.idleTimeoutMs)
   const cut = (what: string) => {
     if (session.destroyed) return
-    logger.info({ remoteAddress: peer, what }, 'connection ended: too much of what is no call')
+    logger.info({ remoteAddress: peer, what }, 'connection ended: too many frames that are not calls')
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)
     session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
   }
-  /** Who has used up an allowance has another to come to an end with. */
+  /** Drains the session when an allowance is used up. It gets the allowances once more, to finish with. */
   const drain = (what: string) => {
     if (session.destroyed) return
-    // What was broken off in the same bytes is closed by now, though its end has not been told yet.
+    // Streams that were reset in the same bytes are closed already, although their `close` event is still to come.
     if (isDraining || [...open].every((stream) => stream.closed)) return cut(what)
     isDraining = true
     resets = createAllowance(allowedResets, nowMs)
     controls = createAllowance(limits.controlFrames, nowMs)
-    logger.info({ remoteAddress: peer, what }, 'connection drained: too much of what is no call')
+    logger.info({ remoteAddress: peer, what }, 'connection drained: too many frames that are not calls')
     drainSession(session, {
       socket,
       why: `too many ${what} frames`,
@@ -140,7 +140,7 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
       if (isDraining) closeDrained(session, socket)
     }
     if (stream.headersSent) {
-      // To leave a watch is what a client does that has what it wanted: it costs nothing and makes up for nothing.
+      // A client leaves a watch when it has what it wanted: that costs nothing, and makes up for nothing.
       if (stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR) return
       resets.giveBack()
       abuse.makeUp(peer)
@@ -149,7 +149,7 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
     abuse.charge(peer, offences.reset)
     if (!resets.take() || (!isDraining && abuse.isOnProbation(peer))) drain('RST_STREAM')
   }
-  // Told by the session: a stream that was broken off in the first bytes of all no longer knows it.
+  // Listens on the session, since a stream that was reset in the first bytes of a connection no longer has its session.
   session.on('stream', (stream) => {
     open.add(stream)
     isCalled = true
@@ -159,28 +159,28 @@ function guardSession(session: ServerHttp2Session, socket: Socket, options: Http
   return { onError: () => abuse.charge(peer, offences.garbage) }
 }
 
-/** Ends a connection whose last call is over. */
+/** Closes a connection after its last call. */
 function closeDrained(session: ServerHttp2Session, socket: Socket): void {
   session.close()
-  // The client might leave its side open for ever.
+  // The client might keep its side open for ever.
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   socket.once('close', () => clearTimeout(timer))
 }
 
-/** The rest of requests that have begun. nghttp2 itself stops reading after 10,000 streams that it ignores. */
+/** Enough for the rest of the requests that have begun. nghttp2 itself stops reading after 10,000 ignored streams. */
 const MAX_DRAIN_BYTES = 512 * 1024
 
-/** How many times what a client may break off a proxy may, which does so for its clients. */
+/** A proxy may cancel so many times as many calls as a client, since it does so for its clients. */
 const MANY_CLIENTS = 10
 
 function times({ burst, perSecond }: Allowance, factor: number): Allowance {
   return { burst: burst * factor, perSecond: perSecond * factor }
 }
 
-/** How many times the limit HTTP/2 lets through. */
+/** How many times the limit of headers nghttp2 accepts, so that we refuse them with a reason. */
 const HTTP2_HEADER_ALLOWANCE = 2
 
-/** What a header counts beside its name and value (RFC 9113, 6.5.2), in bytes. */
+/** What a header counts in addition to its name and value (RFC 9113, 6.5.2), in bytes. */
 const HTTP2_FIELD_OVERHEAD = 32
 
 /** NGHTTP2_FLAG_END_STREAM */

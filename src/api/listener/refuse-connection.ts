@@ -8,18 +8,18 @@ import type { HeaderFields } from '../http/exchange.ts'
 import { errorHeaders } from '../http/http-answer.ts'
 
 export interface RefusalOptions {
-  /** What the answers to that carry which is no request. */
+  /** The headers of answers to bytes that are not a request. */
   readonly commonHeaders: HeaderFields
   readonly logger: Logger
 }
 
-/** How long a refused connection is read on, so that the answer is not lost in a reset, in ms. */
+/** How long a refused connection is read after the answer, in ms: closing at once would reset it and lose the answer. */
 export const LINGER_MS = 2000
 
-/** How much more is taken of it meanwhile. */
+/** How many bytes are read meanwhile. */
 const LINGER_BYTES = 128 * 1024
 
-/** Answers what is no request, in HTTP/1.1, and closes. */
+/** Answers bytes that are not a request with an error in HTTP/1.1, and closes the connection. */
 export function refuseHttp1(error: WaybillError, socket: Duplex, { commonHeaders, logger }: RefusalOptions): void {
   const { code, httpStatus: status } = wireFormOf(error.reason, 'rest')
   const requestId = randomUUID()
@@ -38,7 +38,7 @@ export function refuseHttp1(error: WaybillError, socket: Duplex, { commonHeaders
 }
 
 /**
- * Tells an HTTP/2 client that no stream of its was or will be looked at, so that it may safely call elsewhere.
+ * Tells an HTTP/2 client by GOAWAY that none of its streams was or will be processed, so that it may safely retry elsewhere.
  *
  * @param code - an error code of HTTP/2
  */
@@ -56,7 +56,7 @@ function endAndLinger(socket: Duplex, last: string | Buffer): void {
   socket.on('error', () => {})
   socket.end(last)
   let bytes = 0
-  // What comes is no longer for the parser, which would fail anew at every piece of it.
+  // Keeps the bytes from the parser, which would fail again at every chunk.
   socket.removeAllListeners('data').on('data', (chunk: Buffer) => {
     bytes += chunk.length
     if (bytes > LINGER_BYTES) socket.destroy()

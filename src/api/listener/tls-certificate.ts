@@ -1,15 +1,15 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 
-/** A certificate with its chain, and its key, both PEM. */
+/** A certificate with its chain, and its private key; both PEM. */
 export interface TlsCertificate {
   readonly cert: string
   readonly key: string
 }
 
 /**
- * Checks that a certificate can be served now. What clients make of its issuer and names is not looked at.
+ * Checks that a certificate can be served now. Its issuer and names are not checked.
  *
- * @returns what is wrong, in words that go behind the name of the file; empty when all is well
+ * @returns what is wrong, worded to follow the name of the file; empty if nothing is
  */
 export function findTlsFaults(
   { cert, key }: TlsCertificate,
@@ -18,9 +18,9 @@ export function findTlsFaults(
   const certificate = attempt(() => new X509Certificate(cert))
   const privateKey = attempt(() => createPrivateKey(key))
   const faults: { file: 'cert' | 'key'; fault: string }[] = []
-  if (certificate === undefined) faults.push({ file: 'cert', fault: 'is no certificate in PEM' })
+  if (certificate === undefined) faults.push({ file: 'cert', fault: 'is not a certificate in PEM' })
   else faults.push(...findDateFaults(certificate, now).map((fault) => ({ file: 'cert' as const, fault })))
-  if (privateKey === undefined) faults.push({ file: 'key', fault: 'is no private key in PEM, or has a passphrase' })
+  if (privateKey === undefined) faults.push({ file: 'key', fault: 'is not a private key in PEM, or has a passphrase' })
   if (certificate !== undefined && privateKey !== undefined && !fits(certificate, privateKey)) {
     faults.push({ file: 'key', fault: 'is not the key of the first certificate in TLS_CERT' })
   }
