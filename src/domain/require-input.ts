@@ -4,7 +4,6 @@ import { type ParsedMoment, parseDateBound } from './date-bound.ts'
 import { type Decimal, explainAboveMaximum, parseDecimal, trimPlaces } from './decimal.ts'
 import { type Hex, parseTxHash } from './hex.ts'
 import { parsePaymentReference, parseRequestId, parseSalt } from './payment-reference.ts'
-import { faultOfText } from './text-fault.ts'
 
 /**
  * The rules of input, one function a rule. API calls, filters and imported lines read their values here, so that a value is accepted
@@ -103,11 +102,26 @@ export function explainAmount(
   return decimals === undefined ? undefined : explainAboveMaximum(amount, decimals)
 }
 
+/**
+ * Explains why a short text of a caller, such as a reference or a note, cannot be stored and shown, for the `detail` of the error.
+ * PostgreSQL does not accept all control characters.
+ *
+ * @param maxLength - in characters
+ * @returns undefined when it can
+ */
+export function explainText(text: string, maxLength: number): string | undefined {
+  if (text === '') return 'it is empty'
+  // A character outside the basic plane is two code units, so only a text that seems too long is counted exactly.
+  if (text.length > maxLength && Array.from(text).length > maxLength) return `it has more than ${maxLength} characters`
+  if (/\p{Cc}/u.test(text)) return 'it has a control character'
+  return text.isWellFormed() ? undefined : 'it is not valid Unicode'
+}
+
 const MAX_REFERENCE_LENGTH = 256
 
 /** Reads the merchant's own reference. @throws WaybillError INVALID_REFERENCE */
 export function requireMerchantReference(field: string, value: string): string {
-  const detail = value === '' ? 'it is empty' : faultOfText(value, MAX_REFERENCE_LENGTH)
+  const detail = explainText(value, MAX_REFERENCE_LENGTH)
   if (detail !== undefined) throw waybillError('INVALID_REFERENCE', { field, detail })
   return value
 }

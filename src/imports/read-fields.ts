@@ -5,6 +5,7 @@ import { type DecimalString, formatDecimal, isCanonicalAmount } from '../domain/
 import type { Hex } from '../domain/hex.ts'
 import { suggestName } from '../domain/nearest.ts'
 import {
+  explainText,
   requireAddress,
   requireAmount,
   requireDate,
@@ -13,7 +14,6 @@ import {
   requireRequestId,
   requireTxHash,
 } from '../domain/require-input.ts'
-import { faultOfText } from '../domain/text-fault.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 
 /**
@@ -91,7 +91,7 @@ export function textOf(maxLength: number): Reader<string> {
   return (path, value) => {
     const text = readString(path, value)
     if (text === '') throw waybillError('INVALID_FIELD', { field: path, detail: 'it is empty; leave it out' })
-    const detail = faultOfText(text, maxLength)
+    const detail = explainText(text, maxLength)
     if (detail !== undefined) throw waybillError('INVALID_FIELD', { field: path, detail })
     return text
   }

@@ -2,8 +2,7 @@ import type { ChainConfig } from '../chains/chains-file.ts'
 import { configuredAddresses } from '../chains/configured-addresses.ts'
 import type { Account } from '../domain/account.ts'
 import { type Address, addressFamily } from '../domain/address.ts'
-import { explainReceiver, requireAddress } from '../domain/require-input.ts'
-import { faultOfText } from '../domain/text-fault.ts'
+import { explainReceiver, explainText, requireAddress } from '../domain/require-input.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import { actorOfKey } from '../store/audit-repository.ts'
 import type {
@@ -85,7 +84,7 @@ function parseWallet(text: string, chains: readonly ChainConfig[]): Address {
 
 function parseNote(note: string | undefined): string | undefined {
   if (note === undefined) return undefined
-  const detail = note === '' ? 'it is empty' : faultOfText(note, MAX_NOTE_LENGTH)
+  const detail = explainText(note, MAX_NOTE_LENGTH)
   if (detail !== undefined) throw waybillError('INVALID_FIELD', { field: 'note', detail })
   return note
 }

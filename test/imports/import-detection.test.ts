@@ -7,7 +7,7 @@ import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
 import { exportPayments } from '../../src/search/export/export-payments.ts'
 import { canonical, makeRequest, storeRequest } from '../support/detection.ts'
-import { findDifferences } from '../support/ledger.ts'
+import { balanceText, findDifferences } from '../support/ledger.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 
 let running: TestService
@@ -67,7 +67,7 @@ it('keeps an imported payment under its id when its event is found, and takes th
     reference: 'kept',
   }
   expect(await bring([line])).toEqual({ written: 1, unchanged: 0, bad: 0 })
-  const balance = async () => (await service.requests.get(shop, request.paymentReference)).balance
+  const balance = async () => balanceText((await service.requests.get(shop, request.paymentReference)).balance)
   expect(await balance()).toMatchObject({ status: 'PARTIALLY_PAID', pendingAmount: '19' })
 
   await chain.mine({ blocks: 4 })
@@ -99,7 +99,7 @@ it('settles the stored request whose payments it brings, those of the chain as w
   await service.detection.scanOnce()
   const statuses = async () =>
     (await exported()).filter((line) => line.requestId === requestId).map(({ amount, status }) => [amount, status])
-  const balance = async () => (await service.requests.get(shop, paymentReference)).balance
+  const balance = async () => balanceText((await service.requests.get(shop, paymentReference)).balance)
   expect(await statuses()).toEqual([['40', 'PARTIAL']])
 
   const line = {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { formatAddress } from '../../src/domain/address.ts'
+import { formatDecimal } from '../../src/domain/decimal.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
 import { topicOfReference } from '../../src/domain/payment-reference.ts'
 import { formatRequestLine } from '../../src/domain/request-line.ts'
@@ -16,6 +17,7 @@ import { createRequestImportRepository } from '../../src/requests/sql/request-im
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { balanceText } from '../support/ledger.ts'
 import { addressOf, sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
 
 let database: TestDatabase
@@ -101,7 +103,8 @@ describe('import of requests', () => {
     ]
     const answers = made.map(({ request, balance }) => ({
       ...request,
-      ...balance,
+      ...balanceText(balance),
+      amount: formatDecimal(request.amount),
       payee: formatAddress(request.payee),
       createdAt: request.createdAt.toISOString(),
       warnings: [],

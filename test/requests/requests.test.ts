@@ -12,6 +12,7 @@ import { createRequestRepository } from '../../src/requests/sql/request-reposito
 import { lockAccount } from '../../src/store/payment-changes.ts'
 import { settleStored } from '../../src/store/request-ledger.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { balanceText } from '../support/ledger.ts'
 import { addressOf, sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
 
 const PAYEE = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
@@ -94,7 +95,7 @@ describe('createPaymentRequest', () => {
     const { request, balance } = await requests.create(acme, TERMS)
     expect(request).toMatchObject({
       payee: PAYEE.toLowerCase(),
-      amount: '150.5',
+      amount: { units: 1505n, places: 1 },
       invoiceCurrency: 'USDC-BASE',
       paymentCurrency: 'USDC-BASE',
       network: 'BASE',
@@ -102,7 +103,7 @@ describe('createPaymentRequest', () => {
     })
     expect(request.requestId).toMatch(/^01[0-9a-f]{64}$/)
     expect(request.salt).toMatch(/^[0-9a-f]{16}$/)
-    expect(balance).toEqual({
+    expect(balanceText(balance)).toEqual({
       status: 'OPEN',
       paidAmount: '0',
       pendingAmount: '0',
@@ -311,7 +312,7 @@ describe('getPaymentRequest', () => {
 
   it('counts what is final and what is pending, and never below zero', async () => {
     const { request } = await requests.create(acme, TERMS)
-    const balance = async () => (await requests.get(acme, request.paymentReference)).balance
+    const balance = async () => balanceText((await requests.get(acme, request.paymentReference)).balance)
     await insertPayment(acme, request.requestId, { amount: '100', final: true, status: 2 })
     expect(await balance()).toMatchObject({ status: 'PARTIALLY_PAID', paidAmount: '100', outstandingAmount: '50.5' })
     await insertPayment(acme, request.requestId, { amount: '50.5', final: false })
@@ -331,7 +332,7 @@ describe('getPaymentRequest', () => {
     const nines = '9'.repeat(78)
     for (const final of [true, true, false]) await insertPayment(acme, request.requestId, { amount: nines, final })
     const { balance } = await requests.get(acme, request.paymentReference)
-    expect(balance).toMatchObject({
+    expect(balanceText(balance)).toMatchObject({
       status: 'PAID',
       paidAmount: `1${'9'.repeat(77)}8`,
       pendingAmount: nines,
@@ -359,7 +360,7 @@ describe('getPaymentRequest', () => {
   it('counts a fiat request in its invoice currency', async () => {
     const { request } = await requests.create(acme, { ...TERMS, invoiceCurrency: 'USD', amount: '100' })
     await insertPayment(acme, request.requestId, { amount: '99.98', invoiceAmount: '100', final: true })
-    expect((await requests.get(acme, request.paymentReference)).balance).toMatchObject({
+    expect(balanceText((await requests.get(acme, request.paymentReference)).balance)).toMatchObject({
       status: 'PAID',
       paidAmount: '100',
     })
@@ -382,7 +383,7 @@ describe('getPaymentRequest', () => {
     const { request } = await requests.create(acme, TERMS)
     await insertPayment(acme, request.requestId, { amount: '150.5', final: true, status: 4 })
     const { balance } = await requests.get(acme, request.paymentReference)
-    expect(balance).toMatchObject({ status: 'REFUNDED', outstandingAmount: '0' })
+    expect(balanceText(balance)).toMatchObject({ status: 'REFUNDED', outstandingAmount: '0' })
   })
 })
 

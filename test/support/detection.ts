@@ -8,13 +8,14 @@ import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import { createDetection, type Detection, type DetectionOptions } from '../../src/detection/detection.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
-import { formatDecimal, readStoredDecimal } from '../../src/domain/decimal.ts'
+import { readStoredDecimal } from '../../src/domain/decimal.ts'
 import { bytesToHex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import type { TestChain } from './chain.ts'
+import { balanceText } from './ledger.ts'
 
 /** The canonical form of an address that a test chain names. */
 export function canonical(address: string): Address {
@@ -125,14 +126,7 @@ export async function storeRequest(knex: Knex, account: Account, request: Paymen
 export async function balanceOf(knex: Knex, account: Account, request: PaymentRequest) {
   const found = await createRequestRepository(knex).findById(account, request.requestId)
   if (found === undefined) throw new Error('the request is not stored')
-  const { status, paidAmount, pendingAmount, outstandingAmount, overpaidAmount } = found.balance
-  return {
-    status,
-    paidAmount: formatDecimal(paidAmount),
-    pendingAmount: formatDecimal(pendingAmount),
-    outstandingAmount: formatDecimal(outstandingAmount),
-    overpaidAmount: formatDecimal(overpaidAmount),
-  }
+  return balanceText(found.balance)
 }
 
 /** Payments of a request as they are stored, oldest first, with statuses by name and amounts without trailing zeros. */

@@ -1,8 +1,21 @@
 import type { Knex } from 'knex'
+import { formatDecimal } from '../../src/domain/decimal.ts'
+import type { RequestBalance } from '../../src/domain/payment-request.ts'
 import { checkAccount, listStoredAccounts } from '../../src/store/proof/check-account.ts'
 import type { Difference } from '../../src/store/proof/difference.ts'
 
-/** What `waybill check` finds wrong, over all accounts. */
+/** A balance with its amounts as the API writes them. */
+export function balanceText(balance: RequestBalance) {
+  return {
+    status: balance.status,
+    paidAmount: formatDecimal(balance.paidAmount),
+    pendingAmount: formatDecimal(balance.pendingAmount),
+    outstandingAmount: formatDecimal(balance.outstandingAmount),
+    overpaidAmount: formatDecimal(balance.overpaidAmount),
+  }
+}
+
+/** The differences that `waybill check` finds, over all accounts. */
 export async function findDifferences(knex: Knex): Promise<(Difference & { account: string })[]> {
   const found: (Difference & { account: string })[] = []
   for (const { id, name } of await listStoredAccounts(knex)) {
@@ -14,13 +27,13 @@ export async function findDifferences(knex: Knex): Promise<(Difference & { accou
   return found
 }
 
-/** The payments of an account at one moment, by id, and the last change that made them. */
+/** The payments of an account at one moment, by id, and the last change of them. */
 export interface LedgerState {
   readonly change: bigint
   readonly rows: ReadonlyMap<string, unknown>
 }
 
-/** All in one snapshot. */
+/** Reads the payments and the last change in one snapshot. */
 export async function readLedger(knex: Knex, accountId: number): Promise<LedgerState> {
   const { rows } = await knex.raw<{ rows: { change: bigint | null; images: { id: string }[] | null }[] }>(
     `select (select last_change from account_changes where account_id = ?) as change,
@@ -32,9 +45,9 @@ export async function readLedger(knex: Knex, accountId: number): Promise<LedgerS
 }
 
 /**
- * Takes back the changes behind one, newest first, from what is stored now.
+ * Undoes the changes after a given one, newest first, starting from what is stored now.
  *
- * @throws Error for one that does not fit what it is taken back from
+ * @throws Error for a change that does not fit the rows that it is undone on
  */
 export async function undoTo(knex: Knex, accountId: number, change: bigint): Promise<LedgerState> {
   const state = new Map((await readLedger(knex, accountId)).rows)

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { requestPages } from '../request-ledger.ts'
 import { checkChangeLog, readChangeLog } from './check-change-log.ts'
-import { checkNames, checkSettled } from './check-requests.ts'
+import { checkNames, checkSettled } from './check-ledger.ts'
 import { checkStatistics } from './check-statistics.ts'
 import type { Difference } from './difference.ts'
 
