@@ -99,7 +99,8 @@ export function inTransaction<T>(
 }
 
 /**
- * Runs `work` with a connection of the pool, or with that of the transaction. When the signal fires, the statement running on it is cancelled.
+ * Runs `work` with a connection of the pool, or with that of the transaction. When the signal fires, the statement running on it is
+ * cancelled.
  *
  * @throws what `work` throws; the signal's reason once it has fired
  */

@@ -20,8 +20,8 @@ export class DatabaseTooNewError extends Error {
 const LOCK_KEY = '8602248640120188013'
 
 /**
- * Brings the schema up to date. Several processes may call it at once: one works, the others wait. A process that dies on the way leaves only
- * complete steps.
+ * Brings the schema up to date. Several processes may call it at once: one works, the others wait. A process that dies on the way leaves
+ * only complete steps.
  *
  * @returns the names of the steps that this call ran
  * @throws DatabaseTooNewError when the database has migrations that are not in the list

@@ -2,8 +2,8 @@
 export type ParameterText = string | Buffer | null
 
 /**
- * Encodes a parameter: arrays as array literals, dates in UTC, bytes unchanged, other objects as JSON. (pg's own encoder writes dates in the
- * machine's time zone.)
+ * Encodes a parameter: arrays as array literals, dates in UTC, bytes unchanged, other objects as JSON. (pg's own encoder writes dates in
+ * the machine's time zone.)
  *
  * @throws TypeError for undefined
  */

@@ -5,8 +5,8 @@ import { type ParameterText, toParameter } from './parameters.ts'
 import { describeAndRun, type FieldDescription, type PgConnection, type WireStatement } from './wire-batch.ts'
 
 /**
- * Runs named prepared statements on the connections of a Knex pool. A connection parses each text once, and PostgreSQL keeps a generic plan where
- * one plan serves all parameters. Cancelling and timeouts work as in cancellable.ts; given a transaction, statements run inside it.
+ * Runs named prepared statements on the connections of a Knex pool. A connection parses each text once, and PostgreSQL keeps a generic plan
+ * where one plan serves all parameters. Cancelling and timeouts work as in cancellable.ts; given a transaction, statements run inside it.
  *
  * pg's own named queries would do for one statement at a time. What they do not have: several statements in one round trip, columns as
  * text, and a limit on how many statements a connection keeps.
@@ -167,8 +167,8 @@ function toObject(row: TextRow, fields: readonly Field[]): object {
 }
 
 /**
- * Whether the server no longer has the statement as it was prepared: its result columns have changed (0A000), its name is unknown (26000) or taken
- * (42P05). The last two come from poolers that share server connections among clients without tracking prepared statements.
+ * Whether the server no longer has the statement as it was prepared: its result columns have changed (0A000), its name is unknown (26000)
+ * or taken (42P05). The last two come from poolers that share server connections among clients without tracking prepared statements.
  */
 function isStale(error: unknown): boolean {
   const { code, routine } = error as { code?: unknown; routine?: unknown }

@@ -30,8 +30,8 @@ export function createPaymentReads(options: PaymentSearchOptions): PaymentReads 
 }
 
 /**
- * The read operations on a primary and its replicas. A search cursor carries the WAL position that its caller has seen, so that no page comes
- * from an older state than the one before it.
+ * The read operations on a primary and its replicas. A search cursor carries the WAL position that its caller has seen, so that no page
+ * comes from an older state than the one before it.
  */
 export function createPooledReads(pools: ReadPools, options: Omit<PaymentSearchOptions, 'knex'>): PaymentReads {
   const readsByPool = new Map(pools.pools.map((knex) => [knex, createPaymentReads({ ...options, knex })]))

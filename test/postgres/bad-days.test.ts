@@ -49,14 +49,14 @@ async function works(knex: Knex): Promise<boolean> {
   return rows[0].one === 1
 }
 
-/** The pid of a process of the server that begins anew with each recovery. */
+/** The pid of a server process that is restarted by each crash recovery. */
 async function checkpointerOf(knex: Knex): Promise<number> {
   const { rows } = await knex.raw(`select pid from pg_stat_activity where backend_type = 'checkpointer'`)
   expect(rows).toHaveLength(1)
   return rows[0].pid as number
 }
 
-/** Starts a query that sleeps; its fate is settled before anyone looks, so that no rejection goes unheard. */
+/** Starts a query that sleeps. Its outcome is caught at once, so that a rejection is never unhandled. */
 async function sleeping(knex: Knex, watcher: Knex, seconds: number): Promise<{ kind: Promise<string>; pid: number }> {
   const kind = kindOf(knex.raw(`select pg_sleep(${seconds})`))
   const pid = await vi.waitFor(async () => {
@@ -68,23 +68,23 @@ async function sleeping(knex: Knex, watcher: Knex, seconds: number): Promise<{ k
 }
 
 describe('slow', () => {
-  test('a statement beyond its time is a timeout, and its connection goes on', async () => {
+  test('a statement over its time limit is a timeout, and its connection can be used further', async () => {
     const knex = open({ poolMax: 1, statementTimeoutMs: 20 })
     expect(await kindOf(knex.raw('select pg_sleep(60)'))).toBe('timeout')
-    // Where the machine pauses, so little time is not enough for this either.
+    // on a slow machine this may exceed so short a limit as well
     await vi.waitFor(async () => expect(await works(knex)).toBe(true), PATIENCE)
   })
 
-  test('a full pool is unavailable, and serves again when there is room', async () => {
+  test('a full pool is unavailable, and serves again once a connection is free', async () => {
     const knex = open({ poolMax: 1, acquireTimeoutMs: 50 })
-    // To connect may take longer than to wait for a connection that there is.
+    // connecting may take longer than the wait for a free connection
     const trx = await vi.waitFor(() => knex.transaction(), PATIENCE)
     expect(await kindOf(knex.raw('select 1'))).toBe('unavailable')
     await trx.rollback()
     expect(await works(knex)).toBe(true)
   })
 
-  test('a server that accepts and says nothing is unavailable', async () => {
+  test('a server that accepts the connection but never answers is unavailable', async () => {
     const silent = createServer()
     silent.listen(0, '127.0.0.1')
     await once(silent, 'listening')
@@ -95,7 +95,7 @@ describe('slow', () => {
     silent.close()
   })
 
-  test('a server process that is stuck keeps no caller who gave up, and no place in the pool', async () => {
+  test('a stuck server process holds neither an aborted caller nor a place in the pool', async () => {
     const watcher = open()
     const knex = open({ poolMax: 1 })
     const controller = new AbortController()
@@ -121,7 +121,7 @@ describe('slow', () => {
 })
 
 describe('down', () => {
-  test('a port where nobody listens is unavailable', async () => {
+  test('a port where nothing listens is unavailable', async () => {
     const closed = createServer()
     closed.listen(0, '127.0.0.1')
     await once(closed, 'listening')
@@ -135,7 +135,7 @@ describe('down', () => {
     }
   })
 
-  test('a pool outlives a stop and a start of the server', async () => {
+  test('a pool survives a stop and a start of the server', async () => {
     const knex = open({ poolMin: 2 })
     expect(await works(knex)).toBe(true)
     const { kind } = await sleeping(knex, knex, 65)
@@ -154,7 +154,7 @@ describe('down', () => {
 })
 
 describe('killed', () => {
-  test('a query whose server process is ended is unavailable, and the next one runs', async () => {
+  test('a query whose backend is terminated is unavailable, and the next one runs', async () => {
     const watcher = open()
     const knex = open({ poolMax: 1 })
     const { kind, pid } = await sleeping(knex, watcher, 66)
@@ -163,19 +163,19 @@ describe('killed', () => {
     expect(await works(knex)).toBe(true)
   })
 
-  test('a query whose server process is killed by -9 is unavailable, and the next ones run when the server has recovered', async () => {
+  test('a query whose backend is killed by -9 is unavailable, and queries run again after crash recovery', async () => {
     const watcher = open()
     const knex = open({ poolMax: 1 })
     const { kind, pid } = await sleeping(knex, watcher, 67)
     const before = await checkpointerOf(watcher)
     process.kill(pid, 'SIGKILL')
     expect(await kind).toBe('unavailable')
-    // Till it has seen that one of its processes is gone, it goes on to serve, only to end all its processes then.
+    // until the postmaster notices the death it keeps serving, and then ends all its backends
     await vi.waitFor(async () => expect(await checkpointerOf(knex)).not.toBe(before), PATIENCE)
     expect(await works(knex)).toBe(true)
   })
 
-  test('a query whose whole server is killed by -9 is unavailable, and the pool serves the next server', async () => {
+  test('a query whose server is killed by -9 is unavailable, and the pool connects to the next server', async () => {
     const knex = open()
     const { kind } = await sleeping(knex, knex, 68)
     process.kill(server.pid, 'SIGKILL')
@@ -185,7 +185,7 @@ describe('killed', () => {
     expect(await works(knex)).toBe(true)
   })
 
-  test('a transaction keeps the error that broke it', async () => {
+  test('a transaction rejects with the error that ended it', async () => {
     const knex = open({ poolMax: 1 })
     const broken = knex.transaction((trx) => trx.raw('select pg_terminate_backend(pg_backend_pid())'))
     expect(await kindOf(broken)).toBe('unavailable')
@@ -193,8 +193,8 @@ describe('killed', () => {
   })
 })
 
-describe('crowded', () => {
-  test('two transactions that change one row: the later is a serialization failure', async () => {
+describe('conflicts', () => {
+  test('of two serializable transactions that change one row, the later fails with a serialization error', async () => {
     const knex = open()
     await knex.raw('create table counters (id int primary key, n int)')
     await knex.raw('insert into counters values (1, 0), (2, 0)')
@@ -207,7 +207,7 @@ describe('crowded', () => {
     await second.rollback()
   })
 
-  test('a deadlock is a serialization failure of one of the two', async () => {
+  test('a deadlock is a serialization error of one transaction', async () => {
     const knex = open()
     const add = (id: number) => `update counters set n = n + 1 where id = ${id}`
     const one = await knex.transaction()
@@ -226,11 +226,11 @@ describe('crowded', () => {
     await (loser === 0 ? two : one).rollback()
   })
 
-  test('a row that is there already is unique', async () => {
+  test('a duplicate key is unique', async () => {
     expect(await kindOf(open().raw('insert into counters values (1, 1)'))).toBe('unique')
   })
 
-  test('a lock that is not to be had at once is a timeout', async () => {
+  test('a lock that is not available at once is a timeout', async () => {
     const knex = open()
     const holder = await knex.transaction()
     await holder.raw('select from counters where id = 1 for update')
@@ -238,13 +238,13 @@ describe('crowded', () => {
     await holder.rollback()
   })
 
-  test('a mistake in a statement is none of these', async () => {
+  test('a syntax error is other', async () => {
     expect(await kindOf(open().raw('selec 1'))).toBe('other')
   })
 })
 
 describe('values', () => {
-  test('come as the types that lose nothing', async () => {
+  test('are read as types that lose nothing', async () => {
     const { rows } = await open().raw(`select
       9007199254740993::int8 as big, array[9007199254740993, null]::int8[] as bigs, 1.10::numeric as amount, 7::int4 as small,
       '2026-11-20 10:35:00.123456+02'::timestamptz as at, array['2026-11-20 10:35:00Z']::timestamptz[] as times,
@@ -269,14 +269,14 @@ describe('values', () => {
     ])
   })
 
-  test('connections bear the application’s name and keep UTC', async () => {
+  test('connections have the application name and UTC', async () => {
     const { rows } = await open({ applicationName: 'who' }).raw(
       `select current_setting('application_name') as name, current_setting('TimeZone') as zone, current_setting('plan_cache_mode') as plans`,
     )
     expect(rows).toEqual([{ name: 'who', zone: 'UTC', plans: 'auto' }])
   })
 
-  test('go in as bigint and Date', async () => {
+  test('are bound from bigint and Date', async () => {
     const at = new Date('2026-11-20T10:35:00.123Z')
     const { rows } = await open().raw('select ?::int8 as big, ?::timestamptz as at', [(2n ** 62n) as never, at])
     expect(rows).toEqual([{ big: 2n ** 62n, at }])

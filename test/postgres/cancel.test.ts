@@ -9,7 +9,7 @@ let knex: Knex
 
 beforeAll(async () => {
   db = await createTestDatabase()
-  // one connection: whatever a cancelled query leaves behind meets the next one
+  // one connection, so that the next query meets whatever a cancelled one leaves behind
   knex = createDatabase(db.connection, { poolMax: 1, applicationName: 'cancelling' })
   await db.knex.raw('create table notes (n int)')
 })
@@ -37,13 +37,13 @@ async function connectionPid(): Promise<number> {
 }
 
 describe('a query', () => {
-  test('answers as without a signal', async () => {
+  test('returns the same as without a signal', async () => {
     const rows = await runCancellable(knex, knex.select(knex.raw('1 as one')), new AbortController().signal)
     expect(rows).toEqual([{ one: 1 }])
     expect((await runCancellable(knex, knex.raw('select 2 as two'), undefined)).rows).toEqual([{ two: 2 }])
   })
 
-  test('is gone from the server when its abort settles, and its connection serves the next one', async () => {
+  test('has ended on the server when its abort settles, and its connection serves the next one', async () => {
     const pid = await connectionPid()
     const controller = new AbortController()
     const sleeping = runCancellable(knex, knex.raw('select pg_sleep(60)'), controller.signal)
@@ -54,7 +54,7 @@ describe('a query', () => {
     expect(await connectionPid()).toBe(pid)
   })
 
-  test('does not run when the signal has fired before', async () => {
+  test('does not run when the signal has already fired', async () => {
     const query = knex('notes').insert({ n: 1 })
     await expect(runCancellable(knex, query, AbortSignal.abort(reason))).rejects.toBe(reason)
     expect(await db.knex('notes')).toEqual([])
@@ -71,13 +71,13 @@ describe('a query', () => {
     expect(await db.knex('notes')).toEqual([])
   })
 
-  test('is cancelled by a deadline with its TimeoutError', async () => {
+  test('is cancelled by AbortSignal.timeout with its TimeoutError', async () => {
     const sleeping = runCancellable(knex, knex.raw('select pg_sleep(60)'), AbortSignal.timeout(50))
     await expect(sleeping).rejects.toMatchObject({ name: 'TimeoutError' })
     expect(await statements('%pg_sleep%')).toEqual([])
   })
 
-  test('hits no later query of the connection, through a hundred aborts at any moment', async () => {
+  test('never has its cancel hit a later query, in a hundred aborts at random moments', async () => {
     const pid = await connectionPid()
     for (let round = 0; round < 100; round++) {
       const controller = new AbortController()
@@ -89,12 +89,12 @@ describe('a query', () => {
     }
   })
 
-  test('keeps its own error while the signal is silent', async () => {
+  test('rejects with its own error while the signal has not fired', async () => {
     const query = runCancellable(knex, knex.raw('select 1 / 0'), new AbortController().signal)
     await expect(query).rejects.toMatchObject({ code: '22012' })
   })
 
-  test('inside a transaction ends that transaction, not its connection', async () => {
+  test('inside a transaction ends the transaction but not the connection', async () => {
     const pid = await connectionPid()
     const controller = new AbortController()
     const work = knex.transaction(async (trx) => {
@@ -110,7 +110,7 @@ describe('a query', () => {
 })
 
 describe('a transaction', () => {
-  test('commits what it did and returns its value', async () => {
+  test('commits and returns the value of the work', async () => {
     const value = await inTransaction(knex, new AbortController().signal, async (trx) => {
       await trx('notes').insert({ n: 10 })
       return 'done'
@@ -128,7 +128,7 @@ describe('a transaction', () => {
     expect(await db.knex('notes')).toEqual([])
   })
 
-  test('is rolled back by an abort, its statement cancelled, its connection kept', async () => {
+  test('is rolled back by an abort; its statement is cancelled and its connection kept', async () => {
     const pid = await connectionPid()
     const controller = new AbortController()
     const work = inTransaction(knex, controller.signal, async (trx) => {
@@ -153,7 +153,7 @@ describe('a transaction', () => {
     expect(await db.knex('notes')).toEqual([])
   })
 
-  test('has a statement cancelled that began after the signal', async () => {
+  test('has a statement cancelled that begins after the signal', async () => {
     const controller = new AbortController()
     const work = inTransaction(knex, controller.signal, async (trx) => {
       controller.abort(reason)
@@ -163,13 +163,13 @@ describe('a transaction', () => {
     expect(await statements('%pg_sleep%')).toEqual([])
   })
 
-  test('does not begin when the signal has fired', async () => {
+  test('does not begin when the signal has already fired', async () => {
     const work = vi.fn<() => Promise<void>>()
     await expect(inTransaction(knex, AbortSignal.abort(reason), work)).rejects.toBe(reason)
     expect(work).not.toHaveBeenCalled()
   })
 
-  test('says so when a failed statement was caught inside it, instead of seeming to commit', async () => {
+  test('rejects where the work caught a failed statement, instead of seeming to commit', async () => {
     const work = inTransaction(knex, undefined, async (trx) => {
       await trx('notes').insert({ n: 14 })
       await trx.raw('select 1 / 0').catch(() => {})
@@ -178,7 +178,7 @@ describe('a transaction', () => {
     expect(await db.knex('notes')).toEqual([])
   })
 
-  test('goes on after a failure inside a savepoint', async () => {
+  test('continues after a failure inside a savepoint', async () => {
     await inTransaction(knex, undefined, async (trx) => {
       await trx('notes').insert({ n: 15 })
       await trx.transaction((inner) => inner.raw('select 1 / 0')).catch(() => {})
@@ -186,7 +186,7 @@ describe('a transaction', () => {
     expect(await db.knex('notes').where({ n: 15 }).delete()).toBe(1)
   })
 
-  test('has the isolation it asks for', async () => {
+  test('has the isolation level asked for', async () => {
     const level = await inTransaction(
       knex,
       undefined,

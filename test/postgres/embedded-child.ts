@@ -1,6 +1,6 @@
 /**
- * A process that runs an embedded server, for tests that kill it. Usage: node embedded-child.ts start|open DATA_DIR. It prints a
- * line of JSON when the server is there or has failed, and gives the server back when its input ends.
+ * A process that runs an embedded server, for tests that kill it. Usage: node embedded-child.ts start|open DATA_DIR. It prints a line of
+ * JSON when the server is ready or has failed, and releases the server when its standard input ends.
  */
 import { once } from 'node:events'
 import { openEmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
@@ -8,7 +8,7 @@ import { openEmbeddedServer, startEmbeddedServer } from '../../src/postgres/embe
 const [mode, dataDir = ''] = process.argv.slice(2)
 const settings = { fsync: 'off' }
 
-// as a service does that first finishes what is in flight
+// like a service that first finishes the calls in flight
 process.on('SIGINT', () => {})
 
 try {

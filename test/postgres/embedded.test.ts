@@ -25,7 +25,7 @@ let dataDir: string
 const servers: EmbeddedServer[] = []
 const children: ChildProcess[] = []
 
-/** A data folder as a first start leaves it, for the tests that are not about the first start. */
+/** A data folder after a first start; tests that are not about the first start copy it. */
 let prepared: string
 
 beforeAll(async () => {
@@ -51,7 +51,7 @@ afterEach(async () => {
     await exit
   })
   await Promise.all([...ended, ...servers.splice(0).map((server) => server.stop())])
-  // a server whose starter was killed holds the lock until it has gone
+  // a server whose starter was killed holds the lock until it has ended
   const lock = join(dataDir, 'pg', 'lock')
   if (spawnSync('test', ['-e', lock]).status === 0) spawnSync('flock', ['-w', '20', lock, 'true'])
   await rm(folder, { recursive: true, force: true })
@@ -78,7 +78,7 @@ interface Child {
   readonly report: Promise<{ pid?: number; started?: boolean; reason?: string; message?: string }>
 }
 
-/** Starts the helper, behind a command that changes its identity where one is given. */
+/** Starts embedded-child.ts, optionally by a command that changes its user. */
 function startChild(mode: 'start' | 'open', behind: string[] = [], more: { detached?: boolean } = {}): Child {
   const child = spawn('env', [...behind, process.execPath, CHILD, mode, dataDir], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -101,7 +101,7 @@ function isAlive(pid: number): boolean {
 const untilGone = (pid: number) => vi.waitFor(() => expect(isAlive(pid)).toBe(false), 15_000)
 
 describe('a server', () => {
-  test('runs in a deep folder under one of mode 0700, with a socket and no port, and keeps its data', async () => {
+  test('runs in a deep folder below one of mode 0700, on a socket without a port, and keeps its data', async () => {
     const deep = join(folder, 'a'.repeat(60), 'b'.repeat(60))
     await mkdir(deep, { recursive: true })
     await chmod(folder, 0o700)
@@ -123,7 +123,7 @@ describe('a server', () => {
     expect(await query(second, 'select count(*)::int as tables from kept')).toEqual([{ tables: 0 }])
   })
 
-  test('keeps its password and files to its owner, and changes no mode of folders that were there', async () => {
+  test('makes its password and files readable by the owner alone, and changes no mode of existing folders', async () => {
     await mkdir(dataDir)
     await chmod(dataDir, 0o755)
     await start()
@@ -143,7 +143,7 @@ describe('a server', () => {
     await expect(client.connect()).rejects.toMatchObject({ code: '28P01' })
   })
 
-  test('is one to a folder: a second start names the pid of the first', async () => {
+  test('is the only one of its folder: a second start fails with the pid of the first', async () => {
     usePrepared()
     const server = await start()
     await expect(start({ lockWaitSec: 0 })).rejects.toMatchObject({
@@ -153,7 +153,7 @@ describe('a server', () => {
     expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  test('starts again at once, while the one before is still stopping', async () => {
+  test('starts while the previous one is still stopping', async () => {
     usePrepared()
     const first = await start()
     const stopping = first.stop()
@@ -162,7 +162,7 @@ describe('a server', () => {
     expect(await query(second, 'select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  test('does not end by Ctrl-C in a terminal before its process is done with it', async () => {
+  test('ignores Ctrl-C in a terminal; its process stops it', async () => {
     usePrepared()
     const child = startChild('start', [], { detached: true })
     const { pid = 0 } = await child.report
@@ -174,7 +174,7 @@ describe('a server', () => {
     expect(isAlive(pid)).toBe(false)
   })
 
-  test('gives up a start when the signal fires, and leaves the folder fit for another', async () => {
+  test('aborts its start when the signal fires, and the folder can be used again', async () => {
     const controller = new AbortController()
     const reason = new Error('never mind')
     const logger = { info() {}, warn() {}, error() {}, debug: () => controller.abort(reason) }
@@ -183,7 +183,7 @@ describe('a server', () => {
     expect(await query(await start(), 'select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  test('says why when it cannot start', async () => {
+  test('fails with the reason when it cannot start', async () => {
     usePrepared()
     await expect(start({ settings: { fsync: 'perhaps' } })).rejects.toMatchObject({
       reason: 'FAILED',
@@ -191,14 +191,14 @@ describe('a server', () => {
     })
   })
 
-  test('does not make a new password for old data', async () => {
+  test('does not create a new password for existing data', async () => {
     usePrepared()
     await (await start()).stop()
     await rm(join(dataDir, 'pg', 'password'))
     await expect(start()).rejects.toMatchObject({ reason: 'PASSWORD_LOST' })
   })
 
-  test('is refused in a worker thread, with which it would end', async () => {
+  test('is refused in a worker thread, because it would end with that thread', async () => {
     const worker = new Worker(CHILD, { argv: ['start', dataDir], stdout: true })
     const exit = once(worker, 'exit')
     const [line] = await once(createInterface({ input: worker.stdout }), 'line')
@@ -208,7 +208,7 @@ describe('a server', () => {
 })
 
 describe('a server dies with its process', () => {
-  test('also by kill -9, cleanly, and the folder starts again', async () => {
+  test('even by kill -9, with a clean shutdown, and the folder starts again', async () => {
     usePrepared()
     const child = startChild('start')
     const { pid = 0 } = await child.report
@@ -222,7 +222,7 @@ describe('a server dies with its process', () => {
     expect(lines.join('\n')).toContain('database system was shut down at')
   })
 
-  test('by kill -9 while it makes the database files, and the next start makes them', async () => {
+  test('killed by -9 during initdb, and the next start creates the database files', async () => {
     const child = startChild('start')
     await vi.waitFor(async () => expect(await readdir(join(dataDir, 'pg'))).toContain('data.new'), {
       timeout: 5_000,
@@ -233,7 +233,7 @@ describe('a server dies with its process', () => {
     expect(await readdir(join(dataDir, 'pg'))).not.toContain('data.new')
   })
 
-  test('when both are killed by -9 the next start recovers', async () => {
+  test('and when both are killed by -9 the next start recovers', async () => {
     usePrepared()
     const child = startChild('start')
     const { pid = 0 } = await child.report
@@ -244,19 +244,19 @@ describe('a server dies with its process', () => {
     expect(await query(server, 'select * from kept')).toEqual([])
   })
 
-  test('and tells when it was killed itself', async () => {
+  test('and reports its exit when it is killed itself', async () => {
     usePrepared()
     const server = await start()
     process.kill(server.pid, 'SIGKILL')
     expect(await server.exited).toEqual({ code: null, signal: 'SIGKILL' })
     await server.stop()
-    // shared memory that the killed one left is given back by the next
+    // the next server frees the shared memory of the killed one
     await start()
   })
 })
 
 describe('a second process', () => {
-  test('joins the server that runs', async () => {
+  test('joins the running server', async () => {
     usePrepared()
     const server = await start()
     const child = startChild('open')
@@ -267,19 +267,19 @@ describe('a second process', () => {
     expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  test('has nothing to join where none runs, or none ever ran', async () => {
+  test('cannot join where no server runs, or none ever ran', async () => {
     await expect(joinEmbeddedServer(dataDir)).rejects.toMatchObject({ reason: 'NOT_RUNNING' })
     await (await start()).stop()
     await expect(joinEmbeddedServer(dataDir)).rejects.toMatchObject({ reason: 'NOT_RUNNING' })
   })
 
-  test('of four that open a new folder at once, one starts and three join', async () => {
+  test('of four processes that open a new folder at once, one starts a server and three join', async () => {
     const reports = await Promise.all(Array.from({ length: 4 }, () => startChild('open').report))
     expect(reports.filter(({ started }) => started === true)).toHaveLength(1)
     expect(reports.filter(({ started }) => started === false)).toHaveLength(3)
   })
 
-  test('opens while the server before it is stopping', async () => {
+  test('opens a server while the previous one is stopping', async () => {
     usePrepared()
     const first = await start()
     const stopping = first.stop()
@@ -290,7 +290,7 @@ describe('a second process', () => {
     await opened.release()
   })
 
-  test('that joined is not cut off when the first gives the server back', async () => {
+  test('that joined keeps its connection when the first releases the server', async () => {
     usePrepared()
     const starter = startChild('open')
     expect(await starter.report).toEqual({ started: true })
@@ -309,15 +309,15 @@ describe('a second process', () => {
 
 const AS_NOBODY = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups']
 
-/** The user must reach the program and this checkout. */
+/** The user has to have access to Node and this checkout. */
 function skipUnlessNobodyCanRun(context: TestContext): void {
   if (!isRoot) context.skip('only root can become another user')
   if (spawnSync('env', [...AS_NOBODY, process.execPath, '--check', CHILD]).status !== 0)
     context.skip('this checkout stands in a folder that other users cannot read')
 }
 
-describe('other identities', () => {
-  test('a user runs a server in a folder of his own', async (context) => {
+describe('other users', () => {
+  test('a user runs a server in his own folder', async (context) => {
     skipUnlessNobodyCanRun(context)
     await chown(folder, NOBODY, NOBODY)
     const child = startChild('start', AS_NOBODY)
@@ -328,7 +328,7 @@ describe('other identities', () => {
     expect(await exit).toEqual([0, null])
   })
 
-  test('a user without a passwd entry runs one too', async (context) => {
+  test('a user without a passwd entry runs one as well', async (context) => {
     skipUnlessNobodyCanRun(context)
     const unnamed = ['setpriv', '--reuid=12345', '--regid=12345', '--clear-groups']
     const namespaces = spawnSync('env', [...unnamed, 'unshare', '-U', '--map-user=1', '--map-group=1', 'true'])
@@ -339,7 +339,7 @@ describe('other identities', () => {
     expect(await readFile(`/proc/${pid}/status`, 'utf8')).toMatch(/^Uid:\t12345\t12345/m)
   })
 
-  test('root starts a folder of another user as that user, and leaves it fit for him', async (context) => {
+  test('root starts the folder of another user as that user, who can start it afterwards', async (context) => {
     skipUnlessNobodyCanRun(context)
     await chown(folder, NOBODY, NOBODY)
     const before = startChild('start', AS_NOBODY)
@@ -357,9 +357,9 @@ describe('other identities', () => {
     expect(await after.report).toMatchObject({ started: true })
   })
 
-  test('root makes a folder where a user namespace does not reach, as nobody, and it dies with its process', async (context) => {
+  test('root creates a folder that a user namespace cannot access as nobody, and the server ends with its process', async (context) => {
     skipUnlessNobodyCanRun(context)
-    // inside a namespace, root has no right to pass this
+    // in a namespace root may not enter this folder
     await chown(folder, 12_345, 12_345)
     await chmod(folder, 0o700)
     const child = startChild('start')
@@ -371,7 +371,7 @@ describe('other identities', () => {
     expect(await query(await start(), 'select 1 as one')).toEqual([{ one: 1 }])
   })
 
-  test('a user is refused the folder of another', async (context) => {
+  test('a user cannot start the folder of another user', async (context) => {
     usePrepared()
     skipUnlessNobodyCanRun(context)
     await (await start()).stop()
@@ -379,7 +379,7 @@ describe('other identities', () => {
   })
 })
 
-test('a full disk is named', async (context) => {
+test('a full disk is reported as such', async (context) => {
   const mounted = spawnSync('unshare', ['-m', 'sh', '-c', 'mount -t tmpfs none /mnt'])
   if (mounted.status !== 0) context.skip('only root can make a small disk')
   await mkdir(dirname(dataDir), { recursive: true })

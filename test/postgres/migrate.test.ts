@@ -20,7 +20,7 @@ const first: Migration = {
   name: '0001-first',
   async up(knex) {
     await knex.raw('create table firsts (n int)')
-    // long enough that others come to wait
+    // long enough for the others to wait
     await knex.raw('select pg_sleep(0.05)')
   },
 }
@@ -53,7 +53,7 @@ test('four processes that start at once run each step once', async () => {
   }
 })
 
-test('a step that fails leaves nothing behind, and runs again next time', async () => {
+test('a failed step is rolled back, and runs again next time', async () => {
   const failing: Migration = {
     name: second.name,
     async up(knex) {
@@ -67,7 +67,7 @@ test('a step that fails leaves nothing behind, and runs again next time', async 
   expect(await db.knex('firsts')).toEqual([{ n: 1, m: 2 }])
 })
 
-test('a process killed halfway blocks nobody', async () => {
+test('a process killed during a step blocks nobody', async () => {
   const dying = createDatabase(db.connection, { poolMax: 1 })
   const killed: Migration = {
     name: first.name,
@@ -80,7 +80,7 @@ test('a process killed halfway blocks nobody', async () => {
   await dying.destroy()
 })
 
-test('a statement timeout does not end a wait or a long step', async () => {
+test('the statement timeout ends neither the wait for the lock nor a long step', async () => {
   const hasty = createDatabase(db.connection, { statementTimeoutMs: 200 })
   const long: Migration = {
     name: '0001-long',
@@ -92,7 +92,7 @@ test('a statement timeout does not end a wait or a long step', async () => {
   await hasty.destroy()
 })
 
-test('a search that has begun when prices are counted ends, and the step after it', async () => {
+test('a search that runs when 0006-priced begins finishes, and then the step does', async () => {
   await migrate(db.knex, MIGRATIONS.slice(0, 5))
   const searching = await db.knex.transaction()
   await searching.raw('select count(*) from payments')
@@ -108,13 +108,13 @@ test('a search that has begun when prices are counted ends, and the step after i
   expect(await migrating).toEqual(['0006-priced'])
 })
 
-test('a database of a newer version is refused by name, and left as it is', async () => {
+test('a database of a newer version is refused, naming its steps, and left unchanged', async () => {
   await migrate(db.knex, [first, second])
   await expect(migrate(db.knex, [first])).rejects.toThrow(DatabaseTooNewError)
   await expect(pendingMigrations(db.knex, [first])).rejects.toThrow('0002-second, unknown here')
 })
 
-test('the real steps have names that sort in their order and are unique', () => {
+test('the names of the real steps are unique and sort in their order', () => {
   const names = MIGRATIONS.map(({ name }) => name)
   expect(names).toEqual([...new Set(names)].toSorted())
 })

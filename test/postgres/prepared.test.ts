@@ -9,7 +9,7 @@ let db: TestDatabase
 let knex: Knex
 const pools: Knex[] = []
 
-/** One connection: what a statement leaves behind meets the next one. */
+/** One connection, so that the next statement meets whatever one leaves behind. */
 function openPool(options: DatabaseOptions = {}): Knex {
   const pool = createDatabase(db.connection, { poolMax: 1, applicationName: 'preparing', ...options })
   pools.push(pool)
@@ -39,7 +39,7 @@ async function preparedOn(pool: Knex): Promise<string[]> {
 const one = (sql: string, bindings: readonly unknown[] = []) => ({ sql, bindings })
 
 describe('a prepared statement', () => {
-  test('gives rows as Knex does, or their text', async () => {
+  test('returns the rows that Knex returns, or their texts', async () => {
     const statement = one(
       `select 1 as n, '2026-03-01 12:00:05.5+00'::timestamptz(3) as at, '{"a":[1]}'::jsonb as body,
         '\\x0102'::bytea as bytes, 9007199254740993 as big, null as nothing, 1.50::numeric as decimal, true as yes`,
@@ -60,37 +60,37 @@ describe('a prepared statement', () => {
     ['boolean', true, 'boolean'],
     ['date', new Date('2026-03-01T12:00:05.123Z'), 'timestamptz'],
     ['bytes', Buffer.from('00ff5c22', 'hex'), 'bytea'],
-    ['texts', ['a', 'b "c"', '\\', '', 'NULL', '{}', 'ä,'], 'text[]'],
-    ['numbers', [1, 2], 'int[]'],
-    ['nested', [['a'], ['b']], 'text[]'],
-    ['byte arrays', [Buffer.from('0102', 'hex'), Buffer.from('5c22', 'hex')], 'bytea[]'],
-    ['nulls', [null, 'x'], 'text[]'],
-    ['nothing', [], 'text[]'],
+    ['text array', ['a', 'b "c"', '\\', '', 'NULL', '{}', 'ä,'], 'text[]'],
+    ['number array', [1, 2], 'int[]'],
+    ['nested array', [['a'], ['b']], 'text[]'],
+    ['bytes array', [Buffer.from('0102', 'hex'), Buffer.from('5c22', 'hex')], 'bytea[]'],
+    ['array with null', [null, 'x'], 'text[]'],
+    ['empty array', [], 'text[]'],
     ['object', { a: ['?', null] }, 'jsonb'],
-  ])('takes a %s as Knex does', async (_, value, type) => {
+  ])('binds a %s as Knex does', async (_, value, type) => {
     const sql = `select ?::${type} as value`
     const { rows } = await knex.raw(sql, [value as Knex.RawBinding])
     expect(await runPrepared(knex, one(sql, [value]), undefined)).toEqual(rows)
   })
 
-  test('refuses a parameter that is undefined', async () => {
+  test('refuses undefined as a parameter', async () => {
     await expect(runPrepared(knex, one('select ?::text', [undefined]), undefined)).rejects.toThrow(TypeError)
   })
 
-  test('keeps an escaped question mark, and takes what a builder of Knex makes', async () => {
+  test('keeps an escaped question mark, and runs the SQL of a Knex builder', async () => {
     expect(await runPreparedText(knex, one(`select '{"a":1}'::jsonb \\? ?`, ['a']), undefined)).toEqual([['t']])
     const { sql, bindings } = knex.select(knex.raw('?::int + 1 as next', [41])).toSQL()
     expect(await runPrepared(knex, { sql, bindings }, undefined)).toEqual([{ next: 42 }])
   })
 
-  test('is parsed once a connection', async () => {
+  test('is parsed once for a connection', async () => {
     const pool = openPool()
     for (const n of [1, 2, 3])
       expect(await runPreparedText(pool, one('select ?::int', [n]), undefined)).toEqual([[`${n}`]])
     expect(await preparedOn(pool)).toEqual(['select $1::int'])
   })
 
-  test('leaves the connection when others are used more', async () => {
+  test('is closed when others were used more recently', async () => {
     const pool = openPool({ maxPrepared: 3 })
     for (const n of [1, 2, 3, 1, 4, 5]) await runPreparedText(pool, one(`select ${n}`), undefined)
     expect(await preparedOn(pool)).toEqual(['select 1', 'select 4', 'select 5'])
@@ -102,7 +102,7 @@ describe('a prepared statement', () => {
     expect(await preparedOn(pool)).toEqual([])
   })
 
-  test('answers after its table has changed', async () => {
+  test('still runs after its table has changed', async () => {
     const pool = openPool()
     await db.knex.raw('create table changing as select 1 as a')
     const all = one('select * from changing')
@@ -114,7 +114,7 @@ describe('a prepared statement', () => {
     expect(await runPrepared(pool, all, undefined)).toEqual([{ a: '1', b: 2 }])
   })
 
-  test('in a transaction fails with it after its table has changed, and is there for the next one', async () => {
+  test('fails with its transaction after its table has changed, and runs in the next one', async () => {
     const pool = openPool()
     await db.knex.raw('create table moving as select 1 as a')
     const all = one('select * from moving')
@@ -125,7 +125,7 @@ describe('a prepared statement', () => {
     expect(await work()).toEqual([{ a: 1, b: 2 }])
   })
 
-  test('answers when a pooler has let go of what was prepared, or has it from another', async () => {
+  test('runs when a pooler has dropped it, or has one of its name from another client', async () => {
     const pool = openPool()
     const statement = one('select ?::int as n', [1])
     await runPrepared(pool, statement, undefined)
@@ -135,7 +135,7 @@ describe('a prepared statement', () => {
     expect(await preparedOn(pool)).toEqual(['select $1::int as n'])
   })
 
-  test('sees and does what its transaction does', async () => {
+  test('runs inside its transaction', async () => {
     await inTransaction(knex, undefined, async (trx) => {
       await runPrepared(trx, one('insert into notes (n) values (?)', [7]), undefined)
       expect(await runPrepared(trx, one('select n from notes'), undefined)).toEqual([{ n: 7 }])
@@ -145,14 +145,14 @@ describe('a prepared statement', () => {
     expect(await db.knex('notes')).toEqual([])
   })
 
-  test('fails as the server says, and the connection goes on', async () => {
+  test('rejects with the error of the server, and the connection can be used further', async () => {
     const failing = one('select 1 / ?::int', [0])
     await expect(runPrepared(knex, failing, undefined)).rejects.toMatchObject({ code: '22012' })
     await expect(runPrepared(knex, one('select nonsense'), undefined)).rejects.toMatchObject({ code: '42703' })
     expect(await runPreparedText(knex, { ...failing, bindings: [1] }, undefined)).toEqual([['1']])
   })
 
-  test('says that the server has gone', async () => {
+  test('rejects as unavailable when the server has gone', async () => {
     const pool = openPool()
     const pid = Number((await runPreparedText(pool, one('select pg_backend_pid()'), undefined))[0]?.[0])
     const sleeping = runPrepared(pool, one('select pg_sleep(70)'), undefined)
@@ -173,7 +173,7 @@ async function statements(like: string): Promise<string[]> {
 }
 
 describe('several statements at once', () => {
-  test('answer in order, each seeing what was there when it began', async () => {
+  test('return in order, each seeing what was committed when it began', async () => {
     const [before, , after] = await runPreparedTexts(
       knex,
       [
@@ -187,7 +187,7 @@ describe('several statements at once', () => {
     await db.knex('notes').delete()
   })
 
-  test('do all or nothing', async () => {
+  test('take effect all together or not at all', async () => {
     const failing = [one('insert into notes (n) values (2)'), one('select 1 / 0'), one('select 3')]
     await expect(runPreparedTexts(knex, failing, undefined)).rejects.toMatchObject({ code: '22012' })
     expect(await db.knex('notes')).toEqual([])
@@ -208,7 +208,7 @@ describe('a signal', () => {
     expect(await runPreparedText(pool, one('select pg_backend_pid()'), undefined)).toEqual(pid)
   })
 
-  test('hits no later statement of the connection, through a hundred aborts at any moment', async () => {
+  test('never cancels a later statement, in a hundred aborts at random moments', async () => {
     const pool = openPool()
     for (let round = 0; round < 100; round++) {
       const controller = new AbortController()
@@ -220,14 +220,14 @@ describe('a signal', () => {
     }
   })
 
-  test('that has fired lets nothing run', async () => {
+  test('that has already fired lets nothing run', async () => {
     await expect(runPrepared(knex, one('insert into notes (n) values (3)'), AbortSignal.abort(reason))).rejects.toBe(
       reason,
     )
     expect(await db.knex('notes')).toEqual([])
   })
 
-  test('of the time limit of the pool ends it as well', async () => {
+  test('is not needed for the statement timeout of the pool', async () => {
     const pool = openPool({ statementTimeoutMs: 30 })
     await expect(runPrepared(pool, one('select pg_sleep(72)'), undefined)).rejects.toMatchObject({ code: '57014' })
   })

@@ -47,7 +47,7 @@ const goOn = () => db.replica().raw('select pg_wal_replay_resume()')
 const write = (n: number) => db.primary('notes').insert({ n })
 const countOf = (n: number) => async (pool: Knex) => (await pool('notes').where({ n })).length
 
-/** A write beside it keeps the two from standing on either side of the end of a page of the log. */
+/** Each attempt writes, because positions just before and after the end of a WAL page differ although nothing is missing. */
 const untilUsed = (from: ReadPools, accountId = 1) =>
   vi.waitFor(
     async () => {
@@ -60,12 +60,12 @@ const untilUsed = (from: ReadPools, accountId = 1) =>
 describe('a replica', () => {
   beforeEach(() => untilUsed(pools))
 
-  test('answers those who have seen no more than it has', async () => {
+  test('serves accounts that have seen no newer state', async () => {
     expect(await whereFrom(pools, 1)).toBe('replica')
     expect(await pools.read({ accountId: 1 }, countOf(0))).toBeGreaterThan(0)
   })
 
-  test('tells work where it stands, and takes that for what the account has seen', async () => {
+  test('gives the work its position, which then counts as seen by the account', async () => {
     const position = await pools.read({ accountId: 10 }, async (pool, _, positionOfPool) => {
       expect(await isReplica(pool)).toBe(true)
       return positionOfPool()
@@ -74,7 +74,7 @@ describe('a replica', () => {
     expect(pools.seenBy(10)).toBe(position)
   })
 
-  test('that is behind does not answer an account that has seen more, and answers others', async () => {
+  test('that lags does not serve an account that has seen more, but serves others', async () => {
     await hold()
     try {
       await write(1)
@@ -90,7 +90,7 @@ describe('a replica', () => {
     expect(await pools.read({ accountId: 2 }, countOf(1))).toBe(1)
   })
 
-  test('that is behind does not answer who says that he has seen more elsewhere', async () => {
+  test('that lags does not serve a caller with a newer position from another process', async () => {
     const elsewhere = open({ replicas: [] })
     await hold()
     try {
@@ -105,7 +105,7 @@ describe('a replica', () => {
     }
   })
 
-  test('never shows an account less than it has seen, however reads and writes fall', async () => {
+  test('never shows an account an older state, however reads and writes interleave', async () => {
     for (let n = 100; n < 160; n++) {
       await write(n)
       if (n % 2 === 0) pools.noteSeen(5, await pools.positionOf(db.primary))
@@ -114,7 +114,7 @@ describe('a replica', () => {
     }
   })
 
-  test('that is further behind than allowed answers nobody', async () => {
+  test('that lags more than allowed serves nobody', async () => {
     const strict = open({ maxLagMs: 300 })
     await strict.start()
     await untilUsed(strict)
@@ -128,7 +128,7 @@ describe('a replica', () => {
     await untilUsed(strict, 6)
   })
 
-  test('on which work fails is passed over, and the caller hears nothing of it', async () => {
+  test('on which work fails is replaced by the primary, unnoticed by the caller', async () => {
     const once = open()
     await once.start()
     await untilUsed(once)
@@ -143,7 +143,7 @@ describe('a replica', () => {
     expect(await whereFrom(once, 7)).toBe('primary')
   })
 
-  test('may refuse a caller as the primary does', async () => {
+  test('may refuse a request as the primary does', async () => {
     const asked: boolean[] = []
     const refused = pools.read({ accountId: 8 }, async (pool) => {
       asked.push(await isReplica(pool))
@@ -153,25 +153,25 @@ describe('a replica', () => {
     expect(asked).toEqual([true])
   })
 
-  test('ends its work with the signal of the caller', async () => {
+  test('ends its work when the signal of the caller fires', async () => {
     const controller = new AbortController()
     const reason = new Error('the caller hung up')
     const reading = pools.read({ accountId: 9, signal: controller.signal }, async (_, signal) => {
       controller.abort(reason)
       signal?.throwIfAborted()
-      return 'went on'
+      return 'continued'
     })
     await expect(reading).rejects.toBe(reason)
   })
 })
 
-test('the primary itself is no replica', async () => {
+test('the primary is not used as its own replica', async () => {
   const wrong = open({ replicas: [{ name: 'itself', connection: db.primaryConnection }] })
   await wrong.start()
   expect(await whereFrom(wrong, 1)).toBe('primary')
 })
 
-test('a replica that does not answer is left to the primary in time, work that has begun included', async () => {
+test('the primary takes over in time from a replica that hangs, work in progress included', async () => {
   const impatient = open({ lookTimeoutMs: 200 })
   await impatient.start()
   await untilUsed(impatient)
@@ -192,7 +192,7 @@ test('a replica that does not answer is left to the primary in time, work that h
   await untilUsed(impatient)
 })
 
-test('a replica that dies is left to the primary, and used again when it is back', async () => {
+test('the primary takes over from a replica that dies; the replica is used again when it is back', async () => {
   await untilUsed(pools)
   let begun = 0
   const dying = pools.read({ accountId: 1 }, async (pool) => {
@@ -209,7 +209,7 @@ test('a replica that dies is left to the primary, and used again when it is back
   await untilUsed(pools)
 })
 
-test('a replica of another cluster answers nobody, however far it is, and the log says so once', async () => {
+test('a replica of another cluster serves nobody, whatever its position, and is logged once', async () => {
   const another = await startReplicatedDatabase()
   const logs = recordLogs()
   const foreign = open({ replicas: [{ name: 'foreign', connection: another.replicaConnection }], logger: logs })
@@ -218,7 +218,7 @@ test('a replica of another cluster answers nobody, however far it is, and the lo
     await another.primary.raw('create table notes (n int)')
     await vi.waitFor(
       async () => {
-        // Each leaves the rest of a piece of the log empty.
+        // each switch skips the rest of a WAL segment
         await another.primary.raw('insert into notes values (0)')
         await another.primary.raw('select pg_switch_wal()')
         const { rows } = await another.replica().raw(`select (pg_last_wal_replay_lsn() - '0/0')::text as at`)
@@ -237,14 +237,14 @@ test('a replica of another cluster answers nobody, however far it is, and the lo
   }
 }, 60_000)
 
-test('what a replica says once it was promoted is shown to nobody, work that has begun included', async () => {
+test('nothing from a promoted replica reaches a caller, work in progress included', async () => {
   await untilUsed(pools)
   const asked: boolean[] = []
   const answer = await pools.read({ accountId: 1 }, async (pool) => {
     asked.push(await isReplica(pool))
     if (asked.length === 1) {
       await db.replica().raw('select pg_promote()')
-      // Its own life begins: nothing of it is the primary's.
+      // from here on its data are no longer the primary's
       await pool('notes').insert({ n: 777 })
     }
     return countOf(777)(pool)

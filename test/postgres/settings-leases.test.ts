@@ -37,7 +37,7 @@ describe('settings', () => {
     expect(await getOrCreateSecret(db.knex, 'one')).not.toEqual(await getOrCreateSecret(db.knex, 'two'))
   })
 
-  test('a settled value never changes', async () => {
+  test('a stored value never changes', async () => {
     expect(await readSetting(db.knex, 'stamp')).toBeUndefined()
     expect(await settleSetting(db.knex, 'stamp', Buffer.from('demo'))).toEqual(Buffer.from('demo'))
     expect(await settleSetting(db.knex, 'stamp', Buffer.from('real'))).toEqual(Buffer.from('demo'))
@@ -50,19 +50,19 @@ describe('leases', () => {
   const bob = { name: 'follow:base', owner: 'bob' }
   const expire = () => db.knex('leases').update({ expires_at: db.knex.raw(`now() - interval '1 second'`) })
 
-  test('of twenty who ask at once, one gets it', async () => {
+  test('one of twenty processes that ask at once gets it', async () => {
     const asked = Array.from({ length: 20 }, (_, n) => acquireLease(db.knex, { ...ann, owner: `owner-${n}` }, 60_000))
     expect((await Promise.all(asked)).filter(Boolean)).toHaveLength(1)
   })
 
-  test('of twenty who ask at once for one that ran out, one gets it', async () => {
+  test('one of twenty processes that ask at once gets an expired one', async () => {
     await acquireLease(db.knex, ann, 60_000)
     await expire()
     const asked = Array.from({ length: 20 }, (_, n) => acquireLease(db.knex, { ...ann, owner: `owner-${n}` }, 60_000))
     expect((await Promise.all(asked)).filter(Boolean)).toHaveLength(1)
   })
 
-  test('its owner may take it again and prolong it, others may not', async () => {
+  test('its owner may take it again and extend it; others may not', async () => {
     expect(await acquireLease(db.knex, ann, 60_000)).toBe(true)
     expect(await acquireLease(db.knex, ann, 60_000)).toBe(true)
     expect(await renewLease(db.knex, ann, 60_000)).toBe(true)
@@ -70,12 +70,12 @@ describe('leases', () => {
     expect(await renewLease(db.knex, bob, 60_000)).toBe(false)
   })
 
-  test('leases of other names are free', async () => {
+  test('leases of other names stay free', async () => {
     await acquireLease(db.knex, ann, 60_000)
     expect(await acquireLease(db.knex, { ...bob, name: 'follow:ethereum' }, 60_000)).toBe(true)
   })
 
-  test('one that ran out is not prolonged, but taken by who comes first', async () => {
+  test('an expired one cannot be extended, and goes to whoever asks first', async () => {
     await acquireLease(db.knex, ann, 60_000)
     await expire()
     expect(await renewLease(db.knex, ann, 60_000)).toBe(false)
@@ -83,7 +83,7 @@ describe('leases', () => {
     expect(await acquireLease(db.knex, ann, 60_000)).toBe(false)
   })
 
-  test('it runs out after its time by the clock of the server', async () => {
+  test('it expires by the clock of the database server', async () => {
     await acquireLease(db.knex, ann, 90_000)
     const { rows } = await db.knex.raw(
       `select expires_at - now() > interval '89 seconds' and expires_at - now() < interval '91 seconds' as right from leases`,
@@ -91,7 +91,7 @@ describe('leases', () => {
     expect(rows).toEqual([{ right: true }])
   })
 
-  test('given back it is free, and giving back what is another’s does nothing', async () => {
+  test('a released one is free; releasing one of another owner does nothing', async () => {
     await acquireLease(db.knex, ann, 60_000)
     await releaseLease(db.knex, bob)
     expect(await acquireLease(db.knex, bob, 60_000)).toBe(false)
@@ -99,7 +99,7 @@ describe('leases', () => {
     expect(await acquireLease(db.knex, bob, 60_000)).toBe(true)
   })
 
-  test('a transaction of one who lost it is refused', async () => {
+  test('a transaction of a process that lost it is refused', async () => {
     await acquireLease(db.knex, ann, 60_000)
     await expire()
     await expect(inTransaction(db.knex, undefined, (trx) => assertLeaseHeld(trx, ann))).rejects.toThrow(LeaseLostError)
@@ -108,7 +108,7 @@ describe('leases', () => {
     await inTransaction(db.knex, undefined, (trx) => assertLeaseHeld(trx, bob))
   })
 
-  test('nobody takes it while a transaction asserts it, even after it ran out', async () => {
+  test('nobody takes it while a transaction asserts it, even after it expired', async () => {
     await acquireLease(db.knex, ann, 1_000)
     const events: string[] = []
     let taking: Promise<boolean> | undefined

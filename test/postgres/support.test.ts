@@ -12,7 +12,7 @@ afterAll(async () => {
   await Promise.all([one.drop(), two.drop()])
 })
 
-test('each test database is migrated and stands alone', async () => {
+test('each test database is migrated and separate from others', async () => {
   await one.knex.raw('create table only_here (n int)')
   const { rows } = await two.knex.raw(
     `select to_regclass('schema_migrations') as migrated, to_regclass('only_here') as other`,
@@ -20,7 +20,7 @@ test('each test database is migrated and stands alone', async () => {
   expect(rows).toEqual([{ migrated: 'schema_migrations', other: null }])
 })
 
-test('a dropped test database is gone', async () => {
+test('a dropped test database no longer exists', async () => {
   const three = await createTestDatabase()
   await three.knex.raw('select 1')
   const { rowCount } = await one.knex.raw('select from pg_database where datname = ?', [three.connection.database])

@@ -10,7 +10,7 @@ import { createSubject, type Subject } from '../../bench/search/subject.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
-// Every class that the benchmark measures, on 20,000 payments made as the benchmark makes them, against plain SQL.
+// Every class of the search benchmark, on 20,000 payments of its generator: the service finds what plain SQL finds.
 
 const ROWS = 20_000
 const SEED = 3
@@ -54,8 +54,8 @@ async function plainIds({ filter, input, position }: PreparedQuery, way: PlainWa
   return position?.direction === 'backward' ? ids.toReversed() : ids
 }
 
-test('the same seed gives the same payments, however they are divided', async () => {
-  // the temporary table hides the stored one; this connection is asked for nothing afterwards
+test('one seed gives the same payments, whatever ranges they are generated in', async () => {
+  // the temporary table hides the stored one on this connection, which is not used afterwards
   await sampler.raw('create temporary table payments (like public.payments)')
   await sampler.raw(insertPaymentsSql({ rows: ROWS, seed: SEED }, 4_990, 5_490))
   await sampler.raw(insertPaymentsSql({ rows: ROWS, seed: SEED }, 5_490, 5_500))
@@ -66,7 +66,7 @@ test('the same seed gives the same payments, however they are divided', async ()
   expect(rows).toEqual([{ made: 510n, stored: 510n }])
 })
 
-test('what is counted of the generated payments is what there is', async () => {
+test('the statistics that the generator writes equal a count of its payments', async () => {
   const { rows } = await database.knex.raw<{ rows: { wrong: bigint }[] }>(
     `select count(*) as wrong from payment_statistics s full join (
        select account_id, network, coalesce(source_network, '') as source_network, currency, coalesce(invoice_currency, '') as invoice_currency,

@@ -27,7 +27,7 @@ afterAll(() => opened.database.drop())
 
 const search: OpenedSearch['search'] = (input, as) => opened.search(input, as)
 
-describe('cursors', () => {
+describe('a cursor', () => {
   const input: SearchInput = {
     currency: ['USDC', 'EUR'],
     network: ['base', 'matic'],
@@ -44,7 +44,7 @@ describe('cursors', () => {
     return nextCursor
   }
 
-  test('a change of any character makes it invalid', async () => {
+  test('with any character changed is refused', async () => {
     const cursor = await firstCursor()
     expect((await search({ cursor })).payments).toHaveLength(3)
     for (let at = 0; at < cursor.length; at += 7) {
@@ -53,7 +53,7 @@ describe('cursors', () => {
     }
   })
 
-  test('it serves no other account, no other secret and no other list', async () => {
+  test('is refused for another account, another secret and another list', async () => {
     const cursor = await firstCursor()
     expect(await faultOf(search({ cursor }, other))).toMatchObject({ reason: 'INVALID_CURSOR' })
     const elsewhere = createPaymentSearch({
@@ -88,7 +88,7 @@ describe('cursors', () => {
     [{ invoiceCurrency: ['EUR'] }, 'invoiceCurrency'],
     [{ sortBy: 'date' }, 'sortBy'],
     [{ sortOrder: 'desc' }, 'sortOrder'],
-  ])('%j beside it is a mismatch of %s', async (beside, field) => {
+  ])('with %j sent beside it is refused as a mismatch of %s', async (beside, field) => {
     expect(await faultOf(search({ cursor: await firstCursor(), ...beside }))).toMatchObject({
       reason: 'CURSOR_MISMATCH',
       field,
@@ -101,13 +101,13 @@ describe('cursors', () => {
     ['the same day as a moment', { fromDate: '2026-03-01T01:00:00+01:00' }],
     ['a part', { status: ['PENDING', 'CONFIRMED', 'PENDING'] }],
     ['nothing but includeTotal', { includeTotal: 'exact' }],
-  ])('%s beside it gives the next page', async (_, beside) => {
+  ])('with %s sent beside it gives the next page', async (_, beside) => {
     const cursor = await firstCursor()
     const alone = await search({ cursor })
     expect((await search({ ...beside, cursor })).payments).toEqual(alone.payments)
   })
 
-  test('it carries the limit, and another limit may be sent', async () => {
+  test('carries the limit, and another limit may be sent with it', async () => {
     const cursor = await firstCursor()
     expect((await search({ cursor })).pagination.limit).toBe(3)
     expect((await search({ cursor, limit: 0 })).pagination.limit).toBe(3)
@@ -118,7 +118,7 @@ describe('cursors', () => {
     expect((await search({ cursor: nextCursor })).pagination.limit).toBe(5)
   })
 
-  test('it fits into a URL beside headers when every filter has 100 values', async () => {
+  test('fits into a URL beside headers when every filter has 100 values', async () => {
     const many = <T>(make: (n: number) => T) => Array.from({ length: 100 }, (_, n) => make(n))
     const wallets = (seed: number) => many((n) => `0x${hash(n + seed).slice(2, 42)}`)
     const everything: SearchInput = {
@@ -158,7 +158,7 @@ describe('cursors', () => {
     expect((await search({ cursor }, full)).pagination.nextCursor).toBeUndefined()
   })
 
-  test('a page whose payments are all gone leads back to the payment where it began', async () => {
+  test('of a page whose payments were all deleted leads back to the payment where that page began', async () => {
     const doomed = generatePayments(5, 4, 55)
     const five = { id: 5, name: 'five' }
     await insertPayments(opened.database.knex, doomed)

@@ -1,13 +1,13 @@
 import { request } from 'node:http'
 
-/** An event as a page hears of it. */
+/** An event as a page gets it. */
 export interface PageEvent {
   readonly type: string
   readonly data: string
   readonly lastEventId: string
 }
 
-/** What of `EventSource` (HTML standard, 9.2) these tests need: it sends no header of a page's choice, and connects again by itself. */
+/** The part of `EventSource` (HTML standard, 9.2) that these tests need. A page cannot set its headers; it reconnects by itself. */
 export interface EventSourceLike {
   readonly state: () => 'connecting' | 'open' | 'closed'
   readonly lastEventId: () => string
@@ -16,7 +16,7 @@ export interface EventSourceLike {
 
 export interface EventSourceHandlers {
   readonly onEvent: (event: PageEvent) => void
-  /** The connection broke, and is made again unless it is closed. */
+  /** The connection broke. `connecting`: it is being made again; `closed`: it is not. */
   readonly onBroken: (state: 'connecting' | 'closed', status: number | undefined) => void
 }
 
@@ -39,7 +39,7 @@ export function openEventSource(url: string, origin: string, handlers: EventSour
     }
     const sent = request(url, { headers, agent: false }, (response) => {
       const { 'content-type': type, 'access-control-allow-origin': allowed } = response.headers
-      // A page hears nothing of what its origin may not read.
+      // CORS: a page gets nothing that its origin may not read
       const isGood =
         response.statusCode === 200 && type === 'text/event-stream' && (allowed === origin || allowed === '*')
       if (!isGood) {
@@ -79,7 +79,7 @@ export function openEventSource(url: string, origin: string, handlers: EventSour
   }
 }
 
-/** Interprets a stream of lines (9.2.6). */
+/** Parses a stream of events (9.2.6). */
 function createParser(dispatch: (event: PageEvent) => void, knownId: string): (text: string) => void {
   let rest = ''
   let data: string[] = []

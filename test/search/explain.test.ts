@@ -17,8 +17,8 @@ import {
 import type { Statement } from '../../src/search/sql/statement.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
-// What is planned for which search, and that PostgreSQL answers every shape by the indexes that the plan names, on 40,000 generated
-// payments. The thresholds are so low that nothing is too small to be planned.
+// Which plan each search gets, and that PostgreSQL reads every shape by the indexes that the plan names, on 40,000 generated payments. The
+// thresholds are low, so that even few payments are planned for.
 
 const THRESHOLDS = {
   smallAccount: 0,
@@ -54,7 +54,7 @@ interface PlanNode {
 
 const flatten = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(flatten)]
 
-/** Those of `payments`, but for the join of the rows by primary key. */
+/** The indexes of `payments` that a statement uses, without the primary key, by which rows are joined. */
 async function indexesOf({ sql, bindings }: Statement): Promise<string[]> {
   const { rows } = await database.knex.raw(`explain (format json) ${sql}`, bindings as Knex.RawBinding[])
   const nodes = flatten((rows[0]['QUERY PLAN'] as [{ Plan: PlanNode }])[0].Plan)
@@ -67,7 +67,7 @@ async function indexesOf({ sql, bindings }: Statement): Promise<string[]> {
 
 const OF_THE_ROWS = ['payments_pkey', 'account_changes_pkey', 'payment_statistics_seq']
 
-/** `walk payments_status`; `up to` where it ends before it is through. */
+/** `walk payments_status`, or `walk up to payments_status` where it has a limit. */
 function nameOf(shape: Shape): string {
   if (shape.kind === 'plain' || shape.kind === 'months') return shape.kind
   const isBounded =
@@ -77,13 +77,13 @@ function nameOf(shape: Shape): string {
   return `${shape.kind} ${isBounded ? 'up to ' : ''}${namesOf(shape.parts).join(', ')}`
 }
 
-/** Asked row by row without end, it is PostgreSQL's to choose. */
+/** A walk with residual filters and without a limit, whose index is left to PostgreSQL. */
 function isLastResort(shape: Shape): shape is PlainShape {
   if (shape.kind === 'plain') return true
   return shape.kind === 'walk' && shape.parts.some((part) => part.entryLimits === undefined && part.residual.length > 0)
 }
 
-/** Of a wallet all can be read from either of its indexes. */
+/** Both indexes of a wallet hold all its payments, so either may be used; so it is with months. */
 const withoutUsd = (name: string) => name.replace(/^(payments_(?:payer|payee|month))_usd$/, '$1')
 
 const namesOf = (parts: readonly Part[]) => [...new Set(parts.flatMap(({ index }) => index.split(', ')))].toSorted()
@@ -190,7 +190,7 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
       'walk payments_cell, payments_source_network',
     ],
   ],
-  ['a network of sources alone', () => ({ network: ['MANTLE'] }), {}, ['walk payments_source_network']],
+  ['a network that is a source alone', () => ({ network: ['MANTLE'] }), {}, ['walk payments_source_network']],
   [
     'currencies without any US dollars, by amount in US dollars',
     () => ({ currency: [...doge, { of: 'payment', symbol: 'YFI' }] }),
@@ -319,13 +319,13 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
     ],
   ],
   [
-    'a payee and a network that was given up shortly behind the position',
+    'a payee and a network whose payments end shortly after the position',
     () => ({ payee: wallet('payee'), network: ['FANTOM'] }),
     { sortOrder: 'asc', position: position(['2024-02-10T00:00:00.000Z']) },
     ['walk up to payments_cell', 'gather up to payments_payee', 'walk up to payments_payee', 'walk payments_payee'],
   ],
   [
-    'a payee and a network that was given up long behind the position',
+    'a payee and a network whose payments end long after the position',
     () => ({ payee: wallet('payee'), network: ['FANTOM'] }),
     { sortOrder: 'asc', position: position(['2023-07-10T00:00:00.000Z']) },
     ['gather up to payments_payee', 'walk up to payments_payee', 'walk up to payments_cell', 'walk payments_payee'],
@@ -360,7 +360,7 @@ const cases: readonly (readonly [string, () => FilterValues, Given, readonly str
   ],
 ]
 
-describe('the plan names the indexes by which each shape is answered', () => {
+describe('the plan names the indexes that PostgreSQL reads for', () => {
   test.each(cases)('%s', async (_, filterOf, given, names) => {
     await expectPlan(filterOf(), given, statistics, names)
   })

@@ -14,7 +14,7 @@ afterAll(() => opened.database.drop())
 
 const search: OpenedSearch['search'] = (input, as) => opened.search(input, as)
 
-describe('bad input', () => {
+describe('invalid input', () => {
   const checksummed = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
   const bad: [SearchInput, Reason, string][] = [
     [{ fromDate: '2021-02-30' }, 'INVALID_DATE', 'fromDate: "2021-02-30" is not a date: there is no such day'],
@@ -70,20 +70,20 @@ describe('bad input', () => {
     [{ cursor: 'x'.repeat(65_536) }, 'INVALID_CURSOR', 'the cursor cannot be used'],
   ]
 
-  test.each(bad)('%j is %s', async (input, reason, words) => {
+  test.each(bad)('%j is refused as %s', async (input, reason, words) => {
     const fault = await faultOf(search(input))
     expect(fault.reason).toBe(reason)
     expect(fault.message).toContain(words)
   })
 
-  test('a value of 1 MB is refused without being repeated', async () => {
+  test('a value of 1 MB is refused without being repeated in the message', async () => {
     const fault = await faultOf(search({ network: ['x'.repeat(1_000_000)] }))
     expect(fault.reason).toBe('UNKNOWN_NETWORK')
     expect(fault.message.length).toBeLessThan(1_000)
   })
 })
 
-test('a name that only the account knows is known with the payment that brings it, and to nobody else', async () => {
+test('a name from imported payments is known as soon as the first is stored, and to that account alone', async () => {
   const [other, nobody] = [
     { id: 77, name: 'other' },
     { id: 78, name: 'nobody' },

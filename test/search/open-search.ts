@@ -15,12 +15,12 @@ const cursorSecret = Buffer.alloc(32, 1)
 export interface OpenedSearch {
   readonly database: TestDatabase
   readonly paymentSearch: PaymentSearch
-  /** What is stored for {@link account}: 300 payments. */
+  /** The 300 payments stored for {@link account}. */
   readonly mine: readonly StoredPayment[]
   search(input: SearchInput, as?: Account): Promise<PaymentPage>
 }
 
-/** A search over a database of its own. */
+/** Opens a search on a database of its own. */
 export async function openSearch(): Promise<OpenedSearch> {
   const database = await createTestDatabase()
   const paymentSearch = createPaymentSearch({ knex: database.knex, chains, tokens, cursorSecret })

@@ -28,7 +28,7 @@ import {
 const account = { id: 1, name: 'one' }
 const HOUR = 3_600_000
 let database: TestDatabase
-/** The usual planner, and some that come to their limits early: every shape is tried, and cut, and followed by another. */
+/** The default planner, and planners with low thresholds, so that every shape occurs, reaches its limit and is followed by another. */
 let searches: readonly PaymentSearch[]
 let mine: Payment[]
 
@@ -37,7 +37,7 @@ beforeAll(async () => {
   const terms = { knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) }
   searches = [undefined, ...THRESHOLDS].map((thresholds) => createPaymentSearch({ ...terms, thresholds }))
   const ours = generatePayments(1, 1_200, 1)
-  // the same payments, ids included, once more under another account, and others under a third
+  // the same payments, with the same ids, under another account, and other payments under a third
   const theirs = ours.slice(0, 800).map((stored): StoredPayment => ({ ...stored, accountId: 2 }))
   await insertPayments(database.knex, [...ours, ...theirs, ...generatePayments(3, 800, 3)])
   await database.knex.raw('analyze payments')
@@ -47,9 +47,9 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 const THRESHOLDS: readonly PlanThresholds[] = [
-  // little of anything
+  // low limits everywhere
   { smallAccount: 0, walk: 5, maxWalk: 20, probe: 3, gather: 10, gatherRows: 5, maxBranches: 1_000, manyBranches: 1 },
-  // walks that end early and gathers that do not
+  // short walks, unlimited gathers
   {
     smallAccount: 0,
     walk: 5,
@@ -62,7 +62,7 @@ const THRESHOLDS: readonly PlanThresholds[] = [
   },
   // no gathers, no cells
   { smallAccount: 0, walk: 50, maxWalk: 400, probe: 0, gather: 0, gatherRows: 0, maxBranches: 0, manyBranches: 1_000 },
-  // cells and months, and no gathers
+  // cells and months, no gathers
   { smallAccount: 0, walk: 1, maxWalk: 1, probe: 0, gather: 0, gatherRows: 0, maxBranches: 1_000, manyBranches: 2 },
 ]
 
@@ -173,7 +173,7 @@ const cases: readonly Case[] = [
   { input: { payer: PAYERS.slice(1) }, matches: (p) => p.payer !== undefined && p.payer !== PAYERS[0] },
   { input: { payee: [(PAYEES[1] ?? '').toUpperCase().replace('X', 'x')] }, matches: (p) => p.payee === PAYEES[1] },
   { input: { payee: [PAYEES[2] ?? ''] }, matches: (p) => p.payee === PAYEES[2] },
-  // this one is payer of some payments, payee of others, and both of a few
+  // this wallet is the payer of some payments, the payee of others, and both of a few
   { input: { walletAddress: [PAYEES[0] ?? ''] }, matches: (p) => p.payer === PAYEES[0] || p.payee === PAYEES[0] },
   {
     input: { walletAddress: [PAYEES[0] ?? '', PAYERS[3] ?? ''] },
@@ -232,7 +232,7 @@ describe.each(orders)('by $sortBy $sortOrder', ({ sortBy, sortOrder }) => {
   })
 })
 
-test('two filters at once ask for both, in every order', async () => {
+test('a payment has to match both of two filters, in every order', async () => {
   const random = seededRandom(42)
   for (let run = 0; run < 120; run++) {
     const [one, two] = pickDisjoint(random)
@@ -277,7 +277,7 @@ async function checkWalk(
   expect(back[0]?.pagination.prevCursor).toBeUndefined()
 }
 
-/** A few pages, where 100 a page allow it; among them pages that end exactly with the list. */
+/** A limit that gives a few pages, if 100 a page allow it. The last page is sometimes exactly full. */
 function limitFor(matches: number, random: () => number): number {
   const pages = 1 + Math.floor(random() * 4)
   return Math.min(Math.max(Math.ceil(matches / pages), 1), 100)
@@ -286,7 +286,7 @@ function limitFor(matches: number, random: () => number): number {
 async function walkForward(paymentSearch: PaymentSearch, input: SearchInput): Promise<PaymentPage[]> {
   const pages = [await paymentSearch.search(account, input)]
   for (let cursor = pages[0]?.pagination.nextCursor; cursor !== undefined; ) {
-    // every other page by the cursor alone, the rest with everything sent again
+    // every other page is asked for by the cursor alone, the others with all filters sent again
     const beside = pages.length % 2 === 0 ? input : {}
     const page = await paymentSearch.search(account, { ...beside, cursor })
     expect(page.payments.length).toBeGreaterThan(0)
@@ -299,7 +299,7 @@ async function walkForward(paymentSearch: PaymentSearch, input: SearchInput): Pr
   return pages
 }
 
-/** The pages in the order of the list, the last one as given. */
+/** The pages from the first to the one given, by their previous cursors. */
 async function walkBackward(paymentSearch: PaymentSearch, last: PaymentPage | undefined): Promise<PaymentPage[]> {
   const pages = last === undefined ? [] : [last]
   for (let cursor = last?.pagination.prevCursor; cursor !== undefined; ) {
@@ -336,7 +336,7 @@ function compare(a: string, b: string): number {
   return compareDecimals(left, right)
 }
 
-test('every case but the empty ones is told apart from the others by the payments that there are', () => {
+test('the payments distinguish all cases, except those that match nothing', () => {
   const empty = cases.filter((each) => !mine.some((payment) => each.matches(payment, each.basis ?? 'amountInUsd')))
   expect(empty.map(({ input }) => JSON.stringify(input))).toEqual([
     `{"walletAddress":["0x${'0'.repeat(39)}1"]}`,
@@ -345,7 +345,7 @@ test('every case but the empty ones is told apart from the others by the payment
   ])
 })
 
-test('every limit from 1 to 100 gives the same walk', async () => {
+test('every limit from 1 to 100 gives the same payments in the same order', async () => {
   const [paymentSearch] = searches as [PaymentSearch]
   const all = await walkForward(paymentSearch, { requestId: REQUEST_IDS.slice(0, 1), sortBy: 'amount', limit: 100 })
   const expected = all.flatMap(idsOf)
@@ -356,7 +356,7 @@ test('every limit from 1 to 100 gives the same walk', async () => {
   }
 })
 
-test('a payment of a combination that came since the statistics were read is on the page', async () => {
+test('a payment of a combination that is newer than the cached statistics is on the page', async () => {
   const owner = { id: 5, name: 'five' }
   const [ofCells] = THRESHOLDS.slice(-1)
   const paymentSearch = createPaymentSearch({
@@ -390,7 +390,7 @@ test('a payment of a combination that came since the statistics were read is on 
   expect(byAmount.payments.map((found) => found.id)).toContain(id)
 })
 
-test('a payment whose US dollars became known since the statistics were read is before those of unknown amount', async () => {
+test('a payment that got its amount in US dollars after the statistics were cached comes before those without', async () => {
   const owner = { id: 6, name: 'six' }
   const terms = { knex: database.knex, chains, tokens, cursorSecret: Buffer.alloc(32, 1) }
   const thresholds = { ...(THRESHOLDS[1] as PlanThresholds), walk: 1_000, maxWalk: 1_000 }

@@ -10,10 +10,10 @@ import { filterFields } from '../../src/search/filter/search-fields.ts'
 
 const others = [SummarizePaymentsRequestSchema, ExportPaymentsRequestSchema, WatchPaymentsRequestSchema]
 
-/** Numbers that mean the same in all four. */
+/** Field numbers with the same meaning in all four messages. */
 const isFilter = ({ number }: DescField) => number <= 17 || (number >= 23 && number <= 29)
 
-/** All that is declared of a field, rules included; but for its place among the oneofs that presence makes. */
+/** The declaration of a field with its rules, without the index of its synthetic oneof. */
 function declared(field: DescField) {
   const proto = clone(FieldDescriptorProtoSchema, field.proto)
   proto.oneofIndex = 0
@@ -33,7 +33,7 @@ test.each(others.map((schema) => [schema.name, schema] as const))(
   },
 )
 
-test('every filter that is declared is taken, and every filter that is searched by is declared', () => {
+test('the proto declares exactly the filters that the search knows', () => {
   const declaredNames = SearchPaymentsRequestSchema.fields.filter(isFilter).map(({ localName }) => localName)
   expect(Object.keys(filterInputOf(create(SearchPaymentsRequestSchema))).toSorted()).toEqual(declaredNames.toSorted())
   expect(filterFields.map(({ name }) => name).toSorted()).toEqual(declaredNames.toSorted())

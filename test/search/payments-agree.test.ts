@@ -22,17 +22,17 @@ import {
 } from '../support/search-payments.ts'
 import { applyMessage, searchAll, startWatchProcess, type WatchProcess } from './watching.ts'
 
-// Whatever the filter: pages, totals, summaries, exports and watches speak of the same payments.
+// For every filter, pages, totals, summaries, exports and watches agree on the payments.
 
 const account = { id: 1, name: 'one' }
 let database: TestDatabase
 let process: WatchProcess
 let search: PaymentSearch
-/** Before anything was written. */
+/** A cursor from before the first change. */
 let beginning: string
 let everything: ReadonlyMap<string, Payment>
 
-/** A thousand payments, of which a tenth or so has moved from one filter to another since, and some are gone. */
+/** A thousand payments; about a tenth of them was changed afterwards so that other filters match, and some were deleted. */
 beforeAll(async () => {
   database = await createTestDatabase()
   process = startWatchProcess(database)
@@ -62,7 +62,7 @@ const random = seededRandom(2026)
 const one = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T
 const some = <T>(values: readonly T[]): T[] => [one(values), one(values)]
 
-/** A value or two for each filter; each may be left out. */
+/** Some values for each filter. */
 const filters: Readonly<Record<string, () => SearchInput>> = {
   fromDate: () => ({ fromDate: one(['2026-03-01', '2026-03-03T12:00:00Z', '2026-03-15']) }),
   toDate: () => ({ toDate: one(['2026-03-16', '2026-03-17T00:00:00+05:45', '2027-01-01']) }),
@@ -84,7 +84,7 @@ const filters: Readonly<Record<string, () => SearchInput>> = {
   q: () => ({ q: one([hash(7), ...PAYEES, ...REQUEST_IDS, ...REFERENCES]) }),
 }
 
-/** No filter, each by itself, and any two or three. */
+/** No filter, each filter alone, and random pairs and triples. */
 function inputs(): SearchInput[] {
   const names = Object.keys(filters)
   const several = Array.from({ length: 40 }, () => [one(names), one(names), one(names)])
@@ -104,7 +104,7 @@ async function walk(input: SearchInput): Promise<Payment[]> {
   }
 }
 
-/** What a watch that has been told everything from the beginning knows. */
+/** The payments that a watch from the beginning ends up with. */
 async function watched(input: SearchInput): Promise<Payment[]> {
   const state = new Map<string, Payment>()
   const { signal } = new AbortController()
@@ -123,7 +123,7 @@ function worthOf(payments: readonly Payment[]): { count: number; amountInUsd: st
   return { count: payments.length, amountInUsd: formatDecimal(sum), countWithoutUsd: payments.length - amounts.length }
 }
 
-/** The groupings whose values stand in a payment as they are. */
+/** The groupings whose values are fields of a payment. */
 const groupings = ['status', 'network', 'currency', 'payer', 'payee'] as const satisfies readonly GroupName[]
 type Grouping = (typeof groupings)[number]
 
@@ -171,7 +171,7 @@ test.each(inputs().map((input) => [JSON.stringify(input), input] as const))('%s'
   ).toEqual(worthOfGroups(payments, groupBy))
 })
 
-test('the inputs are told apart: most match something, and none is the same as no filter', async () => {
+test('most filters match some payments, and none matches all', async () => {
   const counts = await Promise.all(Object.values(filters).map(async (make) => (await walk(make())).length))
   expect(counts.filter((count) => count > 0 && count < everything.size).length).toBeGreaterThanOrEqual(
     counts.length - 1,

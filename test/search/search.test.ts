@@ -40,7 +40,7 @@ describe('limits and totals', () => {
     expect([page.pagination.limit, page.payments.length]).toEqual([size, size])
   })
 
-  test('a total is given only where it is asked for', async () => {
+  test('a total is given only where it was asked for', async () => {
     expect((await search({})).pagination.total).toBeUndefined()
     expect((await search({ includeTotal: 'none' })).pagination.total).toBeUndefined()
     expect((await search({ includeTotal: 'exact' })).pagination.total).toEqual({ count: 300, relation: 'EXACT' })
@@ -51,7 +51,7 @@ describe('limits and totals', () => {
     expect((await search({ includeTotal: 'exact' }, other)).pagination.total).toEqual({ count: 0, relation: 'EXACT' })
   })
 
-  test('beyond 10,000 an exact total says AT_LEAST, and an estimate is near the truth', async () => {
+  test('above 10,000 an exact total is AT_LEAST, and an estimate is close', async () => {
     const [row] = opened.mine
     if (row === undefined) throw new Error('no payments')
     await insertPayments(opened.database.knex, [{ ...row, accountId: 9 }])
@@ -80,7 +80,7 @@ describe('limits and totals', () => {
       relation: 'EXACT',
     })
 
-    // what the statistics hold is known however many they are
+    // what the statistics hold is exact, however large
     const known = { count: 10_001, relation: 'EXACT' }
     const byStatistics: SearchInput = {
       network: ['BASE'],
@@ -90,7 +90,7 @@ describe('limits and totals', () => {
     }
     expect(await totalOf({ ...byStatistics, includeTotal: 'exact' })).toEqual(known)
     expect(await totalOf({ ...byStatistics, includeTotal: 'estimated' })).toEqual(known)
-    // a range that cuts through them is counted, or reckoned from their share of it
+    // a date range that overlaps a combination partly is counted, or estimated from the overlap
     const late = { ...byStatistics, fromDate: '2026-01-01T00:33:20Z' }
     expect(await totalOf({ ...late, includeTotal: 'exact' })).toEqual({ count: 8_002, relation: 'EXACT' })
     const share = await totalOf({ ...late, includeTotal: 'estimated' })
@@ -107,13 +107,13 @@ describe('one payment', () => {
     expect(await opened.paymentSearch.get(account, payment.id.toUpperCase())).toEqual(canonical(payment))
   })
 
-  test('of another account is not there', async () => {
+  test('of another account is not found', async () => {
     const [{ payment }] = opened.mine as [StoredPayment]
     expect(await faultOf(opened.paymentSearch.get(other, payment.id))).toMatchObject({ reason: 'PAYMENT_NOT_FOUND' })
     expect(await faultOf(opened.paymentSearch.get(account, 'nonsense'))).toMatchObject({ reason: 'INVALID_PAYMENT_ID' })
   })
 
-  /** Nothing is followed, so nothing counts confirmations; zeros of a numeric's scale are dropped. */
+  /** No chain is followed, so no confirmations are counted. Trailing zeros of numerics are dropped. */
   function canonical(payment: Payment): Payment {
     const trimmed = (text: DecimalString) => (text === '10.50' ? '10.5' : text)
     return {
@@ -136,8 +136,8 @@ async function walk(input: SearchInput, as = account): Promise<Payment[]> {
   return payments
 }
 
-test('no filter shows a payment of another account, and its names are unknown to others', async () => {
-  // names that stand first and last among all, so that a look that goes beyond the account meets them
+test('no filter shows a payment of another account, and other accounts do not know its names', async () => {
+  // names that sort first and last of all, so that an index scan that leaves the account would meet them
   const secret = generatePayments(6, 80, 66).map((stored, n): StoredPayment => {
     const place = n % 2 === 0 ? 'AA' : 'ZZ'
     const named = {
@@ -162,7 +162,7 @@ test('no filter shows a payment of another account, and its names are unknown to
     expect((await search(input, six)).payments).toHaveLength(20)
     const { reason, message } = await faultOf(search(input, account))
     expect(reason).toMatch(/^UNKNOWN_/)
-    // the message repeats what was asked; what is known is not told
+    // the message repeats the value sent, but must not suggest a name of another account
     expect(message.slice(message.indexOf(';'))).not.toMatch(/secret/i)
   }
   const wide: SearchInput[] = [
@@ -189,7 +189,7 @@ test('no filter shows a payment of another account, and its names are unknown to
   }
 })
 
-test("a stranger's currency of a symbol that the account also has is unknown to it", async () => {
+test("another account's currency is unknown even where its symbol is known", async () => {
   const [made] = generatePayments(15, 1, 15) as [StoredPayment]
   await insertPayments(opened.database.knex, [
     { ...made, payment: { ...made.payment, network: 'HIDDENNET', currency: 'USDT-HIDDENNET' } },
@@ -200,7 +200,7 @@ test("a stranger's currency of a symbol that the account also has is unknown to 
   expect(await faultOf(search(input))).toMatchObject({ reason: 'UNKNOWN_CURRENCY' })
 })
 
-test('confirmations are counted up to the head until a payment is final, and asOf tells how far each chain is looked at', async () => {
+test('confirmations count up to the head until a payment is final, and asOf tells how far each chain is scanned', async () => {
   const eight = { id: 8, name: 'eight' }
   const [made] = generatePayments(8, 1, 88)
   if (made === undefined) throw new Error('no payment')
@@ -231,7 +231,7 @@ test('confirmations are counted up to the head until a payment is final, and asO
   const page = await search({ sortBy: 'status', sortOrder: 'asc' }, eight)
   expect(page.payments.map(({ id, confirmations }) => [id.slice(-1), confirmations])).toEqual([
     ['1', 11],
-    // the head was read before a block that came since
+    // the head that was read is older than the payment's block
     ['2', 1],
     ['3', undefined],
     ['4', 7],
@@ -247,7 +247,7 @@ test('confirmations are counted up to the head until a payment is final, and asO
 })
 
 test.each(['date', 'amount', 'status'] as const)(
-  'a walk by %s meets every payment that stays as it is exactly once while others change',
+  'a walk by %s returns every unchanged payment exactly once while others change',
   async (sortBy) => {
     const accountId = { date: 11, amount: 12, status: 13 }[sortBy]
     const stored = generatePayments(accountId, 200, accountId)
@@ -270,7 +270,7 @@ test.each(['date', 'amount', 'status'] as const)(
   },
 )
 
-/** Changes keys of some payments, removes some, and adds some. */
+/** Changes sort keys of some payments, deletes some and adds some. */
 async function disturb(accountId: number, ids: readonly string[], round: number): Promise<void> {
   const some = ids.filter((_, n) => n % 5 === round % 5)
   const rows = opened.database.knex('payments').where({ account_id: accountId }).whereIn('id', some)
@@ -285,7 +285,7 @@ async function disturb(accountId: number, ids: readonly string[], round: number)
   }
 }
 
-test('a search that is given up ends with the reason and frees the database, also while it runs', async () => {
+test('an aborted search rejects with the reason and its statement is cancelled', async () => {
   const reason = new Error('the caller hung up')
   const given = opened.paymentSearch.search(account, {}, AbortSignal.abort(reason))
   await expect(given).rejects.toBe(reason)

@@ -15,9 +15,9 @@ import { recordLogs } from '../support/logs.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { chains, generatePayments, insertPayments, type StoredPayment, tokens } from '../support/search-payments.ts'
 
-/** Statements that take longer than they may, and summaries of more groups than there may be, over every protocol. */
+/** Statements that exceed their timeout, and summaries with too many groups, over every protocol. */
 
-/** None waits for its turn. */
+/** So many turns that no call waits. */
 const allAtOnce = { maxSearches: 20, maxSearchesPerKey: 20, maxSummaries: 20, maxSummariesPerKey: 20 }
 
 let database: TestDatabase
@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => stack.disposeAsync())
 
-/** While it runs, every statement about payments or requests waits. */
+/** Locks the tables: while the work runs, every statement on payments or requests waits. */
 async function whileLocked<T>(body: () => Promise<T>): Promise<T> {
   return database.knex.transaction(async (trx) => {
     await trx.raw('lock table payments, requests in access exclusive mode')
@@ -48,7 +48,7 @@ const opened = (listener: Listener): Ways => {
   return stack.adopt(openWays(listener.url), (ways) => ways.close())
 }
 
-describe('a statement that takes longer than the database lets it', () => {
+describe('a statement that exceeds the statement timeout', () => {
   let ways: Ways
   let url: string
   let key: string
@@ -90,7 +90,7 @@ describe('a statement that takes longer than the database lets it', () => {
       }
       await expect.poll(statementsWaiting).toBe(0)
     })
-    // A pause of the machine is longer than such a statement may take.
+    // with so short a timeout, a pause of the machine could end the statement as well
     await vi.waitFor(async () => {
       const { error } = await ways.named('REST').ask(ask)
       expect(error?.info).not.toMatchObject({ reason: 'DATABASE_TIMEOUT' })
@@ -138,7 +138,7 @@ describe('a summary', () => {
     await insertPayments(database.knex, stored)
   })
 
-  it('that takes too long answers 504 with its reason, the same over every protocol, and its statement is ended', async () => {
+  it('that takes too long is answered with 504 and its reason over every protocol, and its statement is cancelled', async () => {
     const answers = await whileLocked(async () => {
       const all = await summarize({ groupBy: ['STATUS'] }, 100)
       await expect.poll(statementsWaiting).toBe(0)
@@ -157,7 +157,7 @@ describe('a summary', () => {
     }
   })
 
-  it('of more than ten thousand groups is refused, and one of as many is not', async () => {
+  it('of more than ten thousand groups is refused, one of exactly ten thousand is not', async () => {
     for (const { name, httpStatus = 400, error } of await summarize({ groupBy: ['CURRENCY'] })) {
       expect([name, httpStatus, error]).toMatchObject([
         name,

@@ -16,7 +16,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { chains, generatePayments, insertPayments, type StoredPayment, tokens } from '../support/search-payments.ts'
 import { faultOf } from './open-search.ts'
 
-// Sums against sums over the same payments in memory.
+// Summaries against sums over the same payments in memory.
 
 const account = { id: 1, name: 'one' }
 let database: TestDatabase
@@ -36,7 +36,7 @@ afterAll(() => database.drop())
 
 const ask = (input: Partial<SummaryInput>) => summarize(account, { groupBy: [], ...input })
 
-/** What a group stands for, and in which place it comes. */
+/** The value of a grouping, and what groups are ordered by. */
 type Named = Partial<Pick<SummaryGroup, GroupName>> & { rest: GroupName[] }
 
 interface Sum {
@@ -46,7 +46,7 @@ interface Sum {
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** `2026-03-29`, as Swedes write it. */
+/** `2026-03-29`: the Swedish locale writes dates so. */
 function isoDate(time: Date, timeZone: string): string {
   const format = formats.get(timeZone) ?? new Intl.DateTimeFormat('sv-SE', { timeZone })
   formats.set(timeZone, format)
@@ -69,7 +69,7 @@ function usdOf(payments: readonly Payment[]): string {
   )
 }
 
-/** The parties with the largest sums, the number of payments and then the address deciding. */
+/** The parties with the largest sums; equal sums are ordered by number of payments, then by address. */
 function topOf(name: 'payer' | 'payee', payments: readonly Payment[], top: number): string[] {
   const byParty = Map.groupBy(payments, (payment) => payment[name])
   return [...byParty]
@@ -85,7 +85,7 @@ function topOf(name: 'payer' | 'payee', payments: readonly Payment[], top: numbe
     .map(({ party }) => party)
 }
 
-/** Groups in memory; the keys in the order in which groups come. */
+/** Groups the payments in memory, in the order of the answer. */
 function bruteForce(groupBy: readonly GroupName[], timeZone: string, top: number, payments: readonly Payment[]) {
   const tops = { payer: topOf('payer', payments, top), payee: topOf('payee', payments, top) }
   const keyOf = (
@@ -154,7 +154,7 @@ test.each(groupings.map((groupBy, n) => [groupBy.join(' and '), groupBy, n] as c
   },
 )
 
-test('a range of dates cuts through days, weeks and months', async () => {
+test('a date range may begin and end within a day, a week and a month', async () => {
   const range = { fromDate: '2026-03-03T12:00:00Z', toDate: '2026-03-15T07:00:00Z' }
   const within = mine.filter(
     ({ timestamp }) => timestamp >= new Date(range.fromDate) && timestamp <= new Date(range.toDate),
@@ -170,7 +170,7 @@ test('a range of dates cuts through days, weeks and months', async () => {
   }
 })
 
-test('without a grouping there is only the sum, of nothing too', async () => {
+test('without a grouping there is only the sum, even of no payments', async () => {
   expect(await ask({})).toEqual({ groups: [], ...sumsOf(mine) })
   expect(await ask({ q: 'nothing' })).toEqual({ groups: [], count: 0, amountInUsd: '0', countWithoutUsd: 0 })
   expect(await ask({ q: 'nothing', groupBy: ['day'] })).toEqual({
@@ -195,8 +195,8 @@ describe('days', () => {
   const countsOf = ({ groups }: PaymentSummary, name: 'day' | 'week' | 'month') =>
     groups.map((group) => `${group[name]}: ${group.count}`)
 
-  test('have 23 and 25 hours where the clock is changed', async () => {
-    // in Zurich the clock goes from 2 to 3 on 29 March 2026, and from 3 to 2 on 25 October
+  test('have 23 and 25 hours where daylight saving time begins and ends', async () => {
+    // in Zurich clocks go from 2 to 3 on 29 March 2026, and from 3 to 2 on 25 October
     const hours = (from: string, count: number) =>
       Array.from({ length: count }, (_, n) => new Date(Date.parse(from) + n * 3_600_000).toISOString())
     await at([...hours('2026-03-28T22:30:00Z', 26), ...hours('2026-10-24T21:30:00Z', 28)], changing.id)
@@ -211,8 +211,8 @@ describe('days', () => {
     ])
   })
 
-  test('begin where a zone leaves midnight out, and are left out where it leaves out a day', async () => {
-    // the clock goes from 0 to 1 in Cairo on 28 April 2023; Apia went from 29 to 31 December 2011
+  test('begin at 1:00 where a zone skips midnight, and are missing where it skips a day', async () => {
+    // in Cairo clocks go from 0 to 1 on 28 April 2023; Apia went from 29 to 31 December 2011
     const [cairo, apia] = [
       { id: 7, name: 'cairo' },
       { id: 8, name: 'apia' },
@@ -225,8 +225,8 @@ describe('days', () => {
     expect(await daysOf(apia, 'Pacific/Apia')).toEqual(['2011-12-29: 1', '2011-12-31: 1', '2012-01-01: 1'])
   })
 
-  test('begin at the first midnight where the clock goes back to it', async () => {
-    // in Havana from 1 to 0 on 2 November 2025, in St. John's from 0:01 to 23:01 of the day before on 2 November 2008
+  test('begin at the first of two midnights', async () => {
+    // clocks go back in Havana from 1 to 0 on 2 November 2025, in St. John's from 0:01 to 23:01 of the day before on 2 November 2008
     const [havana, stJohns] = [
       { id: 9, name: 'havana' },
       { id: 10, name: 'st-johns' },
@@ -249,7 +249,7 @@ describe('days', () => {
     expect(countsOf(summary, 'week')).toEqual(['2024-W52: 1', '2025-W01: 1', '2026-W53: 1', '2027-W01: 1'])
   })
 
-  test('are written alike, and come in order, at both ends of time', async () => {
+  test('have the same form and stay in order in the earliest and latest years', async () => {
     const [beginning, end, both] = [
       { id: 11, name: 'beginning' },
       { id: 12, name: 'end' },
@@ -283,7 +283,7 @@ describe('days', () => {
   })
 })
 
-test('the database knows every time zone that is taken', async () => {
+test('the database knows every time zone that is accepted', async () => {
   const known = timeZoneNames().map(
     (name) => new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone,
   )
@@ -307,6 +307,6 @@ test.each<[Partial<SummaryInput>, string, string | undefined]>([
   expect(await faultOf(ask(input))).toMatchObject({ reason, field })
 })
 
-test('a time zone that is misspelt is told the nearest', async () => {
+test('a misspelt time zone is refused with the nearest name', async () => {
   expect((await faultOf(ask({ timeZone: 'Europe/Zurick' }))).message).toContain('did you mean "Europe/Zurich"?')
 })

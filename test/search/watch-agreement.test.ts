@@ -10,7 +10,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { PAYEES, PAYERS, REQUEST_IDS } from '../support/search-payments.ts'
 import { applyMessage, createWriter, searchAll, startWatchProcess, type WatchProcess, type Writer } from './watching.ts'
 
-// Folding what a watch tells gives what a search finds, whoever writes meanwhile and however often the watch begins again.
+// The events of a watch, applied one by one, give the payments that a search finds, while others write and however often the watch resumes.
 
 const account: Account = { id: 1, name: 'one' }
 const other: Account = { id: 2, name: 'two' }
@@ -30,7 +30,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Filters, and what they mean, told once more without SQL. */
+/** Filters, and the same conditions without SQL. */
 const filters: readonly { readonly input: SearchInput; readonly matches: (payment: Payment) => boolean }[] = [
   { input: {}, matches: () => true },
   { input: { status: ['CONFIRMED'] }, matches: ({ status }) => status === 'CONFIRMED' },
@@ -63,7 +63,7 @@ interface Watched {
   readonly state: Map<string, Payment>
 }
 
-/** Watches from the beginning of the log until `isEnough`, hanging up at random and going on in another process. */
+/** Watches from the beginning of the log until `isEnough`; hangs up at random moments and resumes in the other process. */
 async function watchAll(
   input: SearchInput,
   isEnough: (heartbeatCursor: string) => boolean,
@@ -89,9 +89,9 @@ async function watchAll(
 
 let beginning: string | undefined
 
-/** What a watch that begins now is told on an empty log. */
+/** The cursor before the first change. */
 async function cursorOfBeginning(): Promise<string> {
-  if (beginning === undefined) throw new Error('the log is not empty any more')
+  if (beginning === undefined) throw new Error('the cursor was not taken while the log was empty')
   return beginning
 }
 
@@ -105,10 +105,10 @@ async function cursorNow(): Promise<string> {
     },
   ) ?? [])
     return watchCursor
-  throw new Error('nothing was told')
+  throw new Error('the watch sent nothing')
 }
 
-it('misses nothing and repeats nothing while four write', async () => {
+it('a watch misses and repeats nothing while four processes write', async () => {
   beginning = await cursorNow()
   const end: { cursor?: string } = {}
   const watching = filters.map(({ input }, at) => watchAll(input, (cursor) => cursor === end.cursor, at))
@@ -127,7 +127,7 @@ it('misses nothing and repeats nothing while four write', async () => {
     expect(sorted(state)).toEqual(sorted(found))
     const expected = expectedEvents(log, filters[at]?.matches ?? (() => false))
     expect(events.map(shortForm)).toEqual(expected)
-    // Once more, when every payment has moved on.
+    // once more, now that later changes stand in the log
     const again = await watchAll(input, (cursor) => cursor === end.cursor, at)
     expect(again.events.map(shortForm)).toEqual(expected)
   }
@@ -150,7 +150,7 @@ const narrowFilters: readonly SearchInput[] = [
   { txHash: [`0x${'ab'.repeat(32)}`] },
 ]
 
-it('goes on from what a page shows, whenever that was read', async () => {
+it('a watch from the cursor of a page continues where the page was read', async () => {
   const third: Account = { id: 3, name: 'three' }
   const writers = [processes[0], processes[1]].map((process, at) =>
     createWriter(process?.knex ?? database.knex, third, at + 21),
@@ -208,7 +208,7 @@ interface Logged {
   readonly after: Payment | undefined
 }
 
-/** Reads the log backward from what stands now, without the SQL that is tested. */
+/** Rebuilds the log backward from the current payments, without the SQL under test. */
 async function replayLog(): Promise<Logged[]> {
   const columns = readPaymentColumns.join(', ')
   const read = (sql: string) => runPreparedText(database.knex, { sql, bindings: [] }, undefined)

@@ -9,7 +9,7 @@ import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support
 import { startWaybill, type WaybillProcess } from '../support/process.ts'
 import { type WatchedJson, watchBy } from '../support/watch-clients.ts'
 
-// Whoever watches two processes of the service in turn, one of which is killed, while other processes write, has what is.
+// A client that watches two processes in turn, one of which is killed, while others write, ends up with the stored payments.
 
 const LINES = 1_000
 
@@ -36,7 +36,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-/** Lines of the same payments, in a version of each: what is newer replaces what is older, whichever comes first. */
+/** Import lines of the same payments in one version: newer versions replace older ones, whatever the order of imports. */
 function linesOf(version: number): string {
   const lines = Array.from({ length: LINES }, (_, n) =>
     JSON.stringify({
@@ -58,7 +58,7 @@ async function importVersion(version: number): Promise<void> {
   if (code !== 0) throw new Error(stderr)
 }
 
-/** As detection does: a few payments change or go, in transactions of their own. */
+/** Changes or deletes a few payments in transactions of their own, as detection does. */
 async function changeSome(times: number, seed: number): Promise<void> {
   const random = seededRandom(seed)
   for (let time = 0; time < times; time++) {
@@ -91,7 +91,7 @@ const briefOf = ({ id, status, amount, updatedAt }: Readonly<Record<string, unkn
   updatedAt,
 ]
 
-it('misses nothing and repeats nothing, over every break', async () => {
+it('a watch misses and repeats nothing over every broken connection', async () => {
   const random = seededRandom(5)
   const ways = ['JSON lines', 'server-sent events', 'grpc-js', 'connect-json'] as const
   const state = new Map<unknown, unknown>()
@@ -123,7 +123,7 @@ it('misses nothing and repeats nothing, over every break', async () => {
       }
       const way = ways[seen.breaks % ways.length] ?? 'grpc-js'
       const { error } = await watchBy(way, call).catch((thrown: unknown) => ({ error: thrown }))
-      // Of the process that was killed nothing is to be had but errors.
+      // the killed process only gives connection errors
       const isKilled = seen.events >= 800 && seen.breaks % 2 === 0
       if (error !== undefined && !isKilled) throw new Error(`${way} ended by itself`, { cause: error })
       seen.breaks += 1

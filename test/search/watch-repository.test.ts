@@ -57,7 +57,7 @@ test.each<[string, FilterValues]>([
   ['all', {}],
   ['some', { status: ['PENDING'], minAmount: '4500' }],
   ['none', { network: ['POLYGON'] }],
-])('a batch of %s takes indexes alone, and no more entries of the log than it looks at', async (_, filter) => {
+])('a batch of %s reads by indexes alone, and no more of the log than its range', async (_, filter) => {
   for (const mode of ['force_custom_plan', 'force_generic_plan']) {
     const nodes = await database.knex.transaction(async (trx) => {
       const { sql, bindings } = batchStatement(query(filter, 2_000n))
@@ -66,7 +66,7 @@ test.each<[string, FilterValues]>([
       return flatten((rows[0]['QUERY PLAN'] as [{ Plan: PlanNode }])[0].Plan)
     })
     const whole = nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'])
-    // Which has two rows here.
+    // the table has two rows here
     expect(whole.filter((table) => table !== 'account_changes')).toEqual([])
     const scans = nodes.filter((node) => node['Index Name']?.startsWith('payment_changes_pkey'))
     const entries = scans.map((node) => (node['Actual Rows'] ?? 0) * (node['Actual Loops'] ?? 0))
@@ -77,7 +77,7 @@ test.each<[string, FilterValues]>([
   }
 })
 
-test('a batch ends where so many changes were looked at, so many events found, or their lists have no room', async () => {
+test('a batch ends at its limit of changes, of events, or of bytes', async () => {
   const spans = async (...asked: Parameters<typeof query>) => {
     const { events, through, isFull } = await read(...asked)
     return [events.length, events[0]?.change, through, isFull]
@@ -87,13 +87,13 @@ test('a batch ends where so many changes were looked at, so many events found, o
   expect(await spans({ minAmount: '6990' }, 6_500n)).toEqual([11, 6_990n, 7_500n, false])
   expect(await spans({ status: ['FAILED'] }, 9_900n)).toEqual([0, undefined, 10_000n, false])
   expect(await spans({}, 10_000n)).toEqual([0, undefined, 10_000n, false])
-  // The payments 1000, 2000 and so on have 50,000 bytes of lists, all others 8.
+  // payments 1000, 2000 and so on have 50,000 bytes of lists, all others 8
   const fat = { changes: 7_000, events: 7_000 }
   expect(await spans({}, 0n, { ...fat, bytes: 100_000 })).toEqual([2_000, 1n, 2_000n, true])
   expect(await spans({}, 2_999n, { ...fat, bytes: 1 })).toEqual([1, 3_000n, 3_000n, true])
 })
 
-test('events have what the change left, and two accounts nothing of each other', async () => {
+test('an event has the payment after the change, and no account sees events of another', async () => {
   const { events, lastChange } = await read({ minAmount: '4001', maxAmount: '4001' }, 4_000n, { changes: 10_000 })
   expect(lastChange).toBe(10_000n)
   expect(events.map((event) => [event.type, event.change, event.payment?.status])).toEqual([
@@ -107,7 +107,7 @@ test('events have what the change left, and two accounts nothing of each other',
   expect([other.events, other.lastChange]).toEqual([[], 10_000n])
 })
 
-test('an account without a log has nothing to tell', async () => {
+test('an account without changes has no events', async () => {
   const batch = await createWatchRepository(database.knex).read({ ...query({}, 0n), filter: { accountId: 99 } })
   expect(batch).toEqual({ events: [], through: 0n, isFull: false, lastChange: 0n, prunedChange: 0n })
 })

@@ -8,7 +8,7 @@ import { createDatabase } from '../../src/postgres/knex.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { recordLogs } from '../support/logs.ts'
 
-// A ticket stands for the key that it was asked for with: once, for a minute, in whatever process.
+// A ticket replaces the key that it was created with: once, for a minute, in any process.
 
 const BEGIN = new Date('2026-03-01T12:00:00.000Z')
 
@@ -51,7 +51,7 @@ const reasonOf = (promise: Promise<unknown>) =>
     (error) => error.reason as unknown,
   )
 
-it('stands for its caller once', async () => {
+it('authenticates its caller once', async () => {
   const process = startProcess()
   const caller = await makeCaller()
   const { ticket, expiresAt } = await process.issueTicket(caller)
@@ -61,7 +61,7 @@ it('stands for its caller once', async () => {
   expect(await reasonOf(process.redeem(ticket))).toBe('INVALID_TICKET')
 })
 
-it('is taken by one of many that try at once, in several processes', async () => {
+it('is accepted once when many use it at the same time, in several processes', async () => {
   const other = createDatabase(database.connection)
   try {
     const processes = [startProcess(), startProcess({ knex: other })]
@@ -75,7 +75,7 @@ it('is taken by one of many that try at once, in several processes', async () =>
   }
 })
 
-it('is good for a minute, and is removed when another is made after that', async () => {
+it('expires after a minute, and is deleted when a later one is created', async () => {
   const process = startProcess()
   const caller = await makeCaller()
   const [late, unused] = [await process.issueTicket(caller), await process.issueTicket(caller)]
@@ -92,7 +92,7 @@ it('is good for a minute, and is removed when another is made after that', async
 it.each<[string, (caller: { account: { name: string }; keyId: string }) => Promise<unknown>]>([
   ['is revoked', ({ keyId }) => repository.revoke(keyId, BEGIN)],
   ['is expired', ({ keyId }) => database.knex('api_keys').where({ id: keyId }).update({ expires_at: BEGIN })],
-])('is good no more when its key %s, and no stream goes on with it', async (_, end) => {
+])('is refused once its key %s, and the key no longer counts as valid', async (_, end) => {
   const process = startProcess()
   const caller = await makeCaller()
   const { ticket } = await process.issueTicket(caller)
@@ -103,15 +103,15 @@ it.each<[string, (caller: { account: { name: string }; keyId: string }) => Promi
 })
 
 it.each([
-  ['nothing', ''],
-  ['an unknown one', `wt_${'a'.repeat(40)}`],
+  ['an empty ticket', ''],
+  ['an unknown ticket', `wt_${'a'.repeat(40)}`],
   ['a key', `wb_${'a'.repeat(40)}`],
-  ['a megabyte', 'a'.repeat(1_000_000)],
-])('is not %s', async (_, ticket) => {
+  ['a megabyte of text', 'a'.repeat(1_000_000)],
+])('%s is refused', async (_, ticket) => {
   expect(await reasonOf(startProcess().redeem(ticket))).toBe('INVALID_TICKET')
 })
 
-it('stands for no other account than its own', async () => {
+it('is valid for its own account alone', async () => {
   const process = startProcess()
   const caller = await makeCaller()
   const [wrong, right] = [await process.issueTicket(caller), await process.issueTicket(caller)]
@@ -119,7 +119,7 @@ it('stands for no other account than its own', async () => {
   expect(await reasonOf(process.redeem(right.ticket, 'acme'))).toBe('through')
 })
 
-it('stands for the account that a platform key named', async () => {
+it('is valid for the account that a platform key named', async () => {
   const process = startProcess()
   const { keyId } = await makeCaller('platform', ['payments:read', 'accounts:any'])
   const account = await repository.ensureAccount('acme')
@@ -127,13 +127,13 @@ it('stands for the account that a platform key named', async () => {
   expect(await process.redeem(ticket)).toEqual({ account, keyId })
 })
 
-it('has no scope that its key has not', async () => {
+it('has no scope that its key lacks', async () => {
   const process = startProcess()
   const { ticket } = await process.issueTicket(await makeCaller('acme', ['requests:write']))
   expect(await reasonOf(process.redeem(ticket))).toBe('MISSING_SCOPE')
 })
 
-it("counts its call against the key's limit, and a bad one against the address", async () => {
+it("counts against the key's limit, and an invalid one against the client address", async () => {
   const auth = createAuth({ knex: database.knex, logger: recordLogs(), now: () => now, openCallsPerMinute: 1 })
   const { stored } = await issueApiKey(repository, {
     account: 'acme',
@@ -153,7 +153,7 @@ it("counts its call against the key's limit, and a bad one against the address",
   expect(await redeem('bad')).toBe('RATE_LIMITED')
 })
 
-it('is in the table as a hash alone', async () => {
+it('is stored as a hash alone', async () => {
   const { ticket } = await startProcess().issueTicket(await makeCaller())
   const { rows } = await database.knex.raw('select t::text as row from watch_tickets t')
   const text = JSON.stringify(rows)
@@ -161,7 +161,7 @@ it('is in the table as a hash alone', async () => {
   expect(text).not.toContain(ticket.slice(3))
 })
 
-it("stands for the demo's key as well, in its process alone", async () => {
+it("replaces the demo's key as well, within the demo's process", async () => {
   const account = await repository.ensureAccount('demo')
   const demo = startProcess({ processKey: { key: 'demo', account } })
   const [first, second] = [

@@ -14,7 +14,7 @@ import { NOW, startTestService, type TestService } from '../support/service.ts'
 import { type WatchCall, type WatchedJson, watchBy, watchWays } from '../support/watch-clients.ts'
 import { openEventSource, type PageEvent } from './event-source.ts'
 
-// Watching over the wire: what comes, how it begins, how it ends, and who may.
+// Watches over the wire: events, cursors, ends, permissions.
 
 let running: TestService
 let shop: Account
@@ -30,7 +30,7 @@ afterAll(() => running?.stop())
 const id = (n: number) => `5e000000-0000-4000-8000-${n.toString(16).padStart(12, '0')}`
 let ids = 0
 
-/** Stores payments of so many dollars; returns their ids. */
+/** Stores payments of these amounts in US dollars; returns their ids. */
 async function store(
   dollars: readonly number[],
   more: { readonly fees?: readonly [] | readonly object[] } = {},
@@ -82,7 +82,7 @@ const brief = ({ type, id: of, payment }: WatchedJson) => [
   (payment as { amountInUSD?: string } | undefined)?.amountInUSD,
 ]
 
-/** Hangs up after so many messages. */
+/** Hangs up after this many messages. */
 function take(count: number, onFirst: () => unknown = () => {}): WatchCall['onMessage'] {
   let seen = 0
   return () => {
@@ -99,7 +99,7 @@ async function cursorNow(key = running.keys.shop): Promise<string> {
 }
 
 describe.each(watchWays)('over %s', (way) => {
-  it('what comes to match, changes, matches no more and is gone comes in this order', async () => {
+  it('a payment that begins to match, changes, stops matching and is deleted gives events in this order', async () => {
     let made = ''
     const write = async () => {
       ;[made = ''] = await store([150])
@@ -123,7 +123,7 @@ describe.each(watchWays)('over %s', (way) => {
     expect(messages[1]).toMatchObject({ at: '2026-03-01T00:00:00Z', payment: { status: 'CONFIRMED', fees: [] } })
   })
 
-  it('it goes on behind a cursor, of whatever filter, and then says that it has caught up', async () => {
+  it('it resumes after a cursor of any filter, and then sends a heartbeat when it has caught up', async () => {
     const watchCursor = await cursorNow()
     const made = await store([1, 2, 300, 400, 3])
     const call = { url: running.url, headers }
@@ -140,9 +140,9 @@ describe.each(watchWays)('over %s', (way) => {
   })
 
   it.each([
-    ['a cursor that is none', { watchCursor: 'AAAA' }, {}, 'invalid_argument', 'INVALID_WATCH_CURSOR', 400],
-    ['an empty one', { watchCursor: '' }, {}, 'invalid_argument', 'INVALID_WATCH_CURSOR', 400],
-    ['a filter that nobody knows', { network: ['BAS'] }, {}, 'invalid_argument', 'UNKNOWN_NETWORK', 400],
+    ['an invalid cursor', { watchCursor: 'AAAA' }, {}, 'invalid_argument', 'INVALID_WATCH_CURSOR', 400],
+    ['an empty cursor', { watchCursor: '' }, {}, 'invalid_argument', 'INVALID_WATCH_CURSOR', 400],
+    ['an unknown network', { network: ['BAS'] }, {}, 'invalid_argument', 'UNKNOWN_NETWORK', 400],
     ['no key', {}, { 'x-api-key': '' }, 'unauthenticated', 'MISSING_API_KEY', 401],
     ['a ticket beside a key', { ticket: 'wt_1' }, {}, 'invalid_argument', 'INVALID_FIELD', 400],
   ])('%s is refused', async (_, request, more, code, reason, httpStatus) => {
@@ -193,7 +193,7 @@ describe.each(watchWays)('over %s', (way) => {
     expect([messages.length, error]).toEqual([1, { code: 'unauthenticated', reason: 'INVALID_API_KEY' }])
   })
 
-  it('it ends politely when the process stops', async () => {
+  it('it ends with SHUTTING_DOWN when the process stops', async () => {
     const listener = await running.listen({})
     let stopped: Promise<void> | undefined
     const { error } = await watchBy(way, {
@@ -209,7 +209,7 @@ describe.each(watchWays)('over %s', (way) => {
   })
 })
 
-it('tells what detection finds, settles and takes back', async () => {
+it('sends what detection finds, confirms and removes after a reorg', async () => {
   const { chain, service } = running
   const [payer, payee] = chain.wallets
   await chain.fund(chain.tokens.USDC, payer, 1_000_000000n)
@@ -256,7 +256,7 @@ describe('a browser', () => {
   })
   afterAll(() => listener?.stop({ graceMs: 0 }))
 
-  /** What the page's own server does for it. */
+  /** What the page's own server does: it has the key. */
   async function takeTicket(url = listener.url): Promise<string> {
     const answer = await fetch(`${url}/v1/payments:watchTicket`, {
       method: 'POST',
@@ -287,7 +287,7 @@ describe('a browser', () => {
       .filter(({ type }) => type === 'message')
       .flatMap(({ data }) => (JSON.parse(data) as { id?: string }).id ?? [])
 
-  it('watches with a ticket, and goes on with another where the first was left', async () => {
+  it('watches with a ticket, and resumes with another where the first ended', async () => {
     const page = openPage(`${listener.url}/v1/payments:watch?minAmount=10&ticket=${await takeTicket()}`)
     await vi.waitUntil(() => page.events.length === 1, PATIENCE)
     const first = await store([10, 9, 11])
@@ -299,7 +299,7 @@ describe('a browser', () => {
     await vi.waitUntil(() => page.broken.length > 1, PATIENCE)
     expect(page.events.at(-1)).toMatchObject({ type: 'error' })
     expect(JSON.parse(page.events.at(-1)?.data ?? '')).toMatchObject({ code: 'unavailable' })
-    // It has connected by itself, or could not: either way it is for the page to ask for another ticket.
+    // EventSource reconnects by itself and is refused, or cannot connect: either way the page needs another ticket
     expect(page.broken[0]).toEqual(['connecting', undefined])
     expect(page.broken[1]?.[0]).toBe('closed')
     const missed = await store([12])
@@ -313,7 +313,7 @@ describe('a browser', () => {
     again.close()
   })
 
-  it('that connects again by itself has spent its ticket', async () => {
+  it('that reconnects by itself is refused, since its ticket is used up', async () => {
     const target = `/v1/payments:watch?ticket=${await takeTicket()}`
     const get = () => fetch(listener.url + target, { headers: { origin, accept: 'text/event-stream' } })
     const first = await get()
@@ -326,7 +326,7 @@ describe('a browser', () => {
     expect(await second.json()).toMatchObject({ details: [{ reason: 'INVALID_TICKET' }] })
   })
 
-  it('goes on behind `Last-Event-ID`, whatever stands in its URL', async () => {
+  it('resumes after `Last-Event-ID`, whatever cursor its URL has', async () => {
     const early = await cursorNow()
     const [, second] = await store([21, 22])
     const { messages } = await watchBy('JSON lines', {
@@ -344,12 +344,12 @@ describe('a browser', () => {
   it.each([
     ['another route', '/payments', 401, 'MISSING_API_KEY'],
     ['another method', '/v1/payments:summarize', 401, 'MISSING_API_KEY'],
-  ])('has no use of a ticket at %s', async (_, path, status, reason) => {
+  ])('cannot use a ticket at %s', async (_, path, status, reason) => {
     const answer = await fetch(`${listener.url}${path}?ticket=${await takeTicket()}`)
     expect([answer.status, await answer.json()]).toMatchObject([status, { details: [{ reason }] }])
   })
 
-  it('and nothing of its ticket is in any log or answer', async () => {
+  it('never finds its ticket in an answer, and no log has it', async () => {
     const ticket = await takeTicket()
     const answers = [
       await fetch(`${listener.url}/v1/payments:watch?network=BAS&ticket=${ticket}`),
@@ -365,7 +365,7 @@ describe('a browser', () => {
   })
 })
 
-describe('readers that do not read', () => {
+describe('readers that stop reading', () => {
   const fat = { fees: [{ type: 'PLATFORM', stage: 'SENDING', amount: '1', currency: 'x'.repeat(50_000) }] }
   let watchCursor: string
 
@@ -373,7 +373,7 @@ describe('readers that do not read', () => {
     watchCursor = await cursorNow()
   })
 
-  /** Asks for a watch and takes nothing of it but the header; what the network holds for it is 64 KiB. */
+  /** Opens a watch and reads only the headers; the HTTP/2 window holds 64 KiB. */
   async function openStuck(port: number) {
     const session = connectHttp2(`http://127.0.0.1:${port}`)
     session.on('error', () => {})
@@ -387,7 +387,7 @@ describe('readers that do not read', () => {
   const slow = () =>
     running.logs.records.filter(({ fields }) => (fields as { reason?: string }).reason === 'READER_TOO_SLOW')
 
-  it('are ended, hold no more than a batch each, and hold up nobody', async () => {
+  it('are disconnected, hold at most a batch each, and delay nobody', async () => {
     const listener = await running.listen({ maxStallMs: 2_000, drainMs: 100 })
     await store(
       Array.from({ length: 100 }, () => 1),
@@ -400,18 +400,18 @@ describe('readers that do not read', () => {
     expect([messages.length, error]).toEqual([100, undefined])
     const during = process.memoryUsage()
     await vi.waitUntil(() => slow().length === 50, { timeout: 20_000 })
-    // All that there is for them would be 250 MB, once written.
+    // everything that is there for them would be 250 MB
     expect((during.rss - before.rss) / 2 ** 20).toBeLessThan(120)
     for (const { destroy } of stuck) destroy()
   }, 30_000)
 
-  it('that begin to read again in time are told why it ended', async () => {
+  it('that read again in time get the reason of the end', async () => {
     const listener = await running.listen({ maxStallMs: 300, drainMs: 20_000 })
     const beside = await running.listen({ maxStallMs: 300, drainMs: 0 })
     await store([1, 1, 1, 1], fat)
     const known = slow().length
     const patient = await openStuck(listener.port)
-    // Stuck later, and cut off at once.
+    // got stuck later, and is disconnected without time to drain
     const other = await openStuck(beside.port)
     await vi.waitUntil(() => slow().length > known, { timeout: 10_000 })
     expect(await patient.readRest()).toMatch(/\n\{"error":\{"code":"resource_exhausted",.*READER_TOO_SLOW.*\}\}\n/)

@@ -20,7 +20,7 @@ import type { TestDatabase } from '../support/database.ts'
 import { recordLogs } from '../support/logs.ts'
 import { chains, generatePayments, START, tokens } from '../support/search-payments.ts'
 
-/** What a process of the service does about watching, with a pool of its own. */
+/** The parts of a service process that watches need, with a pool of its own. */
 export interface WatchProcess {
   readonly knex: Knex
   readonly search: PaymentSearch
@@ -50,7 +50,7 @@ export function startWatchProcess(
   return { knex, search, watch, stop: () => knex.destroy() }
 }
 
-/** All that matches, by id. */
+/** All payments that match, by id. */
 export async function searchAll(
   { search }: WatchProcess,
   account: Account,
@@ -65,7 +65,7 @@ export async function searchAll(
   }
 }
 
-/** Applies what a watch tells; an ADDED of what is there, or anything else of what is not, is a mistake of the watch. */
+/** Applies an event. Throws for an ADDED of a known payment, and for any other event of an unknown one. */
 export function applyMessage(state: Map<string, Payment>, message: WatchMessage): void {
   if (message.type === 'HEARTBEAT') return
   const id = message.type === 'REMOVED' ? message.id : message.payment.id
@@ -75,11 +75,11 @@ export function applyMessage(state: Map<string, Payment>, message: WatchMessage)
 }
 
 export interface Writer {
-  /** Writes once more: an import, updates or removals, in a transaction. */
+  /** One more transaction: an import, updates or deletions. */
   write(): Promise<void>
 }
 
-/** Writes payments of an account as import and detection do, a part of them again and again. */
+/** Writes payments of an account as import and detection do, many of them repeatedly. */
 export function createWriter(knex: Knex, account: Account, seed: number): Writer {
   const random = seededRandom(seed)
   const imports = createPaymentImportRepository(knex, () => new Date(START))
@@ -93,7 +93,7 @@ export function createWriter(knex: Knex, account: Account, seed: number): Writer
     const donors = generatePayments(account.id, 20, seed + version * 1000)
     const batch = supply.slice(from, from + 1 + Math.floor(random() * 20)).map((payment, at): Payment => {
       if (random() < 0.5) return { ...payment, updatedAt }
-      // The event stays, since it belongs to one payment.
+      // the event has to stay: it belongs to one payment
       const { id, txHash, eventIndex, network } = payment
       const event = txHash === undefined || eventIndex === undefined ? {} : { txHash, eventIndex }
       return { ...(donors[at]?.payment ?? payment), network, ...event, id, updatedAt }
@@ -118,7 +118,7 @@ export function createWriter(knex: Knex, account: Account, seed: number): Writer
       if (dice < 0.5) await importSome()
       else if (dice < 0.8) {
         await inTurn(async (locked) => {
-          // Two in one transaction: what lies between them was never to be seen by itself, and has its change all the same.
+          // two updates in one transaction: nobody could see the state between them, but each is a change of its own
           for (let times = random() < 0.3 ? 2 : 1; times > 0; times -= 1) {
             const sql = `update payments set status = ?, amount_in_usd = ?, reference = ? where account_id = ? and id::text like ?`
             const bindings = [

@@ -91,8 +91,8 @@ async function libraryLinks(native: string): Promise<Map<string, string>> {
 }
 
 /**
- * Creates what a server needs: its folder, password and library links. Several processes may do so at once. The mode of an existing folder is
- * not changed.
+ * Creates what a server needs: its folder, password and library links. Several processes may do so at once. The mode of an existing folder
+ * is not changed.
  *
  * @throws EmbeddedServerError PASSWORD_LOST, OTHER_OWNER or DISK_FULL
  */
@@ -165,8 +165,8 @@ export async function dataOwner(folder: ServerFolder): Promise<{ uid: number; gi
 }
 
 /**
- * The pid to name in a message about a running server: that of the process which started it, because stopping the server alone would leave that
- * process without a database. The server's own pid where its starter has ended; undefined where no server has written a pid file.
+ * The pid to name in a message about a running server: that of the process which started it, because stopping the server alone would leave
+ * that process without a database. The server's own pid where its starter has ended; undefined where no server has written a pid file.
  */
 export async function holderPid(folder: ServerFolder): Promise<number | undefined> {
   const text = await readFile(join(folder.data, 'postmaster.pid'), 'utf8').catch(() => '')

@@ -149,10 +149,10 @@ export interface LaunchPlan {
 export const SUPERUSER = 'waybill'
 
 /**
- * The start is one process; each program replaces the one before by exec: flock, setpriv (user and parent-death signal), this script, postgres. All
- * processes of the server inherit the lock's file descriptor, so the lock is free only when the last of them has ended, and a pid file or
- * socket that is found while holding the lock is stale. The script checks its parent after the parent-death signal was set: had the parent died
- * before, the signal would never come.
+ * The start is one process; each program replaces the one before by exec: flock, setpriv (user and parent-death signal), this script,
+ * postgres. All processes of the server inherit the lock's file descriptor, so the lock is free only when the last of them has ended, and a
+ * pid file or socket that is found while holding the lock is stale. The script checks its parent after the parent-death signal was set: had
+ * the parent died before, the signal would never come.
  */
 const START_SCRIPT = `
 set -eu

@@ -288,8 +288,8 @@ const OPEN_TIMEOUT_MS = 30_000
 const RELEASE_TIMEOUT_MS = 60_000
 
 /**
- * Joins the server that runs on `dataDir`, or starts one; a folder never has two. For commands, which run beside a service or alone. A service
- * calls {@link startEmbeddedServer}, because a joined server ends with the process that started it.
+ * Joins the server that runs on `dataDir`, or starts one; a folder never has two. For commands, which run beside a service or alone. A
+ * service calls {@link startEmbeddedServer}, because a joined server ends with the process that started it.
  *
  * @throws EmbeddedServerError
  */

@@ -1,11 +1,11 @@
 import type { Migration } from './migration.ts'
 
 /**
- * The first schema. Keys of tables with an account's rows begin with `account_id`, and no foreign key leaves the account, so that distributed
- * PostgreSQL can shard them by account. Directories (keys, topics, chains, blocks, leases) are other tables.
+ * The first schema. Keys of tables with an account's rows begin with `account_id`, and no foreign key leaves the account, so that
+ * distributed PostgreSQL can shard them by account. Directories (keys, topics, chains, blocks, leases) are other tables.
  *
- * Stored forms: addresses have 21 bytes (address family, then 20 bytes), hashes and references are raw bytes, request ids 33 bytes, amounts are in
- * human units, chains are canonical names. Text for filters and orders compares bytewise (`collate "C"`).
+ * Stored forms: addresses have 21 bytes (address family, then 20 bytes), hashes and references are raw bytes, request ids 33 bytes, amounts
+ * are in human units, chains are canonical names. Text for filters and orders compares bytewise (`collate "C"`).
  */
 const statements = [
   // Directories

@@ -1,13 +1,13 @@
 import type { Migration } from './migration.ts'
 
 /**
- * Statistics and the change log of payments. All three tables hold an account's rows. Only `payment-changes.ts` writes them, in the transaction that
- * writes the payments.
+ * Statistics and the change log of payments. All three tables hold an account's rows. Only `payment-changes.ts` writes them, in the
+ * transaction that writes the payments.
  *
- * - `account_changes`: one row an account. Writers lock it, so the order of changes is the order of commits. `pruned_change` is the highest change
- *   that was pruned.
- * - `payment_changes`: the log; numbers have no gaps within an account. `old` is the row of `payments` before the change, null for an insert.
- *   `kind`: 1 insert, 2 update, 3 delete.
+ * - `account_changes`: one row an account. Writers lock it, so the order of changes is the order of commits. `pruned_change` is the
+ *   highest change that was pruned.
+ * - `payment_changes`: the log; numbers have no gaps within an account. `old` is the row of `payments` before the change, null for an
+ *   insert. `kind`: 1 insert, 2 update, 3 delete.
  * - `payment_statistics`: the exact number of payments of each combination, and times that bound them; the bounds are never narrowed.
  *   Unknown values: `source_network` and `invoice_currency` '', `type` -1.
  */

@@ -1,6 +1,9 @@
 import type { Migration } from './migration.ts'
 
-/** A directory of tickets. A browser's EventSource cannot send headers, so a ticket in the URL opens one watch. A ticket expires after a minute. */
+/**
+ * A directory of tickets. A browser's EventSource cannot send headers, so a ticket in the URL opens one watch. A ticket expires after a
+ * minute.
+ */
 const statements = [
   `create table watch_tickets (
     ticket_hash bytea primary key,

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.ts'
 
 /**
- * `priced`: whether any payment of a combination may have an amount in US dollars. Like the times it is only ever widened: it becomes true and stays
- * true. When it becomes true the combination gets a new `seq`, because readers rely on it up to the `seq` that they know.
+ * `priced`: whether any payment of a combination may have an amount in US dollars. Like the times it is only ever widened: it becomes true
+ * and stays true. When it becomes true the combination gets a new `seq`, because readers rely on it up to the `seq` that they know.
  *
  * The index by month gets status and networks, so that a date range ordered by US dollars can be walked with those filters.
  */

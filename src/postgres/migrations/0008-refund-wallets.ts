@@ -1,8 +1,9 @@
 import type { Migration } from './migration.ts'
 
 /**
- * Wallets from which an account refunds, and events that an operator accepted for an account although the rules do not count them. A removed wallet
- * keeps its row, because a refund is judged by the wallets registered at its time. Entries of the audit log no longer need a key.
+ * Wallets from which an account refunds, and events that an operator accepted for an account although the rules do not count them. A
+ * removed wallet keeps its row, because a refund is judged by the wallets registered at its time. Entries of the audit log no longer need a
+ * key.
  */
 const statements = [
   `create table refund_wallets (

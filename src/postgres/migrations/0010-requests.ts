@@ -3,9 +3,9 @@ import type { Migration } from './migration.ts'
 /**
  * Expiry, cancelling and filters of requests, in three steps, so that no step holds the lock of another while it works.
  *
- * `status` is the rank of the request's status (`requestStatuses`, from 1). It is derived from the payments and written when they are settled, so that
- * lists are filtered by it without reading payments. A process of an older version does not write it; after such a process ran beside newer
- * ones, `waybill check --repair` corrects it.
+ * `status` is the rank of the request's status (`requestStatuses`, from 1). It is derived from the payments and written when they are
+ * settled, so that lists are filtered by it without reading payments. A process of an older version does not write it; after such a process
+ * ran beside newer ones, `waybill check --repair` corrects it.
  */
 
 /** Locks the table for milliseconds: nothing is rewritten. */
@@ -20,8 +20,8 @@ export const requestColumns: Migration = {
 }
 
 /**
- * Writers of payments and requests wait; reads continue. The lock is the one that writers of an account take first, so that nothing a status is
- * derived from changes until it is written.
+ * Writers of payments and requests wait; reads continue. The lock is the one that writers of an account take first, so that nothing a
+ * status is derived from changes until it is written.
  */
 export const requestStatus: Migration = {
   name: '0010-requests-backfill',
@@ -56,8 +56,9 @@ export const requestIndexes: Migration = {
 }
 
 /**
- * The status comes before the time, so that a list of one or more statuses is read in the order of the answer. In the indexes by network and by payee
- * the combinations of network and currencies follow one another: a list jumps from one to the next and reads the newest requests of each.
+ * The status comes before the time, so that a list of one or more statuses is read in the order of the answer. In the indexes by network
+ * and by payee the combinations of network and currencies follow one another: a list jumps from one to the next and reads the newest
+ * requests of each.
  */
 const indexes = [
   `create index requests_status on requests (account_id, status, created_at, request_id)`,

@@ -2,8 +2,8 @@ import type { Knex } from 'knex'
 import { runPreparedText } from '../prepared.ts'
 
 /**
- * A position in the primary's write-ahead log, in bytes; it only grows. Every commit before it is visible on any server that has replayed up
- * to it.
+ * A position in the primary's write-ahead log, in bytes; it only grows. Every commit before it is visible on any server that has replayed
+ * up to it.
  */
 export type WalPosition = bigint
 

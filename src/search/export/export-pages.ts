@@ -20,9 +20,9 @@ export interface ExportInput extends SearchInput {
  * Reads all payments that match, oldest first and by id within a second, a page at a time. The next page is read when it is asked for.
  *
  * Each page is a statement of its own, so that an export of an hour keeps no snapshot open and vacuum can work. Payments that exist
- * throughout, with unchanged timestamp and match, come exactly once; a payment that is added, changed or deleted meanwhile may be missed. An export
- * that resumes after a payment whose timestamp was changed resumes at the earliest timestamp that it had: some payments may come twice, but
- * none is missed. `confirmations` is known only of final payments.
+ * throughout, with unchanged timestamp and match, come exactly once; a payment that is added, changed or deleted meanwhile may be missed.
+ * An export that resumes after a payment whose timestamp was changed resumes at the earliest timestamp that it had: some payments may come
+ * twice, but none is missed. `confirmations` is known only of final payments.
  *
  * @throws WaybillError of kind INVALID_INPUT for an invalid filter, EXPORT_POSITION_UNKNOWN; the signal's reason when it fires
  */

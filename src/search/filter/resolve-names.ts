@@ -35,8 +35,8 @@ export async function resolveNetwork(sources: NameSources, field: string, text: 
 }
 
 /**
- * What a value of `currency` means: a payment currency by symbol or id, else an invoice currency by ISO 4217 code, else a currency that this
- * account's payments have.
+ * What a value of `currency` means: a payment currency by symbol or id, else an invoice currency by ISO 4217 code, else a currency that
+ * this account's payments have.
  *
  * @throws UNKNOWN_CURRENCY with the nearest known name
  */

@@ -5,8 +5,8 @@ export type SortOrder = 'asc' | 'desc'
 export type IncludeTotal = 'none' | 'estimated' | 'exact'
 
 /**
- * A search as it came over the wire: strings not yet parsed, enums already decoded. Undefined was not sent. An empty list counts as not sent,
- * because protobuf cannot tell the two apart.
+ * A search as it came over the wire: strings not yet parsed, enums already decoded. Undefined was not sent. An empty list counts as not
+ * sent, because protobuf cannot tell the two apart.
  */
 export interface SearchInput {
   readonly fromDate?: string | undefined

@@ -61,8 +61,8 @@ export interface PaymentSearch {
   /**
    * Returns one page of the payments that match all filters.
    *
-   * @param readPosition - reads the WAL position of the database once the page has been read; cursors carry it so that replicas answer later
-   *   pages only when they have caught up
+   * @param readPosition - reads the WAL position of the database once the page has been read; cursors carry it so that replicas answer
+   *   later pages only when they have caught up
    * @throws WaybillError of kind INVALID_INPUT for an invalid filter, limit or cursor; the signal's reason when it fires
    */
   search(
@@ -195,7 +195,9 @@ interface CutPage {
   readonly previous: PagePosition | undefined
 }
 
-/** Makes a page, and the positions after and before it, of the payments found: in reading order, with up to one more than the page holds. */
+/**
+ * Makes a page, and the positions after and before it, of the payments found: in reading order, with up to one more than the page holds.
+ */
 function cutPage(asked: AskedSearch, found: readonly Payment[]): CutPage {
   const { position, limit } = asked
   const hasMore = found.length > limit

@@ -44,8 +44,8 @@ interface NamedTerms {
 }
 
 /**
- * Plans for payments that a filter names: by wallet, request or reference. The statistics do not tell how many payments a name has, so walks and
- * gathers take turns, each with a larger limit than the one before.
+ * Plans for payments that a filter names: by wallet, request or reference. The statistics do not tell how many payments a name has, so
+ * walks and gathers take turns, each with a larger limit than the one before.
  *
  * @example payee A: walk payments_payee, branches (A, 1) to (A, 5)
  * @example payee A and network GNOSIS: walk up to 1,500 entries of payments_payee, gather up to 16,000 of them, walk the cells of
@@ -95,7 +95,9 @@ function gatherOf(terms: Terms, field: NamingField, maxEntries?: number): Shape 
   return { kind: 'gather', parts, mayOverlap: isTwoColumns(field), maxEntries }
 }
 
-/** By an amount that no index of the named payments is ordered by: they are gathered, or the account is walked in the order of the amount. */
+/**
+ * By an amount that no index of the named payments is ordered by: they are gathered, or the account is walked in the order of the amount.
+ */
 function planByForeignAmount({ terms, fields, isCovered }: NamedTerms): Plan {
   const { thresholds } = terms
   const [field] = fields
@@ -108,8 +110,8 @@ function planByForeignAmount({ terms, fields, isCovered }: NamedTerms): Plan {
 }
 
 /**
- * Two naming filters, such as a payee and a reference. How many payments have both is unknown; if many do, a short walk of either finds a page
- * of them. The wallet is walked first, because a reference may be shared by very many payments.
+ * Two naming filters, such as a payee and a reference. How many payments have both is unknown; if many do, a short walk of either finds a
+ * page of them. The wallet is walked first, because a reference may be shared by very many payments.
  */
 function planNamedTwice({ terms, fields, isCovered }: NamedTerms): Plan {
   const { thresholds } = terms

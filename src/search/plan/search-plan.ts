@@ -14,8 +14,8 @@ export type Plan = readonly Shape[]
 export type Shape = WalkShape | SlicesShape | GatherShape | MonthsShape | PlainShape
 
 /**
- * Reads branches in the order of the answer, each from the position on, and merges them. A branch with a limit of entries marks the entry at
- * which it stopped; the page is whole if it ends before that one.
+ * Reads branches in the order of the answer, each from the position on, and merges them. A branch with a limit of entries marks the entry
+ * at which it stopped; the page is whole if it ends before that one.
  */
 export interface WalkShape {
   readonly kind: 'walk'

@@ -1,8 +1,8 @@
 import { bind, raw, type Statement, sql } from './statement.ts'
 
 /**
- * What the planner knows about the payments of an account. Counts may be some minutes old. The list of combinations is complete up to `seq`;
- * a statement that relies on it also reads the newest `seq` and so learns whether a combination has come since.
+ * What the planner knows about the payments of an account. Counts may be some minutes old. The list of combinations is complete up to
+ * `seq`; a statement that relies on it also reads the newest `seq` and so learns whether a combination has come since.
  */
 export interface AccountStatistics {
   /** All payments. */

@@ -39,8 +39,8 @@ export function orderTerms(keys: readonly SortKey[], direction: SortOrder, table
 
 /**
  * The ranges of keys that lie after a position. One range, `(timestamp, id) < (?, ?)`, where the key is always known. Two where it can be
- * unknown, because no row value compares with null: `amount_in_usd is null` and `amount_in_usd is not null`, each with its own bound and the
- * unknown one first; ranges that lie wholly before the position, or that an amount filter excludes, are left out.
+ * unknown, because no row value compares with null: `amount_in_usd is null` and `amount_in_usd is not null`, each with its own bound and
+ * the unknown one first; ranges that lie wholly before the position, or that an amount filter excludes, are left out.
  */
 export function keyRanges(
   keys: readonly SortKey[],

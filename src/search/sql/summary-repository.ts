@@ -59,8 +59,8 @@ const parties: ReadonlySet<GroupName> = new Set(['payer', 'payee'])
 const periods: ReadonlySet<GroupName> = new Set(['day', 'week', 'month'])
 
 /**
- * Groups the matches first and then regroups the few groups by the top ones. It reads only columns that the indexes of the filters have, not
- * the wide rows.
+ * Groups the matches first and then regroups the few groups by the top ones. It reads only columns that the indexes of the filters have,
+ * not the wide rows.
  *
  * @example
  * with cells as materialized (
@@ -139,8 +139,8 @@ function partyGrouping(name: GroupName, at: number, { groupBy, top }: SummaryQue
 }
 
 /**
- * Groups by period: `width_bucket` finds the place of a time among the beginnings of all periods, at a third of the cost of converting each time
- * to the zone. The statistics tell between which times there are payments.
+ * Groups by period: `width_bucket` finds the place of a time among the beginnings of all periods, at a third of the cost of converting each
+ * time to the zone. The statistics tell between which times there are payments.
  *
  * Where a period would begin in an hour that the zone's clocks skip, it begins with the next hour. Where the clocks show its beginning
  * twice, PostgreSQL takes the later one, and the period begins with the earlier.

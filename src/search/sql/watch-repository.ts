@@ -128,9 +128,9 @@ function eventOfRow(row: TextRow): ReadEvent | undefined {
 /**
  * Reads the events of a range of changes in one statement, and so in one snapshot.
  *
- * `payment_changes.old` is the payment before a change (`old` below). The payment after it (`new`) is what the next change of the same payment
- * recorded as old, or the row of `payments` if there is no later change. The filter's conditions are asked of both. The numbers of an
- * account's changes have no gaps, so a range of numbers bounds the work.
+ * `payment_changes.old` is the payment before a change (`old` below). The payment after it (`new`) is what the next change of the same
+ * payment recorded as old, or the row of `payments` if there is no later change. The filter's conditions are asked of both. The numbers of
+ * an account's changes have no gaps, so a range of numbers bounds the work.
  *
  * Columns of the conditions have no table name and so belong to the innermost image. `offset 0` keeps PostgreSQL from expanding an image
  * where there is none.

@@ -22,8 +22,8 @@ const CHEAP_COUNT_TIMEOUT_MS = 300
 const MAX_COUNT = 2 ** 31 - 1
 
 /**
- * Counts the matches as exactly as was asked for; undefined for `none`. Where the statistics know the number it is exact, whatever was asked for and
- * however large it is.
+ * Counts the matches as exactly as was asked for; undefined for `none`. Where the statistics know the number it is exact, whatever was
+ * asked for and however large it is.
  */
 export async function countMatches(
   repository: TotalRepository,

@@ -1,6 +1,6 @@
 /**
- * Lets callers that want the same thing at the same time share one read of it, and limits how many reads run at once, so that watches do not
- * take all database connections from other calls.
+ * Lets callers that want the same thing at the same time share one read of it, and limits how many reads run at once, so that watches do
+ * not take all database connections from other calls.
  */
 export interface SharedReads<T> {
   /**

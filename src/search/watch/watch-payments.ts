@@ -19,8 +19,9 @@ export interface WatchTerms {
 }
 
 /**
- * Yields every change that affects a filter, once each, in the order of commits, and never ends by itself. The first HEARTBEAT comes when the
- * watch has caught up with the log: at once where it begins at the newest change. The log is read only as fast as the caller takes messages.
+ * Yields every change that affects a filter, once each, in the order of commits, and never ends by itself. The first HEARTBEAT comes when
+ * the watch has caught up with the log: at once where it begins at the newest change. The log is read only as fast as the caller takes
+ * messages.
  *
  * @throws the reason of an invalid filter; INVALID_WATCH_CURSOR, CURSOR_EXPIRED, CURSOR_AHEAD, TOO_MANY_WATCHERS; the signal's reason
  *   when it fires

@@ -9,8 +9,8 @@ import { branchArrays, branchConditions, namesOf, unnest } from './branches.ts'
 import { keyColumnsOf, type PageRequest, pageRows, pageTable } from './page-rows.ts'
 
 /**
- * The page by reading everything that the parts hold, up to a limit, and then filtering and sorting it. Where more than the limit is there, the
- * whole page is marked `cut`.
+ * The page by reading everything that the parts hold, up to a limit, and then filtering and sorting it. Where more than the limit is there,
+ * the whole page is marked `cut`.
  *
  * @example
  * with gathered as materialized (

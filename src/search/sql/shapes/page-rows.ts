@@ -12,8 +12,8 @@ export interface PageRequest {
 /**
  * Joins the wide rows to a page whose keys are known, by primary key.
  *
- * Behind the columns asked for, each row carries `page_cut`, `last_change` and `statistics_seq`, all of one snapshot. A page without rows is
- * one row whose payment columns are null.
+ * Behind the columns asked for, each row carries `page_cut`, `last_change` and `statistics_seq`, all of one snapshot. A page without rows
+ * is one row whose payment columns are null.
  *
  * @param tables - common tables; the one named `page` holds the sort keys, `id` and `cut`: whether rows may be missing before this one
  * @param cut - an expression: whether rows may be missing anywhere on the page
@@ -68,8 +68,8 @@ export function keyColumnsOf(query: PageQuery): string[] {
 }
 
 /**
- * The row limit in the text of a shape. It is no binding, because PostgreSQL plans for the limit that it sees; so that the texts stay few, it
- * is rounded up.
+ * The row limit in the text of a shape. It is no binding, because PostgreSQL plans for the limit that it sees; so that the texts stay few,
+ * it is rounded up.
  */
 export function rowLimit({ rows }: PageQuery): number {
   return LIMITS.find((limit) => limit >= rows) ?? rows

@@ -6,9 +6,9 @@ import { type PageRequest, pageRows, pageTable, rowLimit } from './page-rows.ts'
 import { keysOfBranch, rangesOf } from './walk.ts'
 
 /**
- * The page by date of very many branches, in two steps. The first reads a few rows of each branch. Sorted, these few already fill a page, and
- * the real page cannot end later than that one. So only a branch whose few rows all lie before that end may have more on the page; of such
- * branches the second step reads a whole page.
+ * The page by date of very many branches, in two steps. The first reads a few rows of each branch. Sorted, these few already fill a page,
+ * and the real page cannot end later than that one. So only a branch whose few rows all lie before that end may have more on the page; of
+ * such branches the second step reads a whole page.
  *
  * @example
  * with branches_0 as materialized (…the branches, numbered…),

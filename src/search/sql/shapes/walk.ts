@@ -9,8 +9,8 @@ import { keyColumnsOf, type PageRequest, pageRows, pageTable, rowLimit } from '.
 /**
  * The page by walks in the order of the answer: of each branch the next rows after the position, and of all those the first.
  *
- * @param firstRangeOnly - reads only the range of keys that stands first (unknown amounts ascending, known ones descending). Its rows are the
- *   page if they fill it
+ * @param firstRangeOnly - reads only the range of keys that stands first (unknown amounts ascending, known ones descending). Its rows are
+ *   the page if they fill it
  * @example page as (
  *   select timestamp, id, cut from (
  *     select k.timestamp, k.id, k.cut from unnest(?::smallint[]) as d(status)
