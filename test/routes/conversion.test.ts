@@ -10,8 +10,8 @@ const COIN = 10n ** 18n
 const USD = 10n ** 8n
 const ID = 'REQUEST_NETWORK_PAYMENT'
 
-/** A request in a fiat currency is paid through Request's conversion proxies, on a chain with their bytecode. */
-describe('a conversion, taken on the chain', () => {
+/** Fiat requests are paid through Request's conversion proxies, on a chain that runs their bytecode. */
+describe('a conversion, executed on the chain', () => {
   let chain: TestChain
   let routing: TestRouting
   let cases = 0
@@ -54,7 +54,7 @@ describe('a conversion, taken on the chain', () => {
     percentage?: string
   }
 
-  /** A payer with plenty, a payee and a platform that nobody has used. */
+  /** A payer with plenty of tokens, and new addresses for payee and platform. */
   async function arrange({ token, amount, currency = 'USD', percentage }: Terms) {
     const seed = `${cases++}`
     const payer = freshAddress(`payer ${seed}`)
@@ -92,7 +92,7 @@ describe('a conversion, taken on the chain', () => {
     { token: 'ETH', amount: '150' },
     { token: 'ETH', amount: '150.12345678', percentage: '1.5' },
     { token: 'ETH', amount: '12000', currency: 'EUR', percentage: '0.5' },
-  ])('spends what it says: %o', async (terms) => {
+  ])('spends exactly what was quoted: %o', async (terms) => {
     const { payer, question, balances } = await arrange(terms)
     const listed = (await routing.find(question)).routes
     expect(listed.map(({ id, priceImpact, atomic }) => [id, priceImpact, atomic])).toEqual([[ID, 0, true]])
@@ -113,7 +113,7 @@ describe('a conversion, taken on the chain', () => {
     expectGasWithin(prepared.route, taken)
   })
 
-  it('spends more when the rate has moved, up to its limit, and beyond it nothing', async () => {
+  it('spends more after the rate has moved, up to its limit, and reverts beyond it', async () => {
     for (const token of ['USDC', 'ETH']) {
       const { payer, question, balances } = await arrange({ token, amount: '100' })
       const feed = tokenOf(token)?.feed ?? chain.native.feed
@@ -134,7 +134,7 @@ describe('a conversion, taken on the chain', () => {
     }
   })
 
-  it('needs a wallet that holds the most that may be spent', async () => {
+  it('requires a balance of the most that may be spent', async () => {
     const { payer, question } = await arrange({ token: 'USDC', amount: '2000000' })
     const { unavailable, routes } = await routing.find(question)
     const entry = unavailable.find(({ token }) => token === 'USDC')
@@ -147,7 +147,7 @@ describe('a conversion, taken on the chain', () => {
     expect((await routing.find(question)).routes.map(({ id }) => id)).toEqual([ID])
   })
 
-  it('is none where the rate is too old, and comes back with a new round', async () => {
+  it('is unavailable while the rate is stale, and available after a new round', async () => {
     const { question } = await arrange({ token: 'USDC', amount: '10' })
     const head = await chain.client.rpc.call<{ timestamp: string }>('eth_getBlockByNumber', ['latest', false])
     const { feed } = chain.tokens.USDC
@@ -160,13 +160,13 @@ describe('a conversion, taken on the chain', () => {
     expect(again.routes.map(({ id }) => id)).toEqual([ID])
   })
 
-  it('is none where the contract knows no rate', async () => {
+  it('is unavailable where the contract has no rate', async () => {
     const { question } = await arrange({ token: 'USDC', amount: '10', currency: 'CHF' })
     const { unavailable } = await routing.find(question)
     expect(unavailable.find(({ token }) => token === 'USDC')).toMatchObject({ reason: 'NO_RATE' })
   })
 
-  it('is quoted again when it is taken', async () => {
+  it('is quoted afresh when it is prepared', async () => {
     const { question } = await arrange({ token: 'USDC', amount: '100' })
     const route = { ...question, route: ID }
     expect((await routing.prepare({ ...route, maxSourceAmount: '100' })).maxSourceAmount).toBe('100')

@@ -21,15 +21,15 @@ beforeEach(async () => {
 
 interface Case {
   readonly name: string
-  /** What the wallet pays with. */
+  /** The source token. */
   readonly from: Symbol
-  /** What the payee receives. */
+  /** The payment currency. */
   readonly to: Symbol
   readonly route: string
   readonly amount: string
   readonly fiat?: 'USD'
   readonly percentage?: string
-  /** Of the contract that swaps and pays, in thousandths. */
+  /** The fee of ERC20SwapToPay, in thousandths. */
   readonly swapFee?: bigint
 }
 
@@ -72,8 +72,8 @@ const termsOf = ({ to, amount, fiat }: Case) => ({
   invoiceCurrency: fiat ?? `${to}-ETHEREUM`,
 })
 
-describe('what is detected of a route that was taken', () => {
-  it.each(cases)('is what was quoted and what moved: $name', async (way) => {
+describe('the payment detected from an executed route', () => {
+  it.each(cases)('has the quoted amounts, which are those that moved: $name', async (way) => {
     const { from, to, route: id, percentage, fiat } = way
     await stage.swapToPay.setFee(way.swapFee ?? 0n)
     const { request, wallet } = await stage.arrange(from, termsOf(way))
@@ -147,7 +147,7 @@ describe('what is detected of a route that was taken', () => {
 
 interface Move {
   readonly name: string
-  /** Against the payer where it is below 0; hundredths of a percent. */
+  /** Hundredths of a percent; below 0 is against the payer. */
   readonly bps: bigint
   readonly outcome: 'REVERTS' | 'SPENDS MORE' | 'SPENDS LESS'
 }
@@ -158,7 +158,7 @@ const moves: readonly Move[] = [
 ]
 const moving = ways.slice(2).flatMap((way) => moves.map((move) => ({ way, move })))
 
-/** Moves the price by about so much: on an exchange by a trade, of a conversion by its feed. */
+/** Moves the price by about so much: by a trade on the exchange, or by the feed of a conversion. */
 async function movePrice({ from, route, fiat }: Case, { bps }: Move): Promise<void> {
   const { chain } = stage
   if (fiat !== undefined) {
@@ -167,12 +167,12 @@ async function movePrice({ from, route, fiat }: Case, { bps }: Move): Promise<vo
   }
   const source = chain.tokens[from as 'DAI' | 'USDT']
   const [sold, bought] = bps < 0n ? [source, chain.tokens.USDC] : [chain.tokens.USDC, source]
-  // A trade of one percent of what a pool holds moves its price by two.
+  // A trade of one percent of a pool's reserve moves its price by two percent.
   const amount = (bps < 0n ? -bps : bps) * 50n * 10n ** BigInt(sold.decimals)
   await stage.trade(route.endsWith('V3') ? 'v3' : 'v2', amount, sold, bought)
 }
 
-describe('a price that moves in between', () => {
+describe('a price that moves between quote and execution', () => {
   it.each(moving)('of $way.name, $move.name: $move.outcome', async ({ way, move }) => {
     const { from, to } = way
     const { request, wallet } = await stage.arrange(from, termsOf(way))

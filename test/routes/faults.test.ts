@@ -43,7 +43,7 @@ afterEach(() => {
   proxies.base.bodies.length = 0
 })
 
-/** A room of its own: what one test makes it learn of a URL is not there in the next. */
+/** A new room for each test: what it learns about a URL must not reach the next test. */
 function newRouting(options: Parameters<typeof createTestRouting>[1] = {}): TestRouting & { paymentReference: Hex } {
   const configs = [
     configOf(ethereum, 'ETHEREUM', { rpcUrls: [proxies.ethereum.url] }),
@@ -61,7 +61,7 @@ const find = (routing: ReturnType<typeof newRouting>, options = {}) =>
 const wholeChains = (answer: RoutesAnswer) => answer.unavailable.filter((entry) => entry.token === undefined)
 
 describe('requests to the nodes', () => {
-  it('are one for each chain and call, the check of the chain id included in the first', async () => {
+  it('are one for each chain and call; the first also checks the chain id', async () => {
     const routing = newRouting()
     const methods = (body: string | undefined) =>
       (JSON.parse(body ?? '[]') as { method: string }[]).map((call) => call.method)
@@ -74,7 +74,7 @@ describe('requests to the nodes', () => {
     expect(methods(proxies.ethereum.bodies[2])).toEqual(usual)
   })
 
-  it('are none when the answer is known without', async () => {
+  it('are none when the answer needs no chain', async () => {
     const routing = newRouting()
     const tron = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
     await routing.find({ paymentReference: routing.paymentReference, wallet: tron })
@@ -86,7 +86,7 @@ describe('requests to the nodes', () => {
     ['status 400', (_, response) => void response.writeHead(400).end('no batches')],
     ['status 405', (_, response) => void response.writeHead(405).end()],
   ]
-  it.each(refusals)('are single ones to a node that answers batches with %s', async (_, refuse) => {
+  it.each(refusals)('hold single calls at a node that answers batches with %s', async (_, refuse) => {
     const routing = newRouting()
     proxies.ethereum.behave((exchange, response) =>
       exchange.body.startsWith('[') ? refuse(exchange, response) : passOn(exchange, response),
@@ -95,12 +95,12 @@ describe('requests to the nodes', () => {
     expect(proxies.ethereum.bodies.length).toBe(6)
     const again = await find(routing)
     expect([again.routes.length, again.degraded]).toEqual([1, false])
-    // The node has been learned: no batch is tried again.
+    // It has learned that the node takes no batches.
     expect(proxies.ethereum.bodies.slice(6).filter((body) => body.startsWith('['))).toEqual([])
     expect(proxies.ethereum.bodies.length).toBe(10)
   })
 
-  it('go to the next URL of a chain where the first fails', async () => {
+  it('go to the next URL of a chain when the first fails', async () => {
     const configs = [configOf(ethereum, 'ETHEREUM', { rpcUrls: [proxies.base.url, proxies.ethereum.url] })]
     const routing = createTestRouting(configs)
     const terms = { payee: freshAddress('payee'), amount: '10', network: 'ETHEREUM' }
@@ -116,7 +116,7 @@ const TOO_MUCH = ' '.repeat(1_100_000)
 const hang: ProxyBehaviour = () => {}
 const word = (value: number | bigint) => value.toString(16).padStart(64, '0')
 
-/** What goes wrong, and the reason and a part of the message that the answer then gives. */
+/** Faults, each with the reason and a part of the message that the answer gives for it. */
 const faults: [string, ProxyBehaviour, string, string | RegExp][] = [
   ['hangs', hang, 'CHAIN_TIMEOUT', `within ${TIMEOUT_MS} ms`],
   ['hangs in the middle', (_, response) => void response.writeHead(200).write('[{'), 'CHAIN_TIMEOUT', 'within'],
@@ -152,18 +152,21 @@ const faults: [string, ProxyBehaviour, string, string | RegExp][] = [
 ]
 
 describe('a chain that goes wrong', () => {
-  it.each(faults)('stands as one entry beside what the other gave: %s', async (_, fault, reason, message) => {
-    proxies.base.behave(fault)
-    const answer = await find(newRouting())
-    expect(answer.routes.map((route) => route.id)).toEqual(['REQUEST_NETWORK_PAYMENT'])
-    expect(answer.degraded).toBe(true)
-    expect(answer.unavailable.filter((entry) => entry.chain === 'BASE')).toEqual([
-      { chain: 'BASE', reason, message: expect.stringMatching(message), remedy: expect.stringMatching(/./) },
-    ])
-    expect(JSON.stringify(answer)).not.toContain('secret-key')
-  })
+  it.each(faults)(
+    'is one entry of the answer, beside the routes of the other chain: %s',
+    async (_, fault, reason, message) => {
+      proxies.base.behave(fault)
+      const answer = await find(newRouting())
+      expect(answer.routes.map((route) => route.id)).toEqual(['REQUEST_NETWORK_PAYMENT'])
+      expect(answer.degraded).toBe(true)
+      expect(answer.unavailable.filter((entry) => entry.chain === 'BASE')).toEqual([
+        { chain: 'BASE', reason, message: expect.stringMatching(message), remedy: expect.stringMatching(/./) },
+      ])
+      expect(JSON.stringify(answer)).not.toContain('secret-key')
+    },
+  )
 
-  it('takes its own route away when it is the chain of the request', async () => {
+  it('loses the direct route when it is the chain of the request', async () => {
     proxies.ethereum.behave(hang)
     const answer = await find(newRouting())
     expect([answer.routes, answer.degraded, answer.amount]).toEqual([[], true, '10'])
@@ -171,7 +174,7 @@ describe('a chain that goes wrong', () => {
     expect(answer.unavailable.filter((entry) => entry.chain === 'BASE').length).toBe(4)
   })
 
-  it('is no reason to refuse a payment for good', async () => {
+  it('fails a prepared payment with a reason that says to try again', async () => {
     const routing = newRouting()
     const question = { paymentReference: routing.paymentReference, route: 'REQUEST_NETWORK_PAYMENT' }
     const poor = routing.prepare({ ...question, wallet: freshAddress('poor') })
@@ -184,7 +187,7 @@ describe('a chain that goes wrong', () => {
     })
   })
 
-  it('may be all chains', async () => {
+  it('may be every chain', async () => {
     proxies.ethereum.behave((_, response) => void response.destroy())
     proxies.base.behave(hang)
     const answer = await find(newRouting())
@@ -204,7 +207,7 @@ describe('a chain that goes wrong', () => {
     expect([answer.routes.length, wholeChains(answer)[0]?.message]).toEqual([1, 'BASE did not answer: ECONNREFUSED'])
   })
 
-  it('is well again as soon as it answers', async () => {
+  it('gives routes again as soon as it answers', async () => {
     const routing = newRouting()
     proxies.ethereum.behave((_, response) => void response.destroy())
     expect((await find(routing)).degraded).toBe(true)
@@ -213,7 +216,7 @@ describe('a chain that goes wrong', () => {
     expect([answer.routes.length, answer.degraded]).toEqual([1, false])
   })
 
-  it('is a warning once a minute, whoever asks', async () => {
+  it('is logged as a warning once a minute, whoever asks', async () => {
     let nowMs = Date.now()
     const said: object[] = []
     const warn = (fields: object) => void ('reason' in fields && said.push(fields))
@@ -226,7 +229,7 @@ describe('a chain that goes wrong', () => {
     }
   })
 
-  it('is behind when its newest block is old by our clock', async () => {
+  it('is CHAIN_INCONSISTENT when its newest block is old by our clock', async () => {
     const { timestampSec } = await ethereum.client.head()
     const fresh = await find(newRouting({ clock: () => (timestampSec + 299) * 1000 }))
     const stale = await find(newRouting({ clock: () => (timestampSec + 400) * 1000 }))
@@ -235,7 +238,7 @@ describe('a chain that goes wrong', () => {
     expect(wholeChains(stale)[0]?.message).toMatch(/its newest block is 400 seconds old$/)
   })
 
-  it('has a token whose contract is not there', async () => {
+  it('may lack the contract of a token', async () => {
     const tokens = { USDC: { address: freshAddress('no contract') } }
     const routing = createTestRouting([configOf(ethereum, 'ETHEREUM', { tokens })])
     const terms = { payee: freshAddress('payee'), amount: '10', network: 'ETHEREUM' }
@@ -247,7 +250,7 @@ describe('a chain that goes wrong', () => {
     expect(answer.unavailable[1]).toMatchObject({ token: 'ETH', reason: 'NO_SWAP_PROVIDER' })
   })
 
-  it('has a feed whose contract is not there, so nothing has its price', async () => {
+  it('may lack the contract of a feed, so the token has no price', async () => {
     const native = { symbol: 'ETH', decimals: 18, usdFeed: freshAddress('no feed'), heartbeatSeconds: 3600 }
     const routing = createTestRouting([configOf(ethereum, 'ETHEREUM', { native })])
     const terms = { payee: freshAddress('payee'), amount: '10', network: 'ETHEREUM' }
@@ -259,7 +262,7 @@ describe('a chain that goes wrong', () => {
 })
 
 describe('time', () => {
-  it('ends with the deadline of the call, and what came in goes out', async () => {
+  it('ends at the deadline of the call, with what other chains have answered', async () => {
     proxies.base.behave(hang)
     const now = Date.now()
     const routing = newRouting({ chainTimeoutMs: 60_000, clock: () => now })
@@ -268,7 +271,7 @@ describe('time', () => {
     expect(wholeChains(answer)[0]?.message).toBe('BASE did not answer within 450 ms')
   })
 
-  it('ends when the caller hangs up, and so do the requests to the nodes', async () => {
+  it('ends when the caller hangs up, with the requests to the nodes', async () => {
     const caller = new AbortController()
     const reason = new Error('hung up')
     const closed = new Promise<void>((resolve) => {
@@ -281,7 +284,7 @@ describe('time', () => {
     await closed
   })
 
-  it('has not begun for a caller who is gone', async () => {
+  it('does not begin for a caller who has hung up', async () => {
     const reason = new Error('gone')
     await expect(find(newRouting(), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     expect(proxies.ethereum.bodies).toEqual([])
@@ -310,7 +313,7 @@ function errorsOnly({ body }: { body: string }, response: { end(body: string): u
   response.end(JSON.stringify(calls.map(({ id }) => ({ jsonrpc: '2.0', id, error: failure }))))
 }
 
-/** Without a length told beforehand. */
+/** In chunks, without a content-length. */
 function chunks(_: unknown, response: { write(body: string): unknown; end(body: string): unknown }) {
   response.write(TOO_MUCH)
   response.end('more')

@@ -42,7 +42,7 @@ afterEach(() => {
 let cases = 0
 const throughProxy = () => createTestRouting([{ ...chain.config, rpcUrls: [proxy.url] }])
 
-/** A wallet that holds a token and a request in USDC, of a payee whom nobody has paid. */
+/** A wallet that holds a token, and a request in USDC with a new payee. */
 async function arrange(routing = throughProxy(), symbol = 'USDT', amount = '25') {
   const wallet = await chain.newWallet()
   const payee = canonical(unusedAddress(`payee of gas ${cases++}`))
@@ -87,7 +87,7 @@ const noOverrides: Refuse = (call) =>
     ? { code: -32602, message: 'too many arguments, want at most 2' }
     : noSimulation(call)
 
-/** Does not simulate, and answers every estimate alike. */
+/** Does not simulate, and gives every estimate the same answer. */
 function answeringEstimates(result: string): ProxyBehaviour {
   return async (exchange, response) => {
     const calls = JSON.parse(exchange.body) as { id: number; method: string; params: unknown[] }[]
@@ -102,8 +102,8 @@ function answeringEstimates(result: string): ProxyBehaviour {
   }
 }
 
-describe('the gas of what a wallet is handed', () => {
-  it('takes random quotes of all kinds as they are handed out', async () => {
+describe('the gas limits of prepared transactions', () => {
+  it('suffice for random quotes of all kinds', async () => {
     const busy = await takeRandomQuotes(chain, { count: 7, seed: 3, baseFee: 8n * GWEI })
     const quiet = await takeRandomQuotes(chain, { count: 6, seed: 5 })
     const taken = [...busy, ...quiet]
@@ -112,7 +112,7 @@ describe('the gas of what a wallet is handed', () => {
     expect(taken.flatMap(({ shares }) => shares).filter((share) => share === undefined || share > 0.8)).toEqual([])
   })
 
-  it('is simulated in one request beside the look at the chain', async () => {
+  it('come from a simulation, in one request beside the look at the chain', async () => {
     const routing = throughProxy()
     const { question } = await arrange(routing)
     const prepared = await routing.prepare({ ...question, route: V3 })
@@ -120,13 +120,13 @@ describe('the gas of what a wallet is handed', () => {
     expect([limitsOf(prepared), reasonsOf(prepared)]).toEqual([[true, true, true, true], []])
     expect(proxy.bodies.length).toBe(2)
     await routing.prepare({ ...question, route: V3 })
-    // What the node can do is known now: nothing else is asked beside.
+    // The node is known to simulate now, so the request holds nothing else.
     expect(methodsOf(proxy.bodies.slice(3))).toEqual([['eth_call', 'eth_simulateV1']])
   })
 
-  it('covers the first swap of a pair and a token behind a proxy, which take more than the table says', async () => {
+  it('cover the first swap of a pair and a token behind a proxy, which take more than the table says', async () => {
     const routing = createTestRouting([chain.config])
-    // A pair that was made in the same second does not write its prices yet, which is most of what the first swap takes beyond the table.
+    // A pair created in the same second does not write its prices yet, which is most of the gas that a first swap takes beyond the table.
     await node.rpc.call('evm_increaseTime', [2])
     const fresh = [...chain.tokens.keys()].filter((symbol) => symbol.startsWith('FRESH'))[0] as string
     const { wallet, question } = await arrange(routing, fresh)
@@ -143,7 +143,7 @@ describe('the gas of what a wallet is handed', () => {
     expect(used).toBeGreaterThan(byTable)
   })
 
-  it('is estimated where a node does not simulate, once it is known where its tokens keep what', async () => {
+  it('come from estimates where a node does not simulate, once the storage places of its tokens are known', async () => {
     proxy.behave(refusing(noSimulation))
     const routing = throughProxy()
     await routing.learnNodes(new AbortController().signal)
@@ -207,7 +207,7 @@ describe('the gas of what a wallet is handed', () => {
       [false, false, false, false],
       ['GAS_NOT_MEASURED'],
     ],
-  ])('is left to the wallet where a node %s', async (_, behaviour, limits, reasons) => {
+  ])('are left to the wallet where a node %s', async (_, behaviour, limits, reasons) => {
     proxy.behave(behaviour)
     const routing = throughProxy()
     await routing.learnNodes(new AbortController().signal)
@@ -218,7 +218,7 @@ describe('the gas of what a wallet is handed', () => {
       expect((await chain.send(wallet, transaction)).succeeded).toBe(true)
   })
 
-  it('leaves later looks in one request where a URL refuses whole batches for a method', async () => {
+  it('keep later looks in one request where a URL refuses whole batches for one method', async () => {
     proxy.behave(async (exchange, response) => {
       if (exchange.body.includes('eth_simulateV1')) response.writeHead(400).end('{"error":"no such method"}')
       else await passOn(exchange, response)
@@ -233,18 +233,18 @@ describe('the gas of what a wallet is handed', () => {
     expect(proxy.bodies.filter((body) => body.includes('eth_simulateV1'))).toEqual([])
   })
 
-  it('is measured by another node where the first cannot', async () => {
+  it('come from another node where the first cannot measure', async () => {
     proxy.behave(refusing(noOverrides))
     const routing = createTestRouting([{ ...chain.config, rpcUrls: [proxy.url, node.rpc.url] }])
     const { question } = await arrange(routing)
     expect(reasonsOf(await routing.prepare({ ...question, route: V3 }))).toEqual([])
     proxy.bodies.length = 0
     expect(reasonsOf(await routing.prepare({ ...question, route: V3 }))).toEqual([])
-    // The first one is looked at and not asked for what it cannot.
+    // The first is read, and not asked to measure.
     expect(proxy.bodies.length).toBe(1)
   })
 
-  it('is never below the table, whatever a node says', async () => {
+  it('are never below the table, whatever a node says', async () => {
     const tiny: ProxyBehaviour = async (exchange, response) => {
       const answers = JSON.parse(await exchange.next()) as { result: { calls?: object[] }[] }[]
       for (const { result } of answers) {
@@ -264,13 +264,13 @@ describe('the gas of what a wallet is handed', () => {
   })
 })
 
-describe('a transaction that would be reverted', () => {
+describe('a transaction that would revert', () => {
   const BLACKLIST = '0xf9f92be4'
 
   it.each<[string, ProxyBehaviour]>([
     ['simulates', passOn],
     ['estimates', refusing(noSimulation)],
-  ])('is not handed out by a node that %s', async (_, behaviour) => {
+  ])('is not prepared where a node %s', async (_, behaviour) => {
     proxy.behave(behaviour)
     const routing = throughProxy()
     await routing.learnNodes(new AbortController().signal)
@@ -289,7 +289,7 @@ describe('a transaction that would be reverted', () => {
     expect((refused as WaybillError).metadata.detail).toMatch(/blacklisted|revert|failed/)
   })
 
-  it('is no matter of gas that the wallet lacks', async () => {
+  it('is not caused by a lack of gas in the wallet', async () => {
     const routing = throughProxy()
     const { wallet, question } = await arrange(routing, 'USDC')
     await node.rpc.call('anvil_setBalance', [wallet.address, '0x1'])
@@ -299,14 +299,14 @@ describe('a transaction that would be reverted', () => {
   })
 })
 
-describe('which route is taken', () => {
+describe('the route to prepare', () => {
   it.each<[string, Partial<PaymentQuestion>, string]>([
     ['none named', {}, 'REQUEST_NETWORK_PAYMENT'],
     ['its id in any case', { route: 'request_network_payment' }, 'REQUEST_NETWORK_PAYMENT'],
     ['the chain and the token of the request', { chain: 'mainnet', token: 'usdc' }, 'REQUEST_NETWORK_PAYMENT'],
     ['another token by its id', { chain: 'ethereum', token: 'DAI-ETHEREUM' }, 'ETHEREUM_ETHEREUM_DAI_USDC'],
     ['the best of several by one token', { chain: 'eip155:31337', token: 'USDT' }, V3],
-  ])('by %s', async (_, chosen, id) => {
+  ])('is chosen by %s', async (_, chosen, id) => {
     const routing = createTestRouting([chain.config])
     const { wallet, question } = await arrange(routing)
     for (const symbol of ['USDC', 'DAI']) await chain.fund(chain.token(symbol), wallet.address, 10n ** 21n)
@@ -334,7 +334,7 @@ describe('which route is taken', () => {
   })
 })
 
-describe('what stands beside the transactions', () => {
+describe('a prepared payment', () => {
   it('warns of an amount above the outstanding balance, as the routes do', async () => {
     const routing = createTestRouting([chain.config])
     const { question } = await arrange(routing, 'USDC')
@@ -345,7 +345,7 @@ describe('what stands beside the transactions', () => {
     expect((await routing.prepare(question)).warnings).toEqual([])
   })
 
-  it('says in a sentence what each of them does', async () => {
+  it('tells in one sentence what each transaction does', async () => {
     const routing = createTestRouting([chain.config])
     const { payee, question } = await arrange(routing, 'DAI')
     const { steps, maxSourceAmount, transactions } = await routing.prepare({
@@ -365,11 +365,11 @@ describe('what stands beside the transactions', () => {
   })
 })
 
-describe('where tokens keep what', () => {
+describe('the storage places of a token', () => {
   const wallet = canonical(unusedAddress('owner'))
   const spender = canonical(unusedAddress('spender'))
 
-  /** `balanceOf` and `allowance` as Vyper lays mappings out, of slots 3 and 4; told apart by the length of their calldata. */
+  /** `balanceOf` and `allowance` with Vyper's layout of mappings in slots 3 and 4; it tells the calls apart by the length of their calldata. */
   const VYPER = `0x36602414602e576004600052600435602052604060002060005260243560205260406000205460005260206000f35b6003600052600435602052604060002054600052602060 00f3`
 
   async function find(address: string): Promise<TokenSlots | undefined> {
@@ -379,7 +379,7 @@ describe('where tokens keep what', () => {
     return decodeSlotSearch(resultIn(balance), resultIn(allowance))
   }
 
-  it.each(['USDC', 'USDT', 'DAI'])('is found of %s', async (symbol) => {
+  it.each(['USDC', 'USDT', 'DAI'])('are found for %s', async (symbol) => {
     const token = chain.token(symbol)
     const slots = await find(token.address)
     await chain.fund(token, wallet, 77n)
@@ -391,7 +391,7 @@ describe('where tokens keep what', () => {
     expect(await stored(slots?.allowanceOf(canonical(owner.address), spender) ?? '')).toBe(55n)
   })
 
-  it('is found of the layout of Vyper', async () => {
+  it('are found with the layout of Vyper', async () => {
     const address = unusedAddress('a token of Vyper')
     await node.rpc.call('anvil_setCode', [address, VYPER.replaceAll(' ', '')])
     const slots = await find(address)
@@ -403,13 +403,13 @@ describe('where tokens keep what', () => {
     expect([await chain.holding(wallet, token), await chain.allowance(token, wallet, spender)]).toEqual([91n, 92n])
   })
 
-  it('is not known of what tells the same to everybody', async () => {
+  it('are not found for a contract that returns the same number to every call', async () => {
     const address = unusedAddress('a token that answers 7')
     await node.rpc.call('anvil_setCode', [address, '0x600760005260206000f3'])
     expect(await find(address)).toBeUndefined()
   })
 
-  it('is looked for once, by whoever first meets a node that does not simulate', async () => {
+  it('are searched once, on the first node that does not simulate', async () => {
     proxy.behave(refusing(noSimulation))
     const slots = new Map<ReturnType<typeof canonical>, TokenSlots>()
     const { multicall } = chain.config
@@ -431,8 +431,8 @@ describe('where tokens keep what', () => {
   })
 })
 
-describe('the tip on a chain where nobody pays', () => {
-  it('is what the node suggests, so that the gas line is what is spent', async () => {
+describe('the tip on a chain where nobody tips', () => {
+  it('is what the node suggests, so that the gas line matches what is spent', async () => {
     for (let block = 0; block < 6; block++) await node.rpc.call('evm_mine')
     const routing = createTestRouting([chain.config])
     const { wallet, question } = await arrange(routing, 'USDC')

@@ -32,7 +32,7 @@ describe('the amount', () => {
     return routing.find({ paymentReference, wallet: WALLET, ...more })
   }
 
-  it('is the outstanding balance when absent, pending payments counted', async () => {
+  it('defaults to the outstanding balance, after pending payments', async () => {
     const answer = await find('150', { final: '40', pending: '9.5' })
     expect([answer.amount, answer.routes[0]?.sourceAmount]).toEqual(['100.5', '100.5'])
   })
@@ -41,7 +41,7 @@ describe('the amount', () => {
     ['100.50', '100.5'],
     ['0.000001', '0.000001'],
     ['150', '150'],
-  ])('is what was asked for: %s', async (asked, amount) => {
+  ])('is the amount that the caller asked for: %s', async (asked, amount) => {
     const answer = await find('150', {}, { amount: asked })
     expect([answer.amount, answer.routes[0]?.sourceAmount, answer.warnings]).toEqual([amount, amount, []])
   })
@@ -66,7 +66,7 @@ describe('the amount', () => {
     ['an amount is asked for all the same', { final: '150' }, { amount: '7' }, 'REQUEST_ALREADY_PAID'],
     ['an amount is asked for while they are pending', { pending: '150' }, { amount: '7' }, 'PAYMENT_PENDING'],
     ['the wallet is of another family', { final: '150' }, { wallet: TRON_WALLET }, 'REQUEST_ALREADY_PAID'],
-  ])('is nothing when %s', async (_, counted, more, reason) => {
+  ])('is zero when %s', async (_, counted, more, reason) => {
     const answer = await find('150', counted, more)
     expect({ ...answer, warnings: reasonsOf(answer.warnings) }).toEqual({
       routes: [],
@@ -79,7 +79,7 @@ describe('the amount', () => {
   })
 })
 
-describe('input that is not valid', () => {
+describe('invalid input', () => {
   const good = { paymentReference: '', wallet: WALLET }
   const fee = (feePercentage?: string, feeAddress?: string) => ({
     ...(feePercentage === undefined ? {} : { feePercentage }),
@@ -148,14 +148,14 @@ describe('input that is not valid', () => {
   it.each([
     ['0xffffffffffffffff', 'unknown'],
     ['FFFFFFFFFFFFFFFF', 'unknown, without 0x'],
-  ])('names no request: %s (%s)', async (paymentReference) => {
+  ])('is a reference of no request: %s (%s)', async (paymentReference) => {
     await expect(routing.find({ ...good, paymentReference })).rejects.toMatchObject({
       reason: 'REQUEST_NOT_FOUND',
       metadata: { value: '0xffffffffffffffff' },
     })
   })
 
-  it('may be written in any case and without 0x', async () => {
+  it('does not include a reference in upper case and without 0x', async () => {
     const paymentReference = routing.addRequest(inUsdc('10')).slice(2).toUpperCase()
     const answer = await routing.find({
       ...good,
@@ -165,13 +165,13 @@ describe('input that is not valid', () => {
     expect(answer.amount).toBe('10')
   })
 
-  it.each(['0', '0.0', '100', '0.000000000000000001'])('is not a percentage of %s', async (feePercentage) => {
+  it.each(['0', '0.0', '100', '0.000000000000000001'])('does not include a percentage of %s', async (feePercentage) => {
     const paymentReference = routing.addRequest(inUsdc('10'))
     const answer = await routing.find({ ...good, paymentReference, feePercentage, feeAddress: PAYEE })
     expect(answer.routes[0]?.feeBreakdown.map((line) => line.type)).toEqual(['GAS', 'PLATFORM'])
   })
 
-  it('is an amount with more decimals than a fiat currency has', async () => {
+  it('is an amount with more decimals than a fiat currency', async () => {
     const paymentReference = routing.addRequest({ ...inUsdc('10'), invoiceCurrency: 'USD' })
     await expect(routing.find({ ...good, paymentReference, amount: '1.123456789' })).rejects.toMatchObject({
       reason: 'INVALID_AMOUNT',
@@ -195,7 +195,7 @@ describe('an amount above 2^256 - 1 base units', () => {
     ['a token', inUsdc, 6],
     ['a coin', inEther, 18],
     ['a fiat currency', inUsd, 8],
-  ] as const)('of %s is refused, and with it whatever else would have been looked at', async (_, terms, decimals) => {
+  ] as const)('of %s is refused before any chain is looked at', async (_, terms, decimals) => {
     const question = { paymentReference: routing.addRequest(terms('10')), wallet: WALLET }
     const fee = { feePercentage: '0.5', feeAddress: PAYEE }
     const tooLarge = { reason: 'INVALID_AMOUNT', message: expect.stringContaining('2^256 - 1 base units') }
@@ -213,7 +213,7 @@ describe('an amount above 2^256 - 1 base units', () => {
     })
   })
 
-  it('may be that of a request stored long ago, of which a part can be paid', async () => {
+  it('may be that of an old stored request, of which a part can be paid', async () => {
     for (const terms of [inUsdc, inUsd]) {
       const paymentReference = routing.addRequest(terms(nines))
       await expect(routing.find({ paymentReference, wallet: WALLET })).rejects.toMatchObject({

@@ -5,12 +5,12 @@ import { startTestChain, type TestChain } from '../support/chain.ts'
 import { configOf, createTestRouting, freshAddress, type RpcProxy, startRpcProxy } from '../support/routing.ts'
 
 const WALLET = freshAddress('wallet')
-/** Returns 1,000 wei for each byte that it is asked about, and 5,000 more. */
+/** Returns 1,000 wei a byte and 5,000 more. */
 const ORACLE = '0x6004356103e8026113880160005260206000f3'
 /** Six words, the second of them 777. */
 const GAS_INFO = '0x61030960205260c06000f3'
 
-/** An unsigned transaction around its calldata; on Arbitrum a signature too. */
+/** Bytes of an unsigned transaction beside its calldata; on Arbitrum with a signature. */
 const FEE_OF_BYTES = {
   OP_STACK: (bytes: number) => BigInt(5_000 + 1_000 * (bytes + 80)),
   ARBITRUM: (bytes: number) => BigInt(777 * (bytes + 148)),
@@ -60,31 +60,31 @@ it.each(['OP_STACK', 'ARBITRUM'] as const)(
       const [gas, published] = route.feeBreakdown.filter((line) => line.type === 'GAS')
       expect([gas?.provider, published?.provider]).toEqual([undefined, 'l1-data'])
       expect(published && parseAmount(published.amount, 18)).toBe(expected)
-      // The look at the chain, and the simulation of what it led to.
+      // The look at the chain, and the simulation of the route.
       expect(proxy.bodies.length).toBe(2)
     }
   },
 )
 
-it('is in the limit of gas where the chain takes it as gas', async () => {
+it('is in the gas limit where the chain takes it as gas', async () => {
   const limits = async (kind: L1FeeKind) => {
     const { routing, requests } = newRouting(kind)
     const question = { paymentReference: requests[0] as string, wallet: WALLET, route: 'REQUEST_NETWORK_PAYMENT' }
     return (await routing.prepare(question)).transactions.map(({ gas }) => BigInt(gas ?? 0))
   }
-  // Less than a unit of gas, rounded up; with the quarter that every limit has beyond it, one or two.
+  // Less than a unit of gas is rounded up; with the quarter that is added to every limit, that makes one or two.
   const without = await limits('OP_STACK')
   const more = (await limits('ARBITRUM')).map((limit, i) => limit - (without[i] ?? 0n))
   expect(more.every((gas) => gas === 1n || gas === 2n)).toBe(true)
 })
 
-it('is none where the chain takes none', async () => {
+it('has no line on a chain without it', async () => {
   const { routing, requests } = newRouting(undefined)
   const { routes } = await routing.find({ paymentReference: requests[0] as string, wallet: WALLET })
   expect(routes[0]?.feeBreakdown.filter((line) => line.type === 'GAS').length).toBe(1)
 })
 
-it('counts for whether the wallet has enough gas', async () => {
+it('counts in whether the wallet has enough gas', async () => {
   const wallet = freshAddress('a wallet without gas')
   await chain.fund(chain.tokens.USDC, wallet, 1_000_000_000n)
   const gas = async (kind: L1FeeKind | undefined) => {
@@ -102,7 +102,7 @@ it('counts for whether the wallet has enough gas', async () => {
   expect((await gas('OP_STACK')).missing).toBe(1n)
 })
 
-it('stands against a route when the chain does not tell it', async () => {
+it('makes a route unavailable when the chain does not tell it', async () => {
   const { rpc } = chain.client
   await rpc.call('anvil_setCode', ['0x420000000000000000000000000000000000000f', '0x'])
   const { routing, requests } = newRouting('OP_STACK')

@@ -1,4 +1,4 @@
-/** Ways in which a provider may lie about where the money goes, each with the reason for which nothing is handed out. */
+/** Quotes that misreport where the money goes, each with the reason for which it is rejected. */
 import { encodeAbiParameters, encodeFunctionData, erc20Abi, parseAbiParameters, zeroAddress } from 'viem'
 import {
   type AcrossData,
@@ -22,15 +22,15 @@ export interface Lie {
   readonly name: string
   readonly reason: LifiFaultReason
   readonly tell: (answer: LifiAnswer) => LifiAnswer
-  /** What the honest quote would take, where the lie needs a certain one. */
+  /** The amount that the honest quote takes, where the lie depends on it. */
   readonly terms?: LifiTerms
-  /** Of the payment, in USDC; 100 unless told. */
+  /** The payment's amount in USDC; default 100. */
   readonly amount?: string
 }
 
 const ATTACKER = freshAddress('attacker')
 const ATTACKER_WORD = wordOfAddress(ATTACKER)
-/** LI.FI's fee makes the deposit one with a call before the bridge. */
+/** With LI.FI's fee the deposit makes a call before the bridge. */
 const WITH_FEE: LifiTerms = { protocolFee: 2_500n }
 
 type Data = `0x${string}`
@@ -71,7 +71,7 @@ const inFee = (change: (swap: SwapData) => Partial<SwapData>) =>
 const inTimes = (change: (nowSec: number) => Partial<AcrossData>) =>
   inDeposit(({ across, ...rest }) => ({ ...rest, across: { ...across, ...change(across.quoteTimestamp) } }))
 
-/** A plain transfer: what arrives goes to whoever is named, and nothing is called. */
+/** A plain transfer to the named receiver, without a call. */
 const transferTo = (receiver: EvmAddress) =>
   inDeposit(({ bridge, across }) => ({
     bridge: { ...bridge, receiver, hasDestinationCall: false },
@@ -84,7 +84,7 @@ const AS_BYTES = parseAbiParameters([
   'struct AcrossV4Data { bytes32 receiverAddress; bytes32 refundAddress; bytes32 sendingAssetId; bytes32 receivingAssetId; uint256 outputAmount; uint128 outputAmountMultiplier; bytes32 exclusiveRelayer; uint32 quoteTimestamp; uint32 fillDeadline; uint32 exclusivityParameter; bytes message; }',
 ])
 
-/** A transfer to the attacker, with the bytes of the payment's call where a text is expected that nobody reads. */
+/** A transfer to the attacker, with the bytes of the payment's call in a text that nobody reads. */
 function withBytesInText(data: Data, answer: LifiAnswer): Data {
   const { bridge, across } = depositIn(dataOf(transferTo(ATTACKER)(answer)))
   const call = decodeReceiverMessage(depositIn(data).across.message)?.swaps[0]?.callData ?? '0x'

@@ -11,7 +11,7 @@ import { freshAddress } from '../support/routing.ts'
 
 const FILE = new URL('../../chains/mainnets.json', import.meta.url)
 
-/** The question of the live test: what is brought in is 20 USDC of Base for as many of Arbitrum, by a wallet that nobody has. */
+/** The live question: pay 20 USDC on Base with USDC of Arbitrum, from a wallet that nobody owns. */
 async function askLive(io: { fetch: typeof fetch; apiKey?: string }) {
   const nodes = { ARBITRUM_RPC_URL: 'http://127.0.0.1:1', BASE_RPC_URL: 'http://127.0.0.1:1' }
   const parsed = parseChainsFile(await readFile(FILE, 'utf8'), nodes)
@@ -39,14 +39,14 @@ async function askLive(io: { fetch: typeof fetch; apiKey?: string }) {
   return plan.quote(rich, { priceOf, signal: AbortSignal.timeout(15_000) })
 }
 
-/** Over the network, at the cost of one quote: `LIFI_LIVE=1`, and `LIFI_API_KEY` if there is one. */
-it.skipIf(process.env.LIFI_LIVE !== '1')('asks the real LI.FI, whose answer is taken as good', async () => {
+/** Asks the real service for one quote: set `LIFI_LIVE=1`, and `LIFI_API_KEY` if you have one. */
+it.skipIf(process.env.LIFI_LIVE !== '1')('accepts a quote of the real LI.FI', async () => {
   const { LIFI_API_KEY: apiKey } = process.env
   const quote = await askLive({ fetch, ...(apiKey && { apiKey }) })
   expect(quote).toMatchObject({ received: 20_000_000n, atomic: false })
 })
 
-it('sends nothing live but one question, of a wallet that nobody has, and says how to', async () => {
+it('sends one question, for a wallet that nobody owns, and says how to run it', async () => {
   const sent: { url: string; init: RequestInit }[] = []
   const record: typeof fetch = async (url, init = {}) => {
     sent.push({ url: url as string, init })

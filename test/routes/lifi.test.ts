@@ -28,7 +28,7 @@ const UNIT = 10n ** 6n
 const API_KEY = 'a-key-that-nobody-sees'
 const ID = 'ETHEREUM_BASE_USDT_USDC'
 
-/** A server of LI.FI's shape between two chains, on which doubles of LI.FI's contracts stand. */
+/** A server with LI.FI's API between two chains with doubles of LI.FI's contracts. */
 const EXECUTOR = parseAbi(['function deliver(bytes32 id, uint256 until, address token, uint256 amount, bytes message)'])
 const encodeDelivered = (token: Hex, amount: bigint, message: Hex) =>
   encodeFunctionData({
@@ -37,7 +37,7 @@ const encodeDelivered = (token: Hex, amount: bigint, message: Hex) =>
     args: [keccak256(message), 2n ** 40n, token, amount, message],
   })
 
-describe('a payment carried in from another chain', () => {
+describe('a payment from another chain', () => {
   let near: TestChain
   let far: TestChain
   let lifi: LifiServer
@@ -121,7 +121,7 @@ describe('a payment carried in from another chain', () => {
   const reasonOf = ({ unavailable }: RoutesAnswer, token = 'USDT') =>
     unavailable.find((entry) => entry.token === token && entry.provider === 'lifi')
 
-  it('asks for exactly what the call on the other chain pays out', async () => {
+  it('asks for exactly the amount that the call on the destination chain pays out', async () => {
     const start = lifi.asked.length
     const routing = open({ apiKey: API_KEY })
     const fee = { feePercentage: '0.5', feeAddress: freshAddress('platform') }
@@ -183,7 +183,7 @@ describe('a payment carried in from another chain', () => {
     },
   )
 
-  it('tells fees and the rest apart, and they add up to what leaves the wallet', async () => {
+  it('splits the cost into fees and price impact, which add up to what leaves the wallet', async () => {
     lifi.charge({ bridgeFee: 1_234n, protocolFee: 2_500n, impact: 777n, surplus: 500_000n })
     const routing = open()
     const { routes } = await routing.find({ ...ask(routing, '123.456789') })
@@ -213,7 +213,7 @@ describe('a payment carried in from another chain', () => {
     expect(route.estimatedDurationSeconds).toBe(43 + 12)
   })
 
-  it('asks nothing of chains on which no contracts are pinned', async () => {
+  it('asks for no quote on chains without pinned contracts', async () => {
     const start = lifi.asked.length
     const [source, destination] = configs() as [ChainConfig, ChainConfig]
     const { lifi: _, ...unpinned } = destination
@@ -225,7 +225,7 @@ describe('a payment carried in from another chain', () => {
     expect(questionsSince(start)).toEqual([])
   })
 
-  it('does not ask what balance, amount or tokens rule out', async () => {
+  it('asks for no quote that balance, amount or tokens rule out', async () => {
     const start = lifi.asked.length
     const bridged = configs().map((config) => ({
       ...config,
@@ -255,7 +255,7 @@ describe('a payment carried in from another chain', () => {
     expect((await routing.find(ask(routing, '2000'))).routes.map(({ id }) => id)).toEqual([ID])
   })
 
-  it('asks once for what many ask, and again when seconds have passed or the payment is to be made', async () => {
+  it('asks once for equal questions, and again after seconds or when the payment is prepared', async () => {
     const start = lifi.asked.length
     const routing = open()
     const question = ask(routing)
@@ -272,7 +272,7 @@ describe('a payment carried in from another chain', () => {
     expect(questionsSince(start)).toHaveLength(3)
   })
 
-  it('keeps an answer that came too late for those who ask next', async () => {
+  it('remembers an answer that came too late for its caller', async () => {
     const start = lifi.asked.length
     const released = Promise.withResolvers<void>()
     lifi.behave(async (exchange) => {
@@ -288,7 +288,7 @@ describe('a payment carried in from another chain', () => {
     expect(questionsSince(start)).toHaveLength(1)
   })
 
-  it('asks for the best-funded tokens alone, and for another where it is told to', async () => {
+  it('asks for the best-funded tokens alone, and for another one that is chosen', async () => {
     const start = lifi.asked.length
     for (const [i, coupon] of coupons.entries()) await near.fund(coupon, payer, BigInt(500 + i) * UNIT)
     const [source, destination] = configs() as [ChainConfig, ChainConfig]
@@ -307,7 +307,7 @@ describe('a payment carried in from another chain', () => {
     expect(routes.map(({ token }) => token)).toEqual(['COUPON1'])
   })
 
-  it('asks for a reset of an allowance that is too small, and for none where there is none', async () => {
+  it('resets an allowance that is too small, and resets none that is 0', async () => {
     await near.setNativeBalance(payer, COIN)
     const routing = open()
     const question = { ...ask(routing), route: ID }
@@ -317,7 +317,7 @@ describe('a payment carried in from another chain', () => {
     expect(await stepsOf()).toEqual(['APPROVE_RESET', 'APPROVE', 'PAY'])
   })
 
-  it('tells when the quote has come to take more than the wallet may spend', async () => {
+  it('fails as QUOTE_CHANGED when the quote takes more than the caller allows', async () => {
     const routing = open()
     const question = { ...ask(routing), route: ID }
     const { route } = await routing.prepare(question)
@@ -443,7 +443,7 @@ describe('a payment carried in from another chain', () => {
     },
   ]
 
-  it.each(faults)('says so where it $name', async ({ behave, reason, degraded = true }) => {
+  it.each(faults)('gives the reason when LI.FI $name', async ({ behave, reason, degraded = true }) => {
     lifi.behave(behave)
     const logged: unknown[] = []
     const log = (...said: unknown[]) => void logged.push(said)
@@ -459,7 +459,7 @@ describe('a payment carried in from another chain', () => {
     expect(told).not.toContain('127.0.0.1')
   })
 
-  it.each<Lie>(LIES)('hands out nothing where it lies by $name', async ({ reason, tell, terms, amount }) => {
+  it.each<Lie>(LIES)('rejects a quote that lies by $name', async ({ reason, tell, terms, amount }) => {
     await near.fund(near.tokens.USDT, payer, 1_000n * UNIT)
     if (terms) lifi.charge(terms)
     lifi.behave(({ quote, response }) => sendJson(response, 200, tell(quote())))
@@ -474,7 +474,7 @@ describe('a payment carried in from another chain', () => {
     expect(JSON.stringify(prepared)).not.toContain('transactions')
   })
 
-  it('hands out what costs more where the operator allows it, and not what costs more than that', async () => {
+  it('accepts a loss up to the operator’s cap, and none above it', async () => {
     lifi.charge({ impact: 120_000n })
     const room = (bps: number) => open({ lossCap: { bps, usd: { units: 1n, places: 0 } } })
     const ids = async (routing: TestRouting) => (await routing.find(ask(routing))).routes.map(({ id }) => id)
@@ -482,7 +482,7 @@ describe('a payment carried in from another chain', () => {
     expect(await ids(room(1_199))).toEqual([])
   })
 
-  it('is not asked again until its quota is there again', async () => {
+  it('is not asked again before its quota is renewed', async () => {
     lifi.behave(faults.find(({ name }) => name.includes('quota'))?.behave ?? quoteWell)
     const routing = open()
     const question = ask(routing)
@@ -504,7 +504,7 @@ describe('a payment carried in from another chain', () => {
     expect(questionsSince(start)).toHaveLength(1)
   })
 
-  it('is left alone while it fails, and found again by one question', async () => {
+  it('is left alone while it fails, and probed by one question', async () => {
     lifi.behave(({ response }) => sendJson(response, 503, { message: 'down' }))
     const routing = open()
     const start = lifi.asked.length
@@ -517,7 +517,7 @@ describe('a payment carried in from another chain', () => {
     expect((await routing.find(ask(routing))).routes).toHaveLength(1)
   })
 
-  it('is found again by one question for all of a call', async () => {
+  it('is probed by one question, for which the others of the same call wait', async () => {
     for (const token of [near.tokens.USDC, near.tokens.DAI]) {
       await near.fund(token, payer, 1_000n * 10n ** BigInt(token.decimals))
     }
@@ -534,7 +534,7 @@ describe('a payment carried in from another chain', () => {
     expect(well.routes.map(({ token }) => token).toSorted()).toEqual(['DAI', 'USDC', 'USDT'])
   })
 
-  it('says so where the other chain cannot be looked at, and asks nothing', async () => {
+  it('asks for no quote where the other chain cannot be read, and says so', async () => {
     const start = lifi.asked.length
     const [source, destination] = configs()
     const down = { ...(destination ?? source), rpcUrls: ['http://127.0.0.1:1/'] } as NonNullable<typeof destination>
@@ -546,7 +546,7 @@ describe('a payment carried in from another chain', () => {
     expect(questionsSince(start)).toEqual([])
   })
 
-  it('is off where nobody is configured to carry', async () => {
+  it('is off without a cross-chain provider', async () => {
     const routing = createTestRouting(configs())
     const { unavailable } = await routing.find(ask(routing))
     expect(unavailable.find(({ token }) => token === 'USDT')?.reason).toBe('NO_CROSSCHAIN_PROVIDER')

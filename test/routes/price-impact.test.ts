@@ -27,7 +27,7 @@ type Token = keyof typeof decimals
 interface Trade {
   readonly from: Token
   readonly to: Token
-  /** What the payee receives. */
+  /** The payment currency. */
   readonly amount: string
   readonly percentage?: string
 }
@@ -74,7 +74,7 @@ beforeAll(async () => {
       { ...token(b), amount: units(b, ofB) },
     ] as const
     await v3.addLiquidity(fee, ...sides)
-    // Half as much again, within a few percent of the price: larger trades leave it.
+    // Half as much liquidity again, within a few percent of the price: larger trades leave that range.
     if (b === 'DAI')
       await v3.addLiquidity(
         fee,
@@ -112,14 +112,14 @@ async function poolOf(factory: EvmAddress, a: Token, b: Token, fee?: number): Pr
 
 const isFirst = (a: Token, b: Token) => addresses[a].toLowerCase() < addresses[b].toLowerCase()
 
-/** What a v2 pool holds of the token that goes in and of the other, in base units. */
+/** A v2 pool's reserves of the input token and of the other, in base units. */
 async function reserves(from: Token, to: Token): Promise<{ ofIn: bigint; ofOut: bigint }> {
   const [first = 0n, second = 0n] = await view(await poolOf(v2.factory, from, to), 'getReserves')
   const [ofIn, ofOut] = isFirst(from, to) ? [first, second] : [second, first]
   return { ofIn, ofOut }
 }
 
-/** The root of the price of what goes in, in what comes out, and the liquidity at it. */
+/** The square root of the input's price in output, and the liquidity at that price. */
 async function priceOf(from: Token, to: Token): Promise<{ root: number; liquidity: number }> {
   const pool = await poolOf(v3.factory, from, to, feeOf(from, to))
   const [root = 0n] = await view(pool, 'slot0')
@@ -128,7 +128,7 @@ async function priceOf(from: Token, to: Token): Promise<{ root: number; liquidit
   return { root: isFirst(from, to) ? ofFirst : 1 / ofFirst, liquidity: Number(liquidity) }
 }
 
-/** Quotes a trade and takes it. @returns the quote, with the amounts in base units */
+/** Quotes a trade and executes it. @returns the quote, with amounts in base units */
 async function take({ from, to, amount, percentage }: Trade, provider: string) {
   const wallet = freshAddress(`wallet of a trade ${trades++}`)
   await chain.setNativeBalance(wallet, 10n ** 18n)
@@ -157,7 +157,7 @@ function expectImpact(stated: number, computed: number, unit: number) {
   expect(Math.abs(stated - computed)).toBeLessThan(2e-8 + unit)
 }
 
-/** What is paid at the price before the trade is what is received, the fees and the price impact. */
+/** The input at the price before the trade is the output, the fees and the price impact together. */
 function expectToAddUp(taken: Awaited<ReturnType<typeof take>>, midPrice: number) {
   const paid = taken.sourceAmount * midPrice
   expect(Math.abs(paid - taken.out - taken.lpFee - taken.stated * taken.received) / taken.received).toBeLessThan(
@@ -180,7 +180,7 @@ const straight: readonly Trade[] = [
 ]
 
 describe('the price impact on v2', () => {
-  it.each(straight)('is what the reserves say: $from for $amount $to', async (trade) => {
+  it.each(straight)('follows from the reserves: $from for $amount $to', async (trade) => {
     const { from, to } = trade
     const before = await reserves(from, to)
     const taken = await take(trade, 'uniswap-v2')
@@ -195,7 +195,7 @@ describe('the price impact on v2', () => {
     )
     expect(Math.abs(taken.lpFee - wentIn * 0.003 * midPrice)).toBeLessThanOrEqual(0.5 + 1e-9 * taken.out)
     expectToAddUp(taken, midPrice)
-    // What a constant product says for itself, beside what does not divide.
+    // What the constant product gives, up to rounding.
     const ofOut = Number(before.ofOut)
     const share = cameOut / ofOut
     expectImpact(taken.stated, ((1 / (1 - share) - 1) * share * ofOut) / taken.received, midPrice / taken.received)
@@ -204,7 +204,7 @@ describe('the price impact on v2', () => {
   it.each([
     { from: 'WBTC', to: 'DAI', amount: '20' },
     { from: 'WBTC', to: 'DAI', amount: '200000' },
-  ] as const)('is that of both pools on a way through two: $amount $to', async (trade) => {
+  ] as const)('adds up over a path of two pools: $amount $to', async (trade) => {
     const before = [await reserves('WBTC', 'WETH'), await reserves('WETH', 'DAI')] as const
     const taken = await take(trade, 'uniswap-v2')
     const after = [await reserves('WBTC', 'WETH'), await reserves('WETH', 'DAI')] as const
@@ -219,7 +219,7 @@ describe('the price impact on v2', () => {
 })
 
 describe('the price impact on v3', () => {
-  it.each(straight)('is what the prices before and after say: $from for $amount $to', async (trade) => {
+  it.each(straight)('follows from the prices before and after: $from for $amount $to', async (trade) => {
     const { from, to } = trade
     const before = await priceOf(from, to)
     const taken = await take(trade, 'uniswap-v3')
@@ -234,12 +234,12 @@ describe('the price impact on v3', () => {
     { from: 'WETH', to: 'DAI', amount: '1000' },
     { from: 'WETH', to: 'DAI', amount: '900000' },
     { from: 'DAI', to: 'WETH', amount: '300' },
-  ] as const)('counts all liquidity that a trade goes through: $from for $amount $to', async (trade) => {
+  ] as const)('counts all liquidity that a trade passes: $from for $amount $to', async (trade) => {
     const { from, to } = trade
     const before = await priceOf(from, to)
     const taken = await take(trade, 'uniswap-v3')
     const after = await priceOf(from, to)
-    // Where liquidity changes once, what came out tells at which price.
+    // Liquidity changes once; the output tells at which price.
     const [a, b] = [before.liquidity, after.liquidity]
     const edge = a === b ? after.root : (a * before.root - b * after.root - taken.out) / (a - b)
     const wentIn = a * (1 / edge - 1 / before.root) + b * (1 / after.root - 1 / edge)
@@ -249,7 +249,7 @@ describe('the price impact on v3', () => {
   })
 })
 
-it('is told where prices are unknown', async () => {
+it('is known even where prices are not', async () => {
   const { route } = await take({ from: 'WETH', to: 'USDC', amount: '1000' }, 'uniswap-v2')
   expect((route satisfies Route).feeInUsd).toBeUndefined()
   expect(route.priceImpact).toBeGreaterThan(0)

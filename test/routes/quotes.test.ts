@@ -15,7 +15,7 @@ import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRo
 
 const COIN = 10n ** 18n
 
-describe('a quoted route, taken on the chain', () => {
+describe('a quoted route, executed on the chain', () => {
   let chain: TestChain
   let routing: TestRouting
   beforeAll(async () => {
@@ -24,7 +24,7 @@ describe('a quoted route, taken on the chain', () => {
   })
   afterAll(() => chain.stop())
 
-  /** A wallet of its own for each case, so that nothing is left over from another. */
+  /** A new wallet for each case, so that no case leaves something to the next. */
   async function newPayer(seed: string): Promise<EvmAddress> {
     const payer = freshAddress(`payer ${seed}`)
     await chain.setNativeBalance(payer, 100n * COIN)
@@ -80,7 +80,7 @@ describe('a quoted route, taken on the chain', () => {
     { token: 'DAI', percentage: '33.333333333333333333', spare: 1n },
   ]
 
-  it.each(erc20Cases)('spends what it says: %o', async (terms) => {
+  it.each(erc20Cases)('spends exactly what was quoted: %o', async (terms) => {
     const seed = JSON.stringify(terms, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value))
     const token: TestToken = chain.tokens[terms.token]
     const payer = await newPayer(seed)
@@ -102,7 +102,7 @@ describe('a quoted route, taken on the chain', () => {
     await chain.fund(token, payer, 2n * amount)
     const first = await onlyRoute(question)
     const sourceAmount = parseAmount(first.sourceAmount, token.decimals) as bigint
-    // The wallet is left with what the case says, so that one more unit could not be pulled.
+    // The wallet keeps just what the case says, so one more unit could not be pulled.
     await chain.send(
       payer,
       encodeTransfer(token.address, freshAddress('rest'), 2n * amount - sourceAmount - (terms.spare ?? 0n)),
@@ -158,7 +158,7 @@ describe('a quoted route, taken on the chain', () => {
     { percentage: '0' },
     { percentage: '12.345678901234567891' },
   ]
-  it.each(nativeCases)('spends of the native coin what it says: %o', async ({ percentage, known }) => {
+  it.each(nativeCases)('spends exactly the native coins that were quoted: %o', async ({ percentage, known }) => {
     const seed = `native ${percentage} ${known}`
     const payer = await newPayer(seed)
     const payee = freshAddress(`payee ${seed}`)
@@ -199,7 +199,7 @@ describe('a quoted route, taken on the chain', () => {
     const payment = { kind: 'ERC20', token: TAX.address, to: freshAddress('tax payee'), amount: 1_000n } as const
     const fee = { feeAmount: 10n, feeAddress: freshAddress('tax platform') }
     const terms = { ...payment, ...fee, paymentReference: '0xffffffffffffffff' as const }
-    // The first transfer of all also fills the slot where such a token keeps its fees.
+    // The very first transfer also fills the slot where such a token keeps its fees.
     await chain.pay(payer, { ...terms, to: freshAddress('first tax payee'), feeAddress: freshAddress('first tax fee') })
     const sent = await chain.pay(payer, terms)
     const facts = { payeeIsNew: true, feeReceiver: 'NEW', clearsAllowance: true, clearsBalance: false } as const

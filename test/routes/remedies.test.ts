@@ -14,14 +14,14 @@ beforeAll(raiseStage)
 afterAll(() => stage?.stop())
 afterEach(() => stage.reset())
 
-/** Scenes in which a reason is told and its remedy then followed, for every reason for which there is no route. */
+/** For every reason without a route: a scene in which it is told, and in which its remedy is then followed. */
 const scenes: Record<keyof typeof missingRouteReasons, readonly (() => Promise<Scene>)[]> = {
   ...ownScenes,
   ...carriedScenes,
 }
 
 describe('a remedy', () => {
-  it('is followed here for every reason of the table', () => {
+  it('has a scene here for every reason of the table', () => {
     const missing = Object.entries(reasons).filter(([, entry]) =>
       (entry.in as readonly string[]).includes('unavailable'),
     )
@@ -44,7 +44,7 @@ describe('a remedy', () => {
 
 interface Kind {
   readonly name: string
-  /** What the wallet pays with. */
+  /** The source token. */
   readonly token: 'ETH' | 'USDC' | 'USDT' | 'DAI'
   readonly at?: Scene['at']
   readonly route?: string
@@ -60,7 +60,7 @@ const kinds: readonly Kind[] = [
   { name: 'a swap through v3', token: 'USDT', ...SWAPPED_V3 },
 ]
 
-describe('what a remedy says that is missing', () => {
+describe('the missing amount that a remedy tells', () => {
   const fee = () => ({ feePercentage: '0.7', feeAddress: stage.near.wallets[3] })
 
   async function holdings(token: Kind['token'], wallet: `0x${string}`): Promise<bigint> {
@@ -72,7 +72,7 @@ describe('what a remedy says that is missing', () => {
   }
   const decimalsOf = (token: Kind['token']) => (token === 'ETH' ? 18 : stage.near.tokens[token].decimals)
 
-  it.each(kinds)('is enough to the last unit, and no unit less: $name', async ({ token, at, route, terms }) => {
+  it.each(kinds)('suffices exactly, and one unit less does not: $name', async ({ token, at, route, terms }) => {
     const wallet = await stage.newWallet()
     const room = stage.open()
     const question = { ...stage.ask(room, wallet, terms), chains: ['ETHEREUM'], ...fee() }
@@ -92,7 +92,7 @@ describe('what a remedy says that is missing', () => {
     expect(formatAmount(await holdings(token, wallet), decimalsOf(token))).toBe(maxSourceAmount)
   })
 
-  it.each(kinds)('of gas is enough to the last unit, and no unit less: $name', async ({ token, at, route, terms }) => {
+  it.each(kinds)('suffices exactly for gas, and one unit less does not: $name', async ({ token, at, route, terms }) => {
     const wallet = await stage.newWallet()
     await stage.near.setNativeBalance(wallet, 5n)
     const room = stage.open()
@@ -116,7 +116,7 @@ describe('what a remedy says that is missing', () => {
     await give('ETH', wallet, 1n)
     expect(gasOf(await room.find(question))).toEqual({ hasEnough: true, warning: '' })
 
-    // It is enough to send what is to be sent, at the price that was counted with.
+    // It suffices to send the transactions at the gas price of the quote.
     const { transactions } = await room.prepare({ ...question, route: route ?? DIRECT })
     const { nextBaseFee, tip } = await feesNow(stage.near)
     for (const transaction of transactions) {
@@ -126,7 +126,7 @@ describe('what a remedy says that is missing', () => {
     }
   })
 
-  it('of gas is what a node demands, and no unit less, once it is measured', async () => {
+  it('is exactly what a node demands, once gas is measured', async () => {
     const wallet = await stage.newWallet()
     const room = stage.open()
     const question = { ...stage.ask(room, wallet, inCoins), chains: ['ETHEREUM'] }

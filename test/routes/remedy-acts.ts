@@ -1,4 +1,4 @@
-/** What tests of remedies have in common: wallets and rooms about which a remedy is told, and what is done as it says. */
+/** Shared by the scenes of remedies: wallets and rooms for which a remedy is told, and the acts that follow it. */
 import type { ChainConfig, PaymentContractKind } from '../../src/chains/chains-file.ts'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { RoutesAnswer, RoutesQuestion } from '../../src/domain/route.ts'
@@ -11,7 +11,7 @@ const UNIT = 10n ** 6n
 export const DIRECT = 'REQUEST_NETWORK_PAYMENT'
 const CARRIED = 'BASE_ETHEREUM_USDT_USDC'
 
-/** The parts of a remedy, which says exactly this. */
+/** Splits a remedy into its parts; it must say exactly this. */
 export function read(remedy: string, pattern: RegExp): string[] {
   const found = pattern.exec(remedy)
   if (found === null) throw new Error(`"${remedy}" does not say ${pattern}`)
@@ -22,7 +22,7 @@ export const idsOf = ({ routes }: RoutesAnswer) => routes.map(({ id }) => id)
 export const entryOf = ({ unavailable }: RoutesAnswer, at: Scene['at']) =>
   unavailable.find((entry) => Object.entries(at).every(([name, value]) => entry[name as keyof typeof at] === value))
 
-/** A wallet with USDC, and with whatever else a scene is about. */
+/** A wallet with USDC, and with whatever else the scene needs. */
 export async function walletWith(funds: Partial<Record<'USDC' | 'USDT' | 'DAI', bigint>> = {}): Promise<EvmAddress> {
   const wallet = await stage.newWallet()
   for (const [symbol, amount] of Object.entries(funds)) {
@@ -35,7 +35,7 @@ export async function fundFar(wallet: EvmAddress, usdt: bigint): Promise<void> {
   await stage.far.fund(stage.far.tokens.USDT, wallet, usdt)
 }
 
-/** Adds what a remedy says is to be added, or to be paid with: tokens of the near chain, or its coin. */
+/** Funds the wallet as the remedy says, with tokens of the near chain or its coin. */
 export async function add(wallet: EvmAddress, [amount = '', symbol = '']: readonly string[]): Promise<void> {
   const { near } = stage
   const units = (decimals: number) => parseAmount(amount, decimals) as bigint
@@ -46,7 +46,7 @@ export async function add(wallet: EvmAddress, [amount = '', symbol = '']: readon
 
 const PAY_WITH = / with ([\d.]+) (\w+) on ETHEREUM/
 
-/** The payment currency, just as much as the remedy says. */
+/** Funds the wallet with exactly as much payment currency as the remedy says. */
 export const payingWith = (wallet: EvmAddress) => async (remedy: string) => {
   await add(wallet, read(remedy, PAY_WITH))
   return {}
@@ -67,13 +67,13 @@ export async function nearScene(
   return { room, question, at: { token, chain: 'ETHEREUM' }, route: DIRECT, follow, ...rest }
 }
 
-/** A question that is asked again in a room that is configured as a remedy says. */
+/** Asks the question again in a room configured as the remedy says. */
 export function reopened(near: Changes, wallet: string, terms: object = {}): Next {
   const room = stage.open({ near })
   return { room, question: stage.ask(room, wallet, terms) }
 }
 
-/** A scene of a wallet with tokens of the far chain, which somebody carries. */
+/** A scene of a wallet with tokens of the far chain, with a cross-chain provider. */
 export async function carriedScene(
   scene: Partial<Scene> & {
     usdt?: bigint
@@ -93,7 +93,7 @@ export async function carriedScene(
   return { room, question, at: { chain: 'BASE', token: 'USDT' }, route: CARRIED, follow, ...rest }
 }
 
-/** The carrier errs, and is well again by the time that the remedy says. */
+/** The cross-chain provider fails, and works again after the time that the remedy tells. */
 export const carrierErrs = (behaviour: LifiBehaviour, lifi: object = {}, words = /try again in (\d+) s$/) => {
   stage.lifi.behave(behaviour)
   return carriedScene({
@@ -111,7 +111,7 @@ const AGAIN = /^try again in (\d+) s/
 
 export const noCarrier: LifiBehaviour = ({ response }) => sendJson(response, 404, { message: 'none', code: 1002 })
 
-/** The chain's node errs for some questions, and is well again by the time that the remedy says. */
+/** The chain's node fails some questions, and works again after the time that the remedy tells. */
 export async function nodeErrs(
   behaviour: Parameters<Stage['proxy']['behave']>[0],
   { questions = 1, ...options }: { questions?: number; chainTimeoutMs?: number } = {},
@@ -140,7 +140,7 @@ export const SWAPPED_V3 = {
 export const inFiat = (invoiceCurrency: string, amount = '100') => ({ invoiceCurrency, amount })
 export const inCoins = { invoiceCurrency: 'ETH-ETHEREUM', paymentCurrency: 'ETH-ETHEREUM', amount: '2' }
 
-/** A configuration without a contract, and the one that a remedy names put back. */
+/** A configuration without a contract, which is then added as the remedy names it. */
 export const withoutContract = (terms: object, at: string | undefined) => async () => {
   const { contracts } = stage.config()
   const funds = { USDC: 200n * UNIT }

@@ -23,7 +23,7 @@ import { type Scene, stage, USD } from './remedy-stage.ts'
 
 const UNIT = 10n ** 6n
 
-/** Of each reason for which a lie is not handed out, the first of the lies. */
+/** The first lie for each reason for which quotes are rejected. */
 function liedScenes() {
   const firstOf = new Map(LIES.toReversed().map((lie) => [lie.reason, lie]))
   const scenes = [...firstOf].map(([reason, { tell, terms }]) => {
@@ -43,7 +43,7 @@ function liedScenes() {
   >
 }
 
-/** Reasons that have to do with another chain, with who carries, and with nodes. */
+/** Reasons of other chains, of the cross-chain provider, and of nodes. */
 export const carriedScenes = {
   // From another chain
   NO_CROSSCHAIN_PROVIDER: [
@@ -225,7 +225,7 @@ export const carriedScenes = {
   CHAIN_UNREACHABLE: [1, 4, 7].map(
     (questions) => () => nodeErrs((_, response) => void response.destroy(), { questions }),
   ),
-  // A node that was left alone has a quarter of the time to answer again.
+  // A probe of a failed node has a quarter of the time.
   CHAIN_TIMEOUT: [() => nodeErrs(() => {}, { chainTimeoutMs: 1_200 })],
   CHAIN_INCONSISTENT: [
     () =>

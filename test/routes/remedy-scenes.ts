@@ -24,9 +24,9 @@ import { type Changes, type Scene, stage, USD } from './remedy-stage.ts'
 const COIN = 10n ** 18n
 const UNIT = 10n ** 6n
 
-/** Reasons that wallets, callers, feeds, exchanges and the configuration of a chain give. */
+/** Reasons of wallets, callers, feeds, exchanges and the configuration of a chain. */
 export const ownScenes = {
-  // What wallets hold and what callers take
+  // Balances of wallets and limits of callers
   INSUFFICIENT_BALANCE: [
     () =>
       nearScene('USDC', {
@@ -233,7 +233,7 @@ export const ownScenes = {
         then:
           ({ room, question }) =>
           async (remedy) => {
-            // Said whole too where the route is to be taken.
+            // Told in full where the route is prepared, too.
             const taken = room.prepare({ ...question, route: SWAPPED.route })
             await expect(taken).rejects.toMatchObject({
               message: expect.stringContaining(remedy),
@@ -273,7 +273,7 @@ export const ownScenes = {
         then: ({ wallet }) => payingWith(wallet),
       }),
   ],
-  // What is configured, and who asks
+  // Configuration and callers
   NO_PAYMENT_CONTRACT: [
     withoutContract({}, undefined),
     withoutContract(inCoins, 'ETH'),

@@ -1,6 +1,6 @@
 /**
- * What tests of remedies play on: the chain of the requests with exchanges and price feeds, another one that wallets pay from, and who
- * carries payments between the two.
+ * The setting of remedy tests: the near chain, with the requests, exchanges and price feeds; the far chain, from which wallets pay; and a
+ * cross-chain provider between the two.
  */
 import { zeroAddress } from 'viem'
 import type { ChainConfig, ConversionPath, TokenConfig } from '../../src/chains/chains-file.ts'
@@ -29,18 +29,18 @@ const COIN = 10n ** 18n
 const UNIT = 10n ** 6n
 export const USD = 10n ** 8n
 
-/** A room, a question to it, and the entry of the answer that it is about. */
+/** A room, a question to it, and the entry of the answer in question. */
 export interface Scene {
   readonly room: TestRouting
   readonly question: RoutesQuestion
   readonly at: { readonly chain?: string; readonly token?: string | undefined; readonly provider?: string }
-  /** The id of the route that is to appear. */
+  /** The id of the route that must appear. */
   readonly route: string
-  /** Does what the remedy says, and nothing else. @returns what is to be asked then */
+  /** Does what the remedy says, and nothing else. @returns what to ask then */
   readonly follow: (remedy: string) => Promise<Next> | Next
 }
 
-/** Where the remedy is to ask in another way, or to configure something, the question or the room that comes of it. */
+/** The new question or the new room, where the remedy says to ask in another way or to configure something. */
 export type Next = Partial<Pick<Scene, 'room' | 'question'>>
 
 export type Changes = Partial<Omit<ChainConfig, 'tokens'>> & { tokens?: Record<string, object> }
@@ -49,21 +49,21 @@ export interface Stage extends Exchanges {
   readonly near: TestChain
   readonly far: TestChain
   readonly lifi: LifiServer
-  /** Stands before the near chain's node where a room is opened with `throughProxy`. */
+  /** In front of the near chain's node, in rooms opened with `throughProxy`. */
   readonly proxy: RpcProxy
   config(changes?: Changes): ChainConfig
   farConfig(changes?: Changes): ChainConfig
   open(options?: OpenOptions): TestRouting
-  /** A wallet of its own with coins for gas on both chains. */
+  /** A new wallet with coins for gas on both chains. */
   newWallet(): Promise<EvmAddress>
-  /** A question of a wallet about a request of its own, 100 USDC of the near chain unless told. */
+  /** A wallet's question about a new request; default 100 USDC of the near chain. */
   ask(room: TestRouting, wallet: string, terms?: Partial<TestRequest>): RoutesQuestion
   /** The path of the chains file from a fiat currency by US dollars, and the feed that it needs. */
   pathFrom(currency: string): ConversionPath
   addFiatFeed(currency: string): Promise<void>
-  /** Further tokens of the far chain, a dollar each, that the carrier knows. */
+  /** Further tokens of the far chain, worth a dollar each, that the cross-chain provider knows. */
   deployCoupons(count: number): Promise<TokenConfig[]>
-  /** Lets time go by for the rooms, not for the chains. */
+  /** Moves the clock of the rooms, not of the chains. */
   wait(seconds: number): void
   reset(): void
   stop(): Promise<void>
@@ -72,7 +72,7 @@ export interface Stage extends Exchanges {
 export interface OpenOptions extends Partial<Pick<RoutingOptions, 'chainTimeoutMs'>> {
   readonly near?: Changes
   readonly far?: Changes
-  /** Whole configurations instead. */
+  /** Whole configurations, in place of the usual ones. */
   readonly configs?: readonly ChainConfig[]
   readonly lifi?: Partial<NonNullable<RoutingOptions['lifi']>>
   readonly throughProxy?: boolean
@@ -85,7 +85,7 @@ const LIFI: TestLifi = {
   receiver: freshAddress('receiver of a remedy'),
 }
 
-/** The one that a test file plays on, once it is up. */
+/** The stage of a test file, once it has started. */
 export let stage: Stage
 
 export async function raiseStage(): Promise<void> {
@@ -103,7 +103,7 @@ async function startStage(): Promise<Stage> {
   await v2.addLiquidity(DAI, 1_000_000n * COIN, USDC, 1_000_000n * UNIT)
   await v3.addLiquidity(500, { ...USDT, amount: 1_000_000n * UNIT }, { ...USDC, amount: 1_000_000n * UNIT })
   await swapToPay.approveAll([USDC, USDT, DAI])
-  // The first swap that a pool ever sees takes more gas than all others.
+  // The first swap of a pool takes more gas than all others.
   await near.mine({ timestampSec: (await near.client.head()).timestampSec + 60 })
   await v2.trade(COIN, DAI, USDC)
   const proxy = await startRpcProxy(near.rpcUrl)
@@ -144,7 +144,7 @@ async function startStage(): Promise<Stage> {
     async newWallet() {
       const wallet = freshAddress(`wallet of a remedy ${wallets++}`)
       for (const chain of [near, far]) {
-        // Too little to be carried itself.
+        // Too little for a cross-chain payment of its own.
         await chain.setNativeBalance(wallet, COIN / 100n)
         await chain.client.rpc.call('anvil_impersonateAccount', [wallet])
       }
@@ -193,7 +193,7 @@ async function startStage(): Promise<Stage> {
   }
 }
 
-/** What the carrier knows: tokens of the far chain, and the one of the near chain that payees want. */
+/** What the cross-chain provider knows: tokens of the far chain, and the near chain's token that payees want. */
 function carriedTokens(near: TestChain, far: TestChain): LifiToken[] {
   const known = (chain: TestChain, { address, symbol, decimals }: TestToken) => ({
     chainId: chain.chainId,

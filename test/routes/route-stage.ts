@@ -1,6 +1,6 @@
 /**
- * A followed chain with exchanges and feeds on which routes are quoted, taken and detected: requests, wallets and payments are what the
- * service would store and find.
+ * A followed chain with exchanges and feeds, on which routes are quoted, executed and detected: requests, wallets and payments are those that
+ * the service would store and find.
  */
 import type { Knex } from 'knex'
 import { createChainDirectory } from '../../src/chains/chain-directory.ts'
@@ -28,15 +28,15 @@ export type Symbol = 'USDC' | 'USDT' | 'DAI' | 'ETH'
 export interface RouteStage {
   readonly chain: TestChain
   readonly swapToPay: SwapToPay
-  /** A request to a payee whom nobody has paid, and a wallet with plenty of a token and some coins. */
+  /** A request with a new payee, and a wallet with plenty of a token and some coins. */
   arrange(from: Symbol, terms: TestTerms): Promise<Arranged>
   prepare(question: PaymentQuestion): Promise<PreparedPayment>
-  /** Looks at the chain as far as it has come. @returns the payments of a request */
+  /** Follows the chain up to its head. @returns the payments of a request */
   detected(request: PaymentRequest): ReturnType<typeof paymentsOf>
-  /** Holdings in base units. */
+  /** Balances in base units. */
   holdings(symbol: Symbol, owner: string): Promise<bigint>
   decimalsOf(symbol: Symbol): number
-  /** Somebody else's trade on an exchange: so much of the one token for the other. */
+  /** Another trader's swap of so much of one token for the other. */
   trade(exchange: 'v2' | 'v3', amount: bigint, from: TestToken, to: TestToken): Promise<void>
   stop(): Promise<void>
 }
@@ -48,7 +48,7 @@ export interface Arranged {
 
 const V3_FEE = 500
 
-/** DAI is swapped on the v2, USDT on the v3, both for USDC, near one to one. */
+/** DAI trades on the v2 exchange, USDT on the v3, both for USDC and near one to one. */
 export async function startRouteStage(): Promise<RouteStage> {
   const [chain, database] = await Promise.all([startTestChain({ baseFeePerGas: 8_000_000_000n }), createTestDatabase()])
   const { USDC, USDT, DAI } = chain.tokens
@@ -68,7 +68,7 @@ export async function startRouteStage(): Promise<RouteStage> {
 
   const trade: RouteStage['trade'] = (exchange, ...terms) =>
     exchange === 'v2' ? v2.trade(...terms) : v3.trade(V3_FEE, ...terms)
-  // The first swaps that pools ever see take more gas than all others.
+  // The first swap of a pool takes more gas than all others.
   for (const exchange of ['v2', 'v3'] as const) {
     const other = exchange === 'v2' ? DAI : USDT
     for (const [from, to] of [

@@ -105,7 +105,7 @@ describe('an answer', () => {
     expect(unavailable.every((entry) => entry.provider === undefined && entry.remedy !== '')).toBe(true)
   })
 
-  it('tells what the wallet holds where nobody could carry it', async () => {
+  it('tells the balance of candidates without a provider', async () => {
     const wallet = await newWallet('other token', { usdc: 0n })
     await ethereum.fund(ethereum.tokens.USDT, wallet, 77_500_000n)
     await base.fund(base.tokens.DAI, wallet, 3n * COIN)
@@ -148,7 +148,7 @@ describe('an answer', () => {
     expect(entryOf(short, 'ETHEREUM', 'USDC')?.remedy).toBe('add 0.000001 USDC on ETHEREUM')
   })
 
-  it('asks nothing of the payer but the payment when enough is allowed', async () => {
+  it('needs no approval when the allowance suffices', async () => {
     const wallet = await newWallet('allowed')
     await impersonate(wallet)
     await ethereum.approve(wallet, ethereum.tokens.USDC, ethereum.contracts.erc20FeeProxy, 10_000_000n)
@@ -180,14 +180,14 @@ describe('an answer', () => {
     expect(reasonsOf(route?.warnings ?? [])).toEqual(['INSUFFICIENT_GAS'])
     const [, need = '', missing = ''] =
       /needs about ([\d.]+); add ([\d.]+) ETH/.exec(route?.warnings[0]?.message ?? '') ?? []
-    // The last transaction may be allowed a quarter more than it is expected to use before refunds, which may be a quarter too.
+    // The limit of the last transaction is a quarter above its expected gas before refunds, which may be another quarter.
     expect(Number(need) / Number(route?.feeBreakdown[0]?.amount)).toBeGreaterThan(1.25)
     expect(Number(need) / Number(route?.feeBreakdown[0]?.amount)).toBeLessThan(1.25 ** 2)
     await ethereum.setNativeBalance(wallet, 5n + (parseAmount(missing, 18) as bigint))
     expect((await routing.find({ paymentReference, wallet })).routes[0]?.readiness.hasEnoughGas).toBe(true)
   })
 
-  it('pays gas of a native payment from what the payment leaves', async () => {
+  it('counts for gas only the coins that a native payment leaves', async () => {
     const currency = { invoiceCurrency: 'ETH-ETHEREUM', paymentCurrency: 'ETH-ETHEREUM' }
     const paymentReference = routing.addRequest({ ...inUsdc('1'), ...currency })
     const wallet = await newWallet('native', { usdc: 0n, wei: COIN + 3n })
@@ -199,7 +199,7 @@ describe('an answer', () => {
     expect(entryOf(short, 'ETHEREUM', 'ETH')?.message).toBe('the wallet has 0.999999999999999999 ETH and needs 1')
   })
 
-  it('leaves the gas of a contract wallet open', async () => {
+  it('does not judge the gas of a contract wallet', async () => {
     const wallet = await newWallet('contract', { wei: 0n })
     await ethereum.client.rpc.call('anvil_setCode', [wallet, '0x60006000fd'])
     const route = (await routing.find({ paymentReference: routing.addRequest(inUsdc('10')), wallet })).routes[0]
@@ -208,8 +208,8 @@ describe('an answer', () => {
   })
 })
 
-describe('candidates that no chain need be asked about', () => {
-  it('are all unavailable to a wallet of another family', async () => {
+describe('candidates that the configuration decides', () => {
+  it('are all unavailable to a wallet of another address family', async () => {
     const paymentReference = routing.addRequest(inUsdc('10'))
     const answer = await routing.find({ paymentReference, wallet: TRON_WALLET })
     expect([answer.routes, answer.degraded]).toEqual([[], false])
@@ -254,7 +254,7 @@ describe('candidates that no chain need be asked about', () => {
     expect(reasonsOf(answer.unavailable)).toEqual(['CURRENCY_NOT_SUPPORTED'])
   })
 
-  it('lack a contract where no fee proxy is configured', async () => {
+  it('are unavailable where no fee proxy is configured', async () => {
     const without = createTestRouting([configOf(ethereum, 'ETHEREUM', { contracts: [] })])
     const wallet = await newWallet('no proxy')
     const answer = await without.find({ paymentReference: without.addRequest(inUsdc('10')), wallet })
@@ -266,7 +266,7 @@ describe('candidates that no chain need be asked about', () => {
 })
 
 describe('a request in a fiat currency', () => {
-  it('is never paid directly, and says what converts it', async () => {
+  it('is never paid directly, and names the conversion that it needs', async () => {
     const wallet = await newWallet('fiat')
     const paymentReference = routing.addRequest({ ...inUsdc('99.12345678'), invoiceCurrency: 'EUR' })
     const answer = await routing.find({ paymentReference, wallet })
@@ -276,7 +276,7 @@ describe('a request in a fiat currency', () => {
       reason: 'NO_CONVERSION_PATH',
       message: 'no conversion of EUR into USDC is configured on ETHEREUM',
     })
-    // To get USDC would be of no use, so nobody is told to.
+    // More USDC would not help, so no remedy asks for it.
     const dai = await routing.find({ paymentReference, wallet, tokens: ['DAI'], chains: ['ETHEREUM'] })
     expect(dai.unavailable).toEqual([{ ...entryOf(answer, 'ETHEREUM', 'USDC'), token: 'DAI', provider: undefined }])
     expect(new Set(answer.unavailable.map(({ reason }) => reason))).toEqual(new Set(['NO_CONVERSION_PATH']))
@@ -300,7 +300,7 @@ describe('a fee', () => {
     ['dust', '0.000000000000000001'],
     ['a little', '0.000000000000001'],
     ['much', '1000'],
-  ])('of %s is an amount, and its rate that of what the payee receives', async (_, amount) => {
+  ])('of %s is an amount, and its rate a fraction of what the payee receives', async (_, amount) => {
     const wallet = await newWallet(`fee of ${amount}`)
     await ethereum.fund(ethereum.tokens.DAI, wallet, 1_000n * COIN)
     const answer = await routing.find({ paymentReference: routing.addRequest(inDai(amount)), wallet })
@@ -310,7 +310,7 @@ describe('a fee', () => {
     if (amount.length > 10) expect(route.feeRate).toBeGreaterThan(1e9 * route.fee)
   })
 
-  it('of a request in a fiat currency is in the payment currency, and its rate that of the amount at the quoted rate', async () => {
+  it('of a fiat request is in the payment currency, and its rate a fraction of the converted amount', async () => {
     const wallet = await newWallet('fee of fiat')
     await ethereum.setFeed(ethereum.tokens.USDC.feed, { answer: 2n * 10n ** 8n })
     const paymentReference = routing.addRequest({ ...inUsdc('100'), invoiceCurrency: 'USD' })

@@ -45,14 +45,14 @@ afterEach(() => {
 
 interface Room extends TestRouting {
   readonly paymentReference: Hex
-  /** What was logged of nodes. */
+  /** Messages logged about nodes. */
   readonly said: string[]
-  /** Puts the clock forward. */
+  /** Moves the clock forward. */
   wait(ms: number): void
   ask(wallet?: Address, signal?: AbortSignal): ReturnType<TestRouting['find']>
 }
 
-/** A room of its own, with a clock of its own. */
+/** A new room with its own clock. */
 function newRoom(overrides: Partial<Omit<ChainConfig, 'tokens'>> = {}): Room {
   let nowMs = headSec * 1_000
   const said: string[] = []
@@ -96,7 +96,7 @@ const FAILS = 'the node fails and is left alone for a while'
 const ANSWERS = 'the node answers again'
 
 describe('requests to a node', () => {
-  it('are one for all calls of a wallet that are under way', async () => {
+  it('are one for all calls of a wallet at the same time', async () => {
     const room = newRoom()
     const served = await Promise.all(Array.from({ length: 20 }, () => isServed(room.ask())))
     expect([served.every(Boolean), first.bodies.length]).toEqual([true, 1])
@@ -141,7 +141,7 @@ describe('requests to a node', () => {
     expect(new Set(unavailable.map(({ provider }) => provider))).toEqual(new Set(['uniswap-v2', 'uniswap-v3']))
   })
 
-  it('say of a block what each wallet alone would be told', async () => {
+  it('give several wallets the same answers as each alone', async () => {
     const [poor, rich] = [freshAddress('poor'), WALLET]
     const alone = [await newRoom().ask(poor), await newRoom().ask(rich)]
     const room = newRoom()
@@ -149,7 +149,7 @@ describe('requests to a node', () => {
     expect(first.bodies.map(walletsIn)).toEqual([1, 1, 2])
   })
 
-  it('are divided where a node does not take as much, and then no longer as large', async () => {
+  it('are divided where they are too large for a node, and smaller from then on', async () => {
     const tooMuch: [string, ProxyBehaviour][] = [
       ['a batch of five calls', (_, response) => void response.writeHead(413).end()],
       ['an eth_call for more than two', outOfGas],
@@ -166,7 +166,7 @@ describe('requests to a node', () => {
     }
   })
 
-  it('wait for the budget of the URL, and go together then', async () => {
+  it('wait for the rate limit of the URL, and are then sent together', async () => {
     const room = newRoom({ requestsPerSecond: 2 })
     for (let call = 1; call <= 2; call++) expect(await isServed(room.ask())).toBe(true)
     const later = wallets(3).map(async (wallet, i) => {
@@ -197,7 +197,7 @@ describe('a caller who leaves', () => {
     expect(first.bodies.length).toBe(1)
   })
 
-  it('is followed by one who asks anew', async () => {
+  it('is followed by a caller whose look is a new one', async () => {
     const room = newRoom()
     const caller = new AbortController()
     first.behave((_, response) => {
@@ -209,7 +209,7 @@ describe('a caller who leaves', () => {
     expect(await isServed(room.ask())).toBe(true)
   })
 
-  it('was no reason to leave the node alone', async () => {
+  it('does not count as a failure of the node', async () => {
     const room = newRoom()
     for (let call = 1; call <= 5; call++) {
       const caller = new AbortController()
@@ -222,7 +222,7 @@ describe('a caller who leaves', () => {
 })
 
 describe('a node that fails', () => {
-  it('costs its time once when it is silent, then nothing, and is tried again', async () => {
+  it('costs the full timeout once when it is silent, then no time, and is tried again', async () => {
     const room = newRoom()
     first.behave(hang)
     expect((await room.ask()).unavailable[0]).toMatchObject({ reason: 'CHAIN_TIMEOUT' })
@@ -239,7 +239,7 @@ describe('a node that fails', () => {
     expect([await isServed(room.ask()), room.said]).toEqual([true, [FAILS, ANSWERS]])
   })
 
-  it('is tried by one call alone, ever more seldom, and said to fail once', async () => {
+  it('is probed by one call at a time, at growing intervals, and logged once', async () => {
     const room = newRoom()
     first.behave((_, response) => void response.writeHead(429, { 'retry-after': '1' }).end())
     await room.ask()
@@ -281,7 +281,7 @@ describe('a node that fails', () => {
   })
 })
 
-it('is no failure that a node closes a connection that was kept', async () => {
+it('a closed idle connection is no failure of the node', async () => {
   const room = newRoom()
   expect(await isServed(room.ask())).toBe(true)
   first.behave((_, response) => {
@@ -292,7 +292,7 @@ it('is no failure that a node closes a connection that was kept', async () => {
 })
 
 describe('a chain with two URLs', () => {
-  it('answers whole while the first is silent, at once from then on, and goes back to it', async () => {
+  it('answers in full while the first is silent, at once from then on, and returns to it', async () => {
     const room = newRoom(bothUrls())
     first.behave(hang)
     expect([await isServed(room.ask()), counts()]).toEqual([true, [1, 1]])
@@ -307,16 +307,16 @@ describe('a chain with two URLs', () => {
     expect([await isServed(room.ask()), second.bodies.length]).toEqual([true, 0])
   })
 
-  it('has the second asked in time for a call of little time', async () => {
+  it('asks the second sooner for a call with little time', async () => {
     const room = newRoom(bothUrls())
     first.behave(hang)
     const { paymentReference } = room
-    // The 50 ms in which the answer goes out are kept back.
+    // 50 ms of the deadline are kept back for the answer itself.
     const deadlineAtMs = headSec * 1_000 + TIMEOUT_MS / 2 + 50
     const { routes, degraded } = await room.find({ paymentReference, wallet: WALLET }, { deadlineAtMs })
     expect([routes.length, degraded, counts()]).toEqual([1, false, [1, 1]])
     for (let call = 1; call <= 3; call++) await room.find({ paymentReference, wallet: WALLET }, { deadlineAtMs })
-    // Silent three times in a row, however short.
+    // It was silent three times in a row, however briefly.
     expect([counts(), room.said]).toEqual([[3, 4], [FAILS]])
   })
 
@@ -329,31 +329,31 @@ describe('a chain with two URLs', () => {
     ['another chain', changeResults((method, result) => (method === 'eth_chainId' ? '0x1' : result))],
     ['no Multicall3', changeResults((method, result) => (method === 'eth_call' ? '0x' : result))],
   ]
-  it.each(faults)('answers whole in spite of the first: %s', async (_, fault) => {
+  it.each(faults)('answers in full in spite of the first: %s', async (_, fault) => {
     const room = newRoom(bothUrls())
     first.behave(fault)
     for (let call = 1; call <= 5; call++) expect(await isServed(room.ask())).toBe(true)
-    // A connection that was kept and is reset is tried once more.
+    // A reset of an idle connection is tried once more.
     expect(counts()[0]).toBeLessThanOrEqual(4)
     expect([counts()[1], room.said]).toEqual([5, [FAILS]])
   })
 
-  it('has the second asked when the head of the first seems old, and believes the newer one', async () => {
+  it('asks the second when the head of the first seems old, and takes the newer head', async () => {
     const room = newRoom(bothUrls())
     first.behave(olderBy(200))
     for (let call = 1; call <= 4; call++) expect(await isServed(room.ask())).toBe(true)
-    // Once beside the second, once to be found behind.
+    // Once beside the second, once to be found out to be behind.
     expect([counts(), room.said]).toEqual([[2, 4], [FAILS]])
   })
 
-  it('takes an old head for what it is when the second has no newer one', async () => {
+  it('accepts an old head when the second has no newer one', async () => {
     const room = newRoom(bothUrls())
     room.wait(200_000)
     for (let call = 1; call <= 4; call++) expect(await isServed(room.ask())).toBe(true)
     expect([counts(), room.said]).toEqual([[4, 1], []])
   })
 
-  it('takes an old head for what it is when the second is silent', async () => {
+  it('accepts an old head when the second is silent', async () => {
     const room = newRoom(bothUrls())
     room.wait(200_000)
     second.behave(hang)
@@ -361,7 +361,7 @@ describe('a chain with two URLs', () => {
     expect([counts(), room.said]).toEqual([[3, 1], []])
   })
 
-  it('says of the first why when all fail', async () => {
+  it('tells why the first failed when all fail', async () => {
     const room = newRoom(bothUrls())
     first.behave((_, response) => void response.writeHead(503).end())
     second.behave((_, response) => void response.writeHead(500).end())
@@ -382,7 +382,7 @@ async function halfAnswer({ next }: { next: () => Promise<string> }, response: {
   response.end(JSON.stringify((JSON.parse(await next()) as unknown[]).slice(0, 2)))
 }
 
-/** The node as it was some seconds ago, by what it says of the time of its newest block. */
+/** The node with its newest block some seconds older. */
 function olderBy(seconds: number): ProxyBehaviour {
   const word = (value: number) => value.toString(16).padStart(64, '0')
   return changeResults((method, result) =>

@@ -14,7 +14,7 @@ import {
 const WALLET = freshAddress('wallet')
 const FIXED_TIME = Date.now()
 
-describe('routes as they come in', () => {
+describe('streamed routes', () => {
   let ethereum: TestChain
   let base: TestChain
   let slow: RpcProxy
@@ -44,7 +44,7 @@ describe('routes as they come in', () => {
     return all
   }
 
-  it('are told while a slower chain is still silent, and end in the whole answer', async () => {
+  it('are sent while a slower chain is still silent, and end with the whole answer', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     slow.behave(async (exchange, response) => {
       await released
@@ -63,7 +63,7 @@ describe('routes as they come in', () => {
     expect(rest.filter(({ kind }) => kind === 'UNAVAILABLE')).toHaveLength(4)
   })
 
-  it('tell of a chain that fails once', async () => {
+  it('report a chain that fails once', async () => {
     slow.behave((_, response) => void response.writeHead(500).end())
     const events = await readAll(routing.stream(question))
     const ofBase = events.filter((event) => event.kind === 'UNAVAILABLE' && event.unavailable.chain === 'BASE')
@@ -71,7 +71,7 @@ describe('routes as they come in', () => {
     expect(events.at(-1)).toMatchObject({ kind: 'ANSWER', answer: { degraded: true } })
   })
 
-  it('are left out where they cost more than the payer takes, or are not of the chains and tokens wanted', async () => {
+  it('leave out routes above the caller’s maxima, or of other chains and tokens than wanted', async () => {
     const reasons = async (wishes: object) => {
       const { routes, unavailable } = await routing.find({ ...question, ...wishes })
       return [routes.map(({ id }) => id), unavailable.map(({ chain, token, reason }) => `${chain} ${token} ${reason}`)]

@@ -14,8 +14,8 @@ import {
 
 const COIN = 10n ** 18n
 const USDC_UNIT = 10n ** 6n
-/** Request's ERC20SwapToPay over Uniswap's v2, all of it their own bytecode. */
-describe('a swap through Uniswap v2, taken on the chain', () => {
+/** Request's ERC20SwapToPay over Uniswap v2, both with their own bytecode. */
+describe('a swap through Uniswap v2, executed on the chain', () => {
   let chain: TestChain
   let v2: UniswapV2
   let swapToPay: SwapToPay
@@ -30,7 +30,7 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     await v2.addLiquidity(USDT, 500_000n * USDC_UNIT, DAI, 500_000n * COIN)
     await swapToPay.approveAll([USDC, USDT, DAI])
     routing = createTestRouting([configWith()])
-    // A pool counts prices from its second block on, whose gas the table knows.
+    // A pool writes its prices from the second block on, and the table holds that gas.
     for (const later of [100, 200]) {
       const { timestamp } = await chain.client.rpc.call<{ timestamp: string }>('eth_getBlockByNumber', [
         'latest',
@@ -95,12 +95,12 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     { from: 'DAI', amount: '150.123456' },
     { from: 'DAI', amount: '150.123456', percentage: '1.5', known: true },
     { from: 'DAI', amount: '100000', percentage: '0.1' },
-    // The one before has moved the price of DAI, through which USDT goes too.
+    // The case before has moved the price of DAI, which is on the path of USDT too.
     { from: 'DAI', amount: '99.999999', percentage: '0', swapFee: 5n, isOff: true },
     { from: 'DAI', amount: '99.999999', percentage: '0.7', swapFee: 5n, isOff: true },
     { from: 'USDT', amount: '150', isOff: true },
     { from: 'USDT', amount: '20000', percentage: '2', swapFee: 1n, known: true, isOff: true },
-  ])('spends what it says: %o', async (terms) => {
+  ])('spends exactly what was quoted: %o', async (terms) => {
     await swapToPay.setFee(terms.swapFee ?? 0n)
     const { payer, question, balances, id } = await arrange(terms)
     const prepared = await routing.prepare({ ...question, route: id })
@@ -117,7 +117,7 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     expectGasWithin(route, taken)
   })
 
-  it('never spends more than it may, whoever trades in between', async () => {
+  it('never spends more than its limit, whoever trades in between', async () => {
     await swapToPay.setFee(0n)
     const { payer, question, balances, id } = await arrange({ from: 'DAI', amount: '1000' })
     const prepared = await routing.prepare({ ...question, route: id, slippage: '1' })
@@ -130,7 +130,7 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     const before = await balances()
     await expect(takeRoute(chain, payer, prepared)).rejects.toThrow(/revert/)
     expect(await balances()).toEqual(before)
-    // What the pool has kept of both leaves the price a little worse.
+    // The pool's fees of both trades leave the price a little worse.
     await v2.trade(bought, USDC, DAI)
     const last = { transactions: prepared.transactions.slice(-1) }
     await takeRoute(chain, payer, last)
@@ -139,7 +139,7 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     expect(spent).toBeLessThanOrEqual(limit)
   })
 
-  it('says what stands against a swap, and comes to be when that is mended', async () => {
+  it('names what prevents a swap, and appears once that is mended', async () => {
     const reasonOf = async (room: TestRouting, terms: Terms) => {
       const { question } = await arrange(terms, room)
       const { unavailable, routes } = await room.find(question)
@@ -171,7 +171,7 @@ describe('a swap through Uniswap v2, taken on the chain', () => {
     expect(await reasonOf(ofYoung, { from: 'DAI', amount: '10' })).toBe('ETHEREUM_ETHEREUM_DAI_USDC')
   })
 
-  it('needs a wallet that holds the most that the contract pulls, though it gives the rest back', async () => {
+  it('requires a balance of the most that the contract pulls, though it returns the rest', async () => {
     const { payer, question, id } = await arrange({ from: 'DAI', amount: '100' })
     const { route, maxSourceAmount } = await routing.prepare({ ...question, route: id })
     const poor = freshAddress('v2 poor')

@@ -9,7 +9,7 @@ import { deployUniswapV3, type UniswapV3, uniswapV3Config } from '../support/uni
 const COIN = 10n ** 18n
 const USDC_UNIT = 10n ** 6n
 /** Uniswap's own contracts; the payment goes through Request's fee proxy. */
-describe('a swap through Uniswap v3, taken on the chain', () => {
+describe('a swap through Uniswap v3, executed on the chain', () => {
   let chain: TestChain
   let v3: UniswapV3
   let routing: TestRouting
@@ -72,7 +72,7 @@ describe('a swap through Uniswap v3, taken on the chain', () => {
     { from: 'DAI', amount: '100000', percentage: '0.1' },
     { from: 'USDT', amount: '150' },
     { from: 'USDT', amount: '20000', percentage: '2' },
-  ])('spends what it says: %o', async (terms) => {
+  ])('spends exactly what was quoted: %o', async (terms) => {
     const { payer, question, balances, id } = await arrange(terms)
     const prepared = await routing.prepare({ ...question, route: id })
     const { route } = prepared
@@ -95,7 +95,7 @@ describe('a swap through Uniswap v3, taken on the chain', () => {
     expect(await swapFee('50000')).toBeGreaterThan(0.0005)
   })
 
-  it('never spends more than it may, and leaves what was bought with the wallet', async () => {
+  it('never spends more than its limit, and leaves the bought tokens in the wallet', async () => {
     const { payer, question, balances, id } = await arrange({ from: 'USDT', amount: '1000' })
     const prepared = await routing.prepare({ ...question, route: id, slippage: '0.2' })
     const { USDT, USDC } = chain.tokens
@@ -113,7 +113,7 @@ describe('a swap through Uniswap v3, taken on the chain', () => {
     expect(routes[0]?.id).toBe('REQUEST_NETWORK_PAYMENT')
   })
 
-  it('says what stands against a swap', async () => {
+  it('names what prevents a swap', async () => {
     const reasonOf = async (terms: Terms, room = routing) => {
       const { question } = await arrange(terms)
       const paymentReference = room.addRequest({

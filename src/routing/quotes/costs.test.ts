@@ -40,7 +40,7 @@ const cases = fc.record({
 })
 type Case = typeof cases extends fc.Arbitrary<infer T> ? T : never
 
-/** One base unit to pay, and gas that takes much more; prices at the ends of what feeds can tell. */
+/** One base unit to pay, with gas that costs far more, at the lowest and highest prices that feeds can tell. */
 const extremes = fc.record({
   decimals: fc.constantFrom(0, 6, 18),
   amount: fc.oneof(fc.constantFrom<bigint>(1n, 2n, 3n), fc.bigInt(2n ** 250n, 2n ** 255n)),
@@ -135,7 +135,7 @@ function sumOf(lines: readonly RouteFeeLine[], field: 'amountInFeeCurrency' | 'a
   return counted.reduce<Decimal>((sum, line) => addDecimals(sum, read(line[field] ?? '0')), { units: 0n, places: 0 })
 }
 
-/** Feeds and gas prices that lie may make fees longer than any amount that is taken. */
+/** False feeds and gas prices may make fees larger than any valid amount. */
 function read(text: string): Decimal {
   if (!/^(0|[1-9]\d*)(\.\d+)?$/.test(text)) throw new TypeError(`"${text}" is no decimal string`)
   const [whole = '', fraction = ''] = text.split('.')
@@ -143,7 +143,7 @@ function read(text: string): Decimal {
 }
 
 describe('the costs of a route', () => {
-  it('add up to the last digit, whatever amounts, percentages, decimals and prices', () => {
+  it('add up exactly, whatever the amounts, percentages, decimals and prices', () => {
     fc.assert(
       fc.property(cases, (terms) => {
         const { route, unpriced } = routeOf(terms)
@@ -179,7 +179,7 @@ describe('the costs of a route', () => {
         const feeAmount = read(route.feeAmount)
         const numerator = feeAmount.units * 10n ** BigInt((terms.isNative ? 18 : terms.decimals) + 8)
         const denominator = terms.amount * 10n ** BigInt(feeAmount.places)
-        // Rounded as in school: what is left decides, and of two that are equally near the even one is taken.
+        // Half-even rounding by hand: the remainder decides, and a tie goes to the even neighbour.
         const [floor, left] = [numerator / denominator, (numerator % denominator) * 2n]
         const isUp = left > denominator || (left === denominator && floor % 2n === 1n)
         const units = isUp ? floor + 1n : floor
@@ -206,7 +206,7 @@ describe('the costs of a route', () => {
     )
   })
 
-  it('keep a line in the list that has no price, and leave it out of the sum', () => {
+  it('list a line without a price, and leave it out of the sum', () => {
     const [native, token] = [aToken('ETH', 18), aToken('TKN', 6, '0x01' as Address)]
     const costs = [
       { type: 'GAS', stage: 'SENDING', token: native, amount: 5n } as const,

@@ -34,7 +34,7 @@ describe('routes in order', () => {
     expect(idsOf(rankRoutes(routes))).toBe(expected)
   })
 
-  it('do not depend on the order in which they came in', () => {
+  it('do not depend on the order of the input', () => {
     const terms = fc.record({
       isDirect: fc.boolean(),
       unpriced: fc.boolean(),
@@ -55,7 +55,7 @@ describe('routes in order', () => {
 describe('tags', () => {
   const tagsOf = (routes: RankedTerms[]) => Object.fromEntries(rankRoutes(routes).map((r) => [r.id, r.tags.join()]))
 
-  it('go to the cheapest and the fastest, and to both of two that are alike', () => {
+  it('go to the cheapest and the fastest, and to both of two that are equal', () => {
     const routes = [
       aRoute('dear', { isDirect: true, cost: '2', seconds: 5 }),
       aRoute('cheap', { cost: '1', seconds: 9 }),
@@ -64,7 +64,7 @@ describe('tags', () => {
     expect(tagsOf(routes)).toEqual({ dear: 'FASTEST', cheap: 'CHEAPEST', alike: 'CHEAPEST,FASTEST' })
   })
 
-  it('never call a route the cheapest whose cost is not fully known', () => {
+  it('never mark a route CHEAPEST whose cost is not fully known', () => {
     expect(tagsOf([aRoute('a', { unpriced: true })])).toEqual({ a: 'FASTEST' })
     expect(tagsOf([aRoute('a', { unpriced: true }), aRoute('b', { cost: '5' })])).toEqual({
       a: 'FASTEST',

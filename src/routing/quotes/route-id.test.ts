@@ -28,7 +28,7 @@ describe('the id of a route', () => {
 })
 
 describe('the check at start', () => {
-  it('accepts what is told apart', () => {
+  it('accepts tokens with distinct ids', () => {
     const tokens = ['USDC', 'USDC.e', 'USDT', 'ETH'].flatMap((symbol) => [
       aToken(symbol, 'BASE'),
       aToken(symbol, 'BSC'),
@@ -36,17 +36,17 @@ describe('the check at start', () => {
     expect(() => checkRouteIds(tokens, ['request-network', 'lifi'])).not.toThrow()
   })
 
-  it('names two tokens whose symbols become one', () => {
+  it('names two tokens whose symbols become the same', () => {
     const tokens = [aToken('USDC.e', 'BASE'), aToken('USDCe', 'BASE'), aToken('ETH', 'BASE')]
     expect(() => checkRouteIds(tokens, [])).toThrow(/USDC\.e-BASE to .* and USDCe-BASE to .* have the same route id/)
   })
 
-  it('names an id that a provider makes of another', () => {
+  it('names an id that a provider’s suffix makes equal to another', () => {
     const tokens = [aToken('A', 'X'), aToken('B', 'X'), aToken('B_P', 'X')]
     expect(() => checkRouteIds(tokens, ['p'])).toThrow(/same route id X_X_A_B_P/)
   })
 
-  it('refuses a symbol of which nothing is left', () => {
+  it('refuses a symbol without letters and digits', () => {
     expect(() => checkRouteIds([aToken('₮', 'BASE')], [])).toThrow(/"₮" has no letter or digit/)
   })
 })

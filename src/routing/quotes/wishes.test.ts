@@ -20,14 +20,14 @@ function config(name: string, chainId: number, symbols: readonly string[]): Chai
   }
 }
 
-/** BASE stands under a private id, as in a demo. */
+/** BASE has a private chain id, as in the demo. */
 const configs = [config('ETHEREUM', 1, ['USDC', 'DAI']), config('BASE', 31_337_004, ['USDC'])]
 const directories = { chains: createChainDirectory(configs), tokens: createTokenDirectory(configs) }
 
 const wishesOf = (wishes: Partial<RoutesQuestion>) =>
   parseWishes({ paymentReference: '', wallet: '', ...wishes }, directories)
 
-describe('a wish that nothing meets', () => {
+describe('a wish that no chain or token meets', () => {
   it.each<[Partial<RoutesQuestion>, string]>([
     [{ chains: ['TRON'] }, 'chains[0]: "TRON" is not served here, so no route matches; use one of: ETHEREUM, BASE'],
     [{ chains: ['BASE', 'matic'] }, 'chains[1]: "matic", which is POLYGON, is not served here, so no route'],
@@ -49,17 +49,17 @@ describe('a wish that nothing meets', () => {
       'none of the tokens is on any of the chains, so no route matches; use one of: ETH-BASE, USDC-BASE',
     ],
     [{ chains: ['mainnet'], tokens: ['USDC-base', 'ETH-base'] }, 'none of the tokens is on any of the chains'],
-  ])('is told: %j', (wishes, message) => {
+  ])('gives a warning: %j', (wishes, message) => {
     const { unmet } = wishesOf(wishes)
     expect(unmet).toEqual([{ reason: 'WISH_UNMET', message: expect.stringContaining(message) as string }])
   })
 
-  it('is told once for each name', () => {
+  it('gives one warning for each name', () => {
     const { unmet } = wishesOf({ chains: ['TRON', 'polygon', 'BASE'], tokens: ['DAI-BASE'] })
     expect(unmet.map(({ message }) => message.split(' ')[0])).toEqual(['chains[0]:', 'chains[1]:', 'tokens[0]:'])
   })
 
-  it('is told where nothing is configured at all', () => {
+  it('gives a warning where nothing is configured', () => {
     const nothing = { chains: createChainDirectory([]), tokens: createTokenDirectory([]) }
     const { unmet } = parseWishes({ paymentReference: '', wallet: '', chains: ['BASE'] }, nothing)
     expect(unmet[0]?.message).toContain('leave chains out')

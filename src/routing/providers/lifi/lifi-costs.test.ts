@@ -81,8 +81,8 @@ const questionOf = (source: Token) => ({ source, destination: USDC }) as LifiQue
 /** Exact: numerator over a common denominator of 10^-`places`. */
 const scaled = ({ units, places }: Decimal) => units * 10n ** BigInt(80 - places)
 
-describe('the cost of carrying', () => {
-  it.each([DAI, ETH])('adds up with what arrives to what leaves, to the last digit, from $symbol', (source) => {
+describe('the cost of a cross-chain payment', () => {
+  it.each([DAI, ETH])('and what arrives add up exactly to what leaves the wallet, from $symbol', (source) => {
     fc.assert(
       fc.property(prices, amounts, amounts, fees, (known, fromAmount, toAmount, included) => {
         const priceOf = priceIn(known)
@@ -117,7 +117,7 @@ describe('the cost of carrying', () => {
     )
   })
 
-  it('names who takes what, and where', () => {
+  it('names who takes each fee, and where', () => {
     const quote = quoteOf({
       fees: ['Relayer fee', 'LIFI Fixed Fee', 'Destination gas'].map((name) => feeOf(DAI, 1n, true, name)),
     })
@@ -169,7 +169,7 @@ describe('the price impact', () => {
   })
 })
 
-describe('the cap on what is lost', () => {
+describe('the cap on the loss', () => {
   const USD = 10n ** 8n
   const priceOf = priceIn({ [DAI.id]: USD, [USDC.id]: USD, [ETH.id]: 3_000n * USD })
   const known = { provider: 'lifi', chains, tokens, priceOf }
@@ -187,7 +187,7 @@ describe('the cap on what is lost', () => {
     ['10 % of a large one', carry(1_100_00, 1_000_00)],
     ['a declared fee of 4 dollars, counted twice', carry(24_00, 20_00, { fees: [feeOf(DAI, dai(4_00), true)] })],
     ['5 % less than by the feeds', carry(95_00, 100_00)],
-  ])('lets through %s', (_, quote) => {
+  ])('accepts %s', (_, quote) => {
     expect(() => judge(quote)).not.toThrow()
   })
 
@@ -201,22 +201,22 @@ describe('the cap on what is lost', () => {
     ],
     ['a fee on top in coins', carry(100_00, 100_00, { fees: [feeOf(ETH, 10n ** 18n, false)] }), '$3000 would be lost'],
     ['a fee of unknown price', carry(100_00, 100_00, { fees: [feeOf(OLD, 1n, true)] }), 'unknown price'],
-  ])('refuses %s', (_, quote, detail) => {
+  ])('rejects %s', (_, quote, detail) => {
     const expected = { reason: 'CROSSCHAIN_TOO_DEAR', message: expect.stringContaining(detail) }
     expect(() => judge(quote)).toThrow(expect.objectContaining(expected))
   })
 
-  it('counts what nobody asked for as lost', () => {
+  it('counts a surplus as lost', () => {
     const quote = carry(1_600_00, 1_500_00)
     expect(() => judge(quote)).not.toThrow()
     expect(() => judge(quote, USUAL_LOSS_CAP, usdc(100_00))).toThrow('$1500 would be lost, more than $10')
   })
 
-  it('refuses to take a promise that nobody would keep', () => {
+  it('rejects a promise that no relayer would keep', () => {
     expect(() => judge(carry(94_00, 100_00))).toThrow('far more than the market')
   })
 
-  it('is the larger of the two that are configured', () => {
+  it('is the larger of the two configured', () => {
     const cap = { bps: 200, usd: { units: 5n, places: 1 } }
     expect(() => judge(carry(10_50, 10_00), cap)).not.toThrow()
     expect(() => judge(carry(10_51, 10_00), cap)).toThrow('more than $0.5')

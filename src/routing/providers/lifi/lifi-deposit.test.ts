@@ -89,7 +89,7 @@ function honest({ source, protocolFee }: Form) {
   return { data: answer.transactionRequest.data as Hex, terms }
 }
 
-/** Puts the honest values into what is free, by the list of `checkDeposit`; what differs then is not free. */
+/** Puts the honest values into the free fields that `checkDeposit` lists; whatever still differs is not free. */
 function withoutFreedom(given: AcrossDeposit, wanted: AcrossDeposit): AcrossDeposit {
   const { transactionId, bridge, integrator, referrer } = wanted.bridge
   const { quoteTimestamp, fillDeadline, exclusivityParameter, exclusiveRelayer } = wanted.across
@@ -118,7 +118,7 @@ function withoutFreedom(given: AcrossDeposit, wanted: AcrossDeposit): AcrossDepo
   }
 }
 
-/** A fee's calldata but for its receiver. */
+/** A fee's calldata without its receiver. */
 function paidTo(recipient: EvmAddress, data: Hex): Hex {
   const fees = decodeTakenFees(data)
   if (fees === undefined) throw new TypeError('no fee')
@@ -136,7 +136,7 @@ function withWord(data: Hex, index: number, change: (word: bigint) => bigint): H
   return `${data.slice(0, at)}${changed}${data.slice(at + WORD_DIGITS)}` as Hex
 }
 
-/** That a changed deposit is refused, or differs from the honest one in free fields alone and guarantees as much as is asked for. */
+/** Expects that a changed deposit is rejected, or differs in free fields alone and guarantees as much as was asked for. */
 function judge(changed: Hex, data: Hex, terms: Parameters<typeof checkDeposit>[1]): 'REFUSED' | 'FREE' {
   let guaranteed: bigint
   try {
@@ -175,7 +175,7 @@ describe('a deposit', () => {
     expect(fees).toEqual(['0x332d746b', '0x0e8ae67f'])
   })
 
-  it.each(forms)('is taken as LI.FI encodes it: $name', (form) => {
+  it.each(forms)('is accepted as LI.FI encodes it: $name', (form) => {
     const { data, terms } = honest(form)
     expect(checkDeposit(data, terms)).toBeGreaterThanOrEqual(100_012_345n)
   })
@@ -192,7 +192,7 @@ describe('a deposit', () => {
   ]
 
   const [, ofToken] = forms as [Form, Form]
-  it('is refused with any one word changed, but for free fields', () => {
+  it('is rejected with any one word changed, except free fields', () => {
     const { data, terms } = honest(ofToken)
     const verdicts = Array.from({ length: wordsOf(data) }, (_, index) =>
       changes.map((change) => {
@@ -204,7 +204,7 @@ describe('a deposit', () => {
     expect(verdicts.filter((verdict) => verdict === 'REFUSED').length).toBeGreaterThan(verdicts.length / 2)
   })
 
-  it.each(forms)('is refused with any bytes changed, but for free fields: $name', (form) => {
+  it.each(forms)('is rejected with any bytes changed, except free fields: $name', (form) => {
     const { data, terms } = honest(form)
     const word = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
     const place = fc.integer({ min: 0, max: wordsOf(data) - 1 })
@@ -225,7 +225,7 @@ describe('a deposit', () => {
     ['a selector alone', '0xa1f1ce43'],
     ['a selector and garbage', `0xa1f1ce43${'ff'.repeat(2_000)}`],
     ['offsets that point at themselves', `0x1794958f${'00'.repeat(31)}20${'00'.repeat(31)}20${'00'.repeat(31)}20`],
-  ])('is refused where it is %s', (_, data) => {
+  ])('is rejected when it is %s', (_, data) => {
     const { terms } = honest(ofToken)
     expect(() => checkDeposit(data, terms)).toThrow(expect.objectContaining({ reason: 'CROSSCHAIN_UNVERIFIABLE' }))
   })

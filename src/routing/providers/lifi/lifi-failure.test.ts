@@ -36,12 +36,12 @@ describe('an error of LI.FI', () => {
     [429, 'QUOTA'],
     [500, 'UNREACHABLE'],
     [418, 'UNREACHABLE'],
-  ])('without a code goes by its status: %i is %s', (status, kind) => {
+  ])('without a code is classified by its status: %i is %s', (status, kind) => {
     expect(failureOf(status, { message: 'no' }).kind).toBe(kind)
     expect(failureOf(status, { message: 'no', code: 77 }).kind).toBe(kind)
   })
 
-  it('is of what stands before it where it is no JSON', () => {
+  it('that is not JSON comes from a gateway, so LI.FI is unreachable', () => {
     expect(notJson(404)).toEqual({ kind: 'UNREACHABLE', detail: 'HTTP status 404' })
     expect(notJson(200)).toEqual({ kind: 'INCONSISTENT', detail: 'HTTP status 200' })
     expect(notJson(429)).toEqual({ kind: 'QUOTA', seconds: 60 })
@@ -55,11 +55,11 @@ describe('an error of LI.FI', () => {
     [{ filteredOut: [], failed: [{ overallPath: 'x', subpaths: { a: tools('AMOUNT_TOO_LOW') } }] }, 'AMOUNT_TOO_SMALL'],
     [{ failed: [null, { subpaths: 5 }] }, 'NO_ROUTE'],
     [[null, 7, {}], 'NO_ROUTE'],
-  ])('tells by the tools %# why there is no route', (errors, kind) => {
+  ])('tells by its tools why there is no route (%#)', (errors, kind) => {
     expect(failureOf(404, { message: 'no route', code: 1002, errors }).kind).toBe(kind)
   })
 
-  it('names what the tools said, each once, else its message', () => {
+  it('names the tools’ codes, each once, else its message', () => {
     const errors = tools('INSUFFICIENT_LIQUIDITY', 'TOOL_TIMEOUT', 'INSUFFICIENT_LIQUIDITY')
     expect(failureOf(404, { message: 'no', code: 1002, errors })).toMatchObject({
       detail: 'INSUFFICIENT_LIQUIDITY, TOOL_TIMEOUT',
@@ -67,7 +67,7 @@ describe('an error of LI.FI', () => {
     expect(failureOf(404, { message: 'nothing found', code: 1002 })).toMatchObject({ detail: 'nothing found' })
   })
 
-  it('never quotes the key', () => {
+  it('never repeats the key', () => {
     expect(JSON.stringify(failureOf(400, { message: 'key abc-1 of abc-1', code: 1011 }, 'abc-1'))).not.toContain('abc')
   })
 })

@@ -80,7 +80,7 @@ const withFee = (more: object): Change => {
   return (answer) => inEstimate({ feeCosts: [{ ...answer.estimate.feeCosts?.[0], ...more }] })(answer)
 }
 describe('an answer of LI.FI', () => {
-  it('is read where it is whole', () => {
+  it('is read when it is complete', () => {
     expect(readFrom(source, answerFrom(source))).toMatchObject({
       fromAmount: 100_000_007n + 100_000n + 250_000n,
       toAmount: 100_000_007n,
@@ -95,7 +95,7 @@ describe('an answer of LI.FI', () => {
     expect(native.transaction.value).toBe(native.fromAmount)
   })
 
-  it('is judged by what is sent, not by the steps that it tells', () => {
+  it('is judged by its transaction, not by the steps that it lists', () => {
     const sent = inTransaction({ data: answerFrom(source).transactionRequest.data?.toUpperCase().replace('X', 'x') })
     const answer = sent(answerFrom(source)) as object
     expect(() => readFrom(source, { ...answer, includedSteps: [] })).not.toThrow()
@@ -157,7 +157,7 @@ describe('an answer of LI.FI', () => {
     ['a coin', coin, '0x0', /sends 0 wei, not/],
     ['a coin and a wei more', coin, undefined, /sends \d+ wei, not/],
     ['a token', source, '0x1', /sends 1 wei, not 0/],
-  ])('is refused where it does not send exactly what it takes: %s', (_, from, value, fault) => {
+  ])('is refused when its transaction does not send exactly what it takes: %s', (_, from, value, fault) => {
     const answer = answerFrom(from)
     const more = `0x${(BigInt(answer.transactionRequest.value ?? 0) + 1n).toString(16)}`
     const read = () => readFrom(from, inTransaction({ value: value ?? more })(answer))

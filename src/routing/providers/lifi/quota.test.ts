@@ -4,12 +4,12 @@ import { createQuota } from './quota.ts'
 const told = (remaining: number, reset: number) =>
   new Headers({ 'ratelimit-limit': '75', 'ratelimit-remaining': `${remaining}`, 'ratelimit-reset': `${reset}` })
 
-it('lets everything through while nothing is known', () => {
+it('allows everything before the first answer', () => {
   const quota = createQuota()
   expect([quota.take(0), quota.take(0), quota.take(0)]).toEqual([0, 0, 0])
 })
 
-it('stops at what the source has told, until its window ends', () => {
+it('stops at the limit that the source told, until its window ends', () => {
   const quota = createQuota()
   quota.take(0)
   quota.answered(told(2, 10), 1_000)
@@ -18,7 +18,7 @@ it('stops at what the source has told, until its window ends', () => {
   expect(quota.take(11_000)).toBe(0)
 })
 
-it('counts what is under way, which the source may not know of', () => {
+it('counts questions under way, which the source may not have counted', () => {
   const quota = createQuota()
   quota.take(0)
   quota.take(0)
@@ -43,7 +43,7 @@ it.each([
   expect(quota.take(pauseMs)).toBe(0)
 })
 
-it('learns nothing from headers that are no numbers', () => {
+it('ignores headers that are not numbers', () => {
   const quota = createQuota()
   quota.take(0)
   quota.answered(new Headers({ 'ratelimit-remaining': '-3', 'ratelimit-reset': 'soon' }), 0)

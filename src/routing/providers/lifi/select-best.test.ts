@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers())
 
 const PATIENCE = { patienceMs: 300 }
 
-/** Lets those who come enter in turn, or withdraw where they are worth nothing. */
+/** Lets contenders enter in turn, or withdraw when they are worth nothing. */
 async function choose(places: number, worths: readonly (bigint | undefined)[]): Promise<bigint[]> {
   const selection = createSelection({ places, ...PATIENCE })
   const contenders = worths.map(() => selection.expect())
@@ -21,7 +21,7 @@ async function choose(places: number, worths: readonly (bigint | undefined)[]): 
   return worths.filter((worth, i) => worth !== undefined && isChosen[i]) as bigint[]
 }
 
-it('chooses the best, in whatever order they come', async () => {
+it('chooses the best, in whatever order they arrive', async () => {
   const worth = fc.option(fc.bigInt({ min: 0n, max: 20n }), { nil: undefined })
   await fc.assert(
     fc.asyncProperty(fc.nat(5), fc.array(worth, { maxLength: 10 }), async (places, worths) => {
@@ -33,7 +33,7 @@ it('chooses the best, in whatever order they come', async () => {
   )
 })
 
-it('lets one go on as soon as the rest cannot change it', async () => {
+it('decides one as soon as the rest cannot change it', async () => {
   const selection = createSelection({ places: 2, ...PATIENCE })
   const [first, second] = [selection.expect(), selection.expect(), selection.expect()]
   const decided: boolean[] = []
@@ -44,7 +44,7 @@ it('lets one go on as soon as the rest cannot change it', async () => {
   await vi.waitFor(() => expect(decided).toEqual([true]))
 })
 
-it('does not wait long for those that never come', async () => {
+it('does not wait long for contenders that never arrive', async () => {
   const selection = createSelection({ places: 1, ...PATIENCE })
   const [first, second] = [selection.expect(), selection.expect(), selection.expect()]
   const decided = Promise.all([first?.enter(1n), second?.enter(2n)])
@@ -52,7 +52,7 @@ it('does not wait long for those that never come', async () => {
   expect(await decided).toEqual([false, true])
 })
 
-it('gives late ones what places are left', async () => {
+it('gives late contenders the places that are left', async () => {
   const selection = createSelection({ places: 2, ...PATIENCE })
   const contenders = [selection.expect(), selection.expect(), selection.expect(), selection.expect()]
   const early = contenders[0]?.enter(1n)

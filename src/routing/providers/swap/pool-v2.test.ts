@@ -6,7 +6,7 @@ import { splitLoss } from './swap-price.ts'
 
 const FEE_BPS = 30
 
-/** What comes out of a pool for what goes in, as the pair's own check of its product allows at most. */
+/** The most output for an input that the pair's own check of its product allows. */
 function outOf({ ofIn, ofOut }: Reserves, amountIn: bigint): bigint {
   const kept = amountIn * (10_000n - BigInt(FEE_BPS))
   return (kept * ofOut) / (ofIn * 10_000n + kept)
@@ -16,7 +16,7 @@ const reserve = fc.bigInt(10n ** 6n, 10n ** 27n)
 const pools = fc.array(fc.record({ ofIn: reserve, ofOut: reserve }), { minLength: 1, maxLength: 3 })
 
 describe('amountsFor', () => {
-  it('takes the least that brings out what is wanted', () => {
+  it('is the least input that gives the wanted output', () => {
     fc.assert(
       fc.property(pools, fc.bigInt(1n, 10n ** 26n), (chain, amountOut) => {
         const amounts = amountsFor(amountOut, chain, FEE_BPS)
@@ -30,7 +30,7 @@ describe('amountsFor', () => {
     )
   })
 
-  it('is nothing where a pool holds no more than is wanted', () => {
+  it('is undefined where a pool does not hold more than the wanted output', () => {
     expect(amountsFor(10n, [{ ofIn: 100n, ofOut: 10n }], FEE_BPS)).toBeUndefined()
     expect(amountsFor(10n, [{ ofIn: 0n, ofOut: 100n }], FEE_BPS)).toBeUndefined()
   })
@@ -39,19 +39,19 @@ describe('amountsFor', () => {
 describe('splitLoss', () => {
   const numberOf = (decimal: Decimal) => decimalToNumber(decimal)
 
-  it('tells the fee of the pools and the move of the price apart', () => {
+  it('splits the loss into the pools’ fee and the move of the price', () => {
     const unit = 10n ** 18n
     const pool = { ofIn: 1_000_000n * unit, ofOut: 1_000_000n * unit }
     const bought = 10_000n * unit
     const amounts = amountsFor(bought, [pool], FEE_BPS)
     if (amounts === undefined) throw new TypeError('the pool is deep enough')
     const { lpFee, priceImpact } = splitLoss(amounts, bought)
-    // 1 / (1 - 0.01) - 1, and 0.3 / 99.7 percent of what goes in
+    // 1 / (1 - 0.01) - 1, and 0.3 / 99.7 percent of the input
     expect(numberOf(priceImpact)).toBe(0.01010101)
     expect(Number(lpFee) / Number(bought)).toBeCloseTo(1.01010101 * (0.003 / 0.997), 8)
   })
 
-  it('is nothing for what is small against its pool', () => {
+  it('has no price impact for a trade that is tiny beside its pool', () => {
     const unit = 10n ** 18n
     const amounts = amountsFor(10n ** 6n, [{ ofIn: 10n ** 9n * unit, ofOut: 2n * 10n ** 9n * unit }], 0)
     if (amounts === undefined) throw new TypeError('the pool is deep enough')

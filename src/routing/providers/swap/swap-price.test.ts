@@ -16,10 +16,10 @@ const tokenOf = (symbol: string, decimals: number): Token => ({
 describe('pools off the market', () => {
   interface Case {
     readonly says: string
-    /** Of what goes in, and of what comes out: decimals, and the price in US dollars. */
+    /** Of the input and the output token: decimals, and the price in US dollars. */
     readonly from: readonly [decimals: number, usd: string | undefined]
     readonly to: readonly [decimals: number, usd: string | undefined]
-    /** What a pool holds of both, whole tokens. */
+    /** The pool's reserves of both, whole tokens. */
     readonly holds: readonly [ofIn: bigint, ofOut: bigint]
     readonly fraction: string | undefined
   }
@@ -40,7 +40,7 @@ describe('pools off the market', () => {
       fraction: undefined,
     },
     { says: 'with nothing in it', from: [6, '1'], to: [6, '1'], holds: [1n, 0n], fraction: undefined },
-  ])('are warned of: $says', ({ from, to, holds, fraction }) => {
+  ])('give a warning: $says', ({ from, to, holds, fraction }) => {
     const [source, destination] = [tokenOf('IN', from[0]), tokenOf('OUT', to[0])]
     const prices = new Map([
       [source, from[1]],
