@@ -125,7 +125,13 @@ function wireTypeOfScalar(scalar: ScalarType): WireType {
     case ScalarType.FIXED32:
     case ScalarType.SFIXED32:
       return WireType.Bit32
-    default:
+    case ScalarType.INT32:
+    case ScalarType.INT64:
+    case ScalarType.UINT32:
+    case ScalarType.UINT64:
+    case ScalarType.SINT32:
+    case ScalarType.SINT64:
+    case ScalarType.BOOL:
       return WireType.Varint
   }
 }
