@@ -138,7 +138,7 @@ describe('checkChain', () => {
       'a fromBlock that is too high',
       () => withFirst({ fromBlock: first().fromBlock + 1 }),
       () => [
-        `fromBlock ERC20_FEE_PROXY 0.2.0 wrong: created at block ${first().fromBlock}: what was paid before block ${first().fromBlock + 1} is not found`,
+        `fromBlock ERC20_FEE_PROXY 0.2.0 wrong: created at block ${first().fromBlock}: payments before block ${first().fromBlock + 1} are not found`,
       ],
     ],
     [
@@ -180,12 +180,12 @@ describe('checkChain', () => {
     [
       'a conversion whose feeds are old',
       () => withPath({ heartbeatSeconds: 1 }),
-      () => [/^conversion USD to USDC wrong: its oldest feed is \d+ s old, older than 2 s: nothing is converted/],
+      () => [/^conversion USD to USDC wrong: its oldest feed is \d+ s old, older than 2 s: nothing can be converted/],
     ],
     [
       'a finalized block that is not used',
       () => ({ finality: { useFinalizedTag: false, depth: 7 } }),
-      () => [/^finalized - note: block \d+, \d+ beneath the head; the chains file does not use it, so the depth of 7/],
+      () => [/^finalized - note: block \d+, \d+ below the head; the chains file does not use it, so the depth of 7/],
     ],
   ])('tells %s', async (_, change, says) => {
     const told = unlike(await check(change()))
@@ -203,8 +203,8 @@ describe('checkChain', () => {
     const facts = await check(withLifi())
     expect(unlike(facts)).toEqual([])
     expect(facts.filter((fact) => fact.check === 'lifi').map(({ subject, detail }) => [subject, detail])).toEqual([
-      ['startBridgeTokensViaAcrossV4', `served by ${lifi.diamond}`],
-      ['swapAndStartBridgeTokensViaAcrossV4', `served by ${lifi.diamond}`],
+      ['startBridgeTokensViaAcrossV4', `in ${lifi.diamond}`],
+      ['swapAndStartBridgeTokensViaAcrossV4', `in ${lifi.diamond}`],
       ['receiver executor', lifi.receiver],
     ])
     const codes = facts.filter(({ check: kind, subject }) => kind === 'code' && subject.startsWith('lifi'))
@@ -220,12 +220,12 @@ describe('checkChain', () => {
     [
       'a receiver that is none',
       () => ({ receiverAcrossV4: lifi.feeForwarder }),
-      () => ['lifi receiver executor wrong: the receiver tells no executor: another contract?'],
+      () => ['lifi receiver executor wrong: the receiver has no executor: another contract?'],
     ],
     [
       'a receiver that knows no spoke pool',
       () => ({ spokePool: lifi.feeForwarder }),
-      () => ['lifi receiver spokePool wrong: the receiver tells no spokePool: another contract?'],
+      () => ['lifi receiver spokePool wrong: the receiver has no spokePool: another contract?'],
     ],
     [
       'a diamond that is none',
@@ -275,9 +275,9 @@ describe('checkChain', () => {
       return Number(toBlock) - Number(fromBlock) >= 7 ? refuse('block range is limited to 7') : undefined
     })
     expect(unlike(await check())).toEqual([
-      'finalized - note: it has no finalized block: one is final 3 blocks beneath the head',
-      'batches - note: it takes single calls only: following and back-filling are slower',
-      'log range - note: 7 blocks at once, more is refused: back-filling takes the longer',
+      'finalized - note: it has no finalized block: a block is final 3 blocks below the head',
+      'batches - note: it refuses batches: following and back-filling are slower',
+      'log range - note: at most 7 blocks at once: back-filling is slower',
     ])
   })
 
@@ -300,9 +300,9 @@ describe('checkChain', () => {
     expect(unlike(await check(only(created)))).toEqual([expect.stringMatching(archive)])
     proxy.meddle(prunedBeneath(created + 5))
     const place = 'fromBlock ERC20_FEE_PROXY 0.2.0'
-    const unknown = `${place} unknown: created at block ${created + 5} or before, of which the node has no state`
+    const unknown = `${place} unknown: created at block ${created + 5} or before; the node has no older state`
     for (const fromBlock of [created, created + 5]) expect(unlike(await check(only(fromBlock)))[1]).toBe(unknown)
-    const wrong = `${place} wrong: it was there at block ${created + 5} already`
+    const wrong = `${place} wrong: it existed at block ${created + 5} already`
     expect(unlike(await check(only(created + 6)))[1]).toContain(wrong)
   })
 

@@ -1,12 +1,16 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { checkContracts } from './check-contracts.ts'
+import { checkConversions, checkFeeds } from './check-feeds.ts'
+import { checkLifi } from './check-lifi.ts'
 import { checkNode } from './check-node.ts'
-import { type CheckedFact, type CheckedNode, openNode } from './checked-fact.ts'
+import { checkTokens } from './check-tokens.ts'
+import type { CheckedFact } from './checked-fact.ts'
+import { type CheckedNode, openNode } from './checked-node.ts'
 
-/** What is known of a chain from one of its RPC URLs. */
+/** The checks of a chain on one of its RPC URLs. */
 export interface CheckedUrl {
-  /** The host, and which of several on it; the rest of a URL often is a key. */
+  /** The host, numbered where several URLs have it. The rest of a URL is often a key and is not shown. */
   readonly node: string
   readonly facts: readonly CheckedFact[]
 }
@@ -19,9 +23,9 @@ export interface CheckChainOptions {
 }
 
 /**
- * Holds a chain of the chains file against each of its nodes. Only reads.
+ * Checks a chain of the chains file against each of its nodes. Only reads.
  *
- * @returns one entry an RPC URL, in their order; what a node does not answer is `wrong` there, and nothing after it is asked
+ * @returns one entry for each RPC URL, in their order. If a node stops answering, its last fact is `wrong` and it is not asked further
  * @throws the signal's reason
  */
 export async function checkChain(config: ChainConfig, options: CheckChainOptions): Promise<CheckedUrl[]> {
@@ -51,8 +55,13 @@ async function checkUrl(config: ChainConfig, url: string, options: CheckChainOpt
 }
 
 async function* checkAll(node: CheckedNode, config: ChainConfig, clock: () => Date): AsyncGenerator<CheckedFact, void> {
-  const ground = yield* checkNode(node, config, clock)
-  if (ground !== undefined) yield* checkContracts(node, config, ground, clock)
+  const state = yield* checkNode(node, config, clock)
+  if (state === undefined) return
+  yield* checkContracts(node, config, state)
+  yield* checkTokens(node, config)
+  yield* checkFeeds(node, config, clock)
+  yield* checkConversions(node, config, clock)
+  if (config.lifi !== undefined) yield* checkLifi(node, config.lifi)
 }
 
 function nameNodes(urls: readonly string[]): string[] {
@@ -63,13 +72,13 @@ function nameNodes(urls: readonly string[]): string[] {
   })
 }
 
-const SHORTEST_SECRET = 6
+const MIN_SECRET_LENGTH = 6
 
-/** Nodes quote keys in what they answer. */
+/** Nodes quote the keys of their URL in error messages. */
 function hiderOf(url: string): (text: string) => string {
   const { pathname, searchParams, username, password } = new URL(url)
   const parts = [...pathname.split('/'), ...searchParams.values(), username, password]
-  const secrets = parts.flatMap((part) => [part, decoded(part)]).filter((part) => part.length >= SHORTEST_SECRET)
+  const secrets = parts.flatMap((part) => [part, decoded(part)]).filter((part) => part.length >= MIN_SECRET_LENGTH)
   return (text) => secrets.reduce((hidden, secret) => hidden.replaceAll(secret, '…'), text)
 }
 

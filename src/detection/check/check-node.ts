@@ -1,31 +1,32 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { followedTopics } from '../../contracts/decode-events.ts'
 import { toQuantity } from '../../contracts/words.ts'
+import { ZERO_ADDRESS } from '../../domain/address.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { ask, type CheckedFact, type CheckedNode, lastThat } from './checked-fact.ts'
+import { type CheckedFact, judgeOf, type Verdict } from './checked-fact.ts'
+import { ask, type CheckedNode, findLast } from './checked-node.ts'
 
-/** A head that is older than this, and than so many blocks, is that of a node which has stopped. */
+/** A node whose head is older than this, and than so many blocks, has stopped. */
 const OLD_HEAD_SEC = 120
 const OLD_HEAD_BLOCKS = 20
-/** Wider ranges than this are not asked for. */
-const WIDEST_RANGE = 100_000
-const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
+/** Wider ranges of logs are not tried. */
+const MAX_RANGE_TRIED = 100_000
 
-/** A block as far as it is looked at. */
+/** The parts of a block that are checked. */
 interface Block {
   readonly number: number
   readonly timestampSec: number
 }
 
-/** What the other checks build on. */
-export interface NodeGround {
+/** Which blocks the node has. */
+export interface NodeBlocks {
   readonly head: Block
-  /** The lowest block whose state the node has; undefined where it has not even that of its head. */
+  /** The lowest block whose state the node has; undefined where it does not even have that of its head. */
   readonly oldestState: number | undefined
 }
 
 /**
- * Looks at the node itself: its head, `finalized`, lists of calls, how wide a range of logs may be and how far back it has state.
+ * Checks the node itself: its head, `finalized`, batches, the widest range of logs, and how far back it has state.
  *
  * @returns undefined where it has no block at all
  * @throws RpcError when it does not answer
@@ -34,8 +35,8 @@ export async function* checkNode(
   node: CheckedNode,
   config: ChainConfig,
   clock: () => Date,
-): AsyncGenerator<CheckedFact, NodeGround | undefined> {
-  // The client asks every node for its chain id first, and fails where it is another.
+): AsyncGenerator<CheckedFact, NodeBlocks | undefined> {
+  // The client asks every node for its chain id first, and throws if it is another.
   const head = await readBlock(node, 'latest')
   yield fact('chain id', 'ok', String(config.chainId))
   if (head === undefined) {
@@ -51,8 +52,8 @@ export async function* checkNode(
   return { head, oldestState }
 }
 
-function fact(check: string, verdict: CheckedFact['verdict'], detail: string): CheckedFact {
-  return { check, subject: '-', verdict, detail }
+function fact(check: string, verdict: Verdict, detail: string): CheckedFact {
+  return judgeOf(check, '-')(verdict, detail)
 }
 
 async function readBlock(node: CheckedNode, tag: string): Promise<Block | undefined> {
@@ -74,9 +75,9 @@ async function checkFinalized(node: CheckedNode, { finality }: ChainConfig, head
   const { useFinalizedTag, depth } = finality
   if (block === undefined) {
     const verdict = useFinalizedTag ? 'note' : 'ok'
-    return fact('finalized', verdict, `it has no finalized block: one is final ${depth} blocks beneath the head`)
+    return fact('finalized', verdict, `it has no finalized block: a block is final ${depth} blocks below the head`)
   }
-  const behind = `block ${block.number}, ${head.number - block.number} beneath the head`
+  const behind = `block ${block.number}, ${head.number - block.number} below the head`
   if (useFinalizedTag) return fact('finalized', 'ok', behind)
   return fact('finalized', 'note', `${behind}; the chains file does not use it, so the depth of ${depth} blocks counts`)
 }
@@ -85,8 +86,8 @@ async function checkBatches(node: CheckedNode): Promise<CheckedFact> {
   const before = node.exchanges()
   const call = { method: 'eth_chainId', params: [] }
   await node.client.batch([call, call], node.signal)
-  if (node.exchanges() - before === 1) return fact('batches', 'ok', 'it takes lists of calls')
-  return fact('batches', 'note', 'it takes single calls only: following and back-filling are slower')
+  if (node.exchanges() - before === 1) return fact('batches', 'ok', 'it takes batches')
+  return fact('batches', 'note', 'it refuses batches: following and back-filling are slower')
 }
 
 async function checkLogRange(node: CheckedNode, { contracts }: ChainConfig, head: number): Promise<CheckedFact> {
@@ -98,20 +99,20 @@ async function checkLogRange(node: CheckedNode, { contracts }: ChainConfig, head
     if (answer instanceof RpcError) refusal = answer.message
     return !(answer instanceof RpcError)
   }
-  const widest = Math.min(WIDEST_RANGE, head + 1)
+  const widest = Math.min(MAX_RANGE_TRIED, head + 1)
   if (await takes(widest)) return fact('log range', 'ok', `${widest} blocks or more`)
   if (!(await takes(1))) return fact('log range', 'wrong', refusal)
-  const most = await lastThat(1, widest - 1, takes)
-  return fact('log range', 'note', `${most} blocks at once, more is refused: back-filling takes the longer`)
+  const most = await findLast(1, widest - 1, takes)
+  return fact('log range', 'note', `at most ${most} blocks at once: back-filling is slower`)
 }
 
-/** A range that takes too long is too wide. */
+/** A range that takes too long counts as too wide. */
 function timeoutAsAnswer(error: unknown): RpcError {
   if (error instanceof RpcError && error.kind === 'TIMEOUT') return error
   throw error
 }
 
-/** Balances are there as long as code and storage are, and every node knows one of this address. */
+/** A node that has the balances of a block has its code and storage too, and every node can answer the balance of this address. */
 async function findOldestState(node: CheckedNode, head: number): Promise<number | undefined> {
   const hasNoState = async (block: number): Promise<boolean> => {
     const answer = await ask(node, { method: 'eth_getBalance', params: [ZERO_ADDRESS, toQuantity(block)] })
@@ -119,12 +120,12 @@ async function findOldestState(node: CheckedNode, head: number): Promise<number 
   }
   if (!(await hasNoState(0))) return 0
   if (await hasNoState(head)) return undefined
-  return (await lastThat(0, head - 1, hasNoState)) + 1
+  return (await findLast(0, head - 1, hasNoState)) + 1
 }
 
 function describeArchive(head: number, oldest: number | undefined): CheckedFact {
   if (oldest === 0) return fact('archive', 'ok', 'it has the state of every block')
   if (oldest === undefined) return fact('archive', 'wrong', 'it does not even have the state of its head')
-  const effect = 'prices of older payments are searched among the rounds of the feeds'
+  const effect = 'prices of older payments are searched in the rounds of the feeds'
   return fact('archive', 'note', `it has state from block ${oldest} on, ${head - oldest + 1} blocks; ${effect}`)
 }

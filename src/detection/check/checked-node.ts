@@ -1,0 +1,70 @@
+import type { ContractRead } from '../../contracts/multicall.ts'
+import type { RpcCall } from '../../nodes/json-rpc.ts'
+import { createRpcClient, type RpcClient } from '../../nodes/rpc-client.ts'
+import { isTransportFailure, RpcError } from '../../nodes/rpc-error.ts'
+
+/** One node of one chain. */
+export interface CheckedNode {
+  readonly client: RpcClient
+  /** How many HTTP exchanges there were so far. */
+  exchanges(): number
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Makes a client for one URL alone, so that no other node answers in its place. */
+export function openNode(options: {
+  readonly url: string
+  readonly chainId: number
+  readonly clock: () => Date
+  readonly timeoutMs?: number
+  readonly signal?: AbortSignal | undefined
+}): CheckedNode {
+  const { url, signal, ...rest } = options
+  let exchanges = 0
+  const onExchange = () => {
+    exchanges++
+  }
+  const client = createRpcClient({ ...rest, urls: [url], onExchange })
+  return { client, exchanges: () => exchanges, signal }
+}
+
+/**
+ * Makes one call.
+ *
+ * @returns the answer, or the node's error
+ * @throws RpcError when the node does not answer
+ */
+export async function ask({ client, signal }: CheckedNode, call: RpcCall): Promise<unknown> {
+  try {
+    return await client.call(call.method, call.params, signal)
+  } catch (error) {
+    if (error instanceof RpcError && !isTransportFailure(error)) return error
+    throw error
+  }
+}
+
+/** Calls a contract at the latest block. @returns the data, or the node's error */
+export async function readContract(node: CheckedNode, { to, data }: ContractRead): Promise<string | RpcError> {
+  const answer = await ask(node, { method: 'eth_call', params: [{ to, data }, 'latest'] })
+  return answer instanceof RpcError ? answer : String(answer)
+}
+
+/** Whether data is one word of 32 bytes. */
+export function isWord(data: string): boolean {
+  return /^0x[0-9a-f]{64}$/i.test(data)
+}
+
+/**
+ * Finds the last of `low`…`high` for which something holds, by binary search: it must hold up to some number and not above. `low` is not tried: it
+ * must hold for that.
+ */
+export async function findLast(low: number, high: number, holds: (at: number) => Promise<boolean>): Promise<number> {
+  let last = low
+  let above = high + 1
+  while (above - last > 1) {
+    const middle = Math.floor((last + above) / 2)
+    if (await holds(middle)) last = middle
+    else above = middle
+  }
+  return last
+}
