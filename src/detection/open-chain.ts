@@ -50,8 +50,8 @@ export function openChain(options: OpenChainOptions): OpenChain {
       if (change.open) logger.warn({ ...fields, detail: change.detail }, 'the node fails and is left alone for a while')
       else logger.info(fields, 'the node answers again')
     },
-    ...(onExchange && { onExchange }),
-    ...(rpcTimeoutMs === undefined ? {} : { timeoutMs: rpcTimeoutMs }),
+    onExchange,
+    timeoutMs: rpcTimeoutMs,
   })
   const reader = createChainReader(
     client,

@@ -7,6 +7,7 @@ import type { Detection } from '../../src/detection/detection.ts'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'
 import { type CarriedQueue, createCarriedQueue } from '../../src/detection/repair/carried-queue.ts'
 import type { Account } from '../../src/domain/account.ts'
+import { addressToBytes } from '../../src/domain/address.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import { bytesToHex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
@@ -117,6 +118,14 @@ describe('a payment that a bridge delivered', () => {
     const [payment] = await paymentsOf(knex, account, request)
     return payment
   }
+  /** As a refund wallet of the account, for ever. */
+  const registerWallet = (address: Hex) =>
+    knex('refund_wallets').insert({
+      account_id: account.id,
+      address: addressToBytes(canonical(address)),
+      registration: 1,
+      registered_at: new Date(0),
+    })
   const noted = () => knex('carried_payments').orderBy('due_at')
   const sourceOf = (payment: Awaited<ReturnType<typeof paymentOf>>) => ({
     payer: payment?.payer,
@@ -314,8 +323,12 @@ describe('a payment that a bridge delivered', () => {
     expect([await noted(), sourceOf(await paymentOf(request))]).toEqual([[], unknown])
   })
 
-  it('counts as returned by what the payee sent back, also before it is known who paid', async () => {
+  it.each<[string, isWallet: boolean, before: string]>([
+    ['before its payer is known', false, 'REFUNDED'],
+    ['once its payer is known, where he is a refund wallet of the account', true, 'CONFIRMED'],
+  ])('is refunded by what the payee sends back, %s', async (_, isWallet, before) => {
     const { request } = await deliver()
+    if (isWallet) await registerWallet(payer)
     const payee = request.payee as Hex
     await far.setNativeBalance(payee, 10n ** 20n)
     await far.client.rpc.call('anvil_impersonateAccount', [payee])
@@ -328,7 +341,7 @@ describe('a payment that a bridge delivered', () => {
     })
     await far.mine({ blocks: 5 })
     await detection.scanOnce()
-    expect((await paymentOf(request))?.status).toBe('REFUNDED')
+    expect((await paymentOf(request))?.status).toBe(before)
     server.behave(answerWell)
     await queueOf().drain()
     await detection.scanOnce()

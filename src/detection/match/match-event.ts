@@ -25,7 +25,7 @@ export type UnmatchedReason = (typeof unmatchedReasons)[number]
 /** A request as the matcher needs it. */
 export interface MatchableRequest extends PaymentRequest {
   readonly topic: Hex
-  readonly refundTopic?: Hex
+  readonly refundTopic?: Hex | undefined
 }
 
 /** An invoice currency as conversion events name it and count it. */

@@ -103,9 +103,9 @@ function toMatchable(row: RequestRow): MatchableRequest {
     paymentCurrency: row.payment_currency,
     network: row.network,
     createdAt: row.created_at,
-    ...(row.reference === null ? {} : { reference: row.reference }),
-    ...(row.refund_address === null ? {} : { refundAddress: addressFromBytes(row.refund_address) }),
-    ...(row.refund_topic === null ? {} : { refundTopic: bytesToHex(row.refund_topic) }),
+    reference: row.reference ?? undefined,
+    refundAddress: row.refund_address === null ? undefined : addressFromBytes(row.refund_address),
+    refundTopic: row.refund_topic === null ? undefined : bytesToHex(row.refund_topic),
   }
 }
 
