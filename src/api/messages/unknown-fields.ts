@@ -3,17 +3,17 @@ import { unknownEnumValue, unknownField, usableNames } from './request-errors.ts
 
 type Properties = Readonly<Record<string, unknown>>
 
-/** Refuses what a message carries and its definition does not know. */
+/** Refuses a message with fields or enum numbers that its definition does not have. */
 export type UnknownCheck = (message: Message) => void
 
-/** Checks one field, which stands at `path` in the request. */
+/** Checks one field. @param path - of the message that holds it, by JSON names; empty for the request itself */
 type FieldCheck = (properties: Properties, path: string) => void
 
 const checks = new WeakMap<DescMessage, (message: Message, path: string) => void>()
 
 /**
- * Compiles the check that a decoded request holds no unknown field number and no undefined enum number, at any depth. Binary
- * decoders keep both silently, and a filter that was sent and not understood would be lost.
+ * Compiles the check that a decoded request holds no unknown field number and no undefined enum number, at any depth. Binary decoders
+ * keep both silently, so a filter that is not understood would be ignored.
  *
  * The check throws WaybillError UNKNOWN_FIELD, UNKNOWN_ENUM_VALUE.
  */
@@ -25,7 +25,7 @@ export function compileUnknownCheck(desc: DescMessage): UnknownCheck {
 function checkOf(desc: DescMessage): (message: Message, path: string) => void {
   const known = checks.get(desc)
   if (known !== undefined) return known
-  // Filled on first use: a message may hold itself.
+  // Compiled on first use, since a message may hold itself.
   let fields: readonly FieldCheck[] | undefined
   const check = (message: Message, path: string) => {
     const [unknown] = message.$unknown ?? []

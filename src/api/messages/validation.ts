@@ -2,16 +2,16 @@ import type { DescEnum, DescMessage, Message } from '@bufbuild/protobuf'
 import type { Path } from '@bufbuild/protobuf/reflect'
 import { createValidator, type Violation } from '@bufbuild/protovalidate'
 import { type FieldViolation, WaybillError, waybillError } from '../../errors/waybill-error.ts'
+import { compileFastValidation } from './fast-validation.ts'
 import { invalidLimit, unknownEnumValue, usableNames } from './request-errors.ts'
-import { compileSurelyValid } from './surely-valid.ts'
 
 /**
- * Refuses a message that breaks the buf.validate rules of its definition. Throws a WaybillError that lists every violation
- * and speaks of the first.
+ * Refuses a message that breaks the buf.validate rules of its definition. Throws a WaybillError that lists every violation; its
+ * message is about the first.
  */
 export type Validate = (desc: DescMessage, message: Message) => void
 
-/** Makes the check. The expressions come from our own definitions, so they are compiled once and kept. */
+/** Makes the validation. Regular expressions come from our own definitions only, so they are compiled once and kept. */
 export function createValidate(): Validate {
   const expressions = new Map<string, RegExp>()
   const regexMatch = (pattern: string, text: string): boolean => {
@@ -25,12 +25,12 @@ export function createValidate(): Validate {
   const validator = createValidator({ regexMatch })
   const quickChecks = new Map<DescMessage, (message: Message) => boolean>()
   return (desc, message) => {
-    let isSurelyValid = quickChecks.get(desc)
-    if (isSurelyValid === undefined) {
-      isSurelyValid = compileSurelyValid(desc)
-      quickChecks.set(desc, isSurelyValid)
+    let passesFastPath = quickChecks.get(desc)
+    if (passesFastPath === undefined) {
+      passesFastPath = compileFastValidation(desc)
+      quickChecks.set(desc, passesFastPath)
     }
-    if (isSurelyValid(message)) return
+    if (passesFastPath(message)) return
     const result = validator.validate(desc, message)
     if (result.kind === 'valid') return
     if (result.kind === 'error') throw result.error

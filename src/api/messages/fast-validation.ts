@@ -25,16 +25,17 @@ import {
 } from '@bufbuild/protovalidate/gen/buf/validate/validate_pb.js'
 
 type Properties = Readonly<Record<string, unknown>>
-/** Whether a value breaks no rule for sure. */
+/** Whether a value certainly breaks no rule. */
 type Holds = (value: unknown) => boolean
 
 /**
- * Compiles a check that knows most of what callers send to be valid, at a twentieth of what protovalidate takes to say so: it looks at
- * what is set, and knows of lengths of texts and lists, bounds of numbers and members of enums alone. What it is not sure of, protovalidate judges.
+ * Compiles a check that accepts most valid messages at a twentieth of the cost of protovalidate. It looks only at the fields that are set,
+ * and knows only required fields, lengths of texts and lists, bounds of numbers and members of enums. A message that it does not accept must be
+ * validated by protovalidate.
  *
- * @returns whether a message breaks no rule for sure
+ * @returns whether a message certainly breaks no rule
  */
-export function compileSurelyValid(desc: DescMessage): (message: Message) => boolean {
+export function compileFastValidation(desc: DescMessage): (message: Message) => boolean {
   if (hasRulesOfItsOwn(desc)) return () => false
   const checks = desc.fields.map(checkOf)
   return (message) => checks.every((check) => check(message as object as Properties))
@@ -51,7 +52,7 @@ function checkOf(field: DescField): (properties: Properties) => boolean {
   const rules = getOption(field, fieldRules)
   const holds = holdsOf(field, rules)
   if (oneof !== undefined) return (properties) => (properties[oneof.localName] as { case?: string }).case !== localName
-  // What is not set has to hold no rule but the one that it be there.
+  // Of a field that is not set, only the rule `required` is checked.
   const mayBeUnset = !rules.required && field.presence !== FeatureSet_FieldPresence.IMPLICIT
   return (properties) => {
     const value = properties[localName]
@@ -61,8 +62,8 @@ function checkOf(field: DescField): (properties: Properties) => boolean {
 
 function holdsOf(field: DescField, rules: FieldRules): Holds {
   if (field.fieldKind === 'list') return listHolds(field, rules)
-  if (!knows(FieldRulesSchema, rules, ['required', 'string', 'int32', 'enum'])) return unsure
-  // Set to its zero is as good as not set where a field has no presence.
+  if (!knows(FieldRulesSchema, rules, ['required', 'string', 'int32', 'enum'])) return refuse
+  // A field without presence that holds its zero counts as not set.
   const isThere: Holds = rules.required && field.presence === FeatureSet_FieldPresence.IMPLICIT ? Boolean : () => true
   const holds = elementHolds(field, rules.type)
   return (value) => isThere(value) && holds(value)
@@ -72,11 +73,11 @@ function listHolds(field: DescField & { fieldKind: 'list' }, rules: FieldRules):
   const { required, type } = rules
   const ofList = type.case === 'repeated' ? type.value : create(RepeatedRulesSchema)
   const isKnown = knows(FieldRulesSchema, rules, ['required', 'repeated'])
-  if (!isKnown || !knows(RepeatedRulesSchema, ofList, ['max_items', 'items'])) return unsure
+  if (!isKnown || !knows(RepeatedRulesSchema, ofList, ['max_items', 'items'])) return refuse
   const { items, maxItems } = ofList
   const most = isFieldSet(ofList, RepeatedRulesSchema.field.maxItems) ? Number(maxItems) : Number.POSITIVE_INFINITY
   const areKnown = items === undefined || knows(FieldRulesSchema, items, ['string', 'int32', 'enum'])
-  const holds = areKnown ? elementHolds(field, items?.type) : unsure
+  const holds = areKnown ? elementHolds(field, items?.type) : refuse
   return (value) => {
     const list = value as readonly unknown[]
     return list.length === 0 ? !required : list.length <= most && list.every(holds)
@@ -87,19 +88,19 @@ function elementHolds({ scalar, enum: ofEnum, message }: DescField, type: FieldR
   if (type?.case === 'string' && scalar === ScalarType.STRING) return textHolds(type.value)
   if (type?.case === 'enum' && ofEnum !== undefined) return enumHolds(type.value, new Set(ofEnum.values.map(numberOf)))
   if (type?.case === 'int32' && scalar === ScalarType.INT32) return numberHolds(type.value)
-  return type?.case === undefined && message === undefined ? () => true : unsure
+  return type?.case === undefined && message === undefined ? () => true : refuse
 }
 
-/** A text of so many UTF-16 units has at least half as many characters, and at most as many. */
+/** The rules count characters: a text of n UTF-16 units has between n / 2 and n of them. */
 function textHolds(rules: StringRules): Holds {
-  if (!knows(StringRulesSchema, rules, ['min_len', 'max_len'])) return unsure
+  if (!knows(StringRulesSchema, rules, ['min_len', 'max_len'])) return refuse
   const least = 2 * Number(rules.minLen) - 1
   const most = isFieldSet(rules, StringRulesSchema.field.maxLen) ? Number(rules.maxLen) : Number.POSITIVE_INFINITY
   return (value) => (value as string).length >= least && (value as string).length <= most
 }
 
 function numberHolds(rules: Int32Rules): Holds {
-  if (!knows(Int32RulesSchema, rules, ['gte', 'lte'])) return unsure
+  if (!knows(Int32RulesSchema, rules, ['gte', 'lte'])) return refuse
   const { greaterThan, lessThan } = rules
   const least = greaterThan.case === 'gte' ? greaterThan.value : Number.NEGATIVE_INFINITY
   const most = lessThan.case === 'lte' ? lessThan.value : Number.POSITIVE_INFINITY
@@ -107,7 +108,7 @@ function numberHolds(rules: Int32Rules): Holds {
 }
 
 function enumHolds(rules: EnumRules, numbers: ReadonlySet<number>): Holds {
-  if (!knows(EnumRulesSchema, rules, ['defined_only', 'not_in'])) return unsure
+  if (!knows(EnumRulesSchema, rules, ['defined_only', 'not_in'])) return refuse
   return (value) => numbers.has(value as number) && !rules.notIn.includes(value as number)
 }
 
@@ -115,12 +116,12 @@ function numberOf({ number }: { readonly number: number }): number {
   return number
 }
 
-/** Whether rules say nothing but what is checked here. */
+/** Whether all rules that are set are among those that are checked here. */
 function knows(desc: DescMessage, rules: Message, names: readonly string[]): boolean {
   const isForeign = (field: DescField) => !names.includes(field.name) && isFieldSet(rules, field)
   return rules.$unknown === undefined && !desc.fields.some(isForeign)
 }
 
-function unsure(): boolean {
+function refuse(): boolean {
   return false
 }
