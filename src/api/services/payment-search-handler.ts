@@ -81,7 +81,8 @@ function pageToProto({
       hasMore: nextCursor !== undefined,
       nextCursor,
       prevCursor,
-      ...(total === undefined ? {} : { total: total.count, totalRelation: Pagination_TotalRelation[total.relation] }),
+      total: total?.count,
+      totalRelation: total && Pagination_TotalRelation[total.relation],
     },
     asOf: asOf.map(({ network, block, time }) => ({
       network,

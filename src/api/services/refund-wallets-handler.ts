@@ -31,7 +31,7 @@ export function createRefundWalletHandlers(wallets: RefundWallets): RefundWallet
 
 const keyOf = (context: HandlerContext) => ({ keyId: callerOf(context).keyId })
 
-/** All that an account can ever have, so there is always one page. */
+/** The most wallets that an account can ever register, so there is always one page. */
 const MAX_WALLETS_A_PAGE = 1_000
 
 function walletToProto({
@@ -42,8 +42,8 @@ function walletToProto({
 }: RefundWallet): MessageInitShape<typeof RefundWalletSchema> {
   return {
     address: formatAddress(address),
-    ...(note !== undefined && { note }),
+    note,
     registeredAt: timestampFromDate(registeredAt),
-    ...(removedAt !== undefined && { removedAt: timestampFromDate(removedAt) }),
+    removedAt: removedAt && timestampFromDate(removedAt),
   }
 }

@@ -20,16 +20,16 @@ import { accountOf } from '../calls/call-context.ts'
 import { wordOf } from './payment-filter-input.ts'
 import type { RefundWalletHandlers } from './refund-wallets-handler.ts'
 
-/** What the handlers ask of the rooms. */
+/** What the handlers ask of the other rooms. */
 export interface RequestsCalls {
   readonly requests: Requests
-  /** Why nobody can pay a request as this service is configured; nothing where some wallet could. */
+  /** Why no wallet can pay a request as the service is configured; empty if one could. */
   readonly warningsOf: (request: PaymentRequest) => readonly RouteWarning[]
 }
 
 type RequestHandlers = Omit<ServiceImpl<typeof RequestsService>, keyof RefundWalletHandlers>
 
-/** Serves RequestsService, but for its refund wallets. */
+/** Serves RequestsService, except its refund wallets. */
 export function createRequestsHandlers(calls: RequestsCalls): RequestHandlers {
   const toProto = (found: RequestWithBalance) => requestToProto(found, calls.warningsOf(found.request))
   return {
@@ -88,9 +88,10 @@ function paginationOf({
   return {
     limit,
     hasMore: nextCursor !== undefined,
-    ...(nextCursor !== undefined && { nextCursor }),
-    ...(prevCursor !== undefined && { prevCursor }),
-    ...(total !== undefined && { total: total.count, totalRelation: Pagination_TotalRelation[total.relation] }),
+    nextCursor,
+    prevCursor,
+    total: total?.count,
+    totalRelation: total && Pagination_TotalRelation[total.relation],
   }
 }
 
@@ -109,13 +110,11 @@ function requestToProto(
     outstandingAmount: formatDecimal(balance.outstandingAmount),
     overpaidAmount: formatDecimal(balance.overpaidAmount),
     payee: formatAddress(payee),
-    ...(refundAddress !== undefined && {
-      refundAddress: formatAddress(refundAddress),
-      refundReference: paymentReferenceOf(requestId, salt, refundAddress),
-    }),
+    refundAddress: refundAddress && formatAddress(refundAddress),
+    refundReference: refundAddress && paymentReferenceOf(requestId, salt, refundAddress),
     createdAt: timestampFromDate(createdAt),
-    ...(expiresAt !== undefined && { expiresAt: timestampFromDate(expiresAt) }),
-    ...(cancelledAt !== undefined && { cancelledAt: timestampFromDate(cancelledAt) }),
+    expiresAt: expiresAt && timestampFromDate(expiresAt),
+    cancelledAt: cancelledAt && timestampFromDate(cancelledAt),
     warnings: [...warnings],
   }
 }

@@ -54,12 +54,12 @@ export function createWatchHandlers(calls: WatchCalls) {
   }
 }
 
-/** A ticket that nobody looks at would be left for others to use. */
+/** Refuses a ticket that is sent beside a key: it would not be checked, and would stay valid for others. */
 function refuseTicketBesideKey({ ticket }: WatchPaymentsRequest, requestHeader: Headers): void {
   if (ticket === undefined || !requestHeader.has('x-api-key')) return
   throw waybillError('INVALID_FIELD', {
     field: 'ticket',
-    detail: 'it stands in the place of a key, and a key was sent',
+    detail: 'a ticket replaces the key, and a key was sent',
   })
 }
 
@@ -70,7 +70,7 @@ function messageToProto(message: WatchMessage): MessageInitShape<typeof WatchPay
     case 'HEARTBEAT':
       return common
     case 'REMOVED':
-      return { ...common, id: message.id, ...(message.payment && { payment: paymentToProto(message.payment) }) }
+      return { ...common, id: message.id, payment: message.payment && paymentToProto(message.payment) }
     case 'ADDED':
     case 'UPDATED':
       return { ...common, id: message.payment.id, payment: paymentToProto(message.payment) }
