@@ -55,11 +55,11 @@ describe('waybillError', () => {
     expect(printable('wb_short')).toBe('wb_short')
   })
 
-  it('does not fill in what a value says', () => {
+  it('does not fill in names and patterns that a value holds', () => {
     expect(explain('UNKNOWN_ACCOUNT', { value: '{field} $& $1' }).message).toBe('there is no account "{field} $& $1"')
   })
 
-  it('leaves the remedy out where there is none', () => {
+  it('leaves out an empty remedy', () => {
     expect(explainInOneLine('CALL_CANCELLED', {})).toBe('the caller cancelled the call')
   })
 })

@@ -1,6 +1,6 @@
 import { type Reason, type ReasonKind, reasons } from './reasons.ts'
 
-/** Errors with a reason of the table, and the words for reasons wherever they stand. */
+/** Errors with a reason of the table, and the texts of reasons. */
 
 type ParametersOf<T extends string> = T extends `${string}{${infer P}}${infer Rest}` ? P | ParametersOf<Rest> : never
 
@@ -16,45 +16,45 @@ export interface Explanation {
   readonly remedy: string
 }
 
-const LONGEST_VALUE = 120
+const MAX_VALUE_LENGTH = 120
 
-/** What begins as API keys and tickets do, and as much of it as tells keys apart in a list. */
+/** API keys and tickets. The group is the part that may be shown, which tells keys apart in a list. */
 const API_KEYS = /(w[bt]_[0-9A-Za-z]{4})[0-9A-Za-z]{16,}/g
 
-/** Callers send keys in other places than the header, and messages are logged where they and their proxies live. */
+/** Callers send keys in other places than the header, and error messages are logged on their side. */
 function withoutKeys(text: string): string {
   return text.replace(API_KEYS, '$1…')
 }
 
-/** Beyond that nothing of a value is looked at: what is hostile may have 64 KiB. */
-const LONGEST_LOOKED_AT = 4_000
+/** Only the beginning of a value is read: a hostile one may have 64 KiB. */
+const MAX_READ_LENGTH = 4_000
 
-/** Without a key that was cut off in the middle, which nothing would know for one. */
+/** The beginning of a value, without a key that is cut off at its end and would not be recognised. */
 function beginningOf(value: string): string {
-  if (value.length <= LONGEST_LOOKED_AT) return value
-  return value.slice(0, LONGEST_LOOKED_AT).replace(/w[bt]_[0-9A-Za-z]*$/, '')
+  if (value.length <= MAX_READ_LENGTH) return value
+  return value.slice(0, MAX_READ_LENGTH).replace(/w[bt]_[0-9A-Za-z]*$/, '')
 }
 
-/** Shorter than any key, and nothing that need be hidden: nearly all values, known without looking further. */
+/** Short printable ASCII, as nearly all values are: too short for a key, and nothing to replace. */
 const PLAIN_AND_SHORT = /^[ -~]{0,22}$/
 
-/** Cuts a value that came from outside to what a message can show: no control characters, no API key, and not long. */
-export function printable(value: string | number, longest = LONGEST_VALUE): string {
+/** Makes a value from outside fit for a message: without control characters and API keys, and not too long. */
+export function printable(value: string | number, longest = MAX_VALUE_LENGTH): string {
   const whole = String(value)
   if (longest > 22 && PLAIN_AND_SHORT.test(whole)) return whole
   const text = withoutKeys(beginningOf(whole).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}]/gu, '\uFFFD'))
   return text.length > longest ? `${text.slice(0, longest)}…` : text
 }
 
-/** Parameters that hold our own words, not a caller's: lists of names, which are of use only when whole. */
-const ownWords: ReadonlySet<string> = new Set(['suggestion', 'known', 'expected', 'allow', 'calls', 'why', 'remedy'])
-const LONGEST_OWN_WORDS = 2_000
+/** Parameters that hold texts of our own, such as lists of names, which are useful only if complete. */
+const ownTexts: ReadonlySet<string> = new Set(['suggestion', 'known', 'expected', 'allow', 'calls', 'why', 'remedy'])
+const MAX_OWN_TEXT_LENGTH = 2_000
 
 function shown(name: string, value: string | number): string {
-  return ownWords.has(name) ? printable(value, LONGEST_OWN_WORDS) : printable(value)
+  return ownTexts.has(name) ? printable(value, MAX_OWN_TEXT_LENGTH) : printable(value)
 }
 
-/** Templates of the table taken apart: text and names in turn. */
+/** Templates of the table split into texts and names, in turn. */
 const partsOf = new Map<string, readonly string[]>()
 
 function fill(template: string, parameters: Readonly<Record<string, string | number>>): string {
@@ -69,14 +69,15 @@ function fill(template: string, parameters: Readonly<Record<string, string | num
 /**
  * Fills a reason's message and remedy with values.
  *
- * @param parameters - one for each `{name}` of the two templates; cut to 120 printable characters, our own lists and sentences to 2,000
+ * @param parameters - one for each `{name}` of the two templates; values of callers are cut to 120 printable characters, texts of our own
+ *   to 2,000
  */
 export function explain<R extends Reason>(reason: R, parameters: ReasonParameters<R>): Explanation {
   const entry = reasons[reason]
   return { reason, message: fill(entry.message, parameters), remedy: fill(entry.remedy, parameters) }
 }
 
-/** What `explain` says as one sentence: what was wrong, then what to do. */
+/** Message and remedy as one sentence: what was wrong, then what to do. */
 export function explainInOneLine<R extends Reason>(reason: R, parameters: ReasonParameters<R>): string {
   const { message, remedy } = explain(reason, parameters)
   return remedy === '' ? message : `${message}; ${remedy}`
@@ -92,13 +93,13 @@ export interface FieldViolation {
 
 /**
  * An error with a reason of the table; the only kind that reaches a caller with its message.
- * Its `metadata` goes out with the reason: never put a secret in.
+ * Its `metadata` is sent with the reason: never put a secret into it.
  */
 export class WaybillError extends Error {
   override readonly name = 'WaybillError'
   readonly reason: Reason
   readonly metadata: Readonly<Record<string, string>>
-  /** The fields that were wrong; the first is the one that the message speaks of. */
+  /** The fields that were wrong. The message is about the first. */
   readonly violations: readonly FieldViolation[]
 
   /** Use {@link waybillError}, which checks the parameters against the templates. */
@@ -129,8 +130,8 @@ interface WaybillErrorOptions {
 /**
  * Makes an error of a reason.
  *
- * @param parameters - what the reason's templates name; `field` (by JSON name) also becomes a field violation
- * @param options - `cause`, and `violations` where more than one field was wrong
+ * @param parameters - one for each `{name}` of the reason's templates; `field`, a JSON name, also becomes a field violation
+ * @param options - `cause`, and `violations` if more than one field was wrong
  * @example throw waybillError('INVALID_TX_HASH', { field: 'txHash', value: '0x12' })
  */
 export function waybillError<R extends Reason>(

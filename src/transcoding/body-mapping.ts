@@ -6,29 +6,29 @@ import { quote, TranscodingError } from './transcoding-error.ts'
 export interface BodyMappingOptions {
   /** Finds the types in google.protobuf.Any and extensions. */
   readonly registry: Registry | undefined
-  /** The most levels of objects and lists. */
+  /** Maximum number of levels of objects and lists. */
   readonly maxJsonDepth: number
-  /** The most values in objects and lists, both of which count themselves; any number by default. */
+  /** Maximum number of values in objects and lists, which count themselves. Default: no limit. */
   readonly maxJsonValues?: number | undefined
 }
 
-/** Writes a JSON body into a message. An empty body, of no bytes, leaves it as it is. */
+/** Writes a JSON body into a message. A body of no bytes changes nothing. */
 export type BodyMapper = (message: Message, body: Uint8Array | undefined) => void
 
 /**
  * Compiles the mapping of the body for one binding: `*` maps it to the whole request, a name to that field, and an empty
- * name refuses any body, since a filter sent where nobody reads it must not be lost. The mapper throws TranscodingError:
+ * name refuses any body, since a filter in a body that is not read must not be ignored. The mapper throws TranscodingError:
  * MALFORMED_JSON, INVALID_UTF8, TOO_DEEP, TOO_MANY_VALUES, UNKNOWN_JSON_FIELD, DUPLICATE_JSON_FIELD, INVALID_VALUE, ONEOF_CONFLICT,
  * UNEXPECTED_BODY.
  *
  * @param name - a proto name of the request
- * @throws Error when the request has no such field
+ * @throws Error if the request has no such field
  */
 export function compileBodyMapping(input: DescMessage, name: string, options: BodyMappingOptions): BodyMapper {
   if (name === '') return refuseBody
   const { registry, maxJsonDepth, maxJsonValues } = options
   const field = name === '*' ? undefined : input.fields.find((each) => each.name === name)
-  if (field === undefined && name !== '*') throw new Error(`body names ${name}, which ${input.typeName} has not`)
+  if (field === undefined && name !== '*') throw new Error(`body names ${name}, which is no field of ${input.typeName}`)
 
   return (message, body) => {
     if (body === undefined || body.length === 0) return
@@ -48,10 +48,10 @@ function wrap(field: DescField, json: Json): Json {
   return Object.fromEntries([[field.jsonName, json]])
 }
 
-/** What the check has let through and protobuf-es refuses all the same is an invalid value too. */
+/** If protobuf-es refuses a body that the check has passed, a value is invalid, too. */
 function merge(input: DescMessage, message: Message, json: Json, { registry, maxJsonDepth }: BodyMappingOptions): void {
   try {
-    // One level more than the text may have: a body that is a field is wrapped.
+    // One level more than the text may have, since a body that is mapped to a field is wrapped.
     mergeFromJson(input, message, json, { recursionLimit: maxJsonDepth + 1, ...(registry && { registry }) })
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)

@@ -1,6 +1,6 @@
 /**
- * A google.api.http rule, as far as it is read here. The message generated from google/api/http.proto satisfies it; the
- * caller reads it from the method's options.
+ * The part of a google.api.http rule that is read here. The message generated from google/api/http.proto satisfies it; the
+ * caller reads it from the options of the method.
  */
 export interface HttpRule {
   readonly pattern:

@@ -22,7 +22,7 @@ const statusByCode: ReadonlyMap<number, number> = new Map([
   [16, 401], // UNAUTHENTICATED
 ])
 
-/** The HTTP status for a google.rpc.Code; 500 for a number that is none. */
+/** The HTTP status for a google.rpc.Code; 500 for an unknown number. */
 export function httpStatusOf(grpcCode: number): number {
   return statusByCode.get(grpcCode) ?? 500
 }

@@ -13,22 +13,22 @@ import { decodeQueryComponent } from './paths/percent-decoding.ts'
 import { quote, TranscodingError } from './transcoding-error.ts'
 
 export interface QueryMappingOptions {
-  /** Canonical paths (proto names) that the path template binds. */
+  /** The fields that the path template binds, by proto names. */
   readonly boundInPath: readonly string[]
   /** The field bound in the body, `*` for all, empty for none. */
   readonly boundInBody: string
-  /** Does the query write this repeated field's values in one parameter, separated by commas (beside repeating it)? */
+  /** Whether one parameter of this repeated field may hold several values, separated by commas. */
   readonly isCommaSeparated: (field: DescField) => boolean
-  /** The most names that a dotted path may have. */
+  /** Maximum number of names in a dotted path. */
   readonly maxDepth: number
 }
 
 /** Writes the parameters of a query string into the fields of a message. */
 export type QueryMapper = (message: Message, rawQuery: string) => void
 
-/** Where a parameter goes. */
+/** The field that a parameter names. */
 interface Target {
-  /** The messages on the way. */
+  /** The fields that lead to it. */
   readonly parents: readonly MessageField[]
   readonly field: DescField
   readonly reader: TextReader
@@ -37,12 +37,12 @@ interface Target {
   readonly canonical: string
 }
 
-/** Nested paths of a recursive message have no end, so only so many resolved parameters are kept. */
+/** Maximum number of cached parameters: the nested paths of a recursive message have no end. */
 const mostCachedTargets = 256
 
 /**
- * Compiles the mapping of query parameters for one binding (http.proto, "Rules for HTTP mapping", 3: what neither path
- * nor body binds). A parameter is named by proto or JSON names, `fee_percentage` or `feePercentage`, nested ones with
+ * Compiles the mapping of query parameters for one binding (http.proto, "Rules for HTTP mapping", 3: the fields that
+ * neither path nor body binds). A parameter is named by proto or JSON names, `fee_percentage` or `feePercentage`, nested ones with
  * dots. The mapper throws TranscodingError: UNKNOWN_PARAMETER, INVALID_VALUE, DUPLICATE_PARAMETER, ONEOF_CONFLICT,
  * PATH_VARIABLE_OVERRIDDEN, BODY_FIELD_OVERRIDDEN, NOT_MAPPABLE, MALFORMED_ESCAPE, INVALID_UTF8, TOO_DEEP.
  */
@@ -151,7 +151,7 @@ function refuseFieldWithoutFields(field: DescField, name: string): asserts field
   throw new TranscodingError('UNKNOWN_PARAMETER', problem, { field: name, suggestion: field.jsonName })
 }
 
-/** Messages whose JSON is any value: they have no fields that a query could name. */
+/** Messages whose JSON may be any value. Their fields cannot be named in a query. */
 function isJsonLike({ typeName }: DescMessage): boolean {
   return /^google\.protobuf\.(?:Struct|Value|ListValue|Any)$/.test(typeName)
 }

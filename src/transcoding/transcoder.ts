@@ -28,27 +28,27 @@ import { quote, TranscodingError } from './transcoding-error.ts'
 
 export interface TranscoderOptions {
   /**
-   * Reads the google.api.http option of a method; undefined where it has none. The caller supplies it, since the option is
-   * an extension that only generated code knows.
+   * Reads the google.api.http option of a method; undefined if it has none. The caller supplies this function, since the option is an
+   * extension that only generated code knows.
    */
   readonly httpRule: (method: DescMethod) => HttpRule | undefined
   /**
-   * Does the query write this repeated field's values also in one parameter, separated by commas? No field does, by
-   * default; an element between two commas must not be empty.
+   * Whether one query parameter of this repeated field may hold several values, separated by commas; by default, no field. An element
+   * between two commas must not be empty.
    */
   readonly isCommaSeparated?: ((field: DescField) => boolean) | undefined
   /** Whether a field of an answer may change although the resource does not; none by default. */
   readonly isVolatile?: ((field: DescField) => boolean) | undefined
   /** Finds the types in google.protobuf.Any and extensions. */
   readonly registry?: Registry | undefined
-  /** The most levels of objects and lists in a body, and of names in a parameter. Default 100, as in protobuf's parsers. */
+  /** Maximum number of levels of objects and lists in a body, and of names in a parameter. Default: 100, as in protobuf's parsers. */
   readonly maxJsonDepth?: number | undefined
-  /** The most values of a body, objects and lists included; any number by default. */
+  /** Maximum number of values in a body, objects and lists included. Default: no limit. */
   readonly maxJsonValues?: number | undefined
 }
 
 export interface EncodedRequest {
-  /** What the router captured. */
+  /** The variables that the router captured. */
   readonly variables: readonly PathVariable[]
   /** The query as it was sent, without the question mark; empty for none. */
   readonly rawQuery: string
@@ -65,12 +65,12 @@ export interface Route {
   /**
    * Decodes a request.
    *
-   * @throws TranscodingError for whatever the caller did wrong
+   * @throws TranscodingError for every mistake of the caller
    */
   readonly decodeRequest: (request: EncodedRequest) => Message
   /**
    * Encodes an answer, or the field of it that `response_body` names, as JSON text. Fields without presence are always
-   * written, zeros and empty lists included. Takes a message, or what `create` would make one of.
+   * written, zeros and empty lists included. Takes a message, or an object from which `create` would make one.
    */
   readonly encodeResponse: PlainJsonSerializer
   /** As `encodeResponse`, with the stable part of the text, for an entity tag. Undefined where no field of the answer is volatile. */
@@ -102,8 +102,8 @@ const defaultMaxJsonDepth = 100
 /**
  * Compiles the google.api.http options of services into routes. Methods without the option have none.
  *
- * @throws InvalidHttpRuleError when a template breaks the grammar or a rule names a field that is not there or not fit
- * @throws DuplicateRouteError when two bindings match the same requests
+ * @throws InvalidHttpRuleError if a template breaks the grammar, or a rule names a field that does not exist or cannot be used
+ * @throws DuplicateRouteError if two bindings match the same requests
  */
 export function compileRoutes(services: Iterable<DescService>, options: TranscoderOptions): Transcoder {
   const entries = [...services]
@@ -165,7 +165,7 @@ interface RequestMappers {
   readonly mapQuery: QueryMapper
 }
 
-/** The body first, so that what the path and the query bind meets what is there already. */
+/** Reads the body first, so that values of path and query are compared with those of the body. */
 function decodeRequest(input: DescMessage, request: EncodedRequest, mappers: RequestMappers): Message {
   const message = create(input)
   mappers.mapBody(message, request.body)
@@ -246,7 +246,7 @@ function holdsField(desc: DescMessage, isSuch: (field: DescField) => boolean, se
 function compileResponse(output: DescMessage, name: string, registry: Registry | undefined): PlainJsonSerializer {
   if (name === '') return compilePlainJsonSerializer(output, registry)
   const field = fieldsOf(output).get(name)
-  if (field === undefined) throw new Error(`response_body names ${name}, which ${output.typeName} has not`)
+  if (field === undefined) throw new Error(`response_body names ${name}, which is no field of ${output.typeName}`)
   const encode = compileFieldSerializer(field, registry)
   return (message) =>
     encode(isMessage(message, output) ? message : create(output, message as MessageInitShape<DescMessage>))

@@ -1,11 +1,11 @@
 /**
- * What can be wrong with a request that a route decodes. The set is closed, so that the caller can map every kind to a
- * reason of its own with an exhaustive switch.
+ * What is wrong with a request that a route cannot decode. The set is closed, so that the caller can map every kind to a reason
+ * with an exhaustive switch.
  */
 export type TranscodingErrorKind =
   /** A query parameter that no field of the request has. */
   | 'UNKNOWN_PARAMETER'
-  /** A value that its field does not take, from path, query or body. */
+  /** A value in path, query or body that its field does not accept. */
   | 'INVALID_VALUE'
   /** A singular field given twice in the query. */
   | 'DUPLICATE_PARAMETER'
@@ -15,13 +15,13 @@ export type TranscodingErrorKind =
   | 'PATH_VARIABLE_OVERRIDDEN'
   /** A query parameter for a field that is bound in the body. */
   | 'BODY_FIELD_OVERRIDDEN'
-  /** A query parameter for a field that has no form in a query: maps, repeated messages, messages without a path below. */
+  /** A query parameter for a field that a query cannot carry: a map, a list of messages, or a whole message. */
   | 'NOT_MAPPABLE'
   /** A `%` that is not followed by two hexadecimal digits. */
   | 'MALFORMED_ESCAPE'
-  /** Bytes, escaped or not, that are no UTF-8. */
+  /** Bytes, escaped or not, that are not UTF-8. */
   | 'INVALID_UTF8'
-  /** A body that is no JSON. */
+  /** A body that is not JSON. */
   | 'MALFORMED_JSON'
   /** A key of a body that no field has. */
   | 'UNKNOWN_JSON_FIELD'
@@ -29,15 +29,15 @@ export type TranscodingErrorKind =
   | 'DUPLICATE_JSON_FIELD'
   /** A body, or a parameter's dotted path, nested deeper than the limit. */
   | 'TOO_DEEP'
-  /** A body of more values than the limit. */
+  /** A body with more values than the limit. */
   | 'TOO_MANY_VALUES'
-  /** A body on a route that takes none. */
+  /** A body where the route accepts none. */
   | 'UNEXPECTED_BODY'
 
 export interface TranscodingErrorDetails {
-  /** The parameter, variable or JSON path as the caller wrote it; absent where the whole body or path is meant. */
+  /** The parameter, variable or JSON path as the caller wrote it; absent if the whole body or path is meant. */
   readonly field?: string | undefined
-  /** The offending text, whole. */
+  /** The whole offending text. */
   readonly value?: string | undefined
   /** The name to send instead, where the request makes it certain. */
   readonly suggestion?: string | undefined
@@ -67,7 +67,7 @@ export class TranscodingError extends Error {
   }
 }
 
-/** The longest part of a caller's text that a message repeats, in UTF-16 units. */
+/** Maximum length of a caller's text in a message, in UTF-16 units. */
 const longestQuote = 100
 
 /** Quotes a caller's text for a message, escaped and cut to 100 characters. */

@@ -97,7 +97,7 @@ describe('a parameter of another API', () => {
     expect(suggestOwnName(given, namesOf(desc))).toBe(says)
   })
 
-  it('comes with a word where ours works in another way', () => {
+  it('comes with a note if ours works differently', () => {
     expect(suggestOwnName('page', ['cursor'])).toBe(
       'did you mean "cursor"? pages are not numbered: send the nextCursor of the page before',
     )
@@ -139,6 +139,6 @@ describe('a value of another API', () => {
   })
 
   it.each(['cancelled', 'EXPIRED'])('of a request: %s is none', (given) => {
-    expect(suggestOwnValue(given, requests)).toBe('that is no status: look at cancelledAt and expiresAt')
+    expect(suggestOwnValue(given, requests)).toBe('that is not a status: see cancelledAt and expiresAt')
   })
 })

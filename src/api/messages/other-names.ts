@@ -1,16 +1,16 @@
 /**
- * What other payment APIs call the things that are called otherwise here. A misspelt name is near to ours; one of these is not, and the
- * nearest name would be nonsense (`page` is one letter from `payer`).
+ * The names that other payment APIs use for fields and values of this one. A misspelt name is near the right one; these are not, and the
+ * nearest name would be misleading (`page` is near `payer`).
  */
 
 interface OtherNames {
   /** In lower case, without `_`, `-` and brackets. */
   readonly others: readonly string[]
-  /** The first of these that a message has, or an enum, is meant. */
+  /** The first of these that the message or enum has is suggested. */
   readonly ours: readonly string[]
-  /** What to know beside. */
+  /** What else to know. */
   readonly note?: string
-  /** Said where there is none of ours, and the nearest name would mean something else; only among names that hold this one. */
+  /** Said if the message has none of `ours` but has the field `among`: the nearest name would be misleading there. */
   readonly otherwise?: { readonly among: string; readonly say: string }
 }
 
@@ -98,7 +98,7 @@ const values: readonly OtherNames[] = [
   {
     others: list('cancelled canceled expired'),
     ours: ['FAILED'],
-    otherwise: { among: 'OPEN', say: 'that is no status: look at cancelledAt and expiresAt' },
+    otherwise: { among: 'OPEN', say: 'that is not a status: see cancelledAt and expiresAt' },
   },
   { others: list('time timestamp created createdAt blockTime'), ours: ['DATE', 'DAY'] },
   { others: list('date'), ours: ['DAY'] },
@@ -116,14 +116,14 @@ function list(names: string): readonly string[] {
   return names.split(' ').map(normalise)
 }
 
-/** `page[size]`, `page_size` and `pageSize` are one name, and `filter[status]` is that of what is filtered by. */
+/** Makes `page[size]`, `page_size` and `pageSize` one name, and `filter[status]` the name `status`. */
 function normalise(name: string): string {
   const filtered = /^filter\[([^[\]]+)\](?:\[\])?$/.exec(name)?.[1]
   return (filtered ?? name).toLowerCase().replaceAll(/[^a-z0-9]/g, '')
 }
 
-/** Longer names are nobody's, and need not be looked at. */
-const LONGEST_NAME = 64
+/** Longer names are not in the tables. */
+const MAX_NAME_LENGTH = 64
 
 function createSuggestion(table: readonly OtherNames[]) {
   const byName = Map.groupBy(
@@ -131,7 +131,7 @@ function createSuggestion(table: readonly OtherNames[]) {
     ({ other }) => other,
   )
   return (given: string, known: readonly string[]): string | undefined => {
-    if (given.length > LONGEST_NAME) return undefined
+    if (given.length > MAX_NAME_LENGTH) return undefined
     const name = normalise(given)
     const same = known.find((each) => normalise(each) === name)
     if (same !== undefined) return `did you mean "${same}"?`
@@ -145,12 +145,12 @@ function createSuggestion(table: readonly OtherNames[]) {
 }
 
 /**
- * What to say of a parameter or field that other APIs have and this one calls otherwise.
+ * Suggests a name of this API for a parameter or field of other APIs.
  *
- * @param known - the names that there are
- * @returns `did you mean "cursor"? …`; undefined where none of the known names is meant
+ * @param known - the names that exist
+ * @returns `did you mean "cursor"? …`; undefined if there is nothing to suggest
  */
 export const suggestOwnName = createSuggestion(parameters)
 
-/** As {@link suggestOwnName}, of a value of an enum. */
+/** As {@link suggestOwnName}, for the values of an enum. */
 export const suggestOwnValue = createSuggestion(values)

@@ -64,10 +64,10 @@ test.each([
   ['/tests.v2.PaymentService/Echo', undefined],
   ['/status', undefined],
   ['/', undefined],
-])('%s means %s of those without variables', (path, expected) => {
+])('%s means %s among paths without variables', (path, expected) => {
   expect(findNearestLiteralPath(path, others)).toBe(expected)
 })
 
-test('slashes that stand doubled or last are trimmed', () => {
+test('double slashes and slashes at the end are removed', () => {
   expect(['//a///b//', '/', '', '/a'].map(trimSlashes)).toEqual(['/a/b', '/', '/', '/a'])
 })

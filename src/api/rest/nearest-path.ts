@@ -1,17 +1,17 @@
 import { findNearestName } from '../../domain/nearest.ts'
 import type { PathTemplate, Segment } from '../../transcoding/paths/template-parser.ts'
 
-/** Takes away the slashes at the end of a path and those that stand doubled. */
+/** Removes double slashes and slashes at the end of a path. */
 export function trimSlashes(rawPath: string): string {
   return `/${segmentsOf(rawPath).join('/')}`
 }
 
 /**
- * Finds the path that was most likely meant by one that no route has: with a segment of a template missing, too many or
- * mistyped, or a verb. What stands where the template has a variable is kept as it was sent.
+ * Finds the path that the caller most likely meant, for a path without a route: a segment of a template is missing, superfluous or
+ * mistyped, or the verb is. The values of variables are kept as they were sent.
  *
- * @param templates - those with `**` are left out
- * @returns undefined when none is near
+ * @param templates - those with `**` are ignored
+ * @returns undefined if none is near
  */
 export function findNearestPath(rawPath: string, templates: readonly PathTemplate[]): string | undefined {
   const sent = segmentsOf(rawPath)
@@ -38,20 +38,20 @@ function candidatesBy(template: PathTemplate, sent: readonly string[]): readonly
   })
 }
 
-/** What of a template is its own, as against the values that it holds. */
+/** The length of the literals of a template, verb included. */
 function lengthOfLiterals({ segments, verb }: PathTemplate): number {
   return segments.reduce((sum, segment) => sum + (segment.kind === 'literal' ? segment.text.length : 0), verb.length)
 }
 
-/** What stands before the colon in the last segment, and behind it. */
+/** Splits the last segment at its first colon. */
 function cutVerb(sent: readonly string[]): readonly [path: readonly string[], verb: string] {
   const [last = '', ...verb] = sent.at(-1)?.split(/:|%3a/i) ?? []
   return [[...sent.slice(0, -1), last], verb.join(':')]
 }
 
 /**
- * The ways to give what was sent as many segments as the template has: as it is, with one literal more, with one segment less. Such a segment
- * counts as an edit, and is at most as long as the edits that are allowed; a plain word is then no value of a variable.
+ * The ways to give the sent path as many segments as the template: unchanged, with one literal added, or with one segment removed. The added
+ * or removed segment is at most as long as the allowed edits. In these ways a plain word is not taken for the value of a variable.
  */
 function alignments(
   sent: readonly string[],
@@ -75,7 +75,7 @@ function alignments(
     .filter(hasValues)
 }
 
-/** The path by the template, where every literal is near what was sent in its place, and no value holds a verb. */
+/** Fills in a template; undefined if a literal is not near the segment in its place, or a value holds a verb. */
 function fill(sent: readonly string[], template: readonly Segment[]): string | undefined {
   const segments: string[] = []
   for (const [index, segment] of template.entries()) {
@@ -87,15 +87,16 @@ function fill(sent: readonly string[], template: readonly Segment[]): string | u
   return `/${segments.join('/')}`
 }
 
-/** undefined where a verb stands behind it, which the template has not. */
+/** A value; undefined if it ends with a verb, which the template does not have. */
 function valueIn(given: string): string | undefined {
   return /:|%3a/i.test(given) ? undefined : given
 }
 
 /**
- * Finds the path that was most likely meant among some without variables: one with as many segments, each near what was sent in its place.
+ * Finds the path that the caller most likely meant among paths without variables: one with the same number of segments, each near the sent
+ * one.
  *
- * @returns undefined when none is near
+ * @returns undefined if none is near
  */
 export function findNearestLiteralPath(rawPath: string, paths: Iterable<string>): string | undefined {
   const sent = segmentsOf(rawPath)

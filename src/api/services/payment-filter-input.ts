@@ -6,17 +6,17 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import type { FilterValues } from '../../search/filter/payment-filter.ts'
 import type { SearchInput } from '../../search/filter/search-input.ts'
 
-/** The filters as each request on payments has them, under the same names and numbers. */
+/** The filters that all requests about payments share, with the same names and numbers. */
 export type FilterFields = Pick<SearchPaymentsRequest, keyof FilterValues>
 
-/** The filters of a search as they came. */
+/** The filters of a search as they were sent. */
 export type FilterInput = Pick<SearchInput, keyof FilterValues>
 
-/** The numbers of the enums as the words of the search; a number that is no member is refused, never dropped. */
+/** The names that the search room uses for the numbers of the enums. */
 const statusByNumber = new Map<number, PaymentStatus>(paymentStatuses.map((status) => [Payment_Status[status], status]))
 const typeByNumber = new Map<number, PaymentType>(paymentTypes.map((type) => [Payment_Type[type], type]))
 
-/** Takes the filters out of a request on payments. */
+/** Reads the filters of a request about payments. */
 export function filterInputOf(request: FilterFields): FilterInput {
   return {
     fromDate: request.fromDate,
@@ -40,7 +40,7 @@ export function filterInputOf(request: FilterFields): FilterInput {
   }
 }
 
-/** The word that a number of an enum stands for; a number that is no member is refused. */
+/** The name for a number of an enum. @throws WaybillError UNKNOWN_ENUM_VALUE for a number that is not a member, which is never ignored */
 export function wordOf<W extends string | undefined>(field: string, words: ReadonlyMap<number, W>, number: number): W {
   if (words.has(number)) return words.get(number) as W
   const known = [...words.values()].filter((word) => word !== undefined).map((word) => word.toUpperCase())

@@ -7,7 +7,7 @@ import type { ExchangeRate, Payment, PaymentFee, PaymentGas, PaymentRefund } fro
 
 type PaymentInit = MessageInitShape<typeof PaymentSchema>
 
-/** A payment as it goes out: addresses in their family's form, unknown fields absent. */
+/** Turns a payment into its message: addresses in the form of their family, unknown fields absent. */
 export function paymentToProto(payment: Payment): PaymentInit {
   const { network, txHash, sourceNetwork, sourceTxHash, blockNumber } = payment
   return {
@@ -93,7 +93,7 @@ function timeOfDate(date: Date): TimeInit {
   return timeOfMs(date.getTime())
 }
 
-/** What makes a Timestamp: to make one for each time of a page would take as long as all else. */
+/** The fields of a Timestamp. Creating a message for each time of a page would take as long as everything else. */
 interface TimeInit {
   readonly seconds: bigint
   readonly nanos: number

@@ -13,7 +13,7 @@ import { createRoutesHandlers, type RoutesCalls } from './routes-handler.ts'
 import { createSummaryHandlers } from './summary-handler.ts'
 import { createWatchHandlers, type WatchCalls, watchEventId } from './watch-handler.ts'
 
-/** What the rooms do for the services of `payments.v1`. */
+/** What the services of `payments.v1` ask of the other rooms. */
 export interface PaymentsCalls {
   readonly routes: RoutesCalls
   readonly payments: PaymentSearchCalls
@@ -25,13 +25,12 @@ export interface PaymentsCalls {
 }
 
 /**
- * Fields of `payments.v1` that move without the resource having changed: with every block; with every change of the account, of
- * which an answer that still stands may be followed from its old cursor as well. Not `asOf`: an answer that is empty until a block says
- * more when that block has been looked at.
+ * Fields of `payments.v1` that may change although the resource does not: `confirmations` with every block, and `watchCursor` with every
+ * change of the account, while an old cursor still fits an unchanged answer. Not `asOf`: it tells up to which block an answer holds.
  */
 export const VOLATILE_FIELDS = ['confirmations', 'watchCursor'] as const
 
-/** The services of `payments.v1`, with the scope that each method asks of a key. */
+/** The services of `payments.v1`, with the scope that each method requires. */
 export function createPaymentsServices(calls: PaymentsCalls): readonly ServedService[] {
   const { routes, payments, watch, requests, wallets } = calls
   return [

@@ -57,7 +57,7 @@ export function createRoutesHandlers(calls: RoutesCalls) {
   } satisfies ServiceImpl<typeof RoutesService>
 }
 
-/** That the quote has changed goes out with the quote that it is now. */
+/** Adds the new quote to a QUOTE_CHANGED error. */
 function throwWithQuote(error: unknown): never {
   if (!isQuoteChanged(error)) throw error
   throw sendAlong(error, { desc: RouteSchema, message: create(RouteSchema, toRoute(error.route)) })

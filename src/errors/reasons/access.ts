@@ -1,6 +1,6 @@
 import { error, type ReasonEntry } from './reason-entry.ts'
 
-/** Of keys, tickets, scopes and accounts, and of limits on who asks. */
+/** Reasons of keys, tickets, scopes and accounts, and of limits of callers. */
 export const accessReasons = {
   MISSING_API_KEY: {
     kind: 'UNAUTHENTICATED',

@@ -1,6 +1,6 @@
 import { type ReasonEntry, unavailable, unavailableOrWarning } from './reason-entry.ts'
 
-/** Of candidates that did not become a route. */
+/** Reasons why a candidate did not become a route. */
 export const missingRouteReasons = {
   INSUFFICIENT_BALANCE: {
     kind: 'NOTICE',

@@ -1,6 +1,6 @@
 import { error, type ReasonEntry } from './reason-entry.ts'
 
-/** Of what was asked for and is not there or does not fit, and of bad days: time, database, shutdown. */
+/** Reasons of valid requests that fail: the resource is missing or in another state, or the service cannot answer in time. */
 export const outcomeReasons = {
   // Resources
   ROUTE_NOT_FOUND: {
@@ -99,7 +99,7 @@ export const outcomeReasons = {
     message: 'the route {route} now takes {sourceAmount} {token}, more than the maxSourceAmount of {maxSourceAmount}',
     remedy: 'show the new quote to the payer and send a maxSourceAmount that allows it, or leave out maxSourceAmount',
   },
-  // Bad days
+  // Failures of the service
   ROUTE_NOT_QUOTED: {
     kind: 'UNAVAILABLE',
     in: error,

@@ -1,6 +1,4 @@
-/** What a line of the table of reasons holds. */
-
-/** What sort of failure a reason is; decides the code on the wire. `NOTICE` never is an error. */
+/** The kind of failure, which decides the code on the wire. A `NOTICE` is never an error. */
 export type ReasonKind =
   | 'INVALID_INPUT'
   | 'UNAUTHENTICATED'
@@ -19,13 +17,13 @@ export type ReasonKind =
 /** Where a reason can stand in an answer. */
 export type Appearance = 'error' | 'warning' | 'unavailable'
 
-/** A line of the table. */
+/** A reason in the table. */
 export interface ReasonEntry {
   readonly kind: ReasonKind
   readonly in: readonly Appearance[]
   /** What was wrong. `{name}` stands for a parameter. */
   readonly message: string
-  /** What to do. Empty where the message says it. */
+  /** What to do. Empty if there is nothing to do. */
   readonly remedy: string
 }
 
@@ -33,5 +31,5 @@ export const error = ['error'] as const
 export const warning = ['warning'] as const
 export const errorOrWarning = ['error', 'warning'] as const
 export const unavailable = ['unavailable'] as const
-/** Of what the configuration lacks: told of the routes, and of a request that therefore nobody can pay. */
+/** For what the configuration lacks: on missing routes, and on a request that nobody can pay for this reason. */
 export const unavailableOrWarning = ['unavailable', 'warning'] as const

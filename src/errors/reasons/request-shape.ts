@@ -1,6 +1,6 @@
 import { error, type ReasonEntry } from './reason-entry.ts'
 
-/** Of the form of what came in: fields, addresses, bodies, headers. */
+/** Reasons of malformed requests: fields, addresses, bodies, headers. */
 export const requestShapeReasons = {
   MISSING_FIELD: {
     kind: 'INVALID_INPUT',

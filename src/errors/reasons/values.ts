@@ -1,6 +1,6 @@
 import { error, type ReasonEntry } from './reason-entry.ts'
 
-/** Of values that a field does not take, of cursors, and of lines of an import. */
+/** Reasons of invalid values, of cursors, and of lines of an import. */
 export const valueReasons = {
   // Input: values
   INVALID_ADDRESS: {

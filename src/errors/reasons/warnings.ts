@@ -1,6 +1,6 @@
 import { errorOrWarning, type ReasonEntry, warning } from './reason-entry.ts'
 
-/** Of answers that hold, but not as the caller may think. */
+/** Reasons of warnings on an answer. */
 export const warningReasons = {
   // Warnings on the answer as a whole
   REQUEST_ALREADY_PAID: {

@@ -10,12 +10,12 @@ import {
 } from '@bufbuild/protobuf'
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt'
 
-/** Writes a message in protobuf's binary format, or what `create` would make one of: then no message needs to be made. */
+/** Writes a message in protobuf's binary format. Takes a message, or an object from which `create` would make one. */
 export type BinarySerializer = (message: object) => Uint8Array
 
 /**
- * Compiles a serialiser that writes the bytes that protobuf-es does, into one buffer instead of many small arrays. A message
- * with fields of a rare kind, at any depth, is left to protobuf-es: maps, groups, wrappers, Struct, fixed and zigzag numbers,
+ * Compiles a serialiser that writes the same bytes as protobuf-es, into one buffer instead of many small arrays. A message that
+ * holds fields of a rare kind, at any depth, is left to protobuf-es: maps, groups, wrappers, Struct, fixed and zigzag numbers,
  * fields of other syntaxes than proto3.
  */
 export function compileBinarySerializer(desc: DescMessage): BinarySerializer {
@@ -26,7 +26,7 @@ export function compileBinarySerializer(desc: DescMessage): BinarySerializer {
   const write = writerOf(desc)
   return (message) => {
     const out = output
-    // A serialiser that is called within another's, by a getter, say, would write into its bytes.
+    // A serialiser that is called while another one writes, by a getter for instance, would overwrite its bytes.
     if (out.isTaken) return writeSlowly(message)
     out.isTaken = true
     out.at = 0
@@ -35,15 +35,15 @@ export function compileBinarySerializer(desc: DescMessage): BinarySerializer {
       return Uint8Array.prototype.slice.call(out.bytes, 0, out.at)
     } finally {
       out.isTaken = false
-      if (out.bytes.length > LARGEST_KEPT) out.bytes = Buffer.allocUnsafeSlow(FIRST_SIZE)
+      if (out.bytes.length > MAX_KEPT_SIZE) out.bytes = Buffer.allocUnsafeSlow(FIRST_SIZE)
     }
   }
 }
 
 const FIRST_SIZE = 64 * 1024
-const LARGEST_KEPT = 1024 * 1024
+const MAX_KEPT_SIZE = 1024 * 1024
 
-/** Where messages are written, one after the other. */
+/** The buffer into which messages are written, one at a time. */
 interface Output {
   bytes: Buffer
   at: number
@@ -71,7 +71,7 @@ function isText({ scalar }: DescField): boolean {
   return scalar === ScalarType.STRING || scalar === ScalarType.BYTES
 }
 
-/** Wrappers and Struct stand in messages as bare values. */
+/** Wrappers and Struct are stored in messages as bare values. */
 function isStoredOtherwise({ typeName }: DescMessage): boolean {
   return /^google\.protobuf\.(?:\w+Value|Struct)$/.test(typeName)
 }
@@ -92,7 +92,7 @@ function writerOf(desc: DescMessage): Write {
       writeRaw(out, data)
     }
   }
-  // Known before its fields are: a message may hold itself.
+  // Stored before its fields are compiled, since a message may hold itself.
   writers.set(desc, write)
   fields.push(...desc.fields.toSorted((a, b) => a.number - b.number).map(compileField))
   return write
@@ -147,7 +147,7 @@ function writeEach(out: Output, list: unknown, write: Write): void {
   for (const value of list as readonly unknown[]) write(out, value)
 }
 
-/** Minus zero is a value of its own. */
+/** Minus zero is written, as protobuf-es does. */
 function isZero(value: unknown): boolean {
   if (value instanceof Uint8Array) return value.length === 0
   return value === '' || value === false || value === 0n || Object.is(value, 0)
@@ -165,7 +165,7 @@ function wireTypeOf(field: DescField): number {
 function valueWriter({ message, scalar }: DescField): Write {
   if (message !== undefined) return delimited(writerOf(message))
   const write = scalar === undefined ? writeInt32 : scalarWriters[scalar]
-  if (write === undefined) throw new TypeError('a kind of number that is left to protobuf-es')
+  if (write === undefined) throw new TypeError('this scalar type is left to protobuf-es')
   return write
 }
 
@@ -225,13 +225,13 @@ function writeRaw(out: Output, bytes: Uint8Array): void {
   out.at += bytes.length
 }
 
-/** Up to here a loop is quicker than a call out of JavaScript. */
-const LONGEST_LOOPED = 48
+/** Up to this length, in UTF-16 units, a loop is faster than a native call. */
+const MAX_LOOPED_LENGTH = 48
 
 const writeString: Write = (out, value) => {
   if (typeof value !== 'string') throw new TypeError(`${typeof value} is no string`)
   const { length } = value
-  if (length > LONGEST_LOOPED) return writeLongString(out, value)
+  if (length > MAX_LOOPED_LENGTH) return writeLongString(out, value)
   reserve(out, length + 1)
   const { bytes, at: start } = out
   let at = start
@@ -251,8 +251,8 @@ const writeLongString = delimited((out, value) => {
 })
 
 /**
- * Puts its length before what is written. Room for the length is left by what it took the last time, and what was written is
- * moved where that was wrong.
+ * Writes a value with its length before it. The space for the length is as large as it was the last time; if that was wrong, the
+ * value is moved.
  */
 function delimited(write: Write): Write {
   let lengthSize = 1
@@ -275,7 +275,7 @@ function delimited(write: Write): Write {
   }
 }
 
-/** The rest is left to protobuf-es. */
+/** The other scalar types are left to protobuf-es. */
 const scalarWriters: Partial<Record<ScalarType, Write>> = {
   [ScalarType.STRING]: writeString,
   [ScalarType.BYTES]: delimited((out, value) => writeRaw(out, value as Uint8Array)),

@@ -7,7 +7,7 @@ import { findWellKnownReader } from './well-known-text.ts'
 
 /** Reads the text of a path variable or query parameter as the value of one field, or of one element of a list. */
 export interface TextReader {
-  /** @returns the value as protobuf-es stores it, or undefined when the text is no such value */
+  /** @returns the value as protobuf-es stores it; undefined if the text is not a value of the field */
   readonly read: (text: string) => unknown
   /** What is expected, for messages: "true or false". */
   readonly expectation: string
@@ -16,7 +16,7 @@ export interface TextReader {
 /**
  * Finds how a field is written as text: scalars, enums, lists of these, wrappers, Timestamp, Duration and FieldMask.
  *
- * @returns undefined for what has no such form: other messages, lists of messages, maps
+ * @returns undefined for fields without a text form: other messages, lists of messages, maps
  */
 export function findTextReader(field: DescField): TextReader | undefined {
   switch (field.fieldKind) {
@@ -62,7 +62,7 @@ function readerOfEnum(desc: DescEnum): TextReader {
   }
 }
 
-/** Names the values of an enum where they are few. */
+/** Lists the values of an enum, if they are few. */
 export function describeEnum(names: readonly string[]): string {
   const known = names.filter((name) => !name.endsWith('UNSPECIFIED'))
   return known.length > 12 ? 'a known name' : `one of ${known.join(', ')}`
@@ -72,7 +72,7 @@ function readerOfWrapper(field: MessageField): TextReader | undefined {
   const wrapped = field.message.fields[0]
   if (wrapped?.fieldKind !== 'scalar') return undefined
   const reader = readerOfScalar(wrapped.scalar, wrapped.longAsString)
-  // protobuf-es stores the bare value, but within a oneof the wrapper.
+  // protobuf-es stores the bare value, except within a oneof, where it stores the wrapper.
   if (field.oneof === undefined) return reader
   const read = (text: string) => {
     const value = reader.read(text)

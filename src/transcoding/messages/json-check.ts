@@ -14,9 +14,9 @@ type Shape =
   | { readonly fieldKind: 'message'; readonly message: DescMessage }
 
 /**
- * Checks a JSON value against a message before protobuf-es decodes it. protobuf-es would refuse most of this too, but
- * would not say where, nor suggest; and it takes 30 February for 2 March, `1sec` for one second, `0x10` for 16, rounds
- * 64-bit numbers beyond 2^53 and keeps numbers that an enum does not declare.
+ * Checks a JSON value against a message before protobuf-es decodes it. protobuf-es refuses most of this too, but
+ * does not say where. It also reads 30 February as 2 March, `1sec` as one second and `0x10` as 16, rounds 64-bit numbers beyond
+ * 2^53, and keeps numbers that an enum does not declare.
  *
  * @param path - where the value stands in the body, such as `payments[2].fee`; empty for the body itself
  * @throws TranscodingError UNKNOWN_JSON_FIELD, DUPLICATE_JSON_FIELD, ONEOF_CONFLICT, INVALID_VALUE
@@ -62,7 +62,7 @@ export function checkField(field: DescField, json: Json, path: string, registry:
   }
 }
 
-/** Lists and maps describe their elements as fields do, under a kind of another name. */
+/** The shape of an element of a list or map. Their descriptors name its kind in another property than a field's. */
 function shapeOfElement(field: DescField, fieldKind: 'scalar' | 'enum' | 'message'): Shape {
   return { ...field, fieldKind } as Shape
 }
@@ -85,7 +85,7 @@ function checkScalar(scalar: ScalarType, json: Json, path: string): void {
 function isScalar(scalar: ScalarType, json: Json): boolean {
   switch (scalar) {
     case ScalarType.STRING:
-      // Half a surrogate pair has no UTF-8.
+      // A lone surrogate cannot be encoded as UTF-8.
       return typeof json === 'string' && json.isWellFormed()
     case ScalarType.BOOL:
       return typeof json === 'boolean'

@@ -2,12 +2,12 @@ import { quote, TranscodingError } from '../transcoding-error.ts'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** JSON that a body holds; what JSON.parse returns. */
+/** The JSON of a body, as JSON.parse returns it. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
 /**
- * Parses a body. Unlike JSON.parse it bounds the nesting and refuses keys given twice, of which JSON.parse would silently
- * keep the last.
+ * Parses a body. Unlike JSON.parse it limits the nesting and refuses duplicate keys, of which JSON.parse silently keeps the
+ * last.
  *
  * @param maxValues - the most values in objects and lists, both of which count themselves
  * @throws TranscodingError INVALID_UTF8, TOO_DEEP, TOO_MANY_VALUES, MALFORMED_JSON, DUPLICATE_JSON_FIELD
@@ -50,7 +50,7 @@ function refuseExcess(text: string, maxDepth: number, maxValues: number): void {
   })
 }
 
-/** Only for a text that JSON.parse has taken. */
+/** Only for texts that JSON.parse accepts. */
 function refuseDuplicateKeys(text: string): void {
   /** The keys of each open object; arrays have none. */
   const open: (Set<string> | undefined)[] = []
@@ -66,7 +66,7 @@ function refuseDuplicateKeys(text: string): void {
 
 const structural = new Set('{}[],:')
 
-/** Visits the strings, whole or cut off by the end, and the characters that open, close and separate. */
+/** Visits the strings, which the end may cut off, and the characters that open, close and separate. */
 function visitTokens(text: string, visit: (token: string) => void): void {
   for (let position = 0; position < text.length; position++) {
     const char = text.charAt(position)
@@ -78,7 +78,7 @@ function visitTokens(text: string, visit: (token: string) => void): void {
   }
 }
 
-/** The position behind the closing quote of the string that opens at `start`. */
+/** The position after the closing quote of the string that opens at `start`. */
 function endOfString(text: string, start: number): number {
   for (let position = start + 1; position < text.length; position++) {
     const char = text.charAt(position)
@@ -89,7 +89,7 @@ function endOfString(text: string, start: number): number {
 }
 
 function addKey(keys: Set<string> | undefined, token: string): void {
-  // An escaped key may equal one that is written plainly.
+  // An escaped key may equal a key that is not escaped.
   const key = token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1)
   if (keys?.has(key)) {
     throw new TranscodingError('DUPLICATE_JSON_FIELD', `the body gives the key ${quote(key)} twice`, { field: key })

@@ -1,7 +1,7 @@
 import { create, type DescField, type DescMessage, type Message } from '@bufbuild/protobuf'
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt'
 
-/** A message as protobuf-es lays it out: a property a field, `{case, value}` a oneof. */
+/** A message as protobuf-es stores it: one property for each field, and `{case, value}` for each oneof. */
 type Properties = Record<string, unknown>
 
 interface Selected {
@@ -19,7 +19,7 @@ export function otherMember(message: Message, field: DescField): string | undefi
   return field.oneof.fields.find((member) => member.localName === selected.case)?.name
 }
 
-/** The value of a singular field as protobuf-es stores it; undefined when it is not set, or zero without presence. */
+/** The value of a singular field as protobuf-es stores it; undefined if it is not set, or is zero without presence. */
 export function readField(message: Message, field: DescField): unknown {
   const properties = propertiesOf(message)
   if (field.oneof !== undefined) {
@@ -31,7 +31,7 @@ export function readField(message: Message, field: DescField): unknown {
   return field.presence === FeatureSet_FieldPresence.IMPLICIT && isZero(value) ? undefined : value
 }
 
-/** Sets a singular field, in place of whatever its oneof held. */
+/** Sets a singular field, and so replaces the member of its oneof that was set. */
 export function writeField(message: Message, field: DescField, value: unknown): void {
   const properties = propertiesOf(message)
   if (field.oneof === undefined) properties[field.localName] = value
@@ -49,7 +49,7 @@ export function lengthOfList(message: Message, field: DescField): number {
   return (propertiesOf(message)[field.localName] as unknown[]).length
 }
 
-/** The message in a field, made when it is not there. Only for fields that hold messages as such (no wrappers). */
+/** The message in a field, created if it is not set. Not for wrappers. */
 export function openMessage(message: Message, field: MessageField): Message {
   const present = readField(message, field)
   if (present !== undefined) return present as Message
@@ -60,7 +60,7 @@ export function openMessage(message: Message, field: MessageField): Message {
 
 const fieldsByName = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>()
 
-/** The fields of a message by proto name and by JSON name. A map: `constructor` is an ordinary unknown name. */
+/** The fields of a message by proto name and by JSON name. A Map, so that `constructor` is an unknown name like any other. */
 export function fieldsOf(desc: DescMessage): ReadonlyMap<string, DescField> {
   let fields = fieldsByName.get(desc)
   if (fields === undefined) {

@@ -228,7 +228,7 @@ function scalarWriter(field: DescField): Write {
 }
 
 /** In UTF-16 units. Up to this length a loop is faster than a regular expression. */
-const LONGEST_LOOPED = 32
+const MAX_LOOPED_LENGTH = 32
 
 // oxlint-disable-next-line no-control-regex -- the characters that JSON must escape
 const NEEDS_ESCAPE = /["\\\u0000-\u001f\ud800-\udfff]/
@@ -240,7 +240,7 @@ function quote(text: string): string {
 /** Escapes a text to stand between quotes. */
 function escape(text: unknown): string {
   if (typeof text !== 'string') throw new TypeError(`cannot encode to JSON: ${typeof text} is no string`)
-  if (text.length > LONGEST_LOOPED) return NEEDS_ESCAPE.test(text) ? JSON.stringify(text).slice(1, -1) : text
+  if (text.length > MAX_LOOPED_LENGTH) return NEEDS_ESCAPE.test(text) ? JSON.stringify(text).slice(1, -1) : text
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index)
     if (code < 0x20 || code === 0x22 || code === 0x5c || (code >= 0xd800 && code <= 0xdfff))

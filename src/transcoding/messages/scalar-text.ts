@@ -4,18 +4,18 @@ import { base64Decode } from '@bufbuild/protobuf/wire'
 /**
  * Reads the text of a path variable or query parameter as a scalar.
  *
- * @returns undefined when the text is no such value
+ * @returns undefined if the text is not a value of the type
  */
 export type ScalarReader = (text: string) => string | number | bigint | boolean | Uint8Array | undefined
 
 const wholeNumber = /^-?[0-9]+$/
 const decimalNumber = /^-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 const base64 = /^[A-Za-z0-9+/_-]*(={0,2})$/
-/** No 64-bit number is longer; a bound, since reading a long one as bigint takes time square in its length. */
+/** No 64-bit number is longer. Parsing a bigint takes time quadratic in its length. */
 const longestWholeNumber = 40
 const largestFloat = 3.4028234663852886e38
 
-/** The reader of each scalar type. Values are not JSON: `1e3` is no integer and quotes are part of a string. */
+/** The reader of each scalar type. Texts are not JSON: `1e3` is not an integer, and quotes are part of a string. */
 export const scalarReaders: Readonly<Record<ScalarType, ScalarReader>> = {
   [ScalarType.DOUBLE]: readDouble,
   [ScalarType.FLOAT]: readFloat,
@@ -34,7 +34,7 @@ export const scalarReaders: Readonly<Record<ScalarType, ScalarReader>> = {
   [ScalarType.BYTES]: readBytes,
 }
 
-/** What a scalar type takes, for messages: "a whole number from 0 to 4294967295". */
+/** The values of a scalar type, for messages: "a whole number from 0 to 4294967295". */
 export const scalarExpectations: Readonly<Record<ScalarType, string>> = {
   [ScalarType.DOUBLE]: 'a number, NaN, Infinity or -Infinity',
   [ScalarType.FLOAT]: 'a number of single precision, NaN, Infinity or -Infinity',
@@ -84,7 +84,7 @@ export function readDouble(text: string): number | undefined {
 export function readFloat(text: string): number | undefined {
   const value = readDouble(text)
   if (value === undefined || !Number.isFinite(value) || Math.abs(value) <= largestFloat) return value
-  // What is too large by less than half a step, as 3.4028235e38 is, means the largest float.
+  // A number that exceeds the largest float by less than half a step, such as 3.4028235e38, means the largest float.
   const rounded = Math.fround(value)
   return Number.isFinite(rounded) ? rounded : undefined
 }

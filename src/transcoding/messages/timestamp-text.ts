@@ -5,15 +5,15 @@ const firstTimestampSec = Date.parse('0001-01-01T00:00:00Z') / 1000
 const lastTimestampSec = Date.parse('9999-12-31T23:59:59Z') / 1000
 const twoDigits: readonly string[] = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
 
-/** `T00:00:` and so on, a day's minutes. */
+/** The minutes of a day: `T00:00:`, `T00:01:`, … */
 const minuteTexts: readonly string[] = Array.from({ length: 24 * 60 }, (_, minute) => {
   return `T${twoDigits[Math.floor(minute / 60)]}:${twoDigits[minute % 60]}:`
 })
 
 /**
- * Creates a writer of google.protobuf.Timestamp as ProtoJSON has it: `2025-01-31T12:00:00Z`, with 3, 6 or 9 digits of a
- * second where it is not whole. It keeps the text of the last day, since the times of one answer lie close together: 60 ns
- * a time instead of 450 by toISOString.
+ * Creates a writer of google.protobuf.Timestamp in ProtoJSON: `2025-01-31T12:00:00Z`, with 3, 6 or 9 digits for a fraction of a
+ * second. It keeps the text of the last day, since the times of one answer are close together: 60 ns a time, where toISOString
+ * takes 450.
  *
  * @returns a writer that throws for times outside the years 1 to 9999 and for nanoseconds out of range
  */

@@ -17,10 +17,10 @@ export interface SecondsAndNanos {
 }
 
 /**
- * Reads an RFC 3339 time with an offset. Days that the calendar lacks are refused: Date.parse takes 30 February for
- * 2 March, and 24:00 for the next day.
+ * Reads an RFC 3339 time with an offset. Days that do not exist are refused: Date.parse reads 30 February as 2 March, and
+ * 24:00 as the next day.
  *
- * @returns undefined when the text is no such time or lies outside the years 1 to 9999
+ * @returns undefined if the text is not such a time, or is outside the years 1 to 9999
  */
 export function parseTimestampText(text: string): SecondsAndNanos | undefined {
   const match = rfc3339.exec(text)
@@ -31,7 +31,7 @@ export function parseTimestampText(text: string): SecondsAndNanos | undefined {
   const localMs = Date.parse(`${date}T${time}Z`)
   const sign = match[4]?.startsWith('-') ? -1 : 1
   const seconds = localMs / 1000 - sign * (Number(offsetHours) * 3600 + Number(offsetMinutes) * 60)
-  // NaN, which minutes and seconds above 59 give, fails both comparisons.
+  // Minutes and seconds above 59 give NaN, which fails both comparisons.
   if (!(seconds >= firstTimestampSec && seconds <= lastTimestampSec)) return undefined
   return { seconds: BigInt(seconds), nanos: parseNanos(fraction) }
 }
@@ -39,7 +39,7 @@ export function parseTimestampText(text: string): SecondsAndNanos | undefined {
 /**
  * Reads a duration of seconds, `1.5s`.
  *
- * @returns undefined when the text is none or longer than about 10,000 years
+ * @returns undefined if the text is not a duration, or is longer than about 10,000 years
  */
 export function parseDurationText(text: string): SecondsAndNanos | undefined {
   const match = durationText.exec(text)
@@ -54,7 +54,7 @@ export function parseDurationText(text: string): SecondsAndNanos | undefined {
 /**
  * Reads the paths of a field mask, separated by commas, in the names of JSON or of proto.
  *
- * @returns proto names; undefined when one is no path
+ * @returns proto names; undefined if one is not a path
  */
 function parseFieldMaskText(text: string): string[] | undefined {
   if (text === '') return []
@@ -64,9 +64,9 @@ function parseFieldMaskText(text: string): string[] | undefined {
 }
 
 /**
- * Reads a message that JSON writes as one string, wrappers apart.
+ * Finds the reader of a message that JSON writes as one string, wrappers excepted.
  *
- * @returns the reader, or undefined when the message has no such form
+ * @returns undefined if the message has no such form
  */
 export function findWellKnownReader(message: DescMessage): ((text: string) => Message | undefined) | undefined {
   switch (message.typeName) {

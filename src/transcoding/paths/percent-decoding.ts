@@ -1,15 +1,15 @@
 import { quote, TranscodingError } from '../transcoding-error.ts'
 
 /*
- * All texts here are as Node hands them over in `request.url`: one character a byte. A byte above 0x7F that was sent
- * unescaped (curl does so) is read as if it had been escaped.
+ * All texts are as Node gives them in `request.url`: one character for each byte. A byte above 0x7F that was sent unescaped, as
+ * curl does, is read as if it were escaped.
  */
 const malformedEscape = /%(?![0-9A-Fa-f]{2})/
 const unescapedByte = /[\u0080-\u00ff]/g
 const needsDecoding = /[%\u0080-\u00ff]/
 const escapedSlash = /(%2[Ff])/
 
-/** Whether a text is anything else than it says. */
+/** Whether a text has anything to decode. */
 export function isEncoded(raw: string): boolean {
   return needsDecoding.test(raw)
 }
@@ -25,8 +25,8 @@ export function decodeSegment(raw: string, field?: string): string {
 }
 
 /**
- * Decodes what a variable of several segments captured. An escaped slash stays escaped, as sent, so that it can be told
- * from the slashes between the segments (http.proto: `"%2F"` and `"%2f"` are left unchanged).
+ * Decodes the value of a variable of several segments. An escaped slash stays escaped, so that it differs from the slashes
+ * between the segments (http.proto: `"%2F"` and `"%2f"` are left unchanged).
  *
  * @throws TranscodingError MALFORMED_ESCAPE, INVALID_UTF8
  */

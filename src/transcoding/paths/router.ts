@@ -2,7 +2,7 @@ import { TranscodingError } from '../transcoding-error.ts'
 import { decodeSegment, decodeSegments, isEncoded } from './percent-decoding.ts'
 import { type PathTemplate, segmentText, shapeOf, type TemplateVariable } from './template-parser.ts'
 
-/** What a variable of the template captured, decoded once. */
+/** The value of a variable of the template, decoded once. */
 export interface PathVariable {
   readonly fieldPath: string
   readonly value: string
@@ -11,9 +11,9 @@ export interface PathVariable {
 export type RouteMatch<T> =
   | { readonly kind: 'match'; readonly route: T; readonly variables: readonly PathVariable[] }
   | { readonly kind: 'not_found' }
-  /** The path exists for these methods alone; sorted, HEAD beside GET. */
+  /** The path exists for these methods only; sorted, with HEAD where GET is one. */
   | { readonly kind: 'method_not_allowed'; readonly allow: readonly string[] }
-  /** A broken escape or no UTF-8: the path names nothing. */
+  /** The path has a malformed escape or is not UTF-8. */
   | { readonly kind: 'malformed'; readonly error: TranscodingError }
 
 export interface RouteEntry<T> {
@@ -42,12 +42,12 @@ export class DuplicateRouteError extends Error {
 }
 
 /**
- * Builds a router. The most specific route wins, whatever the order of the entries: one with a verb before one without;
- * then, segment by segment from the left, a literal before `*` before `**`, going back where the rest does not fit;
- * of routes with `**`, the one with more literals behind it.
+ * Builds a router. The most specific route wins, whatever the order of the entries: one with a verb before one without; then,
+ * segment by segment from the left, a literal before `*` before `**`, with backtracking; among routes with `**`, the one with more
+ * literals after it.
  *
- * Paths are matched as sent: `a%2Fb` is one segment, a colon is a verb only where a route declares that verb, an empty
- * segment matches nothing, and what is captured is decoded once.
+ * Paths are matched as sent: `a%2Fb` is one segment, a colon begins a verb only if a route declares that verb, an empty segment
+ * matches nothing, and captured values are decoded once.
  *
  * @throws DuplicateRouteError
  */
@@ -87,10 +87,10 @@ export function createRouter<T>(entries: Iterable<RouteEntry<T>>): Router<T> {
   }
 }
 
-/** A path, cut up as it was sent. */
+/** A path, split as it was sent. */
 interface Path {
   readonly segments: readonly string[]
-  /** Decodes a segment; does nothing where the whole path has nothing to decode, as nearly all have. */
+  /** Decodes a segment. Returns it unchanged if the whole path has nothing to decode, as nearly all paths. */
   readonly decode: (segment: string) => string
 }
 
@@ -99,17 +99,17 @@ function asItIs(segment: string): string {
 }
 
 interface RoutesOfMethod<T> {
-  /** A tree for each verb; the empty verb is none. */
+  /** A tree for each verb, and one for paths without a verb under the empty text. */
   readonly byVerb: Map<string, Node<T>>
   /** The declared verbs with their colon, longest first. */
   readonly verbs: string[]
 }
 
-/** A node of the tree: what may follow one prefix. */
+/** A node of the tree: the segments that may follow one prefix. */
 interface Node<T> {
   readonly literals: Map<string, Node<T>>
   one: Node<T> | undefined
-  /** Routes with `**` here, those with more literals behind it first. */
+  /** Routes with `**` here, sorted by the number of literals after it, most first. */
   readonly any: { readonly suffix: readonly string[]; readonly leaf: Leaf<T> }[]
   leaf: Leaf<T> | undefined
 }
@@ -167,7 +167,7 @@ function findMalformed(rawPath: string): TranscodingError | undefined {
   }
 }
 
-/** Splits a path into its raw segments; undefined where one is empty, which no template matches. */
+/** Splits a path into its raw segments; undefined if one is empty, which no template matches. */
 function splitPath(rawPath: string): readonly string[] | undefined {
   if (rawPath === '/') return []
   if (!rawPath.startsWith('/')) return undefined
@@ -197,7 +197,7 @@ function findWithVerb<T>(
   return tree && segments && findFrom(tree, { ...path, segments }, 0)
 }
 
-/** Takes the verb off the last segment. What is left must not be empty, unless it is the whole path: `/:verb`. */
+/** Removes the verb from the last segment. The rest must not be empty, except for the path `/:verb`. */
 function withoutVerb(path: readonly string[], last: string, verb: string): readonly string[] | undefined {
   const rest = last.slice(0, -verb.length)
   const before = path.slice(0, -1)
@@ -205,7 +205,7 @@ function withoutVerb(path: readonly string[], last: string, verb: string): reado
   return before.length === 0 ? [] : undefined
 }
 
-/** Each node of the tree is reached by one prefix only, so the search visits none twice. */
+/** Each node of the tree has one prefix only, so the search visits no node twice. */
 function findFrom<T>(node: Node<T>, path: Path, index: number): Leaf<T> | undefined {
   const segment = path.segments[index]
   if (segment === undefined) return node.leaf ?? findAny(node, path, index)

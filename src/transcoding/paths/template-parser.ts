@@ -12,20 +12,20 @@ export type Segment =
 
 /**
  * A variable captures the segments from `start` up to, not including, `end`. Below zero they count from the end of the
- * path: -1 is the end itself, -2 the last segment. That is needed after `**`, which has no fixed length.
+ * path: -1 is the end itself, -2 the last segment. Variables after `**` need this, since it has no fixed length.
  */
 export interface TemplateVariable {
   /** Dotted, of proto field names: `book.name`. */
   readonly fieldPath: string
   readonly start: number
   readonly end: number
-  /** More than one segment, or `**`: then an escaped slash stays escaped in the value. */
+  /** Whether it captures several segments or `**`. An escaped slash then stays escaped in the value. */
   readonly multiSegment: boolean
 }
 
 export interface PathTemplate {
   readonly segments: readonly Segment[]
-  /** What follows the colon, as written, or empty. */
+  /** The text after the colon, as written; empty for none. */
   readonly verb: string
   readonly variables: readonly TemplateVariable[]
 }
@@ -42,8 +42,8 @@ export interface PathTemplate {
  * Verb     = ":" LITERAL ;
  * ```
  *
- * Variables do not nest. After `**` only literals may stand (http.proto wants `**` last; literals behind it are an
- * extension that grpc-httpjson-transcoding has). A verb may have further parts, `:verb:subverb`, as in grpc-gateway.
+ * Variables do not nest. Only literals may follow `**` (in http.proto `**` is last; literals after it are an extension of
+ * grpc-httpjson-transcoding). A verb may have further parts, `:verb:subverb`, as in grpc-gateway.
  *
  * @throws TemplateError with the column
  */
@@ -60,7 +60,7 @@ export function parseTemplate(text: string): PathTemplate {
   return { segments: parsed.segments, verb, variables }
 }
 
-/** Writes a template's segments and verb without its variables: two templates of one shape match the same paths. */
+/** The segments and verb of a template without its variables. Two templates of one shape match the same paths. */
 export function shapeOf({ segments, verb }: PathTemplate): string {
   const path = segments.map((segment) => `/${segmentText(segment)}`).join('')
   return verb === '' ? path : `${path}:${verb}`
@@ -75,7 +75,7 @@ export function segmentText(segment: Segment): string {
 interface Parsed {
   readonly segments: Segment[]
   readonly variables: TemplateVariable[]
-  /** Where `**` stands; there is at most one. */
+  /** The position of `**`; there is at most one. */
   indexOfAny: number | undefined
 }
 
@@ -144,7 +144,7 @@ function decodeLiteral(scanner: TemplateScanner, raw: string): string {
   }
 }
 
-/** Turns the bounds that lie behind `**` into bounds that count from the end. */
+/** Turns the bounds after `**` into bounds that count from the end. */
 function countAfterAny(variable: TemplateVariable, { segments, indexOfAny }: Parsed): TemplateVariable {
   const fromEnd = (bound: number) => bound - segments.length - 1
   if (indexOfAny === undefined) return variable

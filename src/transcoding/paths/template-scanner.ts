@@ -12,18 +12,18 @@ export class TemplateError extends Error {
   }
 }
 
-/** A cursor over a template. Nothing here backtracks: the grammar needs one character ahead. */
+/** A cursor over a template. It never backtracks: the grammar needs one character of lookahead. */
 export interface TemplateScanner {
-  /** Is the next character this one? */
+  /** Whether this is the next character. */
   at(char: string): boolean
   atEnd(): boolean
-  /** Steps over this character if it is next. */
+  /** Skips this character, if it is next. */
   take(char: string): boolean
-  /** Steps over this character or throws. */
+  /** Skips this character, or throws. */
   expect(char: string): void
-  /** Steps over a literal of the path and returns it as written, or throws; `:` only where a verb is read. */
+  /** Skips a literal of the path and returns it as written, or throws. `:` is allowed within a verb only. */
   takeLiteral(what: string): string
-  /** Steps over an identifier or throws. */
+  /** Skips an identifier, or throws. */
   takeIdentifier(): string
   /** The column of the next character, counted from 1. */
   column(): number
@@ -32,8 +32,8 @@ export interface TemplateScanner {
 }
 
 /*
- * LITERAL is not defined by http.proto. Here: what RFC 3986 allows in a segment (unreserved, pct-encoded, sub-delims, "@"),
- * without the signs that mean something in a template, `*` and `:`.
+ * http.proto does not define LITERAL. Here: the characters that RFC 3986 allows in a segment (unreserved, pct-encoded,
+ * sub-delims, "@"), except those with a meaning in a template, `*` and `:`.
  */
 const literal = /(?:[A-Za-z0-9\-._~!$&'()+,;=@]|%[0-9A-Fa-f]{2})+/y
 const identifier = /[A-Za-z_][A-Za-z0-9_]*/y
