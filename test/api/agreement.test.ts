@@ -63,7 +63,7 @@ async function callAll(request: object, headers: Readonly<Record<string, string>
   return first
 }
 
-describe('every protocol answers alike', () => {
+describe('all protocols give the same answer', () => {
   it.each([
     [
       'zeros and empty lists',
@@ -105,7 +105,7 @@ describe('every protocol answers alike', () => {
     expect(await callAll({ name: 'a' })).toMatchObject({ answer: { filler: 'x'.repeat(100_000) } })
   })
 
-  it('an answer within, at and beyond a frame', async () => {
+  it('an answer smaller than a frame, as large as one, and larger', async () => {
     for (const length of [16_383, 16_384, 16_385, 70_000]) {
       answerWith = () => ({ filler: 'y'.repeat(length) })
       expect(await callAll({ name: 'a' })).toMatchObject({ answer: { filler: 'y'.repeat(length) } })
@@ -113,7 +113,7 @@ describe('every protocol answers alike', () => {
   })
 })
 
-describe('every protocol gives the same error', () => {
+describe('all protocols give the same error', () => {
   const violation = (field: string, reason: string) => ({ field, reason, description: expect.any(String) })
 
   it.each([
@@ -204,7 +204,7 @@ describe('every protocol gives the same error', () => {
     expect(handled).toBe(0)
   })
 
-  it('what a handler throws of the table, with its metadata', async () => {
+  it('a WaybillError of a handler, with its metadata', async () => {
     answerWith = () => {
       throw waybillError('REQUEST_TERMS_DIFFER', { value: 'ü1', detail: '100 % "other"' })
     }
@@ -218,7 +218,7 @@ describe('every protocol gives the same error', () => {
     })
   })
 
-  it('what nobody knows, without a word of its cause, which the log has', async () => {
+  it('an unknown error, without its cause, which is logged', async () => {
     answerWith = () => {
       throw new Error('password=hunter2')
     }
@@ -231,7 +231,7 @@ describe('every protocol gives the same error', () => {
     }
   })
 
-  it('what the database failed with', async () => {
+  it('an error of the database', async () => {
     answerWith = () => {
       throw new RangeError('canceling statement due to statement timeout')
     }
@@ -240,7 +240,7 @@ describe('every protocol gives the same error', () => {
 })
 
 describe('the interceptors run exactly once a call', () => {
-  it('under every protocol, and write one line with the account and without the key', async () => {
+  it('for every protocol, and log one line with the account and without the key', async () => {
     await callAll({ name: 'a' })
     expect({ handled, authenticated }).toEqual({ handled: clients.length, authenticated: clients.length })
     expect(lines.map(({ fields }) => fields.protocol)).toEqual(['rest', 'connect', 'connect', 'grpc-web', 'grpc'])
@@ -260,7 +260,7 @@ describe('the interceptors run exactly once a call', () => {
     }
   })
 
-  it('and write one line with the reason when the call fails', async () => {
+  it('and log one line with the reason if the call fails', async () => {
     await callAll({})
     expect(lines).toHaveLength(clients.length)
     for (const { level, fields } of lines) {
@@ -269,12 +269,12 @@ describe('the interceptors run exactly once a call', () => {
     }
   })
 
-  it('and carry a sane request id into the log', async () => {
+  it('and log the request id of the caller, if it is well-formed', async () => {
     await callAll({ name: 'a' }, { ...key, 'x-request-id': 'trace-1/2' })
     expect(lines.map(({ fields }) => fields.requestId)).toEqual(clients.map(() => 'trace-1/2'))
   })
 
-  it('and make one in place of an insane one', async () => {
+  it('and replace a malformed request id', async () => {
     await callAll({ name: 'a' }, { ...key, 'x-request-id': 'a b' })
     for (const { fields } of lines) expect(fields.requestId).toMatch(/^[0-9a-f-]{36}$/)
   })

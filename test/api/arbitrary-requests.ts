@@ -2,7 +2,7 @@ import type { DescMethod } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { restRequestOf } from '../support/clients.ts'
 
-/** Requests that nobody would send in earnest, near enough to good ones to get past the first check. */
+/** Generates invalid requests that are near enough to valid ones to pass the first checks. */
 
 const nasty = [
   '',
@@ -42,13 +42,13 @@ function namesOf(methods: readonly DescMethod[]): string[] {
   return [...new Set(methods.flatMap(({ input }) => input.fields.flatMap(({ name, jsonName }) => [name, jsonName])))]
 }
 
-/** Targets of REST: the path of some method, its variables and up to four parameters. */
+/** REST targets: the path of a method with its variables, and up to four parameters. */
 export function arbitraryTarget(methods: readonly DescMethod[]): fc.Arbitrary<string> {
   const known = fc.constantFrom(...namesOf(methods))
   const name = fc.oneof({ weight: 4, arbitrary: known }, { weight: 1, arbitrary: value })
   const query = fc.array(fc.tuple(name, value), { maxLength: 4 })
   return fc.tuple(fc.constantFrom(...methods), value, query).map(([method, variable, pairs]) => {
-    // Without its variables a template has nothing between two slashes, or behind the last.
+    // With empty variables a path has two slashes in a row, or one at its end.
     const path = restRequestOf(method, {}).target.replace('//', `/${variable}/`).replace(/\/$/, `/${variable}`)
     return `${path}?${pairs.map((pair) => pair.join('=')).join('&')}`
   })
@@ -68,7 +68,7 @@ export function arbitraryJson(methods: readonly DescMethod[]): fc.Arbitrary<Reco
 const VARINT = 0
 const LENGTH_DELIMITED = 2
 
-/** Bytes of a protobuf message: any, or up to four fields of numbers from 1 to 24. */
+/** Bytes of a binary message: arbitrary ones, or up to four fields with numbers from 1 to 24. */
 export function arbitraryMessage(): fc.Arbitrary<Buffer> {
   const number = fc.integer({ min: 1, max: 24 })
   const field = fc.tuple(number, fc.constantFrom(VARINT, LENGTH_DELIMITED), bytes).map(([no, wireType, content]) => {
@@ -82,7 +82,7 @@ export function arbitraryMessage(): fc.Arbitrary<Buffer> {
   )
 }
 
-/** Of two bytes at most. */
+/** A varint of at most two bytes. */
 function varint(number: number): number[] {
   return number < 128 ? [number] : [(number & 127) | 128, number >> 7]
 }

@@ -14,7 +14,7 @@ import { recordLogs } from '../support/logs.ts'
 const START = new Date('2026-03-01T12:00:00.000Z')
 const HOUR_MS = 3_600_000
 
-/** The database is there: a busy machine is not to make a process count by itself. */
+/** Long enough for a busy machine: a process must not fall back to counting by itself. */
 const LEASE_TIMEOUT_MS = 60_000
 const READ: readonly Scope[] = ['payments:read']
 
@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-/** What one process of the service knows of callers. */
+/** The authentication of one process of the service. */
 function startProcess({ openCallsPerMinute = 0 } = {}) {
   const { authenticate } = createAuth({
     knex: database.knex,
@@ -64,7 +64,7 @@ function startProcess({ openCallsPerMinute = 0 } = {}) {
 const issue = (terms: { callsPerMinute?: number; expiresAt?: Date } = {}) =>
   issueApiKey(repository, { account: 'acme', scopes: READ, now: now(), actor: 'ann@host', ...terms })
 
-/** Texts of the statements that run meanwhile. */
+/** The statements that run meanwhile. */
 async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
   const statements: string[] = []
   const listen = ({ sql }: { sql: string }) => void statements.push(sql)
@@ -78,7 +78,7 @@ async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
 }
 
 describe('processes on one database', () => {
-  it('share the limit of a key: never more than it in a minute, and at most a tenth less for each other process', async () => {
+  it('share the limit of a key: they never pass more calls a minute, and at most a tenth fewer for each other process', async () => {
     const { key } = await issue({ callsPerMinute: 300 })
     const [first, second] = [startProcess(), startProcess()]
     expect(await second.call(key)).toBe('through')
@@ -88,7 +88,7 @@ describe('processes on one database', () => {
     nowMs += 60_000
     expect(await second.call(key)).toBe('through')
     expect(second.told()).toMatchObject({ policy: 'key', limit: 300, remaining: 299 })
-    // The second holds the rest of its batch and calls no more.
+    // The second process keeps the rest of its reserved calls.
     const through = await first.through(400, key)
     expect(through).toBe(300 - 30)
     expect(await second.through(400, key)).toBe(29)
@@ -96,7 +96,7 @@ describe('processes on one database', () => {
     expect(first.told()).toMatchObject({ limit: 300, remaining: 0 })
   })
 
-  it('seldom ask the database, and never for a key that is refused', async () => {
+  it('seldom query the database, and never for a key that is refused', async () => {
     const { key } = await issue({ callsPerMinute: 3_000 })
     const { call, through } = startProcess()
     await call(key)
@@ -112,7 +112,7 @@ describe('processes on one database', () => {
 describe('the minute of a key', () => {
   const keyId = '00000000-0000-4000-8000-000000000001'
 
-  it('is that of the clock of the database', async () => {
+  it('follows the clock of the database', async () => {
     const lease = createLeaseCalls(database.knex)
     const { rows } = await database.knex.raw<{ rows: { left: number }[] }>(
       'select cast((60 - extract(epoch from clock_timestamp()) % 60) * 1000 as float8) as left',
@@ -147,7 +147,7 @@ describe('the minute of a key', () => {
 })
 
 describe('expiry', () => {
-  it('is kept to the millisecond, also by a process that has just seen the key', async () => {
+  it('is exact to the millisecond, also in a process that has just seen the key', async () => {
     const { key } = await issue({ expiresAt: new Date(nowMs + 1_000) })
     const { call } = startProcess()
     expect(await call(key)).toBe('through')
@@ -159,7 +159,7 @@ describe('expiry', () => {
 })
 
 describe('rotation', () => {
-  it('lets both keys through during the overlap, then the new one alone', async () => {
+  it('accepts both keys during the overlap, then only the new one', async () => {
     const old = await issue({ callsPerMinute: 7 })
     const { call } = startProcess()
     expect(await call(old.key)).toBe('through')
@@ -173,7 +173,7 @@ describe('rotation', () => {
     expect(await both()).toEqual(['INVALID_API_KEY', 'through'])
   })
 
-  it('ends the old key within 5 seconds where there is no overlap', async () => {
+  it('ends the old key within 5 seconds without an overlap', async () => {
     const old = await issue()
     const { call } = startProcess()
     expect(await call(old.key)).toBe('through')
@@ -201,7 +201,7 @@ describe('rotation', () => {
       },
     ],
     ['expired', async () => (await issue({ expiresAt: now() })).stored.id],
-  ])('of a key that is %s makes none', async (_, idOf) => {
+  ])('of a key that is %s is refused', async (_, idOf) => {
     const id = await idOf()
     const before = await repository.list()
     expect(await rotateApiKey(repository, { id, overlapMs: 0, now: now() })).toBeUndefined()
@@ -210,7 +210,7 @@ describe('rotation', () => {
 })
 
 describe('last use', () => {
-  it('is recorded once a minute by a process, beside the calls', async () => {
+  it('is recorded once a minute by a process, without delaying the calls', async () => {
     const { key, stored } = await issue()
     const lastUse = async () => (await repository.findById(stored.id))?.lastUsedAt?.getTime()
     const { call } = startProcess()
@@ -234,7 +234,7 @@ describe('last use', () => {
     expect(await lastUse()).toBe(nowMs)
   })
 
-  it('is not that of a call that was refused for its key', async () => {
+  it('does not include calls whose key was refused', async () => {
     const { key, stored } = await issue({ expiresAt: now() })
     await startProcess().call(key)
     expect((await repository.findById(stored.id))?.lastUsedAt).toBeUndefined()
@@ -242,7 +242,7 @@ describe('last use', () => {
 })
 
 describe('the audit log', () => {
-  it('tells who changed which key, when and how, and no key', async () => {
+  it('tells who changed which key, when and how, without the key itself', async () => {
     const { key, stored } = await issueApiKey(repository, {
       account: 'audited',
       scopes: READ,
@@ -285,7 +285,7 @@ describe('the audit log', () => {
     expect(JSON.stringify(await listAuditEntries(database.knex))).not.toContain(key.slice(0, 12))
   })
 
-  it('and a change stand or fall together', async () => {
+  it('is written in the transaction of the change', async () => {
     const { stored } = await issue()
     const change = { actor: 'ann@host', at: now() }
     const count = async () => (await listAuditEntries(database.knex)).length
@@ -309,12 +309,12 @@ describe('wrong keys', () => {
     })
     expect(outcomes.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 'INVALID_API_KEY'))
     expect(outcomes.slice(20)).toEqual(Array.from({ length: 30 }, () => 'RATE_LIMITED'))
-    // The minute began with the good key, which was not known then, and counts nothing.
+    // The minute began with the good key, which was unknown then and was not counted.
     expect(told()).toEqual({ policy: 'address', limit: 20, remaining: 0, resetSeconds: 54 })
     expect(statements).toHaveLength(20)
     expect(await call(good.key)).toBe('through')
     expect(told()).toMatchObject({ policy: 'key' })
-    // One that this process has not seen yet cannot be told from a wrong one.
+    // A key that this process has not seen yet counts until it proves good.
     expect(await call((await issue()).key)).toBe('RATE_LIMITED')
     expect(await call((await issue()).key, '192.0.2.2')).toBe('through')
   })

@@ -50,7 +50,7 @@ describe('API keys', () => {
     for (const key of keys) expect(key).toMatch(/^wb_[0-9A-Za-z]{40}$/)
   })
 
-  it('are in no table, only their hashes', async () => {
+  it('are stored as hashes only', async () => {
     const { rows } = await database.knex.raw('select to_jsonb(k) as row from api_keys k')
     const text = JSON.stringify(rows)
     expect(text).toContain(hashApiKey(acmeKey).toString('hex'))
@@ -58,7 +58,7 @@ describe('API keys', () => {
     expect(text).not.toContain(acmeKey.slice(3, 20))
   })
 
-  it('tell the account', async () => {
+  it('identify the account', async () => {
     const caller = await authenticate({ apiKey: acmeKey, account: null }, 'routes:read')
     expect(caller.account.name).toBe('acme')
     expect(await authenticate({ apiKey: acmeKey, account: 'acme' }, 'routes:read')).toEqual(caller)
@@ -71,7 +71,7 @@ describe('API keys', () => {
     expect(await reasonOf(authenticate({ apiKey: key, account: null }, 'routes:read'))).toBe('INVALID_API_KEY')
   })
 
-  it('list without the keys themselves', async () => {
+  it('are listed without the keys themselves', async () => {
     const listed = await repository.list('platform')
     expect(listed.map(({ account, hint, scopes }) => ({ account: account.name, hint, scopes }))).toEqual([
       { account: 'platform', hint: platformKey.slice(0, 7), scopes: ['payments:read', 'accounts:any'] },
@@ -89,7 +89,7 @@ describe('API keys', () => {
     expect(await reasonOf(authenticate({ apiKey, account }, 'routes:read'))).toBe(reason)
   })
 
-  it('are refused without the scope', async () => {
+  it('are refused without the required scope', async () => {
     expect(await reasonOf(authenticate({ apiKey: acmeKey, account: null }, 'requests:write'))).toBe('MISSING_SCOPE')
   })
 
@@ -115,7 +115,7 @@ describe('platform keys', () => {
 })
 
 describe("a process's own key", () => {
-  it('works in that process alone, for its account, and is never stored', async () => {
+  it('works in that process only, for its account, and is never stored', async () => {
     const account = await repository.ensureAccount('demo')
     const inDemo = startProcess({ key: 'demo', account })
     expect((await inDemo({ apiKey: 'demo', account: null }, 'payments:read')).account).toEqual(account)
@@ -125,7 +125,7 @@ describe("a process's own key", () => {
   })
 })
 
-it('isApiKey takes keys alone', () => {
+it('isApiKey accepts keys only', () => {
   expect(isApiKey(createApiKey())).toBe(true)
   expect(isApiKey('demo')).toBe(false)
 })

@@ -14,16 +14,16 @@ import { seedPayments, type Values } from '../support/seed-payments.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { arbitraryJson, arbitraryMessage, arbitraryTarget } from './arbitrary-requests.ts'
 
-/** One request, byte for byte, and what it is answered with. `${name}` stands for what the seeds made. */
+/** A request, byte for byte, and its answer. `${name}` stands for a value of the seeds. */
 interface Row {
   readonly target: string
   readonly status: number
   readonly reason?: string
-  /** The field whose violation comes first. */
+  /** The field of the first violation. */
   readonly field?: string
-  /** What the message holds. */
+  /** A part of the message. */
   readonly says?: string
-  /** The header of that name. */
+  /** A header of the answer. */
   readonly allow?: string
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
@@ -126,7 +126,7 @@ function reasonOf(error: WireError | undefined): unknown {
   return (error?.info as JsonObject | null | undefined)?.['reason']
 }
 
-/** What may never be seen from outside, whatever was asked. */
+/** Texts that no answer may hold. */
 const LEAKS = /node_modules|\.ts:\d|\n\s+at |select .* from|insert into|current_database|pg_catalog|ECONN|SQLSTATE/i
 
 function checkAnswer(answer: RawAnswer, method = 'GET'): void {
@@ -156,14 +156,14 @@ function errorOf({ body }: RawAnswer): WireError {
   return detail !== undefined && 'type' in detail ? ofConnectError(json) : ofHttpError(json)
 }
 
-/** A good call of it never ends; what is wrong with one is seen in test/search/watch.test.ts. */
+/** A valid watch never ends; test/search/watch.test.ts has the invalid ones. */
 const endless = new Set(['WatchPayments'])
 
 const methods = [RoutesService, PaymentSearchService, RequestsService]
   .flatMap(({ methods: each }) => each)
   .filter(({ name }) => !endless.has(name))
 
-/** A good call of each method, by method name. */
+/** A valid call of each method, by method name. */
 const goodRequests: Readonly<Record<string, JsonObject>> = {
   GetPaymentRoutes: { paymentReference: '${open.paymentReference}', wallet: '${payer}' },
   StreamPaymentRoutes: { paymentReference: '${open.paymentReference}', wallet: '${payer}' },
@@ -194,7 +194,7 @@ const textFields = methods.flatMap((method) =>
   method.input.fields.filter(isText).map((field) => [`${method.name} ${field.jsonName}`, method, field] as const),
 )
 
-/** PostgreSQL's texts hold no NUL, and nothing here is to hold half a character. */
+/** No text may hold NUL, which PostgreSQL cannot store, or a lone surrogate. */
 describe.each(textFields)('every text: %s', (_, method, field) => {
   const { httpMethod } = restRequestOf(method, {})
   const MARK = 'marked-place'
@@ -208,7 +208,7 @@ describe.each(textFields)('every text: %s', (_, method, field) => {
     ['', /^/],
   ])('%j is refused', async (value, reason) => {
     if (httpMethod === 'POST') return
-    // Of a path that ends before its variable, there may be another method.
+    // A path without its variable may be the path of another method.
     const refused = httpMethod === 'GET' ? [400, 404] : [400, 404, 405]
     const request = { ...goodRequestOf(method.name), [field.jsonName]: MARK }
     const answer = await send({
@@ -220,7 +220,7 @@ describe.each(textFields)('every text: %s', (_, method, field) => {
     expect(reasonOf(errorOf(answer))).toMatch(reason)
   })
 
-  // A body of a stream is enveloped, which test/api/streams.test.ts looks at.
+  // The body of a stream is enveloped; test/api/streams.test.ts has those cases.
   if (method.methodKind !== 'unary') return
   it.each(['\0', 'a\0b', '\ud800'])('%j in a JSON body is refused', async (value) => {
     const request = { ...goodRequestOf(method.name), [field.jsonName]: field.fieldKind === 'list' ? [value] : value }
@@ -235,7 +235,7 @@ describe.each(textFields)('every text: %s', (_, method, field) => {
   })
 })
 
-describe('what is too large', () => {
+describe('a request that is too large', () => {
   const tooLarge = { status: 431, reason: 'HEADERS_TOO_LARGE' }
   it.each<[string, RawRequest, { status: number; reason: string }]>([
     ['a query of 1 MB', { target: `/payments?reference=${'x'.repeat(1 << 20)}` }, tooLarge],
@@ -279,17 +279,17 @@ it.each([
   expect([answer.status, reasonOf(errorOf(answer))]).toEqual([400, 'MALFORMED_REQUEST'])
 })
 
-/** Bodies of gRPC that are refused. */
+/** gRPC bodies that are refused. */
 const enveloped = JSON.parse(readFileSync(new URL('../grpc-messages.json', folder), 'utf8')) as {
   name: string
   hex: string
   reason: string
-  /** 3 where it is left out. */
+  /** Default: 3. */
   code?: string
 }[]
 
-/** gRPC-Web by hand, whose bytes go over HTTP/1.1: flags, length, message. */
-describe('a call of gRPC', () => {
+/** Hand-made gRPC-Web over HTTP/1.1: flags, length, message. */
+describe('a gRPC call', () => {
   const SEARCH = '/payments.v1.PaymentSearchService/SearchPayments'
   const IN_TEXT = { 'content-type': 'application/grpc-web-text' }
   it.each(enveloped.map(({ name, ...row }) => [name, row] as const))(
@@ -311,14 +311,14 @@ describe('a call of gRPC', () => {
     },
   )
 
-  it('with a message of 5 MB is refused, with the limit of every protocol', async () => {
+  it('with a message of 5 MB is refused with the limit of all protocols', async () => {
     const headers = { 'content-type': 'application/grpc-web' }
     const { body } = await send({ method: 'POST', target: SEARCH, headers, body: Buffer.alloc(5 << 20) })
     expect(statusOfTrailers(body)).toEqual({ code: '8', reason: 'BODY_TOO_LARGE' })
     expect(decodeURIComponent(body)).toContain('larger than 262144 bytes')
   })
 
-  it('in text that comes in pieces, each with its padding, is answered', async () => {
+  it('in base64 text of several padded pieces is answered', async () => {
     const { body } = await send({ method: 'POST', target: SEARCH, headers: IN_TEXT, body: 'AAAAAA==Aw==oAEF' })
     expect(Buffer.from(body, 'base64').toString('latin1')).toContain('grpc-status: 0')
   })
@@ -362,7 +362,7 @@ describe('a call of gRPC', () => {
   }
 })
 
-describe('whatever is sent', () => {
+describe('an arbitrary request', () => {
   it('is answered in the documented shape over REST', async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryTarget(methods), async (target) => checkAnswer(await send({ target }))),

@@ -15,7 +15,7 @@ import { generatePayments, insertBySql, insertPayments } from '../support/search
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 import { createStreamClient, streamProtocols } from '../support/stream-clients.ts'
 
-// Payments as they leave: every form, every protocol, and what becomes of an export that is cut.
+// Exports: in every form, over every protocol, and when they are interrupted.
 
 let running: TestService
 let shop: Account
@@ -24,7 +24,7 @@ beforeAll(async () => {
   running = await startTestService()
   shop = await createApiKeyRepository(running.database.knex).ensureAccount('shop')
   const other = await createApiKeyRepository(running.database.knex).ensureAccount('other')
-  // more than two pages, and what is of another account
+  // More than two pages, and payments of another account.
   const ours = generatePayments(shop.id, 1_203, 21)
   await insertPayments(running.database.knex, [...ours, ...generatePayments(other.id, 50, 22)])
 })
@@ -58,7 +58,7 @@ async function reasonOf(response: Response): Promise<[number, string, string | u
 }
 
 describe('as JSON lines', () => {
-  it('it is what the command writes, byte for byte', async () => {
+  it('has the same bytes as the command', async () => {
     const response = await ask()
     expect(response.headers.get('content-type')).toBe('application/x-ndjson')
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="payments.ndjson"')
@@ -68,14 +68,14 @@ describe('as JSON lines', () => {
     expect(text.split('\n')).toHaveLength(1_204)
   })
 
-  it('filters leave lines out and change none', async () => {
+  it('filters leave out lines and change none', async () => {
     const all = new Set(await linesOf())
     const filtered = await linesOf('status=pending,failed&network=base&fromDate=2026-03-02')
     expect(filtered.length).toBeGreaterThan(20)
     expect(filtered.every((line) => all.has(line))).toBe(true)
   })
 
-  it('nothing that matches is an empty body', async () => {
+  it('is an empty body if nothing matches', async () => {
     const response = await ask('q=nothing')
     expect([response.status, await response.text()]).toEqual([200, ''])
   })
@@ -97,7 +97,7 @@ function readCsv(text: string): string[][] {
 }
 
 describe('as CSV', () => {
-  it('it holds all that the lines hold', async () => {
+  it('holds the same values as the JSON lines', async () => {
     const response = await ask('format=csv', { accept: 'application/json' })
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8; header=present')
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="payments.csv"')
@@ -114,11 +114,11 @@ describe('as CSV', () => {
     expect(read).toEqual((await linesOf()).map((line) => Object.fromEntries(cells(line))))
   })
 
-  it('nothing that matches is the line of names alone', async () => {
+  it('is the header line only if nothing matches', async () => {
     expect(await (await ask('format=csv&q=nothing')).text()).toBe(`${csvColumns.join(',')}\r\n`)
   })
 
-  it('text that a spreadsheet would run is guarded', async () => {
+  it('puts an apostrophe before text that a spreadsheet would run', async () => {
     const [row] = generatePayments(shop.id, 1, 31)
     if (row === undefined) throw new Error('no payment')
     const fullwidth = ['\uff1d1+1', '\uff0b1', '\uff0d1', '\uff20SUM(A1)']
@@ -143,7 +143,7 @@ describe('as CSV', () => {
 
 const GUARDED = '0x00000000000000000000000000000000000000aa' as Address
 
-describe('which form', () => {
+describe('the form of an export', () => {
   it.each([
     ['', '*/*', 'application/x-ndjson'],
     ['', 'application/jsonl', 'application/jsonl'],
@@ -171,7 +171,7 @@ describe('which form', () => {
     expect(await reasonOf(await ask(query, { accept }))).toEqual([status, reason, field])
   })
 
-  it('HEAD tells the form and sends nothing', async () => {
+  it('HEAD answers with the header only', async () => {
     const response = await fetch(`${running.url}${PATH}?format=csv`, {
       method: 'HEAD',
       headers: { 'x-api-key': running.keys.shop },
@@ -201,7 +201,7 @@ it.each(streamProtocols)('over %s the same payments come in messages of at most 
   expect(failed.error).toMatchObject({ reason: 'UNKNOWN_NETWORK' })
 })
 
-describe('going on behind the last payment that came', () => {
+describe('an export that continues after the last payment received', () => {
   const write = async (change: 'move' | 'delete', id: string, to = '') => {
     await running.database.knex.transaction(async (trx) => {
       const locked = await lockAccount(trx, shop.id, NOW)
@@ -215,7 +215,7 @@ describe('going on behind the last payment that came', () => {
     })
   }
 
-  it('gives the rest, from wherever it was cut', async () => {
+  it('gives the rest, wherever it was interrupted', async () => {
     const all = await linesOf('status=CONFIRMED')
     for (const cut of [0, 1, 98, 99, 500, all.length - 2, all.length - 1]) {
       const [id] = idsOf(all.slice(cut, cut + 1))
@@ -223,13 +223,13 @@ describe('going on behind the last payment that came', () => {
     }
   })
 
-  it('is the same by CSV, with its line of names', async () => {
+  it('gives the same rest as CSV, with its header line', async () => {
     const all = await linesOf()
     const text = await (await ask(`format=csv&after=${idsOf(all)[100]}`)).text()
     expect(readCsv(text)).toHaveLength(all.length - 101 + 1)
   })
 
-  it('goes on where a payment was that is gone, or matches no more', async () => {
+  it('continues at the place of a payment that was removed or no longer matches', async () => {
     const all = await linesOf()
     const ids = idsOf(all)
     await write('delete', ids[300] as string)
@@ -241,7 +241,7 @@ describe('going on behind the last payment that came', () => {
     expect(await linesOf(`status=PENDING&after=${ids[confirmed]}`)).toEqual(expected)
   })
 
-  it('goes on at the earliest place of a payment that has moved, so that none is missed', async () => {
+  it('continues at the earliest place of a payment that has moved, so that none is missed', async () => {
     const ids = idsOf(await linesOf())
     const moving = ids[200] as string
     await write('move', moving, '2026-06-01T00:00:00Z')
@@ -250,15 +250,15 @@ describe('going on behind the last payment that came', () => {
     expect(idsOf(await linesOf(`after=${moving}`))).toEqual(ids.filter((id) => id !== moving))
   })
 
-  it("another account's payment is no place", async () => {
+  it("refuses another account's payment", async () => {
     const [id] = idsOf(await linesOf())
     const response = await ask(`after=${id}`, {}, running.keys.other)
     expect(await reasonOf(response)).toEqual([400, 'EXPORT_POSITION_UNKNOWN', 'after'])
   })
 })
 
-describe('an export that is cut', () => {
-  /** Far more than the buffers between the two sides hold. */
+describe('an export that is interrupted', () => {
+  /** Far more than the buffers between client and service hold. */
   beforeAll(async () => {
     const nobody = await createApiKeyRepository(running.database.knex).ensureAccount('nobody')
     await insertBySql(
@@ -271,14 +271,14 @@ describe('an export that is cut', () => {
     )
   })
 
-  /** Reads nothing but the head until it is told to. */
+  /** Reads only the head until it is told to read more. */
   async function begin(query: string): Promise<IncomingMessage> {
     const request = get(`${running.url}${PATH}?${query}`, { headers: { 'x-api-key': running.keys.nobody } })
     const [response] = (await once(request, 'response')) as [IncomingMessage]
     return response
   }
 
-  /** What others do in the database, and since when. */
+  /** The states of the other connections of the database, and since when. */
   const statements = async () => {
     const { rows } = await running.database.knex.raw<{ rows: { state: string; xact_start: Date | null }[] }>(
       `select state, xact_start, query_start from pg_stat_activity
@@ -308,7 +308,7 @@ describe('an export that is cut', () => {
 
   it('holds no transaction while its reader waits, and ends with the reader', async () => {
     const response = await begin('')
-    // until nothing is begun any more
+    // Until no new statement begins.
     let before = ''
     await vi.waitFor(
       async () => {

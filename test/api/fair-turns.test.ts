@@ -10,12 +10,12 @@ import { PATIENCE } from '../support/patience.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 
 /**
- * What one key has under way does not keep others from their answers. Searches are held by a lock on the table of payments, so that what
- * is under way stays so for as long as a test looks at it.
+ * The calls of one key do not delay those of others. A lock on the table of payments holds the searches, so that they stay in progress
+ * while a test looks at them.
  */
 
 let running: TestService
-/** Holds and counts without a connection of the service's. */
+/** Locks and counts over connections of its own, not of the service. */
 let aside: Knex
 
 beforeAll(async () => {
@@ -61,7 +61,7 @@ async function whileLocked<T>(body: () => Promise<T>): Promise<T> {
   })
 }
 
-/** Searches that are under way: those that have no turn do not get to the database. */
+/** The searches in progress: one without a turn does not reach the database. */
 async function underWay(): Promise<number> {
   const { rows } = await aside.raw<{ rows: unknown[] }>(
     `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
@@ -73,14 +73,14 @@ const untilUnderWay = (count: number) => vi.waitFor(async () => expect(await und
 
 const statusOf = async (asked: Promise<{ readonly httpStatus?: number }>) => (await asked).httpStatus
 
-describe('a key that has as much under way as it may', () => {
-  it('waits with the rest, which is answered in its turn, while another key is served', async () => {
+describe('a key at the limit of its calls in progress', () => {
+  it('has its further calls wait and then answered, while another key is served', async () => {
     const { ask } = await listen({ maxSearches: 2, maxSearchesPerKey: 1, maxWaitingPerKey: 4 })
     const { shop, other } = running.keys
     const asked = await whileLocked(async () => {
       const all = Array.from({ length: 5 }, () => statusOf(ask(shop)))
       await untilUnderWay(1)
-      // One is under way and four wait, so all of its room is taken; there is some left for others.
+      // One is in progress and four wait, which is all that the key may have; other keys still have room.
       expect((await ask(shop)).error?.info).toMatchObject({ reason: 'TOO_MANY_AT_ONCE', metadata: { limit: '1' } })
       all.push(statusOf(ask(other)))
       await untilUnderWay(2)
@@ -89,10 +89,10 @@ describe('a key that has as much under way as it may', () => {
     expect(await Promise.all(asked)).toEqual([200, 200, 200, 200, 200, 200])
   })
 
-  it('is refused what there is no room for, the same over every protocol, and told when to come back', async () => {
+  it('is refused further calls, in the same way over every protocol, with the time to retry after', async () => {
     const { url, ways, ask } = await listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
     const { shop } = running.keys
-    // As long as the one that waits has waited so far.
+    // The time is that for which the waiting call has waited so far.
     const seconds = expect.stringMatching(/^[1-9]\d*$/)
     const held = await whileLocked(async () => {
       const both = [statusOf(ask(shop)), statusOf(ask(shop))]
@@ -118,7 +118,7 @@ describe('a key that has as much under way as it may', () => {
     ways.close()
   })
 
-  it('is told after half of its time that there was no turn, which leaves the other half to those who have one', async () => {
+  it('is refused after half of the time of a call, so that calls with a turn have the other half', async () => {
     const { ways, ask } = await listen({ maxSearchesPerKey: 1 })
     const { shop } = running.keys
     const held = await whileLocked(async () => {
@@ -133,7 +133,7 @@ describe('a key that has as much under way as it may', () => {
     ways.close()
   })
 
-  it('has its summaries and its watches all the same', async () => {
+  it('still has its summaries and watches', async () => {
     const { url, ask } = await listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
     const { shop } = running.keys
     const watching = new AbortController()
@@ -155,7 +155,7 @@ describe('a key that has as much under way as it may', () => {
     watching.abort()
   })
 
-  it('waits for one account alone where it is a platform key', async () => {
+  it('waits for one account only, if it is a platform key', async () => {
     const { ask } = await listen({ maxSearchesPerKey: 1 })
     const { platform } = running.keys
     const asked = await whileLocked(async () => {
@@ -167,13 +167,13 @@ describe('a key that has as much under way as it may', () => {
   })
 })
 
-describe('a connection of the database is left to what needs no turn, whatever keys have under way', () => {
-  it('where there is one server', async () => {
+describe('calls that need no turn find a free connection of the database, however many calls are in progress', () => {
+  it('with one server', async () => {
     const { ask } = await listen({})
     expect(await ticketBesideAll(ask)).toBe(200)
   })
 
-  it('where there are four connections', async () => {
+  it('with four connections', async () => {
     const knex = createDatabase(running.database.connection, { poolMax: 4 })
     const service = await composeService({ knex, logger: running.logs, chains: [], now: () => NOW })
     const listener = await service.listen({ host: '127.0.0.1', port: 0 })
@@ -185,7 +185,7 @@ describe('a connection of the database is left to what needs no turn, whatever k
     }
   })
 
-  it('where all that replicas were to answer comes to the primary', async () => {
+  it('when the primary takes over the calls of all replicas', async () => {
     const { knex } = running.database
     const gone = { name: 'gone', connection: 'postgres://127.0.0.1:1/gone' }
     const terms = { logger: running.logs, monotonicMs: () => performance.now() }
@@ -201,9 +201,9 @@ describe('a connection of the database is left to what needs no turn, whatever k
   })
 
   /**
-   * Asks for what is a row that is written, after a key that is looked up, while two other keys have all that they may.
+   * Makes a call that looks up its key and writes a row, while two other keys have all their turns.
    *
-   * @param turns - that they then have: all connections but one
+   * @param turns - the number of their turns: all connections except one
    */
   async function ticketBesideAll(ask: Ask, turns = 7): Promise<number | undefined> {
     const { shop, other, nobody } = running.keys
@@ -219,10 +219,10 @@ describe('a connection of the database is left to what needs no turn, whatever k
 })
 
 describe('a turn is given back', () => {
-  /** A listener where one search of a key is worked on, and one more waits for that to end. */
+  /** A listener where one search of a key is in progress and one more waits for its turn. */
   const open = () => listen({ maxSearchesPerKey: 1, maxWaitingPerKey: 1 })
 
-  /** @returns the status of one more search of the key, once it is seen to have its turn */
+  /** @returns the status of one more search of the key, when it has its turn */
   async function searchOnceMore({ ask }: Awaited<ReturnType<typeof open>>): Promise<() => Promise<unknown>> {
     const status = statusOf(ask(running.keys.shop))
     await untilUnderWay(1)
@@ -272,7 +272,7 @@ describe('a turn is given back', () => {
     opened.ways.close()
   })
 
-  it('when the search fails, or has failed while it waited', async () => {
+  it('when the search fails, or failed while it waited', async () => {
     const opened = await open()
     const request = { cursor: 'none' }
     const fails = async () => (await opened.ask(running.keys.shop, { request })).error?.info

@@ -16,7 +16,7 @@ const json = { ...key, 'content-type': 'application/json' }
 const storePath = '/tests.v1.EchoService/Store'
 
 let listener: Listener
-/** What waits until a test lets it go on. */
+/** Handlers that wait until a test lets them continue. */
 let waiting: PromiseWithResolvers<void>
 let sessions: ClientHttp2Session[]
 let sockets: Socket[]
@@ -58,7 +58,7 @@ async function listen(limits: Partial<ApiLimits> = {}): Promise<void> {
   })
 }
 
-/** Somebody else, over a connection of their own. */
+/** Another client, over a connection of its own. */
 async function otherIsAnswered(): Promise<boolean> {
   const { status, body } = await sendRequest(listener.port, { target: '/v1/echo/a', headers: key })
   return status === 200 && body.includes('answered')
@@ -78,7 +78,7 @@ async function open(bytes: string | Uint8Array, localAddress = '127.0.0.1'): Pro
   return socket
 }
 
-/** Also when that is before it is awaited. */
+/** Also if it happens before it is awaited. */
 function closeOf(socket: Socket | ClientHttp2Stream): Promise<unknown> {
   socket.resume()
   return new Promise((resolve) => socket.once('close', resolve))
@@ -95,7 +95,7 @@ function openSession(settings = {}, localAddress = '127.0.0.1'): ClientHttp2Sess
   return session
 }
 
-/** A stream whose request has a body that is still to come. */
+/** A stream whose request body is not complete. */
 function begin(session: ClientHttp2Session, fields: Readonly<Record<string, string>>): ClientHttp2Stream {
   const stream = session.request({ ':method': 'POST', ...fields })
   stream.on('error', () => {})
@@ -109,7 +109,7 @@ async function statusOf(stream: ClientHttp2Stream): Promise<number> {
 
 const countPath = '/tests.v1.EchoService/Count'
 
-/** A stream of messages that has been answered with the first. */
+/** A stream of messages, after its first message. */
 async function beginAnswered(session: ClientHttp2Session): Promise<ClientHttp2Stream> {
   const stream = begin(session, { ':path': countPath, ...key, 'content-type': 'application/grpc' })
   stream.end(Buffer.from([0, 0, 0, 0, 3, 0x0a, 1, 0x61]))
@@ -117,7 +117,7 @@ async function beginAnswered(session: ClientHttp2Session): Promise<ClientHttp2St
   return stream
 }
 
-/** A call that is answered when the test lets it, and its status. */
+/** The status of a call that is answered when the test lets it. */
 function beginWaiting(session: ClientHttp2Session): Promise<number> {
   return statusOf(
     begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key })
@@ -136,7 +136,7 @@ function reset(stream: number, code: number): Buffer {
   return frame(frameTypes.reset, 0, stream, uint32(code))
 }
 
-/** The error codes of the GOAWAY frames among what the service sent. */
+/** The error codes of the GOAWAY frames in the bytes of the service. */
 function codesOfGoaway(sent: Buffer): readonly number[] {
   const codes: number[] = []
   for (let at = 0; at + 9 <= sent.length; at += 9 + sent.readUIntBE(at, 3)) {
@@ -151,8 +151,8 @@ async function codeOfEnd(session: ClientHttp2Session): Promise<number> {
   return code
 }
 
-describe('who is slow', () => {
-  it('to say anything is let go', async () => {
+describe('a slow client', () => {
+  it('that sends nothing is disconnected', async () => {
     await listen()
     const silent = await open('')
     const closed = closeOf(silent)
@@ -166,7 +166,7 @@ describe('who is slow', () => {
       'a body',
       `POST /v1/echo HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{`,
     ],
-  ])('with %s over HTTP/1.1 is told with 408', async (_name, bytes) => {
+  ])('that sends %s over HTTP/1.1 is answered with 408', async (_name, bytes) => {
     await listen()
     const slow = await open(bytes)
     const drip = setInterval(() => slow.write('x'), 50)
@@ -176,7 +176,7 @@ describe('who is slow', () => {
     expect([answer.slice(0, 12), answer]).toEqual(['HTTP/1.1 408', expect.stringContaining('REQUEST_TOO_SLOW')])
   })
 
-  it('with the beginning of HTTP/2 is let go', async () => {
+  it('that sends a part of the HTTP/2 preface is disconnected', async () => {
     await listen()
     const slow = await open('PRI * HTTP/2.0\r\n')
     const closed = closeOf(slow)
@@ -188,30 +188,33 @@ describe('who is slow', () => {
     ['a call', { ':path': '/v1/echo', ...json }, 408],
     ['gRPC', { ':path': storePath, ...key, 'content-type': 'application/grpc' }, 200],
     ['the request of a stream', { ':path': countPath, ...key, 'content-type': 'application/grpc' }, 200],
-  ])('with the body of %s over HTTP/2 is told, and its connection goes on', async (_name, fields, status) => {
-    await listen()
-    const session = openSession()
-    const slow = begin(session, fields)
-    slow.write('{')
-    expect(await otherIsAnswered()).toBe(true)
-    const [headers, , raw] = (await once(slow, 'response')) as [Record<string, string | number>, number, string[]]
-    slow.resume()
-    await once(slow, 'close')
-    expect(headers[':status']).toBe(status)
-    if (status === 200) expect(headers['grpc-status'] ?? raw).toBeDefined()
-    expect(session.destroyed).toBe(false)
-    const next = session.request({ ':path': '/v1/echo/a', ...key })
-    expect(await statusOf(next)).toBe(200)
-  })
+  ])(
+    'with the body of %s over HTTP/2 is answered with an error, and keeps its connection',
+    async (_name, fields, status) => {
+      await listen()
+      const session = openSession()
+      const slow = begin(session, fields)
+      slow.write('{')
+      expect(await otherIsAnswered()).toBe(true)
+      const [headers, , raw] = (await once(slow, 'response')) as [Record<string, string | number>, number, string[]]
+      slow.resume()
+      await once(slow, 'close')
+      expect(headers[':status']).toBe(status)
+      if (status === 200) expect(headers['grpc-status'] ?? raw).toBeDefined()
+      expect(session.destroyed).toBe(false)
+      const next = session.request({ ':path': '/v1/echo/a', ...key })
+      expect(await statusOf(next)).toBe(200)
+    },
+  )
 
-  it('to take an answer loses it, over HTTP/1.1 and HTTP/2', async () => {
+  it('that does not read an answer loses it, over HTTP/1.1 and HTTP/2', async () => {
     await listen()
     const idle = await open('GET /v1/echo/large HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\n\r\n'.repeat(20))
     idle.pause()
     expect(await otherIsAnswered()).toBe(true)
     const stuck = openSession({ initialWindowSize: 0 }).request({ ':path': '/v1/echo/large', ...key })
     stuck.on('error', () => {})
-    // Its time began later than that of the other.
+    // Its time began after that of the other.
     await once(stuck, 'close')
     expect(stuck.rstCode).toBe(constants.NGHTTP2_CANCEL)
     expect((await text(idle).catch(() => '')).length).toBeLessThan(20_000_000)
@@ -219,8 +222,8 @@ describe('who is slow', () => {
   })
 })
 
-describe('who floods a connection of HTTP/2', () => {
-  it('with calls that it breaks off is told to calm down', async () => {
+describe('a client that floods an HTTP/2 connection', () => {
+  it('with cancelled calls gets ENHANCE_YOUR_CALM', async () => {
     await listen({ resets: { burst: 50, perSecond: 1 } })
     const frames = Array.from({ length: 200 }, (_, n) => [call(2 * n + 1), reset(2 * n + 1, constants.NGHTTP2_CANCEL)])
     const flood = await open(Buffer.concat([preface(), ...frames.flat()]))
@@ -231,7 +234,7 @@ describe('who floods a connection of HTTP/2', () => {
   it.each([
     ['PING', (session: ClientHttp2Session) => session.ping(() => {})],
     ['SETTINGS', (session: ClientHttp2Session) => session.settings({ initialWindowSize: 70_000 })],
-  ])('with %s is told to calm down', async (_name, send) => {
+  ])('with %s gets ENHANCE_YOUR_CALM', async (_name, send) => {
     await listen({ controlFrames: { burst: 5, perSecond: 1 } })
     const session = openSession()
     await once(session, 'connect')
@@ -251,7 +254,7 @@ describe('who floods a connection of HTTP/2', () => {
       return Buffer.concat([head, payload])
     }
     const start = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
-    // No frame says that the headers end: x-a: b, over and over.
+    // No frame ends the headers: x-a: b, again and again.
     const field = Buffer.from([0x00, 3, 0x78, 0x2d, 0x61, 1, 0x62])
     const more = frame(9, 1, Buffer.concat(Array.from({ length: 1000 }, () => field)))
     const flood = await open(Buffer.concat([start, frame(4, 0, Buffer.alloc(0)), frame(1, 1, field)]))
@@ -261,7 +264,7 @@ describe('who floods a connection of HTTP/2', () => {
     expect(await otherIsAnswered()).toBe(true)
   })
 
-  it('with streams beyond those allowed has the others refused', async () => {
+  it('with more streams than allowed gets the further ones refused', async () => {
     await listen({ maxStreams: 2 })
     const session = openSession()
     await once(session, 'remoteSettings')
@@ -272,7 +275,7 @@ describe('who floods a connection of HTTP/2', () => {
 const hostile = '127.0.0.2'
 const earnsNothing = (burst: number) => ({ burst, perSecond: 0 })
 
-it('who breaks off streams that were answered keeps the connection, and what is in flight on it is answered', async () => {
+it('a client that cancels answered streams keeps the connection, and its calls in flight are answered', async () => {
   await listen({
     maxCallMs: 60_000,
     resets: earnsNothing(5),
@@ -291,8 +294,8 @@ it('who breaks off streams that were answered keeps the connection, and what is 
   expect(session.closed).toBe(false)
 })
 
-describe('a connection of HTTP/2 that breaks the rules while calls are in flight on it', () => {
-  /** Breaks off so many calls before their answer; resolves when the service has said GOAWAY. */
+describe('an HTTP/2 connection that exceeds its limits with calls in flight', () => {
+  /** Cancels so many calls before their answer; resolves when the service has sent GOAWAY. */
   async function breakRules(session: ClientHttp2Session): Promise<number> {
     const ended = codeOfEnd(session)
     for (let n = 0; n < 9; n++) {
@@ -301,7 +304,7 @@ describe('a connection of HTTP/2 that breaks the rules while calls are in flight
     return ended
   }
 
-  it('takes no other calls, answers those, and is closed', async () => {
+  it('accepts no other calls, answers those in flight, and is closed', async () => {
     await listen({ maxCallMs: 60_000, resets: earnsNothing(5) })
     const session = openSession()
     await once(session, 'remoteSettings')
@@ -315,7 +318,7 @@ describe('a connection of HTTP/2 that breaks the rules while calls are in flight
     await closed
   })
 
-  it('is cut when they are not done in time', async () => {
+  it('is closed if they are not finished in time', async () => {
     await listen({ maxCallMs: 60_000, resets: earnsNothing(5), drainTimeoutMs: 100 })
     const session = openSession()
     await once(session, 'remoteSettings')
@@ -331,7 +334,7 @@ describe('a connection of HTTP/2 that breaks the rules while calls are in flight
   it.each([
     ['control frames', () => Array.from({ length: 9 }, () => PING)],
     ['streams that nobody takes any more', (next: number) => Array.from({ length: 500 }, (_, n) => call(next + 2 * n))],
-  ])('is cut when it goes on with %s', async (_name, more) => {
+  ])('is closed at once if it goes on with %s', async (_name, more) => {
     await listen({ maxCallMs: 60_000, idleTimeoutMs: 60_000, resets: earnsNothing(5), controlFrames: earnsNothing(3) })
     const socket = await open(Buffer.concat([preface(), call(1), ...[3, 5, 7, 9, 11, 13].flatMap(broken)]))
     const sent = buffer(socket)
@@ -349,8 +352,8 @@ describe('a connection of HTTP/2 that breaks the rules while calls are in flight
   })
 })
 
-describe('who goes on over one connection after the other', () => {
-  /** Breaks calls off until the service ends the connection. @returns how many it took */
+describe('a client that goes on over one connection after another', () => {
+  /** Cancels calls until the service ends the connection. @returns how many it took */
   async function breakOffMany(session: ClientHttp2Session): Promise<number> {
     await once(session, 'remoteSettings')
     const ended = once(session, 'close')
@@ -359,13 +362,13 @@ describe('who goes on over one connection after the other', () => {
       const stream = begin(session, { ':method': 'GET', ':path': '/v1/wait/a', ...key })
       stream.close(constants.NGHTTP2_CANCEL)
       await Promise.race([once(stream, 'close'), ended])
-      // Answered behind the reset: it has been seen.
+      // It is answered after the reset, so the service has seen the reset.
       if (!session.destroyed) await Promise.race([new Promise((resolve) => session.ping(resolve)), ended])
     }
     return resets
   }
 
-  it('to break off calls may do so once a connection, and then comes in no more', async () => {
+  it('to cancel calls may do so once on each connection, and is then barred', async () => {
     await listen({ abuse: { probation: earnsNothing(10), bar: earnsNothing(12), maxAddresses: 10 } })
     const counts = [await breakOffMany(openSession({}, hostile)), await breakOffMany(openSession({}, hostile))]
     expect(counts).toEqual([11, 1])
@@ -375,7 +378,7 @@ describe('who goes on over one connection after the other', () => {
     expect(await otherIsAnswered()).toBe(true)
   })
 
-  it('does not harm who shares the address and has a connection, nor this machine', async () => {
+  it('harms neither open connections of its address nor this machine', async () => {
     await listen({ abuse: { probation: earnsNothing(0), bar: earnsNothing(10), maxAddresses: 10 } })
     const [good, fromHere] = [openSession({}, hostile), openSession()]
     await Promise.all([once(good, 'remoteSettings'), once(fromHere, 'remoteSettings')])
@@ -386,7 +389,7 @@ describe('who goes on over one connection after the other', () => {
     expect(await otherIsAnswered()).toBe(true)
   })
 
-  it('who breaks off as many calls as are answered keeps the connection', async () => {
+  it('and cancels as many calls as are answered keeps the connection', async () => {
     await listen({
       resets: earnsNothing(5),
       abuse: { probation: earnsNothing(5), bar: earnsNothing(5), maxAddresses: 9 },
@@ -401,14 +404,14 @@ describe('who goes on over one connection after the other', () => {
     expect(session.destroyed).toBe(false)
   })
 
-  it('with a reset that says that nothing is wrong is counted as well', async () => {
+  it('is counted also for resets with NO_ERROR', async () => {
     await listen({ resets: earnsNothing(5) })
     const frames = Array.from({ length: 20 }, (_, n) => [call(2 * n + 1), reset(2 * n + 1, constants.NGHTTP2_NO_ERROR)])
     const flood = await open(Buffer.concat([preface(), ...frames.flat()]))
     expect(codesOfGoaway(await buffer(flood))).toContain(constants.NGHTTP2_ENHANCE_YOUR_CALM)
   })
 
-  it('with bodies that are too large comes in no more', async () => {
+  it('with bodies that are too large is barred', async () => {
     await listen({ abuse: { probation: earnsNothing(10), bar: earnsNothing(30), maxAddresses: 10 } })
     const post = `POST /v1/echo HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 9999999\r\n\r\n`
     const answers: string[] = []
@@ -417,12 +420,12 @@ describe('who goes on over one connection after the other', () => {
   })
 })
 
-describe('too much at once', () => {
+describe('beyond the limits of the process', () => {
   it.each([
     ['all together', { maxConnections: 3 }],
     ['from one address', { maxConnectionsPerAddress: 3 }],
-  ])('connections %s: the next is told so, in its own protocol', async (where, limits) => {
-    // Nothing else is to make room.
+  ])('connections %s: the next is refused in its own protocol', async (where, limits) => {
+    // No timeout may close another connection meanwhile.
     await listen({ ...limits, maxCallMs: 60_000, idleTimeoutMs: 60_000 })
     const held = await Promise.all(
       [1, 2, 3].map(() => open('GET /v1/wait/a HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\n\r\n')),
@@ -439,7 +442,7 @@ describe('too much at once', () => {
     await expect.poll(otherIsAnswered).toBe(true)
   })
 
-  it('calls: the next is told when to come back, and health is answered', async () => {
+  it('calls: the next is refused with the time to retry after, and health is answered', async () => {
     await listen({ maxCalls: 2, maxCallMs: 60_000 })
     const session = openSession()
     for (let n = 0; n < 2; n++) session.request({ ':path': '/v1/wait/a', ...key })
@@ -488,7 +491,7 @@ const manyEmpty = Buffer.concat(Array.from({ length: 100_000 }, () => Buffer.fro
 const proto = { ...key, 'content-type': 'application/proto' }
 const fiveMillion = 'a'.repeat(5_000_000)
 
-describe('what is too large', () => {
+describe('a request that is too large', () => {
   const post = { method: 'POST', target: '/v1/echo' }
   it.each([
     ['a path', { target: `/v1/echo/${'a'.repeat(70_000)}` }, 431, 'HEADERS_TOO_LARGE'],
@@ -590,7 +593,7 @@ describe('what is too large', () => {
   })
 })
 
-it('a body without end is not read without end, nor for long', async () => {
+it('an endless body is read neither endlessly nor for long', async () => {
   await listen({ requestTimeoutMs: 60_000 })
   const head = 'POST /v1/nowhere HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000000000\r\n\r\n'
   const endless = await open(head)
@@ -602,7 +605,7 @@ it('a body without end is not read without end, nor for long', async () => {
   endless.on('drain', pour)
   pour()
   await closed
-  // What the kernels on both sides hold beside the megabyte that is taken.
+  // The buffers of both kernels, in addition to the megabyte that is read.
   expect(written).toBeLessThan(20_000_000)
   const idle = await open(head)
   expect((await text(idle)).slice(0, 12)).toBe('HTTP/1.1 404')
@@ -644,7 +647,7 @@ describe('garbage', () => {
     'GET /v1/echo/a HTTP/1.1\r\nhost:\r\nconnection: close\r\nx-api-key: good\r\n\r\n',
     'GET /v1/echo/a HTTP/1.1\r\nhost: [::1]:80\r\nconnection: close\r\nx-api-key: good\r\n\r\n',
     'GET http://a/v1/echo/a HTTP/1.1\r\nhost: a_b.example:8080\r\nconnection: close\r\nx-api-key: good\r\n\r\n',
-  ])('%j names its host well enough', async (bytes) => {
+  ])('%j has a valid host', async (bytes) => {
     await listen()
     expect((await sendBytes(listener.port, bytes)).status).toBe(200)
   })
@@ -663,7 +666,7 @@ describe('garbage', () => {
     expect(sent).toContain(protocolError)
   })
 
-  it('behind the beginning of HTTP/2 ends the connection', async () => {
+  it('after the HTTP/2 preface ends the connection', async () => {
     await listen()
     const socket = await open(
       Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), Buffer.alloc(10_000, 0xff)]),

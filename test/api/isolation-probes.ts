@@ -1,4 +1,4 @@
-/** Calls with every identifier that the account `shop` of the seeds has, by method. */
+/** Calls of every method with every identifier of the account `shop` of the seeds. */
 import type { JsonObject } from '@bufbuild/protobuf'
 import type { Payment } from '../../src/domain/payment.ts'
 import type { Values } from '../support/seed-payments.ts'
@@ -8,13 +8,13 @@ export interface Probe {
   readonly name: string
   readonly request: JsonObject
   readonly headers?: Readonly<Record<string, string>>
-  /** Whether the account itself is answered as anybody is: the call holds nothing of the account's. */
+  /** Whether the account itself gets the same answer as others, since the call holds no data of the account. */
   readonly tellsNothing?: boolean
 }
 
 const OWN_ID = '7e000000-0000-4000-8000-00000000aaaa'
 
-/** A payment whose network and currencies have names that no other account and no table knows. */
+/** A payment whose network and currencies have names that exist in no other account and in no table. */
 export const ownNames: Payment = {
   id: OWN_ID,
   status: 'CONFIRMED',
@@ -38,7 +38,7 @@ export const ownNames: Payment = {
 
 const DIRECT = 'REQUEST_NETWORK_PAYMENT'
 
-/** @param cursors - as the account was answered them */
+/** @param cursors - from answers of the account */
 export function describeProbes(
   values: Values,
   cursors: { next: string; prev: string; requests: string; begin: string; watch: string },
@@ -58,7 +58,7 @@ export function describeProbes(
   }
   const fresh = { ...terms, requestId: `01${'cd'.repeat(32)}` }
   const named = (request: JsonObject): Probe => ({ name: JSON.stringify(request), request })
-  /** Each filter with what the account has, and with names that are near it. */
+  /** Each filter with values of the account, and with near names. */
   const filters = [
     named({ txHash: [value('paid.txHash')] }),
     named({ requestId: [value('paid.requestId'), value('refunded.requestId')] }),
@@ -212,7 +212,7 @@ export function describeProbes(
       named({ currency: ['BEDAS'] }),
       named({ fromDate: '2026-03-01', toDate: '2026-03-02', includeTotal: 'EXACT' }),
     ],
-    // The last, since it changes what routes the account's own request has.
+    // The last probe, since it changes the routes of the account's own request.
     'payments.v1.RequestsService/CancelPaymentRequest': [
       named({ paymentReference: value('native.paymentReference') }),
       named({ paymentReference: value('open.paymentReference.bare') }),
@@ -224,7 +224,7 @@ export function describeProbes(
     ],
     'payments.v1.RequestsService/ListRefundWallets': [named({}), named({ includeRemoved: true })],
     'payments.v1.RequestsService/CreatePaymentRequest': [
-      // Under the account's own id with other terms, which the account itself is refused.
+      // The account's own id with other terms, which is refused for the account, too.
       { name: 'with a stored id', request: { ...terms, requestId: value('open.requestId') } },
       {
         name: 'with the salt of a stored request, and every other term',

@@ -1,7 +1,7 @@
 /**
- * No key tells or changes anything of another account. Every method of the definitions is called with every identifier that an
- * account has, by the keys of others: their answers must be, byte for byte, those that the same calls get once that account's rows
- * are gone, and the rows must be untouched by the calls. A new method or a new field of a request fails here until it has a probe.
+ * No key reads or changes anything of another account. Every method of the definitions is called with every identifier that an
+ * account has, by the keys of others: the answers must be, byte for byte, those of the same calls after that account's rows were
+ * removed, and the calls must not change the rows. A new method or a new field of a request fails here until it has a probe.
  */
 import { randomBytes } from 'node:crypto'
 import { globSync } from 'node:fs'
@@ -25,7 +25,7 @@ const WAYS = ['Connect JSON as it comes', 'gRPC'] as const
 let running: TestService
 let ways: Ways
 let methods: ReadonlyMap<string, DescMethod>
-/** All tables while the account's rows were there. */
+/** All tables with the rows of the account. */
 let dumpBefore = ''
 let probes: Readonly<Record<string, readonly Probe[]>>
 
@@ -59,7 +59,7 @@ function isService(value: unknown): value is DescService {
 
 const fullName = ({ parent, name }: DescMethod) => `${parent.typeName}/${name}`
 
-/** So that the account's payments and requests have names of its own. */
+/** Gives the account's payments and requests names that no other account has. */
 async function insertOwnNames(): Promise<void> {
   const shop = await createApiKeyRepository(running.database.knex).ensureAccount('shop')
   await insertPayments(running.database.knex, [{ accountId: shop.id, final: true, payment: ownNames }])
@@ -75,7 +75,7 @@ async function insertOwnNames(): Promise<void> {
 
 const ownKeys = ['request_id', 'payment_reference', 'topic'] as const
 
-/** As the account's own software would. */
+/** Calls as the account's own software does. */
 async function claimIdempotencyKey({ payee }: Values): Promise<void> {
   const terms = { payee, amount: '20', invoiceCurrency: 'USDC', paymentCurrency: 'USDC', network: 'ETHEREUM' }
   const claimed = await fetch(`${running.url}/v1/request`, {
@@ -97,7 +97,7 @@ async function registerWallets(values: Values): Promise<void> {
   }
 }
 
-/** Cursors of the account, as it was answered them. */
+/** Cursors from the answers of the account. */
 async function takeCursors() {
   const take = async (path: string) => {
     const answer = await fetch(running.url + path, { headers: { 'x-api-key': running.keys.shop } })
@@ -109,16 +109,16 @@ async function takeCursors() {
   return { next: first.nextCursor, prev: second.prevCursor, requests: requests.nextCursor }
 }
 
-/** Where the account would watch on from now. */
+/** The present watchCursor of the account. */
 async function takeWatchCursor(): Promise<string> {
   const answer = await fetch(`${running.url}/payments`, { headers: { 'x-api-key': running.keys.shop } })
   return ((await answer.json()) as { watchCursor: string }).watchCursor
 }
 
 /**
- * The answers of callers, in the order of the probes; over HTTP as they came, over the others as the client has them. Over HTTP every caller
- * sends every probe. Of several callers each sends a probe over one of the other ways besides, which differ from caller to caller and from
- * probe to probe; a single caller sends it over all ways.
+ * The answers of callers, in the order of the probes: over HTTP byte for byte, over the other protocols as the client gives them. Every caller
+ * sends every probe over HTTP. Of several callers each also sends a probe over one other protocol, which differs by caller and by probe; a single
+ * caller sends it over all.
  */
 async function askAll(only: (method: DescMethod) => boolean, callers: readonly Caller[]): Promise<Map<string, string>> {
   const answers = new Map<string, string>()
@@ -142,7 +142,7 @@ async function askAll(only: (method: DescMethod) => boolean, callers: readonly C
   return answers
 }
 
-/** Differ from call to call by their meaning: ids, times, and how many calls are left. */
+/** Values that differ from call to call: ids, times, and how many calls are left. */
 const VOLATILE_HEADERS = /^(?:x-request-id|date|.*ratelimit.*)$/
 
 async function askOverHttp(method: DescMethod, probe: Probe, headers: Readonly<Record<string, string>>) {
@@ -156,10 +156,10 @@ async function askOverHttp(method: DescMethod, probe: Probe, headers: Readonly<R
   return JSON.stringify([answer.status, told, (await readAnswer(answer)).replaceAll(TICKETS, 'a ticket')])
 }
 
-/** Drawn at random, each time. */
+/** Random values. */
 const TICKETS = /wt_[0-9A-Za-z]{40}/g
 
-/** All of an answer; of a watch, which has no end, what there was to tell when it began. */
+/** The whole answer; of a watch, which has no end, the events of the past. */
 async function readAnswer(answer: Response): Promise<string> {
   let text = ''
   for await (const chunk of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
@@ -182,7 +182,7 @@ interface Caller {
 
 const issued: string[] = []
 
-/** A caller whose key is of its own for each way, so that no limit of calls is met. */
+/** A caller with a key of its own for each protocol, so that no limit of calls is reached. */
 function callerOf(account: string, as?: string): Caller {
   const keys = new Map<string, Promise<string>>()
   const issue = async () => {
@@ -205,7 +205,7 @@ function callerOf(account: string, as?: string): Caller {
 const readsOnly = ({ idempotency }: DescMethod) => idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS
 const writes = (method: DescMethod) => !readsOnly(method)
 
-/** All rows of an account, by table; also of tables that are yet to come. */
+/** All rows of an account, by table, also of tables that are added later. */
 async function rowsOf(account: string): Promise<Record<string, string[]>> {
   const { knex } = running.database
   const { id } = await createApiKeyRepository(knex).ensureAccount(account)
@@ -217,7 +217,7 @@ async function rowsOf(account: string): Promise<Record<string, string[]>> {
   return rows
 }
 
-/** Tables of rows of accounts, but for the directory of keys, which calls may note their time in. */
+/** The tables with rows of accounts, except the keys, in which calls record their last use. */
 async function tablesOfAccounts(): Promise<string[]> {
   return running.database
     .knex('information_schema.columns')
@@ -246,7 +246,7 @@ async function deleteRowsOf(account: string): Promise<void> {
 }
 
 describe('the probes', () => {
-  it('take every method of every service, and every field of every request', () => {
+  it('cover every method of every service, and every field of every request', () => {
     expect(Object.keys(probes).toSorted()).toEqual([...methods.keys()].toSorted())
     for (const [name, list] of Object.entries(probes)) {
       const { input } = methodOf(name)
@@ -256,7 +256,7 @@ describe('the probes', () => {
     }
   })
 
-  it('hold what belongs to the account: its own key is answered otherwise than a stranger', async () => {
+  it('hold data of the account: its own key gets other answers than a stranger', async () => {
     const { keys } = running
     const nobody = callerOf('nobody-at-all')
     for (const [name, list] of Object.entries(probes)) {
@@ -285,14 +285,14 @@ it('no other key reads, counts, infers or changes anything of the account', asyn
   dumpBefore = await dumpTables()
   await deleteRowsOf('shop')
   const readsAlone = await askAll(readsOnly, readers())
-  // Another account, since the first now has what it wrote; answers do not tell whose they are.
+  // Another account, since the first now has rows of its own; answers do not tell the account.
   const writtenAlone = await askAll(writes, [callerOf('writer-2')])
   expect(reads.size).toBeGreaterThan(300)
   expect(Object.fromEntries(reads)).toEqual(Object.fromEntries(readsAlone))
   expect([...written.values()]).toEqual([...writtenAlone.values()])
 }, 60_000)
 
-it('no key names another account, and is told the same of one that exists and one that does not', async () => {
+it('no key can name another account, and existing and unknown accounts get the same answer', async () => {
   const headers = { 'x-api-key': running.keys.other }
   const method = methodOf('payments.v1.PaymentSearchService/SearchPayments')
   const ask = (account: string) =>
@@ -336,7 +336,7 @@ describe('keys', () => {
     }
   })
 
-  it('are in no error and no log line of a call that fails within', async () => {
+  it('are in no error and no log line of a call with an internal error', async () => {
     const { knex } = running.database
     const key = (await callerOf('other').headers('broken'))['x-api-key'] ?? ''
     await knex.raw('alter table api_keys rename to api_keys_away')

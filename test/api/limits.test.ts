@@ -29,7 +29,7 @@ let listener: Listener
 let nowMs = START.getTime()
 const now = () => new Date(nowMs)
 let addresses = 0
-/** From where the next calls come, by the word of a proxy on loopback. */
+/** The address from which the next calls come, as a trusted proxy on loopback says. */
 let address = ''
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ beforeAll(async () => {
     now,
     openCallsPerMinute: OPEN_CALLS,
     limitClock: { now, monotonicMs: () => nowMs },
-    // A busy machine is not to make the process count by itself.
+    // On a busy machine the process must not fall back to counting by itself.
     leaseTimeoutMs: 60_000,
   })
   const unary = async ({ name }: { name: string }) => ({ name })
@@ -102,7 +102,7 @@ interface HttpCall {
 async function callHttp(path: string, apiKey: string, init: HttpCall = {}): Promise<Answer> {
   const answer = await fetch(listener.url + path, { ...init, headers: { ...headersOf(apiKey), ...init.headers } })
   const text = await answer.text()
-  // Plain JSON and Connect both write the detail as JSON, the latter for people to read.
+  // Plain JSON and Connect both write the detail as JSON; in Connect it is for debugging.
   const delay = /"retryDelay":"(\d+)s"/.exec(text)?.[1]
   return {
     status: answer.status,
@@ -172,7 +172,7 @@ function retryDelayOf(bytes: Uint8Array): number | undefined {
   return detail && Number(fromBinary(RetryInfoSchema, detail.value).retryDelay?.seconds)
 }
 
-/** What the header of an answer says of limits. */
+/** The headers of an answer that tell limits. */
 function limitsOf({ header }: Answer) {
   const names = ['ratelimit-policy', 'ratelimit', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']
   return names.map(header)
@@ -186,7 +186,7 @@ describe.each([
 ] as const)('over %s', (protocol, call, good, limited, unauthenticated, invalid) => {
   const hasRetryAfter = protocol === 'REST' || protocol === 'Connect'
 
-  it('every answer to a key says how many calls are left, and one too many is refused with the time to wait', async () => {
+  it('every answer to a key tells how many calls are left, and a call beyond the limit is refused with the time to wait', async () => {
     const key = await issue(3)
     const answers = [await call(key), await call(key, 'a name that is too long'), await call(key), await call(key)]
     expect(answers.map(({ status }) => status)).toEqual([good, invalid, good, limited])
@@ -203,12 +203,12 @@ describe.each([
     expect((await call(key)).status).toBe(good)
   })
 
-  it('a key without limit hears nothing of one', async () => {
+  it('answers to a key without limit tell none', async () => {
     const answer = await call(await issue(0))
     expect([answer.status, ...limitsOf(answer)]).toEqual([good, null, null, null, null, null])
   })
 
-  it('wrong keys count against their address alone', async () => {
+  it('wrong keys count against their address only', async () => {
     const statuses: number[] = []
     for (let i = 0; i < OPEN_CALLS; i++) statuses.push((await call(createApiKey())).status)
     expect(new Set(statuses)).toEqual(new Set([unauthenticated]))
@@ -244,7 +244,7 @@ it('a stream is one call, whatever it carries', async () => {
   expect(await read()).toEqual([expect.stringContaining('more than 2 calls a minute'), '"key";r=0'])
 })
 
-describe('what needs no key', () => {
+describe('a call that needs no key', () => {
   it.each([
     ['an unknown path', () => callHttp('/nowhere', ''), 404],
     ['a wrong method', () => callHttp('/v1/echo/a', '', { method: 'PUT' }), 405],
@@ -288,7 +288,7 @@ describe('what needs no key', () => {
     expect([status, header('ratelimit')]).toEqual([404, '"address";r=4;t=60'])
   })
 
-  it('is told apart by address as far as proxies are trusted, and IPv6 by /64', async () => {
+  it('counts against the address that trusted proxies forward, and IPv6 by /64', async () => {
     for (let i = 0; i < OPEN_CALLS; i++) {
       address = `203.0.113.${i}, 2001:db8:0:${addresses}::${i}`
       expect((await callHttp('/nowhere', '')).status).toBe(404)

@@ -11,7 +11,7 @@ import { NOW, startTestService, type TestService } from '../support/service.ts'
 import { createStreamClient, streamProtocols } from '../support/stream-clients.ts'
 import { watchBy } from '../support/watch-clients.ts'
 
-// One client cannot take the place of others: what it holds open, how slowly it reads, what it asks for, and what it breaks off.
+// One client cannot starve others, by open streams, slow reading, many calls or cancellations.
 
 let running: TestService
 let accountIds: Readonly<Record<'shop' | 'other' | 'nobody', number>>
@@ -37,7 +37,7 @@ async function issueKey(account: string): Promise<string> {
 }
 
 function openSession({ url }: { readonly url: string }): ClientHttp2Session {
-  // Small windows, so that what is not read soon waits in the service.
+  // Small windows, so that unread data soon waits in the service.
   const session = connect(url, { settings: { initialWindowSize: 16_384 } })
   session.on('error', () => {})
   sessions.push(session)
@@ -65,7 +65,7 @@ function askForExport(session: ClientHttp2Session, key: string, form = 0): Clien
   return stream
 }
 
-/** Takes a piece of at most 16 KB every so often. @returns all that came and the trailers, as text, at the end */
+/** Reads a chunk of at most 16 KB at intervals. @returns all data and the trailers, as text, at the end */
 async function readSlowly(stream: ClientHttp2Stream, everyMs: number): Promise<string> {
   const pieces: Buffer[] = []
   let trailers: Readonly<Record<string, string>> = {}
@@ -104,7 +104,7 @@ describe('streams', () => {
     return streams
   }
 
-  it('of four keys that read exports slowly leave room for a fifth, which gets its watch and its events', async () => {
+  it('of four keys that read exports slowly leave room for a fifth key, which gets its watch and its events', async () => {
     await fill()
     const { messages, error } = await watchBy('grpc-js', {
       url: listener.url,
@@ -117,14 +117,14 @@ describe('streams', () => {
     expect([messages.map(({ type }) => type), error]).toEqual([['HEARTBEAT', 'ADDED'], undefined])
   })
 
-  it('beyond a tenth of those of the process for a key, and a fifth for an account, are refused over every protocol', async () => {
+  it('beyond a tenth of the process for a key, and a fifth for an account, are refused over every protocol', async () => {
     const [ofShop = '', alsoOfShop = ''] = keys
     const hold = async (key: string) => {
       const stream = askForExport(openSession(listener), key)
       const [fields] = (await once(stream, 'response')) as [Record<string, number>]
       return fields[':status'] === 200 ? stream : undefined
     }
-    // What the test before held may just be given back.
+    // The streams of the test before may still be closing.
     const held: ClientHttp2Stream[] = []
     for (const key of [ofShop, ofShop, alsoOfShop, alsoOfShop]) {
       held.push(await vi.waitUntil(() => hold(key), { timeout: 5_000 }))
@@ -146,22 +146,22 @@ describe('streams', () => {
       expect([answer.status, await answer.json()]).toMatchObject([429, { code, details: [{ reason, metadata }] }])
     }
     client.close()
-    // One that ends makes room, and so does one that is left.
+    // A stream that ends makes room, and so does one that is cancelled.
     held[0]?.close(constants.NGHTTP2_CANCEL)
     await vi.waitUntil(() => hold(running.keys.shop), { timeout: 5_000 })
   })
 })
 
-it('an export that is read more slowly than the least rate is ended in every form, however steadily it is read', async () => {
+it('an export that is read below the minimum rate is ended in every form, however steadily it is read', async () => {
   const listener = await running.listen({ maxStallMs: 400, minRowsPerSecond: 4_000 })
-  // Several pieces within the pause that is allowed, but not so many rows.
+  // Several chunks within the allowed pause, but too few rows.
   const read = exportForms.map((_, form) =>
     readSlowly(askForExport(openSession(listener), running.keys.shop, form), 60),
   )
   for (const told of await Promise.all(read)) expect(told).toContain('READER_TOO_SLOW')
 })
 
-it('200 watches that are cancelled together, twice, on one connection break off no search in flight on it', async () => {
+it('200 watches cancelled together, twice, on one connection leave its searches in flight alone', async () => {
   const session = openSession(running)
   const watch = async (key: string) => {
     const stream = session.request({ ':path': '/v1/payments:watch', 'x-api-key': key })

@@ -17,20 +17,20 @@ import { sendRequest } from '../support/raw-http.ts'
 import { seedPayments, type Values } from '../support/seed-payments.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-// As it is; the test looks at the services that it is given.
+// Unchanged; the test reads which services it is given.
 vi.mock(import('../../src/api/serve-api.ts'), { spy: true })
 
-/** One call and what comes of it, whichever way it is made. `${name}` stands for what the seeds made. */
+/** A call and its result, the same over every protocol. `${name}` stands for a value of the seeds. */
 interface Case {
   readonly name: string
   readonly method: string
   readonly request: JsonObject
-  /** Whose key; that of `shop` unless told. */
+  /** The owner of the key. Default: `shop`. */
   readonly key?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** What the answer holds at least; its lists hold exactly as many. */
+  /** Fields that the answer must hold; its lists must have the same length. */
   readonly answer?: JsonObject
-  /** Paths of fields that must not be there. */
+  /** Paths of fields that must be absent. */
   readonly absent?: readonly string[]
   readonly error?: {
     readonly http: number
@@ -66,7 +66,7 @@ afterAll(async () => {
   await running?.stop()
 })
 
-/** Cursors, which only an answer has. */
+/** Cursors, taken from answers. */
 async function walkToCursors(): Promise<Values> {
   const cursorOf = async (method: string, request: JsonObject, key = 'shop') => {
     const { answer } = await ask(ways.named('REST'), { method, request, key })
@@ -106,7 +106,7 @@ function requestIdOver({ name }: Way): string {
   return `over-${name.replaceAll(' ', '-')}`
 }
 
-/** Puts what the seeds made in the place of `${name}`. */
+/** Replaces `${name}` by the values of the seeds. */
 function fillIn<T>(template: T): T {
   const text = JSON.stringify(template).replaceAll(/\$\{([\w.]+)\}/g, (_, name: string) => {
     const value = values[name]
@@ -158,7 +158,7 @@ function checkError({ error, httpStatus }: Outcome, { newQuote, ...wanted }: Non
   expect({ newQuote: error?.route }).toMatchObject({ newQuote: newQuote ?? null })
 }
 
-/** Holds one way against REST: every field, every detail, and nothing empty where something is unknown. */
+/** Compares a protocol with REST: every field, every detail, and nothing empty for an unknown value. */
 function checkSame(way: Way, outcome: Outcome, first: Outcome): void {
   const { answer, error, httpStatus = first.httpStatus, requestId, isRaw } = outcome
   const empty = isRaw && answer !== undefined ? emptyPlacesOf(answer) : []
@@ -180,7 +180,7 @@ function parentOf(json: JsonValue, path: string): { parent: object; name: string
   return { parent, name }
 }
 
-/** The paths of all nulls and empty texts: what is unknown is to be absent. */
+/** The paths of all nulls and empty texts: unknown values must be absent. */
 function emptyPlacesOf(json: JsonValue, path = '$'): string[] {
   if (json === null || json === '') return [path]
   if (typeof json !== 'object') return []
@@ -227,7 +227,7 @@ describe('the handlers on connect-node alone', () => {
   })
 })
 
-it('an answer that is compressed is the same over every protocol', async () => {
+it('a compressed answer is the same over every protocol', async () => {
   const asked = { method: 'SearchPayments', request: { includeTotal: 'EXACT' } }
   const plain = await ask(ways.named('REST'), asked)
   const { url } = await running.listen({ compressMinBytes: 1 })
@@ -253,7 +253,7 @@ const calls: readonly (readonly [method: string, request: JsonObject])[] = [
   ['ListPaymentRequests', {}],
 ]
 
-describe.each(calls)('what the definition of %s does not know', (method, request) => {
+describe.each(calls)('a field that the definition of %s does not have', (method, request) => {
   const reasonAndCode = ({ error }: Outcome) => [error?.code, (error?.info as JsonObject | null)?.['reason']]
 
   it('is refused by its number', async () => {
@@ -280,7 +280,7 @@ describe.each(calls)('what the definition of %s does not know', (method, request
     expect(outcome.error?.violations).toMatchObject([{ field: '__proto', reason: 'UNKNOWN_FIELD' }])
   })
 
-  it('is refused as a query parameter, or in the body where there is one', async () => {
+  it('is refused as a query parameter, or in the body if there is one', async () => {
     const outcome = await ask(ways.named('REST'), { method, request: { ...request, __proto: '1' } })
     const reason = writing.has(method) ? 'UNKNOWN_FIELD' : 'UNKNOWN_PARAMETER'
     expect([outcome.httpStatus, ...reasonAndCode(outcome)]).toEqual([400, 'invalid_argument', reason])
@@ -289,7 +289,7 @@ describe.each(calls)('what the definition of %s does not know', (method, request
 })
 
 describe('calls that the database keeps waiting', () => {
-  /** None waits for its turn. */
+  /** No call waits for its turn. */
   const allAtOnce = { maxSearches: 20, maxSearchesPerKey: 20, maxSummaries: 20, maxSummariesPerKey: 20 }
 
   /** While it runs, every call waits for its tables. */
@@ -385,7 +385,7 @@ describe('health and reflection', () => {
     },
   )
 
-  it('a service that there is not is not found', async () => {
+  it('an unknown service is NOT_FOUND', async () => {
     const health = createClient(Health, transport())
     await expect(health.check({ service: 'payments.v1.Nobody' })).rejects.toThrow(/not_found/)
   })
@@ -435,7 +435,7 @@ describe('health and reflection', () => {
     const how = ['--protocol', protocol, '--header', `x-api-key: ${running.keys.shop}`]
     const printed = await buf(...how, '--data', JSON.stringify(request), running.url + rpcPathOf(method))
     const { answer } = await ask(ways.named('REST'), { method: method.name, request })
-    // buf leaves out what is empty.
+    // buf leaves out empty fields.
     expect({ warnings: [], ...JSON.parse(printed) }).toEqual(answer)
   })
 })

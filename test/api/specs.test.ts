@@ -54,7 +54,7 @@ const message = Buffer.from([0, 0, 0, 0, 3, 0x0a, 1, 0x61])
 const none = Buffer.alloc(0)
 const two = Buffer.concat([message, message])
 
-describe('a method that takes one message and gets another number of them', () => {
+describe('a unary method that gets no message or several', () => {
   it.each([
     ['unary, none', UNARY, none],
     ['unary, two', UNARY, two],
@@ -74,7 +74,7 @@ describe('a method that takes one message and gets another number of them', () =
     expect(error).toMatchObject({ code: 'unimplemented', message: expect.stringContaining('the call holds') })
   })
 
-  it('an empty message is a message', async () => {
+  it('an empty message counts as a message', async () => {
     const { fields } = await post(UNARY, 'application/grpc', Buffer.alloc(5))
     // It lacks a name.
     expect(fields).toMatchObject({ 'grpc-status': '3', 'grpc-message': expect.stringContaining('name') })
@@ -86,7 +86,7 @@ it.each([UNARY, STREAM])('a message that is too large is RESOURCE_EXHAUSTED over
   expect(fields['grpc-status']).toBe('8')
 })
 
-describe('what an error of connect carries beside it', () => {
+describe('the metadata of a ConnectError', () => {
   const path = '/tests.v1.EchoService/Echo'
   it('is sent as trailers over gRPC', async () => {
     const { fields } = await post(path, 'application/grpc', message)

@@ -41,18 +41,18 @@ async function listen(transport: Transport, limits: Partial<ApiLimits> = {}): Pr
   })
 }
 
-/** By REST over HTTP/1.1 and TLS. */
+/** A REST call over HTTP/1.1 and TLS. */
 async function askHttp1(path = '/v1/echo/a', options: RequestOptions = {}) {
   const request = getHttps(`https://127.0.0.1:${listener.port}${path}`, { ca, headers: key, agent: false, ...options })
   const [response] = await once(request, 'response')
   return { status: response.statusCode as number, body: await text(response) }
 }
 
-/** By REST over HTTP/2, in plaintext or over TLS as the origin says. */
+/** A REST call over HTTP/2, in plaintext or over TLS as the origin says. */
 async function askHttp2(scheme: 'http' | 'https') {
   const session = connectHttp2(`${scheme}://127.0.0.1:${listener.port}`, { ca })
   sessions.push(session)
-  // Its streams fail with it, and are awaited.
+  // Its streams fail with it, and each failure is awaited.
   session.on('error', () => {})
   const stream = session.request({ ...key, ':path': '/v1/echo/a' })
   const [headers] = await once(stream, 'response')
@@ -101,7 +101,7 @@ describe('over TLS', () => {
       ca,
       minVersion: version,
       maxVersion: version,
-      // Old versions are not even tried without.
+      // Without this the client does not offer old versions.
       ciphers: 'DEFAULT:@SECLEVEL=0',
     })
     const ends = ['secureConnect', 'error'].map((name) =>
@@ -114,30 +114,30 @@ describe('over TLS', () => {
     socket.destroy()
   })
 
-  it('a client without ALPN says it with its first bytes', async () => {
+  it('a client without ALPN chooses the version by its first bytes', async () => {
     await listen({ tls: testCertificate })
     const socket = connectTls({ port: listener.port, host: '127.0.0.1', ca })
     socket.write('GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it('who speaks plaintext is told so', async () => {
+  it('a plaintext client is told to use TLS', async () => {
     await listen({ tls: testCertificate })
     const { status, body } = await sendBytes(listener.port, 'GET / HTTP/1.1\r\nhost: a\r\n\r\n')
     expect([status, body]).toEqual([400, expect.stringContaining('this port speaks TLS only')])
   })
 
-  it('who never finishes the handshake, or says nothing behind it, is let go', async () => {
+  it('a client that does not finish the handshake, or sends nothing after it, is disconnected', async () => {
     await listen({ tls: testCertificate })
     const socket = connectTls({ port: listener.port, host: '127.0.0.1', ca })
     await once(socket, 'secureConnect')
     socket.resume()
     await once(socket, 'close')
-    // The first bytes of a handshake, and no more.
+    // Only the first bytes of a handshake.
     await expect(sendBytes(listener.port, Buffer.from([22, 3, 1, 2, 0, 1]))).rejects.toThrow('no answer')
   })
 
-  it('another certificate is served from the next connection on', async () => {
+  it('a renewed certificate is served from the next connection on', async () => {
     await listen({ tls: testCertificate })
     expect(() => listener.renewCertificate({ ...testCertificate, cert: 'none' })).toThrow('PEM')
     expect((await askHttp1()).status).toBe(200)
@@ -146,7 +146,7 @@ describe('over TLS', () => {
     expect((await askHttp1('/v1/echo/a', { ca: renewedCertificate.cert })).status).toBe(200)
   })
 
-  it('stopping lets go of every connection', async () => {
+  it('stopping closes every connection', async () => {
     await listen({ tls: testCertificate })
     await askHttp2('https')
     const session = sessions[0] as ClientHttp2Session
@@ -157,7 +157,7 @@ describe('over TLS', () => {
   })
 })
 
-it('who closes one side behind a request over TLS is answered', async () => {
+it('a client that closes its side after a request over TLS is answered', async () => {
   await listen({ tls: testCertificate })
   const socket = connectTls({ host: '127.0.0.1', port: listener.port, ca, ALPNProtocols: ['http/1.1'] })
   await once(socket, 'secureConnect')
@@ -169,7 +169,7 @@ describe('stopping waits for no client', () => {
   it.each([
     ['says nothing', () => {}],
     ['is gone without a word', (socket: TLSSocket) => void socket.destroy()],
-  ])('that %s behind its handshake', async (_, go) => {
+  ])('that %s after its handshake', async (_, go) => {
     await listen({ tls: testCertificate }, { headersTimeoutMs: 60_000 })
     const socket = connectTls({ host: '127.0.0.1', port: listener.port, ca })
     socket.on('error', () => {})
@@ -180,7 +180,7 @@ describe('stopping waits for no client', () => {
   })
 })
 
-describe('any mix', () => {
+describe('a port can serve', () => {
   it('plaintext and TLS on one port', async () => {
     await listen({ tls: testCertificate, plaintext: true })
     expect((await askHttp1()).status).toBe(200)
@@ -189,14 +189,14 @@ describe('any mix', () => {
     expect((await fetch(`${listener.url}/v1/echo/a`, { headers: key })).status).toBe(200)
   })
 
-  it('HTTP/1.1 alone', async () => {
+  it('HTTP/1.1 only', async () => {
     await listen({ tls: testCertificate, plaintext: true, versions: ['1.1'] })
     expect((await askHttp1()).status).toBe(200)
     await expect(askHttp2('http')).rejects.toThrow('Session closed with error code 13')
     await expect(askHttp2('https')).rejects.toThrow('canceled')
   })
 
-  it('HTTP/2 alone', async () => {
+  it('HTTP/2 only', async () => {
     await listen({ tls: testCertificate, plaintext: true, versions: ['2'] })
     expect((await askHttp2('http')).status).toBe(200)
     expect((await askHttp2('https')).status).toBe(200)
@@ -204,7 +204,7 @@ describe('any mix', () => {
     expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('HTTP/1.1 is not spoken here')])
   })
 
-  it('a port without TLS closes on who speaks it', async () => {
+  it('plaintext only, and answers TLS clients in plaintext', async () => {
     await listen({})
     await expect(askHttp1()).rejects.toThrow('EPROTO')
   })
