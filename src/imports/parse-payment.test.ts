@@ -98,7 +98,7 @@ describe('parsePayment', () => {
     ['a status in lower case', { status: 'confirmed' }, 'UNKNOWN_ENUM_VALUE', 'did you mean "CONFIRMED"?'],
     ['a status by number', { status: 3 }, 'UNKNOWN_ENUM_VALUE', 'use one of: PENDING'],
     ['an unknown type', { type: 'CRYPTO' }, 'UNKNOWN_ENUM_VALUE', 'type has no value "CRYPTO"'],
-    ['an amount as a number', { amount: 10.5 }, 'INVALID_AMOUNT', 'numbers of JSON lose digits'],
+    ['an amount as a number', { amount: 10.5 }, 'INVALID_AMOUNT', 'JSON numbers lose digits'],
     ['an amount with an exponent', { amount: '1e3' }, 'INVALID_AMOUNT', '"1e3"'],
     ['an amount of 19 places', { amount: '0.0000000000000000001' }, 'INVALID_AMOUNT', '18 places'],
     ['a negative amount', { amount: '-1' }, 'INVALID_AMOUNT', 'it is negative'],
