@@ -1,4 +1,4 @@
-/** `DATA_DIR/demo.json`: what a newcomer or a script needs to try the demo. */
+/** `DATA_DIR/demo.json`: everything that a newcomer or a script needs to try the demo. */
 import { join } from 'node:path'
 import { type DemoRequestTerms, referenceOf } from './history/demo-requests.ts'
 import type { DemoChain } from './network/network.ts'
@@ -7,7 +7,7 @@ import { writeAtomically } from './network/state-folder.ts'
 export interface DemoFile {
   baseUrl: string
   apiKey: string
-  /** Of the bridge: `/v1/quote/contractCalls` and `/v1/status` in LI.FI's form. */
+  /** URL of the bridge, which has LI.FI's `/v1/quote/contractCalls` and `/v1/status`. */
   bridgeUrl: string
   chains: readonly DemoFileChain[]
   wallets: Readonly<Record<string, { address: string; says: string }>>
@@ -20,7 +20,7 @@ export interface DemoFileChain {
   rpcUrl: string
   native: { symbol: string; decimals: number }
   tokens: readonly { symbol: string; address: string; decimals: number }[]
-  /** The contracts that payments and refunds pass. */
+  /** The contracts that payments and refunds call. */
   contracts: { erc20FeeProxy: string; ethereumFeeProxy: string }
 }
 
@@ -54,7 +54,7 @@ export function describeDemo(
   }
 }
 
-/** Writes it whole: who reads while it is replaced sees the old one or the new one. */
+/** Replaces the file atomically: a reader sees the old one or the new one. */
 export async function writeDemoFile(dataDir: string, file: DemoFile): Promise<void> {
   await writeAtomically(join(dataDir, 'demo.json'), `${JSON.stringify(file, null, 2)}\n`)
 }

@@ -1,9 +1,9 @@
 /**
- * The demo as a whole, in the steps that its host takes:
+ * The whole demo, in the steps of its host:
  *
- *   const demo = await startDemo({ dataDir, logger, now })   // chains run: demo.configs is what a chains file would say
+ *   const demo = await startDemo({ dataDir, logger, now })   // chains run; demo.configs describes them like a chains file
  *   …drop the rows of demo.freshChains, start the service and detection on demo.configs…
- *   await demo.seed(requests)                               // requests stored, then paid; chains move on from here, and the bridge carries
+ *   await demo.seed(requests)                               // stores requests and pays them; then clocks and bridge run
  *   await demo.live({ baseUrl, apiKey })                    // demo.json written; the live payer pays
  *   await demo.stop()
  */
@@ -28,34 +28,34 @@ import { type DemoChain, type DemoNetwork, GENESIS_DAYS_AGO, readGenesis, startN
 import { createPendingRequestKeeper, type PendingRequest, type PendingRequestKeeper } from './pending-request.ts'
 
 const DAY_SEC = 86_400
-/** History ends, then come the payments of the requests in demo.json, then empty blocks until those are final. */
+/** The history is followed by the payments of the requests in demo.json, and by empty blocks until those are final. */
 const HISTORY_ENDS_SEC_AGO = 7_200
 const SEEDS_PAID_SEC_AGO = 5_400
 const PENDING_CHAIN = 'POLYGON'
 
 export interface Demo {
-  /** What a chains file would say of the demo's chains. */
+  /** The demo's chains, as a chains file would describe them. */
   configs: readonly ChainConfig[]
-  /** Names of chains that begin with this start: rows that were made from an earlier chain of that name are of no use. */
+  /** Names of chains that this start created. Stored rows of an earlier chain of that name are obsolete. */
   freshChains: readonly string[]
-  /** Those of them that were there before, and whose state is gone, torn, or of another genesis. */
+  /** Those of the fresh chains that existed before, but whose state is missing, torn, or of another genesis. */
   lostChains: readonly string[]
-  /** Settles when a chain ended without being told to. */
+  /** Settles when a chain's node ended unexpectedly. */
   crashed: Promise<{ chain: string; exit: AnvilExit }>
-  /** Where the bridge between the chains answers in LI.FI's form. */
+  /** URL of the bridge between the chains, which has the API of LI.FI. */
   bridgeUrl: string
-  /** Stores the demo's requests, then makes the payments of chains that are fresh; from then on the chains move. */
+  /** Stores the demo's requests, then makes the payments of fresh chains. Afterwards the chains mine by themselves. */
   seed(requests: DemoRequests): Promise<void>
-  /** Writes demo.json and begins to pay. @returns what was written */
+  /** Writes demo.json and starts the live payer. @returns the content of demo.json */
   live(options: { baseUrl: string; apiKey: string }): Promise<DemoFile>
-  /** Ends payer, clocks and chains; the chains' state is on disk afterwards. */
+  /** Stops payer, clocks and chains, after which the chains' state is on disk. */
   stop(): Promise<void>
 }
 
 /**
- * Starts the chains of the demo, those of the last run if their state is in `dataDir`.
+ * Starts the chains of the demo. Chains of the last run continue if their state is in `dataDir`.
  *
- * @throws AnvilStartError where no node can run here
+ * @throws AnvilStartError when no node can run here
  */
 export async function startDemo({
   dataDir,
@@ -118,7 +118,7 @@ function createRun(
       clocks = chains.map((chain, index) =>
         createClock(chain, { now, logger, startBlock: heads[index] as BlockHeader }),
       )
-      // Prices are as old as the last run, and nobody could pay by conversion until they have moved.
+      // Prices are as old as the last run; conversions would be refused until the feeds move.
       await Promise.all(clocks.map((clock) => clock.mineNow()))
       const keeper = createKeeper(chains, clocks, { requests, now })
       await keeper.keep()
@@ -173,7 +173,7 @@ interface ChainPlan {
   payments: readonly PlannedPayment[]
 }
 
-/** Times are counted from the chain's genesis, so that a later start plans the same. */
+/** Times are relative to the chain's genesis, so that a later start makes the same plan. */
 async function planChain(chain: DemoChain): Promise<ChainPlan> {
   const { timestampSec: genesisSec } = await readGenesis(chain.client)
   const madeAtSec = genesisSec + GENESIS_DAYS_AGO * DAY_SEC
@@ -191,7 +191,7 @@ async function planChain(chain: DemoChain): Promise<ChainPlan> {
   }
 }
 
-/** Makes the payments of a fresh chain and declares it complete; until then a kill means that it begins anew. */
+/** Makes the payments of a fresh chain and marks it complete. A chain that is killed before is created again. */
 async function carryOut({ chain, payments }: ChainPlan, now: Date): Promise<void> {
   await writeHistory(chain, payments, Math.floor(now.getTime() / 1000) - 1)
   await chain.state.save(chain.client.rpc)
@@ -214,7 +214,7 @@ function createKeeper(
   return createPendingRequestKeeper(chain, { ...context, clock })
 }
 
-/** Takes a step every few seconds until told to stop. One that fails is told of, and the next is taken all the same. */
+/** Runs a step every few seconds until it is stopped. A failed step is logged, and the next one runs all the same. */
 async function repeat(signal: AbortSignal, logger: Logger, step: () => Promise<void>): Promise<void> {
   while (!signal.aborted) {
     try {

@@ -6,13 +6,13 @@ import { describeChain } from './network/chain-config.ts'
 import { DEMO_CHAINS } from './network/chain-specs.ts'
 import { planDeployment } from './network/deployment.ts'
 
-/** No node answers here: the ports of the demo's nodes are drawn at each start. */
+/** A URL without a node: the demo's nodes get new ports at each start. */
 const NO_NODE = 'http://127.0.0.1:1'
 
 /**
- * The chains of the demo in the words of a chains file.
+ * The chains of the demo, as a chains file would describe them.
  *
- * @param nodes - of a demo that runs; without them for those who need names and tokens but ask no node
+ * @param nodes - of a running demo; absent when only names and tokens are needed
  */
 export function describeDemoChains(nodes: readonly Pick<DemoFileChain, 'name' | 'rpcUrl'>[] = []): ChainConfig[] {
   const people = { deployer: addressAt(DEPLOYER_PLACE), relayer: addressAt(RELAYER_PLACE) }

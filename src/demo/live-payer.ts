@@ -1,5 +1,5 @@
 /**
- * Somebody who pays: every few seconds a new request of its own on the next chain, so that there is something to watch.
+ * The live payer: every few seconds it creates a request on the next chain and pays it, so that there is something to watch.
  */
 import type { Hex } from 'viem'
 import { formatAmount } from '../domain/decimal.ts'
@@ -19,13 +19,13 @@ import { assertSucceeded } from './network/chain-client.ts'
 import { FIAT_DECIMALS, ZERO_ADDRESS } from './network/demo-contracts.ts'
 import type { DemoChain } from './network/network.ts'
 
-/** Four chains take turns, so each sees a payment every twenty seconds. */
+/** Four chains take turns, so each gets a payment every twenty seconds. */
 export const PAYMENT_INTERVAL_MS = 5_000
 const LEAST_CENTS = 500
 const CENTS_SPREAD = 50_000
 
 export interface LivePayer {
-  /** Makes a request and pays it; the chain's clock mines the payment. */
+  /** Creates a request and pays it; the chain's clock mines the payment. */
   payOnce(): Promise<{ terms: DemoRequestTerms; hash: Hex }>
 }
 
@@ -37,7 +37,7 @@ export function createLivePayer(
   const lastPaid = new Map<string, Hex>()
   let turn = 0
 
-  /** A payment that fails leaves no event, and would go unnoticed. */
+  /** A reverted payment leaves no event and would go unnoticed. */
   async function checkLast({ client, spec }: DemoChain): Promise<void> {
     const hash = lastPaid.get(spec.name)
     if (hash === undefined) return

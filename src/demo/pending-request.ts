@@ -1,7 +1,7 @@
 /**
- * The request that is covered by a payment which is not final. A payment cannot stay so for ever, and one that is final
- * cannot be taken back, so from time to time another request takes its place. It lives on the chain whose finality is
- * slow and is replaced long before that is reached: whoever has read its reference finds it pending for many minutes.
+ * The request whose payment is pending. A payment becomes final in the end and cannot go back, so from time to time another
+ * request takes over. It is on the chain with slow finality and is replaced long before its payment is final: a reader of its
+ * reference finds the payment pending for many more minutes.
  */
 import { type Hex, keccak256 } from 'viem'
 import { parseAmount } from '../domain/decimal.ts'
@@ -15,7 +15,7 @@ import { toQuantity } from './network/rpc.ts'
 
 const SYMBOL = 'USDC'
 const AMOUNT = '75'
-/** Replaced when a third of the blocks to finality have come: it stays pending for the other two after that. */
+/** The request is replaced after a third of the blocks to finality; its payment stays pending for the other two thirds. */
 const RENEW_AT_SHARE = 3
 
 export interface PendingRequest {
@@ -24,7 +24,7 @@ export interface PendingRequest {
 }
 
 export interface PendingRequestKeeper {
-  /** The request that is pending now; made and paid when there is none, or when it should be replaced. */
+  /** The current pending request; creates and pays a new one when there is none or it is due to be replaced. */
   keep(): Promise<PendingRequest>
 }
 
@@ -36,7 +36,7 @@ export function createPendingRequestKeeper(
   const payee = people.payees[0] ?? people.livePayee
   let current: { pending: PendingRequest; block: bigint } | undefined
 
-  /** Which request it is follows from the payer's nonce, so a start needs to have kept nothing. */
+  /** The payer's nonce determines the request, so nothing has to be stored between starts. */
   const describe = (serial: number): PendingRequest => ({
     terms: draftTerms({
       name: `pending ${serial}`,
@@ -53,7 +53,7 @@ export function createPendingRequestKeeper(
   const readNonce = async (): Promise<number> =>
     Number(await client.rpc.call<Hex>('eth_getTransactionCount', [people.pendingPayer, 'latest']))
 
-  /** The block of the payment of a request, where it is not far from final. */
+  /** The block of a request's payment; undefined when it is final already. */
   async function findBlock({ terms }: PendingRequest, headBlock: bigint): Promise<bigint | undefined> {
     const depth = BigInt(spec.finalityDepth)
     const fromBlock = toQuantity(headBlock > depth ? headBlock - depth : 0n)

@@ -1,4 +1,4 @@
-/** A demo that runs in another process, as its users meet it: the public API, and the nodes of its chains. */
+/** A demo that runs in another process, by the interfaces that its users have: the public API and the nodes of its chains. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -7,14 +7,14 @@ import { createRpc, type Rpc, toQuantity } from './network/rpc.ts'
 
 export interface RunningDemo {
   file: DemoFile
-  /** What the API answers. @throws DemoAnswerError when that is an error */
+  /** Calls the API and returns its answer. @throws DemoAnswerError when that is an error */
   get: <T>(path: string) => Promise<T>
   post: <T>(path: string, body: object) => Promise<T>
   /** The node of a chain. */
   rpcOf(chain: DemoFileChain): Rpc
 }
 
-/** What the running demo answered instead of what it was asked for. */
+/** An error that the API of the running demo answered. */
 export class DemoAnswerError extends Error {
   readonly status: number
 
@@ -26,9 +26,9 @@ export class DemoAnswerError extends Error {
 }
 
 /**
- * The demo that runs on a data folder.
+ * Finds the demo that runs on a data folder.
  *
- * @throws Error where there is none, or none any more
+ * @throws Error when none runs, or no longer
  */
 export async function findRunningDemo(dataDir: string, signal: AbortSignal): Promise<RunningDemo> {
   const file = await readDemoFile(dataDir)
@@ -48,7 +48,7 @@ export async function findRunningDemo(dataDir: string, signal: AbortSignal): Pro
   if (health.headers.get('x-waybill-demo') !== 'true') {
     throw new Error(`what runs at ${file.baseUrl} is no demo; start it: npm start`)
   }
-  // Another demo may have taken the port of the one that wrote the file; its chains are elsewhere.
+  // Another demo may have taken over the port of the one that wrote the file; its chains have other URLs.
   const nodes = await Promise.allSettled(file.chains.map((chain) => isNodeOf(chain)))
   if (nodes.some((node) => node.status === 'rejected' || !node.value)) throw new Error(over)
   return {
@@ -77,9 +77,9 @@ async function readDemoFile(dataDir: string): Promise<DemoFile> {
 const LOOK_EVERY_MS = 100
 
 /**
- * Looks again and again until there is something to see.
+ * Polls until a look returns something.
  *
- * @throws Error naming what was waited for when it did not come in a minute
+ * @throws Error that names what did not come within a minute
  */
 export async function waitFor<T>(
   what: string,
@@ -102,7 +102,7 @@ export interface CalldataTransaction {
   to: string
   data: string
   value: string
-  /** Absent where the wallet is to estimate it, which the demo's nodes do. */
+  /** Absent when the wallet must estimate it, which the demo's nodes do. */
   gas?: string
   chainId: string
 }
@@ -120,20 +120,20 @@ interface RpcReceipt {
 }
 
 /**
- * Sends a transaction of a route as it is, from one of the demo's wallets, whose keys its nodes hold, and waits for its block. The price of
- * gas is the wallet's to choose: the tip that the node suggests, under any base fee.
+ * Sends a transaction of a route unchanged from one of the demo's wallets, whose keys its nodes hold, and waits for its block. The wallet
+ * chooses the gas price: the tip that the node suggests, below a cap that is higher than any base fee.
  *
  * @throws Error when it was reverted
  */
 export async function sendTransaction(rpc: Rpc, transaction: CalldataTransaction, signal: AbortSignal): Promise<Mined> {
   const maxPriorityFeePerGas = await rpc.call<string>('eth_maxPriorityFeePerGas')
-  const fees = { maxPriorityFeePerGas, maxFeePerGas: toQuantity(MOST_PER_GAS) }
+  const fees = { maxPriorityFeePerGas, maxFeePerGas: toQuantity(MAX_FEE_PER_GAS) }
   const hash = await rpc.call<string>('eth_sendTransaction', [{ ...transaction, ...fees }])
   return waitForReceipt(rpc, hash, signal)
 }
 
 /** wei; above every base fee of the demo's chains. */
-const MOST_PER_GAS = 1_000n * 10n ** 9n
+const MAX_FEE_PER_GAS = 1_000n * 10n ** 9n
 
 export async function waitForReceipt(rpc: Rpc, hash: string, signal: AbortSignal): Promise<Mined> {
   const look = async () => (await rpc.call<RpcReceipt | null>('eth_getTransactionReceipt', [hash])) ?? undefined
@@ -145,7 +145,7 @@ export async function waitForReceipt(rpc: Rpc, hash: string, signal: AbortSignal
 /** The first 4 bytes of `balanceOf(address)`. */
 const BALANCE_OF = '0x70a08231'
 
-/** What an address holds of a token or the coin of a chain, base units with their decimals. */
+/** An address's balance of a token or native coin, in base units with their decimals. */
 export async function readHolding(
   rpc: Rpc,
   chain: DemoFileChain,
@@ -163,7 +163,7 @@ export async function readHolding(
   return { units: BigInt(answer), decimals: token.decimals }
 }
 
-/** What the commands need of a payment that search gives. */
+/** The fields of a payment that the commands need. */
 export interface FoundPayment {
   id: string
   status: string
@@ -177,7 +177,7 @@ export interface FoundPayment {
   sourceNetwork?: string
 }
 
-/** The payment of a transaction, once search has it: of the one that paid, or of the one by which a bridge was given it. */
+/** Waits until search has the payment of a transaction, which is the payment itself or the deposit into a bridge. */
 export function waitForPayment(
   { get }: RunningDemo,
   { paymentReference, hash }: { paymentReference: string; hash: string },
@@ -193,18 +193,18 @@ export function waitForPayment(
   )
 }
 
-/** The search that finds the payments of a request. */
+/** Query of the search that finds the payments of a request. */
 export function searchOf(paymentReference: string): string {
   return `/payments?paymentReference=${paymentReference}`
 }
 
-/** The address of the wallet with that name or address. */
+/** The address of a wallet by its name or address. */
 export function walletNamed({ wallets }: DemoFile, word: string): string | undefined {
   const addresses = Object.values(wallets).map(({ address }) => address)
   return wallets[word]?.address ?? addresses.find((address) => address.toLowerCase() === word.toLowerCase())
 }
 
-/** What the commands need of a request. */
+/** The fields of a request that the commands need. */
 export interface DemoRequest {
   paymentReference: string
   payee: string
@@ -221,7 +221,7 @@ export function readRequest({ get }: RunningDemo, paymentReference: string): Pro
   return get(`/v1/request/${encodeURIComponent(paymentReference)}`)
 }
 
-/** A new request like the first one of demo.json, but for what differs: what demo.json says of that one stays true. */
+/** Creates a request like the first one of demo.json, with other fields where given. The first one itself keeps its documented state. */
 export async function makeRequest(demo: RunningDemo, changes: Partial<DemoRequest> = {}): Promise<DemoRequest> {
   const [first] = demo.file.requests
   if (first === undefined) throw new Error('demo.json names no requests')

@@ -7,7 +7,7 @@ import { referenceOf } from '../../src/demo/history/demo-requests.ts'
 import { usdPrice } from '../../src/demo/history/planned-payment.ts'
 import { createLivePayer } from '../../src/demo/live-payer.ts'
 import { assertSucceeded } from '../../src/demo/network/chain-client.ts'
-import { DEMO_CHAINS, MOST_UNSAVED_BLOCKS } from '../../src/demo/network/chain-specs.ts'
+import { DEMO_CHAINS, MAX_UNSAVED_BLOCKS } from '../../src/demo/network/chain-specs.ts'
 import { type Clock, createClock } from '../../src/demo/network/clock.ts'
 import { encodeLatestRound } from '../../src/demo/network/demo-contracts.ts'
 import { type DemoChain, type DemoNetwork, startNetwork } from '../../src/demo/network/network.ts'
@@ -80,14 +80,14 @@ describe('a demo chain that is moved by hand', () => {
   })
 
   it('never has more blocks that are not on disk than a hard kill may lose', async () => {
-    for (let block = 0; block < 3 * MOST_UNSAVED_BLOCKS; block++) {
+    for (let block = 0; block < 3 * MAX_UNSAVED_BLOCKS; block++) {
       nowMs += 1_000
       await clock.mineNow()
       const saved = JSON.parse(await readFile(chain.state.stateFile, 'utf8')) as { best_block_number: number }
       const head = Number((await chain.client.head()).number)
-      expect(head - saved.best_block_number).toBeLessThanOrEqual(MOST_UNSAVED_BLOCKS)
+      expect(head - saved.best_block_number).toBeLessThanOrEqual(MAX_UNSAVED_BLOCKS)
     }
-    for (const spec of DEMO_CHAINS) expect(spec.finalityDepth).toBeGreaterThan(MOST_UNSAVED_BLOCKS)
+    for (const spec of DEMO_CHAINS) expect(spec.finalityDepth).toBeGreaterThan(MAX_UNSAVED_BLOCKS)
   })
 
   it('pays new requests of all kinds, and every payment goes through', async () => {

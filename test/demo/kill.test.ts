@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BlockHeader, createChainClient } from '../../src/demo/network/chain-client.ts'
-import { MOST_UNSAVED_BLOCKS } from '../../src/demo/network/chain-specs.ts'
+import { MAX_UNSAVED_BLOCKS } from '../../src/demo/network/chain-specs.ts'
 import { createRpc, toQuantity } from '../../src/demo/network/rpc.ts'
 
 const HOST = fileURLToPath(new URL('./demo-host.ts', import.meta.url))
@@ -82,7 +82,7 @@ async function mineBeyond(host: Host, blocks: number): Promise<{ chain: string; 
       }
       const head = (await client.head()).number
       expect(head - start).toBeGreaterThanOrEqual(blocks)
-      const finalNumber = head - BigInt(MOST_UNSAVED_BLOCKS + 1)
+      const finalNumber = head - BigInt(MAX_UNSAVED_BLOCKS + 1)
       const found = await client.rpc.call<{ hash: `0x${string}` }>('eth_getBlockByNumber', [
         toQuantity(finalNumber),
         false,

@@ -1,10 +1,10 @@
-/** What the logs of the bridge's contracts say of every deposit: all that the bridge knows of the past. It keeps nothing else. */
+/** Every deposit, as the logs of the bridge's contracts describe it. The bridge stores nothing else. */
 import type { Hex } from 'viem'
 import { toQuantity } from '../network/rpc.ts'
 import type { BridgeChain } from './bridge-chain.ts'
 import { type BridgeEvent, type Deposit, decodeBridgeLog } from './deposit.ts'
 
-/** Where something happened. */
+/** The place of an event. */
 export interface Place {
   chain: BridgeChain
   txHash: Hex
@@ -16,15 +16,15 @@ export interface Entry {
   deposit: Deposit
   deposited: Place
   delivered?: Place & { isPaid: boolean }
-  /** What has become of what was deposited. */
+  /** What happened to the deposit since. */
   closed?: Place & { kind: 'TAKEN' | 'RETURNED' }
 }
 
 export interface Book {
-  /** Reads what is new. @throws what the node of a chain met */
+  /** Reads new logs. @throws errors of a chain's node */
   read(): Promise<void>
   entries(): readonly Entry[]
-  /** The block that a chain was read up to. @throws Error for a chain that was never read */
+  /** The last block that was read of a chain. @throws Error when the chain was never read */
   headOf(chain: BridgeChain): Head
 }
 
@@ -34,7 +34,7 @@ export interface Head {
   timestampSec: number
 }
 
-/** Blocks that are read again each time, since a reorg may have put others in their place. */
+/** The last blocks are read again each time, because a reorg may have replaced them. */
 const UNSETTLED_BLOCKS = 64
 
 interface Found {
@@ -48,7 +48,7 @@ interface Pages {
   recent: readonly Found[]
 }
 
-/** Makes a book in which nothing is written yet. */
+/** Creates an empty book. */
 export function createBook(chains: readonly BridgeChain[]): Book {
   const pages = new Map<BridgeChain, Pages>()
 
@@ -110,7 +110,7 @@ function enter(found: readonly Found[]): Entry[] {
   for (const { place, event } of found) {
     const entry = entries.get(event.id)
     if (entry === undefined) continue
-    // Anybody may deliver under any id; only what the relayer delivered counts.
+    // Anybody can deliver under any id; only deliveries of the relayer count.
     if (event.kind === 'DELIVERED' && event.relayer.toLowerCase() === place.chain.relayer.toLowerCase()) {
       entry.delivered = { ...place, isPaid: event.isPaid }
     }

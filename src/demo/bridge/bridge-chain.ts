@@ -3,18 +3,18 @@ import type { ChainClient } from '../network/chain-client.ts'
 import { ZERO_ADDRESS } from '../network/demo-contracts.ts'
 import type { Deployed } from '../network/deployment.ts'
 
-/** A chain between which the bridge carries, with its contracts there. */
+/** A chain of the bridge, with the bridge's contracts on it. */
 export interface BridgeChain {
   name: string
   chainId: number
   client: ChainClient
-  /** Signs quotes, delivers and takes: an account that the node holds, with tokens that the executor may pull. */
+  /** Signs quotes, delivers, and claims deposits: an account of the node, whose tokens the executor may pull. */
   relayer: Address
   escrow: Address
   executor: Address
   /** What the executor calls. */
   feeProxy: Address
-  /** wei; what the relayer offers the miner. */
+  /** wei; the relayer's priority fee. */
   tipPerGas: bigint
   coin: BridgeToken
   tokens: readonly BridgeToken[]
@@ -22,7 +22,7 @@ export interface BridgeChain {
 
 export interface BridgeToken {
   symbol: string
-  /** The zero address is the chain's coin. */
+  /** The zero address is the native coin. */
   address: Address
   decimals: number
   /** Its price in USD. */
@@ -31,7 +31,7 @@ export interface BridgeToken {
 
 const COIN_DECIMALS = 18
 
-/** @throws Error where no bridge stands on the chain */
+/** @throws Error when the chain has no bridge */
 export function toBridgeChain({
   deployed,
   ...chain
@@ -43,12 +43,12 @@ export function toBridgeChain({
     ...bridge,
     feeProxy: contracts.erc20FeeProxy,
     coin: { symbol: native.symbol, address: ZERO_ADDRESS, decimals: COIN_DECIMALS, feed: native.feed },
-    // A token that keeps a part of each transfer would leave the escrow with less than it owes.
+    // A token with a fee on transfers would leave the escrow with less than it owes.
     tokens: tokens.filter(({ behaviour }) => behaviour !== 'FEE_ON_TRANSFER'),
   }
 }
 
-/** A token of the chain, its coin included. */
+/** A token of the chain or its native coin. */
 export function tokenAt({ coin, tokens }: BridgeChain, address: string): BridgeToken | undefined {
   return [coin, ...tokens].find((token) => token.address.toLowerCase() === address.toLowerCase())
 }

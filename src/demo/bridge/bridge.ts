@@ -1,6 +1,6 @@
 /**
- * The demo's own bridge between its chains: quotes and statuses over HTTP in LI.FI's form, and a relayer that delivers. It runs in the
- * demo's process and keeps nothing but what is on the chains.
+ * The demo's own bridge between its chains: quotes and statuses over HTTP with the API of LI.FI, and a relayer that delivers. It runs in
+ * the demo's process; its only state is on the chains.
  */
 import { setTimeout } from 'node:timers/promises'
 import type { Logger } from '../../domain/logger.ts'
@@ -10,9 +10,9 @@ import { createRelayer } from './relayer.ts'
 import { startBridgeServer } from './server.ts'
 
 export interface Bridge {
-  /** Where it answers, without `/v1`. */
+  /** Base URL, without `/v1`. */
   url: string
-  /** Begins to deliver, what is open from an earlier run included. */
+  /** Starts to deliver, also what is open from an earlier run. */
   relay(): void
   stop(): Promise<void>
 }
@@ -20,13 +20,12 @@ export interface Bridge {
 export interface BridgeOptions {
   now: () => Date
   logger: Logger
-  /** Time between two looks at the chains; a second unless told. */
+  /** Milliseconds between two looks at the chains; 1,000 by default. */
   lookEveryMs?: number
 }
 
 const LOOK_EVERY_MS = 1_000
 
-/** Begins to answer. */
 export async function startBridge(
   chains: readonly BridgeChain[],
   { now, logger, lookEveryMs = LOOK_EVERY_MS }: BridgeOptions,

@@ -1,6 +1,6 @@
 /**
- * The two contracts of the demo's bridge: what is given into the escrow of one chain is delivered by the executor of another. Both take what
- * LI.FI's take: the escrow the calldata of AcrossFacetV4, the executor the message of ReceiverAcrossV4.
+ * The two contracts of the demo's bridge: the escrow takes deposits on one chain, the executor delivers on another. Both take the same input
+ * as LI.FI's: the escrow the calldata of AcrossFacetV4, the executor the message of ReceiverAcrossV4.
  */
 import {
   type Address,
@@ -22,31 +22,31 @@ import {
 } from '../../contracts/lifi-calldata.ts'
 import { type ContractCall, ZERO_ADDRESS } from '../network/demo-contracts.ts'
 
-/** What the relayer has quoted and signed. Amounts in base units. */
+/** A quote that the relayer signed. Amounts in base units. */
 export interface Deposit {
-  /** No two quotes are alike. */
+  /** Makes every quote unique. */
   transactionId: Hex
-  /** The zero address is the chain's coin. */
+  /** The zero address is the native coin. */
   token: Address
   amount: bigint
   toChainId: bigint
   /**
-   * Who is paid back (the payer), what is delivered, until when, and the message with the call. Not paid in later than a minute after its
-   * `quoteTimestamp`; given back not before an hour after its `fillDeadline`, by block times.
+   * The refund address (the payer), what is delivered, until when, and the message with the call. By block times, a deposit is possible for
+   * a minute after `quoteTimestamp`, and is refunded an hour after `fillDeadline` at the earliest.
    */
   across: AcrossData
 }
 
-/** What a deposit says in words, where its form is right. */
+/** The decoded words of a deposit. */
 export interface DepositTerms {
   payer: Address
   toToken: Address
   toAmount: bigint
-  /** Who has what the call leaves; the payer where the message cannot be read. */
+  /** Receives what the call leaves over; the payer when the message cannot be decoded. */
   fallbackTo: Address
 }
 
-/** Seconds after the last moment of delivery from which a deposit is given back, as the escrow has it. */
+/** Seconds after the delivery deadline until the escrow refunds a deposit. */
 const RETURN_AFTER_SEC = 3_600
 
 const DEPOSIT =
@@ -68,18 +68,18 @@ const EVENTS = parseAbi([
   'event Delivered(address indexed relayer, bytes32 indexed id, bool isPaid)',
 ])
 
-/** How a deposit is known on every chain: the same as the escrow's `idOf`. */
+/** The id of a deposit on every chain, computed like the escrow's `idOf`. */
 export function idOfDeposit(chainId: number, escrow: Address, deposit: Deposit): Hex {
   return keccak256(encodeAbiParameters(IDENTITY, [BigInt(chainId), escrow, deposit]))
 }
 
-/** @param signature - the relayer's, of the id, as `eth_sign` makes it */
+/** @param signature - the relayer's signature of the id by `eth_sign` */
 export function encodeDeposit(escrow: Address, deposit: Deposit, signature: Hex): ContractCall {
   const { transactionId, token, amount, toChainId, across } = deposit
   const bridge = {
     transactionId,
     bridge: 'across',
-    // The one field of the form that has room for it.
+    // The only field that has room for the signature.
     integrator: signature.slice(2).toLowerCase(),
     referrer: ZERO_ADDRESS as EvmAddress,
     sendingAssetId: token as EvmAddress,
@@ -107,12 +107,12 @@ export function encodeDelivery(executor: Address, id: Hex, deposit: Deposit): Co
   return { to: executor, data: encodeFunctionData({ abi: FUNCTIONS, functionName: 'deliver', args }) }
 }
 
-/** Seconds since 1970 from which it is given back. */
+/** Seconds since 1970 from which the deposit is refunded. */
 export function returnFrom({ across }: Deposit): number {
   return across.fillDeadline + RETURN_AFTER_SEC
 }
 
-/** Only what the relayer has signed gets into the escrow, so the words of an address hold one. */
+/** The escrow accepts only what the relayer signed, so the words of an address are valid addresses. */
 export function termsOf({ across }: Deposit): DepositTerms {
   const addressIn = (word: Hex): Address => addressOfWord(word) ?? ZERO_ADDRESS
   const payer = addressIn(across.refundAddress)
@@ -124,7 +124,7 @@ export function termsOf({ across }: Deposit): DepositTerms {
   }
 }
 
-/** What a log of the two contracts says. */
+/** A decoded log of one of the two contracts. */
 export type BridgeEvent =
   | { kind: 'DEPOSITED'; id: Hex; deposit: Deposit }
   | { kind: 'TAKEN' | 'RETURNED'; id: Hex }

@@ -1,30 +1,30 @@
-/** A token as it is priced. */
+/** A token with its price. */
 export interface Priced {
   readonly decimals: number
-  /** US dollars for one of it, 8 decimals. */
+  /** Price of one token in US dollars with 8 decimals. */
   readonly usd: bigint
 }
 
-/** What carrying takes, in base units of the source token; `amount` is the sum of the rest. */
+/** The cost of a transfer, in base units of the source token; `amount` is the sum of the other fields. */
 export interface CarryingPrice {
   readonly amount: bigint
-  /** What is delivered is worth so much. */
+  /** The value of what is delivered. */
   readonly worth: bigint
-  /** The relayer's share of that. */
+  /** The relayer's fee. */
   readonly bridgeFee: bigint
   /** The gas of the delivery, which the relayer pays. */
   readonly gasFee: bigint
 }
 
-/** The relayer's share in hundredths of a percent. */
+/** The relayer's fee in basis points. */
 const BRIDGE_FEE_BPS = 5n
 const BPS = 10_000n
 
 /**
- * Prices a delivery of exactly so much. Rounded up, so that nobody is paid by rounding.
+ * Prices the delivery of an exact amount. All parts are rounded up, so that rounding never costs the relayer.
  *
- * @param wanted - base units that are delivered
- * @param gasWei - what the delivery costs in the destination's coin
+ * @param wanted - base units to deliver
+ * @param gasWei - cost of the delivery in the destination's native coin
  */
 export function priceCarrying(
   { source, destination, coin }: { source: Priced; destination: Priced; coin: Priced },

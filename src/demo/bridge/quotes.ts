@@ -9,14 +9,14 @@ import { type BridgeChain, type BridgeToken, tokenAt } from './bridge-chain.ts'
 import { type Deposit, encodeDeposit, idOfDeposit, isCoin } from './deposit.ts'
 import { type CarryingPrice, priceCarrying } from './price-carrying.ts'
 
-/** As routes and statuses name the bridge. */
+/** The bridge's name in routes and statuses. */
 export const TOOL = 'demo-bridge'
 
-/** What is wrong with a question, with LI.FI's code for it. */
+/** A fault of a request to the bridge, with LI.FI's code for it. */
 export class QuestionFault extends Error {
   override readonly name = 'QuestionFault'
   readonly code: 1002 | 1003 | 1011
-  /** The code of the bridge's own, where it is the bridge that cannot. */
+  /** LI.FI's tool code, when it is the bridge that has no quote. */
   readonly toolCode: 'INSUFFICIENT_LIQUIDITY' | undefined
 
   constructor(code: 1002 | 1003 | 1011, message: string, toolCode?: 'INSUFFICIENT_LIQUIDITY') {
@@ -26,17 +26,17 @@ export class QuestionFault extends Error {
   }
 }
 
-/** Seconds after the quote until which the relayer may deliver. */
+/** The relayer may deliver for so many seconds after the quote. */
 const DELIVER_WITHIN_SEC = 3_600
 
-/** The blocks of the deposit and of the delivery, counted as those of other payments are, so that routes can be told apart by it. */
+/** Seconds for the blocks of deposit and delivery, counted like those of other payments, so that routes are comparable. */
 const DURATION_SEC = 2 * USUAL_BLOCK_SEC
 
-/** Gas, measured: a deposit where the escrow holds some of the token, what it takes more where it holds none, and one of coins. */
+/** Measured gas: a deposit of a token that the escrow already holds, the surplus for one that it does not hold, and a deposit of coins. */
 const DEPOSIT_GAS = 122_000n
 const FIRST_OF_TOKEN_GAS = 17_100n
 const COIN_DEPOSIT_GAS = 104_000n
-/** A delivery to accounts that never held the token, platform fee included. */
+/** A delivery to accounts that never held the token, with a platform fee. */
 const DELIVERY_GAS = 147_000n
 
 interface Question {
@@ -52,7 +52,7 @@ interface Question {
 }
 
 /**
- * Answers a contract-calls question in LI.FI's form with a quote that the relayer has signed.
+ * Answers LI.FI's contract-calls request with a quote signed by the relayer.
  *
  * @param nowSec - seconds since 1970
  * @throws QuestionFault
@@ -102,7 +102,7 @@ function depositFor(question: Question, amount: bigint, nowSec: number): Deposit
   }
 }
 
-/** The payment contract is called, and the wallet has what that leaves. */
+/** The executor calls the payment contract; the wallet gets what is left over. */
 function messageFor({ destination, to, fallbackTo, wanted, call }: Question): Hex {
   const [proxy, token] = [destination.feeProxy as EvmAddress, to.address as EvmAddress]
   const made = { callTo: proxy, approveTo: proxy, sendingAssetId: token, receivingAssetId: token }
@@ -170,7 +170,7 @@ function chainOf(chains: readonly BridgeChain[], id: unknown): BridgeChain {
   return chain
 }
 
-/** By the feeds of both chains at this moment. */
+/** Uses the present prices of the feeds of both chains. */
 async function priceOf({ source, destination, from, to, wanted }: Question): Promise<CarryingPrice> {
   const [fromUsd, toUsd, coinUsd, { baseFeePerGas }, held] = await Promise.all([
     readPrice(source, from),
@@ -255,7 +255,7 @@ function describe(question: Question, price: CarryingPrice): LiFiStep {
   return { id: randomUUID(), type: 'lifi', tool: TOOL, toolDetails, action, estimate, includedSteps: [custom] }
 }
 
-/** A token in LI.FI's form. Its price is told with the quote's amounts, not here. */
+/** A token in LI.FI's form. Its price stands beside the quote's amounts, not here. */
 export function asToken({ chainId }: BridgeChain, { symbol, address, decimals }: BridgeToken): Token {
   return { chainId, address, symbol, decimals, name: symbol, priceUSD: '' }
 }

@@ -1,35 +1,35 @@
 import type { Hex } from 'viem'
 import type { Logger } from '../../domain/logger.ts'
-import { MOST_UNSAVED_BLOCKS } from '../network/chain-specs.ts'
+import { MAX_UNSAVED_BLOCKS } from '../network/chain-specs.ts'
 import type { ContractCall } from '../network/demo-contracts.ts'
 import type { Book, Entry } from './book.ts'
 import type { BridgeChain } from './bridge-chain.ts'
 import { encodeDelivery, encodeGiveBack, encodeTake, returnFrom } from './deposit.ts'
 
 export interface Relayer {
-  /** Sends what is due by what the book says. Resolves when the nodes have it, not when it is mined. */
+  /** Sends what is due according to the book. Resolves when the nodes have accepted it, before it is mined. */
   step(): Promise<void>
 }
 
-/** What is to be sent, and to which chain. */
+/** A transaction to send, and its chain. */
 interface Task {
   chain: BridgeChain
   call: ContractCall
   says: string
 }
 
-/** Blocks on a delivery before the deposit is taken: a kill of everything may lose fewer, and the delivery must not be among them. */
-const DEEP_ENOUGH = MOST_UNSAVED_BLOCKS + 1
+/** Confirmations of a delivery before the deposit is claimed: more blocks than a hard kill can lose, so that the delivery is not lost. */
+const DEEP_ENOUGH = MAX_UNSAVED_BLOCKS + 1
 
 /**
- * Several times what a delivery uses. It is not estimated: a payment that fails for want of gas looks like one that the contract refuses, and
- * the estimate would be of that.
+ * Several times what a delivery uses. An estimate is not safe: the executor survives a payment that runs out of gas as if the contract had
+ * refused it, and the node would estimate that case.
  */
 const GAS = 1_000_000n
 
 /**
- * Makes the relayer: what was deposited it delivers on the other chain out of its own pocket, and takes the deposit once that stands. What
- * could not be delivered in its time it has given back. All of it follows from the chains, so that it goes on where another has ended.
+ * The relayer delivers a deposit on the other chain from its own funds, and claims the deposit once the delivery is confirmed. It has expired
+ * deposits refunded. Its state is on the chains, so that after a restart it continues where it ended.
  */
 export function createRelayer(chains: readonly BridgeChain[], book: Book, logger: Logger): Relayer {
   const underWay = new Map<string, Hex>()
@@ -41,7 +41,7 @@ export function createRelayer(chains: readonly BridgeChain[], book: Book, logger
     if (sent !== undefined && (await isUnderWay(chain, sent))) return
     const { relayer: from, tipPerGas } = chain
     try {
-      // Asked for whether it would be reverted alone.
+      // The estimate only shows whether the transaction would be reverted.
       await rpc.call('eth_estimateGas', [{ from, to: call.to, data: call.data }])
       const hash = await chain.client.send(from, call, { gas: GAS, maxPriorityFeePerGas: tipPerGas })
       underWay.set(key, hash)
@@ -63,20 +63,20 @@ export function createRelayer(chains: readonly BridgeChain[], book: Book, logger
   }
 }
 
-/** Not once it was reverted, or once a reorg has taken it out and the node has forgotten it. */
+/** False after it was reverted, or after a reorg removed it and the node dropped it. */
 async function isUnderWay({ client }: BridgeChain, hash: Hex): Promise<boolean> {
   const receipt = await client.receipt(hash)
   return receipt?.succeeded ?? (await client.rpc.call('eth_getTransactionByHash', [hash])) !== null
 }
 
-/** What is due for a deposit; nothing while something else has to happen before. */
+/** The next transaction for a deposit; undefined while something else must happen first. */
 function decide(entry: Entry, chains: readonly BridgeChain[], book: Book): Task | undefined {
   const { id, deposit, deposited, delivered, closed } = entry
   const source = deposited.chain
   const destination = chains.find(({ chainId }) => BigInt(chainId) === deposit.toChainId)
   if (destination === undefined || closed?.kind === 'RETURNED') return undefined
   if (delivered === undefined) {
-    // A deposit that was taken is delivered all the same, where a kill has lost the delivery.
+    // A claimed deposit is delivered again when a kill has lost the delivery.
     if (book.headOf(destination).timestampSec <= deposit.across.fillDeadline) {
       const call = encodeDelivery(destination.executor, id, deposit)
       return { chain: destination, call, says: 'the bridge delivers' }

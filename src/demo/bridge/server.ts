@@ -1,4 +1,4 @@
-/** The bridge over HTTP, in LI.FI's form: `POST /v1/quote/contractCalls` and `GET /v1/status`. */
+/** The bridge over HTTP with the API of LI.FI: `POST /v1/quote/contractCalls` and `GET /v1/status`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from '../../domain/logger.ts'
 import { refuseForeign } from '../network/local-callers.ts'

@@ -6,10 +6,10 @@ import { termsOf } from './deposit.ts'
 import { asToken, TOOL } from './quotes.ts'
 
 /**
- * What has become of a deposit, in LI.FI's form.
+ * The status of a deposit in LI.FI's form.
  *
  * @param txHash - of the deposit or of the delivery
- * @returns undefined where no deposit has to do with that transaction
+ * @returns undefined when no deposit belongs to that transaction
  */
 export async function statusOf(
   chains: readonly BridgeChain[],

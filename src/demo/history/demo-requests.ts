@@ -23,25 +23,25 @@ export interface DemoRequestTerms {
   paymentCurrency: string
   network: DemoChainName
   reference: string
-  /** When it would have been made: before its payments. No term: a request that is stored keeps the time it has. */
+  /** Time of creation, before its payments. Not one of the terms: a stored request keeps its own time. */
   createdAt: Date
 }
 
-/** What the demo needs from the service: somewhere to put the requests that it pays. */
+/** What the demo needs of the service: a store for the requests that it pays. */
 export interface DemoRequests {
   /**
-   * Stores requests of account `demo`. Resolves when all of them are stored, so that payments made from then on find them.
-   * Called again with the same requests at every start, it changes nothing.
+   * Stores requests of account `demo`. Resolves when all are stored, so that later payments find them. Every start stores the same
+   * requests again, which changes nothing.
    */
   create(terms: readonly DemoRequestTerms[]): Promise<void>
 }
 
 export interface RequestDraft {
-  /** Unique and the same at every start: id and salt follow from it. */
+  /** Unique, and the same at every start: id and salt are derived from it. */
   name: string
   payee: string
   amount: string
-  /** A symbol, or `USD`. The payment currency's symbol unless told. */
+  /** A symbol or `USD`; by default the payment currency's symbol. */
   invoice?: 'USD'
   symbol: string
   chain: DemoChainName
@@ -49,7 +49,7 @@ export interface RequestDraft {
   createdAtSec: number
 }
 
-/** Completes a draft: the id and the salt come from its name alone. */
+/** Completes a draft; id and salt are derived from its name only. */
 export function draftTerms(draft: RequestDraft): DemoRequestTerms {
   const paymentCurrency = currencyId(draft.symbol, draft.chain)
   return {
@@ -65,7 +65,7 @@ export function draftTerms(draft: RequestDraft): DemoRequestTerms {
   }
 }
 
-/** The reference under which a request is paid: `0x` and 16 digits. */
+/** The payment reference of a request: `0x` and 16 digits. */
 export function referenceOf(terms: DemoRequestTerms): `0x${string}` {
   return paymentReferenceOf(terms.requestId, terms.salt, terms.payee)
 }

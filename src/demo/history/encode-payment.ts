@@ -13,19 +13,19 @@ interface CommonPayment {
   to: Address
   /** 8 bytes. */
   paymentReference: Hex
-  /** On top of `amount`, in its unit. */
+  /** In addition to `amount`, in the same unit. */
   feeAmount?: bigint
   feeAddress?: Address
 }
 
-/** An amount is in base units of what is paid; of a conversion in the invoice currency, fiat with 8 decimals. */
+/** Amounts are in base units of the token or coin; those of conversions are in fiat with 8 decimals. */
 export type DemoPayment = CommonPayment &
   (
     | { kind: 'ERC20'; token: Address; amount: bigint; proxy?: Address }
     | {
         kind: 'NATIVE'
         amount: bigint
-        /** false: the older function, which pays out all that was sent but the fee. */
+        /** false: the older function, which pays out everything that was sent except the fee. */
         exact?: boolean
       }
     | {
@@ -33,7 +33,7 @@ export type DemoPayment = CommonPayment &
         token: Address
         amount: bigint
         currencyHash?: Address
-        /** The most that the proxy may take, base units of the token. */
+        /** Limit of what the proxy may take, in base units of the token. */
         maxToSpend: bigint
         maxRateTimespanSec?: bigint
       }
@@ -41,13 +41,13 @@ export type DemoPayment = CommonPayment &
         kind: 'NATIVE_CONVERSION'
         amount: bigint
         currencyHash?: Address
-        /** wei; the proxy returns what is left over. */
+        /** wei; the proxy returns the rest. */
         maxToSpend: bigint
         maxRateTimespanSec?: bigint
       }
   )
 
-/** Rates may be this old. A shop takes the longest heartbeat of the path and a tenth; the demo's feeds say one hour. */
+/** Maximum age of rates: the longest heartbeat of the path plus a tenth. The demo's feeds have a heartbeat of one hour. */
 const DEFAULT_RATE_TIMESPAN_SEC = 3_960n
 
 export function encodePayment(deployed: Deployed, payment: DemoPayment): ContractCall {

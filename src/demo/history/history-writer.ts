@@ -1,5 +1,5 @@
 /**
- * Puts planned payments on a fresh chain, each in a block of its own time.
+ * Makes planned payments on a fresh chain, each in a block with the planned time.
  */
 import type { Hex } from 'viem'
 import { assertSucceeded } from '../network/chain-client.ts'
@@ -7,14 +7,14 @@ import { createFeeds } from '../network/feeds.ts'
 import type { DemoChain } from '../network/network.ts'
 import { encodePlannedPayment, type PlannedPayment } from './planned-payment.ts'
 
-/** A price may be this much older than the payment that it is for. */
-const MOST_FEED_AGE_SEC = 1_800
+/** Maximum age of a price at the time of a payment. */
+const MAX_FEED_AGE_SEC = 1_800
 
 /**
  * Mines every payment at its time, then empty blocks up to `toSec`, so that all of them are final.
  *
- * @param payments - in any order of time, all before `toSec`
- * @throws Error when one of them is reverted
+ * @param payments - in any order, all before `toSec`
+ * @throws Error when a payment is reverted
  */
 export async function writeHistory(
   chain: DemoChain,
@@ -27,7 +27,7 @@ export async function writeHistory(
   let timeSec = (await client.head()).timestampSec
   for (const payment of payments.toSorted((a, b) => a.atSec - b.atSec)) {
     timeSec = Math.max(payment.atSec, timeSec + 1)
-    await feeds.move(timeSec, { symbols: [payment.symbol, spec.native.symbol], atMostAgeSec: MOST_FEED_AGE_SEC })
+    await feeds.move(timeSec, { symbols: [payment.symbol, spec.native.symbol], atMostAgeSec: MAX_FEED_AGE_SEC })
     const call = encodePlannedPayment(spec, deployed, { ...payment, atSec: timeSec })
     hashes.push(await client.send(payment.payer, call, { maxPriorityFeePerGas: spec.tipPerGas }))
     await client.mine({ timestampSec: timeSec, baseFeePerGas: spec.baseFeePerGas })

@@ -1,6 +1,5 @@
 /**
- * Ninety days of payments: which were made, by whom, of what. Decided from a fixed seed, so that every start knows the
- * same requests; carried out elsewhere.
+ * Plans ninety days of payments. The plan depends on a fixed seed, so that every start knows the same requests.
  */
 import { formatAmount } from '../../domain/decimal.ts'
 import type { DemoChainSpec } from '../network/chain-specs.ts'
@@ -13,8 +12,8 @@ import { createRandom, type Random } from './random.ts'
 export const PAYMENTS_PER_CHAIN = 100
 const DAY_SEC = 86_400
 const LEAST_CENTS = 100
-const MOST_CENTS = 5_000_000
-/** Log of the median amount in cents, about 120 US dollars, and its deviation. */
+const MAX_CENTS = 5_000_000
+/** Natural logarithm of the median amount in cents (about 120 US dollars), and its standard deviation. */
 const LOG_MEDIAN = 9.4
 const LOG_DEVIATION = 1.3
 
@@ -24,11 +23,11 @@ export interface HistoryEntry {
 }
 
 /**
- * Terms and amounts follow from the chain alone: only the times move with `fromSec` and `toSec`.
+ * Terms and amounts depend on the chain only; `fromSec` and `toSec` move just the times.
  *
- * @param fromSec - the first payment comes soon after
- * @param toSec - the last one comes before
- * @returns entries in no order of time; a request is paid once, in two parts, or only in part
+ * @param fromSec - the first payment is soon after it
+ * @param toSec - the last payment is before it
+ * @returns entries in no order; a request is paid at once, in two parts, or only in part
  */
 export function planHistory(
   spec: DemoChainSpec,
@@ -102,5 +101,5 @@ function partsOf(amount: bigint, random: Random): bigint[] {
 
 function randomCents(random: Random): number {
   const drawn = Math.round(Math.exp(LOG_MEDIAN + LOG_DEVIATION * random.normal()))
-  return Math.min(MOST_CENTS, Math.max(LEAST_CENTS, drawn))
+  return Math.min(MAX_CENTS, Math.max(LEAST_CENTS, drawn))
 }

@@ -1,6 +1,6 @@
 /**
- * Who acts on the demo's chains. All are accounts that the nodes derive from words of the demo alone and hold unlocked:
- * the service itself holds no key and signs nothing.
+ * The accounts that act on the demo's chains. The nodes derive them from the demo's own mnemonic and hold them unlocked: the service
+ * itself holds no key and signs nothing.
  */
 
 import type { Address } from 'viem'
@@ -8,13 +8,13 @@ import { getAddress } from 'viem'
 import type { DemoChainName } from '../network/chain-specs.ts'
 import type { Rpc } from '../network/rpc.ts'
 
-/** Of the demo alone. Its accounts are worth nothing anywhere: never send anything to them on a real chain. */
+/** Public, so anybody can empty its accounts: never send anything to them on a real chain. */
 export const DEMO_MNEMONIC = 'chronic shove carry usual across service unfair final strike analyst fitness royal'
 
 export const DEPLOYER_PLACE = 0
 export const RELAYER_PLACE = 24
 
-/** Place of each role among the accounts. Fixed: addresses stand in demo.json and in payments that are on the chain. */
+/** The account index of each role. Fixed, because addresses stand in demo.json and in payments on the chain. */
 const PLACES = {
   deployer: DEPLOYER_PLACE,
   livePayer: 1,
@@ -29,7 +29,7 @@ const PLACES = {
 
 export const DEMO_ACCOUNTS = 25
 
-/** What a demo wallet holds. Token amounts in whole units; `coins` in units of the chain's own coin. */
+/** The balances of a demo wallet on a chain: tokens in whole units, `coins` in units of the native coin. */
 export interface WalletHolding {
   chain: DemoChainName
   coins?: number
@@ -43,10 +43,10 @@ export interface DemoWalletSpec {
   holds: readonly WalletHolding[]
 }
 
-/** The wallets that demo.json offers for trying routes. They pay nothing by themselves, so what they say stays true. */
+/** The wallets that demo.json offers for trying routes. They never pay by themselves, so their descriptions stay true. */
 export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
   {
-    // The bridge is asked for the best-funded tokens alone. Most in DAI, so that the prices of an hour do not choose among equals.
+    // Routing asks the bridge only for the best-funded tokens. Mostly DAI, so that the choice does not depend on the prices of the hour.
     name: 'direct',
     place: 16,
     says: 'Holds USDC, USDT and DAI and gas on every chain: can pay any request directly, those in US dollars at the rate of the moment.',
@@ -109,7 +109,7 @@ export interface DemoPeople {
   wallets: readonly (DemoWalletSpec & { address: Address })[]
 }
 
-/** The accounts as a node derives them: deriving them here would take longer than starting the chains. */
+/** Asks a node for the accounts: deriving them here would take longer than starting the chains. */
 export async function readPeople(rpc: Rpc): Promise<DemoPeople> {
   const accounts = (await rpc.call<Address[]>('eth_accounts')).map((address) => getAddress(address))
   const at = (place: number): Address => {

@@ -1,5 +1,5 @@
 /**
- * A payment that the demo intends to make, in human terms, and how it becomes a call on a chain.
+ * A planned payment of the demo in human units, and its conversion to a call on a chain.
  */
 import type { Address, Hex } from 'viem'
 import type { DemoChainSpec } from '../network/chain-specs.ts'
@@ -13,16 +13,16 @@ export interface PlannedPayment {
   payer: Address
   payee: string
   paymentReference: Hex
-  /** Symbol of what is paid: a token of the chain, or its own coin. */
+  /** Symbol of a token of the chain or of its native coin. */
   symbol: string
-  /** Base units of `symbol`; of a conversion US dollars with 8 decimals. */
+  /** Base units of `symbol`; for a conversion, US dollars with 8 decimals. */
   amount: bigint
   feeAmount: bigint
   feeAddress: Address
   conversion: boolean
-  /** Of a payment in coins: the newer of the proxy's two functions. */
+  /** For a payment in coins: uses the newer of the proxy's two functions. */
   exact: boolean
-  /** A token that is not among the chain's: the spoofer's. */
+  /** A token that is not in the chains file: the spoofer's. */
   token?: Address
 }
 
@@ -30,19 +30,19 @@ export function decimalsOf(spec: DemoChainSpec, symbol: string): number {
   return spec.tokens.find((token) => token.symbol === symbol)?.decimals ?? 18
 }
 
-/** The price of a token or coin of a chain, USD with 8 decimals; without a time the one around which it moves. */
+/** The price of a token or coin in USD with 8 decimals; without a time, the price around which it moves. */
 export function usdPrice(spec: DemoChainSpec, symbol: string, timeSec?: number): bigint {
   const token = spec.tokens.find((candidate) => candidate.symbol === symbol)
   const base = token?.usdPrice ?? spec.native.usdPrice
   return timeSec === undefined ? base : priceAt(symbol, base, { timeSec, stable: token !== undefined })
 }
 
-/** Base units of `symbol` for US dollars with 8 decimals, at a price of the same form. */
+/** Converts US dollars to base units of `symbol`; dollars and price with 8 decimals. */
 export function fromUsd(spec: DemoChainSpec, symbol: string, { usd, price }: { usd: bigint; price: bigint }): bigint {
   return (usd * 10n ** BigInt(decimalsOf(spec, symbol))) / price
 }
 
-/** Tokens to the cent, coins to the millionth, and never nothing. */
+/** Rounds tokens to cents and coins to millionths, but never to zero. */
 export function roundAmount(spec: DemoChainSpec, symbol: string, amount: bigint): bigint {
   const places = symbol === spec.native.symbol ? 6 : 2
   const step = 10n ** BigInt(decimalsOf(spec, symbol) - places)
@@ -54,7 +54,7 @@ export function cents(amount: number): bigint {
   return BigInt(amount) * 10n ** BigInt(FIAT_DECIMALS - 2)
 }
 
-/** @throws RangeError when the chain has no token of that symbol */
+/** @throws RangeError when the chain has no such token */
 export function encodePlannedPayment(
   spec: DemoChainSpec,
   deployed: Deployed,
@@ -73,7 +73,7 @@ function toPayment(spec: DemoChainSpec, deployed: Deployed, planned: PlannedPaym
       : { ...common, kind: 'ERC20', token: planned.token ?? tokenAddress(deployed, planned.symbol) }
   }
   const { symbol, atSec } = planned
-  // A twentieth more than the price says: what is left over stays with the payer.
+  // 5 % above the present price; the payer keeps what is left over.
   const maxToSpend =
     (fromUsd(spec, symbol, { usd: amount + feeAmount, price: usdPrice(spec, symbol, atSec) }) * 105n) / 100n
   return inCoins

@@ -1,5 +1,5 @@
 /**
- * Numbers that look random and are the same at every start, so that a second start finds the requests of the first.
+ * Random numbers from a fixed seed, so that a second start finds the requests of the first.
  */
 export interface Random {
   /** In [0, 1). */
@@ -7,11 +7,11 @@ export interface Random {
   /** A whole number in [0, below). */
   below(limit: number): number
   pick<T>(list: readonly T[]): T
-  /** Roughly normal, mean 0, deviation 1. */
+  /** Roughly normal, mean 0, standard deviation 1. */
   normal(): number
 }
 
-/** Mulberry32: 32 bits of state, good enough for data that only has to look varied. */
+/** Mulberry32: 32 bits of state, enough for data that only has to look varied. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0
   const next = (): number => {

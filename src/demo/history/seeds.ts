@@ -1,6 +1,6 @@
 /**
- * The requests that demo.json offers, with the payments that bring each into the state that it says. Nobody pays them
- * again, so they keep it. The one with a pending payment is the live payer's.
+ * The requests that demo.json offers, with the payments that bring each into its documented state. Nobody pays them again, so the
+ * state stays. The request with a pending payment belongs to the live payer.
  */
 import { parseAmount } from '../../domain/decimal.ts'
 import type { DemoChainName, DemoChainSpec } from '../network/chain-specs.ts'
@@ -23,9 +23,9 @@ interface SeedDraft {
   symbol: string
   invoice?: 'USD'
   amount: string
-  /** What was paid of it, each in a payment of its own. */
+  /** The amounts of its payments. */
   paid?: readonly string[]
-  /** Also sends what looks like payments and is none. */
+  /** Also sends events that look like payments but are none. */
   spoofed?: boolean
   says: string
 }
@@ -96,7 +96,7 @@ const SEEDS: readonly SeedDraft[] = [
 /**
  * The seeds of one chain.
  *
- * @param atSec - when the first of them is paid; they are made an hour before
+ * @param atSec - time of the first payment; the requests are created an hour before
  */
 export function planSeeds(spec: DemoChainSpec, people: DemoPeople, atSec: number): readonly Seed[] {
   return SEEDS.flatMap((draft, index) =>
@@ -104,7 +104,7 @@ export function planSeeds(spec: DemoChainSpec, people: DemoPeople, atSec: number
   )
 }
 
-/** In the order in which demo.json lists them, whatever chain they are on. */
+/** The order in demo.json, across chains. */
 export function inListedOrder(seeds: readonly Seed[]): readonly Seed[] {
   const place = (seed: Seed): number => SEEDS.findIndex((draft) => draft.name === seed.name)
   return seeds.toSorted((a, b) => place(a) - place(b))
@@ -143,7 +143,7 @@ function planSeed(
   return { name: draft.name, says: draft.says, terms, payments }
 }
 
-/** A worthless token to the payee, and the real one to oneself: both emit a genuine event of the genuine proxy. */
+/** A worthless token paid to the payee, and the real token paid to oneself: for both the real proxy emits its event. */
 function spoofs(payment: PlannedPayment, people: DemoPeople): PlannedPayment[] {
   const spoof = { ...payment, payer: people.spoofer }
   return [

@@ -1,11 +1,11 @@
 /**
- * Prices of the demo as a function of time alone, so that they need no memory: a coin wanders by a few percent around its
- * price over hours and days, a stablecoin by less than a tenth of a percent.
+ * The demo's prices as a function of time, so that nothing has to be stored. Over hours and days, a coin moves a few percent around its
+ * price, a stablecoin less than a tenth of a percent.
  */
 
 const PARTS_PER_MILLION = 1_000_000n
 
-/** Waves that never meet: periods in seconds, and the share of the swing that each has. */
+/** Waves without a common period: periods in seconds, with the share of each in the amplitude. */
 const WAVES: readonly { periodSec: number; share: number }[] = [
   { periodSec: 640, share: 0.1 },
   { periodSec: 7_300, share: 0.2 },

@@ -1,5 +1,5 @@
 /**
- * Runs one anvil process: a real Ethereum node for development, here a private chain of the demo or of a test.
+ * Runs one anvil process, a real Ethereum node for development: a private chain of the demo or of a test.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,9 +10,9 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createRpc, type Rpc } from './rpc.ts'
 
-/** Large, or automatic mining strands transactions whose gas limits do not fit into one block. */
+/** Large, because automatic mining strands transactions whose gas limits do not fit into one block. */
 const BLOCK_GAS_LIMIT = 2_000_000_000
-/** States of old blocks kept in memory. Without a number there is none; without the flag each is written to disk. */
+/** How many old states stay in memory. Without a number none stays; without the flag each is written to disk. */
 const KEPT_STATES = 32
 const START_TIMEOUT_MS = 15_000
 const STOP_TIMEOUT_MS = 5_000
@@ -22,28 +22,28 @@ const STDERR_TAIL_CHARS = 2_000
 
 export interface AnvilOptions {
   chainId: number
-  /** The words that the node derives its unlocked accounts from. */
+  /** The mnemonic from which the node derives its unlocked accounts. */
   mnemonic: string
   accounts: number
-  /** false: nothing is mined but by `evm_mine`. */
+  /** false: only `evm_mine` mines. */
   automine: boolean
-  /** An address of loopback; 127.0.0.1 unless given. */
+  /** A loopback address; 127.0.0.1 by default. */
   host?: string
-  /** 0 lets the system choose a free port. */
+  /** 0: a free port. */
   port?: number
   /**
-   * Time of the genesis block. A chain that is continued must be given the same again: the node makes a genesis before it
-   * loads a state, would keep both, and answer with either. It also turns the node's time back to then, so the next block
-   * must be given its time.
+   * Time of the genesis block. A continued chain needs the same value again: the node creates a genesis block before it loads a state,
+   * and with another one it would have both and answer with either. It also sets the node's clock back, so that the next block must be
+   * given its time.
    */
   genesisTimeSec?: number
-  /** A state that `anvil_dumpState` or an earlier process wrote; the chain continues it. */
+  /** A state that `anvil_dumpState` or an earlier process wrote, which the chain continues. */
   loadFile?: string
   state?: {
-    /** Written each interval and when the process ends on SIGTERM. Not atomic. */
+    /** Written at each interval and when the process ends by SIGTERM; not atomically. */
     dumpFile: string
     dumpIntervalSec: number
-    /** Held for the life of the process, so that two never write one state. */
+    /** Locked while the process lives, so that two processes never write one state. */
     lockFile: string
   }
 }
@@ -51,7 +51,7 @@ export interface AnvilOptions {
 export interface AnvilExit {
   code: number | null
   signal: NodeJS.Signals | null
-  /** true when `stop` asked for it. */
+  /** Whether `stop` ended it. */
   expected: boolean
   stderr: string
 }
@@ -60,14 +60,14 @@ export interface Anvil {
   rpcUrl: string
   rpc: Rpc
   pid: number
-  /** Settles when the process has ended, for whatever reason; never rejects. */
+  /** Resolves when the process has ended, for any reason; never rejects. */
   exited: Promise<AnvilExit>
-  /** Asks the process to write its state and end; resolves when it has. */
+  /** Makes the process write its state and end; resolves when it has ended. */
   stop(): Promise<void>
 }
 
 export class AnvilStartError extends Error {
-  /** The state that was to be continued is no state: a fresh chain would start. */
+  /** The state to continue cannot be parsed; anvil would start a fresh chain. */
   readonly stateUnreadable: boolean
 
   constructor(message: string, { stateUnreadable = false } = {}) {
@@ -78,11 +78,10 @@ export class AnvilStartError extends Error {
 }
 
 /**
- * Starts anvil on loopback and resolves when it accepts calls. The process dies with this one, also on SIGKILL, and
- * writes its state as it does.
+ * Starts anvil on loopback and resolves when it accepts calls. When this process dies, even by SIGKILL, anvil writes its state and ends.
  *
- * @throws AnvilStartError naming the platform without a binary, the port in use, the state that cannot be read or the
- *   state that another process holds
+ * @throws AnvilStartError that names the platform without a binary, the port in use, the unreadable state, or the state that another
+ *   process has locked
  */
 export async function startAnvil(options: AnvilOptions): Promise<Anvil> {
   const child = spawnAnvil(options)
@@ -114,7 +113,7 @@ function spawnAnvil(options: AnvilOptions): ChildProcess {
   const args = ['--pdeathsig', 'TERM', '--', anvilBinary(), ...anvilArguments(options)]
   const locked = options.state && ['-n', '-F', '-E', String(LOCK_HELD_EXIT_CODE), options.state.lockFile, 'setpriv']
   const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe']
-  // A session of its own keeps Ctrl-C in a terminal from ending the node before its users are done.
+  // In a session of its own, Ctrl-C in a terminal does not end the node before its users have stopped.
   const asChild = { stdio, detached: true }
   return locked ? spawn('flock', [...locked, ...args], asChild) : spawn('setpriv', args, asChild)
 }
@@ -125,7 +124,7 @@ function anvilBinary(): string {
     const binary = join(createRequire(import.meta.url).resolve(`${name}/package.json`), '../bin/anvil')
     if (existsSync(binary)) return binary
   } catch {
-    // Told below: npm leaves the package out on other platforms.
+    // npm skips the package on other platforms; the error below says so.
   }
   throw new AnvilStartError(
     `there is no chain for the demo on ${process.platform}-${process.arch}: its node comes with the optional package ` +
@@ -201,7 +200,7 @@ async function endProcess(child: ChildProcess, { writesState }: { writesState: b
   if (hasEnded() || child.pid === undefined) return
   const closed = once(child, 'close')
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
-  // The node says where it listens a moment before it heeds SIGTERM: told in between, it would end without its state.
+  // The node prints its address shortly before it handles SIGTERM; a SIGTERM in between would end it without writing its state.
   if (writesState) {
     while (!hasEnded() && !catchesSigterm(child.pid)) await wait(HANDLER_LOOK_MS)
   }

@@ -1,5 +1,5 @@
 /**
- * What the demo does on one of its chains: sends transactions from the node's unlocked accounts, mines, reads back.
+ * Sends transactions from a demo chain's unlocked accounts, mines, and reads.
  */
 import type { Address, Hex } from 'viem'
 import { type ContractCall, MULTICALL3_ADDRESS, multicall3RuntimeCode } from './demo-contracts.ts'
@@ -22,15 +22,15 @@ export interface Receipt {
 export interface SendOptions {
   gas?: bigint
   nonce?: number
-  /** wei; 1,000 gwei unless told. A transaction whose cap is below the block's base fee is silently not mined. */
+  /** wei; 1,000 gwei by default. A transaction with a cap below the block's base fee is silently not mined. */
   maxFeePerGas?: bigint
-  /** wei; 1 gwei unless told. */
+  /** wei; 1 gwei by default. */
   maxPriorityFeePerGas?: bigint
 }
 
 export interface BlockOptions {
   timestampSec?: number
-  /** wei, for this block alone. */
+  /** wei, for this block only. */
   baseFeePerGas?: bigint
 }
 
@@ -43,17 +43,17 @@ export interface BlockHeader {
 
 export interface ChainClient {
   rpc: Rpc
-  /** Sends from an unlocked account; resolves when the node has it, not when it is mined. */
+  /** Sends from an unlocked account; resolves when the node has accepted it, before it is mined. */
   send(from: Address, call: ContractCall | { data: Hex }, options?: SendOptions): Promise<Hex>
   /** Mines one block. @returns its number */
   mine(block?: BlockOptions): Promise<bigint>
-  /** undefined while it is not mined. */
+  /** Undefined while the transaction is not mined. */
   receipt(hash: Hex): Promise<Receipt | undefined>
   head(): Promise<BlockHeader>
   read(call: ContractCall): Promise<Hex>
 }
 
-/** Enough for every payment of the demo; nothing is estimated, since an estimate costs as much as the call. */
+/** Enough for every payment of the demo. Nothing is estimated, because an estimate costs as much as the call. */
 const DEFAULT_GAS = 500_000n
 const DEPLOYMENT_GAS = 5_000_000n
 const GWEI = 10n ** 9n
@@ -91,10 +91,10 @@ export function createChainClient(rpc: Rpc): ChainClient {
 }
 
 /**
- * Puts a chain's contracts where its plan says, on a chain on which the deployer has sent nothing.
+ * Deploys a chain's contracts at the planned addresses. The deployer must not have sent a transaction before.
  *
- * @param calls - more transactions of the deployer, after the contracts
- * @throws Error when a transaction failed or an address differs from the plan
+ * @param calls - further transactions of the deployer, after the contracts
+ * @throws Error when a transaction fails or an address differs from the plan
  */
 export async function deployContracts(
   client: ChainClient,

@@ -1,11 +1,11 @@
-/** A demo chain in the words of a chains file. */
+/** Describes a demo chain like a chains file. */
 
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { type Address, parseAddress } from '../../domain/address.ts'
 import { FEED_HEARTBEAT_SEC, POOL_TOKEN_BETWEEN, USUAL_BLOCK_SEC } from './chain-specs.ts'
 import type { Deployed, DeployedBridge } from './deployment.ts'
 
-/** Versions under which Request publishes the contracts that stand here. */
+/** Request's versions of the deployed contracts. */
 const VERSIONS = {
   erc20FeeProxy: '0.2.0',
   ethereumFeeProxy: '0.2.0',
@@ -14,14 +14,13 @@ const VERSIONS = {
   swapToPay: '0.4.0',
 }
 const COIN_DECIMALS = 18
-/** All of Request's contracts are made in the first block after the genesis. */
+/** Request's contracts are deployed in the first block after the genesis. */
 const CREATION_BLOCK = 1
-/** But for the one that swaps, which comes with the exchange. */
+/** Except the swap contract, which is deployed with the exchange. */
 const EXCHANGE_BLOCK = 2
-/** What DemoPair keeps. */
+/** The share of each swap that DemoPair keeps. */
 const POOL_FEE_BPS = 30
 
-/** @returns what a chains file would say of it */
 export function describeChain(
   spec: { name: string; chainId: number; finalityDepth: number },
   rpcUrl: string,
@@ -84,7 +83,7 @@ export function describeChain(
   }
 }
 
-/** The escrow stands for LI.FI's diamond, the executor for its receiver and for what that calls through. */
+/** The escrow takes the place of LI.FI's diamond, the executor that of its receiver and of the receiver's own executor. */
 function describeBridge({ escrow, executor }: DeployedBridge): Pick<ChainConfig, 'executors' | 'lifi'> {
   const delivers = canonical(executor)
   return {

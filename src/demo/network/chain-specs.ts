@@ -1,5 +1,5 @@
 /**
- * The four chains of the demo: what is fixed about them, as data.
+ * The fixed properties of the demo's four chains, as data.
  */
 import type { ChainSpec, TokenSpec } from './deployment.ts'
 import type { PoolSpec } from './swap-exchange.ts'
@@ -12,36 +12,35 @@ export type DemoChainName = (typeof DEMO_CHAIN_NAMES)[number]
 
 export interface DemoChainSpec extends ChainSpec {
   name: DemoChainName
-  /** Private and fixed: no wallet that signs for a demo chain signs for a real one. */
+  /** Private, so that a signature for a demo chain is not valid on a real one; fixed. */
   chainId: number
-  /** wei; set for every block, since left alone it decays to nothing on a chain that is nearly empty. */
+  /** wei; set for every block, because on a nearly empty chain it would decay to zero. */
   baseFeePerGas: bigint
-  /** wei; what the demo's payers offer the miner. */
+  /** wei; the priority fee of the demo's payers. */
   tipPerGas: bigint
-  /** Blocks on top of a block that make it final. */
+  /** A block with so many blocks on top is final. */
   finalityDepth: number
 }
 
-/** How far a feed may fall behind before its price is stale. */
+/** A feed's price is stale after this time. */
 export const FEED_HEARTBEAT_SEC = 3_600
-/** The clock mines an empty block after this time, and a block at once (within a second) when transactions wait. */
+/** The clock mines an empty block after this time, and a block within a second when transactions wait. */
 export const IDLE_BLOCK_SEC = 10
-/** What the two come to while the live payer pays: it comes by every twenty seconds, and between lies an empty block. */
+/** The average while the live payer pays: one payment every twenty seconds, with an empty block between. */
 export const USUAL_BLOCK_SEC = 10
 /**
- * A hard kill of everything loses the blocks since the last save, and the clock lets them be no more than this: every
- * chain's finality is deeper, so that a final block is never lost.
+ * A hard kill loses the blocks since the last save. The clock allows at most this number, which is smaller than every chain's finality
+ * depth, so that a final block is never lost.
  */
-export const MOST_UNSAVED_BLOCKS = 5
-/** Deep enough for that, and final in about a minute. */
-const QUICK_FINALITY = MOST_UNSAVED_BLOCKS + 1
+export const MAX_UNSAVED_BLOCKS = 5
+/** Deeper than what a kill can lose, and final in about a minute. */
+const QUICK_FINALITY = MAX_UNSAVED_BLOCKS + 1
 /**
- * As in life, one chain takes long: about 20 minutes. The request that is covered by a pending payment lives there, and
- * so it stays pending for as long.
+ * One chain is slow, as in reality: about 20 minutes. The request with the pending payment is on it.
  */
 const SLOW_FINALITY = 120
 
-/** @returns the stablecoins with the decimals that they have on a chain in life */
+/** @returns the stablecoins with their decimals on the real chain */
 function stablecoins(decimals: { usdc: number; usdt: number }): readonly TokenSpec[] {
   return [
     { symbol: 'USDC', name: 'USD Coin', decimals: decimals.usdc, behaviour: 'PLAIN', usdPrice: USD },
@@ -50,9 +49,9 @@ function stablecoins(decimals: { usdc: number; usdt: number }): readonly TokenSp
   ]
 }
 
-/** The token that both pools have. */
+/** The token in both pools. */
 export const POOL_TOKEN_BETWEEN = 'USDC'
-/** The same on every chain: what a payment moves by a hair in one moves the other by percents. */
+/** A deep and a shallow pool, the same on every chain: a payment hardly moves the price in one, and by percents in the other. */
 const POOLS: readonly PoolSpec[] = [
   { tokens: ['DAI', POOL_TOKEN_BETWEEN], each: 5_000_000n },
   { tokens: ['USDT', POOL_TOKEN_BETWEEN], each: 20_000n },

@@ -1,40 +1,36 @@
 /**
- * The clock of one demo chain. The node mines nothing by itself: left to it, base fees would decay to nothing and a
- * block would come every second, used or not.
+ * The clock of one demo chain. The node does not mine by itself, because it would mine a block every second, even an empty one, and let
+ * the base fee decay to zero.
  */
-
 import type { Logger } from '../../domain/logger.ts'
-import { IDLE_BLOCK_SEC, MOST_UNSAVED_BLOCKS } from './chain-specs.ts'
+import { IDLE_BLOCK_SEC, MAX_UNSAVED_BLOCKS } from './chain-specs.ts'
 import { createFeeds } from './feeds.ts'
 import type { DemoChain } from './network.ts'
 import { toQuantity } from './rpc.ts'
 
 const TICK_MS = 1_000
-/** Saving writes the whole chain, so it waits for a few blocks, or for a while. */
+/** Saving writes the whole chain, so it waits for some blocks or seconds. */
 const SAVE_AFTER_BLOCKS = 4
 const SAVE_AFTER_SEC = 30
 
 export interface Clock {
-  /** Ticks each second from now on. */
+  /** Ticks each second. */
   start(): void
   /** Mines a block at once. */
   mineNow(): Promise<void>
-  /** Resolves when the last tick is over and none follows. */
+  /** Resolves when the last tick is over. */
   stop(): Promise<void>
 }
 
 /**
- * Every second: mines when transactions wait, or when the last block is ten seconds old; moves the feeds that are due
- * with it. Saves the chain so often that never more than `MOST_UNSAVED_BLOCKS` would be lost by a hard kill of everything.
+ * Each second, mines a block when transactions wait or the last block is ten seconds old, and moves the feeds that are due. Saves the chain so
+ * often that a hard kill never loses more than `MAX_UNSAVED_BLOCKS`.
  */
 export function createClock(
   chain: DemoChain,
-  {
-    now,
-    logger,
-    startBlock,
-  }: { now: () => Date; logger: Logger; startBlock: { number: bigint; timestampSec: number } },
+  options: { now: () => Date; logger: Logger; startBlock: { number: bigint; timestampSec: number } },
 ): Clock {
+  const { now, logger, startBlock } = options
   const { client, spec, state } = chain
   const feeds = createFeeds(chain)
   let head = startBlock.number
@@ -57,11 +53,11 @@ export function createClock(
   }
 
   async function mine(): Promise<void> {
-    if (Number(head - savedBlock) >= MOST_UNSAVED_BLOCKS) await save()
+    if (Number(head - savedBlock) >= MAX_UNSAVED_BLOCKS) await save()
     await feeds.move(nowSec())
     blockTimeSec = Math.max(nowSec(), blockTimeSec + 1)
     head = await client.mine({ timestampSec: blockTimeSec, baseFeePerGas: spec.baseFeePerGas })
-    // Also for the next block, so that whoever asks what it will cost is told the truth.
+    // Also for the next block, so that estimates of its gas price are right.
     await client.rpc.call('anvil_setNextBlockBaseFeePerGas', [toQuantity(spec.baseFeePerGas)])
     if (Number(head - savedBlock) >= SAVE_AFTER_BLOCKS) await save()
   }
@@ -73,7 +69,7 @@ export function createClock(
     else if (head > savedBlock && nowSec() - savedSec >= SAVE_AFTER_SEC) await save()
   }
 
-  /** One after the other: two that mine at once would mix up times and base fees. */
+  /** Runs steps one after the other: concurrent ones would mix up times and base fees. */
   function enqueue(step: () => Promise<void>): Promise<void> {
     const done = work.then(step)
     work = done.catch(() => undefined)
@@ -92,7 +88,7 @@ export function createClock(
     }, TICK_MS)
   }
 
-  // Nothing is to be done for a chain that has ended; whoever watches the network's crashes tells of it.
+  // The network reports the crash of a node itself.
   void chain.anvil.exited.then(() => {
     stopped = true
     clearTimeout(timer)

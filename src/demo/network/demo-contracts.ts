@@ -1,5 +1,5 @@
 /**
- * The contracts of a demo chain: creation code from committed JSON, and the calls that the demo makes on them, encoded.
+ * The contracts of a demo chain: creation code from committed JSON, and the encoding of the demo's calls.
  */
 import {
   type Abi,
@@ -60,13 +60,13 @@ const CONTRACTS = {
 
 export type ContractName = keyof typeof CONTRACTS
 
-/** Where Multicall3 stands on every chain that has it. */
+/** The address of Multicall3 on every chain that has it. */
 export const MULTICALL3_ADDRESS: Address = '0xcA11bde05977b3631167028862bE2a173976CA11'
 export const ZERO_ADDRESS: Address = '0x0000000000000000000000000000000000000000'
 export const MAX_UINT256 = 2n ** 256n - 1n
-/** Fiat amounts in conversions have this many decimals. */
+/** Decimals of fiat amounts in conversions. */
 export const FIAT_DECIMALS = 8
-/** Decimals of the answers of the demo's price feeds, as of Chainlink's USD feeds. */
+/** Decimals of the demo's price feeds, the same as Chainlink's USD feeds. */
 export const FEED_DECIMALS = 8
 
 const ABI = parseAbi([
@@ -78,7 +78,7 @@ const ABI = parseAbi([
   'function updateAggregatorsList(address[] inputs, address[] outputs, address[] aggregators)',
   'function transferExactEthWithReferenceAndFee(address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress) payable',
 ])
-/** The payment functions share two names among contracts with different parameters, so each stands alone. */
+/** The payment functions of different contracts share two names with different parameters, so each ABI is separate. */
 const ERC20_FEE_PROXY_ABI = parseAbi([
   'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
 ])
@@ -92,27 +92,27 @@ const ETH_CONVERSION_PROXY_ABI = parseAbi([
   'function transferWithReferenceAndFee(address to, uint256 requestAmount, address[] path, bytes paymentReference, uint256 feeAmount, address feeAddress, uint256 maxRateTimespan) payable',
 ])
 
-/** What a transaction says to a contract. `value` in wei. */
+/** A transaction to a contract. `value` in wei. */
 export interface ContractCall {
   to: Address
   data: Hex
   value?: bigint
 }
 
-/** Creation code with the constructor's arguments. */
+/** The creation code with the constructor's arguments. */
 export function encodeCreation(name: ContractName, args: readonly unknown[] = []): Hex {
   const { abi, bytecode } = CONTRACTS[name]
   return encodeDeployData({ abi: abi as Abi, bytecode: bytecode as Hex, args: args })
 }
 
-/** Multicall3's code as it stands on a chain: what its creation code returns, which is all after `CODECOPY RETURN INVALID`. */
+/** Multicall3's deployed code: what its creation code returns, which is everything after `CODECOPY RETURN INVALID`. */
 export function multicall3RuntimeCode(): Hex {
   const creation = multicall3.bytecode
   const endOfPrelude = creation.indexOf('f3fe')
   return `0x${creation.slice(endOfPrelude + 'f3fe'.length)}`
 }
 
-/** The address that stands for a fiat currency (`iso4217`) or a native coin (`eth`) in conversion paths. */
+/** The address of a fiat currency (`iso4217`) or native coin (`eth`) in conversion paths. */
 export function currencyHash(type: 'iso4217' | 'eth', symbol: string): Address {
   const text = JSON.stringify({ type, value: symbol.toLowerCase() })
   return getAddress(`0x${keccak256(toBytes(text)).slice(-40)}`)
@@ -130,7 +130,7 @@ export function encodeBalanceOf(token: Address, owner: Address): ContractCall {
   return { to: token, data: encodeFunctionData({ abi: ABI, functionName: 'balanceOf', args: [owner] }) }
 }
 
-/** Writes a round of a feed. `updatedAtSec` absent: the time of the block. */
+/** Writes a round of a feed. Without `updatedAtSec`, it has the time of its block. */
 export function encodeSetFeed(feed: Address, answer: bigint, updatedAtSec?: number): ContractCall {
   const args = [answer, BigInt(updatedAtSec ?? 0)] as const
   return { to: feed, data: encodeFunctionData({ abi: ABI, functionName: 'set', args }) }
@@ -151,7 +151,7 @@ export function encodeAggregators(
   return { to: conversionPath, data }
 }
 
-/** What every payment says. Amounts in base units of the token or coin; fees go nowhere when `feeAddress` is zero. */
+/** The terms of every payment. Amounts in base units of the token or coin; with a zero `feeAddress` no fee is paid. */
 export interface PaymentTerms {
   to: Address
   amount: bigint
@@ -177,7 +177,7 @@ export function encodeErc20Payment(proxy: Address, token: Address, terms: Paymen
   return { to: proxy, data }
 }
 
-/** `exact`: the function that takes the amount and returns what is left over; else the one that pays out all but the fee. */
+/** With `exact`, the function that takes the amount and returns the rest; else the one that pays out everything except the fee. */
 export function encodeNativePayment(proxy: Address, terms: PaymentTerms, exact: boolean): ContractCall {
   const { to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS } = terms
   const data = exact
@@ -204,7 +204,7 @@ export function encodeErc20Conversion(proxy: Address, terms: ConversionTerms, ma
   return { to: proxy, data }
 }
 
-/** `value` in wei is what may be spent; the proxy returns what is left over. */
+/** `value` in wei is the limit; the proxy returns the rest. */
 export function encodeNativeConversion(proxy: Address, terms: ConversionTerms, value: bigint): ContractCall {
   const { to, amount, paymentReference, feeAmount = 0n, feeAddress = ZERO_ADDRESS, path, maxRateTimespanSec } = terms
   const data = encodeFunctionData({

@@ -1,6 +1,6 @@
 /**
- * What stands on a demo chain, and at which addresses. The addresses follow from the deployer and its nonces alone, so a
- * later start knows them without having kept anything.
+ * The contracts of a demo chain and their addresses. The addresses depend only on the deployer and its nonces, so a later start knows them
+ * without stored state.
  */
 import { type Address, getContractAddress, type Hex } from 'viem'
 import {
@@ -27,9 +27,9 @@ export interface TokenSpec {
 export interface ChainSpec {
   native: { symbol: string; usdPrice: bigint }
   tokens: readonly TokenSpec[]
-  /** The pools of the chain's exchange; without any there is none. */
+  /** The pools of the chain's exchange; without pools there is no exchange. */
   pools?: readonly PoolSpec[]
-  /** Moves the addresses of tokens and feeds, so that one token has different addresses on two chains. */
+  /** Changes the addresses of tokens and feeds, so that a token has different addresses on different chains. */
   addressSeed: number
 }
 
@@ -52,7 +52,7 @@ export interface DeployedContracts {
   multicall3: Address
 }
 
-/** The demo's own bridge: where it takes on this chain, and through whom it delivers. */
+/** The bridge's contracts on this chain: the escrow that takes deposits and the executor that delivers. */
 export interface DeployedBridge {
   escrow: Address
   executor: Address
@@ -66,12 +66,12 @@ export interface Deployed {
   bridge?: DeployedBridge
 }
 
-/** Transactions of the deployer in the order of their nonces. */
+/** The deployer's transactions in the order of their nonces. */
 export interface DeploymentPlan {
   deployed: Deployed
-  /** Nonce 0 onward: Request's contracts, alike on every chain. */
+  /** From nonce 0: Request's contracts, the same on every chain. */
   common: readonly Hex[]
-  /** The nonce that the deployer is set to before `own`. */
+  /** The deployer's nonce before `own`. */
   ownNonce: number
   /** Tokens and feeds, then the exchange, then the bridge. */
   own: readonly Hex[]
@@ -84,14 +84,14 @@ const TOKEN_CONTRACTS = {
   FEE_ON_TRANSFER: 'FeeOnTransferToken',
 } as const
 
-/** The hash that stands for US dollars in conversion paths. */
+/** The address of US dollars in conversion paths. */
 export const USD_HASH = currencyHash('iso4217', 'USD')
 
 /**
- * Decides every transaction and address of a chain's contracts.
+ * Plans the transactions and addresses of a chain's contracts.
  *
- * @param startTimeSec - dates the feeds' first round
- * @param relayer - of the bridge; without one there is no bridge
+ * @param startTimeSec - time of the feeds' first round
+ * @param relayer - of the bridge; without a relayer there is no bridge
  */
 export function planDeployment(
   spec: ChainSpec,

@@ -6,17 +6,17 @@ import type { DemoChainSpec } from './chain-specs.ts'
 import { encodeSetFeed } from './demo-contracts.ts'
 import type { Deployed } from './deployment.ts'
 
-/** Prices of coins move each minute, of stablecoins six times an hour: each move is a transaction that the chain keeps. */
+/** Coins move each minute, stablecoins six times an hour, because the chain stores every move as a transaction. */
 const COIN_INTERVAL_SEC = 60
 const STABLECOIN_INTERVAL_SEC = 600
-/** Above what payments allow, since blocks are ordered by it: a new price stands before the payments of its block. */
+/** Above the priority fee of payments, by which blocks are ordered: a new price comes before the payments in its block. */
 const FIRST_IN_BLOCK_FEE = 2_000n * 10n ** 9n
 
 export interface Feeds {
   /**
-   * Sends a new round for each feed that is due at a time; the next block mines them.
+   * Sends a new round for each feed that is due at a time; the next block has them.
    *
-   * @param atMostAgeSec - what counts as due, instead of each feed's own interval; `symbols` limits it to some
+   * @param atMostAgeSec - replaces each feed's own interval; `symbols` limits the move to some feeds
    */
   move(timeSec: number, only?: { symbols: readonly string[]; atMostAgeSec: number }): Promise<Hex[]>
 }

@@ -1,4 +1,4 @@
-/** Money for those who act on a fresh demo chain, and the approvals that their payments need. */
+/** Coins and tokens for the accounts of a fresh demo chain, and the approvals that their payments need. */
 import { type Address, getContractAddress, type Hex } from 'viem'
 import type { DemoPeople } from '../history/people.ts'
 import { assertSucceeded, type ChainClient } from './chain-client.ts'
@@ -8,11 +8,11 @@ import type { Deployed } from './deployment.ts'
 import { toQuantity } from './rpc.ts'
 
 const COIN = 10n ** 18n
-/** Whole tokens and coins: more than a payer spends in years. */
+/** In whole units; more than a payer spends in years. */
 const PAYER_TOKENS = 1_000_000_000n
 const PAYER_COINS = 100_000_000n
 
-/** What the deployer mints: plenty for payers, and exactly what demo.json says for the wallets. */
+/** Tokens to mint: plenty for payers, and for the wallets exactly what demo.json says. */
 export function mintsForPeople(spec: DemoChainSpec, deployed: Deployed, people: DemoPeople): readonly ContractCall[] {
   const payers = [...people.payers, people.livePayer, people.pendingPayer, people.spoofer, people.relayer]
   const forPayers = deployed.tokens.flatMap((token) =>
@@ -30,7 +30,7 @@ export function mintsForPeople(spec: DemoChainSpec, deployed: Deployed, people: 
   return [...forPayers, ...forWallets]
 }
 
-/** Gives everybody the coins they are to have, and lets the proxies pull the payers' tokens. Mines one block. */
+/** Sets everybody's balances, and approves the proxies to pull the payers' tokens. Mines one block. */
 export async function supplyPeople(
   client: ChainClient,
   spec: DemoChainSpec,
@@ -67,7 +67,7 @@ export async function supplyPeople(
   for (const hash of hashes) await assertSucceeded(client, hash)
 }
 
-/** The spoofer's first transactions: a worthless token that calls itself USDC, and leave for the proxy to pull it. */
+/** The spoofer's first transactions: a worthless token with the symbol USDC, and the proxy's approval to pull it. */
 async function prepareSpoofer(client: ChainClient, deployed: Deployed, spoofer: Address): Promise<Hex[]> {
   const { erc20FeeProxy } = deployed.contracts
   const worthless = worthlessToken(spoofer)
@@ -85,7 +85,7 @@ async function prepareSpoofer(client: ChainClient, deployed: Deployed, spoofer: 
   return hashes
 }
 
-/** Where the spoofer's own "USDC" stands. */
+/** The address of the spoofer's "USDC". */
 export function worthlessToken(spoofer: Address): Address {
   return getContractAddress({ from: spoofer, nonce: 0n })
 }

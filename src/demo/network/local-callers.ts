@@ -1,6 +1,6 @@
 /**
- * Who may call the demo's servers: programs on this machine, and wallets in browsers, but no page. A page could otherwise call the nodes,
- * whose accounts are unlocked: by a form or a `fetch` to loopback, or by a name of its own that it lets point there (DNS rebinding).
+ * Decides who may call the demo's servers: programs on this machine and browser wallets, but no web page. Otherwise a page could call the
+ * nodes, whose accounts are unlocked: by a form or a `fetch` to loopback, or by a domain of its own that resolves to loopback (DNS rebinding).
  */
 import type { IncomingMessage } from 'node:http'
 import { isLoopbackAuthority } from '../../domain/ip-network.ts'
@@ -11,12 +11,12 @@ export interface Refusal {
   message: string
 }
 
-/** Extensions, such as wallets, have origins that no page can have. */
+/** The origins of browser extensions, such as wallets; no page can have one. */
 const EXTENSION = /^[a-z][a-z-]*-extension:\/\//
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i
 
-/** @returns why the caller is none of those, or sends what a form can send; undefined for nothing */
+/** @returns why the call is refused: its host, its origin, or a content type that a form can send; undefined when it is allowed */
 export function refuseForeign({ method, headers }: IncomingMessage): Refusal | undefined {
   const { host = '', origin, 'content-type': type = '' } = headers
   if (!isLoopbackAuthority(host)) {

@@ -1,5 +1,5 @@
 /**
- * The demo's four chains: started from what is on disk, or made anew, and described as a chains file would.
+ * Starts the demo's four chains, from their state on disk or from genesis, and describes them like a chains file.
  */
 import { join } from 'node:path'
 import type { ChainConfig } from '../../chains/chains-file.ts'
@@ -17,9 +17,9 @@ import { pickHiddenHost, startNodeGateway } from './node-gateway.ts'
 import { type ChainRecord, type ChainStateFolder, LAYOUT_VERSION, openStateFolder } from './state-folder.ts'
 
 const DAY_SEC = 86_400
-/** The history reaches 90 days back; the contracts stand a day before. */
+/** The history reaches 90 days back; the contracts are deployed a day before it. */
 export const GENESIS_DAYS_AGO = 91
-/** The node writes its state only as it ends; while it runs, the clock saves at blocks that it knows. */
+/** The node writes its state only at its end; while it runs, the clock saves at blocks that it knows. */
 const NEVER_SEC = 100_000_000
 
 export interface DemoChain {
@@ -28,19 +28,19 @@ export interface DemoChain {
   deployed: Deployed
   people: DemoPeople
   anvil: Anvil
-  /** Where others than this process reach the node. */
+  /** Passes calls of other processes to the node. */
   gateway: LocalServer
   state: ChainStateFolder
-  /** It has contracts and money but no history yet. */
+  /** Whether it has contracts and funds but no history yet. */
   fresh: boolean
-  /** It is fresh although there was one before: that one's state is gone, torn or of another genesis. */
+  /** Whether it is fresh although it existed before: its old state is missing, torn or of another genesis. */
   lost: boolean
 }
 
 export interface DemoNetwork {
   chains: readonly DemoChain[]
   configs: readonly ChainConfig[]
-  /** Settles when a node ended without being told to. */
+  /** Settles when a node ended unexpectedly. */
   crashed: Promise<{ chain: string; exit: AnvilExit }>
   stop(): Promise<void>
 }
@@ -48,7 +48,7 @@ export interface DemoNetwork {
 /**
  * Starts every chain of the demo, each on a free port of loopback.
  *
- * @param folder - where the chains keep their state; a folder for each is made in it
+ * @param folder - holds a folder with the state of each chain
  * @throws AnvilStartError when a node cannot run here; Error when a chain's id is that of a real chain
  */
 export async function startNetwork({
@@ -81,7 +81,7 @@ export async function startNetwork({
   }
 }
 
-/** @throws Error naming the chain whose id a real chain has: what is signed for one could be replayed on the other */
+/** @throws Error that names a chain with the id of a real chain, on which its signatures could be replayed */
 export function refuseRealChains(specs: readonly { name: string; chainId: number }[]): void {
   for (const { name, chainId } of specs) {
     if (isRealChainId(chainId)) {

@@ -1,6 +1,6 @@
 /**
- * What stands before a node of the demo. The node itself answers any Host and any Origin, so it listens at an address of loopback that
- * nobody can guess, and this passes on the calls of those who may call.
+ * The gateway before a demo node. The node itself accepts any Host and Origin, so it listens on a loopback address that nobody can guess; the
+ * gateway passes on the calls of allowed callers.
  */
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
@@ -9,15 +9,15 @@ import { pipeline } from 'node:stream/promises'
 import { type Refusal, refuseForeign } from './local-callers.ts'
 import { type LocalServer, serveLocally } from './local-server.ts'
 
-/** One of 16 million addresses of the loopback network. With the port, a page would have to try for years. */
+/** One of 16 million loopback addresses. A page would need years to try them with all ports. */
 export function pickHiddenHost(): string {
   return ['127', ...Array.from({ length: 3 }, () => String(randomInt(1, 255)))].join('.')
 }
 
 /**
- * Begins to pass JSON-RPC on, on a free port of 127.0.0.1: single calls and batches of any size, as they are.
+ * Passes JSON-RPC on unchanged, single calls and batches of any size, from a free port of 127.0.0.1.
  *
- * @param nodeUrl - where the node listens
+ * @param nodeUrl - URL of the node
  */
 export async function startNodeGateway(nodeUrl: string): Promise<LocalServer> {
   const agent = new Agent({ keepAlive: true })
@@ -47,7 +47,7 @@ function refusalOf(call: IncomingMessage): Refusal | undefined {
   return { status: 405, message: 'JSON-RPC is called by POST' }
 }
 
-/** In the form of JSON-RPC, which is what clients read. */
+/** As a JSON-RPC error, which clients can read. */
 function sendRefusal(answer: ServerResponse, { status, message }: Refusal): void {
   const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_600, message } })
   const allow = status === 405 ? { allow: 'POST' } : {}

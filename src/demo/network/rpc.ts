@@ -1,17 +1,17 @@
 /**
- * The smallest JSON-RPC client that the demo's chains need: a call at a time over HTTP. Plain node:http takes half the processor
- * time of `fetch`, and a first start makes some five thousand calls.
+ * A small JSON-RPC client for the demo's chains: one call a request. It uses node:http, which takes half the processor time of `fetch`; a
+ * first start makes about five thousand calls.
  */
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
 export interface Rpc {
   url: string
-  /** @throws RpcCallError when the node answers with an error; a network failure is thrown as node:http gives it */
+  /** @throws RpcCallError when the node answers with an error; network errors as node:http throws them */
   call<T = unknown>(method: string, params?: readonly unknown[]): Promise<T>
 }
 
-/** The node understood the call and refused it. `data` is the revert's data where there is any. */
+/** The node answered with an error. `data` is the revert data, if any. */
 class RpcCallError extends Error {
   readonly method: string
   readonly code: number

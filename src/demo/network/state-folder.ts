@@ -1,9 +1,9 @@
 /**
- * What a demo chain keeps on disk, in a folder of its own:
- * - `state.json`  the chain as it was saved last while running; replaced by renaming, so it is whole or absent
- * - `exit.json`   written by the node itself as it ends, also when the service was killed; may be torn
- * - `chain.json`  the genesis, written once the chain is complete; without it the folder is worth nothing
- * - `lock`        held by the node
+ * The files of a demo chain, in a folder of its own:
+ * - `state.json`  the last save while running; replaced by renaming, so it is complete or absent
+ * - `exit.json`   written by the node at its end, also when the service was killed; may be torn
+ * - `chain.json`  the genesis, written once the chain is complete; without it the folder is not used
+ * - `lock`        locked by the node
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -16,13 +16,13 @@ import type { Rpc } from './rpc.ts'
 const unzip = promisify(gunzip)
 const run = promisify(execFile)
 
-/** A node whose service was killed needs some milliseconds to write its state and end. */
+/** After its service was killed, a node needs some milliseconds to write its state and end. */
 const LOCK_WAIT_SEC = 5
 
-/** Raised when what the demo puts on its chains changes, so that chains of an older version are made anew. */
+/** Increment when the content of the demo's chains changes, so that older chains are created again. */
 export const LAYOUT_VERSION = 3
 
-/** Identifies a chain that is complete: contracts, history and all. */
+/** Identifies a complete chain, with contracts and history. */
 export interface ChainRecord {
   layoutVersion: number
   chainId: number
@@ -35,23 +35,23 @@ export interface ChainStateFolder {
   exitFile: string
   stateFile: string
   /**
-   * Takes over what a node left as it ended, once it has.
+   * Waits for a node that is still ending, and takes over the state that it wrote.
    *
-   * @returns the record of a chain that is whole, or undefined; one of another layout version cannot be continued
-   * @throws Error when another process goes on using the folder
+   * @returns the record of a complete chain of the present layout version, else undefined
+   * @throws Error when another process keeps using the folder
    */
   open(): Promise<ChainRecord | undefined>
-  /** true when there was something in the folder before `open`. */
+  /** Whether the folder had files before `open`. */
   existed: boolean
-  /** Throws everything away but the lock. */
+  /** Deletes everything except the lock. */
   clear(): Promise<void>
-  /** Writes the chain's whole state as it is now. @returns bytes written */
+  /** Writes the chain's present state. @returns bytes written */
   save(rpc: Rpc): Promise<number>
-  /** Declares the chain complete. */
+  /** Marks the chain complete. */
   complete(chain: Omit<ChainRecord, 'layoutVersion'>): Promise<void>
 }
 
-/** @param folder - the chain's own; made when it is not there */
+/** @param folder - the chain's own; created if missing */
 export async function openStateFolder(folder: string): Promise<ChainStateFolder> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const stateFile = join(folder, 'state.json')
@@ -64,7 +64,7 @@ export async function openStateFolder(folder: string): Promise<ChainStateFolder>
     existed: existsSync(recordFile) || existsSync(stateFile) || existsSync(exitFile),
     async open() {
       await waitForRelease(join(folder, 'lock'))
-      // Written later than any save, where it is whole.
+      // If it is complete, it is newer than any save.
       if (await parses(exitFile)) await rename(exitFile, stateFile)
       else await rm(exitFile, { force: true })
       const record = await readRecord(recordFile)
@@ -86,7 +86,7 @@ export async function openStateFolder(folder: string): Promise<ChainStateFolder>
   }
 }
 
-/** Replaces a file whole: a reader sees the old or the new one, and a kill leaves one of them. */
+/** Replaces a file atomically: readers, and a start after a kill, see the old or the new one. */
 export async function writeAtomically(file: string, content: string | Uint8Array): Promise<void> {
   const next = `${file}.next`
   await writeFile(next, content, { mode: 0o600 })

@@ -1,15 +1,15 @@
-/** An exchange of the demo's own in the shape of Uniswap v2, and Request's contract that swaps on it and pays. */
+/** The demo's own exchange with the interface of Uniswap v2, and Request's contract that swaps on it and pays. */
 import { type Address, encodeFunctionData, encodePacked, getCreate2Address, type Hex, keccak256, parseAbi } from 'viem'
 import { type ContractCall, encodeCreation, encodeMint } from './demo-contracts.ts'
 
-/** Two tokens of about one price, and how many whole ones of each are in their pool. */
+/** Two tokens of about the same price, and how many whole units of each their pool holds. */
 export interface PoolSpec {
   tokens: readonly [string, string]
   each: bigint
 }
 
 export interface DeployedExchange {
-  /** Router and factory in one. */
+  /** Router and factory in one contract. */
   address: Address
   /** keccak256 of the creation code of its pairs. */
   pairCodeHash: Hex
@@ -25,9 +25,9 @@ const ABI = parseAbi([
 ])
 
 /**
- * Decides the contracts, and the calls that fill the pools and let tokens through.
+ * Plans the contracts, and the calls that fill the pools and approve tokens.
  *
- * @param add - puts a contract among those to be made
+ * @param add - adds a contract to the deployment
  */
 export function planExchange(
   add: (code: Hex) => Address,

@@ -29,21 +29,21 @@ interface Calldata {
     warnings: { reason: string; message: string }[]
   }
   transactions: CalldataTransaction[]
-  /** What each of the transactions does, in their order. */
+  /** What each transaction does, in their order. */
   steps: { kind: string; message: string }[]
   maxSourceAmount: string
   warnings: { reason: string; message: string }[]
 }
 
-/** Writes a line: what it is about, then what there is to say. */
+/** Writes a line: its subject, then the facts. */
 export type Say = (subject: string, ...columns: readonly string[]) => void
 
 /**
- * Takes a route to its end as one of the demo's wallets, and tells what happens: the quote, balances before, each transaction once it is
- * mined, balances after, and the payment as search finds it.
+ * Pays by a route as one of the demo's wallets and reports each step: the quote, balances before, each transaction once it is mined, balances
+ * after, and the payment as search finds it.
  *
- * @param paymentReference - of the request to pay; without it a new one like the first of demo.json
- * @throws DemoAnswerError where the API refuses; Error when a transaction was reverted
+ * @param paymentReference - of the request to pay; by default a new one like the first of demo.json
+ * @throws DemoAnswerError when the API answers with an error; Error when a transaction was reverted
  */
 export async function payAsWallet(
   demo: RunningDemo,
@@ -137,7 +137,7 @@ async function readBalances(
   return Promise.all([...spent, of('payee', far, request.payee, paid)])
 }
 
-/** @returns the hash of the last one */
+/** @returns the hash of the last transaction */
 async function sendAll(
   rpc: Rpc,
   { transactions, steps }: Calldata,

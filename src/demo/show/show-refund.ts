@@ -14,18 +14,18 @@ import {
 } from '../running-demo.ts'
 import { payAsWallet, type Say } from './pay-as-wallet.ts'
 
-/** Of the wallets of demo.json: pays in tokens on any chain, and gets its money back. */
+/** The wallet of demo.json that pays in tokens on any chain, and is refunded. */
 const PAYER = 'direct'
 const ROUTE = 'REQUEST_NETWORK_PAYMENT'
-/** Its blocks are final soonest. */
+/** The chain whose blocks are final first. */
 const CHAIN = 'ARBITRUM'
 const AMOUNT = '5'
-/** Gas for an approval and a refund many times over: the demo's merchants have no coins. */
+/** Gas for many approvals and refunds, because the demo's merchants have no coins. */
 const GAS_MONEY_WEI = 10n ** 17n
-/** Of the slowest chain. */
+/** Enough for the slowest chain. */
 const FINALITY_MS = 30 * 60_000
 
-/** A payment as the API tells it, with what a refund needs. */
+/** The fields of a payment that a refund needs. */
 interface RefundedPayment extends FoundPayment {
   readonly payee: string
   readonly network: string
@@ -34,10 +34,10 @@ interface RefundedPayment extends FoundPayment {
 }
 
 /**
- * Pays a payment back as the merchant of the demo, from the wallet of the payee through the fee proxy, and waits until it is REFUNDED.
+ * Refunds a payment as the demo's merchant would, from the payee's wallet through the fee proxy, and waits until it is REFUNDED.
  *
- * @param paymentId - the payment; without it a new one is made, of a request that names a refund address
- * @throws DemoAnswerError where the API refuses; Error where the payment cannot be paid back by the demo
+ * @param paymentId - by default a new payment of a request with a refund address
+ * @throws DemoAnswerError when the API answers with an error; Error when the demo cannot refund the payment
  */
 export async function showRefund(
   demo: RunningDemo,
@@ -81,7 +81,7 @@ interface RefundWay {
   readonly says: string
 }
 
-/** Under the reference of the refund address where the request has one, else under its own to whoever paid. */
+/** The refund goes to the refund address under its reference if the request has one, else to the payer under the request's own. */
 async function chooseWay(demo: RunningDemo, payment: RefundedPayment): Promise<RefundWay> {
   const { id, paymentReference, payer } = payment
   if (paymentReference === undefined) throw new Error(`payment ${id} belongs to no request of the demo`)

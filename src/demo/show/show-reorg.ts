@@ -11,13 +11,13 @@ import {
 } from '../running-demo.ts'
 import { payAsWallet, type Say } from './pay-as-wallet.ts'
 
-/** Of the wallets of demo.json: pays in tokens on any chain. */
+/** The wallet of demo.json that pays in tokens on any chain. */
 const PAYER = 'direct'
 const ROUTE = 'REQUEST_NETWORK_PAYMENT'
 
 /**
- * Pays a dollar on a chain, takes the blocks with it out, shows that the payment is gone, and has the same transaction mined again: the
- * payment is there with the id that it had. What else was in those blocks is sent again too.
+ * Pays a dollar on a chain, removes its block by a reorg, shows that the payment is gone, and has the same transaction mined again: the payment
+ * returns with the same id. Other transactions of the removed blocks are sent again too.
  *
  * @returns whether the id is the same
  */
@@ -51,7 +51,7 @@ export async function showReorg(
   return back.id === paid.id
 }
 
-/** Puts empty blocks in the place of a payment's and all after it. @returns how many, and the signed transactions that were in them */
+/** Replaces a payment's block and all later ones by empty blocks. @returns their number, and the signed transactions that were in them */
 async function takeOut(
   rpc: Rpc,
   { blockNumber, txHash }: FoundPayment,
@@ -63,7 +63,7 @@ async function takeOut(
     for (let number = block; number <= head; number++) transactions.push(...(await readTransactions(rpc, number)))
     const depth = head - block + 1
     await rpc.call('anvil_reorg', [depth, []])
-    // The chain's clock may have mined a block meanwhile; then one too few was taken out.
+    // The clock may have mined a block meanwhile; then one block too few was removed.
     if (!(await readHashes(rpc, block)).includes(txHash)) return { depth, transactions }
   }
 }
@@ -78,7 +78,7 @@ async function readTransactions(rpc: Rpc, number: number): Promise<string[]> {
   return Promise.all(hashes.map((hash) => rpc.call<string>('eth_getRawTransactionByHash', [hash])))
 }
 
-/** Those that others have overtaken are refused: a price feed has moved anew, somebody has paid something else. */
+/** The node refuses a transaction whose nonce is used already: a feed has moved again, or somebody has made another payment. */
 async function sendAgain(rpc: Rpc, transactions: readonly string[]): Promise<void> {
   for (const transaction of transactions) await rpc.call('eth_sendRawTransaction', [transaction]).catch(() => undefined)
 }
