@@ -24,30 +24,30 @@ import { createRestServer } from './rest/serve-rest.ts'
 
 export interface ApiOptions {
   readonly host: string
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   readonly port: number
-  /** Plaintext, and both versions of HTTP by default. */
+  /** Plaintext, HTTP/1.1 and HTTP/2 by default. */
   readonly transport?: Transport
   readonly services: readonly ServedService[]
   readonly authenticate: Authenticate
-  /** Counts what needs no key, and what is no call at all; nothing is counted by default. */
-  /** Whether a key still is in force; asked for whoever reads a stream. Always by default. */
+  /** Asked at intervals while a stream is open. Without it keys stay in force. */
   readonly isKeyInForce?: IsKeyInForce
+  /** Counts calls that need no key, and requests that are no calls. Nothing is counted by default. */
   readonly countOpen?: CountOpen
-  /** Proxies whose word is taken for where a request comes from, as addresses and networks; none by default. */
+  /** Proxies whose forwarding headers are trusted, as addresses and networks; none by default. */
   readonly trustedProxies?: readonly string[]
   readonly logger: Logger
-  /** Whether the process can answer: database reachable and migrated. A rejection counts as no, and is logged. */
+  /** Whether the process can answer: the database is reachable and migrated. A rejection counts as no, and is logged. */
   readonly ready: () => Promise<boolean>
-  /** Recognises failures of the database; what it does not know is INTERNAL. */
+  /** Recognises failures of the database. Other failures are INTERNAL. */
   readonly classify?: ClassifyFailure
-  /** Pages of which origins may call; none by default. */
+  /** Origins whose pages may call; none by default. */
   readonly corsOrigins?: readonly string[]
   /** Hosts that may be asked for; all by default. */
   readonly isHostAllowed?: (authority: string) => boolean
-  /** What every answer carries in its header. */
+  /** Additional headers of every answer. */
   readonly extraHeaders?: Readonly<Record<string, string>>
-  /** JSON names of fields that move without the resource having changed. */
+  /** JSON names of fields that change without the resource having changed. Entity tags leave them out. */
   readonly volatileFields?: readonly string[]
   readonly limits?: Partial<ApiLimits>
 }
@@ -57,30 +57,29 @@ export interface ApiLimits extends ConnectionLimits, CallCaps, StreamCaps, TimeL
   readonly maxBodyBytes: number
   /** Of one message of a stream that callers send, compressed or not. */
   readonly maxStreamMessageBytes: number
-  /** How often it is looked whether the key of who reads a stream still is in force. */
+  /** The interval at which the key of an open stream is checked. */
   readonly recheckMs: number
-  /** After how much silence readers of a stream over plain HTTP are told that it is still there. */
+  /** After how much silence REST sends a heartbeat on a stream. */
   readonly heartbeatMs: number
-  /** How long a reader that has stopped has to make room for the end of a stream. */
+  /** How long a reader that takes nothing has to make room for the end of a stream. */
   readonly drainMs: number
-  /** Answers from this size on are compressed for those who take it. */
+  /** Smaller answers are not compressed. */
   readonly compressMinBytes: number
 }
 
 const DEFAULT_LIMITS: Omit<ApiLimits, keyof StreamCaps> = {
   ...DEFAULT_CONNECTION_LIMITS,
-  // The longest field of a request, its references, has 24 KiB. Looking through 4 MB that are no JSON takes 33 ms of the one
-  // thread, through 250 kB 2 ms.
+  // The longest field of a request, its references, has 24 KiB. Parsing 4 MB of malformed JSON takes 33 ms of the one thread, 250 kB 2 ms.
   maxBodyBytes: 256 * 1024,
-  // What a stream sends is not counted before it is read: so many empty messages take a fifth of a second.
+  // The messages of a stream are not counted against a rate limit. This many bytes of empty messages take a fifth of a second.
   maxStreamMessageBytes: 64 * 1024,
   maxCallMs: 30_000,
   maxStreamMs: 60 * 60 * 1000,
   heartbeatMs: 15_000,
   maxStallMs: 30_000,
-  // An export of 15 kB/s; whoever keeps what it reads in a database takes hundreds.
+  // 15 kB/s of an export. A reader that stores its rows in a database takes hundreds of rows a second.
   minRowsPerSecond: 10,
-  // What is done for each event of a watch may take its time.
+  // The reader of a watch may need some time for each event.
   minMessagesPerSecond: 1,
   recheckMs: 5_000,
   drainMs: 2000,
@@ -92,9 +91,9 @@ const DEFAULT_LIMITS: Omit<ApiLimits, keyof StreamCaps> = {
 }
 
 /**
- * Serves services on one port by gRPC, gRPC-Web, Connect and plain JSON over HTTP, with health and reflection beside them.
+ * Serves services on one port over gRPC, gRPC-Web, Connect and REST, with health checks and reflection.
  *
- * @throws DuplicateRouteError, InvalidHttpRuleError when the definitions do not fit together; Error when the port is taken
+ * @throws DuplicateRouteError, InvalidHttpRuleError when the definitions of the services conflict; Error when the port is taken
  */
 export async function serveApi(options: ApiOptions): Promise<Listener> {
   const { logger, countOpen = () => {} } = options
@@ -103,44 +102,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
   const stopping = new AbortController()
   const isReady = () => askReady(options.ready, stopping.signal, logger)
 
-  const descriptors = options.services.map(({ service }) => service)
-  const health = createHealthService(descriptors, isReady)
-  const files = filesOf([...descriptors, health.service])
-  const registry = createRegistry(...files)
-  const services = [...options.services, health, ...createReflectionServices([...descriptors, health.service], files)]
-  const methods = createCallCore({
-    services,
-    authenticate: options.authenticate,
-    countOpen,
-    isKeyInForce: options.isKeyInForce,
-    validate: createValidate(),
-    classify: options.classify ?? (() => undefined),
-    logger,
-    ...limits,
-  })
-  const { volatileFields = [] } = options
-  const transcoder = compileRoutes(descriptors, {
-    httpRule: httpRuleOf,
-    isCommaSeparated,
-    isVolatile: ({ jsonName }) => volatileFields.includes(jsonName),
-    registry,
-    maxJsonDepth: MAX_DEPTH,
-    maxJsonValues: MAX_VALUES,
-  })
-  const rest = createRestServer({
-    transcoder,
-    methods,
-    ...limits,
-    stopping: stopping.signal,
-    otherPaths: [...healthPaths, ...methods.keys()],
-  })
-  const rpc = createRpcServer({
-    methods,
-    registry,
-    ...limits,
-    stopping: stopping.signal,
-    isRestPath: (rawPath) => rest.allowedMethods(rawPath).length > 0,
-  })
+  const { rest, rpc } = createServers(options, { limits, isReady, stopping: stopping.signal })
   const isManyClients = createIsTrustedProxy(options.trustedProxies ?? [])
   const abuse = createAbuseCounter({
     limits: limits.abuse,
@@ -176,6 +138,55 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
     logger,
     stopping,
   })
+}
+
+interface ServerTerms {
+  readonly limits: ApiLimits
+  readonly isReady: () => Promise<boolean>
+  readonly stopping: AbortSignal
+}
+
+/** Makes the call core and the servers of all protocols above it. */
+function createServers(options: ApiOptions, { limits, isReady, stopping }: ServerTerms) {
+  const descriptors = options.services.map(({ service }) => service)
+  const health = createHealthService(descriptors, isReady)
+  const files = filesOf([...descriptors, health.service])
+  const registry = createRegistry(...files)
+  const services = [...options.services, health, ...createReflectionServices([...descriptors, health.service], files)]
+  const methods = createCallCore({
+    services,
+    authenticate: options.authenticate,
+    countOpen: options.countOpen ?? (() => {}),
+    isKeyInForce: options.isKeyInForce,
+    validate: createValidate(),
+    classify: options.classify ?? (() => undefined),
+    logger: options.logger,
+    ...limits,
+  })
+  const { volatileFields = [] } = options
+  const transcoder = compileRoutes(descriptors, {
+    httpRule: httpRuleOf,
+    isCommaSeparated,
+    isVolatile: ({ jsonName }) => volatileFields.includes(jsonName),
+    registry,
+    maxJsonDepth: MAX_DEPTH,
+    maxJsonValues: MAX_VALUES,
+  })
+  const rest = createRestServer({
+    transcoder,
+    methods,
+    ...limits,
+    stopping,
+    otherPaths: [...healthPaths, ...methods.keys()],
+  })
+  const rpc = createRpcServer({
+    methods,
+    registry,
+    ...limits,
+    stopping,
+    isRestPath: (rawPath) => rest.allowedMethods(rawPath).length > 0,
+  })
+  return { rest, rpc }
 }
 
 async function askReady(ready: () => Promise<boolean>, stopping: AbortSignal, logger: Logger): Promise<boolean> {

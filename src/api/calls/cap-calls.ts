@@ -2,20 +2,19 @@ import { waybillError } from '../../errors/waybill-error.ts'
 import { type Call, isStream, whenComplete } from './call.ts'
 import type { Answer, Interceptor, Next, ServedMethod } from './call-core.ts'
 
-/** How many calls may be under way at once in this process, of all connections together. */
+/** How many calls may run at once in this process. */
 export interface CallCaps {
   readonly maxCalls: number
-  /** Streams that need a key. They last long, and so must not take the place of calls. */
+  /** Streams that need a key. They have a cap of their own, since they last long and would leave no room for calls. */
   readonly maxOpenStreams: number
-  /** Streams that need none: reflection and health. */
+  /** Streams that need no key: reflection and health. */
   readonly maxKeylessStreams: number
 }
 
 /**
- * Refuses calls beyond what may be under way at once, before anything is read or looked up for them. A health check is
- * answered at any time.
+ * Refuses calls beyond the caps, before anything is read or looked up for them. Health checks are never refused.
  *
- * @throws WaybillError OVERLOADED, with when to come back
+ * @throws WaybillError OVERLOADED, which says when to retry
  */
 export function capCalls(caps: CallCaps): Interceptor {
   const pools = {
@@ -34,10 +33,10 @@ export function capCalls(caps: CallCaps): Interceptor {
   }
 }
 
-/** How many streams one caller may have open at once in this process, over all protocols and connections together. */
+/** How many streams one caller may have open at once in this process, over all protocols and connections. */
 export interface StreamCaps {
   readonly maxStreamsPerKey: number
-  /** Of all keys of the account. */
+  /** Over all keys of the account. */
   readonly maxStreamsPerAccount: number
 }
 
@@ -50,7 +49,7 @@ export function streamCapsOf(maxOpenStreams: number): StreamCaps {
 }
 
 /**
- * Refuses streams of a caller that has its part of them open, so that others find room.
+ * Refuses further streams of a caller that has reached its cap, so that there is room for others.
  *
  * @throws WaybillError TOO_MANY_STREAMS
  */
@@ -76,7 +75,7 @@ export function capStreams({ maxStreamsPerKey, maxStreamsPerAccount }: StreamCap
   }
 }
 
-/** Makes the call and gives back, once, what is held for it: when it has failed, or its answer is out or left. */
+/** Runs the call and calls `giveBack` once: when the call has failed, or its answer is complete or abandoned. */
 async function holdUntilOver(call: Call, next: Next, giveBack: () => void): Promise<Answer> {
   let isOver = false
   const end = () => {
@@ -89,7 +88,7 @@ async function holdUntilOver(call: Call, next: Next, giveBack: () => void): Prom
       end()
       return answer
     }
-    // A stream may also be left before anybody has begun to read it.
+    // A stream may also be abandoned before anybody has begun to read it.
     call.incoming.onHangUp(end)
     return whenComplete(answer, end)
   } catch (error) {
@@ -98,7 +97,7 @@ async function holdUntilOver(call: Call, next: Next, giveBack: () => void): Prom
   }
 }
 
-/** A pool of the same size for each of many; those of which nothing is taken are not remembered. */
+/** Pools of one size, one for each holder. Pools from which nothing is taken are forgotten. */
 function createPools<K>(size: number) {
   const taken = new Map<K, number>()
   return {

@@ -3,7 +3,7 @@ import { createFairTurns, type FairTurnsOptions, TooManyAtOnceError } from './fa
 
 const NEVER = new AbortController().signal
 
-/** Turns at what `places` do at once, and a list of who has begun. */
+/** Turns, and the list of those who have begun. */
 function open(options: Partial<FairTurnsOptions>) {
   const turns = createFairTurns({ places: 4, placesEach: 3, waitingEach: 10, nowMs: () => Date.now(), ...options })
   const begun: string[] = []
@@ -25,21 +25,21 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 describe('turns', () => {
-  it('are had at once by one who asks alone, up to the part of one', async () => {
+  it('come at once to a user alone, up to the part of one user', async () => {
     const { begun, askAll } = open({})
     void askAll('a1 a2 a3 a4')
     await vi.advanceTimersByTimeAsync(0)
     expect(begun).toEqual(['a1', 'a2', 'a3'])
   })
 
-  it('are left for who comes later, without a wait', async () => {
+  it('are left for users who come later, without a wait', async () => {
     const { begun, askAll } = open({})
     void askAll('a1 a2 a3 a4 a5 b1')
     await vi.advanceTimersByTimeAsync(0)
     expect(begun).toEqual(['a1', 'a2', 'a3', 'b1'])
   })
 
-  it('go to whoever has the fewest, and there in the order of asking', async () => {
+  it('go to the user who has the fewest, in the order in which its calls came', async () => {
     const { begun, askAll, end } = open({})
     void askAll('a1 a2 a3 a4 a5 b1 b2 b3')
     await vi.advanceTimersByTimeAsync(0)
@@ -52,7 +52,7 @@ describe('turns', () => {
     expect(begun.slice(6)).toEqual(['b3', 'a5'])
   })
 
-  it('go round among those who have as many', async () => {
+  it('go round among users who have equally many', async () => {
     const { begun, askAll, end } = open({ places: 1, placesEach: 1 })
     void askAll('a1 a2 a3 b1 b2 c1')
     for (const name of ['a1', 'b1', 'c1', 'a2', 'b2', 'a3']) {
@@ -62,7 +62,7 @@ describe('turns', () => {
     }
   })
 
-  it('come to no one who has gone', async () => {
+  it('are not given to a call that was aborted', async () => {
     const { begun, ask, end } = open({ places: 1, placesEach: 1 })
     const left = new AbortController()
     void ask('a1')
@@ -75,7 +75,7 @@ describe('turns', () => {
     await expect(ask('a4', { signal: left.signal })).rejects.toThrow('hung up')
   })
 
-  it('are refused to who has waited for as long as could be waited, and to those beyond who may wait', async () => {
+  it('are refused when the time to wait is over, and when the queue is full', async () => {
     const { begun, ask, end } = open({ places: 1, placesEach: 1, waitingEach: 2 })
     void ask('a1')
     const late = ask('a2', { withinMs: 300 }).catch((error: unknown) => error)
@@ -88,7 +88,7 @@ describe('turns', () => {
     expect(begun).toEqual(['a1', 'a3'])
   })
 
-  it('are refused at once where nobody may wait', async () => {
+  it('are refused at once where no call may wait', async () => {
     const { ask } = open({ places: 1, placesEach: 1, waitingEach: 0 })
     void ask('a1')
     await expect(ask('a2')).rejects.toEqual(new TooManyAtOnceError(0))

@@ -1,33 +1,38 @@
 import { startTimer } from '../listener/alarms.ts'
 
-/** Gives turns at something of which there is little, so that who asks for much does not keep it from who asks for little. */
+/** Shares out a scarce resource by turns, so that a heavy user does not keep it from others. */
 export interface FairTurns {
   /**
    * Waits for a turn.
    *
-   * @param who - equal for those who share what is their part
-   * @param untilMs - of `nowMs`: waits no longer
-   * @returns what ends the turn; to be called once
-   * @throws TooManyAtOnceError; the signal's reason when it fires before the turn has come
+   * @param who - equal for those who share one part
+   * @param untilMs - how long to wait, on the clock of `nowMs`
+   * @returns ends the turn; to be called once
+   * @throws TooManyAtOnceError; the signal's reason when it aborts before the turn has come
    */
-  readonly take: (who: string, terms: { readonly signal: AbortSignal; readonly untilMs: number }) => Promise<() => void>
+  readonly take: (who: string, terms: WaitTerms) => Promise<() => void>
+}
+
+interface WaitTerms {
+  readonly signal: AbortSignal
+  readonly untilMs: number
 }
 
 export interface FairTurnsOptions {
   /** Turns at once. */
   readonly places: number
-  /** Of them, of one who asks: what is left remains for those who come, without a wait for a turn to end. */
+  /** Turns at once of one user. The rest is left for others, who then need not wait for a turn to end. */
   readonly placesEach: number
-  /** How many may wait, of one who asks. */
+  /** How many calls of one user may wait. */
   readonly waitingEach: number
-  /** Milliseconds of a clock that only goes forward. */
+  /** A clock in milliseconds that never goes back. */
   readonly nowMs: () => number
 }
 
-/** Somebody has so much under way that there is no turn for more of it. */
+/** A user has so many calls running and waiting that there is no turn for another. */
 export class TooManyAtOnceError extends Error {
   override readonly name = 'TooManyAtOnceError'
-  /** How long the last one that got no turn, or the next one to get one, has waited, in ms. */
+  /** How long this call, or the call that is next in line, has waited, in milliseconds. */
   readonly waitedMs: number
 
   constructor(waitedMs: number) {
@@ -41,103 +46,110 @@ interface Waiter {
   readonly begin: () => void
 }
 
-/** Somebody who has turns or waits for them. */
-interface Asker {
-  underWay: number
+/** Somebody who has turns or waits for some. */
+interface User {
+  running: number
   /** In the order in which they came. */
   readonly waiting: Waiter[]
 }
 
+interface State {
+  readonly options: FairTurnsOptions
+  /** The first has begun or ended a turn the longest ago. */
+  readonly users: Map<string, User>
+  running: number
+}
+
 /**
- * Whoever has the fewest turns under way gets the next one; of several, whoever began or ended one the longest ago. What one asks for is
- * given in the order in which it came.
+ * The next turn goes to the user who has the fewest turns running, and between equals to the one who began or ended a turn the longest
+ * ago. A user's own calls have their turns in the order in which they came.
  */
-export function createFairTurns({ places, placesEach, waitingEach, nowMs }: FairTurnsOptions): FairTurns {
-  /** The first began or ended a turn the longest ago. */
-  const askers = new Map<string, Asker>()
-  let underWay = 0
-
-  function begin(who: string, asker: Asker): void {
-    underWay += 1
-    asker.underWay += 1
-    moveBehind(who, asker)
-  }
-
-  function end(who: string, asker: Asker): void {
-    underWay -= 1
-    asker.underWay -= 1
-    moveBehind(who, asker)
-    forgetIdle(who, asker)
-    giveFreeTurns()
-  }
-
-  function moveBehind(who: string, asker: Asker): void {
-    askers.delete(who)
-    askers.set(who, asker)
-  }
-
-  function forgetIdle(who: string, asker: Asker): void {
-    if (asker.underWay === 0 && asker.waiting.length === 0) askers.delete(who)
-  }
-
-  function giveFreeTurns(): void {
-    while (underWay < places) {
-      const next = nextAsker()
-      if (next === undefined) return
-      const [who, asker] = next
-      begin(who, asker)
-      asker.waiting.shift()?.begin()
-    }
-  }
-
-  function nextAsker(): readonly [string, Asker] | undefined {
-    let next: readonly [string, Asker] | undefined
-    for (const entry of askers) {
-      const [, { underWay: has, waiting }] = entry
-      if (waiting.length > 0 && has < placesEach && has < (next?.[1].underWay ?? placesEach)) next = entry
-    }
-    return next
-  }
-
-  function wait(who: string, asker: Asker, { signal, untilMs }: Parameters<FairTurns['take']>[1]): Promise<void> {
-    const sinceMs = nowMs()
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const settle = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', onAbort)
-    }
-    const waiter: Waiter = {
-      sinceMs,
-      begin() {
-        settle()
-        resolve()
-      },
-    }
-    const leave = (error: unknown) => {
-      settle()
-      asker.waiting.splice(asker.waiting.indexOf(waiter), 1)
-      forgetIdle(who, asker)
-      reject(error)
-    }
-    const onAbort = () => leave(signal.reason)
-    const timer = startTimer(() => leave(new TooManyAtOnceError(nowMs() - sinceMs)), untilMs - sinceMs)
-    signal.addEventListener('abort', onAbort, { once: true })
-    askers.set(who, asker)
-    asker.waiting.push(waiter)
-    return promise
-  }
-
+export function createFairTurns(options: FairTurnsOptions): FairTurns {
+  const state: State = { options, users: new Map(), running: 0 }
+  const { places, placesEach, waitingEach, nowMs } = options
   return {
     async take(who, terms) {
       terms.signal.throwIfAborted()
-      const asker = askers.get(who) ?? { underWay: 0, waiting: [] }
-      if (underWay < places && asker.underWay < placesEach) begin(who, asker)
-      else if (asker.waiting.length < waitingEach) await wait(who, asker, terms)
+      const user = state.users.get(who) ?? { running: 0, waiting: [] }
+      if (state.running < places && user.running < placesEach) begin(state, who, user)
+      else if (user.waiting.length < waitingEach) await wait(state, who, user, terms)
       else {
-        const [oldest] = asker.waiting
+        const [oldest] = user.waiting
         throw new TooManyAtOnceError(oldest === undefined ? 0 : nowMs() - oldest.sinceMs)
       }
-      return () => end(who, asker)
+      return () => end(state, who, user)
     },
   }
+}
+
+function begin(state: State, who: string, user: User): void {
+  state.running += 1
+  user.running += 1
+  moveToEnd(state, who, user)
+}
+
+function end(state: State, who: string, user: User): void {
+  state.running -= 1
+  user.running -= 1
+  moveToEnd(state, who, user)
+  forgetIdle(state, who, user)
+  giveFreeTurns(state)
+}
+
+function moveToEnd({ users }: State, who: string, user: User): void {
+  users.delete(who)
+  users.set(who, user)
+}
+
+function forgetIdle({ users }: State, who: string, { running, waiting }: User): void {
+  if (running === 0 && waiting.length === 0) users.delete(who)
+}
+
+function giveFreeTurns(state: State): void {
+  while (state.running < state.options.places) {
+    const next = nextUser(state)
+    if (next === undefined) return
+    const [who, user] = next
+    begin(state, who, user)
+    user.waiting.shift()?.begin()
+  }
+}
+
+function nextUser({ users, options: { placesEach } }: State): readonly [string, User] | undefined {
+  let next: readonly [string, User] | undefined
+  for (const entry of users) {
+    const [, { running, waiting }] = entry
+    const isNext = running < placesEach && running < (next?.[1].running ?? placesEach)
+    if (waiting.length > 0 && isNext) next = entry
+  }
+  return next
+}
+
+function wait(state: State, who: string, user: User, { signal, untilMs }: WaitTerms): Promise<void> {
+  const { nowMs } = state.options
+  const sinceMs = nowMs()
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const settle = () => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onAbort)
+  }
+  const waiter: Waiter = {
+    sinceMs,
+    begin() {
+      settle()
+      resolve()
+    },
+  }
+  const leave = (error: unknown) => {
+    settle()
+    user.waiting.splice(user.waiting.indexOf(waiter), 1)
+    forgetIdle(state, who, user)
+    reject(error)
+  }
+  const onAbort = () => leave(signal.reason)
+  const timer = startTimer(() => leave(new TooManyAtOnceError(nowMs() - sinceMs)), untilMs - sinceMs)
+  signal.addEventListener('abort', onAbort, { once: true })
+  state.users.set(who, user)
+  user.waiting.push(waiter)
+  return promise
 }

@@ -7,7 +7,7 @@ import { keepDeadline } from './keep-deadline.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-it('holds nothing of a stream that was left before anybody began to read it', async () => {
+it('frees the timers and listeners of a stream that was abandoned before anybody began to read it', async () => {
   const { signal: stopping } = new AbortController()
   let hangUp = () => {}
   const incoming = {

@@ -4,23 +4,23 @@ import { type Answers, type Call, isStream, whenComplete } from './call.ts'
 import type { Interceptor, ServedMethod } from './call-core.ts'
 import { createReaderPace, type ReaderPace } from './reader-pace.ts'
 
-/** How long calls may take, and their readers. */
+/** How long calls may take, and how slow their readers may be. */
 export interface TimeLimits {
-  /** The longest that a unary call may take. It also bounds what callers ask for, and stands for those who ask for nothing. In milliseconds. */
+  /** The maximum of a unary call, in milliseconds. It is also the timeout of callers who ask for none, or for a longer one. */
   readonly maxCallMs: number
-  /** The same of a stream, whose caller may have forgotten it. */
+  /** The same for a stream, whose caller may have forgotten it. */
   readonly maxStreamMs: number
-  /** How long the reader of a stream may take nothing, or be late in all, while there is something for it. In milliseconds. */
+  /** How long the reader of a stream may take nothing, or how far it may fall behind in all, while messages wait. In milliseconds. */
   readonly maxStallMs: number
   /** How many rows a second the reader of an export must take. */
   readonly minRowsPerSecond: number
-  /** How many messages a second the reader of any other stream must take, while there are any for it. */
+  /** How many messages a second the reader of any other stream must take, while messages wait. */
   readonly minMessagesPerSecond: number
 }
 
 /**
- * Ends a call when its time is up or its caller hangs up: the signal fires, which cancels the work beneath, and the call
- * fails at once, whether the work listens or not. After the answer the signal stays silent.
+ * Ends a call when its deadline passes or its caller hangs up. The signal aborts, which cancels the work below, and the call fails at
+ * once, whether the work listens to the signal or not. Once the answer is complete the signal does not abort any more.
  */
 export function keepDeadline(limits: TimeLimits): Interceptor {
   const { maxCallMs, maxStreamMs } = limits
@@ -72,18 +72,18 @@ function paceOf(call: Call, { rowsOf }: ServedMethod, limits: TimeLimits): Reade
   return createReaderPace({ rowsPerSecond, slackMs, onTooSlow })
 }
 
-/** Whole milliseconds, but for what is shorter than one. */
+/** Rounded to milliseconds, unless it is shorter than one. */
 function shownMs(timeoutMs: number): number {
   return timeoutMs < 1 ? timeoutMs : Math.round(timeoutMs)
 }
 
 interface Watch {
   /**
-   * Settles as the work does, or rejects when the call is to end before. Promise.race would hold the answer for as long as
-   * anybody can still end the call: until the last of it is out.
+   * Settles as the work does, or rejects when the call is ended before. Promise.race would hold the answer in memory for as long as the
+   * call can be ended, which is until its last byte is sent.
    */
   readonly unlessEnded: <T>(work: Promise<T>) => Promise<T>
-  /** Rejects when the call is to end before its answer is out. */
+  /** Rejects when the call is ended before its answer is complete. */
   readonly ended: () => Promise<never>
   readonly dispose: () => void
 }
@@ -94,7 +94,7 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
   let fail: (error: WaybillError) => void = ignore
   let callOff = ignore
   const { onHangUp, stopping } = call.incoming
-  // Nobody else does it for a stream that ends before anybody has begun to read it.
+  // Called here, since `dispose` is not for a stream that ends before anybody has begun to read it.
   const letGo = () => {
     done = true
     callOff()
@@ -116,7 +116,7 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
   else if (!done) stopping?.addEventListener('abort', stop, { once: true })
   const dispose = () => {
     letGo()
-    // What it rejects has settled, and would hold the answer for as long as the call is known.
+    // The promise that it rejects has settled; kept, it would hold the answer in memory as long as the call.
     fail = ignore
   }
   const unlessEnded = <T>(work: Promise<T>): Promise<T> => {
@@ -128,7 +128,7 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
   }
   const ended = () => {
     const { promise, reject } = Promise.withResolvers<never>()
-    // Nobody may be waiting any more.
+    // It may reject when nobody awaits it any more.
     promise.catch(() => {})
     fail = reject
     if (failure !== undefined) reject(failure)
@@ -148,7 +148,7 @@ async function* untilEnded(
   const iterator = answers[Symbol.asyncIterator]()
   let fail = (_error: unknown) => {}
   let failure: { readonly error: unknown } | undefined
-  // Listened to once a call: a race for each message would keep something of every one until the stream ends.
+  // One listener for the call: a race for each message would keep something of each message until the stream ends.
   ended.catch((error: unknown) => {
     failure = { error }
     fail(error)
@@ -166,7 +166,7 @@ async function* untilEnded(
       reader.taken(rowsOf(result.value))
     }
   } finally {
-    // Not awaited: what does not listen to the signal would hold up the end.
+    // Not awaited: a handler that ignores its signal would hold up the end.
     iterator.return?.()?.catch(() => {})
   }
 }

@@ -40,5 +40,5 @@ export function readConnectTimeout(headers: IncomingHttpHeaders): number | undef
 }
 
 function invalid(field: string, value: string) {
-  return waybillError('INVALID_FIELD', { field, detail: `"${value}" is no timeout` })
+  return waybillError('INVALID_FIELD', { field, detail: `"${value}" is not a timeout` })
 }

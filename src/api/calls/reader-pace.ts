@@ -1,28 +1,29 @@
 import { startTimer } from '../listener/alarms.ts'
 
-/** How fast the reader of a stream must take what waits for it. */
+/** How fast the reader of a stream must take its messages. */
 export interface PaceTerms {
-  /** Rows a second, while any wait. */
+  /** Rows a second, while rows are waiting. */
   readonly rowsPerSecond: number
-  /** How long it may take nothing, or be late in all, in milliseconds. */
+  /** How long the reader may take nothing, or how far it may fall behind in all, in milliseconds. */
   readonly slackMs: number
-  /** The reader is too slow; called once, more often where nobody acts on it. */
+  /** Called when the reader is too slow; again and again where nobody acts on it. */
   readonly onTooSlow: () => void
 }
 
-/** Watches how fast a reader takes what it is given. */
+/** Watches how fast a reader takes its messages. */
 export interface ReaderPace {
+  /** A message waits for the reader. */
   readonly given: () => void
-  /** What was given last was taken. @param rows - how many rows were in it */
+  /** The reader has taken the message. @param rows - how many rows it had */
   readonly taken: (rows: number) => void
   readonly dispose: () => void
 }
 
 /**
- * Keeps a credit of time for the reader of a stream. While something waits to be taken the credit runs down; each row that is taken earns
- * the time that it may take, and time in which nothing waits is the reader's as well. It never exceeds the slack.
+ * Keeps a credit of time for the reader of a stream. The credit runs down while a message waits. Each row that is taken earns the time
+ * that it may take, and time in which nothing waits is earned as well. The credit never exceeds the slack.
  *
- * There is one timer a stream, which is only put back: streams may have a million messages.
+ * Each stream has one timer, which is only restarted: a stream may have a million messages.
  */
 export function createReaderPace({ rowsPerSecond, slackMs, onTooSlow }: PaceTerms): ReaderPace {
   let isGiven = false
@@ -32,7 +33,7 @@ export function createReaderPace({ rowsPerSecond, slackMs, onTooSlow }: PaceTerm
   const onTimeout = () => {
     if (isGiven) onTooSlow()
   }
-  /** @returns how long it was as it was */
+  /** @returns how long the state before has lasted, in milliseconds */
   const change = (toGiven: boolean): number => {
     const nowMs = performance.now()
     const sinceMs = nowMs - changedAtMs

@@ -6,51 +6,51 @@ import { headerOf, whenComplete } from './call.ts'
 import type { Interceptor } from './call-core.ts'
 
 /**
- * Tells for whom a caller acts, and counts the call.
+ * Finds the account of a caller, and counts the call.
  *
- * @param report - hears of the limit that the call counts against
+ * @param report - called with the state of the limit that the call counts against
  * @throws WaybillError MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE, RATE_LIMITED and the like
  */
 export type Authenticate = (
   credentials: {
     /** Header `x-api-key`. */
     readonly apiKey: string | null
-    /** What stands for the key where none was sent. */
+    /** A ticket that stands in for the key. */
     readonly ticket?: string | null | undefined
     /** Header `x-account`. */
     readonly account: string | null
-    /** From where the call comes. */
+    /** The caller's address. */
     readonly address: () => string
   },
   scope: Scope,
   report: ReportLimit,
 ) => Promise<{ readonly account: Account; readonly keyId?: string }>
 
-/** Whether a key still is neither revoked nor expired. */
+/** Whether a key is neither revoked nor expired. */
 export type IsKeyInForce = (keyId: string) => Promise<boolean>
 
 /**
- * Counts what an address asks for without a key.
+ * Counts the calls that an address makes without a key.
  *
  * @throws WaybillError RATE_LIMITED
  */
 export type CountOpen = (address: string, report: ReportLimit) => void
 
-/** Asked for all the time by those who keep watch, so not counted. */
+/** Monitoring calls it all the time, so it is not counted. */
 const HEALTH_PATH = '/grpc.health.v1.Health/'
 
 export interface CallerOptions {
   readonly authenticate: Authenticate
   readonly countOpen: CountOpen
-  /** Asked from time to time for whoever reads a stream. Always by default. */
+  /** Asked at intervals while a stream is open. Without it keys stay in force. */
   readonly isKeyInForce?: IsKeyInForce | undefined
-  /** How often, in milliseconds: for how long a stream outlives its key. */
+  /** The interval, in milliseconds: how long a stream may outlive its key. */
   readonly recheckMs: number
 }
 
 /**
- * Lets only callers pass whose key has the method's scope. Methods that are open to all count against the address. A stream ends when
- * its key does.
+ * Admits callers whose key has the method's scope. Calls of methods that need no key count against the caller's address. A stream ends
+ * when its key is revoked or expires.
  */
 export function requireCaller({ authenticate, countOpen, isKeyInForce, recheckMs }: CallerOptions): Interceptor {
   return ({ scope, path, desc, takesTicket }, next) => {
@@ -73,7 +73,7 @@ export function requireCaller({ authenticate, countOpen, isKeyInForce, recheckMs
       const stopChecking = recheck(() => isKeyInForce(keyId), {
         everyMs: recheckMs,
         onNo: () => call.end?.(waybillError('INVALID_API_KEY', {})),
-        // A stream may also be left before anybody has begun to read it.
+        // A stream may also be abandoned before anybody has begun to read it.
         signal: call.signal,
       })
       return whenComplete(answer, stopChecking)
@@ -84,20 +84,20 @@ export function requireCaller({ authenticate, countOpen, isKeyInForce, recheckMs
 interface Recheck {
   readonly everyMs: number
   readonly onNo: () => void
-  /** Ends the asking, too. */
+  /** Aborting it stops the checks as well. */
   readonly signal: AbortSignal
 }
 
 /**
- * Asks again and again until the answer is no.
+ * Asks at intervals until the answer is no.
  *
- * @returns what ends the asking
+ * @returns stops the checks
  */
 function recheck(ask: () => Promise<boolean>, { everyMs, onNo, signal }: Recheck): () => void {
   let timer: NodeJS.Timeout
   let isOver = false
   const check = async () => {
-    // Where the database does not answer, nobody is put out for it.
+    // A database that does not answer ends no stream.
     const isSo = await ask().catch(() => true)
     if (isOver || signal.aborted) return
     if (isSo) begin()

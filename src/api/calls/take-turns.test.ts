@@ -9,7 +9,7 @@ function callOf(methodKind: string, signal = new AbortController().signal): Call
   return { method: { methodKind }, keyId: '1', account: { id: 1 }, deadlineAtMs: Date.now() + 1_000, signal } as never
 }
 
-it('gives a stream a turn while it works, and none while its reader does', async () => {
+it('gives a stream a turn while it makes a message, and none while its reader takes it', async () => {
   const takeATurn = takeTurns({ ...oneAtATime, maxWaitingPerKey: 1 })
   const method = { turn: 'page' } as ServedMethod
   const working = Promise.withResolvers<void>()
@@ -35,7 +35,7 @@ it('gives a stream a turn while it works, and none while its reader does', async
   expect(await search()).toEqual({})
 })
 
-it('ends the work of a stream that is left', async () => {
+it('ends the work of a stream that is abandoned', async () => {
   const ended = Promise.withResolvers<string>()
   async function* work(): AsyncGenerator<object> {
     try {
@@ -49,7 +49,7 @@ it('ends the work of a stream that is left', async () => {
   expect(await ended.promise).toBe('ended')
 })
 
-it('leaves alone what is of no kind that is shared out', () => {
+it('adds nothing to methods without a kind of turn', () => {
   const next = async () => ({})
   expect(takeTurns(oneAtATime)({} as ServedMethod, next)).toBe(next)
 })

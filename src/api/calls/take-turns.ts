@@ -3,28 +3,28 @@ import type { Answers, Call } from './call.ts'
 import type { Interceptor } from './call-core.ts'
 import { createFairTurns, type FairTurns, TooManyAtOnceError } from './fair-turns.ts'
 
-/** Work that is shared out fairly among keys: what reads pages out of many payments, and what reads all of them. */
+/** Work whose turns are shared out fairly among keys: reading pages of payments, and summarising all of them. */
 export type TurnKind = 'page' | 'summary'
 
-/** How much is worked on at once in this process. */
+/** How much of this work this process does at once. */
 export interface TurnLimits {
   /** Pages of searches, lists and exports. */
   readonly maxSearches: number
   readonly maxSearchesPerKey: number
-  /** Each reads all that matches, so they leave most connections to others. */
+  /** Each reads all payments that match, so most connections are left for others. */
   readonly maxSummaries: number
   readonly maxSummariesPerKey: number
-  /** Of each kind, for one key. */
+  /** For one key, of each kind. */
   readonly maxWaitingPerKey: number
 }
 
-/** Each holds one of the connections to a server, of which one is left to whatever needs no turn; searches have the rest. */
+/** Each turn holds a connection to a database server. One is left for work that needs no turn; searches have the rest. */
 const SUMMARIES_OF_SERVER = 2
 const LEFT_OF_SERVER = 1
 
 /**
- * @param servers - of the database, from which such work is read as a rule
- * @param connections - to each of them
+ * @param servers - database servers that such work is read from
+ * @param connections - to each server
  */
 export function turnLimitsOf(servers: number, connections: number): TurnLimits {
   return {
@@ -36,15 +36,15 @@ export function turnLimitsOf(servers: number, connections: number): TurnLimits {
   }
 }
 
-/** The part of the time that a call has left which it may wait for its turn: with the rest it has to be done. */
+/** The part of its remaining time that a call may wait for its turn. The rest is for the work. */
 const WAITING_SHARE = 0.5
 
 /**
- * Lets the calls of one key that cost much have their fair part of what can be done at once. The others wait for their turn, which is the
- * same over every protocol. A unary call has its turn until its work has ended, which is after it was cancelled, not when; a stream for
- * each message, and none while its reader takes that.
+ * Gives each key its fair part of expensive work; further calls wait for their turn. A unary call keeps its turn until its work has
+ * ended, which may be some time after it was cancelled. A stream takes a turn for each message, and has none while its reader takes the
+ * message.
  *
- * @throws WaybillError TOO_MANY_AT_ONCE, with when to come back
+ * @throws WaybillError TOO_MANY_AT_ONCE, which says when to retry
  */
 export function takeTurns(limits: TurnLimits, nowMs: () => number = () => performance.now()): Interceptor {
   const { maxSearches, maxSearchesPerKey, maxSummaries, maxSummariesPerKey, maxWaitingPerKey: waitingEach } = limits
@@ -78,7 +78,7 @@ export function takeTurns(limits: TurnLimits, nowMs: () => number = () => perfor
   }
 }
 
-/** A platform key acts for many accounts, which are not to wait for each other. */
+/** A platform key acts for many accounts, which must not wait for each other. */
 function whoIs({ keyId, account }: Call): string {
   return `${keyId ?? ''} ${account?.id ?? ''}`
 }

@@ -9,16 +9,16 @@ import {
 import { waybillError } from '../../errors/waybill-error.ts'
 import { type ServedService, serveService } from '../calls/call-core.ts'
 
-/** How often a watched state is looked at, in milliseconds. */
+/** How often the state is read for those who watch it, in milliseconds. */
 const WATCH_EVERY_MS = 1000
 
-/** The services that there are stay the same, so who watches another is told no more. */
+/** For those who watch an unknown service: services are not added while the process runs, so there is nothing more to tell. */
 async function untilAborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort')
 }
 
 /**
- * Makes grpc.health.v1: every service is as ready as the process, which the empty name stands for. Open to all.
+ * Makes grpc.health.v1. Every service is as ready as the process, which has the empty name. Needs no key.
  *
  * @param services - the services that can be asked for by name
  * @param isReady - never rejects
@@ -28,7 +28,7 @@ export function createHealthService(services: readonly DescService[], isReady: (
   const statusOf = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING)
 
   let nextLook: Promise<Status> | undefined
-  /** The state in a while: one look for all who watch. */
+  /** The state after the interval. All who watch share one reading. */
   function lookAgain(): Promise<Status> {
     nextLook ??= delay(WATCH_EVERY_MS, undefined, { ref: false }).then(() => {
       nextLook = undefined

@@ -1,12 +1,11 @@
 import type { Exchange } from './exchange.ts'
 
 /**
- * Breaks an answer off whose call has ended while its reader takes nothing any more: the writer waits for room, and would
- * wait for ever.
+ * Breaks off an answer when its call has ended and its reader takes nothing: the writer would wait for room for ever.
  *
- * @param ended - fires when the call ends before its answer is out
- * @param drainMs - how long the reader has then to make room for the end
- * @returns what is to be called once the answer is out
+ * @param ended - aborts when the call ends before its answer is complete
+ * @param drainMs - how long the reader then has to make room for the end
+ * @returns to be called when the answer is complete
  */
 export function breakOffStuck(exchange: Exchange, ended: AbortSignal, drainMs: number): () => void {
   let timer: NodeJS.Timeout | undefined

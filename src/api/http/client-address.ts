@@ -4,23 +4,23 @@ import { parseIpNetwork } from '../../domain/ip-network.ts'
 import { headerOf } from '../calls/call.ts'
 
 /**
- * Finds where a call comes from.
+ * Finds the address that a call comes from.
  *
  * @param peer - the address at the other end of the connection
- * @returns an IPv4 address, or the /64 of an IPv6 address, which is what one customer has: `2001:db8:0:1::/64`
+ * @returns an IPv4 address, or the /64 of an IPv6 address, since a provider gives one customer a /64: `2001:db8:0:1::/64`
  */
 export type ReadClientAddress = (peer: string, headers: IncomingHttpHeaders) => string
 
-/** How many hops of a header are looked at. */
-const MOST_HOPS = 20
+/** How many hops of a header are read. */
+const MAX_HOPS = 20
 
 /**
- * Makes what reads client addresses. What a proxy says is believed as far as proxies are trusted, from the nearest hop on: the
- * first that is not trusted is the client. Where X-Forwarded-For and Forwarded tell different things, one of them comes from the
- * client, and neither is believed.
+ * Makes a reader of client addresses. Forwarding headers are believed hop by hop, from the nearest hop on, as long as the hop is a
+ * trusted proxy: the first address that is not trusted is the client. Where X-Forwarded-For and Forwarded disagree, the client has set
+ * one of them, and neither is believed.
  *
- * @param trustedProxies - addresses and networks, `10.0.0.0/8`; none by default
- * @throws TypeError for what is neither
+ * @param trustedProxies - addresses and networks, such as `10.0.0.0/8`
+ * @throws TypeError for a text that is neither
  */
 export function createReadClientAddress(trustedProxies: readonly string[]): ReadClientAddress {
   if (trustedProxies.length === 0) return (peer) => networkOf(plainAddress(peer) ?? peer)
@@ -28,10 +28,10 @@ export function createReadClientAddress(trustedProxies: readonly string[]): Read
   for (const text of trustedProxies) addNetwork(trusted, text)
   const isTrusted = (address: string) => trusted.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 
-  /** @param hops - nearest last; undefined is one that hides its address */
+  /** @param hops - the nearest last; undefined for a hop that hides its address */
   function firstUntrusted(peer: string, hops: readonly (string | undefined)[]): string {
     let client = peer
-    for (const hop of hops.slice(-MOST_HOPS).toReversed()) {
+    for (const hop of hops.slice(-MAX_HOPS).toReversed()) {
       if (hop === undefined || !isTrusted(client)) break
       client = hop
     }
@@ -42,14 +42,14 @@ export function createReadClientAddress(trustedProxies: readonly string[]): Read
     const near = plainAddress(peer)
     if (near === undefined) return peer
     if (!isTrusted(near)) return networkOf(near)
-    const told = [hopsOf(headers, 'x-forwarded-for', readAddress), hopsOf(headers, 'forwarded', readForwarded)]
-    const clients = new Set(told.flatMap((hops) => (hops === undefined ? [] : [firstUntrusted(near, hops)])))
+    const claims = [hopsOf(headers, 'x-forwarded-for', readAddress), hopsOf(headers, 'forwarded', readForwarded)]
+    const clients = new Set(claims.flatMap((hops) => (hops === undefined ? [] : [firstUntrusted(near, hops)])))
     const [client = near] = clients
     return networkOf(clients.size > 1 ? near : client)
   }
 }
 
-/** Makes what tells whether a peer is a trusted proxy. Parameters and errors as {@link createReadClientAddress}. */
+/** Makes a test whether a peer is a trusted proxy. Parameters and errors as for {@link createReadClientAddress}. */
 export function createIsTrustedProxy(trustedProxies: readonly string[]): (peer: string) => boolean {
   const trusted = new BlockList()
   for (const text of trustedProxies) addNetwork(trusted, text)
@@ -85,7 +85,7 @@ function readAddress(text: string): string | undefined {
   return plainAddress(bare.replace(/^([\d.]+):\d{1,5}$/, '$1'))
 }
 
-/** Without a zone; IPv4 that is written as IPv6 as IPv4. */
+/** Drops a zone, and writes an IPv4 address that is mapped into IPv6 as IPv4. Undefined for a text that is no address. */
 function plainAddress(text: string): string | undefined {
   const address = text.replace(/%.*$/, '')
   if (isIPv4(address)) return address

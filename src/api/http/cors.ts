@@ -5,20 +5,20 @@ import { RATE_LIMIT_HEADERS } from './rate-limit-headers.ts'
 
 /** Which web pages may call. */
 export interface CorsPolicy {
-  /** What goes into the header of every answer to a page of this origin. */
+  /** The CORS headers of every answer to a page of this origin. */
   readonly headersFor: (origin: string | null) => HeaderFields
   readonly vary: string
 }
 
-/** What answers depend on, for caches. */
+/** The request headers that answers depend on. */
 const VARY = 'x-api-key, x-account, accept-encoding'
 
-/** What every answer that depends on its caller tells caches. */
+/** The caching headers of every answer that depends on its caller. */
 export function privateHeaders({ vary }: CorsPolicy): HeaderFields {
   return { 'cache-control': 'private', vary }
 }
 
-/** What pages may read of an answer, gRPC-Web's trailers included. */
+/** The headers that pages may read, gRPC-Web's trailers included. */
 const EXPOSED_HEADERS = [
   'x-request-id, x-waybill-demo, x-waybill-seen, etag, retry-after, grpc-status, grpc-message, grpc-status-details-bin, content-encoding',
   RATE_LIMIT_HEADERS,
@@ -41,10 +41,10 @@ export function createCorsPolicy(origins: readonly string[]): CorsPolicy {
   }
 }
 
-/** How long a browser may keep the answer to a preflight, in seconds: the longest that Chromium takes. */
+/** How long a browser may cache the answer to a preflight, in seconds: the maximum of Chromium. */
 const PREFLIGHT_MAX_AGE_SEC = 7200
 
-/** What the answer to a preflight (Fetch standard, "CORS-preflight request") carries beside the origin. */
+/** The headers of the answer to a preflight (Fetch standard, "CORS-preflight request"), beside those of the origin. */
 export function preflightHeaders(
   policy: CorsPolicy,
   headers: IncomingHttpHeaders,

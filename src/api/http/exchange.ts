@@ -3,10 +3,10 @@ import { constants, type ServerHttp2Stream } from 'node:http2'
 import type { Readable } from 'node:stream'
 import { waybillError } from '../../errors/waybill-error.ts'
 
-/** What is sent in a header. Names are in lower case. */
+/** Header fields to send, by names in lower case. */
 export type HeaderFields = Record<string, string>
 
-/** A whole answer. */
+/** An answer that is sent as a whole. */
 export interface WholeAnswer {
   readonly status: number
   readonly headers: HeaderFields
@@ -20,14 +20,14 @@ export interface AnswerHead {
   readonly hasTrailers: boolean
 }
 
-/** An answer that is sent piece by piece. */
+/** Sends an answer piece by piece. */
 export interface AnswerWriter {
-  /** Resolves when more may be written; rejects when the other side is gone. */
+  /** Resolves when there is room for more; rejects with CALL_CANCELLED when the caller is gone. */
   readonly write: (chunk: Uint8Array) => Promise<void>
   readonly end: (trailers?: HeaderFields) => void
 }
 
-/** One HTTP request and its answer, over HTTP/1.1 or HTTP/2 alike. */
+/** An HTTP request and its answer, the same for HTTP/1.1 and HTTP/2. */
 export interface Exchange {
   readonly httpVersion: '1.1' | '2'
   readonly method: string
@@ -36,26 +36,26 @@ export interface Exchange {
   /** The query without its question mark, as it was sent; empty for none. */
   readonly rawQuery: string
   readonly headers: IncomingHttpHeaders
-  /** The host that was asked, with its port; empty when none was named. */
+  /** The host and port that were asked for; empty when the request names none. */
   readonly authority: string
-  /** The address at the other end of the connection; empty when it is gone. */
+  /** The address at the other end of the connection; empty when the connection is gone. */
   readonly peerAddress: () => string
   /** Whether a body may follow. */
   readonly hasBody: boolean
   readonly body: Readable
-  /** Whether a body that has ended was cut off. */
+  /** Whether a body that has ended is incomplete. */
   readonly isCutOff: () => boolean
-  /** Fires at most once: when the other side is gone before the answer is out, also when that was before the listener came. */
+  /** Calls back at most once, if the caller is gone before the answer is complete; at once if it is gone already. */
   readonly onHangUp: (listener: () => void) => void
-  /** Sends an answer. Does nothing when the other side is gone or an answer was sent already. */
+  /** Sends an answer. Does nothing when the caller is gone or an answer was begun. */
   readonly send: (answer: WholeAnswer) => void
-  /** Begins an answer, which trailers may end only where it was said so. */
+  /** Begins an answer. It may end with trailers only if the head says so. */
   readonly begin: (head: AnswerHead) => AnswerWriter
-  /** Breaks off an answer that is not complete, so that the other side sees that it is not. */
+  /** Breaks off an incomplete answer in a way that the caller can tell from its end. */
   readonly abandon: () => void
 }
 
-/** Splits a request target. Proxies may send it absolute: `http://host/path?query`. */
+/** Splits a request target. Proxies may send an absolute one: `http://host/path?query`. */
 export function splitTarget(target: string): { readonly rawPath: string; readonly rawQuery: string } {
   const local = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
   const question = local.indexOf('?')
@@ -66,8 +66,8 @@ export function splitTarget(target: string): { readonly rawPath: string; readonl
 /**
  * Reads a whole body.
  *
- * @param statedLimit - the limit that callers are told of, where what is read holds more than their message
- * @throws WaybillError BODY_TOO_LARGE before more than `maxBytes` were taken, CALL_CANCELLED when the body breaks off
+ * @param statedLimit - the limit to name in the error, where the body holds more than the caller's message
+ * @throws WaybillError BODY_TOO_LARGE as soon as more than `maxBytes` arrive, CALL_CANCELLED when the body is cut off
  */
 export function readBody(
   { hasBody, headers, body, isCutOff }: Exchange,
@@ -78,7 +78,7 @@ export function readBody(
   if (Number(headers['content-length']) > maxBytes) {
     return Promise.reject(waybillError('BODY_TOO_LARGE', { limit: statedLimit }))
   }
-  // A body without bytes ends by itself, also while nobody listens.
+  // A body without bytes ends by itself, even if nobody reads it.
   if (body.readableEnded && !isCutOff()) return Promise.resolve(new Uint8Array())
   if (body.destroyed) return Promise.reject(waybillError('CALL_CANCELLED', {}))
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>()
@@ -109,7 +109,7 @@ export function readBody(
   }
   const onEnd = () => {
     if (isCutOff()) return onBroken()
-    // What has heard the end hears no more but that all is closed: to take it off would cost as much as to read.
+    // After `end` only `close` can fire. Removing the listeners would cost as much as reading the body.
     isOver = true
     resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
     chunks.length = 0
@@ -136,7 +136,7 @@ export async function* readPieces({ body, isCutOff }: Exchange): AsyncIterable<U
   if (isCutOff()) throw waybillError('CALL_CANCELLED', {})
 }
 
-/** @param isStopping - whether the connection is to be closed after the answer */
+/** @param isStopping - whether to close the connection after the answer */
 export function http1Exchange(request: IncomingMessage, response: ServerResponse, isStopping: () => boolean): Exchange {
   const { headers } = request
   const hangUp = hangUpSignal()
@@ -164,7 +164,7 @@ export function http1Exchange(request: IncomingMessage, response: ServerResponse
     send({ status, headers, body, trailers }) {
       if (response.headersSent || response.destroyed) return
       const fields = { ...headers }
-      // With trailers the body goes out in chunks.
+      // An answer with trailers is sent in chunks, without a length.
       if (trailers === undefined) setLength(fields, status, body)
       prepare(status, fields, trailers)
       if (trailers !== undefined) {
@@ -199,16 +199,16 @@ export function http2Exchange(
   const hangUp = hangUpSignal()
   let begun = false
   let completed = false
-  // A reset ends the writable side too, so that it cannot tell.
+  // A reset ends the writable side as well, so `completed` tells whether the answer was.
   stream.on('close', () => {
     if (!completed) hangUp.fire()
   })
   stream.on('error', () => {})
-  // A body that nobody is going to read any more is refused, or it would hold the stream open.
+  // Refuses the rest of a body that nobody reads any more, which would keep the stream open.
   const refuseRest = () => {
     if (!stream.readableEnded && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
   }
-  /** Begins the answer; what ends it is there when it is asked for. */
+  /** Begins the answer. Trailers are asked for when the body has ended. */
   const respond = (fields: OutgoingHttpHeaders, trailers: (() => HeaderFields) | undefined, endStream: boolean) => {
     stream.respond(fields, { waitForTrailers: trailers !== undefined, endStream })
     begun = true
@@ -216,7 +216,7 @@ export function http2Exchange(
     else {
       stream.once('wantTrailers', () => {
         stream.sendTrailers(trailers())
-        // Not before they are written: a reset overtakes them.
+        // Once they are written: a reset would overtake them.
         setImmediate(refuseRest)
       })
     }
@@ -230,7 +230,7 @@ export function http2Exchange(
     peerAddress: () => stream.session?.socket?.remoteAddress ?? '',
     hasBody: !endsWithHeaders,
     body: stream,
-    // A reset ends the stream that is read like a proper end does.
+    // A reset ends the readable side in the same way as a proper end.
     isCutOff: () => stream.aborted || (stream.rstCode ?? 0) !== 0,
     onHangUp: hangUp.listen,
     send({ status, headers, body, trailers }) {

@@ -7,8 +7,8 @@ const names = ['ratelimit-policy', 'ratelimit', 'x-ratelimit-limit', 'x-ratelimi
 export const RATE_LIMIT_HEADERS = names.join(', ')
 
 /**
- * How callers stand: RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers: `q` calls in `w` seconds;
- * `r` left, for `t` seconds), and the X- headers that came before them, whose reset is in seconds from now as well.
+ * The state of a rate limit: RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers: `q` calls in `w` seconds; `r` are
+ * left, for `t` seconds), and the older X- headers, whose reset is in seconds from now, too.
  */
 function rateLimitHeaders({ policy, limit, remaining, resetSeconds }: LimitState): HeaderFields {
   return {
@@ -20,7 +20,7 @@ function rateLimitHeaders({ policy, limit, remaining, resetSeconds }: LimitState
   }
 }
 
-/** Makes what puts them into headers, or takes them out again. */
+/** Makes a function that adds the state to headers, or removes it from them again. */
 export function reportLimitIn(...headers: readonly HeaderFields[]): ReportLimit {
   return (state) => {
     for (const fields of headers) {

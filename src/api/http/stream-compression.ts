@@ -2,16 +2,16 @@ import { once } from 'node:events'
 import { constants, createBrotliCompress, createGzip } from 'node:zlib'
 import type { ContentEncoding } from './http-answer.ts'
 
-/** Compresses a body whose pieces are to be read as they come. */
+/** Compresses a body whose pieces can be read as they arrive. */
 export interface StreamCompressor {
-  /** All that there is of a piece, so that it can be read without the next one. */
+  /** Compresses a piece and flushes it, so that it can be read without the next one. */
   readonly compress: (piece: string) => Promise<Uint8Array>
   readonly finish: () => Promise<Uint8Array>
-  /** Gives its memory back; may be called at any time. */
+  /** Frees its memory. May be called at any time. */
   readonly close: () => void
 }
 
-/** Windows of 64 KiB are enough for messages that repeat their names, and keep a thousand readers in bounds. */
+/** A window of 64 KiB is enough for messages that repeat their names, and bounds the memory of a thousand streams. */
 const BROTLI_WINDOW_BITS = 16
 const BROTLI_QUALITY = 4
 
@@ -22,7 +22,7 @@ export function createStreamCompressor(encoding: ContentEncoding): StreamCompres
   const collect = () => {
     for (let chunk = stream.read() as Buffer | null; chunk !== null; chunk = stream.read()) chunks.push(chunk)
   }
-  // Also in the middle of a piece: what nobody takes would hold up the rest of it.
+  // Also in the middle of a piece: zlib stops when its output is not read.
   stream.on('readable', collect)
   stream.on('error', () => {})
   const take = () => {

@@ -4,20 +4,20 @@ import { type FieldViolation, WaybillError, waybillError } from '../../errors/wa
 import { TranscodingError } from '../../transcoding/transcoding-error.ts'
 import { suggestOwnName, suggestOwnValue } from './other-names.ts'
 
-/** The most levels of a JSON body, as in protobuf's own parsers. */
+/** The maximum of levels in a request: of objects and lists in JSON, of messages in binary. As in protobuf's own parsers. */
 export const MAX_DEPTH = 100
 
 /**
- * The most fields and values of a request. A search has up to a hundred values in each of some twenty filters; a third of a
- * million empty messages took 2.8 s of the one thread that serves everybody.
+ * The maximum of fields and values in a request. A search has up to a hundred values in each of some twenty filters. Decoding a third
+ * of a million empty messages took 2.8 s of the one thread that serves everybody.
  */
 export const MAX_VALUES = 10_000
 
 /**
- * Gives a request that could not be decoded its reason.
+ * Turns the error of a decoder into one with a reason.
  *
- * @param input - the request's message, in which the error's field is looked up, so that fields go by their JSON names; none
- *   where the path already names nothing
+ * @param input - the request's message, in which the field of the error is looked up, so that it has its JSON name; undefined where the
+ *   path names no method
  */
 export function fromTranscodingError(error: TranscodingError, input?: DescMessage): WaybillError {
   const found = error.field === undefined ? undefined : input && findField(input, error.field)
@@ -64,14 +64,14 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
   }
 }
 
-/** UNKNOWN_FIELD, whose template names no field, with the field as its violation. */
+/** UNKNOWN_FIELD with the field as its violation, which its template does not name. */
 export function unknownField(field: string, detail: string, cause?: unknown): WaybillError {
   const { message } = waybillError('UNKNOWN_FIELD', { detail })
   const violation: FieldViolation = { field, reason: 'UNKNOWN_FIELD', description: message }
   return new WaybillError('UNKNOWN_FIELD', message, { field, detail }, { cause, violations: [violation] })
 }
 
-/** UNKNOWN_ENUM_VALUE with the names that the enum has. */
+/** UNKNOWN_ENUM_VALUE, which suggests names of the enum. */
 export function unknownEnumValue(
   { field, value, known }: { field: string; value: string; known: readonly string[] },
   cause?: unknown,
@@ -80,7 +80,7 @@ export function unknownEnumValue(
   return waybillError('UNKNOWN_ENUM_VALUE', { field, value, suggestion }, { cause })
 }
 
-/** The names of an enum that a caller may use: all but the zero, which says nothing. */
+/** The names of an enum that callers may use: all but the zero value, which means that nothing was said. */
 export function usableNames(desc: { readonly values: readonly { readonly number: number; readonly name: string }[] }) {
   return desc.values.filter((value) => value.number !== 0).map((value) => value.name)
 }
@@ -104,12 +104,12 @@ function invalidValue(error: TranscodingError, desc: DescField | undefined, fiel
   return waybillError('INVALID_FIELD', { field, detail: problemOf(error) }, { cause: error })
 }
 
-/** Whether a path names a list itself: then its form was wrong, not one of its values. */
+/** Whether a path names a list itself and not one of its values. */
 function isWholeList({ fieldKind }: DescField, path: string): boolean {
   return fieldKind === 'list' && !path.endsWith(']')
 }
 
-/** The message without the field's name before it. */
+/** The message without the field's name in front of it. */
 function problemOf({ message, field }: TranscodingError): string {
   const prefix = `${JSON.stringify(field)}: `
   return message.startsWith(prefix) ? message.slice(prefix.length) : message

@@ -9,7 +9,7 @@ import { decodeContent } from '../http/request-body.ts'
 /**
  * Reads and decodes the request of a route.
  *
- * @throws TranscodingError; WaybillError UNSUPPORTED_CONTENT_TYPE and what readBody and decodeContent throw
+ * @throws TranscodingError; WaybillError UNSUPPORTED_CONTENT_TYPE, and those of readBody and decodeContent
  */
 export async function readRestRequest(
   exchange: Exchange,

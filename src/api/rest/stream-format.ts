@@ -4,32 +4,32 @@ import { httpErrorBody } from '../calls/error-mapping.ts'
 import type { HeaderFields } from '../http/exchange.ts'
 import { qualitiesOf } from '../http/http-answer.ts'
 
-/** How the messages of a stream are written one behind the other over plain HTTP. */
+/** How REST writes the messages of a stream. */
 export interface StreamFormat {
   readonly contentType: string
-  /** Of the answer, beside those of every stream. */
+  /** Headers of the answer, beside those of every stream. */
   readonly headers?: HeaderFields
-  /** What comes before the first message. */
+  /** Written before the first message. */
   readonly begin?: string
   /**
    * Writes a message.
    *
-   * @param answer - the message, or what the handler gave for it
+   * @param answer - the message, or what `create` takes to make it
    * @param encode - writes it as JSON, on one line
-   * @param id - by which the reader can ask for what comes after it, where the message has one
+   * @param id - with which the reader can ask for the messages after it; undefined for none
    */
   readonly message: (answer: object, encode: (answer: object) => string, id: string | undefined) => string
   /** Writes the error that ends a stream. */
   readonly error: (error: WaybillError) => string
-  /** What ends a stream that is complete. */
+  /** Written at the end of a complete stream. */
   readonly end: string
-  /** What says that the stream is still there, and nothing else. */
+  /** Written when there has been no message for a while. */
   readonly heartbeat: string
 }
 
 /**
- * One JSON object a line, told apart by its one name as in grpc-gateway: `result` or, as the last one, `error`. The end of
- * the body is the end; readers skip blank lines.
+ * One JSON object a line, as in grpc-gateway: its one name is `result` or, in the last line, `error`. The stream ends with the body.
+ * Readers skip blank lines.
  */
 function jsonLines(contentType: string): StreamFormat {
   return {
@@ -42,8 +42,8 @@ function jsonLines(contentType: string): StreamFormat {
 }
 
 /**
- * Server-sent events (HTML standard, 9.2). The name of the event tells messages from errors, so the data is the message
- * itself. A browser takes the end of the body for a broken connection and calls again, so the end is said.
+ * Server-sent events (HTML standard, 9.2). The name of the event tells messages from errors, so the data is the message itself. A browser
+ * takes the end of the body for a broken connection and calls again, so an event of its own tells the end.
  */
 const serverSentEvents: StreamFormat = {
   contentType: 'text/event-stream',
@@ -62,7 +62,7 @@ function idLine(id: string | undefined): string {
   return `id: ${id}\n`
 }
 
-/** The first is what those get who take anything. */
+/** Callers who accept anything get the first. */
 const formats: readonly StreamFormat[] = [
   jsonLines('application/x-ndjson'),
   jsonLines('application/jsonl'),
@@ -70,16 +70,16 @@ const formats: readonly StreamFormat[] = [
 ]
 
 /**
- * Chooses how the answer to a request is written, for a method that has forms of its own.
+ * Chooses the format of an answer, for a method that has formats of its own.
  *
  * @throws WaybillError NOT_ACCEPTABLE
  */
 export type ChooseForm = (accept: string | undefined, request: Message) => StreamFormat
 
 /**
- * Chooses by Accept (RFC 9110, 12.5.1): the highest quality, then what is named over what a range covers.
+ * Chooses by Accept (RFC 9110, 12.5.1): by the highest quality, between equals by the more specific range.
  *
- * @param from - the first is what those get who take anything
+ * @param from - callers who accept anything get the first
  * @throws WaybillError NOT_ACCEPTABLE
  */
 export function chooseStreamFormat(accept: string | undefined, from = formats): StreamFormat {
