@@ -13,23 +13,23 @@ beforeEach(() => {
   health = createChainHealth({ network: 'BASE', logger: logs, clock: () => new Date(nowMs) })
 })
 
-const said = () => logs.records.map(({ level, message }) => `${level}: ${message}`)
+const logged = () => logs.records.map(({ level, message }) => `${level}: ${message}`)
 const at = (seconds: number) => {
   nowMs = seconds * 1_000
 }
 const outage = new RpcError('UNREACHABLE', 'gone')
 
-describe('what keeps a chain from moving', () => {
-  it('is told at once when a look fails, and again each minute', () => {
+describe('the trouble of a chain', () => {
+  it('is logged at once when a look fails, and again every minute', () => {
     for (const seconds of [0, 1, 59, 60, 61, 119, 120]) {
       at(seconds)
       health.failed(new Error(`at ${seconds}`))
     }
-    expect(said()).toEqual(Array(3).fill('error: a look at the chain failed; it is tried again'))
+    expect(logged()).toEqual(Array(3).fill('error: a look at the chain failed; it is tried again'))
     expect(health.status()).toEqual({ reachable: true, failing: { since: new Date(0), reason: 'at 120' } })
   })
 
-  it('is told after some seconds when looks come to nothing', () => {
+  it('is logged after ten seconds when looks come to nothing', () => {
     for (const seconds of [0, 5, 9]) {
       at(seconds)
       health.waits('no receipt')
@@ -38,20 +38,20 @@ describe('what keeps a chain from moving', () => {
     at(10)
     health.waits('no receipt')
     expect(health.status()).toEqual({ reachable: true, failing: { since: new Date(0), reason: 'no receipt' } })
-    expect(said()).toEqual(['warn: the chain does not move; it is tried again'])
+    expect(logged()).toEqual(['warn: the chain does not move; it is tried again'])
   })
 
-  it('is forgotten when the chain moves, which is told only where the trouble was', () => {
+  it('ends when the chain moves, which is logged only if the trouble was', () => {
     health.waits('no receipt')
     health.moved()
-    expect(said()).toEqual([])
+    expect(logged()).toEqual([])
     health.failed(new Error('no'))
     health.moved()
-    expect(said().at(-1)).toBe('info: the chain moves again')
+    expect(logged().at(-1)).toBe('info: the chain moves again')
     expect(health.status()).toEqual({ reachable: true })
   })
 
-  it('begins anew when a node that was away answers, and something else is wrong', () => {
+  it('begins anew when an unreachable node answers and something else is wrong', () => {
     health.failed(outage)
     expect(health.status()).toMatchObject({ reachable: false, failing: { reason: 'gone' } })
     at(20)
@@ -62,7 +62,7 @@ describe('what keeps a chain from moving', () => {
     expect(health.status()).toEqual({ reachable: true, failing: { since: new Date(20_000), reason: 'no receipt' } })
   })
 
-  it('is an alarm that is told each minute until it is cleared', () => {
+  it('is an alarm that is logged every minute until it is cleared', () => {
     for (const seconds of [0, 30, 60]) {
       at(seconds)
       health.alarmed('a final block was replaced')
@@ -70,7 +70,7 @@ describe('what keeps a chain from moving', () => {
     expect(health.status()).toEqual({ reachable: true, alarm: 'a final block was replaced' })
     health.alarmed(undefined)
     expect(health.status()).toEqual({ reachable: true })
-    expect(said()).toEqual([
+    expect(logged()).toEqual([
       ...Array(2).fill('error: the chain is stopped until an operator restarts it'),
       'info: the chain is followed again',
     ])

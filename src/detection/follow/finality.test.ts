@@ -21,22 +21,22 @@ const view = (finalized?: ChainView['finalized']): ChainView => ({
 })
 
 describe('the last final block', () => {
-  it('is the one that the node tells, at most its head', () => {
+  it('is the node’s finalized block, but not above its head', () => {
     expect(finality.finalBlock(view(header(90)), 0)).toBe(90)
     expect(finality.finalBlock(view(header(200)), 0)).toBe(100)
     expect(finality.hasTag()).toBe(true)
   })
 
-  it('goes by depth where the node has no such block, or was not asked', () => {
+  it('is at the depth where the node has no finalized block, or was not asked', () => {
     expect(finality.finalBlock(view('NONE'), 0)).toBe(70)
     expect(finality.finalBlock(view(), 0)).toBe(70)
   })
 
   it.each<[string, 'NONE' | 'UNTOLD', hasTag: boolean]>([
-    ['a node fails to tell it', 'UNTOLD', false],
-    ['a node that told it fails to', 'UNTOLD', true],
-    ['a node that told it says that there is none', 'NONE', true],
-  ])('stays where %s, and goes by depth after ten minutes, which is told once', (_, answer, hasTag) => {
+    ['a node fails to answer', 'UNTOLD', false],
+    ['a node that answered before fails to', 'UNTOLD', true],
+    ['a node that answered before now has none', 'NONE', true],
+  ])('stays where %s, and is at the depth after ten minutes, which is logged once', (_, answer, hasTag) => {
     finality.recall(hasTag)
     for (const seconds of [0, 1, 599]) {
       nowMs = seconds * 1_000
@@ -50,7 +50,7 @@ describe('the last final block', () => {
     expect(logs.records).toHaveLength(1)
   })
 
-  it('waits ten minutes anew after the node told it again', () => {
+  it('waits another ten minutes after the node answered again', () => {
     finality.finalBlock(view(header(90)), 0)
     finality.finalBlock(view('NONE'), 42)
     nowMs = 599_000

@@ -51,7 +51,7 @@ async function acceptedAs(event: SeenEvent) {
   return book.acceptedAs(txHash, event)
 }
 
-it('an accepted conversion is another one when it is mined again with another fiat amount', async () => {
+it('the acceptance of a conversion does not hold for another fiat amount, which the transaction may have when it is mined again', async () => {
   expect(await acceptedAs(conversionOf(5n))).toBe('PAYMENT')
   expect(await acceptedAs(conversionOf(5_000n))).toBeUndefined()
   const { conversion: _, ...plain } = conversionOf(5n)

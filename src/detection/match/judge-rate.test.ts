@@ -9,8 +9,8 @@ import type { SeenEvent } from './read-transaction.ts'
 const payment = { kind: 'PAYMENT', amount: 1n, invoiceAmount: 1n, invoiceDecimals: 8 } as unknown as PaymentMatch
 const at = 1_000_000
 const conversion = (amount: bigint, invoiced: bigint) => {
-  const said = { amount: invoiced, currency: '0x01' as Address, feeAmount: 0n }
-  return { amount, conversion: said } as unknown as SeenEvent
+  const told = { amount: invoiced, currency: '0x01' as Address, feeAmount: 0n }
+  return { amount, conversion: told } as unknown as SeenEvent
 }
 const rate = (units: bigint, { ageSec = 0, scale = 100n } = {}): PathRate => ({
   rate: units,
@@ -27,21 +27,21 @@ const off = (rateProblem: string, more = {}) => ({
 
 describe('judgeRate', () => {
   it.each<[string, SeenEvent, readonly PathRate[] | undefined, unknown]>([
-    ['counts what our path says', conversion(50n, 100n), [rate(50n)], payment],
-    ['counts what is more', conversion(51n, 100n), [rate(50n)], payment],
+    ['counts a payment at the rate of our path', conversion(50n, 100n), [rate(50n)], payment],
+    ['counts a payment above it', conversion(51n, 100n), [rate(50n)], payment],
     ['counts 98 %', conversion(98n, 100n), [rate(100n)], payment],
     ['does not count 97 %', conversion(97n, 100n), [rate(100n)], off('TOO_LITTLE', { expectedAmount: '100' })],
-    ['cuts as the contract does', conversion(1n, 199n), [rate(1n)], payment],
+    ['truncates as the contract does', conversion(1n, 199n), [rate(1n)], payment],
     ['takes the rate that favours the payer', conversion(50n, 100n), [rate(100n), rate(51n)], payment],
-    ['takes it in either order', conversion(50n, 100n), [rate(51n), rate(100n)], payment],
+    ['takes that rate in either order', conversion(50n, 100n), [rate(51n), rate(100n)], payment],
     [
-      'takes no stale rate for it',
+      'does not take a stale rate',
       conversion(50n, 100n),
       [rate(100n), rate(50n, { ageSec: 67 })],
       off('TOO_LITTLE', { expectedAmount: '100' }),
     ],
     [
-      'knows a stale rate',
+      'refuses where all rates are stale',
       conversion(50n, 100n),
       [rate(50n, { ageSec: 67 }), rate(50n, { ageSec: 68 })],
       {
@@ -50,26 +50,26 @@ describe('judgeRate', () => {
         detail: { rateUpdatedAtSec: '999933', maxRateAgeSeconds: '66' },
       },
     ],
-    ['takes the oldest that is fresh', conversion(50n, 100n), [rate(50n, { ageSec: 66 })], payment],
-    ['takes a rate of after the block for fresh', conversion(50n, 100n), [rate(50n, { ageSec: -60 })], payment],
-    ['knows no rate', conversion(50n, 100n), [], off('NO_RATE')],
-    ['knows no path', conversion(50n, 100n), undefined, off('NO_PATH')],
+    ['takes a rate that is just fresh enough', conversion(50n, 100n), [rate(50n, { ageSec: 66 })], payment],
+    ['takes a rate from after the block as fresh', conversion(50n, 100n), [rate(50n, { ageSec: -60 })], payment],
+    ['refuses where there is no rate', conversion(50n, 100n), [], off('NO_RATE')],
+    ['refuses where no path is configured', conversion(50n, 100n), undefined, off('NO_PATH')],
   ])('%s', (_, event, rates, verdict) => {
     expect(judge(event, rates)).toEqual(verdict)
   })
 
   it.each<Match>([{ kind: 'UNMATCHED', reason: 'WRONG_PAYEE' }, { kind: 'REFUND' } as Match])(
-    'passes on what is no payment: %o',
+    'returns what is no payment as it is: %o',
     (match) => {
       expect(judge(conversion(1n, 100n), undefined, match)).toBe(match)
     },
   )
 
-  it('passes on a payment that converts nothing', () => {
+  it('returns a payment without conversion as it is', () => {
     expect(judge({ amount: 1n } as SeenEvent, undefined)).toBe(payment)
   })
 
-  it('counts exactly what the exact fraction says', () => {
+  it('agrees with the exact fraction', () => {
     const big = fc.bigInt({ min: 0n, max: 2n ** 200n })
     const scales = fc.bigInt({ min: 1n, max: 10n ** 30n })
     fc.assert(

@@ -66,7 +66,7 @@ function event(given: Partial<SeenEvent> = {}): SeenEvent {
   }
 }
 
-/** What is known beside the event; nothing unless told. */
+/** A context in which nothing is known beside the event, unless given. */
 interface Known {
   readonly payers?: readonly Address[]
   readonly hasUnknownPayer?: boolean
@@ -86,7 +86,7 @@ const context = (chain = 'BASE', known: Known = {}) => ({
 })
 const conversion = { amount: 500n, currency: USD, feeAmount: 0n }
 
-it('knows how conversions name fiat currencies, coins and tokens', () => {
+it('names fiat currencies, coins and tokens as conversion events do', () => {
   expect(invoiceUnitOf('USD', tokens)).toEqual({ address: USD, decimals: 8 })
   expect(invoiceUnitOf('EUR', tokens)).toEqual({ address: EUR, decimals: 8 })
   expect(invoiceUnitOf('DAI-BASE', tokens)).toEqual({ address: DAI, decimals: 18 })
@@ -95,12 +95,12 @@ it('knows how conversions name fiat currencies, coins and tokens', () => {
 })
 
 describe('payments', () => {
-  it('counts what was received, not what the event says', () => {
+  it('counts what the payee received, not the amount of the event', () => {
     const match = matchEvent(event({ received: 99n }), [request()], context())
     expect(match).toMatchObject({ kind: 'PAYMENT', amount: 99n, invoiceAmount: 99n, invoiceDecimals: 6 })
   })
 
-  it('counts a conversion by its own event', () => {
+  it('counts the amount of the conversion event for a conversion', () => {
     const match = matchEvent(event({ conversion }), [request({ invoiceCurrency: 'USD' })], context())
     expect(match).toMatchObject({ kind: 'PAYMENT', amount: 100n, invoiceAmount: 500n, invoiceDecimals: 8 })
   })
@@ -109,14 +109,14 @@ describe('payments', () => {
     [99n, 495n],
     [33n, 165n],
     [1n, 5n],
-    // What is more than the event says came from elsewhere.
+    // More than the amount of the event came from elsewhere.
     [101n, 500n],
   ])('counts of a conversion what part of it arrived: %d of 100', (received, invoiceAmount) => {
     const match = matchEvent(event({ conversion, received }), [request({ invoiceCurrency: 'USD' })], context())
     expect(match).toMatchObject({ kind: 'PAYMENT', amount: received, invoiceAmount })
   })
 
-  it('rounds down what arrived of a conversion, and takes what comes to nothing for nothing', () => {
+  it('rounds a conversion down, and counts nothing where it rounds to 0', () => {
     const small = event({ received: 33n, conversion: { ...conversion, amount: 7n } })
     const wanted = request({ invoiceCurrency: 'USD' })
     expect(matchEvent(small, [wanted], context())).toMatchObject({ kind: 'PAYMENT', invoiceAmount: 2n })
@@ -148,7 +148,7 @@ describe('payments', () => {
     expect(matchEvent(event(), requests, context())).toEqual({ kind: 'UNMATCHED', reason: 'NOT_A_CONVERSION' })
   })
 
-  it('takes the request of the right payee where two share a topic', () => {
+  it('takes the request with the event’s payee where two share a topic', () => {
     const other = request({ payee: address('8'), requestId: '02' })
     expect(matchEvent(event(), [other, request()], context())).toMatchObject({ kind: 'PAYMENT', request: request() })
   })
@@ -167,15 +167,15 @@ describe('refunds', () => {
   const toPayer = event({ to: payer, paidFrom: payee })
   const paidBy = (...payers: Address[]) => ({ payers })
 
-  it('come to the refund address under its own reference', () => {
+  it('go to the refund address under its own reference', () => {
     expect(matchEvent(toRefundAddress, [refundable], context())).toMatchObject({ kind: 'REFUND', amount: 100n })
   })
 
-  it('come to somebody who paid before under the request’s reference', () => {
+  it('go to an earlier payer under the request’s reference', () => {
     expect(matchEvent(toPayer, [request()], context('BASE', paidBy(payer)))).toMatchObject({ kind: 'REFUND' })
   })
 
-  it('come from a wallet that is registered as well', () => {
+  it('may come from a registered wallet', () => {
     const known = { ...paidBy(payer), wallets: [hotWallet] }
     const events = [
       { ...toRefundAddress, paidFrom: hotWallet },
@@ -187,7 +187,7 @@ describe('refunds', () => {
     }
   })
 
-  it('come to anybody where nobody knows who paid, but not to the payee or its wallets', () => {
+  it('go to anybody but the payee and its wallets where a payer is unknown', () => {
     const known = { hasUnknownPayer: true, wallets: [hotWallet] }
     const kindTo = (to: Address) => matchEvent({ ...toPayer, to }, [request()], context('BASE', known)).kind
     expect([other, payee, hotWallet].map(kindTo)).toEqual(['REFUND', 'UNMATCHED', 'UNMATCHED'])
@@ -239,7 +239,7 @@ describe('refunds', () => {
     expect(match).toEqual({ kind: 'UNMATCHED', reason })
   })
 
-  it('are not what comes to a payee who is the refund address as well', () => {
+  it('are not payments to a payee whose address is the refund address', () => {
     const own = request({ invoiceCurrency: 'USD', refundAddress: payee, refundTopic: topic('1') })
     expect(matchEvent(event(), [own], context())).toEqual({ kind: 'UNMATCHED', reason: 'NOT_A_CONVERSION' })
     expect(matchEvent(event({ conversion }), [own], context()).kind).toBe('PAYMENT')
@@ -248,7 +248,7 @@ describe('refunds', () => {
   })
 })
 
-/** The rules once more, as a list of everything that must hold, tried for every request. */
+/** The rules written a second time, as a list of conditions that is tried for every request. */
 function matchSlowly(seen: SeenEvent, requests: readonly MatchableRequest[], chain: string, known: Known) {
   const { payers = [], wallets = [], intermediaries = [] } = known
   const isFiat = (wanted: MatchableRequest) => !wanted.invoiceCurrency.includes('-')
@@ -318,8 +318,8 @@ const anyEvent = fc.record({
   currency: fc.constantFrom(USD, EUR, undefined),
 })
 
-describe('against the list of all that must hold', () => {
-  it('decides the same for any event and requests', () => {
+describe('compared with the list of conditions', () => {
+  it('matchEvent decides the same for any event and requests', () => {
     fc.assert(
       fc.property(
         anyEvent,

@@ -55,7 +55,7 @@ interface Payment {
   readonly amount: bigint
   readonly fee: bigint
   readonly feeTo: Address
-  /** What the payee does when it gets the coins. */
+  /** What the payee does when it receives the coins. */
   readonly inner: readonly Act[]
 }
 
@@ -115,7 +115,7 @@ const converted = ({ proxy: emitter, amount, fee }: Payment): Log => ({
   data: words(10n * amount, address('9'), 10n * fee, 0n),
 })
 
-/** Runs a payment as the contracts do: the payee, the fee, and the event last. */
+/** Runs a payment as the contracts do: pays the payee, pays the fee, and emits the event last. */
 function pay(payment: Payment, caller: Address, payer: Address | undefined, out: Outcome): CallFrame {
   const { proxy: emitter, to, amount, fee, feeTo, inner } = payment
   const sends = [
@@ -155,7 +155,7 @@ function run(act: Act, self: Address, out: Outcome): CallFrame {
   return frame({ from: self, to: act.to, input: '0x12345678', isReverted: act.reverts, calls })
 }
 
-/** What detection says of each event, against the truth. */
+/** What detection finds for each event, and the truth. */
 function compare(root: CallFrame, out: Outcome, calls: KnownCalls | undefined) {
   const receipt = receiptWith(out.logs, { from: root.from, to: root.to })
   return readTransaction(receipt, followed, calls).map(({ payer, paidFrom, emitter }, index) => ({
@@ -193,8 +193,8 @@ const { act: anyAct } = fc.letrec<{ act: Act; payment: Payment; inner: Act[] }>(
   ),
 }))
 
-describe('who paid coins, of any calls', () => {
-  it('is told by a trace: the direct caller, or who called a batch with enough', () => {
+describe('the payer of a payment in coins, whatever the calls', () => {
+  it('is the direct caller in the trace, or the caller of a batch who brought enough', () => {
     fc.assert(
       fc.property(anyAct, (act) => {
         const out: Outcome = { logs: [], truths: [] }
@@ -209,7 +209,7 @@ describe('who paid coins, of any calls', () => {
     )
   })
 
-  it('is told without a trace only as it is', () => {
+  it('is right or unknown without a trace', () => {
     fc.assert(
       fc.property(anyAct, fc.boolean(), (act, hasCall) => {
         const out: Outcome = { logs: [], truths: [] }
@@ -274,7 +274,7 @@ const executeList = (payments: readonly Payment[], mode: Hex = batchMode): Hex =
     ],
   })
 
-/** A transaction of which only the sender's own call is known, and the payers that are told. */
+/** The payers that are found in a transaction of which only the sender's own call is known. */
 function payersOf(
   paid: readonly Payment[],
   { from, to, input, value = 0n }: { from: Address; to: Address; input: Hex; value?: bigint },
@@ -333,8 +333,8 @@ describe('without a trace', () => {
   })
 
   it.each<[string, readonly Payment[], { from: Address; to: Address; input: Hex; value?: bigint }, Log[]]>([
-    ['one event more', [...two, payment()], { ...bySafe, input: multiSendOf(two) }, []],
-    ['one event less', two.slice(0, 1), { ...bySafe, input: multiSendOf(two) }, []],
+    ['one event too many', [...two, payment()], { ...bySafe, input: multiSendOf(two) }, []],
+    ['one event too few', two.slice(0, 1), { ...bySafe, input: multiSendOf(two) }, []],
     ['another order', two.toReversed(), { ...bySafe, input: multiSendOf(two) }, []],
     [
       'another amount',
@@ -350,29 +350,29 @@ describe('without a trace', () => {
       [],
     ],
     [
-      'another wallet that logs that it acted',
+      'another wallet contract that logs a call',
       [payment()],
       { ...bySafe, input: execTransaction(proxy, 8n, callOf(payment())) },
       [safeSuccess(victim)],
     ],
     [
-      'a list whose failures are let pass',
+      'a list whose calls may fail',
       two,
       { ...byAccount, input: executeList(two, padHex('0x0101', { dir: 'right', size: 32 })) },
       [],
     ],
     ['calldata that is cut off', two, { ...bySafe, input: multiSendOf(two).slice(0, 700) as Hex }, []],
-    ['an account that somebody else called', two, { from: bob, to: alice, input: executeList(two) }, []],
+    ['an account that another address called', two, { from: bob, to: alice, input: executeList(two) }, []],
   ])('all are unknown where there is %s', (_, paid, transaction, otherLogs) => {
     for (const told of payersOf(paid, transaction, otherLogs)) expect(told).toEqual([undefined, undefined])
   })
 
-  it('the Safe’s own event and those of payees do not count as strangers', () => {
+  it('events of the Safe and of payees do not count as unrelated', () => {
     const transaction = { ...bySafe, input: execTransaction(proxy, 8n, callOf(payment())) }
     expect(payersOf([payment()], transaction, [safeSuccess(safe), safeSuccess(shop)])).toEqual([[safe, safe]])
   })
 
-  it('who sends coins to a SingleRequestProxy is the payer, and no caller', () => {
+  it('who sends coins to a SingleRequestProxy is the payer but not the caller of the proxy', () => {
     const transaction = { from: alice, to: batch, input: '0x', value: 8n } as const
     expect(payersOf([payment()], transaction)).toEqual([[alice, undefined]])
     expect(payersOf([payment()], { ...transaction, value: 7n })).toEqual([[undefined, undefined]])
@@ -393,7 +393,7 @@ describe('a trace', () => {
   }
   const root = run(act, bob, out)
 
-  it('means the same in either form that nodes have', () => {
+  it('means the same in both forms that nodes answer', () => {
     expect(readCallTracer(toCallTracer(root))).toEqual(withoutIdle(root))
     expect(readParityTrace(toParity(root))).toEqual(withoutIdle(root))
     expect(compare(root, out, { kind: 'TRACE', root })).toMatchObject([{ told: { payer: alice, paidFrom: alice } }])
@@ -405,13 +405,13 @@ describe('a trace', () => {
     expect(readParityTrace([json])).toBeUndefined()
   })
 
-  it('of another transaction says nothing', () => {
+  it('of another transaction is ignored', () => {
     const other = { ...root, from: victim }
     const [first] = compare(root, out, { kind: 'TRACE', root: other })
     expect(first?.told.payer).toBeUndefined()
   })
 
-  it('tells the fee that a batch sends beside its payments', () => {
+  it('shows the fee that a batch sends beside its payments', () => {
     const paid = { kind: 'BATCH', isShort: false, payments: [payment(), payment()] } as const
     const batched: Outcome = { logs: [], truths: [] }
     const call = run(paid, bob, batched)
@@ -443,7 +443,7 @@ function toParity({ kind, isReverted, value, calls, ...rest }: CallFrame, traceA
   return [own, ...calls.flatMap((call, index) => toParity(call, [...traceAddress, index]))]
 }
 
-/** What can have paid. */
+/** All addresses that can have paid. */
 function withoutIdle(of: CallFrame): CallFrame {
   const calls = of.calls.filter(({ kind, isReverted }) => kind !== 'STATIC' && !isReverted)
   return { ...of, calls: calls.map(withoutIdle) }

@@ -87,7 +87,7 @@ const read = (drafts: readonly Draft[], given: Partial<TransactionReceipt> = {})
   readTransaction(receipt(drafts, given), followed)
 
 describe('decoding', () => {
-  it('reads each event, and nothing else', () => {
+  it('reads every kind of event, and no other log', () => {
     expect(decodeFeeProxyLog(paid(PAYEE, 7n, { fee: 1n, feeTo: FEE }))).toEqual({
       emitter: PROXY,
       topic: TOPIC,
@@ -112,14 +112,14 @@ describe('decoding', () => {
     expect(decodeFeeProxyLog(log)).toBeUndefined()
   })
 
-  it('does not take the transfer of a collectible for one of a token', () => {
+  it('does not take the Transfer of a collectible for that of a token', () => {
     const log = transfer(PAYER, PAYEE, 3n)
     expect(decodeTransferLog({ ...log, topics: [...log.topics, pad('0x1')], data: '0x' })).toBeUndefined()
   })
 })
 
 describe('events of a transaction', () => {
-  it('are numbered among all such events, whoever emitted them', () => {
+  it('are numbered among all payment events, whoever emitted them', () => {
     const strange = paid(PAYEE, 1n, { emitter: STRANGE })
     const events = read([strange, transfer(PAYER, PAYEE, 7n), paid(PAYEE, 7n), strange, paidNative(PAYEE, 9n)])
     expect(events.map(({ eventIndex, amount }) => [eventIndex, amount])).toEqual([
@@ -128,12 +128,12 @@ describe('events of a transaction', () => {
     ])
   })
 
-  it('take the fee’s transfer apart where it goes to the payee as well', () => {
+  it('claim the fee’s Transfer first where the payee is the fee address', () => {
     const logs = [transfer(PAYER, PAYEE, 90n), transfer(PAYER, PAYEE, 2n), paid(PAYEE, 90n, { fee: 2n, feeTo: PAYEE })]
     expect(read(logs)).toMatchObject([{ received: 90n, payer: PAYER }])
   })
 
-  it('tell the fee that its address received, which may be less than they say, or nothing', () => {
+  it('have the fee that its address received, which may be less than in the event, or nothing', () => {
     const taxed = [transfer(PAYER, PAYEE, 89n), transfer(PAYER, FEE, 4n), paid(PAYEE, 90n, { fee: 5n, feeTo: FEE })]
     expect(read(taxed)).toMatchObject([{ received: 89n, feeAmount: 5n, feeReceived: 4n }])
     const unpaid = [transfer(PAYER, PAYEE, 90n), paid(PAYEE, 90n, { fee: 5n, feeTo: FEE })]
@@ -141,12 +141,12 @@ describe('events of a transaction', () => {
     const toNobody = paid(PAYEE, 90n, { fee: 5n, feeTo: address('0') })
     expect(read([transfer(PAYER, PAYEE, 90n), toNobody])).toMatchObject([{ feeReceived: 0n }])
     expect(read([paidNative(PAYEE, 9n)])).toMatchObject([{ feeReceived: 0n }])
-    // Coins that go to address 0 are gone all the same.
+    // Coins that are sent to address 0 are burned, which costs the payer as much.
     const burned = { ...paidNative(PAYEE, 9n), data: words(PAYEE, 9n, 2n, ZERO_ADDRESS) }
     expect(read([burned])).toMatchObject([{ feeReceived: 2n }])
   })
 
-  it('tell the fee that the contract that swapped sends after them', () => {
+  it('have the fee that a swap contract sends after the payment', () => {
     const paidBySwap = (amount: bigint) => [transfer(SWAP, PAYEE, amount), paid(PAYEE, amount, { feeTo: FEE })]
     const swapFees = (...logs: Draft[]) => read(logs).map(({ swapFeeReceived }) => swapFeeReceived)
     expect(swapFees(...paidBySwap(7n), transfer(SWAP, FEE, 3n))).toEqual([3n])
@@ -163,7 +163,7 @@ describe('events of a transaction', () => {
     expect(swapFees(...nobody)).toEqual([0n])
   })
 
-  it('tell the fee that a batch sends once, after the last of its payments', () => {
+  it('have the fee that a batch sends once, after its last payment', () => {
     const feeTo = { feeTo: FEE }
     const logs = [
       transfer(PAYER, BATCH, 9n),
@@ -176,13 +176,13 @@ describe('events of a transaction', () => {
     expect(read(logs).map(({ swapFeeReceived }) => swapFeeReceived)).toEqual([0n, 1n])
   })
 
-  it('received nothing where no transfer is behind them', () => {
+  it('received nothing where there is no Transfer', () => {
     const [event] = read([transfer(PAYER, FEE, 7n), paid(PAYEE, 7n)])
     expect(event).toMatchObject({ received: 0n })
     expect(event).toHaveProperty('payer', undefined)
   })
 
-  it('of 0 take no Transfer that somebody else signed to the same payee, also where the token logs none of 0', () => {
+  it('of 0 do not claim somebody else’s Transfer to the same payee, even where the token logs no Transfer of 0', () => {
     const stranger = address('6')
     const signed = transfer(stranger, PAYEE, 100n)
     for (const own of [[], [transfer(PAYER, PAYEE, 0n)]]) {
@@ -192,13 +192,13 @@ describe('events of a transaction', () => {
     }
   })
 
-  it('count no Transfer that moved more than they say', () => {
+  it('do not claim a Transfer of more than their amount', () => {
     expect(read([transfer(PAYER, PAYEE, 8n), paid(PAYEE, 7n)])).toMatchObject([{ received: 0n }])
     const feeTooLarge = [transfer(PAYER, PAYEE, 7n), transfer(PAYER, FEE, 3n), paid(PAYEE, 7n, { fee: 2n, feeTo: FEE })]
     expect(read(feeTooLarge)).toMatchObject([{ received: 7n, feeReceived: 0n }])
   })
 
-  it('take amount and fee of one sender, whatever others sent between', () => {
+  it('claim amount and fee of one sender, whatever others send in between', () => {
     const logs = [
       transfer(PAYER, PAYEE, 7n),
       transfer(address('6'), PAYEE, 7n),
@@ -208,12 +208,12 @@ describe('events of a transaction', () => {
     expect(read(logs)).toMatchObject([{ received: 7n, feeReceived: 1n, payer: PAYER, paidFrom: PAYER }])
   })
 
-  it('of a look-alike claim no transfer', () => {
+  it('of a look-alike contract claim no Transfer', () => {
     const strange = paid(PAYEE, 7n, { emitter: STRANGE })
     expect(read([transfer(PAYER, PAYEE, 7n), strange, paid(PAYEE, 7n)])).toMatchObject([{ received: 7n }])
   })
 
-  it('take a conversion from the nearest event before it of its emitter and topic', () => {
+  it('get the conversion that follows them with the same emitter and topic', () => {
     const events = read([
       transfer(PAYER, PAYEE, 7n),
       paid(PAYEE, 7n, { emitter: CONVERSION_PROXY }),
@@ -232,8 +232,8 @@ describe('events of a transaction', () => {
   })
 })
 
-describe('who paid', () => {
-  it('is whoever gave a swap its first token', () => {
+describe('the payer', () => {
+  it('of a swap is who gave it the token that it sold', () => {
     const logs = [
       transfer(PAYER, SWAP, 50n, DAI),
       transfer(SWAP, POOL, 50n, DAI),
@@ -244,7 +244,7 @@ describe('who paid', () => {
     expect(read(logs)).toMatchObject([{ payer: PAYER }])
   })
 
-  it('is the same for every payment of a batch that took all at once', () => {
+  it('is the same for all payments of a batch that took the money at once', () => {
     const other = address('6')
     const logs = [
       transfer(PAYER, BATCH, 10n),
@@ -259,7 +259,7 @@ describe('who paid', () => {
     expect(read(logs).map(({ payer }) => payer)).toEqual([PAYER, PAYER, other])
   })
 
-  it('is not whoever a Transfer of 0 names, nor whoever a token says that nobody lists', () => {
+  it('is not the sender of a Transfer of 0, nor of a Transfer of a token that is not listed', () => {
     const victim = address('6')
     const forged = [
       transfer(victim, BATCH, 0n),
@@ -274,7 +274,7 @@ describe('who paid', () => {
     expect(event).toHaveProperty('payer', undefined)
   })
 
-  it('is not known where two gave, whichever came first, until all of it is spent', () => {
+  it('is unknown where two senders put money in, in either order, until all of it is spent', () => {
     const other = address('6')
     const logs = [
       transfer(PAYER, BATCH, 5n),
@@ -290,12 +290,12 @@ describe('who paid', () => {
     expect(read(logs).map(({ payer }) => payer)).toEqual([undefined, undefined, other])
   })
 
-  it('is not known where less was given than was paid', () => {
+  it('is unknown where more was paid than the sender put in', () => {
     const [event] = read([transfer(PAYER, BATCH, 6n), transfer(BATCH, PAYEE, 7n), paid(PAYEE, 7n)])
     expect(event).toHaveProperty('payer', undefined)
   })
 
-  it('is not known where a bridge called the proxy: what funded it here is the bridge’s own', () => {
+  it('is unknown where a bridge called the proxy: the money on this chain is the bridge’s', () => {
     const [carried, other] = read([
       transfer(POOL, EXECUTOR, 7n),
       transfer(EXECUTOR, PAYEE, 7n),
@@ -308,7 +308,7 @@ describe('who paid', () => {
     expect(other).toMatchObject({ payer: PAYER, isCarried: false })
   })
 
-  it('is not known where the intermediary was funded in another transaction', () => {
+  it('is unknown where the intermediary got its money in another transaction', () => {
     for (const intermediary of [SWAP, BATCH]) {
       expect(read([transfer(intermediary, PAYEE, 7n), paid(PAYEE, 7n)])[0]).toHaveProperty('payer', undefined)
     }

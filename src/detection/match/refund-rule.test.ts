@@ -11,8 +11,8 @@ import { type MatchableRequest, matchEvent } from './match-event.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
 /**
- * Whether money went back, over sequences of events under the references of one request: who ever sends what to whom, only the payee's
- * own money and that of wallets registered at the time returns anything.
+ * What counts as a refund, over sequences of events under the references of one request: whoever sends what to whom, only the payee's own money and
+ * that of wallets registered at the time does.
  */
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as Address
@@ -23,7 +23,7 @@ const [PAYEE, REFUND_ADDRESS, USDC] = [address('a'), address('7'), address('c')]
 const SENDERS = ['a', 'b', 'd', 'e', '7', '5'].map(address)
 const OWN = topic('1')
 const REFUNDS = topic('2')
-/** Seconds; the first event is in this block's time, each further one ten seconds later. */
+/** In seconds: the time of the first event's block. Each further event is ten seconds later. */
 const BEGIN_SEC = 1_000_000
 
 const config: ChainConfig = {
@@ -53,7 +53,7 @@ const request: MatchableRequest = {
   refundAddress: REFUND_ADDRESS,
 }
 
-/** An event, and whether the next one is found by a later look. */
+/** An event, and whether the next one is matched by a later look. */
 interface Step {
   readonly topic: Hex
   readonly to: Address
@@ -115,7 +115,7 @@ function toEvent({ topic: eventTopic, to, paidFrom, payer, units }: Placed): See
 
 type Kind = 'PAYMENT' | 'REFUND' | 'UNMATCHED'
 
-/** As detection does it: look by look, each with a book of what was stored before. */
+/** Matches as detection does: look by look, each with a book of what was stored before. */
 async function matchAll(steps: readonly Placed[], registrations: readonly Registration[]): Promise<Kind[]> {
   const kinds: Kind[] = []
   const stored: Placed[] = []
@@ -163,7 +163,7 @@ function sourcesOf(stored: readonly Placed[], registrations: readonly Registrati
   }
 }
 
-/** Every event held against every earlier one. */
+/** Compares every event with every earlier one. */
 function matchSlowly(steps: readonly Placed[], registrations: readonly Registration[]): Kind[] {
   const isPayment = ({ topic: own, to, units, paidFrom, payer }: Placed) =>
     own === OWN && to === PAYEE && units > 0 && paidFrom !== PAYEE && payer !== PAYEE
@@ -189,7 +189,7 @@ function matchSlowly(steps: readonly Placed[], registrations: readonly Registrat
   })
 }
 
-/** What the request comes to: the state of each payment, by its place. */
+/** The resulting state of each payment, by its place. */
 function settleAll(steps: readonly Placed[], kinds: readonly Kind[]): Map<string, SettledState> {
   const of = (kind: Kind) => steps.filter((_, index) => kinds[index] === kind)
   const common = (step: Placed) => ({
@@ -225,7 +225,7 @@ const anySequence = fc
   .map((steps) => steps.map((step, place): Placed => ({ ...step, place })))
 const anyRegistrations = fc.array(anyRegistration, { maxLength: 4 })
 
-it('decides as a list of all that must hold does, whichever looks find the events', async () => {
+it('agrees with a list of conditions, in whichever looks the events are matched', async () => {
   await fc.assert(
     fc.asyncProperty(anySequence, anyRegistrations, async (steps, registrations) => {
       expect(await matchAll(steps, registrations)).toEqual(matchSlowly(steps, registrations))
@@ -234,7 +234,7 @@ it('decides as a list of all that must hold does, whichever looks find the event
   )
 })
 
-it('no money but the payee’s and its wallets’ returns anything or changes a status', async () => {
+it('only money of the payee and its wallets refunds anything or changes a status', async () => {
   let returned = 0
   await fc.assert(
     fc.asyncProperty(anySequence, anyRegistrations, async (steps, registrations) => {

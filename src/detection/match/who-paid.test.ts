@@ -19,25 +19,25 @@ import type { Address } from '../../domain/address.ts'
 import { findPayment, type MatchableRequest } from './match-event.ts'
 import { readTransaction } from './read-transaction.ts'
 
-/** Nobody knows whose a unit was. */
+/** The owner of a unit that is unknown. */
 const UNKNOWN = 'unknown'
 
-/** One way in which the units of all intermediaries may be distributed: an entry a unit, with the name of who put it in. */
+/** One possible distribution of the units that intermediaries hold: an entry for each unit, with the name of who put it in. */
 interface World {
-  /** By contract and token: what it was given and has not spent. */
+  /** By contract and token: what it received and has not spent. */
   readonly units: Record<string, string[]>
-  /** By swap: the units that came in since its last payment, by token, and how many went out after them. */
+  /** By swap: the units that came in since its last payment, by token, and how many went out afterwards. */
   readonly stretches: Record<string, { in: Record<string, string[]>; out: Record<string, number> }>
 }
 
 /**
- * The slow way: follows each unit of money on its own. Which unit a contract spends cannot be seen, so every choice makes a world of its own,
- * and somebody paid only if all units of the payment are his in all worlds.
+ * The oracle: follows each unit of money by itself. Which unit a contract spends cannot be seen, so each choice makes a world of its own, and an
+ * address is the payer only if all units of the payment are its own in all worlds.
  */
 class UnitFollower {
   private worlds: World[] = [{ units: {}, stretches: {} }]
 
-  /** Moves the units of a Transfer. @returns whose they were; UNKNOWN among them where that cannot be told */
+  /** Moves the units of a Transfer. @returns their owners; UNKNOWN is among them where one is not certain */
   move({ token, from, to, value }: TransferStep, isPayment: boolean): Set<string> {
     const owners = new Set<string>()
     const next = new Map<string, World>()
@@ -52,7 +52,7 @@ class UnitFollower {
     return owners
   }
 
-  /** Every choice of so many units. */
+  /** All choices of this many units. */
   private take(
     world: World,
     { token, from, count, isPayment }: { token: Address; from: Address; count: number; isPayment: boolean },
@@ -66,7 +66,7 @@ class UnitFollower {
     const key = `${from} ${token}`
     const held = world.units[key] ?? []
     if (held.length < count) {
-      // What the contract had before the transaction goes out with it.
+      // The contract may spend what it held before the transaction.
       const moved = Array.from({ length: count }, (_, i) => held[i] ?? UNKNOWN)
       return [[moved, { ...world, units: { ...world.units, [key]: [] } }]]
     }
@@ -101,7 +101,7 @@ class UnitFollower {
   }
 }
 
-/** All ways to take so many units, by name: the ones taken and the ones left, in order. */
+/** All ways to take this many units, by owner: those taken and those left, in order. */
 function choices(units: readonly string[], count: number): [string[], string[]][] {
   const [first, ...others] = units
   if (first === undefined) return [[[], []]]
@@ -118,7 +118,7 @@ interface Truth {
   readonly payer: Address | undefined
 }
 
-/** What really happened: each event by the Transfer that its proxy made for it. */
+/** The truth: each event with the Transfer that its proxy made for it. */
 function followUnits(steps: readonly Step[]): Truth[] {
   const paymentOf = new Map(
     steps.flatMap((step, at) =>
@@ -156,8 +156,8 @@ const nameOf = (address: Address) => Object.entries(cast).find(([, each]) => eac
 
 const read = (steps: readonly Step[]) => readTransaction(receiptOf(steps), testContracts)
 
-describe('who paid, against an oracle that follows every unit', () => {
-  it('is told as the oracle does, or neither knows', () => {
+describe('the payer, compared with an oracle that follows every unit', () => {
+  it('is the same, or unknown to both', () => {
     fc.assert(
       fc.property(anySteps, (steps) => {
         const told = read(steps).map(({ received, paidFrom, payer }) => ({ received, paidFrom, payer }))
@@ -167,7 +167,7 @@ describe('who paid, against an oracle that follows every unit', () => {
     )
   })
 
-  it('is known in many of them, so that the comparison means something', () => {
+  it('is known in many cases, so that the comparison means something', () => {
     const known = fc.sample(anySteps, { numRuns: 300, seed: 7 }).flatMap(read)
     const through = known.filter(({ paidFrom }) => paidFrom && testContracts.intermediaries.has(paidFrom))
     expect(through.filter(({ payer }) => payer !== undefined).length).toBeGreaterThan(100)
@@ -176,7 +176,7 @@ describe('who paid, against an oracle that follows every unit', () => {
 })
 
 describe('whatever is logged, in whatever order', () => {
-  it('nobody is the payer who moved no money', () => {
+  it('who moved no money is never the payer', () => {
     fc.assert(
       fc.property(anySoup, (steps) => {
         const moved = new Set(steps.flatMap((step) => (step.kind === 'TRANSFER' && step.value > 0n ? step.from : [])))
@@ -192,7 +192,7 @@ describe('whatever is logged, in whatever order', () => {
     )
   })
 
-  it('no event counts more than it says, and no request moves by more than others sent to its payee', () => {
+  it('no event counts for more than its amount, and no request for more than others sent to its payee', () => {
     fc.assert(
       fc.property(anySoup, (steps) => {
         const events = read(steps)
