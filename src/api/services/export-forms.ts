@@ -6,7 +6,7 @@ import { chooseStreamFormat, type StreamFormat } from '../rest/stream-format.ts'
 import { paymentsOf } from './export-handler.ts'
 
 /** The columns of an export as CSV, by the names of a payment's line. Lists and objects are JSON in their cell. */
-export const csvColumns = [
+const csvColumns = [
   'id',
   'status',
   'confirmations',
