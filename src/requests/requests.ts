@@ -63,87 +63,117 @@ export type RequestsStored = (account: Account, requests: readonly PaymentReques
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/
 
-/** Creates the service of payment requests. */
-export function createRequests(options: {
+/** What the service of payment requests is made of. */
+export interface RequestsOptions {
   readonly repository: RequestRepository
   readonly lists: RequestListRepository
   readonly known: KnownCurrencies
+  /** 32 bytes, the same for all processes on one database. */
   readonly cursorSecret: Uint8Array
   readonly now: () => Date
   readonly onStored: RequestsStored
-}): Requests {
+}
+
+/** Creates the service of payment requests. */
+export function createRequests(options: RequestsOptions): Requests {
   const { repository, known, now, onStored } = options
-
-  async function create(account: Account, input: TermsInput, { idempotencyKey, signal }: CreateOptions = {}) {
-    const terms = parseTerms(input, known)
-    const request = requestOfTerms(terms, now())
-    if (terms.expiresAt !== undefined && terms.expiresAt <= request.createdAt) {
-      await refuseUnlessMade(account, terms, { idempotencyKey, signal })
-    }
-    const requestId =
-      idempotencyKey === undefined
-        ? request.requestId
-        : await claimIdempotencyKey(account, { key: idempotencyKey, terms, requestId: request.requestId }, signal)
-    const stored = await repository.insert(account, withRequestId(request, terms, requestId), signal)
-    refuseOtherTerms(terms, stored)
-    await onStored(account, [stored])
-    return load(account, stored.requestId, signal)
-  }
-
-  /** A repeated call gets the request of the first call, even when that has expired meanwhile. */
-  async function refuseUnlessMade(account: Account, terms: Terms, { idempotencyKey: key, signal }: CreateOptions) {
-    const isMade =
-      key !== undefined
-        ? (await repository.findIdempotencyClaim(account, key, signal)) !== undefined
-        : terms.requestId !== undefined && (await repository.findById(account, terms.requestId, signal)) !== undefined
-    if (isMade) return
-    throw waybillError('EXPIRY_PAST', { field: 'expiresAt', value: terms.expiresAt?.toISOString() ?? '' })
-  }
-
-  async function claimIdempotencyKey(
-    account: Account,
-    { key, terms, requestId }: { key: string; terms: Terms; requestId: string },
-    signal?: AbortSignal,
-  ): Promise<string> {
-    if (!IDEMPOTENCY_KEY.test(key)) {
-      throw waybillError('INVALID_IDEMPOTENCY_KEY', { detail: 'it is empty, too long, or has other characters' })
-    }
-    const termsHash = hashTerms(terms)
-    const claim = await repository.claimIdempotencyKey(account, { key, termsHash, requestId, createdAt: now() }, signal)
-    if (!claim.termsHash.equals(termsHash)) throw waybillError('IDEMPOTENCY_KEY_REUSED', {})
-    return claim.requestId
-  }
-
-  async function load(account: Account, requestId: string, signal?: AbortSignal): Promise<RequestWithBalance> {
-    const found = await repository.findById(account, requestId, signal)
-    if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: requestId })
-    return found
-  }
-
-  async function storeAll(account: Account, entries: readonly DatedTerms[], signal?: AbortSignal) {
-    const made = entries.map(({ terms, createdAt }) => requestOfTerms(parseTerms(terms, known), createdAt))
-    await repository.insertMany(account, made, signal)
-    await onStored(account, made)
-  }
-
-  async function get(account: Account, text: string, signal?: AbortSignal): Promise<RequestWithBalance> {
-    const reference = requirePaymentReference('paymentReference', text)
-    const found = await repository.findByReference(account, reference, signal)
-    if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: reference })
-    return found
-  }
-
   return {
-    create,
-    storeAll,
-    get,
+    create: (account, input, how = {}) => createRequest(options, account, input, how),
+    async storeAll(account, entries, signal) {
+      const requests = entries.map(({ terms, createdAt }) => requestOfTerms(parseTerms(terms, known), createdAt))
+      await repository.insertMany(account, requests, signal)
+      await onStored(account, requests)
+    },
+    get: (account, text, signal) => getByReference(repository, account, text, signal),
     async cancel(account, text, signal) {
-      const { request } = await get(account, text, signal)
+      const { request } = await getByReference(repository, account, text, signal)
       await repository.cancel(account, request.requestId, now(), signal)
-      return load(account, request.requestId, signal)
+      return getById(repository, account, request.requestId, signal)
     },
     list: (account, input, signal) => listRequests(options, account, input, signal),
   }
+}
+
+async function createRequest(
+  options: RequestsOptions,
+  account: Account,
+  input: TermsInput,
+  { idempotencyKey, signal }: CreateOptions,
+): Promise<RequestWithBalance> {
+  const { repository, known, now, onStored } = options
+  const terms = parseTerms(input, known)
+  const drawn = requestOfTerms(terms, now())
+  if (terms.expiresAt !== undefined && terms.expiresAt <= drawn.createdAt) {
+    await refuseUnlessRepeated(repository, account, terms, { idempotencyKey, signal })
+  }
+  const claim = { key: idempotencyKey, terms, requestId: drawn.requestId, createdAt: now() }
+  const requestId = await claimRequestId(repository, account, claim, signal)
+  const stored = await repository.insert(account, withRequestId(drawn, terms, requestId), signal)
+  refuseOtherTerms(terms, stored)
+  await onStored(account, [stored])
+  return getById(repository, account, stored.requestId, signal)
+}
+
+/** Refuses an expired request. A repeated call gets the request of the first call, even when that has expired meanwhile. */
+async function refuseUnlessRepeated(
+  repository: RequestRepository,
+  account: Account,
+  { requestId, expiresAt }: Terms,
+  { idempotencyKey, signal }: CreateOptions,
+): Promise<void> {
+  const first =
+    idempotencyKey !== undefined
+      ? await repository.findIdempotencyClaim(account, idempotencyKey, signal)
+      : requestId && (await repository.findById(account, requestId, signal))
+  if (first) return
+  throw waybillError('EXPIRY_PAST', { field: 'expiresAt', value: expiresAt?.toISOString() ?? '' })
+}
+
+interface NewClaim {
+  readonly key: string | undefined
+  readonly terms: Terms
+  readonly requestId: string
+  readonly createdAt: Date
+}
+
+/** @returns the id that the first call with this idempotency key drew; without a key, the given id */
+async function claimRequestId(
+  repository: RequestRepository,
+  account: Account,
+  { key, terms, requestId, createdAt }: NewClaim,
+  signal?: AbortSignal,
+): Promise<string> {
+  if (key === undefined) return requestId
+  if (!IDEMPOTENCY_KEY.test(key)) {
+    throw waybillError('INVALID_IDEMPOTENCY_KEY', { detail: 'it is empty, too long, or has other characters' })
+  }
+  const termsHash = hashTerms(terms)
+  const claim = await repository.claimIdempotencyKey(account, { key, termsHash, requestId, createdAt }, signal)
+  if (!claim.termsHash.equals(termsHash)) throw waybillError('IDEMPOTENCY_KEY_REUSED', {})
+  return claim.requestId
+}
+
+async function getById(
+  repository: RequestRepository,
+  account: Account,
+  requestId: string,
+  signal?: AbortSignal,
+): Promise<RequestWithBalance> {
+  const found = await repository.findById(account, requestId, signal)
+  if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: requestId })
+  return found
+}
+
+async function getByReference(
+  repository: RequestRepository,
+  account: Account,
+  text: string,
+  signal?: AbortSignal,
+): Promise<RequestWithBalance> {
+  const reference = requirePaymentReference('paymentReference', text)
+  const found = await repository.findByReference(account, reference, signal)
+  if (found === undefined) throw waybillError('REQUEST_NOT_FOUND', { value: reference })
+  return found
 }
 
 /** The request with the id that the first call with this idempotency key drew. */

@@ -1,6 +1,6 @@
 /**
- * Everything that writes payments, in any order and at the same time: imports, requests, and detection of two chains with reorgs. What is
- * derived must fit at every moment, and the log of changes must lead back to any of them.
+ * All writers of payments, in any order and at the same time: imports, requests, and detection on two chains with reorgs. The derived rows
+ * must always be right, and undoing the log of changes must give each earlier state.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -38,36 +38,36 @@ const START_SEC = Date.UTC(2026, 10, 1) / 1_000
 
 const hashOf = (text: string): Hex => `0x${createHash('sha256').update(text).digest('hex')}`
 
-/** A payment that some writer brings: event `n` of a chain, for one of an account's requests. */
-interface Told {
+/** A payment that a writer writes: event `n` of a chain, for one of an account's requests. */
+interface Written {
   readonly n: number
   readonly request: number
   readonly amount: number
 }
 
 type Step =
-  | { readonly kind: 'import'; readonly account: number; readonly lines: readonly (Told & Line)[] }
+  | { readonly kind: 'import'; readonly account: number; readonly lines: readonly (Written & Line)[] }
   | { readonly kind: 'request'; readonly account: number; readonly request: number }
   | { readonly kind: 'advance'; readonly chain: Network; readonly found: readonly Found[]; readonly final: boolean }
   | { readonly kind: 'rewind'; readonly chain: Network; readonly blocks: number }
   | { readonly kind: 'restart'; readonly chain: Network; readonly blocks: number }
   | { readonly kind: 'forget'; readonly chain: Network }
 
-/** What an import says of a payment beyond its event. */
+/** The fields of an imported payment beyond its event. */
 interface Line {
   readonly network: Network
   readonly status: string
-  /** Minutes of `updatedAt`. */
+  /** `updatedAt`, in minutes. */
   readonly updated: number
   readonly names: 'request' | 'reference' | 'event' | 'nothing'
 }
 
-interface Found extends Told {
+interface Found extends Written {
   readonly account: number
   readonly isRefund: boolean
 }
 
-const told = { n: fc.nat(7), request: fc.nat(2), amount: fc.integer({ min: 1, max: 12 }) }
+const written = { n: fc.nat(7), request: fc.nat(2), amount: fc.integer({ min: 1, max: 12 }) }
 const network = fc.constantFrom(...NETWORKS)
 const account = fc.nat(1)
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -78,7 +78,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       account,
       lines: fc.array(
         fc.record({
-          ...told,
+          ...written,
           network,
           status: fc.constantFrom('PENDING', 'PARTIAL', 'CONFIRMED', 'REFUNDED', 'FAILED'),
           updated: fc.nat(90),
@@ -94,7 +94,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('advance' as const),
       chain: network,
-      found: fc.array(fc.record({ ...told, account, isRefund: fc.boolean() }), { maxLength: 3 }),
+      found: fc.array(fc.record({ ...written, account, isRefund: fc.boolean() }), { maxLength: 3 }),
       final: fc.boolean(),
     }),
   },
@@ -109,114 +109,117 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('forget' as const), chain: network }) },
 )
 
-/** Two accounts with three requests each on either chain, which are there or not yet. */
+/** Two accounts with three requests each on both chains. A request may not be stored yet. */
+interface World {
+  /** In the names of accounts and chains. */
+  readonly name: string
+  readonly accounts: readonly Account[]
+  requestOf(at: number, chain: Network, n: number): PaymentRequest
+  /** Place of the account and request id of the stored requests. */
+  readonly stored: Set<string>
+}
+
 async function openWorld() {
   const name = randomUUID().slice(0, 8)
   const accounts = [await addAccount(knex, `${name}-a`), await addAccount(knex, `${name}-b`)]
-  const requests = accounts.map(() =>
-    NETWORKS.flatMap((chain) =>
-      [1, 2, 3].map((n) =>
-        makeRequest({
-          network: chain,
-          payee: PAYEE,
-          amount: `${n * 8}`,
-          requestId: `01${hashOf(`${name} ${chain} ${n}`).slice(2)}`,
-        }),
-      ),
-    ),
-  )
-  const requestOf = (at: number, chain: Network, n: number) =>
-    requests[at]?.[NETWORKS.indexOf(chain) * 3 + n] as PaymentRequest
-  const stored = new Set<string>()
-  const chains = {
-    BASE: await openChain(name, 'BASE'),
-    POLYGON: await openChain(name, 'POLYGON'),
+  const requests = accounts.map(() => NETWORKS.map((chain) => [1, 2, 3].map((n) => requestOn(name, chain, n))))
+  const world: World = {
+    name,
+    accounts,
+    requestOf: (at, chain, n) => requests[at]?.[NETWORKS.indexOf(chain)]?.[n] as PaymentRequest,
+    stored: new Set(),
   }
+  const chains = { BASE: await openChain(name, 'BASE'), POLYGON: await openChain(name, 'POLYGON') }
 
   async function run(given: Step): Promise<void> {
     switch (given.kind) {
       case 'import':
-        return bring(accounts[given.account] as Account, linesOf(given))
+        return bring(accounts[given.account] as Account, linesOf(world, given))
       case 'request':
-        for (const chain of NETWORKS) {
-          const request = requestOf(given.account, chain, given.request)
-          await storeRequest(knex, accounts[given.account] as Account, request)
-          stored.add(`${given.account} ${request.requestId}`)
-        }
-        return
+        return storeRequests(world, given)
       case 'advance':
-        return chains[given.chain].advance(findingsOf(given), given.final)
+        return chains[given.chain].advance(findingsOf(world, given), given.final)
       case 'rewind':
         return chains[given.chain].rewind(given.blocks)
       case 'restart':
         return chains[given.chain].restart(given.blocks)
-      case 'forget': {
-        const { chainId } = chains[given.chain]
-        await forgetChain(knex, { name: given.chain, chainId }, new Date())
-        for (const key of stored) if (!(await isStored(key))) stored.delete(key)
+      case 'forget':
+        await forgetChain(knex, { name: given.chain, chainId: chains[given.chain].chainId }, new Date())
+        for (const key of world.stored) if (!(await isStored(world, key))) world.stored.delete(key)
         await chains[given.chain].open()
-      }
     }
   }
 
-  async function isStored(key: string): Promise<boolean> {
-    const [at, id = ''] = key.split(' ')
-    const where = { account_id: accounts[Number(at)]?.id, request_id: Buffer.from(id, 'hex') }
-    return (await knex('requests').where(where).first()) !== undefined
-  }
-
-  function linesOf({ account: at, lines }: Extract<Step, { kind: 'import' }>) {
-    return lines.map(({ n, request, amount, network: chain, status, updated, names }) => ({
-      id: `00000000-0000-4000-8000-0000000000${chain === 'BASE' ? '0' : '1'}${n}`,
-      status,
-      timestamp: new Date((START_SEC + n) * 1_000).toISOString(),
-      updatedAt: new Date((START_SEC + updated * 60) * 1_000).toISOString(),
-      amount: String(amount),
-      currency: `USDC-${chain}`,
-      network: chain,
-      ...(names === 'request' && { requestId: requestOf(at, chain, request).requestId }),
-      ...(names === 'reference' && { paymentReference: requestOf(at, chain, request).paymentReference }),
-      ...(names !== 'nothing' && { txHash: hashOf(`${name} ${chain} ${n}`), eventIndex: 0 }),
-    }))
-  }
-
-  function findingsOf({ chain, found }: Extract<Step, { kind: 'advance' }>) {
-    const known = found.filter(({ account: at, request }) =>
-      stored.has(`${at} ${requestOf(at, chain, request).requestId}`),
-    )
-    // an event is of one request of an account, and a block has it once
-    const distinct = [...new Map(known.map((one) => [`${one.account} ${one.n} ${one.isRefund}`, one])).values()]
-    return (header: BlockHeader): Findings => {
-      const of = Map.groupBy(distinct, ({ account: at }) => at)
-      return {
-        accounts: new Map(
-          [...of].map(([at, all]) => {
-            const own = accounts[at] as Account
-            const request = (one: Found) => requestOf(at, chain, one.request)
-            const seen = (one: Found) => seenOf(one, { name, chain, header })
-            const payments = all
-              .filter(({ isRefund }) => !isRefund)
-              .map((one) => paymentOf({ one, own, request: request(one), seen: seen(one) }))
-            const refunds = all
-              .filter(({ isRefund }) => isRefund)
-              .map((one): DetectedRefund => {
-                const { requestId, paymentCurrency: currency } = request(one)
-                return { ...seen(one), requestId, amount: `${one.amount}`, currency }
-              })
-            return [own.id, { payments, refunds }] as const
-          }),
-        ),
-        unmatched: [],
-        proxies: [],
-        directory: new Map(),
-        untraced: new Set(),
-      }
-    }
-  }
-
-  // one of three is there from the beginning, so that most of what comes is of a request
+  // One request of three is stored from the beginning, so that most payments belong to a request.
   for (const at of [0, 1]) await run({ kind: 'request', account: at, request: 0 })
   return { accounts, run }
+}
+
+function requestOn(world: string, chain: Network, n: number): PaymentRequest {
+  const requestId = `01${hashOf(`${world} ${chain} ${n}`).slice(2)}`
+  return makeRequest({ network: chain, payee: PAYEE, amount: `${n * 8}`, requestId })
+}
+
+async function storeRequests(world: World, { account: at, request: n }: Extract<Step, { kind: 'request' }>) {
+  for (const chain of NETWORKS) {
+    const request = world.requestOf(at, chain, n)
+    await storeRequest(knex, world.accounts[at] as Account, request)
+    world.stored.add(`${at} ${request.requestId}`)
+  }
+}
+
+async function isStored({ accounts }: World, key: string): Promise<boolean> {
+  const [at, id = ''] = key.split(' ')
+  const where = { account_id: accounts[Number(at)]?.id, request_id: Buffer.from(id, 'hex') }
+  return (await knex('requests').where(where).first()) !== undefined
+}
+
+function linesOf({ name, requestOf }: World, { account: at, lines }: Extract<Step, { kind: 'import' }>) {
+  return lines.map(({ n, request, amount, network: chain, status, updated, names }) => ({
+    id: `00000000-0000-4000-8000-0000000000${chain === 'BASE' ? '0' : '1'}${n}`,
+    status,
+    timestamp: new Date((START_SEC + n) * 1_000).toISOString(),
+    updatedAt: new Date((START_SEC + updated * 60) * 1_000).toISOString(),
+    amount: String(amount),
+    currency: `USDC-${chain}`,
+    network: chain,
+    ...(names === 'request' && { requestId: requestOf(at, chain, request).requestId }),
+    ...(names === 'reference' && { paymentReference: requestOf(at, chain, request).paymentReference }),
+    ...(names !== 'nothing' && { txHash: hashOf(`${name} ${chain} ${n}`), eventIndex: 0 }),
+  }))
+}
+
+function findingsOf(world: World, { chain, found }: Extract<Step, { kind: 'advance' }>) {
+  const { name, accounts, requestOf, stored } = world
+  const known = found.filter((one) =>
+    stored.has(`${one.account} ${requestOf(one.account, chain, one.request).requestId}`),
+  )
+  // An event belongs to one request of an account, and a block has it once.
+  const distinct = [...new Map(known.map((one) => [`${one.account} ${one.n} ${one.isRefund}`, one])).values()]
+  const byAccount = Map.groupBy(distinct, ({ account: at }) => at)
+  return (header: BlockHeader): Findings => {
+    const seen = (one: Found) => seenOf(one, { name, chain, header })
+    const findingsOfAccount = ([at, all]: [number, Found[]]) => {
+      const own = accounts[at] as Account
+      const request = (one: Found) => requestOf(at, chain, one.request)
+      const payments = all
+        .filter(({ isRefund }) => !isRefund)
+        .map((one) => paymentOf({ one, own, request: request(one), seen: seen(one) }))
+      const refunds = all.filter(({ isRefund }) => isRefund).map((one) => refundOf(one, request(one), seen(one)))
+      return [own.id, { payments, refunds }] as const
+    }
+    return {
+      accounts: new Map([...byAccount].map(findingsOfAccount)),
+      unmatched: [],
+      proxies: [],
+      directory: new Map(),
+      untraced: new Set(),
+    }
+  }
+}
+
+function refundOf(one: Found, request: PaymentRequest, seen: ReturnType<typeof seenOf>): DetectedRefund {
+  return { ...seen, requestId: request.requestId, amount: `${one.amount}`, currency: request.paymentCurrency }
 }
 
 interface Seen {
@@ -267,7 +270,7 @@ async function bring(to: Account, lines: readonly object[]): Promise<void> {
   await importLines(Readable.from([Buffer.from(text)]), importPayments(knex, to), { batchLines: 3 })
 }
 
-/** A chain whose blocks are made up, written to as the follower does. */
+/** A chain of invented blocks, written as the follower writes. */
 async function openChain(world: string, chain: Network) {
   const chainId = `test:${world}-${chain}`
   const lease = { name: `follow:${chainId}`, owner: 'test' }
@@ -320,7 +323,7 @@ async function openChain(world: string, chain: Network) {
       blocks = blocks.filter(({ number }) => number <= to)
       await writer.rewind({ lease, from, to: head() })
     },
-    /** Forgets what is final as well. */
+    /** Rewinds final blocks as well. */
     async restart(count: number) {
       const to = Math.max(head().number - count, 100)
       blocks = blocks.filter(({ number }) => number <= to)
@@ -330,8 +333,8 @@ async function openChain(world: string, chain: Network) {
   }
 }
 
-describe('whatever is written, in whatever order', () => {
-  it('statistics, log and requests fit, and the log leads back to every moment', async () => {
+describe('after any writes in any order', () => {
+  it('statistics, log and requests are right, and undoing the log gives every earlier state', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
         const { accounts, run } = await openWorld()
@@ -356,7 +359,7 @@ describe('whatever is written, in whatever order', () => {
   })
 })
 
-it('a refund that is told again, of another request, changes nothing of either', async () => {
+it('a refund that is detected again for another request changes neither request', async () => {
   const { accounts, run } = await openWorld()
   await run({ kind: 'request', account: 0, request: 1 })
   const ofFirst = { n: 1, account: 0, request: 0, amount: 5 }
@@ -375,14 +378,14 @@ it('a refund that is told again, of another request, changes nothing of either',
   await forgetWorld(accounts.map(({ id }) => id))
 })
 
-describe('writers at the same time', () => {
-  it('leave exact statistics and a log without gaps, and never wait for one another in a circle', async () => {
+describe('concurrent writers', () => {
+  it('leave exact statistics and a log without gaps, and never deadlock', async () => {
     const failed: string[] = []
     const onError = (error: { code?: string; message: string }) => void failed.push(`${error.code} ${error.message}`)
     knex.on('query-error', onError)
     const { accounts, run } = await openWorld()
     const steps = fc.sample(step, { numRuns: 200, seed: 11 }).filter(({ kind }) => kind !== 'forget')
-    // one process follows a chain; imports of an account may be several
+    // One process follows a chain; several may import into an account.
     const workers = Map.groupBy(steps, (each) => {
       if ('chain' in each) return each.chain
       return each.kind === 'import' ? `import ${each.account} ${each.lines.length % 2}` : `request ${each.request % 2}`
@@ -405,7 +408,7 @@ describe('writers at the same time', () => {
   })
 })
 
-/** So that the next run does not check it again. */
+/** Deletes the rows of a run, so that the next one does not check them again. */
 async function forgetWorld(ids: readonly number[]): Promise<void> {
   await inTransaction(knex, undefined, async (trx) => {
     const tables = ['payments', 'payment_changes', 'payment_statistics', 'account_changes', 'requests', 'refunds']
