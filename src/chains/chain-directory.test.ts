@@ -42,7 +42,7 @@ describe('resolve', () => {
     expect(real.resolve(text)).toEqual({ kind: 'chain', name })
   })
 
-  it('takes a real id for a chain that is elsewhere when the name is served under another id', () => {
+  it('resolves a real id to a chain elsewhere when its name has another id here', () => {
     expect(demo.resolve('1')).toEqual({ kind: 'elsewhere', name: 'ETHEREUM' })
     expect(demo.resolve('eip155:1')).toEqual({ kind: 'elsewhere', name: 'ETHEREUM' })
     expect(demo.resolve('31337001')).toEqual({ kind: 'chain', name: 'ETHEREUM' })
@@ -67,7 +67,7 @@ describe('resolve', () => {
     expect(real.resolve(text).kind).toBe('unknown')
   })
 
-  it('suggests the nearest name, and knows the names that it is told', () => {
+  it('suggests the nearest name, and also knows the names that it is given', () => {
     const unknown = real.resolve('etherium')
     expect(unknown.kind === 'unknown' && unknown.suggest()).toBe('did you mean "ETHEREUM"?')
     expect(real.resolve('solana', new Set(['SOLANA']))).toEqual({ kind: 'chain', name: 'SOLANA' })
@@ -80,7 +80,7 @@ it('has built-in names, ids and aliases that are canonical and unique', () => {
   for (const { name } of knownChains) expect(canonicalChainName(name)).toBe(name)
 })
 
-it('tells real chain ids from private ones', () => {
+it('tells the ids of real chains from private ones', () => {
   expect(isRealChainId(1)).toBe(true)
   expect(isRealChainId(31_337_001)).toBe(false)
 })

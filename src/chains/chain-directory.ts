@@ -4,11 +4,10 @@ import { namesOf, suggestName } from '../domain/nearest.ts'
 import type { ChainConfig } from './chains-file.ts'
 
 /**
- * What a caller's word for a chain means.
+ * What a caller's text for a chain means.
  * - `chain`: the chain of that name
- * - `elsewhere`: a real chain, named by its id, whose name is served here under another id (as in a demo); matches nothing
- * - `unknown`: nobody knows it. Suggestions are looked for when asked for: that takes a tenth of a millisecond, and whoever has
- *   further names to try may not need one
+ * - `elsewhere`: the id of a real chain whose name is configured here with another id, as in a demo; it matches nothing
+ * - `unknown`: no such chain. `suggest` looks for a similar name only when it is called, because that takes 0.1 ms
  */
 export type ResolvedChain =
   | { readonly kind: 'chain'; readonly name: string }
@@ -17,23 +16,23 @@ export type ResolvedChain =
 
 /** Finds chains by any of their names. */
 export interface ChainDirectory {
-  /** The chains that are served, in the order of the configuration. */
+  /** The configured chains, in the order of the configuration. */
   readonly configured: readonly ChainConfig[]
   /** The configuration of a chain by canonical name. */
   config(name: string): ChainConfig | undefined
-  /** CAIP-2 of a chain by canonical name: the configured id, else the built-in one. */
+  /** CAIP-2 id of a chain by canonical name: the configured one, else the built-in one. */
   chainIdOf(name: string): string | undefined
-  /** The family of a chain's addresses; EVM where nothing is known. */
+  /** The family of a chain's addresses; EVM for an unknown chain. */
   familyOf(name: string): AddressFamily
   /**
-   * Reads a name in any case, an alias, an EIP-155 number, or CAIP-2.
+   * Finds a chain by its name in any case, an alias, an EIP-155 number, or a CAIP-2 id.
    *
    * @param alsoKnown - further canonical names, for instance those that an account imported
    */
   resolve(text: string, alsoKnown?: ReadonlySet<string>): ResolvedChain
 }
 
-/** Makes the directory of the configured and the built-in chains. */
+/** Creates the directory of the configured and the built-in chains. */
 export function createChainDirectory(configured: readonly ChainConfig[]): ChainDirectory {
   const configs = new Map(configured.map((config) => [config.name, config]))
   const builtIn = new Map(knownChains.map((known) => [known.name, known]))

@@ -31,7 +31,7 @@ const chain: ChainConfig = {
   blockTimeSeconds: 2,
 }
 
-describe('what a configuration names', () => {
+describe('configuredAddresses', () => {
   it.each([
     [1, 'multicall'],
     [2, 'native.usdFeed'],
@@ -52,11 +52,11 @@ describe('what a configuration names', () => {
     expect(configuredAddresses(chain).get(address(n))).toBe(words)
   })
 
-  it('is nothing else', () => {
+  it('has no other address', () => {
     expect(configuredAddresses(chain).size).toBe(15)
   })
 
-  it('is known of fields that are yet to come, whatever case they are written in', () => {
+  it('has the addresses of unknown fields, in any case', () => {
     const later = { ...chain, bridge: { spenders: ['0x70997970C51812dc3A010C7d01b50e0d17dc79C8'] } } as ChainConfig
     expect(configuredAddresses(later).get('0x70997970c51812dc3a010c7d01b50e0d17dc79c8' as Address)).toBe(
       'bridge.spenders',

@@ -2,11 +2,11 @@ import { type Address, parseAddress } from '../domain/address.ts'
 import type { ChainConfig } from './chains-file.ts'
 
 /**
- * Every address that a chain's configuration names, whatever for, with words for what it is: `the token USDC`, `ERC20_FEE_PROXY 0.2.0`,
- * `swapV2.router`. None of them is anybody's wallet, so money that is sent there is lost.
+ * Every address in a chain's configuration, with a description: `the token USDC`, `ERC20_FEE_PROXY 0.2.0`, `swapV2.router`. None of them is a
+ * wallet, so money that is sent there is lost.
  *
- * All texts of the configuration are looked through, so that a field that is added later is known here without a change. That is done once,
- * since the configuration of a process never changes, and an import asks for each of its lines.
+ * It searches all texts of the configuration, so that it finds the addresses of fields that are added later. The result is kept, because an
+ * import asks for each of its lines.
  */
 export function configuredAddresses(chain: ChainConfig): ReadonlyMap<Address, string> {
   const known = addressesByChain.get(chain)
@@ -31,7 +31,7 @@ function collect(value: unknown, path: string, known: Map<Address, string>): voi
   }
 }
 
-/** What an entry with an address is. */
+/** Describes an entry that has an address. */
 function describe(entry: object, path: string): string {
   const { kind, version, symbol } = entry as Readonly<Record<string, unknown>>
   if (typeof symbol === 'string') return `the token ${symbol}`

@@ -116,12 +116,27 @@ describe('parseChainsFile', () => {
     ['a wrong checksum of an intermediary', 'intermediaries', [TOKEN.replace('C4', 'c4')], 'intermediaries[0]'],
     ['a symbol twice', 'tokens.1', { symbol: 'usdc', address: PROXY, decimals: 6 }, 'USDC'],
     ['a token twice', 'tokens.1', { symbol: 'DAI', address: TOKEN, decimals: 18 }, 'given twice'],
-    ['an unknown currency', 'conversion', { path: PROXY, paths: [path({ from: 'XQQ' })] }, 'no ISO 4217 code'],
-    ['a currency on the way', 'conversion', { path: PROXY, paths: [path({ via: ['XQQ'] })] }, 'no ISO 4217 code'],
-    ['a conversion into nothing', 'conversion', { path: PROXY, paths: [path({ token: 'NONE' })] }, 'no token of BASE'],
+    ['an unknown currency', 'conversion', { path: PROXY, paths: [path({ from: 'XQQ' })] }, 'not an ISO 4217 code'],
+    [
+      'an unknown currency in between',
+      'conversion',
+      { path: PROXY, paths: [path({ via: ['XQQ'] })] },
+      'not an ISO 4217 code',
+    ],
+    [
+      'a conversion into an unknown token',
+      'conversion',
+      { path: PROXY, paths: [path({ token: 'NONE' })] },
+      'not a token of BASE',
+    ],
     ['a conversion twice', 'conversion', { path: PROXY, paths: [path(), path()] }, 'given twice'],
     ['a path without its contract', 'conversion', { paths: [path()] }, 'path'],
-    ['a swap through nothing', 'swapV2', { router: PROXY, factory: TOKEN, through: ['NONE'] }, 'no token of BASE'],
+    [
+      'a swap through an unknown token',
+      'swapV2',
+      { router: PROXY, factory: TOKEN, through: ['NONE'] },
+      'not a token of BASE',
+    ],
     ['a broken router', 'swapV2', { router: PROXY.replace('C', 'c'), factory: TOKEN }, 'swapV2.router'],
     ['no fee tier', 'swapV3', { factory: PROXY, quoter: PROXY, router: PROXY, fees: [] }, 'fees'],
     ['another kind of rollup', 'l1Fee', 'ZK', 'OP_STACK, ARBITRUM'],
@@ -151,7 +166,7 @@ describe('parseChainsFile', () => {
     expect(parseChainsFile(text, {}).ok).toBe(false)
   })
 
-  it('leaves out RPC URLs of an optional chain whose variables are not set, and the chain where none is left', () => {
+  it('drops RPC URLs of an optional chain whose variables are not set, and the chain when no URL is left', () => {
     const urls = (chainId: number) => [`https://x/\${KEY_${chainId}}`, `https://y/\${KEY_${chainId}}/\${SECOND}`]
     const optional = { ...base(), optional: true }
     const chains = [
@@ -168,7 +183,7 @@ describe('parseChainsFile', () => {
     expect(none.ok ? '' : none.faults.join('\n')).toMatch(/no chain is left.* KEY_1, KEY_56$/)
   })
 
-  it('refuses faults of a chain that is left out', () => {
+  it('reports the faults of an optional chain that is dropped', () => {
     const left = { ...base(), name: 'BSC', chainId: 56, optional: true, rpcUrls: ['https://x/${NOT_SET}'] }
     const parsed = parse([base(), { ...left, intermediaries: [TOKEN.replace('C', 'c')] }])
     expect(parsed.ok ? [] : parsed.faults).toEqual([expect.stringContaining('chains[1].intermediaries[0]')])

@@ -4,12 +4,12 @@ import { parseFiatCode } from '../domain/currency.ts'
 import schema from './chains-file.schema.json' with { type: 'json' }
 import type { ChainConfig, ConversionConfig, FinalityConfig, LifiConfig } from './chains-file.ts'
 
-/** A chains file that was read, or everything that is wrong with it. */
+/** The chains of a file, or everything that is wrong with it. */
 export type ParsedChainsFile =
   | { readonly ok: true; readonly chains: readonly ChainConfig[] }
   | { readonly ok: false; readonly faults: readonly string[] }
 
-/** A chain whose shape is right: a {@link ChainConfig}, but for the form of its addresses and what its id decides. */
+/** A chain that fits the schema: a {@link ChainConfig} whose addresses are not parsed yet, and without the default depth of finality. */
 interface ShapedChain extends Omit<ChainConfig, 'finality'> {
   readonly optional?: boolean
   readonly finality: Omit<FinalityConfig, 'depth'> & Partial<FinalityConfig>
@@ -19,20 +19,20 @@ interface ShapedFile {
   chains: ShapedChain[]
 }
 
-/** By EIP-155 number, as deep as reorgs of these chains have gone and more; Ethereum's is two epochs and a block. */
+/** By EIP-155 number. Deeper than any reorg that these chains have had; for Ethereum, two epochs and a block. */
 const FINALITY_DEPTHS = new Map([
   [1, 65],
   [137, 200],
   [42_161, 240],
 ])
-const USUAL_FINALITY_DEPTH = 30
+const DEFAULT_FINALITY_DEPTH = 30
 
 const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
 /**
- * Reads the text of a chains file.
+ * Parses a chains file.
  *
- * @param environment - values for `${NAME}` in RPC URLs; they may hold secrets, so no fault quotes an expanded URL
+ * @param environment - values for `${NAME}` in RPC URLs; they may be secret, so no fault quotes an expanded URL
  */
 export function parseChainsFile(
   text: string,
@@ -75,21 +75,17 @@ function describeNoChain(chains: readonly ShapedChain[]): string {
   return `no chain is left, since all are optional: set at least one of the environment variables ${names.join(', ')}`
 }
 
-/** An optional chain has no RPC URL left where none of their variables is set. */
+/** Reads the addresses and URLs of a chain. An optional chain is left without the URLs whose variables are not set. */
 function readChain(
   { optional = false, ...chain }: ShapedChain,
   path: string,
   environment: Readonly<Record<string, string | undefined>>,
   faults: string[],
 ): ChainConfig {
-  const address = (value: Address, field: string): Address => {
-    const parsed = parseAddress(value)
-    if (parsed.ok) return parsed.address
-    faults.push(`${path}.${field}: ${parsed.detail}`)
-    return value
-  }
-  const optionalFeed = (feed: Address | undefined, field: string) =>
-    feed === undefined ? {} : { usdFeed: address(feed, field) }
+  const address = addressReader(path, faults)
+  const feed = (value: Address | undefined, field: string) => value && address(value, field)
+  const addresses = (field: string, values: readonly Address[] | undefined) =>
+    values?.map((each, i) => address(each, `${field}[${i}]`))
   return {
     ...chain,
     rpcUrls: chain.rpcUrls.flatMap((url, i) =>
@@ -97,67 +93,65 @@ function readChain(
         ? []
         : readUrl(url, `${path}.rpcUrls[${i}]`, environment, faults),
     ),
-    finality: { depth: FINALITY_DEPTHS.get(chain.chainId) ?? USUAL_FINALITY_DEPTH, ...chain.finality },
+    finality: { depth: FINALITY_DEPTHS.get(chain.chainId) ?? DEFAULT_FINALITY_DEPTH, ...chain.finality },
     multicall: address(chain.multicall, 'multicall'),
-    native: { ...chain.native, ...optionalFeed(chain.native.usdFeed, 'native.usdFeed') },
+    native: { ...chain.native, usdFeed: feed(chain.native.usdFeed, 'native.usdFeed') },
     tokens: chain.tokens.map((token, i) => ({
       ...token,
       address: address(token.address, `tokens[${i}].address`),
-      ...optionalFeed(token.usdFeed, `tokens[${i}].usdFeed`),
+      usdFeed: feed(token.usdFeed, `tokens[${i}].usdFeed`),
     })),
     contracts: chain.contracts.map((contract, i) => ({
       ...contract,
       address: address(contract.address, `contracts[${i}].address`),
     })),
-    ...(chain.intermediaries && {
-      intermediaries: chain.intermediaries.map((each, i) => address(each, `intermediaries[${i}]`)),
-    }),
-    ...(chain.swapIntermediaries && {
-      swapIntermediaries: chain.swapIntermediaries.map((each, i) => address(each, `swapIntermediaries[${i}]`)),
-    }),
-    ...(chain.executors && { executors: chain.executors.map((each, i) => address(each, `executors[${i}]`)) }),
-    ...(chain.lifi && { lifi: readLifi(chain, chain.lifi, `${path}.lifi`, faults) }),
-    ...(chain.conversion && { conversion: readConversion(chain, chain.conversion, `${path}.conversion`, faults) }),
-    ...(chain.swapV2 && {
-      swapV2: {
-        ...chain.swapV2,
-        router: address(chain.swapV2.router, 'swapV2.router'),
-        factory: address(chain.swapV2.factory, 'swapV2.factory'),
-        through: chain.swapV2.through.map((symbol, i) =>
-          knownToken(chain, symbol, `${path}.swapV2.through[${i}]`, faults),
-        ),
-      },
-    }),
-    ...(chain.swapV3 && {
-      swapV3: {
-        ...chain.swapV3,
-        factory: address(chain.swapV3.factory, 'swapV3.factory'),
-        quoter: address(chain.swapV3.quoter, 'swapV3.quoter'),
-        router: address(chain.swapV3.router, 'swapV3.router'),
-      },
-    }),
+    intermediaries: addresses('intermediaries', chain.intermediaries),
+    swapIntermediaries: addresses('swapIntermediaries', chain.swapIntermediaries),
+    executors: addresses('executors', chain.executors),
+    lifi: chain.lifi && readLifi(chain, chain.lifi, `${path}.lifi`, faults),
+    conversion: chain.conversion && readConversion(chain, chain.conversion, `${path}.conversion`, faults),
+    swapV2: chain.swapV2 && {
+      ...chain.swapV2,
+      router: address(chain.swapV2.router, 'swapV2.router'),
+      factory: address(chain.swapV2.factory, 'swapV2.factory'),
+      through: chain.swapV2.through.map((symbol, i) =>
+        knownToken(chain, symbol, `${path}.swapV2.through[${i}]`, faults),
+      ),
+    },
+    swapV3: chain.swapV3 && {
+      ...chain.swapV3,
+      factory: address(chain.swapV3.factory, 'swapV3.factory'),
+      quoter: address(chain.swapV3.quoter, 'swapV3.quoter'),
+      router: address(chain.swapV3.router, 'swapV3.router'),
+    },
+  }
+}
+
+/** Reads the addresses below a path. What is wrong with one is added to the faults. */
+function addressReader(path: string, faults: string[]): (value: string, field: string) => Address {
+  return (value, field) => {
+    const parsed = parseAddress(value)
+    if (parsed.ok) return parsed.address
+    faults.push(`${path}.${field}: ${parsed.detail}`)
+    return value as Address
   }
 }
 
 function readLifi({ executors = [] }: ShapedChain, lifi: LifiConfig, path: string, faults: string[]): LifiConfig {
-  const address = (value: Address, field: string): Address => {
-    const parsed = parseAddress(value)
-    if (parsed.ok) return parsed.address
-    faults.push(`${path}.${field}: ${parsed.detail}`)
-    return value
-  }
+  const address = addressReader(path, faults)
   const { executor, spokePool, feeContracts } = lifi
   const isFollowed = executor === undefined || executors.some((each) => each.toLowerCase() === executor.toLowerCase())
-  if (!isFollowed)
+  if (!isFollowed) {
     faults.push(
       `${path}.executor: ${executor} is not among executors, so its payments would not be known as CROSSCHAIN`,
     )
+  }
   return {
     diamond: address(lifi.diamond, 'diamond'),
-    ...(feeContracts && { feeContracts: feeContracts.map((each, i) => address(each, `feeContracts[${i}]`)) }),
+    feeContracts: feeContracts?.map((each, i) => address(each, `feeContracts[${i}]`)),
     receiverAcrossV4: address(lifi.receiverAcrossV4, 'receiverAcrossV4'),
-    ...(executor && { executor: address(executor, 'executor') }),
-    ...(spokePool && { spokePool: address(spokePool, 'spokePool') }),
+    executor: executor && address(executor, 'executor'),
+    spokePool: spokePool && address(spokePool, 'spokePool'),
   }
 }
 
@@ -167,13 +161,9 @@ function readConversion(
   path: string,
   faults: string[],
 ): ConversionConfig {
-  const address = (value: string, field: string): Address => {
-    const parsed = parseAddress(value)
-    if (!parsed.ok) faults.push(`${path}.${field}: ${parsed.detail}`)
-    return parsed.ok ? parsed.address : (value as Address)
-  }
+  const address = addressReader(path, faults)
   const fiat = (code: string, field: string): string => {
-    if (parseFiatCode(code) === undefined) faults.push(`${path}.${field}: "${code}" is no ISO 4217 code`)
+    if (parseFiatCode(code) === undefined) faults.push(`${path}.${field}: "${code}" is not an ISO 4217 code`)
     return code
   }
   faults.push(
@@ -195,7 +185,7 @@ function readConversion(
 
 function knownToken({ name, native, tokens }: ShapedChain, symbol: string, path: string, faults: string[]): string {
   const isKnown = [native, ...tokens].some((token) => token.symbol === symbol)
-  if (!isKnown) faults.push(`${path}: "${symbol}" is no token of ${name}`)
+  if (!isKnown) faults.push(`${path}: "${symbol}" is not a token of ${name}`)
   return symbol
 }
 

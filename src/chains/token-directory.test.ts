@@ -55,16 +55,16 @@ describe('a currency id', () => {
   })
 
   it.each([
-    ['a real chain whose name is served here under another id', 'USDC-8453'],
+    ['a real chain whose name has another id here', 'USDC-8453'],
     ['a chain that is not configured', 'USDC-optimism'],
-    ['a token that the chain has not', 'DAI-matic'],
-    ['a chain that nobody knows', 'USDC-nowhere'],
+    ['a token that the chain does not have', 'DAI-matic'],
+    ['an unknown chain', 'USDC-nowhere'],
     ['no symbol', '-matic'],
     ['no network', 'USDC-'],
     ['a symbol alone', 'USDC'],
     ['a blank', 'USDC- matic'],
-    ['a name of every object', '__proto__-matic'],
-    ['a text without an end', `${'-'.repeat(1_000_000)}matic`],
+    ['a property of every object', '__proto__-matic'],
+    ['a very long text', `${'-'.repeat(1_000_000)}matic`],
   ])('is none with %s', (_, text) => {
     expect(tokens.byId(text)).toBeUndefined()
   })
@@ -73,13 +73,13 @@ describe('a currency id', () => {
 describe('readings of a currency id', () => {
   const chains = createChainDirectory(configs)
 
-  it('are told for chains that are known and not configured, and those that are told beside', () => {
+  it('include chains that are known but not configured, and those that are given', () => {
     expect(readCurrencyId('WETH-op', chains)).toEqual([{ id: 'WETH-OPTIMISM', symbol: 'WETH', chain: 'OPTIMISM' }])
     expect(readCurrencyId('USDC-solana', chains)).toEqual([])
     expect(readCurrencyId('USDC-solana', chains, new Set(['SOLANA']))).toMatchObject([{ id: 'USDC-SOLANA' }])
   })
 
-  it('are several where more than one end names a chain, the longest first', () => {
+  it('are several where the text ends in several names of chains, the longest first', () => {
     const names = readCurrencyId('X-BASE-MAINNET', chains).map(({ id }) => id)
     expect(names).toEqual(['X-BASE', 'X-BASE-ETHEREUM'])
   })

@@ -4,7 +4,7 @@ import { namesOf, suggestName } from '../domain/nearest.ts'
 import { type ChainDirectory, createChainDirectory } from './chain-directory.ts'
 import type { ChainConfig } from './chains-file.ts'
 
-/** A currency id as it is stored: its network goes by the canonical name. */
+/** A currency id with the canonical name of its network, as it is stored. */
 export interface CurrencyIdReading {
   readonly id: string
   readonly symbol: string
@@ -13,12 +13,12 @@ export interface CurrencyIdReading {
 }
 
 /**
- * Reads a currency id whose network may be written in any case, as an alias, a chain id or CAIP-2: `USDC-matic`, `USDC-137` and
- * `USDC-eip155:137` are all `USDC-POLYGON`. Symbols and aliases may have a `-` of their own, so there may be several readings.
+ * Reads a currency id whose network may be in any case, an alias, a chain id or CAIP-2: `USDC-matic`, `USDC-137` and `USDC-eip155:137` are
+ * all `USDC-POLYGON`. Symbols and aliases may contain `-`, so there may be several readings.
  *
  * @param alsoKnown - further canonical names of chains, for instance those that an account imported
- * @returns the reading with the longest network first; none where no end of the text names a chain, or only a chain that is served here
- *   under another id. The symbol stands as it was written, and whether the chain has such a token is not looked up
+ * @returns the reading with the longest network first; none where the text does not end in the name of a chain. The symbol is as it was
+ *   written; it is not checked that the chain has such a token
  */
 export function readCurrencyId(
   text: string,
@@ -34,7 +34,7 @@ export function readCurrencyId(
 /** Finds tokens by id, symbol and address. */
 export interface TokenDirectory {
   readonly all: readonly Token[]
-  /** By id in any case; its network may be an alias, as {@link readCurrencyId} takes it. */
+  /** By id in any case. Its network may be an alias, see {@link readCurrencyId}. */
   byId(id: string): Token | undefined
   /** All tokens of a symbol in any case. `USDC` does not find `USDC.e`. */
   bySymbol(symbol: string): readonly Token[]
@@ -46,11 +46,11 @@ export interface TokenDirectory {
   ofChain(chain: string): readonly Token[]
   /** The token of a chain by symbol or id in any case. */
   onChain(chain: string, symbolOrId: string): Token | undefined
-  /** What to say of a currency that nobody knows. */
+  /** A suggestion for an unknown currency, for error messages. */
   suggest(text: string, alsoKnown?: Iterable<string>): string
 }
 
-/** Makes the directory of all tokens of the configured chains. */
+/** Creates the directory of all tokens of the configured chains. */
 export function createTokenDirectory(chains: readonly ChainConfig[]): TokenDirectory {
   const all = chains.flatMap(tokensOf)
   const ids = new Map(all.map((token) => [token.id.toUpperCase(), token]))

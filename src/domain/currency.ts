@@ -1,10 +1,8 @@
 import type { Address } from './address.ts'
 
-/**
- * Currencies: tokens and native coins of chains, known by id (`USDC-BASE`), and fiat currencies, known by ISO 4217 code.
- */
+/** Currencies: tokens and native coins of chains, named by id (`USDC-BASE`), and fiat currencies, named by ISO 4217 code. */
 
-/** Decimals in which fiat amounts are counted by the conversion contracts, and so here. */
+/** The decimals of all fiat amounts, as in the conversion contracts. */
 export const FIAT_DECIMALS = 8
 
 /** A token or native coin of a configured chain. */
@@ -19,7 +17,7 @@ export interface Token {
   readonly decimals: number
   readonly bridged: boolean
   readonly approveReset: boolean
-  readonly usdFeed?: Address
+  readonly usdFeed?: Address | undefined
   readonly heartbeatSeconds?: number
   readonly pegUsd?: string
 }
@@ -29,18 +27,18 @@ export function currencyId(symbol: string, chain: string): string {
   return `${symbol}-${chain}`
 }
 
-/** The symbol of a currency id, or of an ISO code itself: `USDC-BASE` → `USDC`, `EUR` → `EUR`. */
+/** The symbol of a currency: `USDC-BASE` → `USDC`, `EUR` → `EUR`. */
 export function symbolOfCurrency(id: string): string {
   const at = id.lastIndexOf('-')
   return at < 0 ? id : id.slice(0, at)
 }
 
-/** The longest text that is read as a currency id. */
-const LONGEST_ID = 128
+/** A longer text is not a currency id. */
+const MAX_ID_LENGTH = 128
 
-/** The ways to cut a text into a symbol and what may be a network, the longest network first; none for a text that is too long for an id. */
+/** All ways to split a text at a `-` into a symbol and a possible network, the longest network first; none for a text that is too long. */
 export function splitCurrencyId(text: string): readonly { readonly symbol: string; readonly network: string }[] {
-  if (text.length > LONGEST_ID) return []
+  if (text.length > MAX_ID_LENGTH) return []
   return [...text.matchAll(/-/g)]
     .map(({ index }) => ({ symbol: text.slice(0, index), network: text.slice(index + 1) }))
     .filter(({ symbol, network }) => symbol !== '' && network !== '' && network === network.trim())

@@ -19,7 +19,7 @@ import {
   SWAPPED_V3,
   withoutContract,
 } from './remedy-acts.ts'
-import { type Changes, type Scene, stage, USD } from './remedy-stage.ts'
+import { type Scene, stage, USD } from './remedy-stage.ts'
 
 const COIN = 10n ** 18n
 const UNIT = 10n ** 6n
@@ -268,7 +268,7 @@ export const ownScenes = {
   NO_SWAP_PROVIDER: [
     () =>
       nearScene('DAI', {
-        near: { swapV2: undefined, swapV3: undefined } as unknown as Changes,
+        near: { swapV2: undefined, swapV3: undefined },
         funds: { DAI: 200n * COIN },
         then: ({ wallet }) => payingWith(wallet),
       }),

@@ -21,7 +21,7 @@ export async function* checkContracts(
 }
 
 function addressesOf(config: ChainConfig): { subject: string; address: Address }[] {
-  const feedOf = ({ symbol, usdFeed }: { symbol: string; usdFeed?: Address }) =>
+  const feedOf = ({ symbol, usdFeed }: { symbol: string; usdFeed?: Address | undefined }) =>
     usdFeed === undefined ? [] : [{ subject: `feed ${symbol}`, address: usdFeed }]
   return [
     { subject: 'multicall', address: config.multicall },
