@@ -1,4 +1,4 @@
-/** A tenant. Every row that belongs to one is keyed by its id; its name is what people and keys use. */
+/** A tenant. Its rows are keyed by its id; people and API keys use its name. */
 export interface Account {
   readonly id: number
   /** 1 to 64 characters of `a-z`, `0-9`, `.`, `_`, `-`, beginning with a letter or digit. */

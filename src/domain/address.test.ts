@@ -59,7 +59,7 @@ describe('parseAddress', () => {
     expect(parseAddress(text).ok).toBe(false)
   })
 
-  it('gives the checksum that other software gives, and survives storage', () => {
+  it('writes the checksum that other software writes, and is unchanged by storage', () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 20, maxLength: 20 }), (bytes) => {
         const hex = `0x${Buffer.from(bytes).toString('hex')}` as const
@@ -72,12 +72,12 @@ describe('parseAddress', () => {
   })
 })
 
-it('knows the zero address', () => {
+it('recognises the zero address', () => {
   expect(isZeroAddress(ZERO_ADDRESS)).toBe(true)
   expect(isZeroAddress(addressFromBytes(Buffer.concat([Buffer.from([0x41]), Buffer.alloc(20)])))).toBe(true)
   expect(isZeroAddress(read(CHECKSUMMED))).toBe(false)
 })
 
-it('refuses stored bytes that are no address', () => {
+it('refuses stored bytes that are not an address', () => {
   for (const length of [0, 20, 21, 22]) expect(() => addressFromBytes(Buffer.alloc(length))).toThrow(TypeError)
 })

@@ -4,12 +4,12 @@ import { createBase58check } from '@scure/base'
 import { hexToBytes } from './hex.ts'
 
 /**
- * Addresses of accounts and contracts. An `Address` is canonical, so two are equal exactly when the strings are:
- * of the EVM family `0x` and 40 lower-case digits, of the Tron family base58check (`T…`).
+ * A canonical address of an account or a contract: in the EVM family `0x` and 40 lower-case digits, in the Tron family base58check (`T…`).
+ * Two addresses are equal when their strings are.
  */
 export type Address = string & { readonly __address: true }
 
-/** The families of addresses that are understood. */
+/** Chains of one family have addresses of the same form. */
 export type AddressFamily = 'EVM' | 'TRON'
 
 /** A parsed address, or what is wrong with the text. */
@@ -24,13 +24,13 @@ const EVM_PATTERN = /^0[xX][0-9a-fA-F]{40}$/
 const TRON_PATTERN = /^T[1-9A-HJ-NP-Za-km-z]{33}$/
 const TRON_PREFIX = 0x41
 
-/** The first of the 21 bytes that an address is stored as. */
+/** The first of the 21 bytes of a stored address. */
 const FAMILY_BYTE: Record<AddressFamily, number> = { EVM: 0x01, TRON: TRON_PREFIX }
 
 const base58check = createBase58check(sha256)
 
 /**
- * Reads an address of any family. EVM: digits all in one case, or a right EIP-55 checksum. Tron: base58check.
+ * Reads an address of any family. EVM: digits in one case, or with a correct EIP-55 checksum. Tron: base58check.
  *
  * @see https://eips.ethereum.org/EIPS/eip-55
  */
@@ -56,7 +56,7 @@ function parseTronAddress(text: string): ParsedAddress {
     const bytes = base58check.decode(text)
     if (bytes.length === 21 && bytes[0] === TRON_PREFIX) return { ok: true, address: text as Address }
   } catch {
-    // The checksum is wrong; said below.
+    // The checksum is wrong, as for bytes of another length or prefix.
   }
   return { ok: false, detail: 'its base58 checksum is wrong, so a character may be mistyped' }
 }
@@ -66,24 +66,24 @@ export function addressFamily(address: Address): AddressFamily {
   return address.startsWith('0x') ? 'EVM' : 'TRON'
 }
 
-/** Whether all 20 bytes are zero, which nobody can own. */
+/** Whether an address is 20 zero bytes, which nobody owns. */
 export function isZeroAddress(address: Address): boolean {
   return addressToBytes(address)
     .subarray(1)
     .every((byte) => byte === 0)
 }
 
-// Checksums cost a keccak each, and the same few addresses go out again and again.
-const MOST_CHECKSUMS = 50_000
+// A checksum costs a keccak, and the same few addresses go out again and again.
+const MAX_CHECKSUMS = 50_000
 const checksummed = new Map<string, string>()
 
-/** How an address goes out: EVM with the EIP-55 checksum, Tron in base58. */
+/** Writes an address as answers have it: EVM with the EIP-55 checksum, Tron in base58. */
 export function formatAddress(address: Address): string {
   if (addressFamily(address) === 'TRON') return address
   const known = checksummed.get(address)
   if (known !== undefined) return known
   const formatted = withChecksum(address.slice(2))
-  if (checksummed.size >= MOST_CHECKSUMS) checksummed.clear()
+  if (checksummed.size >= MAX_CHECKSUMS) checksummed.clear()
   checksummed.set(address, formatted)
   return formatted
 }
@@ -100,7 +100,7 @@ function withChecksum(lowerDigits: string): string {
   return text
 }
 
-/** The 21 bytes that an address is stored as: one for the family, then the 20 of the address itself. */
+/** The stored form of an address: one byte for the family, then 20 for the address. */
 export function addressToBytes(address: Address): Buffer {
   if (addressFamily(address) === 'TRON') return Buffer.from(base58check.decode(address))
   const bytes = Buffer.alloc(21)
@@ -110,25 +110,25 @@ export function addressToBytes(address: Address): Buffer {
 }
 
 /**
- * The address that 21 stored bytes stand for.
+ * Reads the stored form of an address.
  *
- * @throws TypeError for bytes that {@link addressToBytes} does not give
+ * @throws TypeError for bytes that {@link addressToBytes} does not make
  */
 export function addressFromBytes(bytes: Uint8Array): Address {
   if (bytes.length === 21 && bytes[0] === FAMILY_BYTE.EVM) {
     return `0x${Buffer.from(bytes.buffer, bytes.byteOffset + 1, 20).toString('hex')}` as Address
   }
   if (bytes.length === 21 && bytes[0] === FAMILY_BYTE.TRON) return base58check.encode(bytes) as Address
-  throw new TypeError(`no stored address: ${bytes.length} bytes`)
+  throw new TypeError(`not a stored address: ${bytes.length} bytes`)
 }
 
 /**
- * The address that stored bytes stand for, of which there are the 42 digits.
+ * Reads the stored form of an address from its 42 hexadecimal digits.
  *
  * @throws TypeError as {@link addressFromBytes}
  */
 export function addressFromDigits(digits: string): Address {
-  // what nearly all are, and without bytes: a page has two hundred
+  // Nearly all are EVM addresses, which need no bytes. A page of payments has two hundred.
   if (digits.length === 42 && digits.startsWith('01')) return `0x${digits.slice(2)}` as Address
   return addressFromBytes(hexToBytes(digits))
 }

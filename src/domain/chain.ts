@@ -1,13 +1,13 @@
 import type { AddressFamily } from './address.ts'
 
-/** What is known about a chain without any configuration. */
+/** A chain of the built-in table. */
 export interface KnownChain {
   /** Canonical name: `POLYGON`. */
   readonly name: string
   /** CAIP-2: `eip155:137`. */
   readonly chainId: string
   readonly family: AddressFamily
-  /** The usual other names, in lower case. */
+  /** Other usual names, in lower case. */
   readonly aliases: readonly string[]
 }
 
@@ -40,7 +40,7 @@ const tronNames: ReadonlySet<string> = new Set(
   knownChains.filter(({ family }) => family === 'TRON').map(({ name }) => name),
 )
 
-/** A transaction hash as its chain writes it: Tron leaves out the `0x`. */
+/** Writes a transaction hash as its chain does: Tron has no `0x`. */
 export function formatTxHash(network: string, hash: string): string {
   return tronNames.has(network) ? hash.replace(/^0x/, '') : hash
 }
@@ -52,12 +52,12 @@ export function caip2Of(eip155Number: number): string {
   return `eip155:${eip155Number}`
 }
 
-/** Whether an EIP-155 number is one of the built-in table's real chains. */
+/** Whether an EIP-155 number belongs to a real chain of the built-in table. */
 export function isRealChainId(eip155Number: number): boolean {
   return knownChains.some((known) => known.chainId === caip2Of(eip155Number))
 }
 
-/** The canonical form of a chain's name, `arbitrum-one` → `ARBITRUM_ONE`; undefined when it cannot be one. */
+/** The canonical form of a chain's name: `arbitrum-one` → `ARBITRUM_ONE`; undefined when the text cannot be a name. */
 export function canonicalChainName(text: string): string | undefined {
   const name = text.trim().toUpperCase().replace(/[\s-]/g, '_')
   return CANONICAL_NAME.test(name) ? name : undefined

@@ -1,4 +1,4 @@
-/** Dates as callers give them: RFC 3339 with an offset, or a bare date, which is that whole day in UTC. */
+/** Dates of callers: RFC 3339 with an offset, or a bare date, which is that whole day in UTC. */
 
 /** The moment or the day that a text names, in milliseconds since 1970. */
 export interface ParsedMoment {
@@ -22,8 +22,8 @@ const EARLIEST_MS = startOfDay(1, 1, 1) ?? 0
 const LATEST_MS = (startOfDay(9999, 12, 31) ?? 0) + DAY_MS - 1
 
 /**
- * Reads a date or a moment of the years 0001 to 9999. A leap second (23:59:60 UTC at a month's end) counts as the last millisecond
- * before midnight, since block times do not know it.
+ * Reads a date or a moment in the years 0001 to 9999. A leap second (23:59:60 UTC at the end of a month) counts as the last millisecond
+ * before midnight, because block times have none.
  *
  * @see https://www.rfc-editor.org/rfc/rfc3339#section-5.6
  */
@@ -55,13 +55,13 @@ function parseMoment(time: RegExpExecArray, offsetText: string): ParsedDateBound
   return moment(secondMs + Number(fraction.slice(0, 3).padEnd(3, '0')), /[1-9]/.test(fraction.slice(3)))
 }
 
-/** @param finer - whether digits beyond the milliseconds were cut */
+/** @param finer - whether there were digits beyond the milliseconds that are not 0 */
 function moment(atMs: number, finer: boolean): ParsedDateBound {
   if (atMs < EARLIEST_MS || atMs > LATEST_MS) return refuse('its year in UTC is not one of 0001 to 9999')
   return { ok: true, atMs, firstMs: finer ? atMs + 1 : atMs, lastMs: atMs }
 }
 
-/** Undefined for days that no calendar has, such as 2021-02-30. */
+/** @returns undefined for a day that does not exist, such as 2021-02-30 */
 function startOfDay(year: number, month: number, day: number): number | undefined {
   const date = new Date(0)
   date.setUTCFullYear(year, month - 1, day)

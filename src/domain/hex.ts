@@ -1,16 +1,16 @@
-/** Bytes as the lower-case hexadecimal strings that the rest of the code passes around. */
+/** Bytes as lower-case hexadecimal strings. */
 
 /** `0x` and an even number of lower-case hexadecimal digits. */
 export type Hex = `0x${string}`
 
 const HASH_PATTERN = /^(?:0x)?([0-9a-f]{64})$/i
 
-/** Bytes of a string of hexadecimal digits, with or without `0x`. */
+/** The bytes of hexadecimal digits, with or without `0x`. */
 export function hexToBytes(hex: string): Buffer {
   return Buffer.from(hex.startsWith('0x') ? hex.slice(2) : hex, 'hex')
 }
 
-/** `0x` and two lower-case digits for each byte. */
+/** Bytes as `0x` and two lower-case digits for each. */
 export function bytesToHex(bytes: Uint8Array): Hex {
   return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`
 }

@@ -42,7 +42,7 @@ describe('payment references', () => {
     expect(parsePaymentReference(text)).toBeUndefined()
     expect(parseSalt(text)).toBeUndefined()
   })
-  it('reads request ids that begin with 01 alone', () => {
+  it('reads only request ids that begin with 01', () => {
     expect(parseRequestId(`01${HASH.toUpperCase()}`)).toBe(`01${HASH}`)
     expect(parseRequestId(`0x01${HASH}`)).toBe(`01${HASH}`)
     for (const text of [`02${HASH}`, HASH, `01${HASH}0`, '']) expect(parseRequestId(text)).toBeUndefined()
@@ -55,7 +55,7 @@ describe('payment ids', () => {
   it('are UUIDs of version 8 that depend on the origin alone', () => {
     const id = paymentIdOf(origin)
     expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-    // Stored in databases: a change of the rule would make every payment a new one.
+    // Databases store these ids: another rule would turn every payment into a new one.
     expect(id).toBe('941e575d-d888-8513-8534-31cc2a6e33ce')
     expect(paymentIdOf({ ...origin })).toBe(id)
   })

@@ -1,6 +1,6 @@
 type Write = (fields: object, message: string) => void
 
-/** The part of a pino logger that the rooms use. Fields never hold a secret. */
+/** The part of pino's logger that rooms use. Fields never have a secret. */
 export interface Logger {
   readonly debug: Write
   readonly info: Write
@@ -8,5 +8,5 @@ export interface Logger {
   readonly error: Write
 }
 
-/** Says nothing. */
+/** Logs nothing. */
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} }

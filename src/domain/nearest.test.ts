@@ -24,16 +24,16 @@ it.each(['nope', 'xy', '', 'pageSize', 'x'.repeat(10_000)])('lists the names whe
   expect(suggestName(mistyped, ['q', 'op', ...parameters])).toBe(`use one of: q, op, ${parameters.join(', ')}`)
 })
 
-it('shows at most 40 names', () => {
+it('lists at most 40 names', () => {
   const names = Array.from({ length: 100 }, (_, i) => `NAME${i}`)
   expect(suggestName('zzz', names)).toMatch(/NAME39, …$/)
 })
 
-it('shows a name that is known twice once', () => {
+it('lists a repeated name once', () => {
   expect(suggestName('zzz', ['one', 'two', 'one'])).toBe('use one of: one, two')
 })
 
-/** Every cell of the table, without any bound. */
+/** The full table of edit distances, without any limit. */
 function naiveDistance(a: string, b: string): number {
   const rows: number[][] = []
   const at = (i: number, j: number) => rows[i]?.[j] ?? Number.POSITIVE_INFINITY
@@ -66,7 +66,7 @@ function naiveNearest(mistyped: string, names: readonly string[]): string | unde
   return best?.name
 }
 
-it('finds what a comparison with every name, letter by letter, finds', () => {
+it('finds the name that a full comparison with every name finds', () => {
   const word = fc.string({ unit: fc.constantFrom(...'abcB-'.split('')), maxLength: 24 })
   fc.assert(
     fc.property(word, fc.array(word, { maxLength: 12 }), (mistyped, names) => {
@@ -78,7 +78,7 @@ it('finds what a comparison with every name, letter by letter, finds', () => {
   )
 })
 
-it('finds a name by some edits of it, among long ones', () => {
+it('finds a name from a few edits of it, among long names', () => {
   const letter = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz'.split(''))
   const names = fc.array(fc.string({ unit: letter, minLength: 30, maxLength: 60 }), { minLength: 1, maxLength: 20 })
   const edits = fc.array(fc.tuple(fc.nat(), letter, fc.nat({ max: 2 })), { maxLength: 8 })
@@ -96,7 +96,7 @@ it('finds a name by some edits of it, among long ones', () => {
   )
 })
 
-/** A sequence that looks random and is the same in each run. */
+/** Pseudo-random numbers, the same in each run. */
 function wordsOf(count: number, length: number, alphabet: string): readonly string[] {
   let state = 1
   const next = () => {
@@ -113,11 +113,11 @@ const manyNames: readonly (readonly [string, readonly string[]])[] = [
   ['60,000 names', wordsOf(60_000, 65, 'abcdefgh')],
 ]
 
-it.each(manyNames)('takes no more than 20 ms for %s, whatever is asked for', (_, names) => {
+it.each(manyNames)('takes at most 20 ms for %s, whatever the text', (_, names) => {
   const [known = ''] = names.slice(9_000)
   const asked = ['#'.repeat(64), `#${known.slice(2, 64)}`, known.slice(0, 43) + '#'.repeat(21), 'ab'.repeat(32)]
   for (const mistyped of asked) {
-    // Of several the least: this thread may have to wait for others of the machine.
+    // The least of several measurements, because other processes may delay this thread.
     const takenMs = Array.from({ length: 3 }, () => {
       const before = process.cpuUsage()
       suggestName(mistyped, names)

@@ -1,41 +1,41 @@
-/** Suggestions for mistyped names. What a look costs is bounded, however many names are known and however long they are. */
+/** Suggestions for mistyped names. The cost of a suggestion is bounded, however many names there are and however long they are. */
 
-/** A mistyped name longer than this gets no suggestion. */
-const LONGEST_NAME = 64
+/** A longer name gets no suggestion. */
+const MAX_NAME_LENGTH = 64
 
-/** The most names that a list shows. */
-const MOST_NAMES = 40
+/** The most names in a list. */
+const MAX_LISTED_NAMES = 40
 
-/** How many known names are looked at; what an account imported may be more. */
-const MOST_CANDIDATES = 20_000
+/** How many known names are compared. An account may have imported more. */
+const MAX_CANDIDATES = 20_000
 
-/** Cells of tables of edit distance that a look may always compute: enough for every table of configured or built-in names. */
-const SURE_CELLS = 50_000
+/** Cells of edit-distance tables that may be computed without looking at the time: enough for all configured or built-in names. */
+const UNTIMED_CELLS = 50_000
 
-/** Beyond them it goes on up to so many, and so many milliseconds from its beginning. */
-const MOST_CELLS = 400_000
-const MOST_MS = 8
+/** The most cells, and the most time from the beginning, once the untimed cells are used up. */
+const MAX_CELLS = 400_000
+const MAX_MS = 8
 
-/** How many edits the first pass over all names looks for. Most names are refused after a few letters then. */
+/** The most edits in the first pass over all names. With so few, most names are rejected after a few letters. */
 const FIRST_LIMIT = 2
 
 /**
- * The known name nearest to a mistyped one, case ignored: one that begins with it or holds it (`from` → `fromDate`), else the one
- * with the fewest characters to change.
+ * The known name nearest to a mistyped one, case ignored: a name that begins with it or contains it (`from` → `fromDate`), else the name
+ * with the fewest edits.
  *
- * @returns undefined when none is near: more than a third of the longer name would have to change
+ * @returns undefined when more than a third of the longer name would have to change
  */
 export function findNearestName(mistyped: string, known: readonly string[]): string | undefined {
-  if (mistyped === '' || mistyped.length > LONGEST_NAME) return undefined
-  const endMs = performance.now() + MOST_MS
+  if (mistyped === '' || mistyped.length > MAX_NAME_LENGTH) return undefined
+  const endMs = performance.now() + MAX_MS
   const wanted = mistyped.toLowerCase()
   const lower = known.map((name) => name.toLowerCase())
-  const at = findHolder(wanted, lower) ?? findFewestChanges(wanted, lower, endMs)
+  const at = findContaining(wanted, lower) ?? findFewestEdits(wanted, lower, endMs)
   return at === undefined ? undefined : known[at]
 }
 
-/** @returns the place of the first that begins with the wanted name, else of the first that holds it */
-function findHolder(wanted: string, names: readonly string[]): number | undefined {
+/** @returns the place of the first name that begins with the wanted one, else of the first that contains it */
+function findContaining(wanted: string, names: readonly string[]): number | undefined {
   const begins = wanted.length < 2 ? -1 : names.findIndex((name) => name.startsWith(wanted))
   if (begins >= 0) return begins
   const holds = wanted.length < 4 ? -1 : names.findIndex((name) => name.includes(wanted))
@@ -43,38 +43,38 @@ function findHolder(wanted: string, names: readonly string[]): number | undefine
 }
 
 /**
- * The place of the first name with the fewest changes. All names are looked at for few changes before any is for more: a name that is near
- * is found wherever it stands, and the work runs out, if at all, over names that are far off.
+ * The place of the first name with the fewest edits. Each pass compares all names with a higher limit of edits, so a near name is found
+ * wherever it is in the list, and the allowed work runs out on distant names only.
  */
-function findFewestChanges(wanted: string, names: readonly string[], endMs: number): number | undefined {
+function findFewestEdits(wanted: string, names: readonly string[], endMs: number): number | undefined {
   const countEdits = createCountEdits(wanted, endMs)
   for (let limit = FIRST_LIMIT; ; limit *= 2) {
     let best: number | undefined
     let fewest = limit + 1
     for (let at = 0; at < names.length; at++) {
       const name = names[at] as string
-      const allowed = Math.min(mostChanges(wanted, name), fewest - 1)
+      const allowed = Math.min(maxEdits(wanted, name), fewest - 1)
       const edits = countEdits(name, allowed)
       if (edits === undefined) return best
       if (edits > allowed) continue
       best = at
       fewest = edits
     }
-    // No name is half as long again as what is wanted, and near.
+    // A near name is at most one and a half times as long as the wanted one, and a third of that is half of the wanted letters.
     if (best !== undefined || limit > wanted.length / 2) return best
   }
 }
 
-/** A third of the longer name may be wrong. */
-function mostChanges(wanted: string, name: string): number {
+/** At most a third of the longer name may be wrong. */
+function maxEdits(wanted: string, name: string): number {
   return Math.max(1, Math.floor(Math.max(wanted.length, name.length) / 3))
 }
 
 /**
- * Makes what counts the single characters to insert, drop, change, or swap with their neighbour, to make another text of one (optimal
- * string alignment).
+ * Creates a function that counts the edits between the wanted name and another: characters to insert, delete, change, or swap with their
+ * neighbour (optimal string alignment).
  *
- * @returns the edits; a number above the limit where they are more; undefined when the allowed work is used up
+ * @returns a function that returns the edits, or any number above the limit when there are more, or undefined when the allowed work is used up
  */
 function createCountEdits(wanted: string, endMs: number): (name: string, limit: number) => number | undefined {
   const letters = new Uint16Array(wanted.length)
@@ -83,7 +83,7 @@ function createCountEdits(wanted: string, endMs: number): (name: string, limit: 
   let cells = 0
   return (name, limit) => {
     if (limit < 0 || Math.abs(name.length - wanted.length) > limit) return limit + 1
-    if (cells > SURE_CELLS && (cells > MOST_CELLS || performance.now() > endMs)) return undefined
+    if (cells > UNTIMED_CELLS && (cells > MAX_CELLS || performance.now() > endMs)) return undefined
     const shorter = Math.min(wanted.length, name.length)
     let start = 0
     while (start < shorter && letters[start] === name.charCodeAt(start)) start += 1
@@ -100,12 +100,12 @@ function createCountEdits(wanted: string, endMs: number): (name: string, limit: 
 interface Compared {
   readonly letters: Uint16Array
   readonly name: string
-  /** How many letters are equal at the beginning and, behind those, at the end. */
+  /** How many letters are equal at the beginning, and how many of the others at the end. */
   readonly start: number
   readonly same: number
-  /** At least the difference of the lengths. */
+  /** At least the difference in length. */
   readonly limit: number
-  /** To work in; each with room for two more than the letters. */
+  /** Scratch space. Each has room for two more than the letters. */
   readonly rows: readonly [Int32Array, Int32Array, Int32Array]
 }
 
@@ -114,7 +114,7 @@ interface Counted {
   readonly cells: number
 }
 
-/** Only cells near the diagonal are computed, and no more rows once the limit is passed. */
+/** Computes only the cells near the diagonal, and stops at the row where the limit is exceeded. */
 function compare({ letters, name, start, same, limit, rows }: Compared): Counted {
   const width = letters.length - start - same
   const height = name.length - start - same
@@ -127,7 +127,7 @@ function compare({ letters, name, start, same, limit, rows }: Compared): Counted
     const from = Math.max(1, i - limit)
     const to = Math.min(width, i + limit)
     cells += to - from + 1
-    // What stands beside the band is read by the next rows.
+    // The next rows read the cells beside the band.
     let before = from === 1 ? i : beyond
     current[from - 1] = before
     current[to + 1] = beyond
@@ -150,7 +150,7 @@ function compare({ letters, name, start, same, limit, rows }: Compared): Counted
       before = edits
       if (edits < least) least = edits
     }
-    // A swap reaches back over one row.
+    // A swap looks back two rows.
     if (least > limit && leastOfPrevious >= limit) return { edits: beyond, cells }
     leastOfPrevious = least
     ;[beforePrevious, previous, current] = [previous, current, beforePrevious]
@@ -161,11 +161,11 @@ function compare({ letters, name, start, same, limit, rows }: Compared): Counted
 /**
  * `did you mean "X"?`, or `use one of: …` where no name is near; at most 40 names.
  *
- * @param known - may repeat names; of very many only the first 20,000 are looked at
- * @param otherwise - what to say in the place of a list, where the names are too many for one to help
+ * @param known - may repeat names; only the first 20,000 are compared
+ * @param otherwise - the text in place of the list, where a list of so many names would not help
  */
 export function suggestName(mistyped: string, known: Iterable<string>, otherwise?: string): string {
-  const names = firstOf(known, MOST_CANDIDATES)
+  const names = firstOf(known, MAX_CANDIDATES)
   const nearest = findNearestName(mistyped, names)
   if (nearest !== undefined) return `did you mean "${nearest}"?`
   return otherwise ?? listNames([...new Set(names)])
@@ -173,11 +173,11 @@ export function suggestName(mistyped: string, known: Iterable<string>, otherwise
 
 /** `use one of: …`, at most 40 names. */
 export function listNames(names: readonly string[]): string {
-  const shown = names.slice(0, MOST_NAMES).join(', ')
-  return `use one of: ${shown}${names.length > MOST_NAMES ? ', …' : ''}`
+  const shown = names.slice(0, MAX_LISTED_NAMES).join(', ')
+  return `use one of: ${shown}${names.length > MAX_LISTED_NAMES ? ', …' : ''}`
 }
 
-/** Names of several sources, one source after the other and without a copy of them. */
+/** The names of several sources, one source after the other, without copying them. */
 export function* namesOf(...sources: readonly Iterable<string>[]): Generator<string> {
   for (const names of sources) yield* names
 }

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** What identifies a payment on chain. */
+/** Where a payment was made: what its id is derived from. */
 export interface PaymentOrigin {
-  /** The account's name, which a rebuilt database keeps. */
+  /** The account's name, which stays the same in a rebuilt database. */
   readonly account: string
   /** CAIP-2. */
   readonly chainId: string
@@ -15,8 +15,8 @@ export interface PaymentOrigin {
 }
 
 /**
- * The id of a detected payment: a UUID of version 8 over its origin, so that a payment that is mined again in another
- * block, or detected anew into an empty database, keeps it.
+ * The id of a detected payment: a UUID of version 8 over its origin. So a payment keeps its id when it is mined again in another block, or
+ * detected again in a rebuilt database.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-8
  */

@@ -13,13 +13,13 @@ import type {
 } from './payment.ts'
 
 /**
- * A payment as one line of a file: the JSON that search returns, without what follows from the rest. Export writes it, import
- * reads it. Decimals, hashes, addresses and times are strings in the forms of the API; what is unknown is absent.
+ * A payment as one line of a file: the JSON that search returns, without the derived fields. Export writes it, import reads it. Values have
+ * the wire forms of the API; what is unknown is absent.
  */
 export interface PaymentLine {
   readonly id: string
   readonly status: PaymentStatus
-  /** Only of payments that are final: of others it moves with the chain. */
+  /** Absent until the payment is final, because it changes with each block. */
   readonly confirmations?: number | undefined
   readonly type?: PaymentType | undefined
   readonly timestamp: string
@@ -92,22 +92,19 @@ export interface StatusEntry {
   readonly at: string
 }
 
-/** What search returns beyond a line; it follows from the rest, so import leaves it aside. */
+/** Fields of search answers that follow from others. Export does not write them and import ignores them. */
 export const derivedPaymentFields: ReadonlySet<string> = new Set([
   'completed',
   'destinationNetwork',
   'destinationTxHash',
 ])
 
-/**
- * Whether a payment of this status is final. A line does not tell it by itself: whatever is not pending is final, as the chain's
- * own payments are.
- */
+/** Whether an imported payment of this status is final. A line has no field for it; detected payments are pending until final, too. */
 export function isFinalStatus(status: PaymentStatus): boolean {
   return status !== 'PENDING'
 }
 
-/** The line of a payment, without the end of line. Equal payments have equal lines, byte for byte. */
+/** Writes a payment as a line, without the end of line. Equal payments have equal lines, byte for byte. */
 export function formatPaymentLine(payment: Payment): string {
   return JSON.stringify(toPaymentLine(payment))
 }
@@ -173,7 +170,7 @@ function formatStoredAddress(text: string): string {
   return parsed.ok ? formatAddress(parsed.address satisfies Address) : text
 }
 
-/** In UTC, with milliseconds where there are any. */
+/** In UTC; without milliseconds when they are 0. */
 function formatTime(time: Date): string {
   const text = time.toISOString()
   return text.endsWith('.000Z') ? `${text.slice(0, -5)}Z` : text

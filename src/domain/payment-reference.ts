@@ -3,8 +3,8 @@ import { type Address, formatAddress } from './address.ts'
 import { bytesToHex, type Hex, hexToBytes } from './hex.ts'
 
 /**
- * Request ids, salts and payment references. The proxy's event indexes the reference, so a log carries only its hash,
- * the topic; the topic is stored beside the request and joined.
+ * Request ids, salts and payment references. The proxies' events index the reference, so a log carries only its hash, the topic. The topic
+ * is stored with the request, and events are matched by it.
  */
 
 const REFERENCE_PATTERN = /^(?:0x)?([0-9a-f]{16})$/i
@@ -21,19 +21,19 @@ export function parsePaymentReference(text: string): Hex | undefined {
   return digits === undefined ? undefined : `0x${digits.toLowerCase()}`
 }
 
-/** Reads a request id: `01` and 64 hexadecimal digits. Returns them in lower case without `0x`, or undefined. */
+/** Reads a request id: `01` and 64 hexadecimal digits in any case, `0x` optional. Returns it in lower case without `0x`, or undefined. */
 export function parseRequestId(text: string): string | undefined {
   return REQUEST_ID_PATTERN.exec(text)?.[1]?.toLowerCase()
 }
 
-/** Reads a salt: 16 hexadecimal digits. Returns them in lower case without `0x`, or undefined. */
+/** Reads a salt: 16 hexadecimal digits in any case, `0x` optional. Returns it in lower case without `0x`, or undefined. */
 export function parseSalt(text: string): string | undefined {
   return SALT_PATTERN.exec(text)?.[1]?.toLowerCase()
 }
 
 /**
- * The reference under which a request is paid to an address: the last 8 bytes of keccak256 over the text of request id,
- * salt and address, in lower case.
+ * The payment reference of a request and an address: the last 8 bytes of keccak256 over the text of request id, salt and address in lower
+ * case.
  *
  * @param address - the payee for payments, the refund address for refunds
  */
@@ -42,7 +42,7 @@ export function paymentReferenceOf(requestId: string, salt: string, address: Add
   return bytesToHex(keccak_256(text).subarray(-8))
 }
 
-/** The topic under which the proxies' events carry a reference: keccak256 of its 8 bytes. */
+/** The topic of a reference in the proxies' events: keccak256 of its 8 bytes. */
 export function topicOfReference(reference: Hex): Hex {
   return bytesToHex(keccak_256(hexToBytes(reference)))
 }

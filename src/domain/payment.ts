@@ -6,7 +6,7 @@ import type { Hex } from './hex.ts'
 export const paymentStatuses = ['PENDING', 'PARTIAL', 'CONFIRMED', 'REFUNDED', 'FAILED'] as const
 export type PaymentStatus = (typeof paymentStatuses)[number]
 
-/** All types; stored as 1 + their place. */
+/** All types. Stored as their place in this list, counted from 1. */
 export const paymentTypes = ['DIRECT', 'CONVERSION', 'CROSSCHAIN', 'RECURRING'] as const
 export type PaymentType = (typeof paymentTypes)[number]
 
@@ -16,10 +16,7 @@ export type FeeType = (typeof feeTypes)[number]
 export const feeStages = ['SENDING', 'PROXYING', 'RECEIVING', 'REFUNDING', 'OVERALL'] as const
 export type FeeStage = (typeof feeStages)[number]
 
-/**
- * A payment as it is stored. Amounts are canonical decimal strings in human units; times are Dates, `timestamp` in whole seconds.
- * What is unknown is absent, or undefined.
- */
+/** A stored payment. Amounts are in human units; `timestamp` is in whole seconds. What is unknown is absent, or undefined. */
 export interface Payment {
   /** UUID in lower case. */
   readonly id: string
@@ -31,11 +28,11 @@ export interface Payment {
   /** Currency id. */
   readonly currency: string
   readonly amountInUsd?: DecimalString | undefined
-  /** What it counts for towards its request. */
+  /** What it counts for in its request, in `invoiceCurrency`. */
   readonly invoiceAmount?: DecimalString | undefined
   /** Currency id or ISO 4217 code. */
   readonly invoiceCurrency?: string | undefined
-  /** Canonical chain name of the destination, where the proxy's event is. */
+  /** Canonical name of the destination chain, where the proxy's event is. */
   readonly network: string
   /** CAIP-2. */
   readonly chainId?: string | undefined
@@ -58,11 +55,11 @@ export interface Payment {
   readonly refunds: readonly PaymentRefund[]
   readonly refundedAmount: DecimalString
   readonly statusHistory: readonly StatusChange[]
-  /** Frozen once final; of a payment that is not final it is counted at read. */
+  /** Stored once the payment is final; counted at read before that. */
   readonly confirmations?: number | undefined
 }
 
-// The shapes below are stored as JSON columns: plain strings and numbers only, times as ISO 8601 strings.
+// The shapes below are stored as JSON columns, so they hold only strings and numbers. Times are ISO 8601.
 
 export interface PaymentFee {
   readonly type: FeeType
@@ -86,9 +83,9 @@ export interface ExchangeRate {
 }
 
 export interface PaymentGas {
-  /** Units of gas, a string of digits. */
+  /** Units of gas, as digits. */
   readonly used?: string
-  /** Price of a unit in human units of `currency`. */
+  /** Price of one unit of gas, in human units of `currency`. */
   readonly price?: DecimalString
   readonly amount: DecimalString
   readonly currency: string

@@ -2,7 +2,7 @@ import type { Address } from './address.ts'
 import type { Hex } from './hex.ts'
 import type { FeeStage, FeeType } from './payment.ts'
 
-/** What is asked when routes are looked for, as the caller wrote it. */
+/** A question for routes, as the caller wrote it. */
 export interface RoutesQuestion {
   readonly paymentReference: string
   readonly wallet: string
@@ -13,22 +13,22 @@ export interface RoutesQuestion {
   /** Fractions as decimal strings. */
   readonly maxPriceImpact?: string | undefined
   readonly maxFeeRate?: string | undefined
-  /** Names of chains to pay from and of tokens to pay with; none or empty for all. */
+  /** Names of chains to pay from and of tokens to pay with. Absent or empty: all. */
   readonly chains?: readonly string[] | undefined
   readonly tokens?: readonly string[] | undefined
 }
 
-/** What routes can be ordered by instead of the usual order. */
+/** The orders of routes besides the default one. */
 export type RouteSort = 'CHEAPEST' | 'FASTEST'
 
-/** How long a payment takes to reach the payee: up to 60 seconds, up to 20 minutes, longer. In the order of ranking. */
+/** How long a payment takes to reach the payee, fastest first: up to 60 seconds, up to 20 minutes, longer. */
 export const routeSpeeds = ['FAST', 'STANDARD', 'SLOW'] as const
 export type RouteSpeed = (typeof routeSpeeds)[number]
 
 export type RouteTag = 'CHEAPEST' | 'FASTEST'
 export type StepKind = 'APPROVE_RESET' | 'APPROVE' | 'SWAP' | 'PAY'
 
-/** One way by which a wallet can pay a request now. Amounts are decimal strings in human units; what is unknown is absent. */
+/** A way in which a wallet can pay a request now. Amounts are decimal strings in human units; what is unknown is absent. */
 export interface Route {
   readonly id: string
   /** All fees in units of `feeCurrency`: the double nearest to `feeAmount`. */
@@ -47,7 +47,7 @@ export interface Route {
   /** Currency id. */
   readonly feeCurrency: string
   readonly feeInUsd?: string | undefined
-  /** Whether every cost is counted in the fee. */
+  /** Whether every cost could be priced and is counted in the fee. */
   readonly feeIsComplete: boolean
   /** `feeAmount` as a fraction of what the payee receives, rounded half-even to 8 places. */
   readonly feeRate: number
@@ -70,7 +70,7 @@ export interface RouteFeeLine {
   readonly amount: string
   /** Currency id. */
   readonly currency: string
-  /** Absent when a price is unknown; such a line is not counted in the route's fee. */
+  /** Absent when a price is unknown. Then the line is not counted in the route's fee. */
   readonly amountInFeeCurrency?: string | undefined
   readonly amountInUsd?: string | undefined
 }
@@ -81,13 +81,13 @@ export interface RouteWarning {
 }
 
 export interface RouteReadiness {
-  /** Absent when it cannot be known. */
+  /** Absent when it is not known. */
   readonly hasEnoughGas?: boolean | undefined
   readonly needsApproval: boolean
   readonly steps: readonly StepKind[]
 }
 
-/** A candidate that did not become a route; without a token, a whole chain. */
+/** A candidate that did not become a route. Without a token, it stands for a whole chain. */
 export interface UnavailableRoute {
   readonly chain: string
   readonly token?: string
@@ -111,11 +111,11 @@ export interface RoutesAnswer {
   readonly degraded: boolean
 }
 
-/** What is asked when one route is to be taken, as the caller wrote it: by its id, by chain and token, or by neither for the direct one. */
+/** A question for the transactions of one route, as the caller wrote it: by the route's id, by chain and token, or neither for the direct route. */
 export interface PaymentQuestion extends RoutesQuestion {
   /** The id of a route. */
   readonly route?: string | undefined
-  /** The chain to pay from, and the token of it to pay with. */
+  /** The chain to pay from, and its token to pay with. */
   readonly chain?: string | undefined
   readonly token?: string | undefined
   /** Percent. */
@@ -124,16 +124,16 @@ export interface PaymentQuestion extends RoutesQuestion {
   readonly maxSourceAmount?: string | undefined
 }
 
-/** How one route is taken. */
+/** One route and its transactions. */
 export interface PreparedPayment {
   readonly route: Route
-  /** What the wallet is to send, in order, each once the one before is mined. */
+  /** What the wallet has to send, in order, each after the one before is mined. */
   readonly transactions: readonly PreparedTransaction[]
-  /** What each of the transactions does, in their order. */
+  /** What each transaction does, in the same order. */
   readonly steps: readonly PreparedStep[]
-  /** The most that can leave the wallet, platform fee included and gas not, in units of the route's token. */
+  /** The most that can leave the wallet, with platform fee and without gas, in units of the route's token. */
   readonly maxSourceAmount: string
-  /** AMOUNT_ABOVE_OUTSTANDING where more than the outstanding balance is paid; how gas was found, where not by simulation. */
+  /** AMOUNT_ABOVE_OUTSTANDING where more than the outstanding balance is paid, and how gas was found where not by simulation. */
   readonly warnings: readonly RouteWarning[]
 }
 
@@ -144,20 +144,24 @@ export interface PreparedTransaction {
   readonly data: Hex
   /** Wei. */
   readonly value: Hex
-  /** The gas limit; absent where the wallet is to estimate it. */
+  /** The gas limit. Absent where the wallet has to estimate it. */
   readonly gas?: Hex | undefined
   /** EIP-155. */
   readonly chainId: Hex
 }
 
-/** What a transaction does, for the payer to read. */
+/** What a transaction does, in words for the payer. */
 export interface PreparedStep {
   readonly kind: StepKind
   readonly message: string
 }
 
-/** What becomes known while routes are looked for, in the order in which it does; the answer comes last. */
+/** A result while routes are searched, sent as soon as it is known. The answer comes last. */
 export type RoutesEvent =
-  | { readonly kind: 'ROUTE'; readonly route: Route /** Among the routes so far, from 1. */; readonly rank: number }
+  | {
+      readonly kind: 'ROUTE'
+      readonly route: Route /** Its place among the routes so far, from 1. */
+      readonly rank: number
+    }
   | { readonly kind: 'UNAVAILABLE'; readonly unavailable: UnavailableRoute }
   | { readonly kind: 'ANSWER'; readonly answer: RoutesAnswer }

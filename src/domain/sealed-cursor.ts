@@ -2,23 +2,23 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'no
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 
 /**
- * Cursors: opaque to callers, authenticated, bound to what they were made for. They are not encrypted, so a payload
- * holds nothing that its owner may not read.
+ * Cursors: opaque to callers, authenticated, and bound to an account and a list. They are not encrypted, so a payload has nothing that the
+ * account may not read.
  */
 
 const MAC_BYTES = 16
 
-/** Bodies from this size on are deflated: hashes and addresses halve, and a cursor has to fit into a URL. */
+/** Larger bodies are deflated, which halves hashes and addresses: a cursor has to fit into a URL. */
 const DEFLATE_FROM_BYTES = 256
 
-/** Stands before a deflated body; no JSON text begins with it. */
+/** The first byte of a deflated body. No JSON text begins with it. */
 const DEFLATED = 0x01
 
-/** The secret and the place that a cursor is bound to. */
+/** The secret of a cursor, and what the cursor is bound to. */
 export interface CursorSeal {
   /** 32 bytes, the same for all processes on one database. */
   readonly secret: Uint8Array
-  /** The account and the list, for instance `42/payments`: a cursor opens only under the seal that closed it. */
+  /** The account and the list, such as `42/payments`. A cursor opens only with the scope that it was sealed with. */
   readonly scope: string
 }
 
@@ -32,11 +32,11 @@ export function sealCursor(seal: CursorSeal, payload: unknown): string {
 /**
  * Opens a cursor.
  *
- * @returns the payload, or undefined for anything that this seal did not make, changed in as little as one bit
+ * @returns the payload; undefined for anything that was not sealed with this seal, or was changed by as little as one bit
  */
 export function openCursor(seal: CursorSeal, cursor: string): unknown {
   const bytes = Buffer.from(cursor, 'base64url')
-  // Node decodes leniently; only the one spelling that sealCursor writes is a cursor.
+  // Node decodes several spellings of the same bytes; only the one that sealCursor writes is accepted.
   if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== cursor) return undefined
   const body = bytes.subarray(MAC_BYTES)
   if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), macOf(seal, body))) return undefined
@@ -44,7 +44,7 @@ export function openCursor(seal: CursorSeal, cursor: string): unknown {
   return JSON.parse(json.toString('utf8'))
 }
 
-/** To make a key of a secret takes four times as long as all else of a MAC, and a process has one secret. */
+/** Key objects by secret. Creating one takes four times as long as the rest of a MAC, and a process has one secret. */
 const keys = new WeakMap<Uint8Array, KeyObject>()
 
 function keyOf(secret: Uint8Array): KeyObject {

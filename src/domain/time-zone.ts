@@ -1,12 +1,12 @@
-/** Names of time zones, as the IANA database has them. */
+/** Names of time zones in the IANA database. */
 
-/** Offsets and abbreviations of the form that databases read in ways of their own (`UTC+3`) are no names. */
+/** The form of a name. Offsets such as `UTC+3` are excluded, because PostgreSQL reads them with the opposite sign. */
 const NAME_FORM = /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/
 
 /**
- * Reads a name of the IANA time zone database, in any case, former names included.
+ * Reads a name of a time zone in any case; former names are accepted.
  *
- * @returns the name that it is known by here, or undefined
+ * @returns the name as this runtime writes it, or undefined
  */
 export function parseTimeZone(text: string): string | undefined {
   if (!NAME_FORM.test(text)) return undefined
@@ -17,7 +17,7 @@ export function parseTimeZone(text: string): string | undefined {
   }
 }
 
-/** The names that there are, for suggestions. */
+/** All names, for suggestions. */
 export function timeZoneNames(): readonly string[] {
   return ['UTC', ...Intl.supportedValuesOf('timeZone')]
 }

@@ -43,7 +43,7 @@ const statistics = (accountId: number) =>
     .select('network', 'type', 'status', 'n', 'first_at', 'last_at')
 
 describe('writing payments', () => {
-  it('logs inserts, updates and deletes in their order, with the row before, and counts them', async () => {
+  it('logs inserts, updates and deletes in order, with the old row, and counts them', async () => {
     const account = 1
     const rows = [rowOf(account, 1), rowOf(account, 2, { type: 0, timestamp: new Date('2026-11-03T00:00:00Z') })]
     await inTransaction(knex, undefined, async (trx) => {
@@ -58,7 +58,7 @@ describe('writing payments', () => {
     await inTransaction(knex, undefined, async (trx) => {
       const locked = await lockAccount(trx, account, NOW)
       const where = { account_id: account }
-      // one that stays as it is, one that changes
+      // The second update changes nothing.
       expect(await changePayments(locked, knex('payments').where(where).update({ status: 2 }).toSQL())).toHaveLength(2)
       expect(await changePayments(locked, knex('payments').where(where).update({ status: 2 }).toSQL())).toHaveLength(2)
       const upsert = knex('payments')
@@ -97,7 +97,7 @@ describe('writing payments', () => {
   })
 })
 
-it('a combination is priced from the first known amount in US dollars on, and has a new number then', async () => {
+it('a combination becomes priced with its first known amount in US dollars, and gets a new number then', async () => {
   const account = 2
   const rows = [rowOf(account, 1), rowOf(account, 2, { status: 2, amount_in_usd: '5.5' })]
   const seen = () =>

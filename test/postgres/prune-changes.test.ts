@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-/** As many changes of an account as there are days, each made on its day. */
+/** Makes one change of an account on each of the days. */
 async function change(accountId: number, days: readonly number[]): Promise<void> {
   for (const n of days) {
     await inTransaction(knex, undefined, async (trx) => {
@@ -54,9 +54,9 @@ async function kept(accountId: number) {
   return { pruned, last, changes }
 }
 
-it('removes what is older than seven days, in steps, up to the first change that is kept', async () => {
+it('removes changes older than seven days, in steps, up to the first change that is kept', async () => {
   await change(1, [0, 0.5, 1, 2, 3, 4])
-  // a process whose clock was behind: what comes after it is kept as well
+  // The last change is of a process whose clock was behind: it is kept, because the one before it is.
   await change(2, [0, 3, 1])
   await change(3, [9])
   const prune = (n: number) => pruneDueChanges({ knex, now: () => day(n), owner: 'one', step: 2 })
@@ -70,12 +70,12 @@ it('removes what is older than seven days, in steps, up to the first change that
   expect(await kept(1)).toEqual({ pruned: 6n, last: 6n, changes: [] })
   expect(await kept(2)).toEqual({ pruned: 3n, last: 3n, changes: [] })
   expect(await kept(3)).toEqual({ pruned: 0n, last: 1n, changes: [1n] })
-  // and the numbers go on
+  // The numbers go on.
   await change(1, [13])
   expect(await kept(1)).toEqual({ pruned: 6n, last: 7n, changes: [7n] })
 })
 
-it('is done by one process at a time, and by another when that one stops', async () => {
+it('runs in one process at a time, and in another when that one stops', async () => {
   await change(4, [0])
   const other = { name: 'prune:payment_changes', owner: 'other' }
   await releaseLease(knex, { ...other, owner: 'one' })
