@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { inTransaction } from '../postgres/cancellable.ts'
 import { deletePayments, lockAccounts } from './payment-changes.ts'
 
-/** A chain whose rows are to go. */
+/** A chain whose rows are to be deleted. */
 export interface ForgottenChain {
   /** Canonical name. */
   readonly name: string
@@ -11,10 +11,10 @@ export interface ForgottenChain {
 }
 
 /**
- * Removes everything that was stored of a chain, requests included. For the demo alone, when its chain has begun anew:
- * a real chain's rows are repaired, never dropped.
+ * Deletes everything that is stored of a chain, including requests. Only for the demo, when its chain starts again from nothing: the rows of
+ * a real chain are repaired, never deleted.
  *
- * @returns how many rows of accounts went
+ * @returns how many rows of accounts were deleted
  */
 export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: Date): Promise<number> {
   return inTransaction(knex, undefined, async (trx) => {

@@ -1,17 +1,17 @@
 import type { Knex } from 'knex'
 
-/** A claim to be the only one who does something, for a limited time. */
+/** The exclusive right to do something for a limited time. */
 export interface Lease {
-  /** what is claimed, as `follow:base` */
+  /** What is claimed, such as `follow:base`. */
   readonly name: string
-  /** who claims it: unique to one run of one process */
+  /** Who claims it: unique to one run of one process. */
   readonly owner: string
 }
 
-/** How long a chain stays with a process that no longer says anything, in milliseconds. The documentation tells it in seconds. */
+/** How long a process that stopped without releasing it keeps the lease of a chain. The documentation gives it in seconds. */
 export const CHAIN_LEASE_MS = 15_000
 
-/** The lease ran out or went to another, so what was about to be written must not be. */
+/** The lease expired or another owner took it, so the transaction must not write. */
 export class LeaseLostError extends Error {
   override readonly name = 'LeaseLostError'
 
@@ -21,7 +21,7 @@ export class LeaseLostError extends Error {
 }
 
 /**
- * Takes a lease that is free, has run out, or is the owner's already; by the server's clock.
+ * Takes a lease that is free, expired, or held by the same owner, by the server's clock.
  *
  * @returns whether the owner holds it now
  */
@@ -39,7 +39,7 @@ export async function acquireLease(knex: Knex, lease: Lease, ttlMs: number): Pro
 /**
  * Prolongs a lease that is still held.
  *
- * @returns false when it ran out or went to another: stop, and acquire it anew
+ * @returns false when it expired or another owner took it; stop the work, and acquire it again
  */
 export async function renewLease(knex: Knex, lease: Lease, ttlMs: number): Promise<boolean> {
   const { rowCount } = await knex.raw<{ rowCount: number }>(
@@ -50,21 +50,21 @@ export async function renewLease(knex: Knex, lease: Lease, ttlMs: number): Promi
   return rowCount === 1
 }
 
-/** Gives a lease back; nothing happens if it is not the owner's. */
+/** Releases a lease. Does nothing when another owner holds it. */
 export async function releaseLease(knex: Knex, lease: Lease): Promise<void> {
   await knex('leases').where({ name: lease.name, owner: lease.owner }).delete()
 }
 
 /**
- * Takes all leases from whoever held them. For a database that no other service can use: a process that was killed would keep what
- * it held until that ran out.
+ * Deletes all leases. Only for a database that no other process uses: otherwise the leases of a killed process would block the next one until
+ * they expire.
  */
 export async function dropLeases(knex: Knex): Promise<void> {
   await knex('leases').delete()
 }
 
 /**
- * Fences a transaction: from here to its end nobody else can take the lease, even when it runs out meanwhile.
+ * Fences a transaction: until it ends, no other owner can take the lease, even when the lease expires meanwhile.
  *
  * @throws LeaseLostError
  */

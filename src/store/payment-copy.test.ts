@@ -17,7 +17,7 @@ const strange: Partial<Payment> = {
   confirmations: 0,
 }
 
-/** By way of the columns that detection writes. */
+/** The row by the way that detection takes: through columns. */
 function rowOf(payment: Payment): string {
   const row = {
     ...origin,
@@ -33,7 +33,7 @@ function rowOf(payment: Payment): string {
   return encodeCopyRow(paymentColumns.map((column) => row[column]))
 }
 
-it('writes the row that goes by way of the columns', () => {
+it('writes the same row as encodeCopyRow of the columns', () => {
   for (const { payment } of generatePayments(7, 200, 5)) {
     expect(encodePaymentRow(payment, origin)).toBe(rowOf(payment))
     expect(encodePaymentRow({ ...payment, ...strange }, origin)).toBe(rowOf({ ...payment, ...strange }))

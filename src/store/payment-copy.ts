@@ -4,12 +4,12 @@ import { codeOfType, type Payment, rankOfStatus } from '../domain/payment.ts'
 import { escapeCopyText } from '../postgres/copy-rows.ts'
 import { paymentColumns, type RowOrigin } from './payment-row.ts'
 
-/** A column in the text format of COPY. */
+/** Writes a column in the text format of COPY. */
 type CopyText = (payment: Payment, origin: RowOrigin) => string
 
 const NULL = '\\N'
 
-/** The same as `encodeCopyRow` makes of the row, without making the row: of many payments that is what import spends its time with. */
+/** Gives the same text as `encodeCopyRow` for the payment's row, without building the row. An import spends most of its time here. */
 const texts: { readonly [C in (typeof paymentColumns)[number]]: CopyText } = {
   account_id: (_, origin) => String(origin.account_id),
   imported: (_, origin) => String(origin.imported),
@@ -52,7 +52,7 @@ const texts: { readonly [C in (typeof paymentColumns)[number]]: CopyText } = {
 
 const encoders = paymentColumns.map((column) => texts[column])
 
-/** A payment as a row of COPY into {@link paymentColumns}, with its end of line. */
+/** Writes a payment as a row for COPY into {@link paymentColumns}, with its end of line. */
 export function encodePaymentRow(payment: Payment, origin: RowOrigin): string {
   let text = ''
   for (const encode of encoders) text += text === '' ? encode(payment, origin) : `\t${encode(payment, origin)}`
@@ -63,7 +63,7 @@ function textOf(text: string | undefined): string {
   return text === undefined ? NULL : escapeCopyText(text)
 }
 
-/** Of digits behind `0x`. */
+/** @param hex - `0x` and digits */
 function bytesOf(hex: string | undefined): string {
   return hex === undefined ? NULL : `\\\\x${hex.slice(2)}`
 }

@@ -5,11 +5,11 @@ import { inTransaction } from '../postgres/cancellable.ts'
 import { acquireLease, releaseLease } from './leases-repository.ts'
 import { lockAccount } from './payment-changes.ts'
 
-/** Keeps the log of changes as short as it may be, for as long as it runs. */
+/** Removes old entries from the log of changes while it runs. */
 export interface ChangePruning {
-  /** Begins to look now and then; returns at once. */
+  /** Starts pruning at intervals, in the background. */
   start(): void
-  /** Resolves when nothing is being removed any more. */
+  /** Stops pruning. Resolves when the current step is done. */
   stop(): Promise<void>
 }
 
@@ -17,24 +17,24 @@ export interface PruningOptions {
   readonly knex: Knex
   readonly logger: Logger
   readonly now: () => Date
-  /** Unique to this run of this process: one of those that share a database prunes at a time. */
+  /** Unique to this run of this process. Of the processes on a database, one prunes at a time. */
   readonly owner: string
-  /** Between two looks; default a minute. */
+  /** Between two rounds; default a minute. */
   readonly everyMs?: number
 }
 
-/** How long changes are kept: whoever was away for longer begins anew. */
+/** How long changes are kept. A watcher that was away for longer has to start again. */
 const KEPT_MS = 7 * 86_400_000
 
-/** Changes removed at once: an account's writers wait for some 20 ms. */
+/** Changes removed in one transaction, for which the account's writers wait about 20 ms. */
 const STEP = 5_000
 
 const LEASE = 'prune:payment_changes'
 
-/** Of a process that was killed; another goes on after it. */
+/** How long the lease of a killed process keeps others from pruning. */
 const LEASE_TTL_MS = 60_000
 
-/** Makes the pruning of one process. */
+/** Creates the pruning of one process. */
 export function createChangePruning({ knex, logger, now, owner, everyMs = 60_000 }: PruningOptions): ChangePruning {
   const lease = { name: LEASE, owner }
   let running: { readonly ending: AbortController; readonly done: Promise<void> } | undefined
@@ -64,9 +64,10 @@ export function createChangePruning({ knex, logger, now, owner, everyMs = 60_000
 }
 
 /**
- * Removes all changes that are older than they are kept, of all accounts, in steps between which an account's writers get their turn.
+ * Removes the changes of all accounts that are older than the time for which they are kept. It works in steps, between which the account's
+ * writers can write.
  *
- * @returns how many went; those that another process removes meanwhile are left to it
+ * @returns how many were removed; 0 when another process is pruning
  * @throws the signal's reason
  */
 export async function pruneDueChanges({
@@ -90,7 +91,7 @@ export async function pruneDueChanges({
       pruned += count
       isMore = count === step
       if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return pruned
-      // as long as it took: never more than half of what the server can do
+      // It waits as long as the step took, so it uses at most half of the server.
       if (isMore) await sleep(performance.now() - startedMs, undefined, { signal })
     }
   }
@@ -98,8 +99,8 @@ export async function pruneDueChanges({
 }
 
 /**
- * The log has no gaps, so what comes behind the pruned is the oldest. It is looked up by its key: a planner that is left the choice reads
- * the whole log for what is old.
+ * Accounts whose oldest change is due. The log has no gaps, so the oldest change is the one after the last pruned. The lateral join makes the
+ * planner look it up by its key instead of reading the whole log.
  */
 async function findDueAccounts(knex: Knex, before: Date): Promise<number[]> {
   const { rows } = await knex.raw<{ rows: { account_id: number }[] }>(
@@ -129,8 +130,8 @@ function pruneStep(knex: Knex, { accountId, before, step, signal }: Step): Promi
 }
 
 /**
- * Up to the first that is to be kept: clocks of processes differ, and a gap must never come about. From behind the pruned, since what is gone
- * stands in the index until it is vacuumed.
+ * Deletes up to the first change that is kept, even if later ones are older: the clocks of processes differ, and the log must not get a gap. It
+ * starts after the last pruned change, because deleted entries stay in the index until it is vacuumed.
  */
 const PRUNE = `
   with oldest as (

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import type { Knex } from 'knex'
 
-/** Reads a setting; undefined when nobody has written it. */
+/** Reads a setting; undefined when it was never written. */
 export async function readSetting(knex: Knex, name: string): Promise<Buffer | undefined> {
   const row = await knex('settings').where({ name }).first<{ value: Buffer } | undefined>('value')
   return row?.value
 }
 
 /**
- * Writes a setting unless it is there already; it then never changes.
+ * Writes a setting unless it exists. Settings never change.
  *
- * @returns the value that stands, the same for every process
+ * @returns the stored value, the same for every process
  */
 export async function settleSetting(knex: Knex, name: string, value: Buffer): Promise<Buffer> {
   const present = await readSetting(knex, name)
@@ -21,7 +21,7 @@ export async function settleSetting(knex: Knex, name: string, value: Buffer): Pr
   return settled
 }
 
-/** The 32 random bytes kept under a name, made by the first process that asks. */
+/** The 32 random bytes of a name, created by the first process that asks for them. */
 export function getOrCreateSecret(knex: Knex, name: string): Promise<Buffer> {
   return settleSetting(knex, name, randomBytes(32))
 }
