@@ -28,7 +28,7 @@ async function openPool(config: StoreConfig, signal: AbortSignal, stack: AsyncDi
   const options = { poolMax: 2, applicationName: 'waybill command' }
   if (config.database.kind === 'URL') {
     const { url, preparedStatements } = config.database
-    const ofUrl = { ...options, ...(!preparedStatements && { maxPrepared: 0 }) }
+    const ofUrl = { ...options, maxPrepared: preparedStatements ? undefined : 0 }
     const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
     await checkDatabase(knex, url)
     return knex

@@ -35,7 +35,7 @@ export async function openStore(
   const options = { statementTimeoutMs: STATEMENT_TIMEOUT_MS, poolMax: config.databaseConnections, logger }
   if (config.database.kind === 'URL') {
     const { url, replicaUrls, preparedStatements } = config.database
-    const ofUrl = { ...options, ...(!preparedStatements && { maxPrepared: 0 }) }
+    const ofUrl = { ...options, maxPrepared: preparedStatements ? undefined : 0 }
     const knex = stack.adopt(createDatabase(url, ofUrl), (pool) => pool.destroy())
     await checkDatabase(knex, url)
     await migrate(knex)

@@ -18,13 +18,14 @@ export type Binding = string | number | Buffer | null | readonly (string | numbe
  * // { sql: 'select id from payments where payer = ?::bytea', bindings: [payer] }
  */
 export function sql(texts: TemplateStringsArray, ...pieces: readonly Statement[]): Statement {
-  let text = texts[0] ?? ''
+  let text = ''
   const bindings: Binding[] = []
-  for (const [at, piece] of pieces.entries()) {
-    text += piece.sql + (texts[at + 1] ?? '')
-    bindings.push(...piece.bindings)
+  let at = 0
+  for (const piece of pieces) {
+    text += texts[at++] + piece.sql
+    for (const binding of piece.bindings) bindings.push(binding)
   }
-  return { sql: text, bindings }
+  return { sql: text + texts[at], bindings }
 }
 
 /** Text that this program made. Never give it anything that came from a caller. */
