@@ -35,7 +35,10 @@ export async function migrate(knex: Knex, migrations: readonly Migration[] = MIG
   }
 }
 
-/** The lock belongs to the transaction, so it is released however the process ends. */
+/**
+ * The advisory lock belongs to the transaction, so it is released however the process ends. (Knex's own migrations keep their lock as a
+ * row, which a killed process leaves locked.)
+ */
 async function runNext(trx: Knex.Transaction, migrations: readonly Migration[]): Promise<string | undefined> {
   // waiting for another process, or building an index, may take longer than the timeout
   await trx.raw('set local statement_timeout = 0')

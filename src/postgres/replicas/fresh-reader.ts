@@ -1,6 +1,6 @@
 /**
- * Shares the answer of a question among callers, but only an answer that was asked for after the caller came: what it says then holds for
- * everything that the caller did before. Callers that come while one question runs share the next one.
+ * Shares one read among callers, but only a read that began after the caller came, so that its result reflects everything the caller did
+ * before. Callers that come while a read runs share the next one.
  */
 export function createFreshReader<T>(ask: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> | undefined

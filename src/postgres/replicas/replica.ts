@@ -20,7 +20,7 @@ export interface Replica {
   readonly knex: Knex
   /** What it is known to have replayed; undefined while it gets no reads. */
   readonly replayed: () => WalPosition | undefined
-  /** Fires when the server, or the connection to it, is lost. A new signal stands here afterwards. */
+  /** Fires when the server, or the connection to it, is lost; afterwards this returns a new signal. */
   readonly lost: () => AbortSignal
   /** Asks the server what it has replayed. Rejects when it does not answer in time; the replica then counts as lost. */
   readonly look: () => Promise<ReplicaLook>

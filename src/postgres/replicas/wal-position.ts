@@ -35,7 +35,7 @@ export async function lookAtPrimary(knex: Knex, signal?: AbortSignal): Promise<P
   return { position: BigInt(position), cluster }
 }
 
-/** Reads what a replica has replayed: everything it is asked from now on includes that. */
+/** Reads what a replica has replayed: later reads from it are at least as recent. */
 export async function lookAtReplica(knex: Knex, signal?: AbortSignal): Promise<ReplicaLook> {
   const [row] = await runPreparedText(knex, { sql: REPLICA_SQL, bindings: [] }, signal)
   return readReplicaLook(row ?? [])

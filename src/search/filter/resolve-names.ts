@@ -101,7 +101,7 @@ async function importedPayment(sources: NameSources, text: string): Promise<Curr
   return ids.length === 0 ? undefined : ids.map((id) => ({ of: 'payment', symbol: symbolOfCurrency(id), id }))
 }
 
-/** Whether what stands before a `-` of the text is a known symbol. Only then are the ids read, of which an account may have very many. */
+/** Whether the text before one of its `-` is a known symbol. Only then are the ids read, of which an account may have very many. */
 function hasSymbolOf(text: string, symbols: ReadonlySet<string>): boolean {
   return splitCurrencyId(text).some(({ symbol }) => equalButForCase(symbol, symbols).length > 0)
 }

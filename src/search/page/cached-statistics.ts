@@ -11,9 +11,9 @@ export type RunStatement = <Row>(statement: Statement, signal: AbortSignal | und
 
 /** The statistics of accounts, as this process remembers them. */
 export interface CachedStatistics {
-  /** What is remembered, else what the database says. Old statistics are refreshed behind the caller's back. */
+  /** From the cache, else from the database. Old entries are returned and refreshed in the background. */
   readonly of: (accountId: number, signal: AbortSignal | undefined) => Promise<AccountStatistics>
-  /** Reads them anew. */
+  /** From the database. */
   readonly refresh: (accountId: number, signal: AbortSignal | undefined) => Promise<AccountStatistics>
 }
 

@@ -40,12 +40,12 @@ export interface PaymentPage {
     readonly nextCursor?: string | undefined
     /** Undefined on the first page. */
     readonly prevCursor?: string | undefined
-    /** Undefined where it was not asked for. */
+    /** Undefined where none was requested. */
     readonly total?: Total | undefined
   }
   /** One for each configured chain, in the order of the configuration. */
   readonly asOf: readonly ChainAsOf[]
-  /** A watch that begins here is told every change that the page does not show. */
+  /** A watch that begins here sends every change that the page does not reflect. */
   readonly watchCursor: string
 }
 

@@ -16,7 +16,7 @@ export type ReadTexts = (statement: Statement, signal: AbortSignal | undefined) 
 
 /** The rows of a page, and the last change of the account that they reflect. */
 export interface ReadRows {
-  /** They begin with the columns that were asked for. */
+  /** Each begins with the requested columns. */
   readonly rows: readonly TextRow[]
   readonly lastChange: bigint
 }
@@ -127,7 +127,7 @@ async function runPlan(
  */
 export type Verdict = 'page' | 'stale statistics' | 'truncated' | 'not full'
 
-/** Judges the rows of a statement. Behind the columns asked for stand `page_cut`, `last_change` and `statistics_seq`. */
+/** Judges the rows of a statement. The columns `page_cut`, `last_change` and `statistics_seq` follow the requested ones. */
 export function judgeRows(
   rows: readonly TextRow[],
   { shape, mustFillPage }: Pick<PlannedStatement, 'shape' | 'mustFillPage'>,

@@ -76,7 +76,7 @@ function isTwoColumns(field: NamingField): boolean {
   return field === 'walletAddress'
 }
 
-/** Whether an index holds the payments of one value in the order of the amount that is asked for. */
+/** Whether an index holds the payments of one value in the order of the requested amount. */
 function hasOrderByAmount({ filter }: Terms, field: NamingField): boolean {
   return amountBasis(filter) === 'amountInUsd' && isWallet(field)
 }

@@ -4,7 +4,7 @@ import { currencyFields, invoiceIdsOf } from './estimate-matches.ts'
 import { amounts, boundsLeft, dates, isOneOf, ranksOf, type Terms } from './plan-terms.ts'
 import type { BranchColumn, Branches, BranchValue, Part, WalkPart } from './search-plan.ts'
 
-/** The parts of which shapes are made: which index, which branches of it, and which filters it answers. */
+/** The parts that shapes consist of: which index, which branches of it, and which filters it answers. */
 
 /** A filter whose values a column with an index of its own is compared with: `payer` in (A, B). */
 export interface NamedValues {
@@ -81,7 +81,7 @@ function timeParts(terms: Terms, { index, branches, answered }: TimeTerms): Walk
   return parts.length > 0 ? parts : [ofLater]
 }
 
-/** Parts of which two may have the same payment, or not. */
+/** Walks of cells. */
 export interface CellParts {
   readonly parts: WalkPart[]
   readonly mayOverlap: boolean

@@ -15,7 +15,7 @@ export function walk(parts: readonly WalkPart[], mayOverlap = false): Shape {
 const SPREAD = 2.5
 
 /**
- * A walk of at most so many entries. They are divided among the branches in proportion to their payments, so that all branches end at about
+ * A walk with a limit of entries. They are divided among the branches in proportion to their payments, so that all branches end at about
  * the same place in the order. Branches that are read one after the other get the whole number each.
  */
 export function boundedWalk(terms: Terms, parts: readonly WalkPart[], entries: number, mayOverlap = false): Shape {

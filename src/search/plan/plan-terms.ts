@@ -14,7 +14,7 @@ export interface PlanThresholds {
   readonly maxWalk: number
   /** A gather that is tried first, in case there is little. */
   readonly probe: number
-  /** A gather from an index that has every column asked for. */
+  /** A gather from an index that has every column needed. */
   readonly gather: number
   /** A gather that has to read the rows themselves. */
   readonly gatherRows: number
@@ -73,7 +73,7 @@ export function singleReadingAsFilter(filter: PaymentFilter): PaymentFilter {
 }
 
 /**
- * The bounds of a range (dates or amounts) that still have to be asked. A bound along the order that lies before the position says nothing
+ * The bounds of a range (dates or amounts) that still need a condition. A bound along the order that lies before the position says nothing
  * beyond the position, and would only tempt PostgreSQL to begin the walk there.
  */
 export function boundsLeft({ query, given }: Terms, range: readonly FilterName[]): FilterName[] {

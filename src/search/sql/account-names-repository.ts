@@ -13,7 +13,7 @@ export interface AccountNames {
   invoiceCurrencies(): Promise<ReadonlySet<string>>
 }
 
-/** Accounts whose names a process remembers; the one asked about least recently is evicted first. */
+/** Accounts whose names a process remembers; the least recently used is evicted first. */
 const MAX_ACCOUNTS = 500
 
 /** The names of an account, valid until it has a newer combination than `seq`. */

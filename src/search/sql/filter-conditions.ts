@@ -23,7 +23,7 @@ export function accountIs(accountId: number): Statement {
   return sql`account_id = ${bind(accountId)}`
 }
 
-/** All filters as one condition, `true` where none is given. Columns stand without a table's name. */
+/** All filters as one condition, `true` where none is given. Columns have no table name. */
 export function matchCondition(filter: PaymentFilter): Statement {
   return join([TRUE, ...conditionsOf(filter, filterFields)], ' and ')
 }
@@ -84,7 +84,7 @@ function conditionOf(field: FilterField, filter: PaymentFilter): Statement | und
   }
 }
 
-/** `(id = ? or reference = ?)`: one index lookup for each column that the text may stand in. */
+/** `(id = ? or reference = ?)`: one index lookup for each column that may hold the text. */
 function textCondition(readings: readonly TextReading[]): Statement {
   const lookups = readings.flatMap(({ as, value }) => {
     const { columns, value: kind } = readingColumns[as]
@@ -98,7 +98,7 @@ export function oneOf(column: string, { type, bind: toBinding }: ValueKind, valu
   return isOneOf(column, type, values.map(toBinding))
 }
 
-/** A single value is compared with `=`, because only then does an index keep its order behind the column. */
+/** A single value is compared with `=`, because only then are the entries of an index in the order of its next column. */
 function isOneOf(column: string, type: ColumnType, values: readonly (string | number | Buffer)[]): Statement {
   const [only] = values
   if (values.length === 1 && only !== undefined) return sql`${raw(column)} = ${bind(only, type)}`

@@ -32,7 +32,7 @@ export function orderOfIndex(keys: readonly SortKey[], direction: SortOrder): St
   return raw(`order by ${orderTerms(keys, direction)}`)
 }
 
-/** The terms of {@link orderOfIndex} behind other terms: `k.timestamp desc, k.id desc`. */
+/** The terms of {@link orderOfIndex}, to follow other terms: `k.timestamp desc, k.id desc`. */
 export function orderTerms(keys: readonly SortKey[], direction: SortOrder, table = ''): string {
   return [...keys.map(({ column }) => column), 'id'].map((column) => `${table}${column} ${direction}`).join(', ')
 }

@@ -71,13 +71,13 @@ export function anyOf(conditions: readonly Statement[]): Statement {
   return conditions.length === 1 ? only : sql`(${join(conditions, ' or ')})`
 }
 
-/** `\nwhere a and b`, on a line of its own; empty where nothing is asked. */
+/** `\nwhere a and b`, on a line of its own; empty without conditions. */
 export function where(conditions: readonly Statement[]): Statement {
   const asked = conditions.filter((condition) => condition !== TRUE)
   return asked.length === 0 ? EMPTY : sql`\nwhere ${join(asked, ' and ')}`
 }
 
-/** `(a) union all (b)`; one source stands alone, without parentheses. */
+/** `(a) union all (b)`; a single source has no parentheses. */
 export function unionAll(sources: readonly Statement[]): Statement {
   const [only] = sources
   return sources.length === 1 && only !== undefined ? only : sql`(${join(sources, ')\nunion all\n(')})`

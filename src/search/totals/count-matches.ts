@@ -11,7 +11,7 @@ export interface Total {
 /** An exact count stops here, so that its cost is bounded. */
 const MAX_EXACT_COUNT = 10_000
 
-/** Instead of estimating, matches are counted where that is cheap: up to so many, at a planner's cost of some 50 ms. */
+/** Instead of estimating, matches are counted where that is cheap: up to this number, at a planner's cost of some 50 ms. */
 const MAX_CHEAP_COUNT = 1_000
 const MAX_CHEAP_COST = 5_000
 
@@ -22,8 +22,8 @@ const CHEAP_COUNT_TIMEOUT_MS = 300
 const MAX_COUNT = 2 ** 31 - 1
 
 /**
- * Counts the matches as exactly as was asked for; undefined for `none`. Where the statistics know the number it is exact, whatever was
- * asked for and however large it is.
+ * Counts the matches as exactly as `includeTotal` demands; undefined for `none`. Where the statistics know the number, it is exact at any
+ * size, even for `estimated`.
  */
 export async function countMatches(
   repository: TotalRepository,

@@ -6,7 +6,7 @@ import { keyColumnsOf, rowLimit } from './page-rows.ts'
 
 /**
  * Branches: the tuples of values that the leading columns of an index are compared with, such as (payer, status). They go to the server as
- * one array a column and stand in the statement as the table `d`, so that its text is the same for one branch or a hundred.
+ * one array a column and are the table `d` of the statement, so that its text is the same for one branch or a hundred.
  */
 
 /** A month of 30 days, written as in the index by month. */

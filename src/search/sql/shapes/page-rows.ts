@@ -12,7 +12,7 @@ export interface PageRequest {
 /**
  * Joins the wide rows to a page whose keys are known, by primary key.
  *
- * Behind the columns asked for, each row carries `page_cut`, `last_change` and `statistics_seq`, all of one snapshot. A page without rows
+ * After the requested columns each row has `page_cut`, `last_change` and `statistics_seq`, all of one snapshot. A page without rows
  * is one row whose payment columns are null.
  *
  * @param tables - common tables; the one named `page` holds the sort keys, `id` and `cut`: whether rows may be missing before this one

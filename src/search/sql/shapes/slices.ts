@@ -60,7 +60,7 @@ ${rows} limit ${raw(limit)}
 ) k`
 }
 
-/** Branches of which all rows that were asked for came, the last of them before the place where a page of the begun rows ends. */
+/** Branches that returned as many rows as requested, all of them before the place where a page made of the begun rows ends. */
 function branchesWithMore({ mayOverlap, rowsPerBranch }: SlicesShape, query: PageQuery): Statement {
   const [last, isBefore] = directionOf(query) === 'asc' ? ['max', '<='] : ['min', '>=']
   const order = orderOfAnswer(keysOf(query), directionOf(query))

@@ -9,7 +9,7 @@ import { keyColumnsOf, type PageRequest, pageRows, pageTable, rowLimit } from '.
 /**
  * The page by walks in the order of the answer: of each branch the next rows after the position, and of all those the first.
  *
- * @param firstRangeOnly - reads only the range of keys that stands first (unknown amounts ascending, known ones descending). Its rows are
+ * @param firstRangeOnly - reads only the range of keys that comes first (unknown amounts ascending, known ones descending). Its rows are
  *   the page if they fill it
  * @example page as (
  *   select timestamp, id, cut from (
@@ -74,7 +74,7 @@ ${orderOf(part, query)}${fence}
 }
 
 /**
- * Reads at most `d.entries` entries of the index. The last of them is returned whether it matches or not, marked `cut`: what lies behind it
+ * Reads at most `d.entries` entries of the index. The last of them is returned whether it matches or not, marked `cut`: what follows it
  * is not known, so the page is whole only if it ends before.
  *
  * @example
