@@ -34,7 +34,7 @@ export const DEFAULT_LIMIT: SpendingLimit = { slippage: { units: 5n, places: 3 }
  *
  * @param quoted - what it would spend now
  */
-export function mostToSpend(quoted: bigint, { slippage, maxSourceAmount }: SpendingLimit): bigint {
+export function maxToSpend(quoted: bigint, { slippage, maxSourceAmount }: SpendingLimit): bigint {
   const scale = powerOfTen(slippage.places)
   const most = quoted + (quoted * slippage.units + scale - 1n) / scale
   return maxSourceAmount === undefined || most < maxSourceAmount ? most : maxSourceAmount

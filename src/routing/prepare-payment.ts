@@ -200,7 +200,7 @@ function prepare(
     route: aloneIn(found.route),
     transactions,
     steps: quote.steps.map((step) => ({ kind: step.kind, message: stepMessage(step, terms) })),
-    maxSourceAmount: formatAmount(quote.mostPulled, source.decimals),
+    maxSourceAmount: formatAmount(quote.maxPulled, source.decimals),
     warnings: [...inquiry.answer.warnings, ...warnings],
   }
 }

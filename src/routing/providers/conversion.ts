@@ -9,7 +9,7 @@ import type { Address } from '../../domain/address.ts'
 import { FIAT_DECIMALS, type Token } from '../../domain/currency.ts'
 import { formatAmount } from '../../domain/decimal.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
-import { mostToSpend, type Payment, platformFeeOf } from '../due-payment.ts'
+import { maxToSpend, type Payment, platformFeeOf } from '../due-payment.ts'
 import type { ChainState } from '../looks/wallet-state.ts'
 import { type ConversionGasFacts, erc20ConversionGas, nativeConversionGas } from '../quotes/gas.ts'
 import type { Step } from '../quotes/steps.ts'
@@ -140,7 +140,7 @@ function convertedBy(
     })
   }
   const total = amount + fee
-  return { amount, fee, total, limit: mostToSpend(total, payment.limit), staleAtSec }
+  return { amount, fee, total, limit: maxToSpend(total, payment.limit), staleAtSec }
 }
 
 interface Stepping {
@@ -176,7 +176,7 @@ function quoteOf({ chain, token, payment }: Conversion, converted: Converted, st
   const platform = { type: 'PLATFORM', stage: 'SENDING', provider: NAME, token } as const
   return {
     sourceAmount: converted.total,
-    mostPulled: converted.limit,
+    maxPulled: converted.limit,
     received: converted.amount,
     costs: payment.platformFee === undefined ? [] : [{ ...platform, amount: converted.fee }],
     priceImpact: NO_IMPACT,

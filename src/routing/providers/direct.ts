@@ -81,7 +81,7 @@ function quoteOf(chain: ChainConfig, token: Token, charged: Charged, steps: read
   const platform = { type: 'PLATFORM', stage: 'SENDING', provider: NAME, token } as const
   return {
     sourceAmount: charged.total,
-    mostPulled: charged.total,
+    maxPulled: charged.total,
     received: charged.amount,
     costs: charged.fee === undefined ? [] : [{ ...platform, amount: charged.fee }],
     priceImpact: NO_IMPACT,

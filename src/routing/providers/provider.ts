@@ -49,7 +49,7 @@ export interface Quote {
   /** What leaves the wallet in the source token, platform fee included. */
   readonly sourceAmount: bigint
   /** The most that the contract may pull; decides whether the balance suffices. */
-  readonly mostPulled: bigint
+  readonly maxPulled: bigint
   /** What the payee is to receive, in the request's payment currency. Rates are fractions of it. */
   readonly received: bigint
   /** Costs without gas. */

@@ -61,7 +61,7 @@ export function assembleRoute(quoted: QuotedCandidate): UnrankedRoute | Explanat
   const { candidate, quote, state } = quoted
   const { source, destination } = candidate
   const balance = state.balanceOf(source) ?? 0n
-  if (balance < quote.mostPulled) return explainBalance(source, balance, quote.mostPulled)
+  if (balance < quote.maxPulled) return explainBalance(source, balance, quote.maxPulled)
 
   const gas = judgeGas(quoted)
   if ('reason' in gas) return gas
@@ -140,7 +140,7 @@ function judgeGas({ candidate, quote, state, native }: QuotedCandidate): JudgedG
   )
   const demanded = limits.map((limit, i) => (quote.steps[i]?.allow === undefined ? gasToAllow(limit) : limit))
   const need = gasNeeded(quote.steps, { l1Fees, limits: demanded, state })
-  const spent = candidate.source.id === native.id ? quote.mostPulled : 0n
+  const spent = candidate.source.id === native.id ? quote.maxPulled : 0n
   const have = (state.balanceOf(native) ?? 0n) - spent
   const line = { type: 'GAS', stage: 'SENDING', token: native } as const
   const published = state.chain.l1Fee === undefined ? [] : [{ ...line, provider: L1_PROVIDER, amount: l1Fee }]

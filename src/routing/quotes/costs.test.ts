@@ -114,7 +114,7 @@ function routeOf(terms: Case): UnrankedRoute {
     candidate: { kind: 'DIRECT', source, destination: source },
     quote: {
       sourceAmount: terms.amount + fee,
-      mostPulled: terms.amount + fee,
+      maxPulled: terms.amount + fee,
       received: terms.amount,
       costs: [{ type: 'PLATFORM', stage: 'SENDING', provider: 'p', token: source, amount: fee }],
       priceImpact: { units: 0n, places: 0 },

@@ -14,7 +14,7 @@ export interface StepTerms {
   readonly due: Pick<RoutesAnswer, 'amount' | 'currency'>
   /** What leaves the wallet. */
   readonly source: Token
-  readonly quote: Pick<Quote, 'mostPulled'>
+  readonly quote: Pick<Quote, 'maxPulled'>
   readonly tokens: TokenDirectory
 }
 
@@ -22,7 +22,7 @@ export interface StepTerms {
 export function stepMessage({ kind, effect }: Step, terms: StepTerms): string {
   const { payment, source } = terms
   const { destination } = payment
-  const most = `${formatAmount(terms.quote.mostPulled, source.decimals)} ${source.symbol}`
+  const most = `${formatAmount(terms.quote.maxPulled, source.decimals)} ${source.symbol}`
   switch (kind) {
     case 'APPROVE_RESET':
     case 'APPROVE': {

@@ -286,7 +286,7 @@ function assembleQuote(
   const surplus = quote.toAmount - charged.total
   return {
     sourceAmount: quote.fromAmount,
-    mostPulled: quote.fromAmount,
+    maxPulled: quote.fromAmount,
     received: charged.amount,
     costs: [...(charged.fee === undefined ? [] : [{ ...platform, amount: charged.fee }]), ...carried.costs],
     priceImpact: priceImpactOf(carried.lossUsd, usdOf(charged.amount, destination, context.priceOf(destination))),

@@ -8,7 +8,7 @@ import { addressAt, uintAt } from '../../../contracts/words.ts'
 import type { Address } from '../../../domain/address.ts'
 import type { RouteWarning } from '../../../domain/route.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
-import { mostToSpend, type Payment, platformFeeOf } from '../../due-payment.ts'
+import { maxToSpend, type Payment, platformFeeOf } from '../../due-payment.ts'
 import type { ChainState } from '../../looks/wallet-state.ts'
 import { type SwapGasFacts, swapToPayGas } from '../../quotes/gas.ts'
 import type { Step } from '../../quotes/steps.ts'
@@ -111,7 +111,7 @@ function planSwap(swap: Swap): Plan {
       if (bought.protocolFee > 0n && payment.platformFee === undefined) {
         return explain('NO_FEE_RECEIVER', { exchange: NAME, chain: chain.name })
       }
-      const limit = mostToSpend(best.amountIn, payment.limit)
+      const limit = maxToSpend(best.amountIn, payment.limit)
       const faults = setUpFaults(swap, {
         router: addressAt(state.answerTo(reads.router), 0),
         toRouter: told(reads.toRouter) ?? 0n,
@@ -254,7 +254,7 @@ function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSe
   const line = { stage: 'SENDING', token: destination } as const
   return {
     sourceAmount: best.amountIn,
-    mostPulled: limit,
+    maxPulled: limit,
     received: bought.amount,
     costs: [
       ...(payment.platformFee === undefined

@@ -7,7 +7,7 @@ import { encodeAddress, encodeUint, uintAt } from '../../../contracts/words.ts'
 import type { Address } from '../../../domain/address.ts'
 import type { RouteWarning } from '../../../domain/route.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
-import { mostToSpend, type Payment } from '../../due-payment.ts'
+import { maxToSpend, type Payment } from '../../due-payment.ts'
 import type { ChainState } from '../../looks/wallet-state.ts'
 import { erc20PaymentGas, swapV3Gas } from '../../quotes/gas.ts'
 import type { Step, Transaction } from '../../quotes/steps.ts'
@@ -85,7 +85,7 @@ function planSwap(swap: Swap): Plan {
       if (proxyAllowance === undefined) return explainUnreadable(destination, 'its allowance')
       const best = findBest(swap, tiers, charged.total, state)
       if ('reason' in best) return best
-      const limit = mostToSpend(best.amountIn, payment.limit)
+      const limit = maxToSpend(best.amountIn, payment.limit)
       const deadlineSec = state.timestampSec + DEADLINE_SECONDS
       const held = state.balanceOf(destination) ?? 0n
       const approvals = approvalSteps({
@@ -196,7 +196,7 @@ function quoteOf({ chain, destination }: Swap, quoting: Quoting): Quote {
   const line = { stage: 'SENDING', token: destination } as const
   return {
     sourceAmount: best.amountIn,
-    mostPulled: limit,
+    maxPulled: limit,
     received: charged.amount,
     costs: [
       ...(charged.fee === undefined
