@@ -5,8 +5,9 @@
  *   npm run check                    all of them
  *   npm run check -- types lint      those whose name contains one of the words
  */
-import { checkExceptions, checkHouse } from './check-house.ts'
+
 import { checkBreaking, checkGenerated, checkLinks, checkLockFile, checkRegistryHosts } from './check-repository.ts'
+import { checkExceptions, checkHouse } from './house/check-house.ts'
 import { type Check, type CheckResult, runCommand } from './run-command.ts'
 
 const checks: readonly Check[] = [

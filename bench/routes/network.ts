@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
-import { startTestChain, type TestChain } from '../../test/support/chain.ts'
+import { startTestChain, type TestChain } from '../../test/support/chains/chain.ts'
+import { deployExchanges, type Exchanges, withExchanges } from '../../test/support/chains/uniswap.ts'
 import { configOf, freshAddress, type RpcProxy, startRpcProxy } from '../../test/support/routing.ts'
-import { deployExchanges, type Exchanges, withExchanges } from '../../test/support/uniswap.ts'
 
 /** By chain, milliseconds that an answer takes at least. The chain of the requests, which is asked the most, is the slowest. */
 const LATENCIES_MS = { ETHEREUM: 300, POLYGON: 150, ARBITRUM: 50, BASE: 5 } as const

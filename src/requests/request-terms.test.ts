@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chains, tokens } from '../../test/support/search-payments.ts'
+import { chains, tokens } from '../../test/support/data/search-payments.ts'
 import { differingTerms, hashTerms, parseTerms, requestOfTerms } from './request-terms.ts'
 
 const known = { chains, tokens }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { generatePayments } from '../../test/support/search-payments.ts'
+import { generatePayments } from '../../test/support/data/search-payments.ts'
 import { type Payment, rankOfStatus } from '../domain/payment.ts'
 import { encodeCopyRow } from '../postgres/copy-rows.ts'
 import { encodePaymentRow } from './payment-copy.ts'

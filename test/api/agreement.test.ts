@@ -8,8 +8,13 @@ import {
   loadEchoService,
   recordingLogger,
   serveEcho,
-} from '../support/echo-service.ts'
-import { createProtocolClients, findMethod, type Outcome, type ProtocolClient } from '../support/protocol-clients.ts'
+} from '../support/clients/echo-service.ts'
+import {
+  createProtocolClients,
+  findMethod,
+  type Outcome,
+  type ProtocolClient,
+} from '../support/clients/protocol-clients.ts'
 
 const service = loadEchoService()
 const store = findMethod(service, 'store')

@@ -1,6 +1,6 @@
 import type { DescMethod } from '@bufbuild/protobuf'
 import fc from 'fast-check'
-import { restRequestOf } from '../support/clients.ts'
+import { restRequestOf } from '../support/clients/clients.ts'
 
 /** Generates invalid requests that are near enough to valid ones to pass the first checks. */
 

@@ -8,7 +8,7 @@ import type { LimitState } from '../../src/auth/rate-limit.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { createLeaseCalls } from '../../src/auth/sql/call-windows-repository.ts'
 import { listAuditEntries } from '../../src/store/audit-repository.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { recordLogs } from '../support/logs.ts'
 
 const START = new Date('2026-03-01T12:00:00.000Z')

@@ -4,7 +4,7 @@ import { createAuth } from '../../src/auth/auth.ts'
 import type { Authenticate, ProcessKey } from '../../src/auth/authenticate.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { recordLogs } from '../support/logs.ts'
 
 const NOW = new Date('2026-03-01T12:00:00Z')

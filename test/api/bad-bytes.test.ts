@@ -9,7 +9,7 @@ import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.js'
 import { StatusSchema } from '../../gen/google/rpc/status_pb.js'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { serveApi } from '../../src/api/serve-api.ts'
-import { authenticateGood, loadTestService, recordingLogger, serveEcho } from '../support/echo-service.ts'
+import { authenticateGood, loadTestService, recordingLogger, serveEcho } from '../support/clients/echo-service.ts'
 
 /*
  * The same mistake in the bytes of a request has the same reason in every kind of call over every protocol, on the wire as in the log.

@@ -11,8 +11,13 @@ import {
   loadEchoService,
   recordingLogger,
   serveEcho,
-} from '../support/echo-service.ts'
-import { createProtocolClients, findMethod, type ProtocolClient, protocols } from '../support/protocol-clients.ts'
+} from '../support/clients/echo-service.ts'
+import {
+  createProtocolClients,
+  findMethod,
+  type ProtocolClient,
+  protocols,
+} from '../support/clients/protocol-clients.ts'
 
 const service = loadEchoService()
 const store = findMethod(service, 'store')

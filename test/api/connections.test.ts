@@ -12,8 +12,8 @@ import {
   loadEchoService,
   recordingLogger,
   serveEcho,
-} from '../support/echo-service.ts'
-import { sendBytes } from '../support/raw-http.ts'
+} from '../support/clients/echo-service.ts'
+import { sendBytes } from '../support/clients/raw-http.ts'
 
 const service = loadEchoService()
 

@@ -9,10 +9,10 @@ import type { Address } from '../../src/domain/address.ts'
 import { derivedPaymentFields, formatPaymentLine } from '../../src/domain/payment-line.ts'
 import { exportPayments } from '../../src/search/export/export-payments.ts'
 import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
+import { createStreamClient, streamProtocols } from '../support/clients/stream-clients.ts'
+import { generatePayments, insertBySql, insertPayments } from '../support/data/search-payments.ts'
 import { PATIENCE } from '../support/patience.ts'
-import { generatePayments, insertBySql, insertPayments } from '../support/search-payments.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
-import { createStreamClient, streamProtocols } from '../support/stream-clients.ts'
 
 // Exports: in every form, over every protocol, and when they are interrupted.
 

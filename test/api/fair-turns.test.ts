@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { composeService, type ListenOptions } from '../../src/app.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { createReadPools } from '../../src/postgres/replicas/read-pools.ts'
-import { methodNamed, openWays, type Way } from '../support/clients.ts'
+import { methodNamed, openWays, type Way } from '../support/clients/clients.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { END_HEADERS, END_STREAM, fieldBlock, frame, frameTypes, preface, uint32 } from '../../bench/hostile-frames.ts'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { type ApiLimits, serveApi } from '../../src/api/serve-api.ts'
-import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from '../support/echo-service.ts'
-import { sendBytes, sendRequest } from '../support/raw-http.ts'
+import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from '../support/clients/echo-service.ts'
+import { sendBytes, sendRequest } from '../support/clients/raw-http.ts'
 
 const service = loadEchoService()
 const key = { 'x-api-key': 'good' }

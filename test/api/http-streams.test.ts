@@ -7,9 +7,9 @@ import type { ServedService } from '../../src/api/calls/call-core.ts'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { type ApiLimits, serveApi } from '../../src/api/serve-api.ts'
 import { waybillError } from '../../src/errors/waybill-error.ts'
-import { authenticateGood, loadTestService, recordingLogger, serveEcho } from '../support/echo-service.ts'
-import { readRestAnswer } from '../support/protocol-clients.ts'
-import { sendRequest } from '../support/raw-http.ts'
+import { authenticateGood, loadTestService, recordingLogger, serveEcho } from '../support/clients/echo-service.ts'
+import { readRestAnswer } from '../support/clients/protocol-clients.ts'
+import { sendRequest } from '../support/clients/raw-http.ts'
 
 const service = loadTestService('tests.v1.StreamService')
 const key = { 'x-api-key': 'good' }

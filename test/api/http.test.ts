@@ -8,8 +8,8 @@ import type { HandlerContext } from '@connectrpc/connect'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { serveApi } from '../../src/api/serve-api.ts'
-import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from '../support/echo-service.ts'
-import { findMethod, readRestAnswer } from '../support/protocol-clients.ts'
+import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from '../support/clients/echo-service.ts'
+import { findMethod, readRestAnswer } from '../support/clients/protocol-clients.ts'
 
 const service = loadEchoService()
 const echo = findMethod(service, 'echo')

@@ -1,7 +1,7 @@
 /** Calls of every method with every identifier of the account `shop` of the seeds. */
 import type { JsonObject } from '@bufbuild/protobuf'
 import type { Payment } from '../../src/domain/payment.ts'
-import type { Values } from '../support/seed-payments.ts'
+import type { Values } from '../support/data/seed-payments.ts'
 import { NOW } from '../support/service.ts'
 
 export interface Probe {

@@ -13,11 +13,11 @@ import { createApiKey } from '../../src/auth/api-key.ts'
 import { createAuth } from '../../src/auth/auth.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { loadEchoService, recordingLogger, serveEcho } from '../support/echo-service.ts'
+import { loadEchoService, recordingLogger, serveEcho } from '../support/clients/echo-service.ts'
+import { findMethod } from '../support/clients/protocol-clients.ts'
+import { sendRequest } from '../support/clients/raw-http.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { recordLogs } from '../support/logs.ts'
-import { findMethod } from '../support/protocol-clients.ts'
-import { sendRequest } from '../support/raw-http.ts'
 
 const START = new Date('2026-03-01T12:00:00.000Z')
 const OPEN_CALLS = 5

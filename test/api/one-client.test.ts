@@ -6,10 +6,10 @@ import { PaymentSearchService } from '../../gen/payments/v1/payment_search_servi
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
-import { generatePayments, insertPayments } from '../support/search-payments.ts'
+import { createStreamClient, streamProtocols } from '../support/clients/stream-clients.ts'
+import { watchBy } from '../support/clients/watch-clients.ts'
+import { generatePayments, insertPayments } from '../support/data/search-payments.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
-import { createStreamClient, streamProtocols } from '../support/stream-clients.ts'
-import { watchBy } from '../support/watch-clients.ts'
 
 // One client cannot starve others, by open streams, slow reading, many calls or cancellations.
 

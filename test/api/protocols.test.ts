@@ -10,12 +10,12 @@ import { Health, HealthCheckResponse_ServingStatus } from '../../gen/grpc/health
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js'
 import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
 import { type ApiOptions, serveApi } from '../../src/api/serve-api.ts'
-import { methodNamed, type Outcome, openWays, rpcPathOf, type Way, type Ways } from '../support/clients.ts'
+import { methodNamed, type Outcome, openWays, rpcPathOf, type Way, type Ways } from '../support/clients/clients.ts'
+import { sendRequest } from '../support/clients/raw-http.ts'
+import { seedPayments, type Values } from '../support/data/seed-payments.ts'
 import { PATIENCE } from '../support/patience.ts'
-import { startPlainConnect } from '../support/plain-connect-server.ts'
-import { sendRequest } from '../support/raw-http.ts'
-import { seedPayments, type Values } from '../support/seed-payments.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { startPlainConnect } from './plain-connect-server.ts'
 
 // Unchanged; the test reads which services it is given.
 vi.mock(import('../../src/api/serve-api.ts'), { spy: true })

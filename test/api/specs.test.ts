@@ -5,7 +5,7 @@ import { Code, ConnectError } from '@connectrpc/connect'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { serveApi } from '../../src/api/serve-api.ts'
-import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from '../support/echo-service.ts'
+import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from '../support/clients/echo-service.ts'
 
 const UNARY = '/tests.v1.EchoService/Store'
 const STREAM = '/tests.v1.EchoService/Count'

@@ -12,8 +12,8 @@ import {
   loadEchoService,
   recordingLogger,
   serveEcho,
-} from '../support/echo-service.ts'
-import { createProtocolClients, findMethod, protocols } from '../support/protocol-clients.ts'
+} from '../support/clients/echo-service.ts'
+import { createProtocolClients, findMethod, protocols } from '../support/clients/protocol-clients.ts'
 
 const service = loadEchoService()
 const store = findMethod(service, 'store')

@@ -9,10 +9,10 @@ import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.js'
 import type { Listener } from '../../src/api/listener/listener.ts'
 import { type ApiLimits, serveApi } from '../../src/api/serve-api.ts'
 import { waybillError } from '../../src/errors/waybill-error.ts'
-import { authenticateGood, loadTestService, recordingLogger, serveEcho } from '../support/echo-service.ts'
+import { authenticateGood, loadTestService, recordingLogger, serveEcho } from '../support/clients/echo-service.ts'
+import { findMethod } from '../support/clients/protocol-clients.ts'
+import { createStreamClient, type StreamClient, streamProtocols } from '../support/clients/stream-clients.ts'
 import { PATIENCE } from '../support/patience.ts'
-import { findMethod } from '../support/protocol-clients.ts'
-import { createStreamClient, type StreamClient, streamProtocols } from '../support/stream-clients.ts'
 
 const service = loadTestService('tests.v1.StreamService')
 const methods = {

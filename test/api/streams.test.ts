@@ -22,8 +22,8 @@ import {
   loadEchoService,
   recordingLogger,
   serveEcho,
-} from '../support/echo-service.ts'
-import { findMethod, fromConnectError } from '../support/protocol-clients.ts'
+} from '../support/clients/echo-service.ts'
+import { findMethod, fromConnectError } from '../support/clients/protocol-clients.ts'
 
 const run = promisify(execFile)
 const service = loadEchoService()

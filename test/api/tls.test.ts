@@ -9,9 +9,9 @@ import { Client, credentials, Metadata } from '@grpc/grpc-js'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Listener, Transport } from '../../src/api/listener/listener.ts'
 import { type ApiLimits, serveApi } from '../../src/api/serve-api.ts'
-import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from '../support/echo-service.ts'
-import { findMethod } from '../support/protocol-clients.ts'
-import { sendBytes } from '../support/raw-http.ts'
+import { authenticateGood, loadEchoService, recordingLogger, serveEcho } from '../support/clients/echo-service.ts'
+import { findMethod } from '../support/clients/protocol-clients.ts'
+import { sendBytes } from '../support/clients/raw-http.ts'
 import { renewedCertificate, testCertificate } from '../support/tls-certificate.ts'
 
 const service = loadEchoService()

@@ -41,29 +41,25 @@ type Requests = AsyncIterable<Request>
  * @param service - compiled from the suite's protos
  */
 export function serveConformance(service: DescService): ServedService {
-  const info = requestInfoOf(service)
+  const { unary, clientStream, serverStream, bidiStream } = handlersOf(requestInfoOf(service))
+  const handlers = { unary, idempotentUnary: unary, serverStream, clientStream, bidiStream, unimplemented }
+  const access = Object.fromEntries(service.methods.map(({ localName }) => [localName, 'payments:read']))
+  return serveService(service, handlers as never, access as never)
+}
 
+/** The handlers of the four kinds. */
+function handlersOf(info: RequestInfo) {
   async function unary(request: Request, context: HandlerContext) {
-    return answerOnce([request], context)
+    return answerOnce(info, [request], context)
   }
 
   async function clientStream(requests: Requests, context: HandlerContext) {
-    return answerOnce(await readAll(requests), context)
-  }
-
-  async function answerOnce(requests: readonly Request[], context: HandlerContext) {
-    const definition = requests[0]?.responseDefinition
-    setHeaders(definition, context)
-    await delay(definition?.responseDelayMs)
-    const requestInfo = info.make(requests, context)
-    const { response } = definition ?? {}
-    if (response?.case === 'error') throw toConnectError(response.value, info.toAny(requestInfo))
-    return { payload: { requestInfo, ...(response?.case === 'responseData' && { data: response.value }) } }
+    return answerOnce(info, await readAll(requests), context)
   }
 
   async function* serverStream(request: Request, context: HandlerContext) {
     setHeaders(request.responseDefinition, context)
-    yield* answerRest([request], request.responseDefinition, context)
+    yield* answerRest(info, [request], request.responseDefinition, context)
   }
 
   async function* bidiStream(requests: Requests, context: HandlerContext) {
@@ -74,60 +70,72 @@ export function serveConformance(service: DescService): ServedService {
     setHeaders(definition, context)
     const rest = { [Symbol.asyncIterator]: () => iterator }
     if (fullDuplex !== true) {
-      yield* answerRest([first.value, ...(await readAll(rest))], definition, context)
+      yield* answerRest(info, [first.value, ...(await readAll(rest))], definition, context)
       return
     }
-    yield* answerEach(first.value, rest, definition, context)
+    yield* answerEach(info, first.value, rest, definition, context)
   }
 
-  /** Answers each request with one message; when the requests have ended, sends what is left. */
-  async function* answerEach(
-    first: Request,
-    rest: Requests,
-    definition: ResponseDefinition | undefined,
-    context: HandlerContext,
-  ) {
-    const [data, ...more] = definition?.responseData ?? []
-    if (data === undefined) return yield* answerRest([first], definition, context)
-    await delay(definition?.responseDelayMs)
-    yield { payload: { data, requestInfo: info.make([first], context) } }
-    for await (const request of rest) {
-      const next = more.shift()
-      if (next === undefined) break
-      await delay(definition?.responseDelayMs)
-      yield { payload: { data: next, requestInfo: info.ofRequests([request]) } }
-    }
-    for (const left of more) {
-      await delay(definition?.responseDelayMs)
-      yield { payload: { data: left } }
-    }
-    if (definition?.error !== undefined) throw toConnectError(definition.error)
-  }
-
-  /** Sends all that is defined, the first message with the requests that were read. */
-  async function* answerRest(
-    requests: readonly Request[],
-    definition: ResponseDefinition | undefined,
-    context: HandlerContext,
-  ) {
-    const requestInfo = info.make(requests, context)
-    const messages = definition?.responseData ?? []
-    for (const [index, data] of messages.entries()) {
-      await delay(definition?.responseDelayMs)
-      yield { payload: { data, ...(index === 0 && { requestInfo }) } }
-    }
-    if (definition?.error === undefined) return
-    throw toConnectError(definition.error, ...(messages.length === 0 ? [info.toAny(requestInfo)] : []))
-  }
-
-  async function unimplemented() {
-    throw new ConnectError('not implemented', Code.Unimplemented)
-  }
-
-  const handlers = { unary, idempotentUnary: unary, serverStream, clientStream, bidiStream, unimplemented }
-  const access = Object.fromEntries(service.methods.map(({ localName }) => [localName, 'payments:read']))
-  return serveService(service, handlers as never, access as never)
+  return { unary, clientStream, serverStream, bidiStream }
 }
+
+async function answerOnce(info: RequestInfo, requests: readonly Request[], context: HandlerContext) {
+  const definition = requests[0]?.responseDefinition
+  setHeaders(definition, context)
+  await delay(definition?.responseDelayMs)
+  const requestInfo = info.make(requests, context)
+  const { response } = definition ?? {}
+  if (response?.case === 'error') throw toConnectError(response.value, info.toAny(requestInfo))
+  return { payload: { requestInfo, ...(response?.case === 'responseData' && { data: response.value }) } }
+}
+
+/** Answers each request with one message; when the requests have ended, sends what is left. */
+async function* answerEach(
+  info: RequestInfo,
+  first: Request,
+  rest: Requests,
+  definition: ResponseDefinition | undefined,
+  context: HandlerContext,
+) {
+  const [data, ...more] = definition?.responseData ?? []
+  if (data === undefined) return yield* answerRest(info, [first], definition, context)
+  await delay(definition?.responseDelayMs)
+  yield { payload: { data, requestInfo: info.make([first], context) } }
+  for await (const request of rest) {
+    const next = more.shift()
+    if (next === undefined) break
+    await delay(definition?.responseDelayMs)
+    yield { payload: { data: next, requestInfo: info.ofRequests([request]) } }
+  }
+  for (const left of more) {
+    await delay(definition?.responseDelayMs)
+    yield { payload: { data: left } }
+  }
+  if (definition?.error !== undefined) throw toConnectError(definition.error)
+}
+
+/** Sends all that is defined, the first message with the requests that were read. */
+async function* answerRest(
+  info: RequestInfo,
+  requests: readonly Request[],
+  definition: ResponseDefinition | undefined,
+  context: HandlerContext,
+) {
+  const requestInfo = info.make(requests, context)
+  const messages = definition?.responseData ?? []
+  for (const [index, data] of messages.entries()) {
+    await delay(definition?.responseDelayMs)
+    yield { payload: { data, ...(index === 0 && { requestInfo }) } }
+  }
+  if (definition?.error === undefined) return
+  throw toConnectError(definition.error, ...(messages.length === 0 ? [info.toAny(requestInfo)] : []))
+}
+
+async function unimplemented() {
+  throw new ConnectError('not implemented', Code.Unimplemented)
+}
+
+type RequestInfo = ReturnType<typeof requestInfoOf>
 
 /** Makes the messages in which the service tells what it was sent. */
 function requestInfoOf(service: DescService) {

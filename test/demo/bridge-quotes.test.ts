@@ -6,9 +6,9 @@ import { bytesToHex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import { createFindTransfer } from '../../src/routing/providers/lifi/find-transfer.ts'
 import { createLifiClient } from '../../src/routing/providers/lifi/lifi-client.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { expectGasWithin, takeRoute } from '../support/chains/take-route.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { addAccount, canonical, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
-import { expectGasWithin, takeRoute } from '../support/take-route.ts'
 import { startTestBridge, type TestBridge } from './bridge.ts'
 
 /** Gas of a delivery to accounts that never held the token; the bridge bills it in its quotes. */

@@ -11,7 +11,7 @@ import { startBridgeServer } from '../../src/demo/bridge/server.ts'
 import { MAX_UINT256 } from '../../src/demo/network/demo-contracts.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import type { RoutesQuestion } from '../../src/domain/route.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { createTestRouting, type EvmAddress, freshAddress, type TestRouting } from '../support/routing.ts'
 
 export interface TestBridge {

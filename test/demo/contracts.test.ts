@@ -1,7 +1,7 @@
 import { decodeEventLog, getAddress, type Hex, keccak256, parseAbi } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { encodeErc20Payment, encodeNativePayment } from '../../src/demo/network/demo-contracts.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 
 const ERC20_EVENT = parseAbi([
   'event TransferWithReferenceAndFee(address token, address to, uint256 amount, bytes indexed paymentReference, uint256 feeAmount, address feeAddress)',

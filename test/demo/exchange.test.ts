@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DEMO_CHAINS } from '../../src/demo/network/chain-specs.ts'
 import { parseAmount } from '../../src/domain/decimal.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { expectGasWithin, takeRoute } from '../support/chains/take-route.ts'
 import { createTestRouting, freshAddress, type TestRouting } from '../support/routing.ts'
-import { expectGasWithin, takeRoute } from '../support/take-route.ts'
 
 const COIN = 10n ** 18n
 

@@ -5,7 +5,7 @@ import { type Anvil, startAnvil } from '../../src/demo/network/anvil.ts'
 import type { LocalServer } from '../../src/demo/network/local-server.ts'
 import { pickHiddenHost, startNodeGateway } from '../../src/demo/network/node-gateway.ts'
 import { createRpc } from '../../src/demo/network/rpc.ts'
-import { sendRequest } from '../support/raw-http.ts'
+import { sendRequest } from '../support/clients/raw-http.ts'
 
 let anvil: Anvil
 let gateway: LocalServer

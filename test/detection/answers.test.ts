@@ -8,9 +8,9 @@ import { readBlockTimes } from '../../src/detection/follow/read-events.ts'
 import { createPriceReader, type PriceWish } from '../../src/detection/read/block-prices.ts'
 import { createChainReader } from '../../src/detection/read/chain-reader.ts'
 import { createRpcClient, type RpcClientOptions } from '../../src/nodes/rpc-client.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { configOf } from '../support/detection.ts'
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
 let chain: TestChain
 let proxy: RpcProxy

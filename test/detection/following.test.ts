@@ -8,8 +8,9 @@ import type { Logger } from '../../src/domain/logger.ts'
 import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {
   addAccount,
   balanceOf,
@@ -22,7 +23,6 @@ import {
   type TestTerms,
   unmatchedOf,
 } from '../support/detection.ts'
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
 let chain: TestChain
 let proxy: RpcProxy

@@ -5,8 +5,8 @@ import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { forgetChain } from '../../src/store/forget-chain.ts'
 import { dropLeases } from '../../src/store/leases-repository.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
 
 type Rows = Record<string, { id?: string; network?: string; chain_id?: string; imported?: boolean; n?: bigint }[]>

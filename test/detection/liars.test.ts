@@ -5,10 +5,10 @@ import type { Detection } from '../../src/detection/detection.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
-import { type Meddle, type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
 const COIN = 10n ** 18n
 

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Detection } from '../../src/detection/detection.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {
   addAccount,
   balanceOf,

@@ -13,9 +13,9 @@ import { hexToBytes } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import { paymentReferenceOf, topicOfReference } from '../../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { encodeBatch } from '../support/contract-calls.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { encodeBatch } from '../support/chains/contract-calls.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {
   addAccount,
   balanceOf,

@@ -4,10 +4,10 @@ import { createChainReader } from '../../src/detection/read/chain-reader.ts'
 import { findRoundAt } from '../../src/detection/read/feed-rounds.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { createRpcClient, type RpcClientOptions } from '../../src/nodes/rpc-client.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
 let chain: TestChain
 let first: RpcProxy

@@ -25,9 +25,11 @@ import type { Account } from '../../src/domain/account.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRpcClient } from '../../src/nodes/rpc-client.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { encodeBatch } from '../support/contract-calls.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { encodeBatch } from '../support/chains/contract-calls.ts'
+import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { deploySwapToPay, deployUniswapV2, type SwapToPay } from '../support/chains/uniswap.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {
   addAccount,
   canonical,
@@ -40,8 +42,6 @@ import {
   unmatchedOf,
 } from '../support/detection.ts'
 import { freshAddress } from '../support/routing.ts'
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
-import { deploySwapToPay, deployUniswapV2, type SwapToPay } from '../support/uniswap.ts'
 import { deployBatchPayments, deployRequestProxyFactory } from './request-contracts.ts'
 
 const COIN = 10n ** 18n

@@ -1,8 +1,7 @@
 import { type Hex, keccak256, toBytes } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { currencyHash } from '../../src/demo/network/demo-contracts.ts'
-import { startTestChain, type TestChain, type TestPayment } from '../support/chain.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain, type TestPayment } from '../support/chains/chain.ts'
 import {
   type Caller,
   freshAddress,
@@ -12,7 +11,8 @@ import {
   type RequestJson,
   startLifeService,
   type Terms,
-} from '../support/payment-life.ts'
+} from '../support/chains/payment-life.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 /** Deep enough that no preparation of a test makes a payment final by its blocks. */
 const FINALITY = 20

@@ -6,14 +6,14 @@ import { formatAmount } from '../../src/domain/decimal.ts'
 import { type EmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
   type Caller,
   freshAddress,
   type LifeService,
   type RequestJson,
   startLifeService,
-} from '../support/payment-life.ts'
+} from '../support/chains/payment-life.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
 const FINALITY = 6

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Hex, keccak256, toBytes } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
   type Caller,
   freshAddress,
@@ -11,8 +10,9 @@ import {
   payAsQuoted,
   type RequestJson,
   startLifeService,
-} from '../support/payment-life.ts'
-import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+} from '../support/chains/payment-life.ts'
+import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 const FINALITY = 10
 /** How often detection looks for earlier events of topics that became known. */

@@ -1,9 +1,8 @@
 import { type Hex, zeroAddress } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { encodeErc20Payment } from '../../src/demo/network/demo-contracts.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { encodeTransfer } from '../support/contract-calls.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { encodeTransfer } from '../support/chains/contract-calls.ts'
 import {
   type Caller,
   freshAddress,
@@ -12,7 +11,8 @@ import {
   type RequestJson,
   startLifeService,
   type Terms,
-} from '../support/payment-life.ts'
+} from '../support/chains/payment-life.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 const COIN = 10n ** 18n
 const USD = 10n ** 8n

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { formatAmount } from '../../src/domain/decimal.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
   type Caller,
   feeLine,
@@ -16,7 +15,8 @@ import {
   type RequestJson,
   startLifeService,
   units,
-} from '../support/payment-life.ts'
+} from '../support/chains/payment-life.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 const FINALITY = 3
 

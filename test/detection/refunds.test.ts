@@ -10,9 +10,8 @@ import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { DEMO_CHAINS } from '../../src/demo/network/chain-specs.ts'
 import { encodeApprove } from '../../src/demo/network/demo-contracts.ts'
-import { startTestChain, type TestChain, type TestPayment } from '../support/chain.ts'
-import { encodeBatch } from '../support/contract-calls.ts'
-import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain, type TestPayment } from '../support/chains/chain.ts'
+import { encodeBatch } from '../support/chains/contract-calls.ts'
 import {
   type Caller,
   freshAddress,
@@ -20,8 +19,9 @@ import {
   newWallet,
   type RequestJson,
   startLifeService,
-} from '../support/payment-life.ts'
-import { startRpcProxy } from '../support/rpc-proxy.ts'
+} from '../support/chains/payment-life.ts'
+import { startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { rowsOf, runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { encodeDeployData, type Hex, parseAbi } from 'viem'
-import type { TestChain } from '../support/chain.ts'
+import type { TestChain } from '../support/chains/chain.ts'
 
 const require = createRequire(import.meta.url)
 const requestPackage = dirname(require.resolve('@requestnetwork/smart-contracts/package.json'))

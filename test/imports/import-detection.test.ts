@@ -6,8 +6,8 @@ import { formatPaymentLine } from '../../src/domain/payment-line.ts'
 import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
 import { exportPayments } from '../../src/search/export/export-payments.ts'
+import { balanceText, findDifferences } from '../support/data/ledger.ts'
 import { canonical, makeRequest, storeRequest } from '../support/detection.ts'
-import { balanceText, findDifferences } from '../support/ledger.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 
 let running: TestService

@@ -11,10 +11,10 @@ import { createRequests } from '../../src/requests/requests.ts'
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import { exportPayments } from '../../src/search/export/export-payments.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceText } from '../support/ledger.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { balanceText } from '../support/data/ledger.ts'
+import { generatePayments } from '../support/data/search-payments.ts'
 import { addressOf, sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
-import { generatePayments } from '../support/search-payments.ts'
 
 let database: TestDatabase
 let shop: Account

@@ -16,8 +16,8 @@ import { exportRequests } from '../../src/requests/sql/export-requests-repositor
 import { createRequestImportRepository } from '../../src/requests/sql/request-import-repository.ts'
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceText } from '../support/ledger.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { balanceText } from '../support/data/ledger.ts'
 import { addressOf, sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
 
 let database: TestDatabase

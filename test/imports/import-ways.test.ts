@@ -7,7 +7,7 @@ import { type ImportOptions, importLines, type LineTarget, type Outcome } from '
 import { importPayments } from '../../src/imports/import-payments.ts'
 import { readPayment } from '../../src/imports/payment-batch.ts'
 import { createPaymentImportRepository } from '../../src/imports/sql/payment-import-repository.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 /**
  * Import has three ways to store a line, and tells many lines that change nothing without reading them. Here each file goes in twice: in

@@ -24,8 +24,9 @@ import type { Account } from '../../src/domain/account.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRpcClient } from '../../src/nodes/rpc-client.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {
   addAccount,
   balanceOf,
@@ -37,7 +38,6 @@ import {
   storeRequest,
   type TestTerms,
 } from '../support/detection.ts'
-import { type Meddle, type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
 const USD = 10n ** 8n
 const COIN = 10n ** 18n

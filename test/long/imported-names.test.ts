@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
-import { insertBySql } from '../support/search-payments.ts'
+import { insertBySql } from '../support/data/search-payments.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 let running: TestService

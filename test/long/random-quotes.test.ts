@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type StartNode, startAnvilNode, startGethNode, startHardhatNode } from '../support/nodes.ts'
-import { deployForPayers } from '../support/payers-chain.ts'
-import { offTheLine, type TakenQuote, takeRandomQuotes } from '../support/random-quotes.ts'
+import { type StartNode, startAnvilNode, startGethNode, startHardhatNode } from '../support/chains/nodes.ts'
+import { deployForPayers } from '../support/chains/payers-chain.ts'
+import { offTheLine, type TakenQuote, takeRandomQuotes } from '../support/chains/random-quotes.ts'
 
 const COUNT = 300
 const FRESH_PAIRS = 43

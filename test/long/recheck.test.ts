@@ -11,8 +11,7 @@ import { type Address, addressToBytes, parseAddress } from '../../src/domain/add
 import { hexToBytes } from '../../src/domain/hex.ts'
 import { changePayments, lockAccount } from '../../src/store/payment-changes.ts'
 import { repairAccount } from '../../src/store/proof/repair-account.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
   type Caller,
   freshAddress,
@@ -20,7 +19,8 @@ import {
   newWallet,
   type RequestJson,
   startLifeService,
-} from '../support/payment-life.ts'
+} from '../support/chains/payment-life.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { rowsOf, runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 

@@ -12,7 +12,7 @@ import { createRequestImport } from '../../src/requests/import-requests.ts'
 import type { TermsInput } from '../../src/requests/request-terms.ts'
 import { createRequestImportRepository } from '../../src/requests/sql/request-import-repository.ts'
 import { createRouting } from '../../src/routing/routing.ts'
-import { findDifferences } from '../support/ledger.ts'
+import { findDifferences } from '../support/data/ledger.ts'
 import { addressOf, sampleChainDirectory } from '../support/sample-chains.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 

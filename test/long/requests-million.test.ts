@@ -7,7 +7,7 @@ import type { ListInput } from '../../src/requests/list-requests.ts'
 import { createRequests, type Requests } from '../../src/requests/requests.ts'
 import { createRequestListRepository } from '../../src/requests/sql/request-list-repository.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
 
 const REQUESTS = Number(process.env.REQUESTS ?? 1_000_000)

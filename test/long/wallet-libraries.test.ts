@@ -5,8 +5,8 @@ import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 
 import { anvil } from 'viem/chains'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { PreparedTransaction } from '../../src/domain/route.ts'
-import { startAnvilNode, type TestNode } from '../support/nodes.ts'
-import { deployForPayers, type PayersChain, receiptOf, unusedAddress } from '../support/payers-chain.ts'
+import { startAnvilNode, type TestNode } from '../support/chains/nodes.ts'
+import { deployForPayers, type PayersChain, receiptOf, unusedAddress } from '../support/chains/payers-chain.ts'
 import { canonical, createTestRouting } from '../support/routing.ts'
 
 let node: TestNode

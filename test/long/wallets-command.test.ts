@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { rowsOf, runCommand } from '../support/run-command.ts'
 import { sampleChainDirectory } from '../support/sample-chains.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { inTransaction, runCancellable, TransactionFailedError } from '../../src/postgres/cancellable.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 let db: TestDatabase
 let knex: Knex

@@ -3,7 +3,7 @@ import { createDatabase } from '../../src/postgres/knex.ts'
 import { DatabaseTooNewError, migrate, pendingMigrations } from '../../src/postgres/migrate.ts'
 import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
 import type { Migration } from '../../src/postgres/migrations/migration.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { PATIENCE } from '../support/patience.ts'
 
 let db: TestDatabase

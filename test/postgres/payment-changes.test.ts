@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
 import { changePayments, deletePayments, insertPayments, lockAccount } from '../../src/store/payment-changes.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 let database: TestDatabase
 let knex: Knex

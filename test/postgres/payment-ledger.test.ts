@@ -19,9 +19,9 @@ import { importPayments } from '../../src/imports/import-payments.ts'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
 import { forgetChain } from '../../src/store/forget-chain.ts'
 import { acquireLease } from '../../src/store/leases-repository.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { findDifferences, type LedgerState, readLedger, undoTo } from '../support/data/ledger.ts'
 import { addAccount, canonical, makeRequest, storeRequest } from '../support/detection.ts'
-import { findDifferences, type LedgerState, readLedger, undoTo } from '../support/ledger.ts'
 
 let database: TestDatabase
 let knex: Knex

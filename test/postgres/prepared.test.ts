@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
 import { createDatabase, type DatabaseOptions } from '../../src/postgres/knex.ts'
 import { runPrepared, runPreparedText, runPreparedTexts } from '../../src/postgres/prepared.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 let db: TestDatabase
 let knex: Knex

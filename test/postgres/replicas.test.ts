@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { silentLogger } from '../../src/domain/logger.ts'
 import { waybillError } from '../../src/errors/waybill-error.ts'
 import { createReadPools, type ReadPools, type ReadPoolsOptions } from '../../src/postgres/replicas/read-pools.ts'
+import { type ReplicatedDatabase, startReplicatedDatabase } from '../support/data/replica.ts'
 import { recordLogs } from '../support/logs.ts'
-import { type ReplicatedDatabase, startReplicatedDatabase } from '../support/replica.ts'
 
 let db: ReplicatedDatabase
 let pools: ReadPools

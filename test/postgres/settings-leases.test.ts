@@ -9,7 +9,7 @@ import {
   renewLease,
 } from '../../src/store/leases-repository.ts'
 import { getOrCreateSecret, readSetting, settleSetting } from '../../src/store/settings-repository.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 let db: TestDatabase
 

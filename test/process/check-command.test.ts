@@ -5,7 +5,7 @@ import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts
 import type { Account } from '../../src/domain/account.ts'
 import { importLines } from '../../src/imports/import-lines.ts'
 import { importPayments } from '../../src/imports/import-payments.ts'
-import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { canonical, makeRequest, storeRequest } from '../support/detection.ts'
 import { runCommand } from '../support/run-command.ts'
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { rowsOf, runCommand } from '../support/run-command.ts'
 
 let database: TestDatabase

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
+import { type ReplicatedDatabase, startReplicatedDatabase } from '../support/data/replica.ts'
 import { startWaybill, type WaybillProcess } from '../support/process.ts'
-import { type ReplicatedDatabase, startReplicatedDatabase } from '../support/replica.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
 let db: ReplicatedDatabase

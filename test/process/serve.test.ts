@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { joinEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { type Ended, runWaybill, startWaybill, type WaybillProcess } from '../support/process.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 

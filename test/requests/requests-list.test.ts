@@ -14,8 +14,8 @@ import { createRequestListRepository } from '../../src/requests/sql/request-list
 import { createRequestRepository, type RequestWithBalance } from '../../src/requests/sql/request-repository.ts'
 import { lockAccount } from '../../src/store/payment-changes.ts'
 import { settleStored } from '../../src/store/request-ledger.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { findDifferences } from '../support/ledger.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { findDifferences } from '../support/data/ledger.ts'
 import { addressOf, sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
 
 let database: TestDatabase

@@ -11,8 +11,8 @@ import { createRequestListRepository } from '../../src/requests/sql/request-list
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import { lockAccount } from '../../src/store/payment-changes.ts'
 import { settleStored } from '../../src/store/request-ledger.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { balanceText } from '../support/ledger.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { balanceText } from '../support/data/ledger.ts'
 import { addressOf, sampleChainDirectory, sampleTokenDirectory } from '../support/sample-chains.ts'
 
 const PAYEE = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'

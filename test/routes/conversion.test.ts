@@ -2,9 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { currencyHash } from '../../src/contracts/currency-hash.ts'
 import { encodeAggregators, encodeCreation } from '../../src/demo/network/demo-contracts.ts'
 import { formatAmount, parseAmount } from '../../src/domain/decimal.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { expectGasWithin, takeRoute } from '../support/chains/take-route.ts'
 import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from '../support/routing.ts'
-import { expectGasWithin, takeRoute } from '../support/take-route.ts'
 
 const COIN = 10n ** 18n
 const USD = 10n ** 8n

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { formatAmount, parseAmount } from '../../src/domain/decimal.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { takeRoute } from '../support/chains/take-route.ts'
 import { freshAddress } from '../support/routing.ts'
-import { takeRoute } from '../support/take-route.ts'
 import { type RouteStage, type Symbol, startRouteStage, USD } from './route-stage.ts'
 
 const DIRECT = 'REQUEST_NETWORK_PAYMENT'

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Hex } from '../../src/domain/hex.ts'
 import { silentLogger } from '../../src/domain/logger.ts'
 import type { RoutesAnswer } from '../../src/domain/route.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
   changeResults,
   configOf,

@@ -6,9 +6,10 @@ import { createRpcNode } from '../../src/nodes/rpc-node.ts'
 import { LOOK_POLICY } from '../../src/routing/looks/scan.ts'
 import { createGasMeter } from '../../src/routing/measuring/gas-meter.ts'
 import { decodeSlotSearch, encodeSlotSearch, type TokenSlots } from '../../src/routing/measuring/token-slots.ts'
-import { startAnvilNode, type TestNode } from '../support/nodes.ts'
-import { deployForPayers, type PayersChain, unusedAddress } from '../support/payers-chain.ts'
-import { offTheLine, takeRandomQuotes } from '../support/random-quotes.ts'
+import { startAnvilNode, type TestNode } from '../support/chains/nodes.ts'
+import { deployForPayers, type PayersChain, unusedAddress } from '../support/chains/payers-chain.ts'
+import { offTheLine, takeRandomQuotes } from '../support/chains/random-quotes.ts'
+import { quotedGas } from '../support/chains/take-route.ts'
 import {
   canonical,
   createTestRouting,
@@ -17,7 +18,6 @@ import {
   type RpcProxy,
   startRpcProxy,
 } from '../support/routing.ts'
-import { quotedGas } from '../support/take-route.ts'
 
 const GWEI = 10n ** 9n
 const V3 = 'ETHEREUM_ETHEREUM_USDT_USDC_UNISWAP_V3'

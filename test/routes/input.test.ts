@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { formatAmount } from '../../src/domain/decimal.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { configOf, createTestRouting, freshAddress, type TestRouting } from '../support/routing.ts'
 
 const TRON_WALLET = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'

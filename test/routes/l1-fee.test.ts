@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { L1FeeKind } from '../../src/chains/chains-file.ts'
 import { parseAmount } from '../../src/domain/decimal.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { configOf, createTestRouting, freshAddress, type RpcProxy, startRpcProxy } from '../support/routing.ts'
 
 const WALLET = freshAddress('wallet')

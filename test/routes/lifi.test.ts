@@ -9,8 +9,9 @@ import type { Route, RoutesAnswer } from '../../src/domain/route.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
 import type { LossCap } from '../../src/routing/providers/lifi/lifi-costs.ts'
 import type { RoutingOptions } from '../../src/routing/routing.ts'
-import { startTestChain, type TestChain, type TestToken } from '../support/chain.ts'
-import { deployLifi, lifiConfigOf, type TestLifi } from '../support/lifi-contracts.ts'
+import { startTestChain, type TestChain, type TestToken } from '../support/chains/chain.ts'
+import { deployLifi, lifiConfigOf, type TestLifi } from '../support/chains/lifi-contracts.ts'
+import { takeRoute } from '../support/chains/take-route.ts'
 import { type LifiBehaviour, type LifiServer, quoteWell, sendJson, startLifiServer } from '../support/lifi-server.ts'
 import {
   canonical,
@@ -20,7 +21,6 @@ import {
   freshAddress,
   type TestRouting,
 } from '../support/routing.ts'
-import { takeRoute } from '../support/take-route.ts'
 import { LIES, type Lie } from './lifi-lies.ts'
 
 const COIN = 10n ** 18n

@@ -1,7 +1,9 @@
 import { encodeFunctionData, type Hex, parseAbi } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Route } from '../../src/domain/route.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { takeRoute } from '../support/chains/take-route.ts'
+import { deployExchanges, type UniswapV2, type UniswapV3, withExchanges } from '../support/chains/uniswap.ts'
 import {
   canonical,
   configOf,
@@ -10,8 +12,6 @@ import {
   freshAddress,
   type TestRouting,
 } from '../support/routing.ts'
-import { takeRoute } from '../support/take-route.ts'
-import { deployExchanges, type UniswapV2, type UniswapV3, withExchanges } from '../support/uniswap.ts'
 
 const POOLS_ABI = parseAbi([
   'function getPair(address a, address b) view returns (address)',

@@ -9,8 +9,8 @@ import { parseAmount } from '../../src/domain/decimal.ts'
 import type { Route } from '../../src/domain/route.ts'
 import { erc20PaymentGas } from '../../src/routing/quotes/gas.ts'
 import { totalGas } from '../../src/routing/quotes/steps.ts'
-import { startTestChain, type TestChain, type TestToken } from '../support/chain.ts'
-import { encodeTransfer } from '../support/contract-calls.ts'
+import { startTestChain, type TestChain, type TestToken } from '../support/chains/chain.ts'
+import { encodeTransfer } from '../support/chains/contract-calls.ts'
 import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from '../support/routing.ts'
 
 const COIN = 10n ** 18n

@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { Reason } from '../../src/errors/reasons.ts'
+import { deploySwapToPay } from '../support/chains/uniswap.ts'
 import { type EvmAddress, freshAddress } from '../support/routing.ts'
-import { deploySwapToPay } from '../support/uniswap.ts'
 import {
   add,
   carriedScene,

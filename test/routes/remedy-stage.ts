@@ -8,8 +8,9 @@ import { currencyHash } from '../../src/contracts/currency-hash.ts'
 import { encodeAggregators, encodeCreation } from '../../src/demo/network/demo-contracts.ts'
 import type { RoutesQuestion } from '../../src/domain/route.ts'
 import type { RoutingOptions } from '../../src/routing/routing.ts'
-import { startTestChain, type TestChain, type TestToken } from '../support/chain.ts'
-import { lifiConfigOf, type TestLifi } from '../support/lifi-contracts.ts'
+import { startTestChain, type TestChain, type TestToken } from '../support/chains/chain.ts'
+import { lifiConfigOf, type TestLifi } from '../support/chains/lifi-contracts.ts'
+import { deployExchanges, type Exchanges, withExchanges } from '../support/chains/uniswap.ts'
 import { type LifiServer, type LifiToken, quoteWell, startLifiServer } from '../support/lifi-server.ts'
 import {
   canonical,
@@ -23,7 +24,6 @@ import {
   type TestRequest,
   type TestRouting,
 } from '../support/routing.ts'
-import { deployExchanges, type Exchanges, withExchanges } from '../support/uniswap.ts'
 
 const COIN = 10n ** 18n
 const UNIT = 10n ** 6n

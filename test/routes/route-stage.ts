@@ -12,11 +12,11 @@ import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import type { PaymentQuestion, PreparedPayment } from '../../src/domain/route.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import { createRouting } from '../../src/routing/routing.ts'
-import { startTestChain, type TestChain, type TestToken } from '../support/chain.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { startTestChain, type TestChain, type TestToken } from '../support/chains/chain.ts'
+import { deployExchanges, type SwapToPay, withExchanges } from '../support/chains/uniswap.ts'
+import { createTestDatabase } from '../support/data/database.ts'
 import { addAccount, detect, makeRequest, paymentsOf, storeRequest, type TestTerms } from '../support/detection.ts'
 import { configOf, type EvmAddress, freshAddress } from '../support/routing.ts'
-import { deployExchanges, type SwapToPay, withExchanges } from '../support/uniswap.ts'
 
 const COIN = 10n ** 18n
 const UNIT = 10n ** 6n

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addDecimals, divideDecimals, formatDecimal, parseAmount, parseDecimal } from '../../src/domain/decimal.ts'
 import type { Route, RoutesAnswer } from '../../src/domain/route.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from '../support/routing.ts'
 
 const COIN = 10n ** 18n

@@ -4,7 +4,7 @@ import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import type { Address } from '../../src/domain/address.ts'
 import type { Hex } from '../../src/domain/hex.ts'
 import { type Logger, silentLogger } from '../../src/domain/logger.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
   changeResults,
   configOf,

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { RoutesEvent } from '../../src/domain/route.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
   configOf,
   createTestRouting,

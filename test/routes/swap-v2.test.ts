@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { Route } from '../../src/domain/route.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
-import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from '../support/routing.ts'
-import { expectGasWithin, takeRoute } from '../support/take-route.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { expectGasWithin, takeRoute } from '../support/chains/take-route.ts'
 import {
   deploySwapToPay,
   deployUniswapV2,
   type SwapToPay,
   type UniswapV2,
   uniswapV2Config,
-} from '../support/uniswap.ts'
+} from '../support/chains/uniswap.ts'
+import { configOf, createTestRouting, type EvmAddress, freshAddress, type TestRouting } from '../support/routing.ts'
 
 const COIN = 10n ** 18n
 const USDC_UNIT = 10n ** 6n

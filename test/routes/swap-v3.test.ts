@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { Route } from '../../src/domain/route.ts'
-import { startTestChain, type TestChain } from '../support/chain.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { expectGasWithin, takeRoute } from '../support/chains/take-route.ts'
+import { deployUniswapV3, type UniswapV3, uniswapV3Config } from '../support/chains/uniswap.ts'
 import { configOf, createTestRouting, freshAddress, type TestRouting } from '../support/routing.ts'
-import { expectGasWithin, takeRoute } from '../support/take-route.ts'
-import { deployUniswapV3, type UniswapV3, uniswapV3Config } from '../support/uniswap.ts'
 
 const COIN = 10n ** 18n
 const USDC_UNIT = 10n ** 6n

@@ -8,7 +8,7 @@ import { type PaymentSample, samplePayments } from '../../bench/search/sample-pa
 import { searchClasses } from '../../bench/search/search-classes.ts'
 import { createSubject, type Subject } from '../../bench/search/subject.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 // Every class of the search benchmark, on 20,000 payments of its generator: the service finds what plain SQL finds.
 

@@ -15,7 +15,7 @@ import {
   statisticsStatement,
 } from '../../src/search/sql/account-statistics-repository.ts'
 import type { Statement } from '../../src/search/sql/statement.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 // Which plan each search gets, and that PostgreSQL reads every shape by the indexes that the plan names, on 40,000 generated payments. The
 // thresholds are low, so that even few payments are planned for.

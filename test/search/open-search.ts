@@ -4,8 +4,14 @@ import { type Reason } from '../../src/errors/reasons.ts'
 import { WaybillError } from '../../src/errors/waybill-error.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/page/payment-search.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { chains, generatePayments, insertPayments, type StoredPayment, tokens } from '../support/search-payments.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import {
+  chains,
+  generatePayments,
+  insertPayments,
+  type StoredPayment,
+  tokens,
+} from '../support/data/search-payments.ts'
 
 /** The account whose payments `openSearch` stores. */
 export const account: Account = { id: 1, name: 'one' }

@@ -7,7 +7,7 @@ import type { SearchInput, SortBy, SortOrder } from '../../src/search/filter/sea
 import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../../src/search/page/payment-search.ts'
 import type { PlanThresholds } from '../../src/search/plan/plan-terms.ts'
 import { changePayments, lockAccount } from '../../src/store/payment-changes.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {
   chains,
   generatePayments,
@@ -21,7 +21,7 @@ import {
   START,
   type StoredPayment,
   tokens,
-} from '../support/search-payments.ts'
+} from '../support/data/search-payments.ts'
 
 // Every filter, order and direction against a brute-force filter over the same payments.
 

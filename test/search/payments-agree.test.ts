@@ -8,7 +8,7 @@ import type { PaymentSearch } from '../../src/search/page/payment-search.ts'
 import type { GroupName } from '../../src/search/sql/summary-repository.ts'
 import { createSummarizePayments, type SummaryGroup } from '../../src/search/totals/summarize-payments.ts'
 import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import {
   generatePayments,
   hash,
@@ -19,7 +19,7 @@ import {
   REFERENCES,
   REQUEST_IDS,
   START,
-} from '../support/search-payments.ts'
+} from '../support/data/search-payments.ts'
 import { applyMessage, searchAll, startWatchProcess, type WatchProcess } from './watching.ts'
 
 // For every filter, pages, totals, summaries, exports and watches agree on the payments.

@@ -13,7 +13,7 @@ import {
   REFERENCES,
   REQUEST_IDS,
   type StoredPayment,
-} from '../support/search-payments.ts'
+} from '../support/data/search-payments.ts'
 import { account, faultOf, idsOf, type OpenedSearch, openSearch } from './open-search.ts'
 
 const other = { id: 2, name: 'two' }

@@ -8,12 +8,18 @@ import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts
 import { createDatabase } from '../../src/postgres/knex.ts'
 import { createPaymentSearch } from '../../src/search/page/payment-search.ts'
 import { createSummarizePayments } from '../../src/search/totals/summarize-payments.ts'
-import { methodNamed, openWays, type Ways } from '../support/clients.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { authenticateGood } from '../support/echo-service.ts'
+import { methodNamed, openWays, type Ways } from '../support/clients/clients.ts'
+import { authenticateGood } from '../support/clients/echo-service.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import {
+  chains,
+  generatePayments,
+  insertPayments,
+  type StoredPayment,
+  tokens,
+} from '../support/data/search-payments.ts'
 import { recordLogs } from '../support/logs.ts'
 import { PATIENCE } from '../support/patience.ts'
-import { chains, generatePayments, insertPayments, type StoredPayment, tokens } from '../support/search-payments.ts'
 
 /** Statements that exceed their timeout, and summaries with too many groups, over every protocol. */
 

@@ -12,8 +12,14 @@ import {
   type SummaryGroup,
   type SummaryInput,
 } from '../../src/search/totals/summarize-payments.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { chains, generatePayments, insertPayments, type StoredPayment, tokens } from '../support/search-payments.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import {
+  chains,
+  generatePayments,
+  insertPayments,
+  type StoredPayment,
+  tokens,
+} from '../support/data/search-payments.ts'
 import { faultOf } from './open-search.ts'
 
 // Summaries against sums over the same payments in memory.

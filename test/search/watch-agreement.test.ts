@@ -6,8 +6,8 @@ import { runPreparedText } from '../../src/postgres/prepared.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import type { WatchMessage } from '../../src/search/watch/watch-payments.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { PAYEES, PAYERS, REQUEST_IDS } from '../support/search-payments.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { PAYEES, PAYERS, REQUEST_IDS } from '../support/data/search-payments.ts'
 import { applyMessage, createWriter, searchAll, startWatchProcess, type WatchProcess, type Writer } from './watching.ts'
 
 // The events of a watch, applied one by one, give the payments that a search finds, while others write and however often the watch resumes.

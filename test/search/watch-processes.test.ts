@@ -5,9 +5,9 @@ import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
-import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/database.ts'
+import { type WatchedJson, watchBy } from '../support/clients/watch-clients.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
 import { startWaybill, type WaybillProcess } from '../support/process.ts'
-import { type WatchedJson, watchBy } from '../support/watch-clients.ts'
 
 // A client that watches two processes in turn, one of which is killed, while others write, ends up with the stored payments.
 

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { FilterValues } from '../../src/search/filter/payment-filter.ts'
 import { batchStatement, createWatchRepository, type WatchQuery } from '../../src/search/sql/watch-repository.ts'
 import { changePayments, deletePayments, type LockedAccount, lockAccount } from '../../src/store/payment-changes.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { insertBySql } from '../support/search-payments.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { insertBySql } from '../support/data/search-payments.ts'
 
 // Batches of the log, on 20,000 changes of two accounts.
 

@@ -5,7 +5,7 @@ import type { ProcessKey } from '../../src/auth/authenticate.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { type ApiKeyRepository, createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { recordLogs } from '../support/logs.ts'
 
 // A ticket replaces the key that it was created with: once, for a minute, in any process.

@@ -8,10 +8,10 @@ import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { changePayments, deletePayments, type LockedAccount, lockAccount } from '../../src/store/payment-changes.ts'
+import { type WatchCall, type WatchedJson, watchBy, watchWays } from '../support/clients/watch-clients.ts'
+import { insertPayments } from '../support/data/search-payments.ts'
 import { PATIENCE } from '../support/patience.ts'
-import { insertPayments } from '../support/search-payments.ts'
 import { NOW, startTestService, type TestService } from '../support/service.ts'
-import { type WatchCall, type WatchedJson, watchBy, watchWays } from '../support/watch-clients.ts'
 import { openEventSource, type PageEvent } from './event-source.ts'
 
 // Watches over the wire: events, cursors, ends, permissions.

@@ -16,9 +16,9 @@ import {
   type WatchPayments,
 } from '../../src/search/watch/watch-payments.ts'
 import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
-import type { TestDatabase } from '../support/database.ts'
+import type { TestDatabase } from '../support/data/database.ts'
+import { chains, generatePayments, START, tokens } from '../support/data/search-payments.ts'
 import { recordLogs } from '../support/logs.ts'
-import { chains, generatePayments, START, tokens } from '../support/search-payments.ts'
 
 /** The parts of a service process that watches need, with a pool of its own. */
 export interface WatchProcess {

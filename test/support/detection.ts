@@ -14,8 +14,8 @@ import { silentLogger } from '../../src/domain/logger.ts'
 import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
-import type { TestChain } from './chain.ts'
-import { balanceText } from './ledger.ts'
+import type { TestChain } from './chains/chain.ts'
+import { balanceText } from './data/ledger.ts'
 
 /** The canonical form of an address that a test chain names. */
 export function canonical(address: string): Address {

@@ -24,7 +24,7 @@ import type {
 } from '../../src/domain/route.ts'
 import type { QuoteOptions } from '../../src/routing/quotes/quote-routes.ts'
 import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
-import type { TestChain, TestToken } from './chain.ts'
+import type { TestChain, TestToken } from './chains/chain.ts'
 
 const ACCOUNT: Account = { id: 1, name: 'shop' }
 

@@ -3,8 +3,8 @@ import { composeService, type ListenOptions, type Service } from '../../src/app.
 import type { Scope } from '../../src/auth/api-key.ts'
 import { issueApiKey } from '../../src/auth/manage-keys.ts'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
-import { startTestChain, type TestChain } from './chain.ts'
-import { createTestDatabase, type TestDatabase } from './database.ts'
+import { startTestChain, type TestChain } from './chains/chain.ts'
+import { createTestDatabase, type TestDatabase } from './data/database.ts'
 import { type LogRecorder, recordLogs } from './logs.ts'
 
 /** The whole service on a database and a chain of its own, listening, with keys of several kinds. */

@@ -11,7 +11,7 @@ import {
   size,
 } from 'viem'
 import { describe, expect, it } from 'vitest'
-import { cast, receiptWith, testContracts } from '../../../test/support/arbitrary-transactions.ts'
+import { cast, receiptWith, testContracts } from '../../../test/support/chains/arbitrary-transactions.ts'
 import { eventTopics, type RpcLog } from '../../contracts/decode-events.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import { topicOfReference } from '../../domain/payment-reference.ts'

@@ -13,7 +13,7 @@ import {
   testContracts,
   testTopic,
   usdc,
-} from '../../../test/support/arbitrary-transactions.ts'
+} from '../../../test/support/chains/arbitrary-transactions.ts'
 import { createTokenDirectory } from '../../chains/token-directory.ts'
 import type { Address } from '../../domain/address.ts'
 import { findPayment, type MatchableRequest } from './match-event.ts'

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { DescService, Message } from '@bufbuild/protobuf'
 import type { HandlerContext } from '@connectrpc/connect'
-import { type ServedService, serveService } from '../../src/api/calls/call-core.ts'
-import type { Authenticate } from '../../src/api/calls/require-caller.ts'
-import { waybillError } from '../../src/errors/waybill-error.ts'
-import { compileProtos } from './compile-protos.ts'
+import { type ServedService, serveService } from '../../../src/api/calls/call-core.ts'
+import type { Authenticate } from '../../../src/api/calls/require-caller.ts'
+import { waybillError } from '../../../src/errors/waybill-error.ts'
+import { compileProtos } from '../compile-protos.ts'
 
-const root = resolve(import.meta.dirname, '../..')
+const root = resolve(import.meta.dirname, '../../..')
 
 /** The messages of the service that the protocol tests serve, as far as they look into them. */
 export interface EchoRequest extends Message {

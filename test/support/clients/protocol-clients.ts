@@ -16,8 +16,8 @@ import { Code, ConnectError, type Transport } from '@connectrpc/connect'
 import { codeToString } from '@connectrpc/connect/protocol-connect'
 import { createConnectTransport, createGrpcWebTransport, Http2SessionManager } from '@connectrpc/connect-node'
 import { Client, credentials, Metadata, type ServiceError } from '@grpc/grpc-js'
-import { BadRequestSchema, type ErrorInfo, ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.js'
-import { StatusSchema } from '../../gen/google/rpc/status_pb.js'
+import { BadRequestSchema, type ErrorInfo, ErrorInfoSchema } from '../../../gen/google/rpc/error_details_pb.js'
+import { StatusSchema } from '../../../gen/google/rpc/status_pb.js'
 
 export const protocols = ['rest', 'connect-json', 'connect-binary', 'grpc-web', 'grpc'] as const
 export type ClientProtocol = (typeof protocols)[number]

@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
-import { parseAmount } from '../../src/domain/decimal.ts'
-import type { PreparedPayment, Route } from '../../src/domain/route.ts'
+import { parseAmount } from '../../../src/domain/decimal.ts'
+import type { PreparedPayment, Route } from '../../../src/domain/route.ts'
+import type { EvmAddress } from '../routing.ts'
 import type { TestChain } from './chain.ts'
-import type { EvmAddress } from './routing.ts'
 
 /** A transaction of a route, sent and mined. */
 export interface TakenStep {

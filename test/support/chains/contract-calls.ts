@@ -1,9 +1,9 @@
 /** Calls and reads of a demo chain's contracts that the demo itself never makes. */
 import { type Address, decodeFunctionResult, encodeFunctionData, erc20Abi, parseAbi } from 'viem'
-import type { DemoPayment } from '../../src/demo/history/encode-payment.ts'
-import type { ChainClient } from '../../src/demo/network/chain-client.ts'
-import type { ContractCall } from '../../src/demo/network/demo-contracts.ts'
-import { type Deployed, USD_HASH } from '../../src/demo/network/deployment.ts'
+import type { DemoPayment } from '../../../src/demo/history/encode-payment.ts'
+import type { ChainClient } from '../../../src/demo/network/chain-client.ts'
+import type { ContractCall } from '../../../src/demo/network/demo-contracts.ts'
+import { type Deployed, USD_HASH } from '../../../src/demo/network/deployment.ts'
 
 const BATCH_ABI = parseAbi([
   'struct Call { address target; uint256 value; bytes data; }',

@@ -4,10 +4,10 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Knex } from 'knex'
 import { inject } from 'vitest'
-import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
-import { joinEmbeddedServer, type OpenedServer } from '../../src/postgres/embedded/embedded-server.ts'
-import { createDatabase, type DatabaseOptions } from '../../src/postgres/knex.ts'
-import { TEMPLATE } from './global-setup.ts'
+import type { Connection } from '../../../src/postgres/embedded/embedded-connection.ts'
+import { joinEmbeddedServer, type OpenedServer } from '../../../src/postgres/embedded/embedded-server.ts'
+import { createDatabase, type DatabaseOptions } from '../../../src/postgres/knex.ts'
+import { TEMPLATE } from '../global-setup.ts'
 
 /** A database of a test's own. */
 export interface TestDatabase {

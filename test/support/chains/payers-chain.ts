@@ -5,8 +5,8 @@
 
 import { type Abi, type Address, encodeFunctionData, getAddress, type Hex, keccak256, toBytes } from 'viem'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import type { ChainConfig } from '../../src/chains/chains-file.ts'
-import circleLikeToken from '../../src/demo/contracts/CircleLikeToken.json' with { type: 'json' }
+import type { ChainConfig } from '../../../src/chains/chains-file.ts'
+import circleLikeToken from '../../../src/demo/contracts/CircleLikeToken.json' with { type: 'json' }
 import {
   type ContractCall,
   type ContractName,
@@ -16,13 +16,13 @@ import {
   encodeBalanceOf,
   encodeCreation,
   encodeMint,
-} from '../../src/demo/network/demo-contracts.ts'
-import { USD_HASH } from '../../src/demo/network/deployment.ts'
-import { type Rpc, toQuantity } from '../../src/demo/network/rpc.ts'
-import type { PreparedTransaction } from '../../src/domain/route.ts'
+} from '../../../src/demo/network/demo-contracts.ts'
+import { USD_HASH } from '../../../src/demo/network/deployment.ts'
+import { type Rpc, toQuantity } from '../../../src/demo/network/rpc.ts'
+import type { PreparedTransaction } from '../../../src/domain/route.ts'
+import { canonical } from '../routing.ts'
 import { encodeAllowance } from './contract-calls.ts'
 import type { TestNode } from './nodes.ts'
-import { canonical } from './routing.ts'
 import { deployExchanges, type Exchanges, withExchanges } from './uniswap.ts'
 
 const USD = 10n ** 8n

@@ -1,8 +1,8 @@
 import type { Hex } from 'viem'
-import type { ChainConfig } from '../../src/chains/chains-file.ts'
-import { encodeCreation } from '../../src/demo/network/demo-contracts.ts'
+import type { ChainConfig } from '../../../src/chains/chains-file.ts'
+import { encodeCreation } from '../../../src/demo/network/demo-contracts.ts'
+import { canonical, type EvmAddress } from '../routing.ts'
 import type { TestChain } from './chain.ts'
-import { canonical, type EvmAddress } from './routing.ts'
 
 /** What stands for LI.FI's contracts on a test chain. */
 export interface TestLifi {

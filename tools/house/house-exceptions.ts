@@ -1,5 +1,5 @@
 /**
- * The list of what still breaks a rule of the house: tools/house-exceptions.json, by rule and name, with the size it may
+ * The list of what still breaks a rule of the house: tools/house/house-exceptions.json, by rule and name, with the size it may
  * not exceed. It only shrinks: what is mended leaves it, and nothing joins it.
  */
 import type { Finding } from './house-rules.ts'
@@ -7,7 +7,7 @@ import type { Finding } from './house-rules.ts'
 /** Rule → name → the largest size allowed. */
 export type Exceptions = Readonly<Record<string, Readonly<Record<string, number>>>>
 
-export const EXCEPTIONS_FILE = 'tools/house-exceptions.json'
+export const EXCEPTIONS_FILE = 'tools/house/house-exceptions.json'
 
 /** @returns a line for each finding that is not excused and each exception that nothing needs any more; empty when all is well */
 export function judge(findings: readonly Finding[], exceptions: Exceptions): string[] {

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
-import { formatDecimal } from '../../src/domain/decimal.ts'
-import type { RequestBalance } from '../../src/domain/payment-request.ts'
-import { checkAccount, listStoredAccounts } from '../../src/store/proof/check-account.ts'
-import type { Difference } from '../../src/store/proof/difference.ts'
+import { formatDecimal } from '../../../src/domain/decimal.ts'
+import type { RequestBalance } from '../../../src/domain/payment-request.ts'
+import { checkAccount, listStoredAccounts } from '../../../src/store/proof/check-account.ts'
+import type { Difference } from '../../../src/store/proof/difference.ts'
 
 /** A balance with its amounts as the API writes them. */
 export function balanceText(balance: RequestBalance) {

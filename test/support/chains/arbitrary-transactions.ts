@@ -5,10 +5,10 @@
  */
 import fc from 'fast-check'
 import { encodeAbiParameters, type Hex, pad } from 'viem'
-import { eventTopics, type RpcLog } from '../../src/contracts/decode-events.ts'
-import type { FollowedContracts } from '../../src/detection/match/followed-contracts.ts'
-import type { TransactionReceipt } from '../../src/detection/read/chain-reader.ts'
-import { type Address, ZERO_ADDRESS } from '../../src/domain/address.ts'
+import { eventTopics, type RpcLog } from '../../../src/contracts/decode-events.ts'
+import type { FollowedContracts } from '../../../src/detection/match/followed-contracts.ts'
+import type { TransactionReceipt } from '../../../src/detection/read/chain-reader.ts'
+import { type Address, ZERO_ADDRESS } from '../../../src/domain/address.ts'
 
 const address = (digits: string) => `0x${digits.padEnd(40, '0')}` as Address
 

@@ -1,5 +1,5 @@
 import { type DescMethod, fromJson, type JsonObject, type JsonValue } from '@bufbuild/protobuf'
-import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
+import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { ofHttpError, restRequestOf } from './clients.ts'
 import { createStreamClient, streamProtocols } from './stream-clients.ts'
 

@@ -1,6 +1,6 @@
 /**
  * The rules of the house that no linter has, as functions over paths and sources: files a folder, twins, import cycles,
- * and how many lines of a function are code. tools/check-house.ts runs them.
+ * and how many lines of a function are code. tools/house/check-house.ts runs them.
  */
 import { posix } from 'node:path'
 import { isSqlStatement } from './import-rules.ts'

@@ -1,6 +1,6 @@
 /**
  * The rules of who may import whom, as data, and the check of sources against them. A room is the first folder under src/,
- * or a file that stands there alone. tools/check-house.ts holds src/ to them; ARCHITECTURE.md draws them.
+ * or a file that stands there alone. tools/house/check-house.ts holds src/ to them; ARCHITECTURE.md draws them.
  */
 import { posix } from 'node:path'
 import { type SourceScan, scanSource } from './source-scan.ts'

@@ -1,10 +1,10 @@
 /** Quotes of all kinds with random terms, each taken with exactly what was handed out, and held against what was spent. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { expect } from 'vitest'
-import { formatAmount, parseAmount } from '../../src/domain/decimal.ts'
-import type { PreparedPayment, Route } from '../../src/domain/route.ts'
+import { formatAmount, parseAmount } from '../../../src/domain/decimal.ts'
+import type { PreparedPayment, Route } from '../../../src/domain/route.ts'
+import { canonical, createTestRouting, type TestRouting } from '../routing.ts'
 import { type Mined, type PayersChain, type PayersToken, unusedAddress } from './payers-chain.ts'
-import { canonical, createTestRouting, type TestRouting } from './routing.ts'
 import { quotedGas } from './take-route.ts'
 
 const KINDS = ['DIRECT', 'NATIVE', 'CONVERSION', 'NATIVE_CONVERSION', 'SWAP_V2', 'SWAP_V3', 'FRESH_PAIR'] as const

@@ -1,12 +1,13 @@
 /**
  * Checks of the house's shape: files a folder, lines a function, twins, import cycles, import rules; run by tools/check.ts.
- * What broke a rule when the rule came is excused by name in tools/house-exceptions.json.
+ * What broke a rule when the rule came is excused by name in tools/house/house-exceptions.json.
  *
- *   node tools/check-house.ts            prints what is not excused, with the file and the line
- *   node tools/check-house.ts --prune    takes out of the list what breaks its rule no longer; adds nothing
+ *   node tools/house/check-house.ts            prints what is not excused, with the file and the line
+ *   node tools/house/check-house.ts --prune    takes out of the list what breaks its rule no longer; adds nothing
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type CheckResult, readGit, root, runCommand } from '../run-command.ts'
 import { EXCEPTIONS_FILE, type Exceptions, findAdditions, judge, prune } from './house-exceptions.ts'
 import {
   countLinesOfCode,
@@ -17,7 +18,6 @@ import {
   MAX_LINES_OF_FUNCTION,
 } from './house-rules.ts'
 import { findViolations } from './import-rules.ts'
-import { type CheckResult, readGit, root, runCommand } from './run-command.ts'
 
 const folders = ['src', 'tools', 'bench', 'test']
 
@@ -89,7 +89,7 @@ type Diagnostic = {
 }
 
 async function findLongFunctions(folder: string): Promise<Finding[]> {
-  const args = ['--config', join(root, 'tools/house-lint.json'), '--disable-nested-config', '--format', 'json']
+  const args = ['--config', join(root, 'tools/house/house-lint.json'), '--disable-nested-config', '--format', 'json']
   const { output } = await runCommand('oxlint', [...args, ...folders], folder)
   const { diagnostics } = JSON.parse(output.slice(0, output.lastIndexOf('}') + 1)) as { diagnostics: Diagnostic[] }
   const found = diagnostics.flatMap(({ message, filename, labels }) => {
