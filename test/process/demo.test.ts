@@ -424,7 +424,7 @@ describe('a first start', () => {
     // Only the transaction tells it.
     expect([accepted.code, accepted.stderr]).toEqual([
       1,
-      expect.stringContaining('even when it is accepted: SELF_PAYMENT'),
+      expect.stringContaining('even if it were accepted: SELF_PAYMENT'),
     ])
   })
 
