@@ -18,7 +18,7 @@ export type Finding = {
 
 export type HouseRule = 'files a folder' | 'lines a function' | 'twins' | 'import cycles' | 'import rules'
 
-export const MAX_FILES_IN_FOLDER = 20
+const MAX_FILES_IN_FOLDER = 20
 export const MAX_LINES_OF_FUNCTION = 80
 
 /** @param paths - TypeScript files from the project's root; tests and migrations do not count */
