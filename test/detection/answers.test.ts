@@ -1,5 +1,5 @@
 /**
- * What nodes and feeds may answer: too much, nothing where something belongs, or nonsense.
+ * Unusual answers of nodes and feeds: too large, empty, or nonsense.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
@@ -52,7 +52,7 @@ describe('receipts that are too large', () => {
     expect(proxy.exchanges() - before).toBeGreaterThan(2)
   })
 
-  it('are read alone where a node answers a list as far as it fits', async () => {
+  it('are read one by one where a node answers only the first part of a batch', async () => {
     const hashes = await payManyTimes(5)
     let answered = 0
     proxy.meddle(({ method }) => {
@@ -66,7 +66,7 @@ describe('receipts that are too large', () => {
 })
 
 describe('block times', () => {
-  it.each([null, '0x0', undefined])('come from the header where a log says %s', async (blockTimestamp) => {
+  it.each([null, '0x0', undefined])('come from the header where a log has %s', async (blockTimestamp) => {
     const log = { blockNumber: '0x5', blockTimestamp } as unknown as RpcLog
     const reader = readChain()
     const [header] = await reader.headers([5])
@@ -86,10 +86,10 @@ describe('a feed that misbehaves', () => {
   const round = (roundId: bigint, updatedAt: bigint) => `0x${[roundId, 5n, 0n, updatedAt, roundId].map(word).join('')}`
 
   it.each([
-    ['was written after the block', (at: number) => round(1n, BigInt(at) + 1n), 8n],
-    ['was written in the far future', () => round(1n, 2n ** 200n), 8n],
+    ['was updated after the block', (at: number) => round(1n, BigInt(at) + 1n), 8n],
+    ['was updated in the far future', () => round(1n, 2n ** 200n), 8n],
     ['has too many decimals', (at: number) => round(1n, BigInt(at)), 255n],
-    ['has a number of decimals that is none', (at: number) => round(1n, BigInt(at)), 2n ** 255n],
+    ['has an impossible number of decimals', (at: number) => round(1n, BigInt(at)), 2n ** 255n],
   ])('gives no price: one that %s', async (_, answer, decimals) => {
     const head = await chain.client.head()
     proxy.meddle(({ method, params }) => {
@@ -100,7 +100,7 @@ describe('a feed that misbehaves', () => {
     expect(await priceNow()).toEqual([undefined])
   })
 
-  it('is not searched for ever: one with a great many phases', async () => {
+  it('is not searched without end: one with very many phases', async () => {
     const head = await chain.client.head()
     proxy.meddle(({ method, params }) => {
       if (method !== 'eth_call') return undefined

@@ -24,11 +24,11 @@ import { answer, done, type Ends, NOT_FOUND, type StatusServer, startStatusServe
 
 const NEAR_ID = 31_451
 const FAR_ID = 31_452
-const MOST_ATTEMPTS = 20
-/** For the one that hangs; whoever answers has the usual time. */
+const MAX_ATTEMPTS = 20
+/** The timeout for the server that hangs; one that answers has the usual timeout. */
 const HANG_MS = 300
 
-/** Payments that a bridge has delivered on `far`; who gave it the money is on `near`, and known to a server of LI.FI's shape. */
+/** Payments that a bridge delivered on `far`. Their payer is on `near`, which a server of LI.FI's shape knows. */
 describe('a payment that a bridge delivered', () => {
   let near: TestChain
   let far: TestChain
@@ -38,9 +38,9 @@ describe('a payment that a bridge delivered', () => {
   let detection: Detection
   let account: Account
   let server: StatusServer
-  /** When the last delivery was seen, or later. */
+  /** The time of the last delivery, or later. */
   let nowMs = 0
-  /** The transaction on the source chain, and who sent it. */
+  /** The transaction on the source chain, and its sender. */
   let sourceTx: Hex
   let payer: Hex
   beforeAll(async () => {
@@ -88,7 +88,7 @@ describe('a payment that a bridge delivered', () => {
     return { request, txHash }
   }
 
-  /** As a process makes it: breaker and quota of its own. */
+  /** A queue as a process makes it, with its own breaker and quota. */
   function queueOf(owner = 'one', timeoutMs?: number): CarriedQueue {
     const clock = () => nowMs
     const io = { fetch, clock, logger: silentLogger }
@@ -118,7 +118,7 @@ describe('a payment that a bridge delivered', () => {
     const [payment] = await paymentsOf(knex, account, request)
     return payment
   }
-  /** As a refund wallet of the account, for ever. */
+  /** Registers a refund wallet of the account, since 1970. */
   const registerWallet = (address: Hex) =>
     knex('refund_wallets').insert({
       account_id: account.id,
@@ -135,7 +135,7 @@ describe('a payment that a bridge delivered', () => {
   const source = () => ({ payer: canonical(payer), network: 'ETHEREUM', txHash: sourceTx })
   const unknown = { payer: null, network: null, txHash: null }
 
-  it('says who paid it, where and by which transaction, once that is known; waits grow till then', async () => {
+  it('gets its payer, source chain and source transaction once they are known; the waits until then grow', async () => {
     const { request, txHash } = await deliver()
     expect(sourceOf(await paymentOf(request))).toEqual(unknown)
     const waits: number[] = []
@@ -147,7 +147,7 @@ describe('a payment that a bridge delivered', () => {
     ]
     for (const behaviour of behaviours) {
       server.behave(behaviour)
-      // Each time another process, as after a restart.
+      // Each time in another process, as after a restart.
       await queueOf(`restart ${waits.length}`).drain()
       const [row] = (await noted()) as { due_at: Date }[]
       if (row === undefined) break
@@ -169,27 +169,27 @@ describe('a payment that a bridge delivered', () => {
     ['hangs', () => {}],
     ['fails', (_, response) => answer(response, 500, { message: 'oh', code: 1006 })],
     ['resets', (_, response) => void response.destroy()],
-    ['says half', (_, response) => void response.writeHead(200, { 'content-length': '999' }).end('{"status":"DO')],
-    ['says rubbish', (_, response) => void response.writeHead(200).end('<html>')],
-    ['says nothing', changed(() => null)],
-    ['says a list', changed(() => [])],
-    ['takes no key', (_, response) => answer(response, 401, { message: 'no', code: 1010 })],
-    ['tells of another delivery', changed((good) => done({ ...endsOf(sourceTx), sending: good.sending }))],
-    ['tells of another chain', changed((good) => ({ ...good, receiving: { ...good.receiving, chainId: 1 } }))],
-    ['tells of no delivery', changed((good) => ({ ...good, receiving: { chainId: FAR_ID } }))],
+    ['answers half', (_, response) => void response.writeHead(200, { 'content-length': '999' }).end('{"status":"DO')],
+    ['answers HTML', (_, response) => void response.writeHead(200).end('<html>')],
+    ['answers null', changed(() => null)],
+    ['answers a list', changed(() => [])],
+    ['refuses the key', (_, response) => answer(response, 401, { message: 'no', code: 1010 })],
+    ['answers another delivery', changed((good) => done({ ...endsOf(sourceTx), sending: good.sending }))],
+    ['answers another chain', changed((good) => ({ ...good, receiving: { ...good.receiving, chainId: 1 } }))],
+    ['answers no delivery', changed((good) => ({ ...good, receiving: { chainId: FAR_ID } }))],
     ['names no payer', changed((good) => ({ ...good, fromAddress: undefined }))],
     ['names the zero address', changed((good) => ({ ...good, fromAddress: `0x${'0'.repeat(40)}` }))],
     ['names no source', changed((good) => ({ ...good, sending: undefined }))],
     ['names the same chain', changed((good) => ({ ...good, sending: { ...good.sending, chainId: FAR_ID } }))],
-    ['says that it failed', changed((good) => ({ ...good, status: 'FAILED' }))],
-    ['says that it was given back', changed((good) => ({ ...good, substatus: 'REFUNDED' }))],
+    ['answers that it failed', changed((good) => ({ ...good, status: 'FAILED' }))],
+    ['answers that it was returned', changed((good) => ({ ...good, substatus: 'REFUNDED' }))],
     [
-      'names a transaction that is not there',
+      'names a transaction that does not exist',
       changed((good) => ({ ...good, sending: { ...good.sending, txHash: `0x${'7'.repeat(64)}` } })),
     ],
-    ['names somebody else', changed((good) => ({ ...good, fromAddress: freshAddress('somebody else') }))],
+    ['names another payer', changed((good) => ({ ...good, fromAddress: freshAddress('somebody else') }))],
   ]
-  it.each(faults)('stays as it is when the one that is asked %s, and is looked up again', async (fault, behaviour) => {
+  it.each(faults)('stays as it is when the server %s, and is looked up again', async (fault, behaviour) => {
     const { request } = await deliver()
     const before = await paymentOf(request)
     server.behave(behaviour)
@@ -203,7 +203,7 @@ describe('a payment that a bridge delivered', () => {
     expect([sourceOf(await paymentOf(request)), await noted()]).toEqual([source(), []])
   })
 
-  it('is not asked for while the quota is used up, and counts no attempt for that', async () => {
+  it('is not looked up while the quota is used up, which counts no attempt', async () => {
     const { request } = await deliver()
     const headers = { 'ratelimit-remaining': '0', 'ratelimit-reset': '60' }
     server.behave((_, response) => answer(response, 429, { message: 'slow down', code: 1005 }, headers))
@@ -221,7 +221,7 @@ describe('a payment that a bridge delivered', () => {
     expect(sourceOf(await paymentOf(request))).toEqual(source())
   })
 
-  it('is left alone by one that fails, and costs no attempts meanwhile', async () => {
+  it('is not looked up while the server fails, which counts no attempt', async () => {
     await deliver()
     await deliver()
     server.behave(() => {})
@@ -232,7 +232,7 @@ describe('a payment that a bridge delivered', () => {
     expect([server.asked.length, attempts]).toEqual([1, [0, 1]])
   })
 
-  it('is no attempt that is cut short because the process is told to stop', async () => {
+  it('counts no attempt when a lookup is cut short because the process stops', async () => {
     await deliver()
     const stopping = new AbortController()
     server.behave(() => stopping.abort(new Error('stopping')))
@@ -242,17 +242,17 @@ describe('a payment that a bridge delivered', () => {
     ])
   })
 
-  it('is given up some day', async () => {
+  it('is given up after the last attempt', async () => {
     const { request } = await deliver()
-    for (let attempt = 0; attempt < MOST_ATTEMPTS + 3; attempt++) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS + 3; attempt++) {
       await queueOf().drain()
       nowMs += 6 * 3_600_000
     }
-    expect([server.asked.length, await noted()]).toEqual([MOST_ATTEMPTS, []])
+    expect([server.asked.length, await noted()]).toEqual([MAX_ATTEMPTS, []])
     expect(sourceOf(await paymentOf(request))).toEqual(unknown)
   })
 
-  it('is asked for by one process at a time', async () => {
+  it('is looked up by one process at a time', async () => {
     const delivered = [await deliver(), await deliver(), await deliver(), await deliver()]
     const answering = Promise.withResolvers<void>()
     server.behave((txHash, response) => void answering.promise.then(() => answerWell(txHash, response)))
@@ -269,7 +269,7 @@ describe('a payment that a bridge delivered', () => {
     for (const { request } of delivered) expect(sourceOf(await paymentOf(request))).toEqual(source())
   })
 
-  it('is looked up anew when a reorg has taken it out and it comes again', async () => {
+  it('is looked up again when a reorg removed it and it comes back', async () => {
     const { request, txHash } = await deliver()
     server.behave(answerWell)
     await queueOf().drain()
@@ -290,7 +290,7 @@ describe('a payment that a bridge delivered', () => {
     expect(server.asked).toEqual([txHash, again.transactionHash])
   })
 
-  it('that is gone when the answer comes leaves nothing behind', async () => {
+  it('leaves nothing behind if it is gone when the answer comes', async () => {
     const { request } = await deliver()
     server.behave((txHash, response) => {
       void far
@@ -303,16 +303,16 @@ describe('a payment that a bridge delivered', () => {
   })
 
   it.each([
-    ['of a chain that is known by its id', 10, 'OPTIMISM'],
-    ['of a chain that nobody knows', 987_654_321, null],
-  ])('%s is told without looking there', async (_, chainId, network) => {
+    ['a known chain that is not followed', 10, 'OPTIMISM'],
+    ['an unknown chain', 987_654_321, null],
+  ])('from %s gets its source without a check on that chain', async (_, chainId, network) => {
     const { request } = await deliver()
     server.behave(changed((good) => ({ ...good, sending: { ...good.sending, chainId } })))
     await queueOf().drain()
     expect(sourceOf(await paymentOf(request))).toEqual({ ...source(), network })
   })
 
-  it('from where there are no such addresses is not asked for again', async () => {
+  it('from a chain with other addresses is not looked up again', async () => {
     const { request } = await deliver()
     const sending = {
       chainId: 1_151_111_081_099_710,

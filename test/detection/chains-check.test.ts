@@ -1,4 +1,4 @@
-/** The command that holds a chains file against its chains, on a real chain, with a proxy before it that does what nodes do wrong. */
+/** The command that checks a chains file against its chains, on a real chain, behind a proxy that misbehaves as nodes do. */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -17,7 +17,7 @@ let chain: TestChain
 let proxy: RpcProxy
 let lifi: TestLifi
 let folder: string
-/** Of which a file says the truth about the chain. */
+/** A config that is right about the chain. */
 let config: ChainConfig
 let now: Date
 
@@ -45,7 +45,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** By asking block after block, which is what the command need not do. */
+/** Finds it block by block, which the command does not need to do. */
 async function creationOf({ address }: PaymentContractConfig): Promise<number> {
   for (let block = 0; ; block++) {
     const code = await chain.client.rpc.call<string>('eth_getCode', [address, `0x${block.toString(16)}`])
@@ -58,7 +58,7 @@ const check = async (change: Partial<ChainConfig> = {}, timeoutMs = 10_000): Pro
   return checked?.facts ?? []
 }
 
-/** What is not as the file says, in short. */
+/** The facts that are not `ok`, as text. */
 const unlike = (facts: readonly CheckedFact[]) =>
   facts
     .filter(({ verdict }) => verdict !== 'ok')
@@ -66,7 +66,7 @@ const unlike = (facts: readonly CheckedFact[]) =>
 
 const refuse = (message: string, code = -32_000) => Promise.resolve({ rpcError: { code, message } })
 
-/** State of blocks beneath one is not there, as on a node that is no archive. */
+/** Refuses the state of blocks below one, as a node that is no archive does. */
 const prunedBeneath =
   (oldest: number): Meddle =>
   ({ method, params }) => {
@@ -75,7 +75,7 @@ const prunedBeneath =
   }
 
 describe('checkChain', () => {
-  it('finds everything as it is, of each kind', async () => {
+  it('finds everything right, by each kind of check', async () => {
     const facts = await check()
     expect(unlike(facts)).toEqual([])
     const kinds = [
@@ -99,7 +99,7 @@ describe('checkChain', () => {
     expect(count('conversion')).toBe(5)
   })
 
-  it('tells another chain, and asks it nothing more', async () => {
+  it('reports a node of another chain, and asks it nothing more', async () => {
     proxy.calls.length = 0
     const facts = await check({ chainId: 1 })
     expect(unlike(facts)).toEqual([expect.stringMatching(/^chain id - wrong: .* serves chain 31581, not 1$/)])
@@ -120,20 +120,16 @@ describe('checkChain', () => {
 
   it.each<[string, () => Partial<ChainConfig>, () => (string | RegExp)[]]>([
     [
-      'a contract that is not there',
+      'a missing contract',
       () => withFirst({ address: nobody }),
       () => [
         `code ERC20_FEE_PROXY 0.2.0 wrong: there is no contract at ${nobody}`,
         'fromBlock ERC20_FEE_PROXY 0.2.0 unknown: there is no contract',
       ],
     ],
-    [
-      'a multicall that is not there',
-      () => ({ multicall: nobody }),
-      () => [/^code multicall wrong: there is no contract/],
-    ],
-    ['a swap that is not there', () => ({ swapIntermediaries: [nobody] }), () => [/^code swap intermediary wrong/]],
-    ['an intermediary that is not there', () => ({ intermediaries: [nobody] }), () => [/^code intermediary wrong/]],
+    ['a missing multicall', () => ({ multicall: nobody }), () => [/^code multicall wrong: there is no contract/]],
+    ['a missing swap intermediary', () => ({ swapIntermediaries: [nobody] }), () => [/^code swap intermediary wrong/]],
+    ['a missing intermediary', () => ({ intermediaries: [nobody] }), () => [/^code intermediary wrong/]],
     [
       'a fromBlock that is too high',
       () => withFirst({ fromBlock: first().fromBlock + 1 }),
@@ -147,7 +143,7 @@ describe('checkChain', () => {
       () => [/wrong: block 1000000 is above the head/],
     ],
     [
-      'a fromBlock that is lower than it need be',
+      'a fromBlock that is lower than necessary',
       () => withFirst({ fromBlock: 0 }),
       () => [new RegExp(`note: created at block ${first().fromBlock}: ${first().fromBlock} blocks are read in vain`)],
     ],
@@ -158,12 +154,12 @@ describe('checkChain', () => {
       () => ['symbol USDX wrong: "USDC" on the chain: another token?'],
     ],
     [
-      'a bridged token, named so in files',
+      'a bridged token that only the file names so',
       () => withToken({ symbol: 'USDC.e', bridged: true }),
       () => ['symbol USDC.e note: "USDC" on the chain'],
     ],
     [
-      'a feed that is none',
+      'a feed that is something else',
       () => withToken({ usdFeed: token().address }),
       () => ['feed USDC wrong: latestRoundData() answers no price'],
     ],
@@ -173,7 +169,7 @@ describe('checkChain', () => {
       () => [/^feed USDC wrong: its answer is \d+ s old, older than 1 s/],
     ],
     [
-      'a conversion through a currency that the contract knows nothing of',
+      'a conversion through a currency that the contract does not know',
       () => withPath({ via: ['EUR'] }),
       () => [/^conversion USD to USDC wrong: getRate\(\) fails: .*revert/],
     ],
@@ -187,7 +183,7 @@ describe('checkChain', () => {
       () => ({ finality: { useFinalizedTag: false, depth: 7 } }),
       () => [/^finalized - note: block \d+, \d+ below the head; the chains file does not use it, so the depth of 7/],
     ],
-  ])('tells %s', async (_, change, says) => {
+  ])('reports %s', async (_, change, says) => {
     const told = unlike(await check(change()))
     const expected = says()
     expect(told).toHaveLength(expected.length)
@@ -199,7 +195,7 @@ describe('checkChain', () => {
     return { ...described, lifi: { ...(described.lifi as LifiConfig), ...change } }
   }
 
-  it('finds that the contracts of LI.FI know each other', async () => {
+  it('finds the contracts of LI.FI right', async () => {
     const facts = await check(withLifi())
     expect(unlike(facts)).toEqual([])
     expect(facts.filter((fact) => fact.check === 'lifi').map(({ subject, detail }) => [subject, detail])).toEqual([
@@ -218,22 +214,22 @@ describe('checkChain', () => {
       () => [`lifi receiver executor wrong: ${lifi.receiver}, and ${lifi.feeForwarder} in the file`],
     ],
     [
-      'a receiver that is none',
+      'a receiver that is something else',
       () => ({ receiverAcrossV4: lifi.feeForwarder }),
       () => ['lifi receiver executor wrong: the receiver has no executor: another contract?'],
     ],
     [
-      'a receiver that knows no spoke pool',
+      'a receiver without a spoke pool',
       () => ({ spokePool: lifi.feeForwarder }),
       () => ['lifi receiver spokePool wrong: the receiver has no spokePool: another contract?'],
     ],
     [
-      'a diamond that is none',
+      'a diamond that is something else',
       () => ({ diamond: lifi.feeForwarder }),
       () => [/^lifi startBridge.* unknown: facetAddress\(\) answers no address/, /^lifi swapAndStartBridge.* unknown/],
     ],
     [
-      'contracts that are not there',
+      'missing contracts',
       () => ({ diamond: nobody, feeContracts: [nobody] }),
       () => [
         /^code lifi diamond wrong/,
@@ -242,14 +238,14 @@ describe('checkChain', () => {
         /^lifi swapAndStartBridge.* unknown/,
       ],
     ],
-  ])('tells of LI.FI %s', async (_, change, says) => {
+  ])('reports of LI.FI %s', async (_, change, says) => {
     const told = unlike(await check(withLifi(change())))
     const expected = says()
     expect(told).toHaveLength(expected.length)
     for (const [n, text] of expected.entries()) expect(told[n]).toMatch(text)
   })
 
-  it('tells a token that is no token', async () => {
+  it('reports a token that is no token', async () => {
     const told = unlike(await check(withToken({ address: first().address, usdFeed: token().usdFeed })))
     expect(told).toEqual([
       expect.stringMatching(/^decimals USDC wrong: decimals\(\) fails: .*revert/),
@@ -258,7 +254,7 @@ describe('checkChain', () => {
     ])
   })
 
-  it('tells a head that stands still', async () => {
+  it('reports a head that no longer moves', async () => {
     const before = now
     now = new Date(now.getTime() + 600_000)
     const told = unlike(await check({ native: { symbol: 'ETH', decimals: 18 }, tokens: [] }))
@@ -266,7 +262,7 @@ describe('checkChain', () => {
     expect(told).toEqual([expect.stringMatching(/^head - wrong: block \d+, 60\d s old: the node has stopped/)])
   })
 
-  it('tells what a node lacks: finalized, lists of calls, wide ranges of logs', async () => {
+  it('reports what a node lacks: finalized, batches, wide ranges of logs', async () => {
     proxy.refuseBatches(true)
     proxy.meddle(({ method, params }) => {
       if (params[0] === 'finalized') return refuse('unknown block tag')
@@ -281,7 +277,7 @@ describe('checkChain', () => {
     ])
   })
 
-  it('tells a node that gives no logs at all', async () => {
+  it('reports a node that refuses all logs', async () => {
     proxy.meddle(({ method }) =>
       method === 'eth_getLogs' ? refuse('the method eth_getLogs is not available') : undefined,
     )
@@ -290,7 +286,7 @@ describe('checkChain', () => {
     ])
   })
 
-  it('says what a node that is no archive can and cannot tell of a creation', async () => {
+  it('reports what a node that is no archive can and cannot know about a creation', async () => {
     const late = { ...first(), address: canonical(await chain.deployErc20FeeProxy()) }
     await chain.mine({ blocks: 10 })
     const created = await creationOf(late)
@@ -306,7 +302,7 @@ describe('checkChain', () => {
     expect(unlike(await check(only(created + 6)))[1]).toContain(wrong)
   })
 
-  it('looks no further back than a real node that has forgotten', async () => {
+  it('looks no further back than a real node has state', async () => {
     const old = await startTestChain({ chainId: 31_582 })
     await old.mine({ blocks: 60 })
     const [checked] = await checkChain(old.config({ name: 'OLD' }), { clock: () => now })
@@ -320,10 +316,10 @@ describe('checkChain', () => {
 
   it.each<[string, () => void, RegExp]>([
     ['fails', () => proxy.fail(503), /^answers - wrong: .* HTTP status 503$/],
-    ['is no node', () => proxy.fail(200, '<html>'), /^answers - wrong: .* its answer is not JSON$/],
-    ['wants fewer calls', () => proxy.fail(429), /^answers - wrong: .* too many requests$/],
+    ['is something else', () => proxy.fail(200, '<html>'), /^answers - wrong: .* its answer is not JSON$/],
+    ['limits requests', () => proxy.fail(429), /^answers - wrong: .* too many requests$/],
     ['never answers', () => proxy.meddle(() => new Promise(() => {})), /^answers - wrong: .* no answer within \d+ ms$/],
-  ])('tells a node that %s', async (_, break_, says) => {
+  ])('reports a node that %s', async (_, break_, says) => {
     break_()
     expect(unlike(await check({}, 300))).toEqual([expect.stringMatching(says)])
   })
@@ -335,7 +331,7 @@ describe('waybill chains check', () => {
     await writeFile(file, JSON.stringify({ chains }))
     return { CHAINS_FILE: file, DATA_DIR: '/nowhere', NODE_KEY: 'k3y-of-the-node' }
   }
-  /** Without what grows old while tests run: the real clock counts here. */
+  /** Without feeds and a head that grow old while tests run, since the command uses the real clock. */
   const plain = (name: string, change: object = {}) => ({
     ...config,
     name,
@@ -345,7 +341,7 @@ describe('waybill chains check', () => {
     ...change,
   })
 
-  it('prints a line a fact, with tabs between, and ends with 0 where all is well', async () => {
+  it('prints a line for each fact, separated by tabs, and exits with 0 where all is well', async () => {
     const { code, stdout, stderr } = await runWaybill(['chains', 'check'], await settings(plain('BASE')))
     const lines = stdout.trimEnd().split('\n')
     const host = new URL(proxy.url).host
@@ -354,7 +350,7 @@ describe('waybill chains check', () => {
     expect(lines[0]).toBe(`BASE\t${host}\tchain id\t-\tok\t31581`)
   })
 
-  it('ends with 1 where something is wrong, of each URL, and shows nothing of a URL but its host', async () => {
+  it('checks each URL, exits with 1 where something is wrong, and shows only the host of a URL', async () => {
     const { host } = new URL(proxy.url)
     const nowhere = '127.0.0.1:1'
     const rpcUrls = [`http://user:passw0rd@${nowhere}/`, `http://${host}/v3/$\{NODE_KEY}?apikey=qu3ry-secret`]
@@ -372,7 +368,7 @@ describe('waybill chains check', () => {
     }
   })
 
-  it('looks at one chain where told to', async () => {
+  it('checks only the chain that --chain names', async () => {
     const file = await settings(plain('BASE'), plain('POLYGON', { chainId: 137 }))
     const checkOne = (chain: string) => runCommand(file, ['chains', 'check', '--chain', chain])
     expect(await checkOne('base')).toMatchObject({ code: 0 })

@@ -1,6 +1,5 @@
 /**
- * The repair of a chain whose final blocks were taken back, as an operator does it: with the service, the command and the node as
- * processes of their own.
+ * The repair of a chain whose final blocks were replaced, as an operator does it: service, command and node are processes of their own.
  */
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -34,7 +33,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Less than a lease lasts, so that a wait for one that was not given back fails. */
+/** Shorter than a lease, so that waiting for a lease that was not released fails the test. */
 const PATIENCE = { timeout: 10_000 }
 
 async function startService(): Promise<string> {
@@ -57,7 +56,7 @@ interface PaymentJson {
 
 const byHash = (a: { txHash: Hex }, b: { txHash: Hex }) => a.txHash.localeCompare(b.txHash)
 
-/** What the chain now says of transactions, as the service should tell of their payments. */
+/** The payments of transactions as they are on the chain now, in the form in which the service answers them. */
 async function onChain(hashes: readonly Hex[]) {
   const receipts = await Promise.all(hashes.map((hash) => chain.receipt(hash)))
   return receipts
@@ -66,12 +65,12 @@ async function onChain(hashes: readonly Hex[]) {
     .toSorted(byHash)
 }
 
-it('after a reorg beneath finality the command brings payments back to what is on the chain', async () => {
+it('after a reorg of final blocks the command brings payments back to what is on the chain', async () => {
   const scopes = 'payments:read,requests:read,requests:write'
   const made = await runWaybill(['keys', 'create', '--account', 'shop', '--scopes', scopes, '--rate', '0'], settings)
   const headers = { 'x-api-key': made.stdout.trim(), 'content-type': 'application/json' }
   let url = await startService()
-  // Two payers, so that what one sends does not wait for what is dropped of the other.
+  // Two payers, so that a dropped transaction of one does not block those of the other by its nonce.
   const [payer, friend, payee] = chain.wallets
   for (const wallet of [payer, friend]) {
     await chain.fund(chain.tokens.USDC, wallet, 1_000_000000n)
@@ -146,7 +145,7 @@ it('after a reorg beneath finality the command brings payments back to what is o
   await stopService()
 }, 60_000)
 
-it('the documentation tells how long a chain stays with a process that is gone', async () => {
+it('the documentation says how long a chain stays with a process that is gone', async () => {
   const page = async (name: string) => {
     const text = await readFile(join(import.meta.dirname, '../../docs', name), 'utf8')
     return text.replaceAll('\n', ' ')
@@ -159,7 +158,7 @@ it('the documentation tells how long a chain stays with a process that is gone',
 describe('chains restart changes nothing', () => {
   it.each<[string, number, string[], Record<string, string>, string]>([
     ['without a block', 2, ['BASE'], {}, '--from is missing'],
-    ['from what is no block', 2, ['BASE', '--from', '-1'], {}, '--from'],
+    ['from something that is no block', 2, ['BASE', '--from', '-1'], {}, '--from'],
     ['on a chain that the file lacks', 2, ['POLYGON', '--from', '1'], {}, '"POLYGON" is no chain of the chains file'],
     [
       'without a chains file',

@@ -1,5 +1,5 @@
 /**
- * Nothing keeps a chain from moving in silence: nodes that lack, refuse or overdo something, and work that takes long.
+ * Nodes that lack, refuse or overdo something, and work that takes long: whatever keeps a chain from moving is visible.
  */
 import type { Knex } from 'knex'
 import { keccak256 } from 'viem'
@@ -62,7 +62,7 @@ function begin(options: Partial<DetectionOptions> = {}, chainOptions = {}): Dete
   return detect(knex, [config(chainOptions)], { logger: logs, owner: `run ${runs++}`, ...options })
 }
 
-/** A clock that runs fast: some seconds at every look. */
+/** A clock that advances some seconds each time it is read. */
 function fastClock(): () => Date {
   let nowMs = Date.UTC(2026, 0, 1)
   return () => {
@@ -101,13 +101,13 @@ const statuses = async (request: PaymentRequest) =>
 const refuse = (message: string, code = -32000) => Promise.resolve({ rpcError: { code, message } })
 
 describe('work that takes longer than the lease', () => {
-  it('keeps the lease, and is written', async () => {
+  it('keeps the lease, and its result is written', async () => {
     const request = await paid()
     await chain.mine({ blocks: 4 })
     detection = begin({ leaseTtlMs: 300 })
     const second = createDatabase(database.connection, { poolMax: 1 })
     let asked: Date | undefined
-    // The node answers when the lease as it was first taken has run out.
+    // The node answers after the time for which the lease was first taken.
     proxy.meddle(({ method }, ask) => {
       if (method !== 'eth_getLogs' || asked !== undefined) return undefined
       const outlasted = async () => {
@@ -165,22 +165,22 @@ describe('a node that lacks or refuses something', () => {
       },
     ],
     [
-      'is behind what was looked at',
+      'is behind the blocks that were read',
       ({ method, params }, ask) => {
         if (method !== 'eth_getBlockByNumber') return undefined
         if (params[0] === 'latest') return chain.client.rpc.call('eth_getBlockByNumber', ['0x1', false])
         return Number(params[0]) > 1 ? Promise.resolve(null) : ask()
       },
     ],
-  ])('is told in the status and every minute in the log: one that %s', async (_, meddle) => {
+  ])('is shown in the status and logged every minute: one that %s', async (_, meddle) => {
     await scan()
     const request = await paid()
     detection = begin({ clock: fastClock(), pollIntervalMs: 5 })
     await knex('leases').delete()
     proxy.meddle(meddle)
     detection.start()
-    const said = () => logs.records.filter(({ level }) => level === 'warn' || level === 'error').length
-    await expect.poll(said, { interval: 20, timeout: 5_000 }).toBeGreaterThanOrEqual(3)
+    const logged = () => logs.records.filter(({ level }) => level === 'warn' || level === 'error').length
+    await expect.poll(logged, { interval: 20, timeout: 5_000 }).toBeGreaterThanOrEqual(3)
     expect(status()).toMatchObject({
       reachable: true,
       failing: {
@@ -195,7 +195,7 @@ describe('a node that lacks or refuses something', () => {
     expect(logs.records.at(-1)?.message).toBe('the chain moves again')
   })
 
-  it('is left for another when it stays behind what was looked at, and not when it is for a moment', async () => {
+  it('is left for another when it stays behind, but not when it is behind for a moment', async () => {
     detection = begin({}, { rpcUrls: [proxy.url, chain.rpcUrl] })
     await scan()
     const { number } = await chain.client.head()
@@ -227,7 +227,7 @@ describe('a node that lacks or refuses something', () => {
     expect(await statuses(request)).toEqual(['CONFIRMED'])
   })
 
-  it('is told for as long as the database refuses what was found', async () => {
+  it('is shown as long as it lasts, as is a database that refuses what was found', async () => {
     await scan()
     await paid()
     await knex.raw('alter table chain_state add constraint stop check (scanned_block < 0) not valid')
@@ -240,7 +240,7 @@ describe('a node that lacks or refuses something', () => {
 })
 
 describe('receipts that are too large', () => {
-  it('leave their payments unmatched with a reason, in the log too, and the chain goes on', async () => {
+  it('leave their payments unmatched with a reason, are logged, and the chain goes on', async () => {
     const large = await storeRequest(knex, account, newRequest())
     const hash = await send(large)
     const other = await paid()
@@ -266,7 +266,7 @@ describe('a contract that is added later', () => {
   const inUsdc = () =>
     storeRequest(knex, account, newRequest({ paymentCurrency: 'USDC-BASE', invoiceCurrency: 'USDC-BASE' }))
 
-  /** A fee proxy that is not followed yet, and how to pay through it. */
+  /** A fee proxy that is not followed yet, and a function that pays through it. */
   async function deployAnother() {
     const added = canonical(await chain.deployErc20FeeProxy())
     const { number } = await chain.client.head()
@@ -287,7 +287,7 @@ describe('a contract that is added later', () => {
     return { contracts: [...config().contracts, contract], payThrough }
   }
 
-  it('is read from its first block on, while the chain goes on', async () => {
+  it('is read from its first block on while the chain goes on', async () => {
     const { contracts, payThrough } = await deployAnother()
     const [old, recent, later] = [await inUsdc(), await inUsdc(), await inUsdc()]
     await payThrough(old)
@@ -314,7 +314,7 @@ describe('a contract that is added later', () => {
     expect(proxy.calls.filter(({ method }) => method === 'eth_getLogs')).toEqual([])
   })
 
-  it('is read by another node where the first has forgotten what was', async () => {
+  it('is read from another node where the first no longer has its logs', async () => {
     const { contracts, payThrough } = await deployAnother()
     const request = await inUsdc()
     await payThrough(request)
@@ -357,7 +357,7 @@ describe('finality', () => {
     ['an error', () => refuse('internal error', -32603)],
     ['nothing', () => Promise.resolve(null)],
   ])(
-    'does not go by depth because the finalized block is answered with %s for once, after a restart either',
+    'does not go by depth because a node answers %s for the finalized block once, not even after a restart',
     async (_, answer) => {
       const finality = { finality: { useFinalizedTag: true, depth: 3 } }
       const pinned = await chain.client.head()
@@ -382,8 +382,8 @@ describe('finality', () => {
   )
 })
 
-describe('beginning anew', () => {
-  it('above the last final block keeps what is below on its way to finality', async () => {
+describe('reading a chain anew', () => {
+  it('above the last final block lets payments below it become final', async () => {
     const request = await paid()
     await chain.mine()
     await scan()
@@ -395,7 +395,7 @@ describe('beginning anew', () => {
     expect(await statuses(request)).toEqual(['CONFIRMED'])
   })
 
-  it('is refused from a block that was not looked at, or is another now', async () => {
+  it('is refused from a block that was not read yet or was replaced', async () => {
     await paid()
     await scan()
     const head = Number((await chain.client.head()).number)
@@ -406,8 +406,8 @@ describe('beginning anew', () => {
   })
 })
 
-describe('looking again', () => {
-  it('attaches what other chains have while one does not answer', async () => {
+describe('replaying topics', () => {
+  it('attaches payments of other chains while one chain does not answer', async () => {
     const other = await startTestChain({ chainId: 31_452 })
     const configs = [config(), configOf(other, 'POLYGON')]
     detection = detect(knex, configs, { logger: logs, owner: 'both' })
@@ -417,7 +417,7 @@ describe('looking again', () => {
     const there = newRequest({ network: 'POLYGON', paymentCurrency: 'ETH-POLYGON', invoiceCurrency: 'ETH-POLYGON' })
     const to = there.payee as `0x${string}`
     const { paymentReference } = there
-    // Transactions are looked at in the order of their blocks, and the chain that fails comes first.
+    // Transactions are read in the order of their blocks, so the chain that fails comes first.
     await other.client.rpc.call('anvil_mine', [`0x${(await chain.client.head()).number.toString(16)}`])
     await other.pay(other.wallets[0], { kind: 'NATIVE', to, amount: 10n ** 18n, paymentReference })
     await scan()
@@ -430,7 +430,7 @@ describe('looking again', () => {
     expect(await statuses(here)).toEqual([])
   })
 
-  it('holds up neither what is new on the chain nor the end', async () => {
+  it('delays neither new blocks nor the stop of the process', async () => {
     const late = newRequest()
     const hash = await send(late)
     await chain.mine()

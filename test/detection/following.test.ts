@@ -71,7 +71,7 @@ function newRequest(terms: TestTerms = {}): PaymentRequest {
   return makeRequest({ payee: freshAddress(), network: 'BASE', ...terms })
 }
 
-/** Sends a payment in USDC, which waits for a block. Amount in whole dollars. */
+/** Sends a payment in USDC that waits for the next block. Amount in whole dollars. */
 async function send(request: PaymentRequest, dollars: number, options: { to?: string; from?: `0x${string}` } = {}) {
   const { transactionHash } = await chain.pay(options.from ?? payer, {
     kind: 'ERC20',
@@ -87,7 +87,7 @@ async function statuses(request: PaymentRequest): Promise<string[]> {
   return (await paymentsOf(knex, account, request)).map(({ status }) => status)
 }
 
-/** All that detection has stored, in a comparable form, without times of writing. */
+/** Everything that detection stored, in a comparable form, without times of writing. */
 async function snapshot() {
   const payments = await knex('payments').orderBy(['account_id', 'id'])
   const refunds = await knex('refunds').orderBy(['account_id', 'tx_hash', 'event_index'])
@@ -97,7 +97,7 @@ async function snapshot() {
 }
 
 describe('finality', () => {
-  it('makes all payments of a request CONFIRMED at once, when the final ones cover it', async () => {
+  it('makes all payments of a request CONFIRMED at once when the final ones cover it', async () => {
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 60)
     await chain.mine()
@@ -137,7 +137,7 @@ describe('finality', () => {
     expect(after.updated_at).toEqual(before.updated_at)
   })
 
-  it('goes by the node’s finalized block where it has one, and never takes finality back', async () => {
+  it('is the node’s finalized block where it has one, and is never taken back', async () => {
     let nowMs = 0
     const config = followed({ finality: { useFinalizedTag: true, depth: 3 } })
     detection = detect(knex, [config], { clock: () => new Date(nowMs) })
@@ -171,7 +171,7 @@ describe('finality', () => {
     expect(detection.status()[0]?.final).toBe(Number(number) + 8)
   })
 
-  it('counts what was paid too much, and shows it', async () => {
+  it('counts an overpayment and shows it', async () => {
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 150)
     await chain.mine({ blocks: 4 })
@@ -182,7 +182,7 @@ describe('finality', () => {
 })
 
 describe('refunds', () => {
-  it('sees one under the reference of the refund address: first the surplus, then the payment', async () => {
+  it('under the reference of the refund address return the surplus first, then the payment', async () => {
     const refundAddress = freshAddress()
     const merchant = canonical(chain.wallets[2])
     const request = await storeRequest(knex, account, newRequest({ payee: merchant, refundAddress }))
@@ -206,7 +206,7 @@ describe('refunds', () => {
     expect(await balanceOf(knex, account, request)).toMatchObject({ status: 'REFUNDED', outstandingAmount: '0' })
   })
 
-  it('sees one under the request’s own reference, from the payee to somebody who paid', async () => {
+  it('under the request’s own reference go from the payee to a payer', async () => {
     const request = await storeRequest(knex, account, newRequest({ payee: canonical(chain.wallets[2]) }))
     await send(request, 30)
     await chain.mine()
@@ -227,7 +227,7 @@ describe('refunds', () => {
     expect(await unmatchedOf(knex, account.id)).toEqual([])
   })
 
-  it('does not take a payment between strangers under the reference for a refund', async () => {
+  it('are not payments between strangers under the reference', async () => {
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)
     await chain.mine()
@@ -240,7 +240,7 @@ describe('refunds', () => {
 })
 
 describe('reorgs', () => {
-  it('takes a payment out, and one that is mined again comes back under its id', async () => {
+  it('remove a payment, and one that is mined again comes back with its id', async () => {
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 60)
     await chain.mine({ blocks: 4 })
@@ -265,7 +265,7 @@ describe('reorgs', () => {
     expect(await statuses(request)).toEqual(['CONFIRMED', 'CONFIRMED'])
   })
 
-  it('takes a refund out again, and settles its request anew', async () => {
+  it('remove a refund and settle its request again', async () => {
     const request = await storeRequest(knex, account, newRequest({ payee: canonical(chain.wallets[2]) }))
     await send(request, 100)
     await chain.mine({ blocks: 4 })
@@ -282,7 +282,7 @@ describe('reorgs', () => {
     expect(await knex('refunds')).toEqual([])
   })
 
-  it('stops with an alarm when final blocks are replaced, and changes nothing', async () => {
+  it('of final blocks stop the chain with an alarm and change nothing', async () => {
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)
     await chain.mine({ blocks: 5 })
@@ -311,7 +311,7 @@ describe('reorgs', () => {
     expect((await balanceOf(knex, account, request)).status).toBe('OPEN')
   })
 
-  it('does not believe an empty list of logs for a block that was replaced meanwhile', async () => {
+  it('are noticed when a node answers no logs for a block that was replaced meanwhile', async () => {
     await scan()
     const request = await storeRequest(knex, account, newRequest())
     const hash = await send(request, 100)
@@ -329,7 +329,7 @@ describe('reorgs', () => {
     expect(await statuses(request)).toEqual(['PENDING'])
   })
 
-  it('waits for a node that is behind instead of taking blocks back', async () => {
+  it('are not assumed when a node is merely behind', async () => {
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)
     const number = await chain.mine()
@@ -350,7 +350,7 @@ describe('reorgs', () => {
 })
 
 describe('restarts and failures', () => {
-  it('finds the same by a back-fill as by following, and nothing twice', async () => {
+  it('find the same by a back-fill as by following, and nothing twice', async () => {
     const requests = await Promise.all(
       ['100', '50', '25'].map((amount) => storeRequest(knex, account, newRequest({ amount }))),
     )
@@ -381,7 +381,7 @@ describe('restarts and failures', () => {
     expect(await snapshot()).toEqual(followedOnce)
   })
 
-  it('goes on where a process died in the middle of a batch', async () => {
+  it('go on where a process died in the middle of a batch', async () => {
     await scan()
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)
@@ -398,7 +398,7 @@ describe('restarts and failures', () => {
     expect(await statuses(request)).toEqual(['PENDING'])
   })
 
-  it('leaves a chain to the process that has it, and takes it over when that one is gone', async () => {
+  it('leave a chain to the process that follows it, until that process is gone', async () => {
     await scan()
     const second = detect(knex, [followed()], { owner: 'second' })
     await expect(second.scanOnce()).rejects.toThrow(/another process/)
@@ -408,7 +408,7 @@ describe('restarts and failures', () => {
     await expect(scan()).rejects.toThrow(/another process/)
   })
 
-  it('writes nothing once another process has taken the chain over', async () => {
+  it('write nothing after another process took the chain over', async () => {
     await scan()
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)
@@ -424,7 +424,7 @@ describe('restarts and failures', () => {
     expect((await knex('chain_state').first()).scanned_block).toBe((await chain.client.head()).number - 1n)
   })
 
-  it('keeps following through an outage, says so once, and leaves other chains alone', async () => {
+  it('survive an outage of one chain, which is logged once, while other chains go on', async () => {
     const other = await startTestChain({ chainId: 31_422 })
     const said: string[] = []
     const note = (_: object, message: string) => void said.push(message)
@@ -445,7 +445,7 @@ describe('restarts and failures', () => {
     expect(said).toEqual(['the chain does not answer; it is tried again', 'the chain answers again'])
   })
 
-  it('sees a new payment with the first look after its block', async () => {
+  it('do not keep a new payment from being found by the first look after its block', async () => {
     await scan()
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)
@@ -454,7 +454,7 @@ describe('restarts and failures', () => {
     expect(await statuses(request)).toEqual(['PENDING'])
   })
 
-  it('asks for smaller ranges when the node finds them too large', async () => {
+  it('make ranges of logs smaller when the node refuses them as too large', async () => {
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)
     await chain.mine({ blocks: 40 })
@@ -473,7 +473,7 @@ describe('restarts and failures', () => {
     expect(await statuses(request)).toEqual(['CONFIRMED'])
   })
 
-  it('works with a node that refuses batches', async () => {
+  it('include a node that refuses batches', async () => {
     proxy.refuseBatches(true)
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)
@@ -485,7 +485,7 @@ describe('restarts and failures', () => {
 })
 
 describe('requests that are stored after they were paid', () => {
-  it('attaches payments that were seen before, pending or final', async () => {
+  it('get payments that were found before, pending or final', async () => {
     const early = newRequest()
     await send(early, 100)
     await chain.mine({ blocks: 5 })
@@ -508,7 +508,7 @@ describe('requests that are stored after they were paid', () => {
     expect(await statuses(late)).toEqual(['CONFIRMED'])
   })
 
-  it('takes an attached payment out when its block is replaced', async () => {
+  it('lose an attached payment when its block is replaced', async () => {
     const request = newRequest()
     await send(request, 100)
     await chain.mine()
@@ -522,7 +522,7 @@ describe('requests that are stored after they were paid', () => {
     expect(await statuses(request)).toEqual([])
   })
 
-  it('does not attach a payment to a block that was replaced since it was looked at', async () => {
+  it('do not get a payment of a block that was replaced since it was read', async () => {
     const request = newRequest()
     const hash = await send(request, 100)
     await send(newRequest(), 1)
@@ -536,7 +536,7 @@ describe('requests that are stored after they were paid', () => {
     expect(await statuses(request)).toEqual(['PENDING'])
   })
 
-  it('attaches payments to a second account that stores the same request later', async () => {
+  it('get payments too if they are stored by a second account later', async () => {
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)
     await chain.mine()
@@ -548,13 +548,13 @@ describe('requests that are stored after they were paid', () => {
     expect(await statuses(request)).toEqual(['PENDING'])
   })
 
-  it('attaches a payment whose block is looked at while its request is being stored', async () => {
+  it('get a payment whose block is read while they are being stored', async () => {
     await scan()
     const request = newRequest()
     await send(request, 100)
     await chain.mine()
     const reading = Promise.withResolvers<void>()
-    // Its topic is looked up, the write waits for the chain's lock, and meanwhile the request is stored.
+    // The topic is looked up, then the write waits for the chain's lock, and meanwhile the request is stored.
     knex.on('query-response', (_: unknown, { sql }: { sql: string }) => {
       if (sql.startsWith('select topic, account_id')) reading.resolve()
     })
@@ -571,7 +571,7 @@ describe('requests that are stored after they were paid', () => {
     expect(await statuses(request)).toEqual(['PENDING'])
   })
 
-  it('attaches at the next start what a process that died has left', async () => {
+  it('get at the next start what a process that died left behind', async () => {
     const request = newRequest()
     await send(request, 100)
     await chain.mine()
@@ -582,7 +582,7 @@ describe('requests that are stored after they were paid', () => {
     expect(await statuses(request)).toEqual(['PENDING'])
   })
 
-  it('tries again when the chain does not answer at that time', async () => {
+  it('get their payments later if the chain does not answer at once', async () => {
     const request = newRequest()
     await send(request, 100)
     await chain.mine()
@@ -598,7 +598,7 @@ describe('requests that are stored after they were paid', () => {
     await until(() => statuses(request), ['PENDING'])
   })
 
-  it('keeps the latest events of unknown topics and as many of accounts, and all that are not final', async () => {
+  it('find the latest events of unknown topics, as many of accounts, and all that are not final', async () => {
     detection = detect(knex, [followed()], { keepUnknown: 2 })
     const request = await storeRequest(knex, account, newRequest())
     for (let made = 0; made < 4; made++) {
@@ -646,7 +646,7 @@ describe('imported payments', () => {
   })
 })
 
-/** Looks every few milliseconds until it is so; the test's own time is the limit. */
+/** Checks every few milliseconds until it is true, as long as the test may run. */
 async function until<T>(look: () => T | Promise<T>, expected: T): Promise<void> {
   await expect.poll(look, { interval: 20, timeout: 15_000 }).toEqual(expected)
 }

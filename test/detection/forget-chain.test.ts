@@ -42,7 +42,7 @@ afterAll(async () => {
   await Promise.all([chains?.BASE.stop(), chains?.POLYGON.stop(), database?.drop()])
 })
 
-/** A request that is paid and returned in part. */
+/** A request that is paid and refunded in part. */
 async function payAndRefund(network: 'BASE' | 'POLYGON'): Promise<PaymentRequest> {
   const chain = chains[network]
   const [payer, payee, refunds] = chain.wallets
@@ -54,7 +54,7 @@ async function payAndRefund(network: 'BASE' | 'POLYGON'): Promise<PaymentRequest
   return request
 }
 
-/** A payment under a reference that nobody knows. */
+/** A payment under a reference that no account knows. */
 async function payNobody(network: 'BASE' | 'POLYGON'): Promise<void> {
   const chain = chains[network]
   const [, , , payer, payee] = chain.wallets
@@ -67,7 +67,7 @@ function pay(chain: TestChain, payer: `0x${string}`, to: `0x${string}`, paymentR
   return chain.pay(payer, { kind: 'ERC20', token, to, amount: 40_000000n, paymentReference })
 }
 
-/** A payment that came from elsewhere: no chain of this place can bring it back. */
+/** A payment that was imported: no followed chain can bring it back. */
 async function importPayment(): Promise<void> {
   await knex('payments').insert({
     account_id: account.id,
@@ -84,7 +84,7 @@ async function importPayment(): Promise<void> {
   })
 }
 
-/** Every table that holds something of a chain, those included that come after this test. */
+/** Every table with rows of a chain, also tables that are added after this test is written. */
 async function readAll(): Promise<Rows> {
   const named: string[] = await knex('information_schema.columns')
     .distinct()
@@ -104,7 +104,7 @@ describe('forgetting a chain', () => {
     after = await readAll()
   })
 
-  it('drops what was detected there, and its requests', () => {
+  it('deletes what was detected there, and its requests', () => {
     // A payment, its refund, their request.
     expect(rows).toBe(3)
     const counted = ['payments', 'refunds', 'requests', 'reference_topics', 'unmatched_events', 'chain_state']
@@ -116,7 +116,7 @@ describe('forgetting a chain', () => {
   it('leaves other chains and imported payments as they were', () => {
     const kept = (row: Rows[string][number]) =>
       row.imported === true || (row.network !== forgotten.name && row.chain_id !== forgotten.chainId)
-    // statistics count what is left
+    // Statistics count what is left.
     const whole = Object.keys(before).filter((table) => !['reference_topics', 'payment_statistics'].includes(table))
     expect(whole).toContain('chain_blocks')
     expect(whole.map((table) => [table, after[table]])).toEqual(
@@ -137,7 +137,7 @@ describe('forgetting a chain', () => {
     ])
   })
 
-  it('is made good by storing the request and looking again', async () => {
+  it('is undone by storing the request and reading the chain again', async () => {
     await storeRequest(knex, account, polygonRequest)
     await dropLeases(knex)
     await detect(knex, [configOf(chains.POLYGON, 'POLYGON')]).scanOnce()

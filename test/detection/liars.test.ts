@@ -38,7 +38,7 @@ afterAll(async () => {
 
 let requests = 0
 let runs = 0
-/** How far the clock of detection runs ahead. */
+/** By how much the clock of detection is ahead. */
 let aheadMs = 0
 async function request(): Promise<PaymentRequest> {
   const payee = canonical(`0x${keccak256(new TextEncoder().encode(`liars ${requests++}`)).slice(-40)}`)
@@ -50,11 +50,11 @@ async function pay({ payee, paymentReference }: PaymentRequest): Promise<Hex> {
   return (await chain.pay(chain.wallets[0], payment)).transactionHash
 }
 
-/** What is stored of a request's payments. */
+/** The stored payments of a request. */
 const stored = async (wanted: PaymentRequest) =>
   (await paymentsOf(knex, account, wanted)).map(({ amount, status, txHash }) => ({ amount, status, txHash }))
 
-/** A step may fail while the liar has the word; what it then leaves is what counts. */
+/** Reads the chain whether or not that fails: what counts is what is stored afterwards. */
 async function scanSomehow(): Promise<void> {
   await detection.scanOnce().catch(() => {})
 }
@@ -64,7 +64,7 @@ type Change = (log: Log, unpaid: PaymentRequest) => Log[]
 
 const topicOf = ({ paymentReference }: PaymentRequest) => keccak256(paymentReference)
 
-/** Changes logs as `eth_getLogs` gives them, or what comes of other calls. */
+/** Changes the answers of `eth_getLogs`, or those of other calls. */
 const inLogs =
   (change: Change) =>
   (unpaid: PaymentRequest): Meddle =>
@@ -72,7 +72,7 @@ const inLogs =
     method === 'eth_getLogs' ? ask().then((logs) => (logs as Log[]).flatMap((log) => change(log, unpaid))) : undefined
 
 const otherHash = `0x${'77'.repeat(32)}` as const
-/** What it answers in place of the truth. */
+/** The false answers of a node. */
 const lies: readonly { name: string; lie: (unpaid: PaymentRequest) => Meddle }[] = [
   {
     name: 'is another chain',
@@ -116,7 +116,7 @@ const lies: readonly { name: string; lie: (unpaid: PaymentRequest) => Meddle }[]
   },
 ]
 
-describe('a node that lies before one that does not', () => {
+describe('a node that lies, before one that does not,', () => {
   const begin = () =>
     detect(knex, [configOf(chain, 'BASE', { rpcUrls: [liar.url, honest.url] })], {
       owner: `run ${runs++}`,
@@ -135,7 +135,7 @@ describe('a node that lies before one that does not', () => {
     await knex('leases').delete()
   })
 
-  it.each(lies)('leaves all payments that are there and no others: one that $name', async ({ lie }) => {
+  it.each(lies)('causes neither missing nor false payments: one that $name', async ({ lie }) => {
     const [paid, unpaid] = [await request(), await request()]
     liar.meddle(lie(unpaid))
     const txHash = await pay(paid)
@@ -154,7 +154,7 @@ describe('a node that lies before one that does not', () => {
     expect(await stored(unpaid)).toEqual([])
   })
 
-  it('with another history stops the chain while no other answers, and for good after a minute', async () => {
+  it('and has another history stops the chain for good after a minute in which no other node answers', async () => {
     const paid = await request()
     const txHash = await pay(paid)
     liar.meddle(({ method, params }) => twin.client.rpc.call(method, [...params]))
@@ -179,7 +179,7 @@ describe('a node that lies before one that does not', () => {
     expect(detection.status()[0]?.alarm).toBeUndefined()
   })
 
-  it('on a branch that died is left with what it told when it fails', async () => {
+  it('and is on a branch that died is no longer believed once it fails', async () => {
     const answers = new Map<string, unknown>()
     const paid = await request()
     liar.meddle(async ({ method, params }, ask) => {

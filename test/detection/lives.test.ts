@@ -35,7 +35,7 @@ afterAll(async () => {
   await database?.drop()
 })
 
-/** Numbers that look random and are the same in every run. */
+/** Pseudo-random numbers, the same in every run. */
 function createDice(seed: number) {
   let state = seed
   return (sides: number) => {
@@ -62,7 +62,7 @@ async function send(request: PaymentRequest, amount: bigint): Promise<Sent> {
   return { request, hash: transactionHash, amount }
 }
 
-/** What stands on the chain in the end, asked transaction by transaction. */
+/** The payments that are on the chain in the end, read transaction by transaction. */
 async function expectedHashes(sent: readonly Sent[], request: PaymentRequest): Promise<string[]> {
   const own = sent.filter((each) => each.request === request)
   const receipts = await Promise.all(own.map(({ hash }) => chain.receipt(hash).catch(() => undefined)))
@@ -70,7 +70,7 @@ async function expectedHashes(sent: readonly Sent[], request: PaymentRequest): P
 }
 
 describe('a life of payments, reorgs and restarts', () => {
-  it.each([1, 2, 3])('ends with exactly what stands on the chain (%i)', async (seed) => {
+  it.each([1, 2, 3])('ends with exactly the payments that are on the chain (seed %i)', async (seed) => {
     const dice = createDice(seed)
     const requests = Array.from({ length: 5 }, (_, index) => newRequest(`life ${seed} ${index}`))
     const stored = new Set<PaymentRequest>()
@@ -107,7 +107,7 @@ describe('a life of payments, reorgs and restarts', () => {
       }
     }
     sent.push(...unsafe)
-    // A payment that was dropped and sent again, with the same nonce, is the same transaction.
+    // A payment that was dropped and sent again with the same nonce is the same transaction.
     sent = [...new Map(sent.map((each) => [each.hash, each])).values()]
     await chain.mine({ blocks: 5 })
     await detection.scanOnce()
@@ -131,7 +131,7 @@ describe('a life of payments, reorgs and restarts', () => {
 })
 
 describe('two processes on one database', () => {
-  it('share the work, and when one is gone the other goes on: every payment once', async () => {
+  it('store every payment once, also when one of them is gone and the other goes on', async () => {
     await knex('leases').delete()
     const request = await storeRequest(knex, account, newRequest('two processes'))
     const options = { pollIntervalMs: 10, leaseTtlMs: 1_000 }

@@ -30,8 +30,6 @@ import {
 
 const TRANSFER_FROM = parseAbi(['function transferFrom(address from, address to, uint256 value)'])
 
-/** What an import has brought, and what is stored twice, beside what is seen on chain. */
-
 let database: TestDatabase
 let knex: Knex
 let chain: TestChain
@@ -56,7 +54,7 @@ afterAll(async () => {
 let accounts = 0
 const newAccount = () => addAccount(knex, `shop ${accounts++}`)
 
-/** Pays whole dollars in USDC under a request's reference; the transaction waits for a block. */
+/** Pays whole dollars in USDC under a request's reference; the transaction waits for the next block. */
 async function send(request: PaymentRequest, from: Hex, to: Address, dollars: number): Promise<Hex> {
   const paid = await chain.pay(from, {
     kind: 'ERC20',
@@ -73,7 +71,7 @@ async function look(blocks = 1): Promise<void> {
   await detection.scanOnce()
 }
 
-/** Stores a payment as an import does. */
+/** Stores a payment as importing does. */
 async function importPayment(account: Account, request: PaymentRequest, terms: Record<string, unknown>) {
   const row = {
     account_id: account.id,
@@ -99,8 +97,8 @@ async function importPayment(account: Account, request: PaymentRequest, terms: R
 
 describe('money that the payee sends under a request’s reference', () => {
   it.each([
-    ['a refund to somebody who paid before', -3_600_000, ['REFUNDED'], []],
-    ['no refund to somebody who pays only later', 3_600_000, ['CONFIRMED'], ['WRONG_PAYEE']],
+    ['a refund to an earlier payer', -3_600_000, ['REFUNDED'], []],
+    ['no refund to somebody who pays later', 3_600_000, ['CONFIRMED'], ['WRONG_PAYEE']],
   ])('is %s', async (_, laterMs, statuses, reasons) => {
     const account = await newAccount()
     const [payee, payer] = chain.wallets
@@ -119,9 +117,9 @@ describe('money that the payee sends under a request’s reference', () => {
 
 describe('a payment through a contract', () => {
   it.each([
-    ['its funder’s where the chains file lists it', 'intermediaries', 'DIRECT'],
-    ['from another chain where it is a bridge’s', 'executors', 'CROSSCHAIN'],
-    ['its own where nothing lists it', 'nowhere', 'DIRECT'],
+    ['of its funder where the chains file lists the contract', 'intermediaries', 'DIRECT'],
+    ['from another chain where the contract is a bridge’s', 'executors', 'CROSSCHAIN'],
+    ['of the contract where nothing lists it', 'nowhere', 'DIRECT'],
   ])('is %s', async (_, list, type) => {
     const { USDC } = chain.tokens
     const { paymentBatch, erc20FeeProxy } = chain.contracts
@@ -151,8 +149,8 @@ describe('a payment through a contract', () => {
   })
 })
 
-describe('what was paid too much', () => {
-  it('is less by refunds that came after it, not by what went out before', async () => {
+describe('an overpayment', () => {
+  it('is reduced by refunds after it, not by transfers before it', async () => {
     const [payer, payee, refundAddress] = chain.wallets
     const terms = makeRequest({ payee: canonical(payee), network: 'BASE', refundAddress: canonical(refundAddress) })
     const reference = paymentReferenceOf(terms.requestId, terms.salt, canonical(refundAddress))
@@ -175,8 +173,8 @@ describe('what was paid too much', () => {
   })
 })
 
-describe('what is to be looked at again when a request is stored', () => {
-  it.each(['nobody', 'another account'])('outlives the process: topics known to %s', async (who) => {
+describe('the topics to replay when a request is stored', () => {
+  it.each(['nobody', 'another account'])('outlive the process where they were known to %s', async (who) => {
     const [payer, payee] = chain.wallets
     const terms = makeRequest({ payee: canonical(payee), network: 'BASE' })
     if (who !== 'nobody') await storeRequest(knex, await newAccount(), terms)
@@ -189,7 +187,7 @@ describe('what is to be looked at again when a request is stored', () => {
     expect(await knex('pending_replays')).toEqual([])
   })
 
-  it('is read from the chain once, however often the request is stored', async () => {
+  it('are replayed once, however often the request is stored', async () => {
     const [payer, payee] = chain.wallets
     const terms = makeRequest({ payee: canonical(payee), network: 'BASE' })
     await send(terms, payer, canonical(payee), 100)
@@ -209,7 +207,7 @@ describe('what is to be looked at again when a request is stored', () => {
     expect(exchanges).toBe(once)
   })
 
-  it('is noted anew while it is looked at, and so stays', async () => {
+  it('stay pending if they are added again while they are replayed', async () => {
     const account = await newAccount()
     const [, payee] = chain.wallets
     const request = await storeRequest(knex, account, makeRequest({ payee: canonical(payee), network: 'BASE' }))
@@ -224,7 +222,7 @@ describe('what is to be looked at again when a request is stored', () => {
     expect(await pending.next(0n, 10)).toEqual([])
   })
 
-  it('is what others have seen of its topics, and nothing that was read for the account already', async () => {
+  it('lead to transactions of other accounts, and not to those that were read for the account already', async () => {
     const [payer, payee, refundAddress] = chain.wallets
     const terms = makeRequest({ payee: canonical(payee), network: 'BASE', refundAddress: canonical(refundAddress) })
     const refundReference = paymentReferenceOf(terms.requestId, terms.salt, canonical(refundAddress))
@@ -245,7 +243,7 @@ describe('what is to be looked at again when a request is stored', () => {
   })
 })
 
-describe('an import that is seen on chain', () => {
+describe('an imported payment that is detected', () => {
   const stateOf = async (account: Account, request: PaymentRequest) =>
     (await paymentsOf(knex, account, request)).map(({ id, status, final, block_number }) => [
       id,
@@ -263,7 +261,7 @@ describe('an import that is seen on chain', () => {
     return { account, request, txHash, id }
   }
 
-  it('is final by its block, whatever it said, and keeps its id through a reorg', async () => {
+  it('becomes final by its block, whatever was imported, and keeps its id through a reorg', async () => {
     const { account, request, txHash, id } = await payAndImport()
     expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, undefined]])
     await look()
@@ -283,7 +281,7 @@ describe('an import that is seen on chain', () => {
     expect(await stateOf(account, request)).toEqual([[id, 'CONFIRMED', true, block]])
   })
 
-  it('is PENDING after a restart from below it, until it is seen again', async () => {
+  it('is PENDING after a restart from a lower block, until it is read again', async () => {
     const { account, request, txHash, id } = await payAndImport()
     await look(5)
     const block = Number((await chain.receipt(txHash))?.blockNumber)

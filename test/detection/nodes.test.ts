@@ -187,7 +187,7 @@ describe('calls to nodes', () => {
   })
 })
 
-describe('prices of a node that has dropped old state', () => {
+describe('prices where the node no longer has the state of a block', () => {
   let database: TestDatabase
   let knex: Knex
   let account: Account
@@ -198,7 +198,7 @@ describe('prices of a node that has dropped old state', () => {
   })
   afterAll(() => database?.drop())
 
-  it('are found among the rounds of the feed', async () => {
+  it('are found in the rounds of the feed', async () => {
     const { feed } = chain.tokens.DAI
     const reader = createChainReader(client(), [])
     const { timestampSec } = await chain.client.head()
@@ -228,7 +228,7 @@ describe('prices of a node that has dropped old state', () => {
     await chain.pay(chain.wallets[1], { ...payment, paymentReference: request.paymentReference })
     const { timestampSec } = await chain.client.head()
     await chain.setFeed(chain.native.feed, { answer: 9_000n * 10n ** 8n, updatedAtSec: timestampSec + 60 })
-    // The node keeps the states of its last 32 blocks.
+    // The node keeps the state of its last 32 blocks.
     await chain.mine({ blocks: 40 })
     await detect(knex, [configOf(chain, 'BASE', { rpcUrls: [first.url] })]).scanOnce()
     const [stored] = await paymentsOf(knex, account, request)
@@ -236,7 +236,7 @@ describe('prices of a node that has dropped old state', () => {
     expect(first.calls.some(({ method, params }) => method === 'eth_call' && params[1] === 'latest')).toBe(true)
   })
 
-  it('adds what a second layer charges for the first to the gas', async () => {
+  it('add the L1 fee of a second layer to the gas', async () => {
     const wanted = makeRequest({ payee: canonical(chain.wallets[4]), network: 'BASE', paymentCurrency: 'ETH-BASE' })
     const request = await storeRequest(knex, account, wanted)
     const payment = { kind: 'NATIVE', to: chain.wallets[4], amount: 10n ** 18n } as const
@@ -253,7 +253,7 @@ describe('prices of a node that has dropped old state', () => {
     expect(stored.gas.amount).toBe(`1.${wei.toString().padStart(18, '0').replace(/0+$/, '')}`)
   })
 
-  it('says nothing of gas whose price the node does not tell', async () => {
+  it('leave out the gas where the node tells no gas price', async () => {
     const wanted = makeRequest({ payee: canonical(chain.wallets[4]), network: 'BASE', paymentCurrency: 'ETH-BASE' })
     const request = await storeRequest(knex, account, wanted)
     const payment = { kind: 'NATIVE', to: chain.wallets[4], amount: 10n ** 18n } as const

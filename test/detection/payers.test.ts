@@ -59,7 +59,7 @@ const ABI = parseAbi([
   'function setBatchFee(uint256 batchFee)',
 ])
 
-/** One and the same chain, looked at through a node that has traces and through one that has none. */
+/** One chain, read from a node that has traces and from one that has none. */
 interface View {
   readonly database: TestDatabase
   readonly knex: Knex
@@ -124,7 +124,7 @@ async function openView(url: string): Promise<View> {
   return { database, knex, account: await addAccount(knex, 'shop'), detection: detect(knex, [config]) }
 }
 
-/** A request of both views. */
+/** A request that both views have stored. */
 async function request(terms: TestTerms = {}): Promise<PaymentRequest> {
   const made = makeRequest({ payee: freshAddress(`payee ${cases++}`), network: 'BASE', ...terms })
   for (const { knex, account } of [traced, untraced]) await storeRequest(knex, account, made)
@@ -137,7 +137,7 @@ async function look(): Promise<void> {
   await untraced.detection.scanOnce()
 }
 
-/** Who paid a request, as each view tells it. */
+/** The payer of a request in each view. */
 async function payers(wanted: PaymentRequest) {
   const of = async ({ knex, account }: View) => (await paymentsOf(knex, account, wanted)).map(({ payer }) => payer)
   return { traced: await of(traced), untraced: await of(untraced) }
@@ -155,7 +155,7 @@ const run = (from: Hex, calls: readonly ContractCall[], gas = 5_000_000n) =>
 const encode = (functionName: (typeof ABI)[number]['name'], args: readonly unknown[]): Hex =>
   encodeFunctionData<Abi, string>({ abi: ABI, functionName, args })
 
-/** Code that logs one event with these topics and two words of nothing, whoever calls it. */
+/** Code that logs one event with these topics and two words of zeros, whoever calls it. */
 function loggingCode(topics: readonly Hex[]): Hex {
   const pushed = topics.toReversed().map((topic) => concatHex(['0x7f', padHex(topic, { size: 32 })]))
   return concatHex([...pushed, '0x60806000', numberToHex(0xa0 + topics.length), '0x00'])
@@ -173,7 +173,7 @@ async function setCode(at: Hex, code: Hex): Promise<void> {
   await chain.client.rpc.call('anvil_setCode', [at, code])
 }
 
-/** Pays a request with DAI through ERC20SwapToPay; the batching contract is whose money it is. */
+/** Pays a request with DAI through ERC20SwapToPay, with the batch contract's money. */
 function swapCalls(amount: bigint, to: Hex, paymentReference: Hex): ContractCall[] {
   const { DAI, USDC } = chain.tokens
   const path = [DAI.address, USDC.address]
@@ -200,7 +200,7 @@ const zeroTransfer = (of: Hex): ContractCall => ({
 })
 
 describe('a payer of tokens', () => {
-  it('is not named by a Transfer of 0 that anybody can make', async () => {
+  it('is not the sender of a Transfer of 0, which anybody can make', async () => {
     const { paymentBatch } = chain.contracts
     const victim = freshAddress('victim of a zero')
     const wanted = await request({ amount: '1' })
@@ -217,7 +217,7 @@ describe('a payer of tokens', () => {
     const { USDC } = chain.tokens
     const feeAddress = freshAddress('fee of a batch')
     const paid = [await request({ amount: '1' }), await request({ amount: '1' })]
-    // It counts in thousandths.
+    // The batch fee is in thousandths.
     const onePercent = encode('setBatchFee', [10n])
     await chain.send(chain.deployer, { to: batch, data: onePercent })
     await chain.fund(USDC, sender, 3_000000n)
@@ -240,7 +240,7 @@ describe('a payer of tokens', () => {
     ])
   })
 
-  it('who swaps to himself under the payee’s name is not refunded', async () => {
+  it('who swaps to himself in the payee’s name is not refunded', async () => {
     const [, attacker] = chain.wallets
     const wanted = await request({ amount: '1' })
     const { USDC, DAI } = chain.tokens
@@ -256,7 +256,7 @@ describe('a payer of tokens', () => {
     expect(await reasons()).toContain('WRONG_PAYEE')
   })
 
-  it('who is the payee has paid nothing', async () => {
+  it('is never the payee', async () => {
     await traced.knex('unmatched_events').delete()
     const [, , payee] = chain.wallets
     const tokens = await request({ payee: canonical(payee), amount: '1' })
@@ -273,7 +273,7 @@ describe('a payer of tokens', () => {
 })
 
 describe('a payer of coins', () => {
-  it('is who called the proxy, whatever a stranger’s wallet logs beside it', async () => {
+  it('is the caller of the proxy, whatever a stranger’s wallet logs in the same transaction', async () => {
     const [sender] = chain.wallets
     const strangers = freshAddress('a stranger’s Safe')
     await setCode(strangers, loggingCode([EXECUTION_SUCCESS]))
@@ -284,7 +284,7 @@ describe('a payer of coins', () => {
     expect(await payers(wanted)).toEqual({ traced: [canonical(paymentBatch)], untraced: [null] })
   })
 
-  it('is not the payee because his own user operation stands beside a payment to oneself', async () => {
+  it('is not the payee because his own user operation is in the same transaction as a payment to himself', async () => {
     await traced.knex('unmatched_events').delete()
     const [, attacker] = chain.wallets
     const wanted = await request(coinTerms)
@@ -301,7 +301,7 @@ describe('a payer of coins', () => {
     expect(await reasons()).toEqual(['WRONG_PAYEE'])
   })
 
-  it('is the batch’s caller, and not of what a vendor slips in when he is paid', async () => {
+  it('is the caller of the batch, but not of payments that a vendor makes when he is paid', async () => {
     const [sender] = chain.wallets
     const vendor = freshAddress('a vendor with code')
     const [own, vendors, slipped] = [
@@ -348,7 +348,7 @@ describe('a payer of coins', () => {
 })
 
 describe('a SingleRequestProxy', () => {
-  /** Lets the factory make one. @returns its address */
+  /** Has the factory create one. @returns its address */
   async function make(wanted: PaymentRequest, token?: Hex): Promise<Hex> {
     const { payee, paymentReference } = wanted
     const data = token
@@ -361,7 +361,7 @@ describe('a SingleRequestProxy', () => {
     return `0x${log?.data.slice(26, 66)}`
   }
 
-  it('pays coins for who sent them, and tokens for who gave them', async () => {
+  it('pays coins for their sender, and tokens for who put them in', async () => {
     const [sender] = chain.wallets
     const { paymentBatch } = chain.contracts
     const { USDC } = chain.tokens
@@ -369,7 +369,7 @@ describe('a SingleRequestProxy', () => {
     const coinProxy = await make(coins)
     await look()
     await chain.send(sender, { to: coinProxy, data: '0x', value: COIN })
-    // Made in the same look as it is paid through.
+    // Created in the same step in which it is paid through.
     const tokenProxy = await make(tokens, USDC.address)
     await chain.fund(USDC, sender, 1_000000n)
     await chain.approve(sender, USDC, paymentBatch, 1_000000n)
@@ -382,7 +382,7 @@ describe('a SingleRequestProxy', () => {
     expect([await payers(coins), await payers(tokens)]).toEqual([bySender, bySender])
   })
 
-  it('whose payment was funded before has no known payer', async () => {
+  it('that got its money in an earlier transaction has an unknown payer', async () => {
     const { USDC } = chain.tokens
     const wanted = await request({ amount: '1' })
     const tokenProxy = await make(wanted, USDC.address)
@@ -392,7 +392,7 @@ describe('a SingleRequestProxy', () => {
     expect(await payers(wanted)).toEqual({ traced: [null], untraced: [null] })
   })
 
-  it('is forgotten with the block that made it', async () => {
+  it('is forgotten when a reorg removes the block that created it', async () => {
     await look()
     const count = async () => (await traced.knex('single_request_proxies')).length
     const before = await count()
@@ -408,14 +408,14 @@ describe('a SingleRequestProxy', () => {
 describe('a node', () => {
   const asked = (method: string) => node.calls.filter((call) => call.method === method).length
 
-  /** A payment of which a receipt does not tell who made it. */
+  /** A payment whose payer is not in the receipt. */
   async function payThroughContract(): Promise<PaymentRequest> {
     const wanted = await request(coinTerms)
     await run(chain.wallets[0], [native(wanted, COIN)])
     return wanted
   }
 
-  it('without traces is asked once for each way, and never for what the receipt tells', async () => {
+  it('without traces is asked once by each method, and never for what the receipt tells', async () => {
     const direct = await request(coinTerms)
     const before = [asked('debug_traceTransaction'), asked('trace_transaction'), asked('eth_getTransactionByHash')]
     await chain.send(chain.wallets[0], native(direct, COIN))
@@ -436,7 +436,7 @@ describe('a node', () => {
   const broken = { result: undefined }
   const noTracer = { rpcError: { code: -32602, message: 'this node supports no tracer' } }
 
-  /** A reader of calls that knows nothing of its nodes yet, and a transaction for it to read. */
+  /** A trace reader that knows nothing about its nodes yet, and a transaction to read. */
   async function openReader(urls: readonly string[] = [node.url]) {
     await payThroughContract()
     const client = createRpcClient({ urls, chainId: chain.chainId, clock })
@@ -453,15 +453,15 @@ describe('a node', () => {
 
   it.each<[string, (nth: number) => object | undefined, string, number]>([
     ['that answers', (): undefined => undefined, 'TRACE', 1],
-    ['that fails for a moment', (nth) => (nth === 0 ? broken : undefined), 'TRACE', 2],
+    ['that fails once', (nth) => (nth === 0 ? broken : undefined), 'TRACE', 2],
     ['that does not know the transaction yet', (nth) => (nth === 0 ? { result: null } : undefined), 'TRACE', 2],
     ['that never knows the transaction', () => ({ result: null }), 'OWN_CALL', 2],
-    ['that has no list of calls yet', (nth) => (nth === 0 ? { result: [] } : undefined), 'TRACE', 2],
+    ['that answers an empty list at first', (nth) => (nth === 0 ? { result: [] } : undefined), 'TRACE', 2],
     ['that always fails', () => broken, 'OWN_CALL', 2],
-    ['that has lost the state', () => unavailable, 'OWN_CALL', 1],
+    ['that no longer has the state', () => unavailable, 'OWN_CALL', 1],
     ['that has only trace_transaction', () => noTracer, 'TRACE', 1],
     ['that answers steps instead of calls', () => ({ result: { structLogs: [], gas: 21_000 } }), 'TRACE', 1],
-  ])('%s is read as far as it goes', async (_, answer, kind, times) => {
+  ])('%s is asked as often as makes sense', async (_, answer, kind, times) => {
     const { read } = await openReader()
     let asked = 0
     node.meddle(({ method }) => {
@@ -473,7 +473,7 @@ describe('a node', () => {
     expect(asked).toBe(times)
   })
 
-  it('that fails at traces is left alone for a minute, and gives everything else', async () => {
+  it('that fails at traces is not asked for them for a minute, and is asked for everything else', async () => {
     const { read } = await openReader()
     node.meddle(({ method }) => (method === 'debug_traceTransaction' ? Promise.resolve(undefined) : undefined))
     expect(await read()).toBe('OWN_CALL')

@@ -14,7 +14,7 @@ import {
 } from '../support/chains/payment-life.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
-/** Deep enough that no preparation of a test makes a payment final by its blocks. */
+/** Deep enough that the blocks of a test's preparation make no payment final. */
 const FINALITY = 20
 const USD = 10n ** 8n
 const COIN = 10n ** 18n
@@ -41,7 +41,7 @@ async function createRequest(terms: Partial<Terms> = {}): Promise<RequestJson> {
   return shop.createRequest({ payee: freshAddress(freshSeed()), amount: '100', ...terms })
 }
 
-/** Sees what is on chain; with `final`, after so many blocks that all of it is final. */
+/** Reads the chain; with `final`, after enough blocks that everything is final. */
 async function look({ final = false } = {}): Promise<void> {
   if (final) await chain.mine({ blocks: FINALITY })
   await service.scan()
@@ -49,7 +49,7 @@ async function look({ final = false } = {}): Promise<void> {
 
 type Moved = Partial<TestPayment> & { from: Hex; amount: bigint }
 
-/** Pays USDC of `from` under the request's reference unless told otherwise. */
+/** Pays USDC from `from` under the request's reference, unless given otherwise. */
 async function pay(request: RequestJson, { from, ...terms }: Moved) {
   const { USDC } = chain.tokens
   const payment = { kind: 'ERC20', token: USDC.address, to: request.payee, ...terms } as TestPayment
@@ -66,7 +66,7 @@ const balance = async (request: RequestJson) => {
 const statesOf = async (request: RequestJson) =>
   (await shop.paymentsOf(request)).map(({ amount, status, refundedAmount }) => [amount, status, refundedAmount])
 
-/** The reference under which refunds of a request come. */
+/** The reference of a request's refund address. */
 function refundReference({ requestId, salt }: RequestJson, refundAddress: string): Hex {
   return `0x${keccak256(toBytes((requestId + salt + refundAddress).toLowerCase())).slice(-16)}`
 }
@@ -127,7 +127,7 @@ describe('an invoice in US dollars', () => {
     expect(await balance(request)).toEqual({ status: 'PAID', paid: '300.5', pending: '0', left: '0', over: '0' })
   })
 
-  it.each(['USDC', 'ETH'] as const)('is never covered by a payment in %s that converts nothing', async (currency) => {
+  it.each(['USDC', 'ETH'] as const)('is never covered by a payment in %s without a conversion', async (currency) => {
     const from = await newWallet(chain, freshSeed())
     const request = await createRequest({ invoiceCurrency: 'USD', paymentCurrency: currency })
     if (currency === 'ETH') await pay(request, { from, kind: 'NATIVE', amount: 50n * COIN, to: request.payee })
@@ -148,7 +148,7 @@ describe('an invoice in US dollars', () => {
     expect(await balance(request)).toMatchObject({ status: 'OPEN', left: '100' })
   })
 
-  it('takes the conversions of one transaction apart from a plain payment between them', async () => {
+  it('is counted without a plain payment between two conversions of one transaction', async () => {
     const { USDC } = chain.tokens
     const request = await createRequest({ invoiceCurrency: 'USD' })
     const common = { token: USDC.address, to: request.payee, paymentReference: request.paymentReference } as const
@@ -169,7 +169,7 @@ describe('an invoice in US dollars', () => {
 })
 
 describe('payments in parts', () => {
-  it('are PARTIAL when final, and CONFIRMED all at once when the last is', async () => {
+  it('are PARTIAL when they are final, and all become CONFIRMED when the last one is', async () => {
     const from = await newWallet(chain, freshSeed())
     const request = await createRequest()
     await pay(request, { from, amount: 60_000000n })
@@ -208,7 +208,7 @@ describe('payments in parts', () => {
     expect(await balance(request)).toEqual({ status: 'PAID', paid: '100', pending: '0', left: '0', over: '0' })
   })
 
-  it('show what was paid beyond the amount', async () => {
+  it('show what was paid above the amount', async () => {
     const from = await newWallet(chain, freshSeed())
     const request = await createRequest()
     await pay(request, { from, amount: 90_000000n })
@@ -222,7 +222,7 @@ describe('payments in parts', () => {
 })
 
 describe('refunds', () => {
-  it('under the refund address’s reference take the surplus first, then the newest payment', async () => {
+  it('under the reference of the refund address return the surplus first, then the newest payment', async () => {
     const [from, merchant] = [await newWallet(chain, freshSeed()), await newWallet(chain, freshSeed())]
     const refundAddress = freshAddress(freshSeed())
     const request = await createRequest({ refundAddress, payee: merchant })
@@ -240,7 +240,7 @@ describe('refunds', () => {
     expect((await shop.paymentsOf(request)).map(({ refunds }) => refunds)).toEqual([[], []])
 
     const hash = await back(50_000000n, false)
-    // The newest brought 50, of which 10 went back as surplus: 40 are left in it, and 10 are laid on the one before.
+    // The newest payment brought 50, of which 10 were returned as surplus. So 40 of the refund are laid on it, and 10 on the one before.
     expect(await statesOf(request)).toEqual([
       ['60', 'CONFIRMED', '10'],
       ['50', 'CONFIRMED', '40'],
@@ -264,7 +264,7 @@ describe('refunds', () => {
     expect((await shop.search({ status: 'REFUNDED', payee: request.payee })).payments).toHaveLength(2)
   })
 
-  it('under the refund address’s reference count for that address and the right token alone', async () => {
+  it('under the reference of the refund address count only to that address and in the right token', async () => {
     const from = await newWallet(chain, freshSeed())
     const refundAddress = freshAddress(freshSeed())
     const request = await createRequest({ refundAddress })
@@ -288,7 +288,7 @@ describe('refunds', () => {
   })
 
   it.each(['USDC', 'ETH'] as const)(
-    'under the request’s own reference come in %s from the payee to a payer',
+    'under the request’s own reference go in %s from the payee to a payer',
     async (currency) => {
       const [from, payee, friend] = [
         await newWallet(chain, freshSeed()),
@@ -315,7 +315,7 @@ describe('refunds', () => {
       await look({ final: true })
       expect(await statesOf(request)).toEqual([[whole, 'REFUNDED', whole]])
       expect(await balance(request)).toEqual({ status: 'REFUNDED', paid: whole, pending: '0', left: '0', over: '0' })
-      // A refund never opens a request again, and what comes after it is too much.
+      // A refund does not reopen a request, so a later payment is an overpayment.
       await move(from, payee, 30n)
       await look({ final: true })
       expect((await statesOf(request)).map(([, status]) => status)).toEqual(['REFUNDED', 'CONFIRMED'])
@@ -323,7 +323,7 @@ describe('refunds', () => {
     },
   )
 
-  it('of an invoice in dollars take from its surplus what they returned of it', async () => {
+  it('of an invoice in dollars reduce its surplus by what they returned', async () => {
     const [from, merchant] = [await newWallet(chain, freshSeed()), await newWallet(chain, freshSeed())]
     const refundAddress = freshAddress(freshSeed())
     const { DAI } = chain.tokens

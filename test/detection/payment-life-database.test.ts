@@ -18,7 +18,7 @@ import { makeTempFolder } from '../support/temp-folder.ts'
 
 const FINALITY = 6
 const USDC_UNIT = 1_000_000n
-/** Longest that anything is waited for; all of it together takes a few seconds. */
+/** The limit of every wait; everything together takes a few seconds. */
 const PATIENCE = { timeout: 15_000, interval: 50 }
 
 let dataDir: string
@@ -39,7 +39,7 @@ beforeAll(async () => {
   ;[chain] = await Promise.all([startTestChain({ chainId: 31_541, automine: false }), start()])
   knex = createDatabase(server.connection())
   await migrate(knex)
-  // Half of it is the time between two looks, of which the shortest is a quarter of a second.
+  // The time between two looks is half of it, and at least a quarter of a second.
   const config = { ...chain.config({ name: 'BASE', finalityDepth: FINALITY }), blockTimeSeconds: 0.5 }
   service = await startLifeService(knex, [config])
   shop = await service.caller('shop')
@@ -62,7 +62,7 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true })
 })
 
-/** A block with a payment for each request and one that only looks like it. */
+/** Mines a block with a payment of each request, and with one that only looks like it. */
 async function mineBlock(dollars: bigint): Promise<void> {
   for (const [index, request] of requests.entries()) {
     const spoofed = index === Number(dollars) % requests.length
@@ -83,7 +83,7 @@ const ABI = parseAbi([
   'event TransferWithReferenceAndFee(address tokenAddress, address to, uint256 amount, bytes indexed paymentReference, uint256 feeAmount, address feeAddress)',
 ])
 
-/** Read from the node itself: each event of the proxy that pays one of the requests, and how many do not. */
+/** Reads from the node the events of the proxy that pay one of the requests, and counts the others. */
 async function eventsOnChain(): Promise<{ paying: string[]; others: number }> {
   type Log = { data: Hex; topics: [Hex, Hex]; transactionHash: Hex; blockNumber: Hex }
   const filter = { address: chain.contracts.erc20FeeProxy, fromBlock: '0x0', toBlock: 'latest' }
@@ -99,7 +99,7 @@ async function eventsOnChain(): Promise<{ paying: string[]; others: number }> {
   return { paying, others: logs.length - paying.length }
 }
 
-/** Every payment that the service knows, page by page. */
+/** All payments that the service answers, page by page. */
 async function storedPayments() {
   const payments: { paymentReference: string; amount: string; txHash: string; blockNumber: string; status: string }[] =
     []
@@ -113,7 +113,7 @@ async function storedPayments() {
   return payments
 }
 
-/** Kills the database when detection sends a statement that matches. */
+/** Kills the database when detection sends a statement that matches the pattern. */
 function killAt(statement: RegExp): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>()
   const onQuery = ({ sql }: { sql: string }) => {
@@ -126,13 +126,13 @@ function killAt(statement: RegExp): Promise<string> {
   return promise
 }
 
-/** Resolves when detection has looked at the head. */
+/** Resolves when detection has read up to the head. */
 async function caughtUp(): Promise<void> {
   const head = String((await chain.client.head()).number)
   await vi.waitFor(async () => expect((await shop.search({ limit: '1' })).asOf[0]?.block).toBe(head), PATIENCE)
 }
 
-it('loses and doubles nothing when the database is killed while payments are written', async () => {
+it('loses no payment and stores none twice when the database is killed while payments are written', async () => {
   service.detection.start()
   await caughtUp()
   let dollars = 0n
@@ -154,7 +154,7 @@ it('loses and doubles nothing when the database is killed while payments are wri
       expect((await fetch(`${service.baseUrl}/readyz`)).status).toBe(503)
       expect((await fetch(`${service.baseUrl}/healthz`)).status).toBe(200)
     }
-    // While the database is away the chain goes on, and once takes back a block that was being written.
+    // While the database is down the chain goes on, and once a reorg replaces a block that was being written.
     await mineBlock(++dollars)
     if (index === 2) await chain.reorg(2)
     await start()

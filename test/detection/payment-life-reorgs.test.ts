@@ -15,7 +15,7 @@ import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 const FINALITY = 10
-/** How often detection looks for earlier events of topics that became known. */
+/** How often detection replays topics that became known later. */
 const SWEEP_EVERY_MS = 300_000
 
 let database: TestDatabase
@@ -50,7 +50,7 @@ const freshPayee = () => freshAddress(`reorged ${seeds++}`)
 
 type Payable = Pick<RequestJson, 'payee' | 'paymentReference'>
 
-/** Pays whole dollars in USDC; the transaction waits for a block. */
+/** Pays whole dollars in USDC; the transaction waits for the next block. */
 async function send({ payee, paymentReference }: Payable, dollars: number, from = payer): Promise<Hex> {
   const token = chain.tokens.USDC.address
   const amount = BigInt(dollars) * 1_000_000n
@@ -63,7 +63,7 @@ async function look(blocks = 1): Promise<void> {
   await service.scan()
 }
 
-/** What a client knows before it stores the request: the terms, and the reference that follows from them. */
+/** What a client knows before it stores the request: the terms, and the reference that results from them. */
 function drawRequest({ payee = freshPayee() } = {}) {
   const requestId = `01${randomBytes(32).toString('hex')}`
   const salt = randomBytes(8).toString('hex')
@@ -76,7 +76,7 @@ function drawRequest({ payee = freshPayee() } = {}) {
 }
 
 describe('a reorg', () => {
-  it('removes a payment that is PENDING, and its request is open again', async () => {
+  it('removes a PENDING payment, and its request is OPEN again', async () => {
     const request = await shop.createRequest({ payee: freshPayee(), amount: '100' })
     await look()
     await send(request, 100)
@@ -92,7 +92,7 @@ describe('a reorg', () => {
     expect([routes.length, amount]).toEqual([1, '100'])
   })
 
-  it('that mines a payment again leaves it its id, in its new block', async () => {
+  it('that mines a payment again keeps its id, in its new block', async () => {
     const request = await shop.createRequest({ payee: freshPayee(), amount: '100' })
     await look()
     const first = await send(request, 60)
@@ -101,7 +101,7 @@ describe('a reorg', () => {
     await look()
     const before = await shop.paymentsOf(request)
     expect(before.map(({ txHash }) => txHash)).toEqual([first, second])
-    // The other way round: the second one first.
+    // In the other order: the second one first.
     await chain.reorg(2, [
       { hash: second, offset: 0 },
       { hash: first, offset: 1 },
@@ -120,7 +120,7 @@ describe('a reorg', () => {
     expect((await shop.paymentsOf(request)).map(({ status }) => status)).toEqual(['CONFIRMED', 'CONFIRMED'])
   })
 
-  it('removes one part and leaves the other, and what is missing is asked for again', async () => {
+  it('removes one part of a payment in parts, and routes ask for it again', async () => {
     const request = await shop.createRequest({ payee: freshPayee(), amount: '100' })
     await send(request, 60)
     await look(FINALITY + 1)
@@ -170,13 +170,13 @@ describe('a payment that came before its request', () => {
         const request = await shop.createRequest(drawn.terms)
         expect(await shop.paymentsOf(request)).toMatchObject([{ status: 'REFUNDED', refundedAmount: '100' }])
         expect(request).toMatchObject({ status: 'REFUNDED', outstandingAmount: '0' })
-        // For an account that comes later still the way leads over what the first one has.
+        // A third account, later still, gets it by way of what the first account has stored.
         expect(await other.createRequest(drawn.terms)).toMatchObject({ status: 'REFUNDED' })
       }
     },
   )
 
-  it('is attached, and once, when both are seen at the same time', async () => {
+  it('is attached exactly once when both are seen at the same time', async () => {
     for (let round = 0; round < 25; round++) {
       const drawn = drawRequest()
       await send(drawn, 100)
@@ -187,7 +187,7 @@ describe('a payment that came before its request', () => {
     }
   })
 
-  it('goes when a reorg takes it, like any other', async () => {
+  it('is removed by a reorg like any other', async () => {
     await look()
     const drawn = drawRequest()
     await send(drawn, 100)
@@ -201,7 +201,7 @@ describe('a payment that came before its request', () => {
 })
 
 describe('a chain that is down', () => {
-  it('degrades routes, and detection goes on where it was', async () => {
+  it('makes routes degraded, and detection goes on where it was', async () => {
     const request = await shop.createRequest({ payee: freshPayee(), amount: '100' })
     await look()
     const { asOf } = await shop.search({})
@@ -227,7 +227,7 @@ describe('a chain that is down', () => {
     expect([degraded, warnings[0]?.reason]).toEqual([false, 'PAYMENT_PENDING'])
   })
 
-  it('has earlier payments of a new request attached when it answers again', async () => {
+  it('gets earlier payments of a new request attached when it answers again', async () => {
     const drawn = drawRequest()
     await send(drawn, 100)
     await look()

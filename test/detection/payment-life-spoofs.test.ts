@@ -29,7 +29,7 @@ beforeAll(async () => {
   ;[database, chain, other] = await Promise.all([
     createTestDatabase(),
     startTestChain({ chainId: 31_521 }),
-    // The same addresses of tokens and proxies, as deterministic deployments give them.
+    // Deterministic deployments: tokens and proxies have the same addresses on both chains.
     startTestChain({ chainId: 31_522 }),
   ])
   service = await startLifeService(database.knex, [chain.config({ name: 'BASE' }), other.config({ name: 'POLYGON' })])
@@ -49,7 +49,7 @@ const freshPayee = () => freshAddress(`spoofed ${seeds++}`)
 const createRequest = (terms: Partial<Terms> = {}) =>
   shop.createRequest({ payee: freshPayee(), amount: '100', ...terms })
 
-/** Sees all that is on both chains, final. */
+/** Reads both chains after everything on them is final. */
 async function look(): Promise<void> {
   await Promise.all([chain.mine({ blocks: 3 }), other.mine({ blocks: 3 })])
   await service.scan()
@@ -124,7 +124,7 @@ const spoofs: Record<string, Spoof> = {
     attack: (request) => chain.pay(attacker, usdc(request)),
     reasons: ['NOT_A_CONVERSION'],
   },
-  // Logs are asked for by contract, so these are never seen at all.
+  // Logs are read by contract, so these are never seen.
   'the event of a look-alike contract': {
     attack: async (request) =>
       chain.send(
@@ -157,7 +157,7 @@ describe('what is no payment', () => {
     expect(await service.unmatchedOf(shop, request)).toEqual(reasons)
   })
 
-  it('takes nothing from a payment in the same transaction', async () => {
+  it('does not change a payment in the same transaction', async () => {
     const request = await createRequest()
     const fake = await chain.deployToken({ symbol: 'USDC', decimals: 6 })
     const decoy = freshPayee()
@@ -174,7 +174,7 @@ describe('what is no payment', () => {
     expect(await shop.request(request.paymentReference)).toMatchObject({ paidAmount: '40', outstandingAmount: '60' })
   })
 
-  it('counts events as they stand in the transaction, whoever emitted them', async () => {
+  it('counts the index of an event among all payment events, whoever emitted them', async () => {
     const request = await createRequest()
     const unlisted = await chain.deployErc20FeeProxy()
     await chain.payInOneTransaction(attacker, [
@@ -187,8 +187,8 @@ describe('what is no payment', () => {
   })
 })
 
-describe('an event that says more than what happened', () => {
-  it('charges no fee to nobody', async () => {
+describe('an event that claims more than what happened', () => {
+  it('has no fee line where no address received it', async () => {
     const request = await createRequest()
     const before = await chain.balanceOf(chain.tokens.USDC, attacker)
     await chain.pay(attacker, { ...usdc(request), feeAmount: 5_000000n, feeAddress: zeroAddress })
@@ -198,7 +198,7 @@ describe('an event that says more than what happened', () => {
     expect(await shop.request(request.paymentReference)).toMatchObject({ status: 'PAID', overpaidAmount: '0' })
   })
 
-  it('never counts a fee for the amount', async () => {
+  it('never counts the fee towards the amount', async () => {
     const request = await createRequest()
     await chain.pay(attacker, {
       ...usdc(request, { amount: 1_000000n }),
@@ -226,7 +226,7 @@ describe('an event that says more than what happened', () => {
 })
 
 describe('several accounts', () => {
-  it('that hold one request have a payment each, and others see nothing', async () => {
+  it('that have the same request each get a payment, and others see nothing', async () => {
     const [second, stranger] = [await service.caller('second'), await service.caller('stranger')]
     const request = await createRequest({ reference: 'INV-7' })
     const { requestId, salt, payee, paymentReference } = request
@@ -257,7 +257,7 @@ describe('several accounts', () => {
     expect(await stranger.reasonOf(routes, { wallet: attacker })).toEqual([404, 'REQUEST_NOT_FOUND'])
   })
 
-  it('do not change a payment’s owner by importing its reference with other terms, before or after', async () => {
+  it('cannot take a payment by importing its reference with other terms, before or after it', async () => {
     const [early, late] = [await service.caller('early'), await service.caller('late')]
     const request = await createRequest()
     const { requestId, salt, payee, paymentReference } = request

@@ -122,7 +122,7 @@ describe.each(lives)('a request, from the quote to finality: $currency, fee $per
     expect(Number(gasPaid) / Number(quotedGas)).toBeGreaterThan(0.8)
   })
 
-  it('is PENDING as soon as it is seen, and then not quoted again', async () => {
+  it('is PENDING as soon as it is detected, and then has no routes', async () => {
     await service.scan()
     pending = await onlyPayment(request)
     expect(pending).toMatchObject({
@@ -160,7 +160,7 @@ describe.each(lives)('a request, from the quote to finality: $currency, fee $per
     }
   })
 
-  it('is CONFIRMED when it is final, and stays as it is from then on', async () => {
+  it('is CONFIRMED when it is final, and does not change any more', async () => {
     await chain.mine({ blocks: FINALITY - 1 })
     await service.scan()
     const final = await onlyPayment(request)
@@ -223,7 +223,7 @@ describe.each(lives)('a request, from the quote to finality: $currency, fee $per
     for (const query of narrowing) expect([query, await idsFound({ payee, ...query })]).toEqual([query, [id]])
   })
 
-  it('is not found by what is nearly right', async () => {
+  it('is not found by values that are nearly right', async () => {
     const { id, txHash, timestamp } = pending
     expect(await shop.reasonOf(`/v1/payments/${nearMiss(id)}`)).toEqual([404, 'PAYMENT_NOT_FOUND'])
     const misses: Query[] = [
@@ -252,8 +252,8 @@ describe.each(lives)('a request, from the quote to finality: $currency, fee $per
   })
 })
 
-describe('the amount that is left', () => {
-  it('counts what is PENDING, so that nobody pays twice', async () => {
+describe('the outstanding amount', () => {
+  it('is reduced by PENDING payments, so that nobody pays twice', async () => {
     const wallet = await newWallet(chain, 'left')
     const { USDC } = chain.tokens
     await chain.fund(USDC, wallet, 1_000_000000n)

@@ -48,7 +48,7 @@ function freshAddress(seed: string): Address {
   return canonical(`0x${keccak256(new TextEncoder().encode(seed)).slice(-40)}`)
 }
 
-/** A stored request to a payee of its own. */
+/** A stored request with its own payee. */
 async function request(seed: string, terms: Partial<Parameters<typeof makeRequest>[0]> = {}) {
   return storeRequest(knex, account, makeRequest({ payee: freshAddress(seed), network: 'BASE', ...terms }))
 }
@@ -159,13 +159,13 @@ describe('payments of every kind', () => {
     })
     await detection.scanOnce()
     const [stored] = await paymentsOf(knex, account, wanted)
-    // The contract divides with a loss of one wei.
+    // The contract's division loses one wei.
     const amount = '0.099999999999999999'
     expect(stored).toMatchObject({ type: 'CONVERSION', amount, invoice_amount: '300', amount_in_usd: '300' })
     expect(stored.payer).toBe(canonical(chain.wallets[2]))
   })
 
-  it('counts what the payee received where the token keeps a part', async () => {
+  it('counts what the payee received of a token that keeps a part of each transfer', async () => {
     const wanted = await request('tax', { paymentCurrency: 'TAX-BASE' })
     await chain.fund(chain.tokens.TAX, chain.wallets[0], 1_000n * COIN)
     const payment = { kind: 'ERC20', token: chain.tokens.TAX.address, amount: 100n * COIN } as const
@@ -180,7 +180,7 @@ describe('payments of every kind', () => {
     expect((await balanceOf(knex, account, wanted)).outstandingAmount).toBe('1')
   })
 
-  it('lists no fee that nobody was charged', async () => {
+  it('has no fee line where nobody was charged', async () => {
     const wanted = await request('no fee address')
     const { USDC } = chain.tokens
     await chain.fund(USDC, chain.wallets[0], 10_000000n)
@@ -191,7 +191,7 @@ describe('payments of every kind', () => {
     expect(await paymentsOf(knex, account, wanted)).toMatchObject([{ amount: '1', fees: [] }])
   })
 
-  it('takes three payments of one reference in one transaction for three', async () => {
+  it('counts three payments of one reference in one transaction as three', async () => {
     const wanted = await request('three at once')
     const payment = {
       kind: 'ERC20',
@@ -214,7 +214,7 @@ describe('payments of every kind', () => {
     expect(new Set(stored.map(({ id }) => id)).size).toBe(3)
   })
 
-  it('names prices of pegged tokens by the peg and leaves unknown ones out', async () => {
+  it('takes prices of pegged tokens from the peg, and leaves unknown prices out', async () => {
     const wanted = await request('peg', { paymentCurrency: 'USDT-BASE' })
     const { USDT } = chain.tokens
     await chain.fund(USDT, chain.wallets[4], 100_000000n)
@@ -289,7 +289,7 @@ describe('what only looks like a payment', () => {
     expect(await unmatchedOf(knex, account.id)).toEqual(reasons)
   })
 
-  it('does not take a plain payment for one of an invoice in fiat', async () => {
+  it('does not count a payment without conversion for an invoice in fiat', async () => {
     await knex('unmatched_events').delete()
     const wanted = await request('plain for fiat', { invoiceCurrency: 'USD' })
     const { USDC } = chain.tokens
@@ -302,7 +302,7 @@ describe('what only looks like a payment', () => {
     expect((await balanceOf(knex, account, wanted)).outstandingAmount).toBe('100')
   })
 
-  it('does not let a second tenant who imports the reference take the payment away', async () => {
+  it('does not let a second account take a payment by importing its reference', async () => {
     const wanted = await request('imported by another')
     const copycat = await addAccount(knex, 'copycat')
     const stolen = { ...wanted, payee: freshAddress('thief') }
@@ -317,7 +317,7 @@ describe('what only looks like a payment', () => {
     expect(await unmatchedOf(knex, copycat.id)).toEqual(['WRONG_PAYEE'])
   })
 
-  it('gives each account that holds the same request a payment of its own', async () => {
+  it('gives each account that has the same request a payment of its own', async () => {
     const wanted = await request('held by two')
     const second = await addAccount(knex, 'second')
     await storeRequest(knex, second, wanted)

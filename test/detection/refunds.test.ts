@@ -62,20 +62,20 @@ afterAll(async () => {
 let seeds = 0
 const freshWallet = () => newWallet(chain, `refunds ${seeds++}`)
 
-/** Sees all that is on the chain, final. */
+/** Reads the chain after everything on it is final. */
 async function look(): Promise<void> {
   await chain.mine({ blocks: 2 })
   await service.scan()
 }
 
-/** A request that was paid in full, and everybody whom refunds of it concern. */
+/** A request that was paid in full, and all addresses that its refunds concern. */
 interface Paid {
   readonly request: RequestJson
   readonly payer: Hex
   readonly payee: Hex
   readonly stranger: Hex
   readonly refundAddress: Hex
-  /** Under the reference of the refund address. */
+  /** The reference of the refund address. */
   readonly refundReference: Hex
   readonly isNative: boolean
 }
@@ -95,7 +95,7 @@ async function paidRequest(currency: 'USDC' | 'ETH', ownPayee?: Hex): Promise<Pa
   return paid
 }
 
-/** Pays the whole amount through the proxy, under the request's own reference unless told. */
+/** Pays the whole amount through the proxy, under the request's own reference unless given another. */
 async function move(paid: Paid, terms: { from: Hex; to: Hex; paymentReference?: Hex }): Promise<void> {
   const { from, ...rest } = terms
   const { USDC } = chain.tokens
@@ -120,7 +120,7 @@ async function stateOf({ request, refundReference }: Paid) {
   }
 }
 
-/** Does something while the service's clock is behind every block that there is, and before the next one. */
+/** Does something while the service's clock is between the last block and the next one. */
 async function atChainTime(act: () => Promise<unknown>): Promise<void> {
   const { timestampSec } = await chain.client.head()
   const aheadMs = timestampSec * 1_000 + 500 - Date.now()
@@ -141,7 +141,7 @@ async function unmatchedLine(): Promise<string[]> {
 
 type Attack = (paid: Paid) => Promise<unknown>
 
-/** By the payer himself, by a stranger, and by a stranger through a contract. */
+/** Transfers by the payer himself, by a stranger, and by a stranger through a contract. */
 const underRefundReference: readonly Attack[] = [
   (paid) => move(paid, { from: paid.payer, to: paid.refundAddress, paymentReference: paid.refundReference }),
   (paid) => move(paid, { from: paid.stranger, to: paid.refundAddress, paymentReference: paid.refundReference }),
@@ -154,7 +154,7 @@ const underRefundReference: readonly Attack[] = [
   },
 ]
 
-/** Swaps for USDC that comes to the payer, in a transaction in which the payee "funds" the swap with nothing. */
+/** Swaps for USDC that goes to the payer, in a transaction with a Transfer of 0 from the payee to the swap contract. */
 async function swapToOneself({ payer, payee, request }: Paid): Promise<void> {
   const { DAI, USDC } = chain.tokens
   const { paymentBatch } = chain.contracts
@@ -199,7 +199,7 @@ describe.each(['USDC', 'ETH'] as const)('what somebody else than the payee sends
   })
 })
 
-it('a swap to oneself that the payee funds with a Transfer of nothing is no refund', async () => {
+it('a swap to oneself beside a Transfer of 0 from the payee is no refund', async () => {
   const paid = await paidRequest('USDC')
   await swapToOneself(paid)
   await look()
@@ -237,7 +237,7 @@ describe('a hot wallet', () => {
   }
   const register = (address: Hex) => shop.call('POST', '/v1/wallets', { body: { address, note: 'hot' } })
 
-  it('refunds once it is registered, from then on and until it is removed', async () => {
+  it('refunds from its registration until its removal', async () => {
     const [hot, first, second, third] = [
       await freshWallet(),
       await paidRequest('USDC'),
@@ -246,7 +246,7 @@ describe('a hot wallet', () => {
     ]
     await refundFrom(first, hot)
     expect(await state(first)).toEqual(['PAID', 'NOT_FROM_PAYEE'])
-    // Behind the blocks that are there, whatever their times.
+    // After the blocks that exist, whatever their timestamps.
     await atChainTime(() => register(hot))
     await service.scan()
     await refundFrom(second, hot)
@@ -264,7 +264,7 @@ describe('a hot wallet', () => {
     expect(await state(paid)).toEqual(['PAID', 'NOT_FROM_PAYEE'])
   })
 
-  it('that refunded too early counts when an operator accepts it, also when its chain is read anew, until that is taken back', async () => {
+  it('that refunded before its registration counts while an operator accepts it, also when its chain is read anew', async () => {
     const [hot, paid] = [await freshWallet(), await paidRequest('USDC')]
     const before = Number((await chain.client.head()).number)
     await refundFrom(paid, hot)
@@ -322,7 +322,7 @@ describe('a hot wallet', () => {
     ])
   })
 
-  it('that paid the payer under the request’s own reference can be accepted, a stranger’s token cannot', async () => {
+  it('that paid the payer under the request’s own reference can be accepted, but not with another token', async () => {
     const [hot, paid] = [await freshWallet(), await paidRequest('USDC')]
     await move(paid, { from: hot, to: paid.payer })
     await look()
@@ -372,7 +372,7 @@ describe('a conversion at a feed that has stopped', () => {
     }
   }
 
-  it('counts as a payment when an operator accepts it, no more when that is taken back, and stays counted where it was before rates were judged', async () => {
+  it('counts as a payment while an operator accepts it, and stays counted if it was before rates were checked', async () => {
     const { state, words } = await payByStoppedFeed()
     const accept = (as: string) => waybill('unmatched', 'accept', ...words, '--as', as)
     expect(await state()).toEqual(['OPEN', 'STALE_RATE'])
@@ -391,7 +391,7 @@ describe('a conversion at a feed that has stopped', () => {
     expect(await state()).toEqual(['PAID'])
   })
 
-  it('that stays counted keeps what was given back to its payer', async () => {
+  it('that stays counted keeps the refunds to its payer', async () => {
     const { state, refund, words } = await payByStoppedFeed()
     await waybill('unmatched', 'accept', ...words, '--as', 'payment')
     await refund()
@@ -419,8 +419,8 @@ describe('a conversion at a feed that has stopped', () => {
   })
 })
 
-it('a refund that only a trace tells stays one when no trace is to be had for a moment', async () => {
-  // A wallet with code: what it sends back is its own money, as the trace says.
+it('a refund that only a trace proves stays one while no trace can be read', async () => {
+  // A wallet with code: the trace proves that what it sends back is its own money.
   const payee = chain.contracts.paymentBatch
   const paid = await paidRequest('ETH', payee)
   const { payer, request } = paid
@@ -472,7 +472,7 @@ it('the program of docs/guides/refund-a-payment.md refunds a payment', async () 
     },
   })
   const ended = Promise.allSettled([running])
-  // The program waits for blocks, which come when they are asked for.
+  // The program waits for blocks, and this chain mines only when asked.
   for (let isOver = false; !isOver; ) {
     await chain.mine()
     isOver = await Promise.race([ended.then(() => true), sleep(20, false)])

@@ -10,7 +10,7 @@ const requestPackage = dirname(require.resolve('@requestnetwork/smart-contracts/
 
 const CONSTRUCTORS = parseAbi(['constructor(address, address, address)'])
 
-/** Its modules want ethers, so that the code is cut out of the text. */
+/** The package's modules import ethers, so the code is cut out of their text. */
 function readBytecode(name: string): Hex {
   const path = `dist/src/types/factories/src/contracts/${name}__factory.js`
   const [, bytecode] = /_bytecode = "(0x[0-9a-f]+)"/.exec(readFileSync(join(requestPackage, path), 'utf8')) ?? []

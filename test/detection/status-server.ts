@@ -1,11 +1,11 @@
-/** A server of LI.FI's `/v1/status`, which answers as a test tells it to. Good answers are of LI.FI's own types. */
+/** A server of LI.FI's `/v1/status` that answers what a test wants. Good answers have LI.FI's own types. */
 import type { ServerResponse } from 'node:http'
 import type { ExtendedTransactionInfo, FullStatusData } from '@lifi/types'
 import { serveLocally } from '../../src/demo/network/local-server.ts'
 
 export interface StatusServer {
   readonly url: string
-  /** Hashes that were asked for, in order. */
+  /** The hashes that it was asked for, in order. */
   readonly asked: string[]
   behave(behaviour: (txHash: string, response: ServerResponse) => void): void
   stop(): Promise<void>
