@@ -22,7 +22,7 @@ export interface Detection {
   start(): void
   /** Ends following; resolves when nothing is being written any more. */
   stop(): Promise<void>
-  /** Where each chain with contracts stands, in the order of the configuration. */
+  /** The status of each chain with contracts, in the order of the configuration. */
   status(): ChainStatus[]
   /**
    * Attaches payments that were made before their requests were stored. Call it after the requests are committed, also with those that were stored

@@ -44,7 +44,7 @@ export function openChain(options: OpenChainOptions): OpenChain {
     chainId: config.chainId,
     clock,
     onNodeChange(node, change) {
-      // Where there is only one URL, the health of the chain tells it.
+      // Where there is only one URL, the health of the chain shows it.
       if (config.rpcUrls.length === 1) return
       const fields = { chain: network, node }
       if (change.open) logger.warn({ ...fields, detail: change.detail }, 'the node fails and is left alone for a while')

@@ -21,7 +21,7 @@ import { type ChainHealth, createChainHealth, type HealthStatus } from './chain-
 import { keepLease } from './keep-lease.ts'
 import { type Pace, paceAfter, paceAfterError, pollIntervalOf } from './step-pace.ts'
 
-/** Where a chain stands, as far as this process knows. Block numbers are absent until it has looked. */
+/** The status of a chain, as far as this process knows. Block numbers are absent until it has looked at the chain. */
 export interface ChainStatus extends HealthStatus {
   readonly network: string
   readonly scanned?: number | undefined

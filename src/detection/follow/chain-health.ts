@@ -103,7 +103,7 @@ export function createChainHealth(options: {
   }
 }
 
-/** Trouble of the same kind continues under its newest reason; trouble of another kind begins anew. */
+/** Trouble of the same kind continues under its newest reason; trouble of another kind starts over. */
 function continueTrouble(trouble: Trouble | undefined, reason: string, isOutage: boolean, now: Date): Trouble {
   const before = trouble?.isOutage === isOutage ? trouble : undefined
   return { since: before?.since ?? now, reason, isOutage, loggedAtMs: before?.loggedAtMs }

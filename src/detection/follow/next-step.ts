@@ -4,7 +4,7 @@ import type { BlockHeader, ChainView } from '../read/chain-reader.ts'
 import type { ContractGap } from '../sql/chain-contracts-repository.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
 
-/** Where a follower stands on its chain and what it does next: values and rules, without I/O. */
+/** How far a chain was read, and what a follower does next: values and rules, without I/O. */
 
 /** How far a chain was read. */
 export interface Position {
@@ -79,7 +79,7 @@ export function afterRewind(position: Position, to: StoredBlock): Position {
 export type ForkDecision =
   /** Remove what was found above `to`, the highest block that is still part of the chain. */
   | { readonly kind: 'REWIND'; readonly to: StoredBlock }
-  /** The last block is part of the chain again: look anew. */
+  /** The last block is part of the chain again: look at the chain once more. */
   | { readonly kind: 'CAME_BACK'; readonly reason: string }
   /** The node does not have the last final block, so it lags. */
   | { readonly kind: 'NODE_BEHIND'; readonly reason: string }

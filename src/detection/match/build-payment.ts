@@ -144,7 +144,7 @@ function nativeRates({ native, nativePrice, match, event, receipt }: PaymentPart
   return isListed ? [] : [usdRate(native, nativePrice)]
 }
 
-/** One line for each fee that somebody received, with the amount received: some tokens keep a part of each transfer. */
+/** One line for each fee that was received, with the amount received: some tokens keep a part of each transfer. */
 function feesOf({ match, event }: PaymentParts, usd: UsdWorth): PaymentFee[] {
   const received = [
     { type: 'PLATFORM', units: event.feeReceived },

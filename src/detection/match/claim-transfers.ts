@@ -62,7 +62,7 @@ export function createTransferClaims(): TransferClaims {
   }
 }
 
-/** With fee address 0, the event of a token names a fee that nobody was charged. */
+/** With fee address 0, no fee was charged, whatever `feeAmount` a token's event has. */
 function chargesFee({ feeAmount, feeAddress }: FeeProxyEvent): boolean {
   return feeAmount > 0n && feeAddress !== ZERO_ADDRESS
 }

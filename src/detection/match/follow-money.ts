@@ -61,7 +61,7 @@ interface Lots {
 }
 
 /**
- * The purse of a contract that passes on the token it receives. With two owners nobody can tell whose money went out first, so both remain owners
+ * The purse of a contract that passes on the token it receives. With two owners it is unknown whose money went out first, so both remain owners
  * until everything is spent.
  */
 function createPurse(): Purse {

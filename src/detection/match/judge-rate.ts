@@ -7,7 +7,7 @@ import type { SeenEvent } from './read-transaction.ts'
 const MIN_PERCENT = 98n
 
 /**
- * Decides whether a conversion counts. The payer chooses the path and no event tells it, so the fiat amount of the event is only his claim. What
+ * Decides whether a conversion counts. The payer chooses the path and no event contains it, so the fiat amount of the event is only the payer's claim. What
  * the proxy moved must be worth at least 98 % of that amount at the rate of our own path; where several rates are fresh, the one that favours
  * the payer counts. Amounts are truncated to base units as the contract truncates them.
  *

@@ -210,7 +210,7 @@ interface PaidCall {
 
 /**
  * Finds the payers without a trace. The decoded calls must match all payments in coins of the transaction one by one and in order, whoever
- * emitted these: with one event more, somebody else paid in the same transaction, and nobody can tell which payment is whose.
+ * emitted these: with one event more, another address paid in the same transaction, and it is unknown which payment is whose.
  */
 function fromOwnCall(
   transaction: NativeTransaction,

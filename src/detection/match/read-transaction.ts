@@ -14,15 +14,15 @@ import { followMoney, type MoneySources } from './follow-money.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
 import { findNativeOrigins, type NativeOrigins } from './native-payers.ts'
 
-/** A payment event of a followed contract, and what its transaction tells about it. */
+/** A payment event of a followed contract, with what its transaction shows about it. */
 export interface SeenEvent extends FeeProxyEvent {
   /** 0-based among all payment events of the transaction, whoever emitted them. */
   readonly eventIndex: number
   /** What `to` received, in base units of token or coin. */
   readonly received: bigint
-  /** What `feeAddress` received, likewise. 0 where nobody was charged; coins are charged also for address 0, which burns them. */
+  /** What `feeAddress` received, likewise. 0 where no fee was charged. A fee in coins is charged also for address 0, which burns it. */
   readonly feeReceived: bigint
-  /** What `feeAddress` received beside it from the contract that swapped or batched; no event tells it. */
+  /** What `feeAddress` received beside it from the contract that swapped or batched; no event contains it. */
   readonly swapFeeReceived: bigint
   /** Absent where it is not certain. */
   readonly payer?: Address | undefined

@@ -5,7 +5,7 @@ import type { Match } from './match-event.ts'
 import type { ReadEvent } from './read-known-events.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
-/** A payment event as its log alone tells it. */
+/** A payment event of which only the log was read. */
 export interface LoggedEvent {
   readonly event: FeeProxyEvent
   readonly txHash: Hex
@@ -40,7 +40,7 @@ export function describeMatched(
 
 /**
  * Describes an event whose receipt is not read: no account knows its topic, or the receipt is too large. Its index among the payment events of
- * the transaction is in the receipt alone; until that is read, the index of the log stands in its place, which is unique too.
+ * the transaction is in the receipt alone; until that is read, the index of the log is used instead, which is unique too.
  *
  * @param timestampSec - of its block
  */

@@ -14,7 +14,7 @@ export interface BlockHeader {
   readonly timestampSec: number
 }
 
-/** Where a chain stands, all from one node. */
+/** The current blocks of a chain, all from one node. */
 export interface ChainView {
   readonly head: BlockHeader
   /** NONE: the node has no finalized block. UNTOLD: it failed to answer. Absent: it was not asked. */
@@ -32,7 +32,7 @@ export interface TransactionReceipt {
   /** Absent: it created a contract. */
   readonly to?: Address | undefined
   readonly gasUsed: bigint
-  /** In wei. Absent: the node does not tell it. */
+  /** In wei. Absent: the node's receipts do not have it. */
   readonly effectiveGasPrice?: bigint | undefined
   /** In wei; what some second layers charge for the first. */
   readonly l1Fee?: bigint | undefined
@@ -43,7 +43,7 @@ export interface TransactionReceipt {
 /** Asks a chain's nodes what detection needs. All methods throw RpcError, or the signal's reason. */
 export interface ChainReader {
   view(tip: number, askFinalized: boolean, signal?: AbortSignal): Promise<ChainView>
-  /** Blocks by number, as the chain stands now; undefined where the node has not reached them. */
+  /** Blocks by number, as the chain is now; undefined where the node has not reached them. */
   headers(numbers: readonly number[], signal?: AbortSignal): Promise<(BlockHeader | undefined)[]>
   /** Logs of followed events in a range, and the last block of the range, from one node. */
   logsInRange(range: BlockRange, signal?: AbortSignal): Promise<{ logs: RpcLog[]; last: BlockHeader | undefined }>

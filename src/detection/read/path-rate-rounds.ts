@@ -91,7 +91,7 @@ async function findAggregator(reader: ContractCaller, contract: Address, [input,
   return feed === ZERO_ADDRESS ? undefined : feed
 }
 
-/** An address without a contract stands for a fiat currency. */
+/** An address without a contract represents a fiat currency. */
 async function findDecimals(reader: ContractCaller, address: Address): Promise<number | undefined> {
   const answer = await callLatest(reader, readDecimals(address))
   if (answer?.ok === true && answer.result === '0x') return FIAT_DECIMALS

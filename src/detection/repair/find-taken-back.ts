@@ -8,7 +8,7 @@ import { createChainReader } from '../read/chain-reader.ts'
 import { type FoundTransaction, findLatest } from '../sql/restart-repository.ts'
 
 /**
- * How many transactions are looked at. A reorg takes back the highest blocks, so the highest transactions tell of it; several, because some may have
+ * How many of the highest transactions are checked. A reorg removes the highest blocks, so these are affected first; several, because some may have
  * been mined again in a block of the same number.
  */
 const TRANSACTIONS_CHECKED = 100

@@ -11,7 +11,7 @@ export function settledBlockOf({ finalBlock, scannedBlock }: Pick<StoredChain, '
   return Math.min(finalBlock, scannedBlock)
 }
 
-/** Of blocks that were read, lowest first, those to store: from the last final one on, so that a reorg can be told, and always the last. */
+/** Of blocks that were read, lowest first, those to store: from the last final one on, so that a reorg can be detected, and always the last. */
 export function blocksToStore(blocks: readonly BlockHeader[], finalBlock: number): BlockHeader[] {
   const last = blocks.at(-1)
   return blocks.filter((block) => block.number >= finalBlock || block === last)

@@ -79,7 +79,7 @@ export function rowKeyAt({ txHash, eventIndex }: EventPlace, { network }: Writte
 
 /**
  * Brings what was read from the chain into a stored row. A row that was detected in the same block stays as it is, even if a price has become
- * unknown since. In an imported row, what the chain tells replaces what was imported.
+ * unknown since. In an imported row, what was read from the chain replaces what was imported.
  *
  * @returns the given row when nothing changes
  */
