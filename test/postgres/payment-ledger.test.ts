@@ -114,7 +114,7 @@ interface World {
   /** In the names of accounts and chains. */
   readonly name: string
   readonly accounts: readonly Account[]
-  requestOf(at: number, chain: Network, n: number): PaymentRequest
+  readonly requestOf: (at: number, chain: Network, n: number) => PaymentRequest
   /** Place of the account and request id of the stored requests. */
   readonly stored: Set<string>
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 
-/** Names in their OpenAPI file 0.13.0: parameters, then fields of bodies and answers; those of what it describes as headers aside. */
+/** Names in Request Network's OpenAPI file 0.13.0: parameters, then fields of bodies and answers, without headers. */
 const THEIRS = {
   'GET /v2/request/{requestId}/routes':
     'requestId wallet amount feePercentage feeAddress routes id fee feeBreakdown type stage provider amountInUSD currency receiverAddress network rateProvider speed price_impact chain token',
@@ -15,7 +15,7 @@ const THEIRS = {
     'hasBeenPaid paymentReference requestId isListening txHash recurrence originalRequestId status isCryptoToFiatAvailable originalRequestPaymentReference payments isRecurrenceStopped customerInfo reference amountInUsd conversionRate rateSource conversionBreakdown paidAmount paidAmountInUsd remainingAmount remainingAmountInUsd currentMarketRate currentMarketRateSource fees',
 }
 
-describe('the page for those who come from Request Network', async () => {
+describe('the guide for users of Request Network', async () => {
   const page = await readFile(new URL('../../docs/guides/coming-from-request-network.md', import.meta.url), 'utf8')
   const code = page.replaceAll(/^```.*?^```$/gms, '').matchAll(/`([^`]+)`/g)
   const named = new Set([...code].flatMap(([, text = '']) => text.match(/[\w-]+/g) ?? []))

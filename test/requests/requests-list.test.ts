@@ -1,4 +1,4 @@
-/** The list of requests against a brute-force filter over the same rows, its walks, and the status that it filters by. */
+/** The list of requests compared with a brute-force filter over the same rows; its walks; the stored status. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
@@ -22,7 +22,7 @@ let database: TestDatabase
 let requests: Requests
 let shop: Account
 let other: Account
-/** What is stored for `shop`, and how far each is paid by the rules of DESIGN, newest first. */
+/** The stored requests of `shop` with their expected status, newest first. */
 let mine: { request: PaymentRequest; status: RequestStatus }[]
 
 const START = Date.UTC(2026, 0, 1)
@@ -42,7 +42,7 @@ beforeAll(async () => {
   const accounts = createApiKeyRepository(knex)
   shop = await accounts.ensureAccount('shop')
   other = await accounts.ensureAccount('other')
-  // The same ids and terms, so that an account that is left out anywhere shows.
+  // The other account has the same ids and terms, so that a statement without the account finds too many.
   for (const account of [other, shop]) await requests.storeAll(account, entries)
   const statuses = await payRequests()
   await renameTwo()
@@ -56,7 +56,7 @@ const pick = <T>(values: readonly T[], n: number) => values[n % values.length] a
 
 const COUNT = 240
 
-/** Several of one millisecond, and hours that hold none. */
+/** Several requests in one millisecond, and hours without any. */
 const entries: readonly DatedTerms[] = Array.from({ length: COUNT }, (_, n) => {
   const paymentCurrency = pick(
     ['USDC-BASE', 'DAI-BASE', 'USDC-POLYGON', 'USDC.e-POLYGON', 'ETH-BASE'],
@@ -78,7 +78,7 @@ const entries: readonly DatedTerms[] = Array.from({ length: COUNT }, (_, n) => {
 
 type Paid = { readonly amount: string; readonly final: boolean; readonly status: number; readonly counts?: boolean }
 
-/** What is paid of every fifth request and so on, and the status that it makes. */
+/** Payments of a request, and the status that they make. Requests take these in turn. */
 const payments: readonly (readonly [RequestStatus, readonly Paid[]])[] = [
   ['OPEN', []],
   ['PARTIALLY_PAID', [{ amount: '4', final: true, status: 2 }]],
@@ -105,7 +105,7 @@ const payments: readonly (readonly [RequestStatus, readonly Paid[]])[] = [
     ],
   ],
   ['REFUNDED', [{ amount: '10', final: true, status: 4 }]],
-  // What counts for nothing says nothing: failed, or in a currency that the request is not counted in.
+  // These payments count for nothing: one failed, one is in a currency in which the request is not counted.
   ['OPEN', [{ amount: '10', final: true, status: 5 }]],
   ['OPEN', [{ amount: '10', final: true, status: 4, counts: false }]],
   [
@@ -153,7 +153,7 @@ function rowOf({ amount, final, status, counts = true }: Paid) {
   }
 }
 
-/** As if their chain had been taken out of the configuration since. */
+/** Changes two requests to a chain that is not configured, as if it had been removed from the chains file. */
 async function renameTwo(): Promise<void> {
   const { knex } = database
   const ids = await knex('requests').where({ account_id: shop.id }).orderBy('request_id').limit(2).pluck('request_id')
@@ -161,7 +161,7 @@ async function renameTwo(): Promise<void> {
   await knex('requests').where({ account_id: shop.id }).whereIn('request_id', ids).update(names)
 }
 
-/** Walks forward to the end, and then back to the beginning, and tells what was seen on the way. */
+/** Walks forward to the end, then back to the beginning. Returns the requests of both walks, each newest first. */
 async function listAll(input: ListInput, account = shop) {
   const pages: RequestWithBalance[][] = []
   let page = await requests.list(account, { ...input, includeTotal: 'exact' })
@@ -179,7 +179,7 @@ async function listAll(input: ListInput, account = shop) {
   return { requests: pages.flat(), pages, back: back.flat(), total }
 }
 
-/** The filters as DESIGN says them, one request at a time. */
+/** The oracle: whether one request matches the filters. */
 function matches({ request, status }: (typeof mine)[number], input: ListInput): boolean {
   const oneOf = (values: readonly string[] | undefined, is: (value: string) => boolean) =>
     values === undefined || values.length === 0 || values.some(is)
@@ -240,11 +240,11 @@ const arbitraryInput: fc.Arbitrary<ListInput> = fc
 const idsOf = (found: readonly { request: PaymentRequest }[]) => found.map(({ request }) => request.requestId)
 
 describe('the list of requests', () => {
-  it('holds what a brute-force filter holds, newest first, whatever is asked, forward and back', async () => {
+  it('has what a brute-force filter finds, newest first, for any filters, forward and back', async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryInput, async (input) => {
         const expected = mine.filter((each) => matches(each, input))
-        // Pages of one are walked as far as that takes no time.
+        // Longer walks take too much time.
         fc.pre(expected.length <= (input.limit ?? 0) * 30)
         const { requests: found, pages, back, total } = await listAll(input)
         expect(idsOf(found)).toEqual(idsOf(expected))
@@ -257,19 +257,19 @@ describe('the list of requests', () => {
     )
   })
 
-  it('is ordered by the time of creation and then by id, both downwards', () => {
+  it('is ordered by creation time and then by id, both descending', () => {
     const keys = mine.map(({ request }) => [request.createdAt.toISOString(), request.requestId] as const)
     const sorted = keys.toSorted((a, b) => (a[0] === b[0] ? (a[1] < b[1] ? 1 : -1) : a[0] < b[0] ? 1 : -1))
     expect(keys).toEqual(sorted)
     expect(new Set(keys.map(([at]) => at)).size).toBeLessThan(keys.length)
   })
 
-  it('knows every status, and that of each request follows from its payments', async () => {
+  it('has requests of every status, each as its payments make it', async () => {
     expect(new Set(mine.map(({ status }) => status))).toEqual(new Set(requestStatuses))
     expect(await findRequestDifferences()).toEqual([])
   })
 
-  it('finds a walk’s way back when what was behind the cursor no longer matches', async () => {
+  it('leads back when nothing after the cursor matches any more', async () => {
     const account = await createApiKeyRepository(database.knex).ensureAccount('emptied')
     await requests.storeAll(account, entries.slice(0, 6))
     const first = await requests.list(account, { status: ['OPEN'], limit: 3 })
@@ -290,7 +290,7 @@ describe('the list of requests', () => {
     expect(idsOf(back.requests)).toEqual(idsOf(first.requests))
   })
 
-  it('says AT_LEAST and ESTIMATED only of more than it counts', async () => {
+  it('answers AT_LEAST and ESTIMATED only for more matches than it counts', async () => {
     const account = await createApiKeyRepository(database.knex).ensureAccount('many')
     await database.knex.raw(
       `insert into requests (account_id, request_id, salt, payment_reference, topic, payee, amount, invoice_currency, payment_currency,
@@ -319,7 +319,7 @@ async function findRequestDifferences() {
 }
 
 describe('the stored status', () => {
-  it('is found and put right where it does not follow from the payments', async () => {
+  it('is found and repaired where it does not follow from the payments', async () => {
     const { knex } = database
     const before = await knex('requests')
       .where({ account_id: shop.id })
@@ -361,7 +361,7 @@ describe('cursors', () => {
     )
   })
 
-  it('of another account, also of the same requests, are refused', async () => {
+  it('of another account are refused, even of one with the same requests', async () => {
     const { nextCursor: cursor } = await requests.list(other, { limit: 2 })
     await expect(requests.list(shop, { cursor })).rejects.toMatchObject({ reason: 'INVALID_CURSOR' })
   })

@@ -115,7 +115,7 @@ describe('createPaymentRequest', () => {
     expect(await database.knex('reference_topics').where({ topic }).pluck('account_id')).toEqual([acme.id])
   })
 
-  it('leaves topics of what it stores alone, to be looked for once', async () => {
+  it('notes the topics of new requests for one search of earlier payments', async () => {
     const topicsOf = (table: string) => database.knex(table).where({ account_id: account.id }).pluck('topic')
     const account = await createApiKeyRepository(database.knex).ensureAccount('topics')
     const { request } = await requests.create(account, { ...TERMS, refundAddress: formatAddress(addressOf(70)) })
@@ -139,7 +139,7 @@ describe('createPaymentRequest', () => {
     expect(request.paymentReference).toBe('0x9f61fa0fdbde4e8c')
   })
 
-  it('answers the same id and terms with the stored request, an omitted salt included', async () => {
+  it('answers the same id and terms with the stored request, also without the salt', async () => {
     const first = await requests.create(acme, TERMS)
     const requestId = first.request.requestId
     expect((await requests.create(acme, { ...TERMS, requestId, payee: PAYEE.toLowerCase() })).request).toEqual(
@@ -172,7 +172,7 @@ describe('createPaymentRequest', () => {
     expect(again.request.createdAt).not.toEqual(request.createdAt)
   })
 
-  it('makes one request of concurrent calls with one idempotency key', async () => {
+  it('creates one request for concurrent calls with one idempotency key', async () => {
     const calls = Array.from({ length: 8 }, () => requests.create(acme, TERMS, { idempotencyKey: 'order-7' }))
     const made = new Set((await Promise.all(calls)).map(({ request }) => request.requestId))
     expect(made.size).toBe(1)
@@ -182,7 +182,7 @@ describe('createPaymentRequest', () => {
     expect(error.reason).toBe('IDEMPOTENCY_KEY_REUSED')
   })
 
-  it('answers a call that is made again after the expiry with the request of the first, and makes no new one', async () => {
+  it('answers a repeated call after the expiry with the request of the first call, and creates no new one', async () => {
     const expiresAt = new Date(clock + 5).toISOString()
     const { request } = await requests.create(acme, { ...TERMS, expiresAt }, { idempotencyKey: 'expiring' })
     expect(request.expiresAt).toEqual(new Date(expiresAt))
@@ -194,7 +194,7 @@ describe('createPaymentRequest', () => {
     for (const options of [{}, { idempotencyKey: 'another' }]) {
       expect((await errorOf(requests.create(acme, { ...TERMS, expiresAt }, options))).reason).toBe('EXPIRY_PAST')
     }
-    // What was refused has not used the key up.
+    // The refused call has not claimed the key.
     const later = new Date(clock + 60_000).toISOString()
     await requests.create(acme, { ...TERMS, expiresAt: later }, { idempotencyKey: 'another' })
     expect((await errorOf(requests.create(acme, { ...TERMS, requestId }))).message).toContain('expiresAt')
@@ -209,7 +209,7 @@ describe('createPaymentRequest', () => {
     ],
     ['an alias of the network itself', { network: '137', paymentCurrency: 'USDC-matic' }, { network: 'POLYGON' }],
     ['an alias in both currencies', { invoiceCurrency: 'usdc-8453' }, { invoiceCurrency: 'USDC-BASE' }],
-    ['the most base units there can be', { amount: `${2n ** 256n / 10n ** 6n}.639935` }, { network: 'BASE' }],
+    ['the most base units', { amount: `${2n ** 256n / 10n ** 6n}.639935` }, { network: 'BASE' }],
   ])('takes %s', async (_, change, made) => {
     expect((await requests.create(acme, { ...TERMS, ...change })).request).toMatchObject(made)
   })
@@ -239,7 +239,7 @@ describe('createPaymentRequest', () => {
     ['100 digits', { amount: '9'.repeat(100) }, 'INVALID_AMOUNT', 'amount'],
     ['nine places of a fiat currency', { invoiceCurrency: 'USD', amount: '0.000000001' }, 'INVALID_AMOUNT', 'amount'],
     ['an unknown network', { network: 'bse' }, 'UNKNOWN_NETWORK', 'network'],
-    ['a network that is not served', { network: 'ethereum' }, 'NETWORK_NOT_CONFIGURED', 'network'],
+    ['a network that is not configured', { network: 'ethereum' }, 'NETWORK_NOT_CONFIGURED', 'network'],
     ['a token of another chain', { paymentCurrency: 'USDC-POLYGON' }, 'CURRENCY_NOT_ON_NETWORK', 'paymentCurrency'],
     [
       'a bridged token that the chain lacks',
@@ -249,7 +249,7 @@ describe('createPaymentRequest', () => {
     ],
     ['an unknown invoice currency', { invoiceCurrency: 'USDX' }, 'UNKNOWN_CURRENCY', 'invoiceCurrency'],
     ['a short request id', { requestId: '01ab' }, 'INVALID_REQUEST_ID', 'requestId'],
-    ['a salt that is no salt', { salt: 'salt' }, 'INVALID_SALT', 'salt'],
+    ['a salt of other letters', { salt: 'salt' }, 'INVALID_SALT', 'salt'],
     ['an empty reference', { reference: '' }, 'INVALID_REFERENCE', 'reference'],
     ['a reference of 257 characters', { reference: 'x'.repeat(257) }, 'INVALID_REFERENCE', 'reference'],
     ['a NUL in the reference', { reference: 'a\u0000b' }, 'INVALID_REFERENCE', 'reference'],
@@ -272,7 +272,7 @@ describe('createPaymentRequest', () => {
 })
 
 describe('storeAll', () => {
-  it('stores requests of other times, and leaves those that are stored as they are', async () => {
+  it('stores requests with their times, and leaves stored ones as they are', async () => {
     const account = await createApiKeyRepository(database.knex).ensureAccount('bulk')
     const { request: first } = await requests.create(account, TERMS)
     const { salt, requestId } = first
@@ -288,7 +288,7 @@ describe('storeAll', () => {
     expect(stored.slice(-1_100)).toContain(requestId)
   })
 
-  it('stores none when one is not valid', async () => {
+  it('stores none when one is invalid', async () => {
     const account = await createApiKeyRepository(database.knex).ensureAccount('bulk-bad')
     const entries = [TERMS, { ...TERMS, amount: '0' }].map((terms) => ({ terms, createdAt: new Date() }))
     expect((await errorOf(requests.storeAll(account, entries))).reason).toBe('INVALID_AMOUNT')
@@ -297,7 +297,7 @@ describe('storeAll', () => {
 })
 
 describe('getPaymentRequest', () => {
-  it('takes a reference in any case, with or without 0x, and finds those of the account alone', async () => {
+  it('takes a reference in any case, with or without 0x, and finds only requests of the account', async () => {
     const { request } = await requests.create(acme, TERMS)
     const digits = request.paymentReference.slice(2)
     for (const text of [request.paymentReference, digits, digits.toUpperCase(), `0x${digits.toUpperCase()}`]) {
@@ -310,7 +310,7 @@ describe('getPaymentRequest', () => {
     expect((await errorOf(requests.get(acme, text))).reason).toBe('INVALID_PAYMENT_REFERENCE')
   })
 
-  it('counts what is final and what is pending, and never below zero', async () => {
+  it('counts final and pending payments, and never goes below zero', async () => {
     const { request } = await requests.create(acme, TERMS)
     const balance = async () => balanceText((await requests.get(acme, request.paymentReference)).balance)
     await insertPayment(acme, request.requestId, { amount: '100', final: true, status: 2 })
@@ -347,7 +347,7 @@ describe('getPaymentRequest', () => {
     expect((await requests.get(acme, request.paymentReference)).balance.status).toBe('OPEN')
   })
 
-  it('is REFUNDED when all that counts was returned, whatever counts for nothing', async () => {
+  it('is REFUNDED when all counted payments were returned, whatever the others are', async () => {
     const { request } = await requests.create(acme, TERMS)
     const status = async () => (await requests.get(acme, request.paymentReference)).balance.status
     await insertPayment(acme, request.requestId, { amount: '5', final: true, status: 4, currency: 'DAI-BASE' })
@@ -366,7 +366,7 @@ describe('getPaymentRequest', () => {
     })
   })
 
-  it('binds the account to the requests and to their payments, so that one shard answers', async () => {
+  it('binds the account for requests and for their payments, so that one shard answers', async () => {
     const { request } = await requests.create(acme, TERMS)
     const seen: { sql: string; bindings: readonly unknown[] }[] = []
     const note = (query: (typeof seen)[number]) => void (query.sql.includes('final_sum') && seen.push(query))
@@ -388,7 +388,7 @@ describe('getPaymentRequest', () => {
 })
 
 describe('listPaymentRequests', () => {
-  it('walks every request once, forward and back, newest first, also those of one instant', async () => {
+  it('walks every request once, forward and back, newest first, also requests of one instant', async () => {
     const account = await createApiKeyRepository(database.knex).ensureAccount('walker')
     const made: string[] = []
     for (let i = 0; i < 23; i++) {
@@ -417,7 +417,7 @@ describe('listPaymentRequests', () => {
     expect(page.prevCursor).toBeUndefined()
   })
 
-  it('filters by the status that the balance tells', async () => {
+  it('filters by the status of the balance', async () => {
     const account = await createApiKeyRepository(database.knex).ensureAccount('filter')
     const ids: Record<string, string> = {}
     for (const status of requestStatuses) ids[status] = (await requests.create(account, TERMS)).request.requestId
@@ -433,7 +433,7 @@ describe('listPaymentRequests', () => {
     expect(both.requests.map(({ balance }) => balance.status)).toEqual(['PAID', 'OPEN'])
   })
 
-  it('refuses cursors that were changed, belong to another account, or carry another filter', async () => {
+  it('refuses cursors that were changed, are of another account, or carry another filter', async () => {
     const account = await createApiKeyRepository(database.knex).ensureAccount('cursors')
     for (let i = 0; i < 3; i++) await requests.create(account, TERMS)
     const { nextCursor = '' } = await requests.list(account, { status: ['OPEN'], limit: 1 })
