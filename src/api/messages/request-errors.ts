@@ -85,7 +85,7 @@ export function usableNames(desc: { readonly values: readonly { readonly number:
   return desc.values.filter((value) => value.number !== 0).map((value) => value.name)
 }
 
-/** INVALID_LIMIT, with the field as its violation. */
+/** INVALID_LIMIT with the field as its violation. */
 export function invalidLimit(value: string): WaybillError {
   const { message } = waybillError('INVALID_LIMIT', { value })
   const violation: FieldViolation = { field: 'limit', reason: 'INVALID_LIMIT', description: message }
