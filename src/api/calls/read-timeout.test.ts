@@ -15,7 +15,7 @@ it.each([
 })
 
 it.each(['', '1', 'S', '-1S', '1.5S', '999999999S', '1s', '1S '])('grpc-timeout %j is refused', (value) => {
-  expect(() => readGrpcTimeout({ 'grpc-timeout': value })).toThrow(/is no timeout/)
+  expect(() => readGrpcTimeout({ 'grpc-timeout': value })).toThrow(/is not a timeout/)
 })
 
 it.each([
@@ -27,5 +27,5 @@ it.each([
 })
 
 it.each(['', 'x', '-1', '1.5', '99999999999'])('connect-timeout-ms %j is refused', (value) => {
-  expect(() => readConnectTimeout({ 'connect-timeout-ms': value })).toThrow(/is no timeout/)
+  expect(() => readConnectTimeout({ 'connect-timeout-ms': value })).toThrow(/is not a timeout/)
 })
