@@ -13,7 +13,7 @@ import {
   type StatisticsRow,
   statisticsOfRows,
   statisticsStatement,
-} from '../../src/search/sql/account-statistics-repository.ts'
+} from '../../src/search/sql/account-statistics.ts'
 import type { Statement } from '../../src/search/sql/statement.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 

@@ -5,7 +5,7 @@ import { type Payment, paymentStatuses, paymentTypes } from '../../src/domain/pa
 import { createExportPages } from '../../src/search/export/export-pages.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import type { PaymentSearch } from '../../src/search/page/payment-search.ts'
-import type { GroupName } from '../../src/search/sql/summary-repository.ts'
+import type { GroupName } from '../../src/search/sql/read-summary.ts'
 import { createSummarizePayments, type SummaryGroup } from '../../src/search/totals/summarize-payments.ts'
 import { changePayments, deletePayments, lockAccount } from '../../src/store/payment-changes.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'

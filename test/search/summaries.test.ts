@@ -3,7 +3,7 @@ import { addDecimals, formatDecimal, parseDecimal } from '../../src/domain/decim
 import { type Payment, rankOfStatus } from '../../src/domain/payment.ts'
 import { timeZoneNames } from '../../src/domain/time-zone.ts'
 import { createPaymentSearch } from '../../src/search/page/payment-search.ts'
-import { type GroupName, groupNames } from '../../src/search/sql/summary-repository.ts'
+import { type GroupName, groupNames } from '../../src/search/sql/read-summary.ts'
 import {
   createSummarizePayments,
   isoWeekOf,

@@ -7,7 +7,7 @@ import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import { createPaymentRepository } from '../page/payment-repository.ts'
 import type { PagePosition } from '../page/search-cursor.ts'
-import { findEarliestTime } from '../sql/export-position-repository.ts'
+import { findEarliestTime } from '../sql/find-earliest-time.ts'
 import { positionAfter } from './export-payments.ts'
 
 /** The filters of an export. */

@@ -3,7 +3,7 @@ import { readCurrencyId, type TokenDirectory } from '../../chains/token-director
 import { parseFiatCode, splitCurrencyId, symbolOfCurrency } from '../../domain/currency.ts'
 import { namesOf, suggestName } from '../../domain/nearest.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
-import type { AccountNames } from '../sql/account-names-repository.ts'
+import type { AccountNames } from '../sql/account-names.ts'
 import type { CurrencyMatch } from './payment-filter.ts'
 
 /** Where names are looked up: configuration and built-in tables first, the account's payments only where those do not know the name. */

@@ -3,7 +3,7 @@ import {
   type StatisticsRow,
   statisticsOfRows,
   statisticsStatement,
-} from '../sql/account-statistics-repository.ts'
+} from '../sql/account-statistics.ts'
 import type { Statement } from '../sql/statement.ts'
 
 /** Runs a statement; rows are objects by the names of their columns. */

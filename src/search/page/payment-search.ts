@@ -11,7 +11,7 @@ import { amountBasis, type FilterValues, type PaymentFilter } from '../filter/pa
 import { sortKeysOf } from '../filter/search-fields.ts'
 import type { SearchInput } from '../filter/search-input.ts'
 import type { PlanThresholds } from '../plan/plan-terms.ts'
-import { createAccountNamesReader } from '../sql/account-names-repository.ts'
+import { createAccountNamesReader } from '../sql/account-names.ts'
 import type { ChainProgress } from '../sql/chain-progress.ts'
 import { createTotalRepository } from '../sql/total-repository.ts'
 import { countMatches, type Total } from '../totals/count-matches.ts'

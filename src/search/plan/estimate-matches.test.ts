@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type StatisticsRow, statisticsOfRows } from '../sql/account-statistics-repository.ts'
+import { type StatisticsRow, statisticsOfRows } from '../sql/account-statistics.ts'
 import { estimateMatches } from './estimate-matches.ts'
 
 /** 100 payments, of which 80 have a known amount: 1 to 80 US dollars. */

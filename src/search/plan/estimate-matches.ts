@@ -1,6 +1,6 @@
 import { codeOfType, rankOfStatus } from '../../domain/payment.ts'
 import { amountBasis, type CurrencyMatch, type PaymentFilter } from '../filter/payment-filter.ts'
-import type { AccountStatistics, Cell } from '../sql/account-statistics-repository.ts'
+import type { AccountStatistics, Cell } from '../sql/account-statistics.ts'
 
 /** The expected selectivity of each group of filters, as shares from 0 (nothing matches) to 1 (all match). */
 export interface Estimate {

@@ -1,4 +1,4 @@
-import { cellKey } from '../sql/account-statistics-repository.ts'
+import { cellKey } from '../sql/account-statistics.ts'
 import { countOf } from './estimate-matches.ts'
 import { cellParts, hasResidual, invoicePart, statusParts } from './plan-parts.ts'
 import { BRANCH_COST, MARGIN, ranksOf, type Terms } from './plan-terms.ts'

@@ -1,7 +1,7 @@
 import { paymentStatuses, rankOfStatus } from '../../domain/payment.ts'
 import type { FilterName, PaymentFilter } from '../filter/payment-filter.ts'
 import { directionOf, type PageQuery } from '../page/page-query.ts'
-import type { AccountStatistics, Cell } from '../sql/account-statistics-repository.ts'
+import type { AccountStatistics, Cell } from '../sql/account-statistics.ts'
 import { type Estimate, estimateMatches } from './estimate-matches.ts'
 
 /** Limits at which the planner changes from one way of reading to another; in index entries unless stated otherwise. */

@@ -8,7 +8,7 @@ import { parseTimeZone, timeZoneNames } from '../../domain/time-zone.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SearchInput } from '../filter/search-input.ts'
-import { type GroupName, readSummary, type SummaryKey, type SummaryRow } from '../sql/summary-repository.ts'
+import { type GroupName, readSummary, type SummaryKey, type SummaryRow } from '../sql/read-summary.ts'
 
 /** A summary as it was sent: the filters of a search, and what to group by. */
 export interface SummaryInput extends SearchInput {
