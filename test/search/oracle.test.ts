@@ -364,7 +364,7 @@ test('a payment of a combination that is newer than the cached statistics is on 
     chains,
     tokens,
     cursorSecret: Buffer.alloc(32, 1),
-    ...(ofCells === undefined ? {} : { thresholds: ofCells }),
+    thresholds: ofCells,
   })
   const stored = generatePayments(5, 300, 5)
   await insertPayments(database.knex, stored)
