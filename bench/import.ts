@@ -62,7 +62,7 @@ await report('import', [
   ...figuresOf('ingest.unchanged', unchanged, { atLeast: 80_000 }),
   ...figuresOf('export', exported),
   { name: 'unchanged/new', value: unchanged.rowsPerSecond / added.rowsPerSecond, unit: '' },
-  { name: 'indexes/heap', value: Number(size.indexes) / Number(size.heap), unit: '', target: { atMost: 2.3 } },
+  { name: 'indexes/heap', value: Number(size.indexes) / Number(size.heap), unit: '', target: { atMost: 1.5 } },
   { name: 'heap', value: Number(size.heap) / ROWS, unit: 'bytes/row' },
   { name: 'memory.before', value: memoryBefore, unit: 'MiB' },
   { name: 'memory.import', value: unchanged.peak, unit: 'MiB' },
