@@ -10,7 +10,8 @@ import type { Price } from '../../looks/token-prices.ts'
 import { breakDownCosts } from '../../quotes/costs.ts'
 import { checkLoss, costOfCarrying, priceImpactOf, USUAL_LOSS_CAP, usdOf } from './lifi-costs.ts'
 import { LifiQuoteFault } from './lifi-fault.ts'
-import type { LifiFee, LifiQuestion, LifiQuote } from './lifi-quote.ts'
+import type { LifiQuestion } from './lifi-question.ts'
+import type { LifiFee, LifiQuote } from './lifi-quote.ts'
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as Address
 const chainOf = (name: string, chainId: number, tokens: readonly [string, number, string][]): ChainConfig => ({

@@ -13,7 +13,8 @@ import {
 import type { Price } from '../../looks/token-prices.ts'
 import type { CostLine } from '../../quotes/costs.ts'
 import { ensure, LifiQuoteFault } from './lifi-fault.ts'
-import type { LifiFee, LifiQuestion, LifiQuote } from './lifi-quote.ts'
+import type { LifiQuestion } from './lifi-question.ts'
+import type { LifiFee, LifiQuote } from './lifi-quote.ts'
 
 /** The cost of a cross-chain payment, in two disjoint parts. */
 export interface CarryingCost {

@@ -12,7 +12,7 @@ import {
 import { type Address, ZERO_ADDRESS } from '../../../domain/address.ts'
 import type { Hex } from '../../../domain/hex.ts'
 import { ensure } from './lifi-fault.ts'
-import type { LifiQuestion } from './lifi-quote.ts'
+import type { LifiQuestion } from './lifi-question.ts'
 
 /** What a deposit is checked against. */
 export interface DepositTerms {

@@ -3,7 +3,7 @@ import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import type { LifiClient } from './lifi-client.ts'
 import type { LifiFailure } from './lifi-failure.ts'
 import type { LifiQuoteFault } from './lifi-fault.ts'
-import type { LifiQuestion } from './lifi-quote.ts'
+import type { LifiQuestion } from './lifi-question.ts'
 
 /** Explains why there is no quote. */
 export function explainFailure(client: LifiClient, question: LifiQuestion, failure: LifiFailure): Explanation {

@@ -1,9 +1,9 @@
-import type { ContractCall, ContractCallsQuoteRequestToAmount } from '@lifi/types'
 import { type Address, isZeroAddress, parseAddress } from '../../../domain/address.ts'
 import type { Token } from '../../../domain/currency.ts'
 import type { Hex } from '../../../domain/hex.ts'
 import { checkDeposit } from './lifi-deposit.ts'
 import { ensure, LifiQuoteFault } from './lifi-fault.ts'
+import type { LifiPins, LifiQuestion } from './lifi-question.ts'
 
 /** A quote of LI.FI that was checked against its question. Amounts in base units. */
 export interface LifiQuote {
@@ -29,25 +29,6 @@ export interface LifiFee {
   readonly amount: bigint
   /** Whether it is a part of `fromAmount`. */
   readonly included: boolean
-}
-
-/** The contracts of the chains file that an answer must use. */
-export interface LifiPins {
-  /** On the source chain: the wallet calls it and lets it pull tokens. */
-  readonly diamond: Address
-  /** On the source chain: they take LI.FI's fee. */
-  readonly feeContracts: readonly Address[]
-  /** On the destination chain: the bridge delivers to it. */
-  readonly receiver: Address
-}
-
-/** What LI.FI was asked. */
-export interface LifiQuestion {
-  readonly request: ContractCallsQuoteRequestToAmount
-  readonly call: ContractCall
-  readonly source: Token
-  readonly destination: Token
-  readonly pins: LifiPins
 }
 
 /** A longer duration is a mistake. */

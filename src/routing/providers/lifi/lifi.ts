@@ -28,7 +28,8 @@ import type { LifiClient } from './lifi-client.ts'
 import { checkLoss, costOfCarrying, priceImpactOf, usdOf } from './lifi-costs.ts'
 import { explainFailure, explainFault, explainTooSmall } from './lifi-explain.ts'
 import { LifiQuoteFault } from './lifi-fault.ts'
-import { type LifiPins, type LifiQuestion, type LifiQuote, readLifiQuote } from './lifi-quote.ts'
+import type { LifiPins, LifiQuestion } from './lifi-question.ts'
+import { type LifiQuote, readLifiQuote } from './lifi-quote.ts'
 import { createSelection, type Selection } from './select-best.ts'
 
 export interface LifiProviderOptions {
