@@ -14,13 +14,13 @@ import {
   type SwapData,
   wordOfAddress,
 } from '../../src/contracts/lifi-calldata.ts'
-import type { LifiFaultReason } from '../../src/routing/providers/lifi/lifi-fault.ts'
+import type { RejectionReason } from '../../src/routing/providers/lifi/rejected-quote.ts'
 import type { LifiAnswer, LifiTerms } from '../support/lifi-server.ts'
 import { freshAddress } from '../support/routing.ts'
 
 export interface Lie {
   readonly name: string
-  readonly reason: LifiFaultReason
+  readonly reason: RejectionReason
   readonly tell: (answer: LifiAnswer) => LifiAnswer
   /** The amount that the honest quote takes, where the lie depends on it. */
   readonly terms?: LifiTerms

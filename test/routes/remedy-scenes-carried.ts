@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { Reason } from '../../src/errors/reasons.ts'
-import type { LifiFaultReason } from '../../src/routing/providers/lifi/lifi-fault.ts'
+import type { RejectionReason } from '../../src/routing/providers/lifi/rejected-quote.ts'
 import { quoteWell, sendJson } from '../support/lifi-server.ts'
 import { changeResults, type EvmAddress, freshAddress } from '../support/routing.ts'
 import { LIES } from './lifi-lies.ts'
@@ -38,7 +38,7 @@ function liedScenes() {
     return [reason, [scene]]
   })
   return Object.fromEntries(scenes) as Record<
-    Exclude<LifiFaultReason, 'CROSSCHAIN_INCONSISTENT'>,
+    Exclude<RejectionReason, 'CROSSCHAIN_INCONSISTENT'>,
     (() => Promise<Scene>)[]
   >
 }

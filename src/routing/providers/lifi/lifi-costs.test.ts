@@ -9,9 +9,9 @@ import { type Decimal, parseDecimal } from '../../../domain/decimal.ts'
 import type { Price } from '../../looks/token-prices.ts'
 import { breakDownCosts } from '../../quotes/costs.ts'
 import { checkLoss, costOfCarrying, priceImpactOf, USUAL_LOSS_CAP, usdOf } from './lifi-costs.ts'
-import { LifiQuoteFault } from './lifi-fault.ts'
 import type { LifiQuestion } from './lifi-question.ts'
 import type { LifiFee, LifiQuote } from './lifi-quote.ts'
+import { RejectedQuoteError } from './rejected-quote.ts'
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as Address
 const chainOf = (name: string, chainId: number, tokens: readonly [string, number, string][]): ChainConfig => ({
@@ -139,7 +139,7 @@ describe('the cost of a cross-chain payment', () => {
     const priceOf = priceIn({ [DAI.id]: 1n, [USDC.id]: 1n, [ETH.id]: 1n })
     const quote = quoteOf({ fees: [feeOf(token, 1n, false)] })
     const cost = () => costOfCarrying(questionOf(DAI), quote, { provider: 'lifi', chains, tokens, priceOf })
-    expect(cost).toThrow(LifiQuoteFault)
+    expect(cost).toThrow(RejectedQuoteError)
   })
 })
 
@@ -166,7 +166,7 @@ describe('the price impact', () => {
     [900n, 100n],
     [-6n, 100n],
   ])('is refused where it is absurd: a loss of %s on %s', (loss, payee) => {
-    expect(() => priceImpactOf(usd(loss), usd(payee))).toThrow(LifiQuoteFault)
+    expect(() => priceImpactOf(usd(loss), usd(payee))).toThrow(RejectedQuoteError)
   })
 })
 

@@ -12,9 +12,9 @@ import {
 } from '../../../domain/decimal.ts'
 import type { Price } from '../../looks/token-prices.ts'
 import type { CostLine } from '../../quotes/costs.ts'
-import { ensure, LifiQuoteFault } from './lifi-fault.ts'
 import type { LifiQuestion } from './lifi-question.ts'
 import type { LifiFee, LifiQuote } from './lifi-quote.ts'
+import { ensure, RejectedQuoteError } from './rejected-quote.ts'
 
 /** The cost of a cross-chain payment, in two disjoint parts. */
 export interface CarryingCost {
@@ -36,7 +36,7 @@ const NOTHING: Decimal = { units: 0n, places: 0 }
  * Splits what a quote takes. Every fee must be `included`, a part of `fromAmount`, since the transaction sends nothing beyond it. A fee in a
  * token of unknown price gets no line, so it stays in the loss.
  *
- * @throws LifiQuoteFault where a fee is not included
+ * @throws RejectedQuoteError where a fee is not included
  */
 export function costOfCarrying({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known): CarryingCost {
   const isPaid = quote.fees.every(({ included, amount }) => included || amount === 0n)
@@ -94,14 +94,14 @@ const MAX_GAIN: Decimal = { units: -5n, places: 2 }
 /**
  * The loss as a fraction of what the payee receives, rounded half-even to 8 places.
  *
- * @throws LifiQuoteFault where it is absurd
+ * @throws RejectedQuoteError where it is absurd
  */
 export function priceImpactOf(lossUsd: Decimal, receivedUsd: Decimal): Decimal {
   const impact = receivedUsd.units === 0n ? NOTHING : divideDecimals(lossUsd, receivedUsd, IMPACT_PLACES)
   if (compareDecimals(impact, MAX_LOSS) > 0)
-    throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'it takes far more than the market would')
+    throw new RejectedQuoteError('CROSSCHAIN_INCONSISTENT', 'it takes far more than the market would')
   if (compareDecimals(impact, MAX_GAIN) < 0)
-    throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', 'it takes far less than the market would')
+    throw new RejectedQuoteError('CROSSCHAIN_INCONSISTENT', 'it takes far less than the market would')
   return impact
 }
 
@@ -123,7 +123,7 @@ const MAX_GAIN_BPS = 500
  * provider claims that they are a part of what leaves. What is guaranteed beyond the need counts as lost; otherwise a large surplus would make
  * room for a large loss.
  *
- * @throws LifiQuoteFault where the loss is above the cap, or cannot be priced
+ * @throws RejectedQuoteError where the loss is above the cap, or cannot be priced
  */
 export function checkLoss(
   { source, destination, request }: LifiQuestion,

@@ -15,7 +15,7 @@ import {
 import type { Token } from '../../../domain/currency.ts'
 import type { Hex } from '../../../domain/hex.ts'
 import { checkDeposit } from './lifi-deposit.ts'
-import { LifiQuoteFault } from './lifi-fault.ts'
+import { RejectedQuoteError } from './rejected-quote.ts'
 
 const address = (byte: string) => `0x${byte.repeat(20)}` as EvmAddress
 const [WALLET, PROXY, DIAMOND] = [address('61'), address('b2'), address('c3')]
@@ -142,7 +142,7 @@ function judge(changed: Hex, data: Hex, terms: Parameters<typeof checkDeposit>[1
   try {
     guaranteed = checkDeposit(changed, terms)
   } catch (error) {
-    expect(error).toBeInstanceOf(LifiQuoteFault)
+    expect(error).toBeInstanceOf(RejectedQuoteError)
     return 'REFUSED'
   }
   const [given, wanted] = [decodeAcrossDeposit(changed), decodeAcrossDeposit(data)]

@@ -11,8 +11,8 @@ import {
 } from '../../../contracts/lifi-calldata.ts'
 import { type Address, ZERO_ADDRESS } from '../../../domain/address.ts'
 import type { Hex } from '../../../domain/hex.ts'
-import { ensure } from './lifi-fault.ts'
 import type { LifiQuestion } from './lifi-question.ts'
+import { ensure } from './rejected-quote.ts'
 
 /** What a deposit is checked against. */
 export interface DepositTerms {
@@ -50,7 +50,7 @@ const MAX_EXCLUSIVITY_SECONDS = 600
  *
  * @param data - in lower case
  * @returns base units of the destination token that are guaranteed to arrive
- * @throws LifiQuoteFault
+ * @throws RejectedQuoteError
  */
 export function checkDeposit(data: Hex, terms: DepositTerms): bigint {
   const deposit = decodeAcrossDeposit(data)

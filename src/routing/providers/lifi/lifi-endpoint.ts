@@ -112,7 +112,7 @@ async function send({ quota, clock, fetch, apiKey, ...options }: State, input: L
   } catch (error) {
     if (!isAnswered) quota.unanswered()
     if (signal.aborted) return failed({ kind: 'TIMEOUT' })
-    if (error instanceof TooLarge) return failed({ kind: 'INCONSISTENT', detail: error.message })
+    if (error instanceof AnswerTooLargeError) return failed({ kind: 'INCONSISTENT', detail: error.message })
     return failed({ kind: 'UNREACHABLE', detail: describeNetworkError(error) })
   }
 }
@@ -157,8 +157,8 @@ function parse(text: string): ParsedBody {
   }
 }
 
-class TooLarge extends Error {
-  override readonly name = 'TooLarge'
+class AnswerTooLargeError extends Error {
+  override readonly name = 'AnswerTooLargeError'
 }
 
 async function readLimited(response: Response): Promise<string> {
@@ -167,7 +167,7 @@ async function readLimited(response: Response): Promise<string> {
   let size = 0
   for await (const chunk of response.body) {
     size += chunk.length
-    if (size > MAX_ANSWER_BYTES) throw new TooLarge(`it is larger than ${MAX_ANSWER_BYTES} bytes`)
+    if (size > MAX_ANSWER_BYTES) throw new AnswerTooLargeError(`it is larger than ${MAX_ANSWER_BYTES} bytes`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -2,8 +2,8 @@ import { formatAmount } from '../../../domain/decimal.ts'
 import { type Explanation, explain } from '../../../errors/waybill-error.ts'
 import type { LifiClient } from './lifi-client.ts'
 import type { LifiFailure } from './lifi-failure.ts'
-import type { LifiQuoteFault } from './lifi-fault.ts'
 import type { LifiQuestion } from './lifi-question.ts'
+import type { RejectedQuoteError } from './rejected-quote.ts'
 
 /** Explains why there is no quote. */
 export function explainFailure(client: LifiClient, question: LifiQuestion, failure: LifiFailure): Explanation {
@@ -43,7 +43,7 @@ export function explainFailure(client: LifiClient, question: LifiQuestion, failu
 }
 
 /** Explains why a quote is rejected. */
-export function explainFault(client: LifiClient, { reason, message: detail }: LifiQuoteFault): Explanation {
+export function explainRejection(client: LifiClient, { reason, message: detail }: RejectedQuoteError): Explanation {
   const seconds = client.againInSeconds({ kind: 'INCONSISTENT', detail })
   return explain(reason, { provider: client.name, seconds, detail })
 }

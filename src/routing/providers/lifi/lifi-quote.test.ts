@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { type LifiAnswer, quoteOf } from '../../../../test/support/lifi-server.ts'
 import type { EvmAddress } from '../../../contracts/lifi-calldata.ts'
 import type { Token } from '../../../domain/currency.ts'
-import { LifiQuoteFault } from './lifi-fault.ts'
 import { readLifiQuote } from './lifi-quote.ts'
+import { RejectedQuoteError } from './rejected-quote.ts'
 
 const address = (digit: string) => `0x${digit.repeat(40)}` as EvmAddress
 const [WALLET, PROXY] = [address('6'), address('2')]
@@ -149,7 +149,7 @@ describe('an answer of LI.FI', () => {
     ['a gas limit beyond a block', inTransaction({ gasLimit: '0xffffffffff' }), /gas limit/],
   ])('is refused: %s', (_, change, fault) => {
     const read = () => readFrom(source, change(answerFrom(source)))
-    expect(read).toThrow(LifiQuoteFault)
+    expect(read).toThrow(RejectedQuoteError)
     expect(read).toThrow(fault)
   })
 

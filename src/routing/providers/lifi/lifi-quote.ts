@@ -2,8 +2,8 @@ import { type Address, isZeroAddress, parseAddress } from '../../../domain/addre
 import type { Token } from '../../../domain/currency.ts'
 import type { Hex } from '../../../domain/hex.ts'
 import { checkDeposit } from './lifi-deposit.ts'
-import { ensure, LifiQuoteFault } from './lifi-fault.ts'
 import type { LifiPins, LifiQuestion } from './lifi-question.ts'
+import { ensure } from './rejected-quote.ts'
 
 /** A quote of LI.FI that was checked against its question. Amounts in base units. */
 export interface LifiQuote {
@@ -46,7 +46,7 @@ const MAX_DATA_LENGTH = 2 + 2 * 6 * 1_024
  * exactly what was asked for (`lifi-deposit.ts`). What the answer says about itself decides only what is displayed.
  *
  * @param nowSec - when the answer came, seconds since 1970
- * @throws LifiQuoteFault
+ * @throws RejectedQuoteError
  */
 export function readLifiQuote(body: unknown, question: LifiQuestion, nowSec: number): LifiQuote {
   const { request, source, destination } = question
@@ -150,8 +150,8 @@ function checkToken(value: unknown, chainId: number, wanted: Token): void {
 
 type Fields = Readonly<Record<string, unknown>>
 
-function check(isRight: boolean, fault: string): asserts isRight {
-  if (!isRight) throw new LifiQuoteFault('CROSSCHAIN_INCONSISTENT', fault)
+function check(holds: boolean, message: string): asserts holds {
+  ensure(holds, 'CROSSCHAIN_INCONSISTENT', message)
 }
 
 function objectOf(value: unknown, name: string): Fields {

@@ -26,10 +26,10 @@ import { type Charged, chargedFor, directTerms, erc20Payment } from '../fee-prox
 import type { Plan, Provider, Quote, QuoteContext } from '../provider.ts'
 import type { LifiClient } from './lifi-client.ts'
 import { checkLoss, costOfCarrying, priceImpactOf, usdOf } from './lifi-costs.ts'
-import { explainFailure, explainFault, explainTooSmall } from './lifi-explain.ts'
-import { LifiQuoteFault } from './lifi-fault.ts'
+import { explainFailure, explainRejection, explainTooSmall } from './lifi-explain.ts'
 import type { LifiPins, LifiQuestion } from './lifi-question.ts'
 import { type LifiQuote, readLifiQuote } from './lifi-quote.ts'
+import { RejectedQuoteError } from './rejected-quote.ts'
 import { createSelection, type Selection } from './select-best.ts'
 
 export interface LifiProviderOptions {
@@ -155,8 +155,8 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
           expiresAtMs: expiryOf(answer.atMs),
         }
       } catch (error) {
-        if (!(error instanceof LifiQuoteFault)) throw error
-        return explainFault(options.client, error)
+        if (!(error instanceof RejectedQuoteError)) throw error
+        return explainRejection(options.client, error)
       }
     },
   }
@@ -270,7 +270,7 @@ interface CheckedQuote {
   readonly context: QuoteContext
 }
 
-/** @throws LifiQuoteFault where the price cannot be right, or too much is lost */
+/** @throws RejectedQuoteError where the price cannot be right, or too much is lost */
 function assembleQuote(
   options: LifiProviderOptions,
   carrying: Carrying,

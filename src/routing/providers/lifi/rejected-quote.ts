@@ -1,7 +1,7 @@
 import type { Reason } from '../../../errors/reasons.ts'
 
 /** The reasons for which a quote is rejected. */
-export type LifiFaultReason = Extract<
+export type RejectionReason = Extract<
   Reason,
   | 'CROSSCHAIN_INCONSISTENT'
   | 'CROSSCHAIN_UNVERIFIABLE'
@@ -19,18 +19,18 @@ export type LifiFaultReason = Extract<
   | 'CROSSCHAIN_TOO_DEAR'
 >
 
-/** A quote that is rejected. The message says what is wrong with it. */
-export class LifiQuoteFault extends Error {
-  override readonly name = 'LifiQuoteFault'
-  readonly reason: LifiFaultReason
+/** A quote of LI.FI that must not be used. The message says what is wrong with it. */
+export class RejectedQuoteError extends Error {
+  override readonly name = 'RejectedQuoteError'
+  readonly reason: RejectionReason
 
-  constructor(reason: LifiFaultReason, message: string) {
+  constructor(reason: RejectionReason, message: string) {
     super(message)
     this.reason = reason
   }
 }
 
-/** @throws LifiQuoteFault where it does not hold */
-export function ensure(holds: boolean, reason: LifiFaultReason, message: string): asserts holds {
-  if (!holds) throw new LifiQuoteFault(reason, message)
+/** @throws RejectedQuoteError where it does not hold */
+export function ensure(holds: boolean, reason: RejectionReason, message: string): asserts holds {
+  if (!holds) throw new RejectedQuoteError(reason, message)
 }
