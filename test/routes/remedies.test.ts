@@ -7,7 +7,7 @@ import { reasons } from '../../src/errors/reasons.ts'
 import type { TestChain } from '../support/chains/chain.ts'
 import { DIRECT, entryOf, idsOf, inCoins, inFiat, read, SWAPPED, SWAPPED_V3 } from './remedy-acts.ts'
 import { ownScenes } from './remedy-scenes.ts'
-import { carriedScenes } from './remedy-scenes-carried.ts'
+import { crosschainScenes } from './remedy-scenes-crosschain.ts'
 import { raiseStage, type Scene, stage } from './remedy-stage.ts'
 
 beforeAll(raiseStage)
@@ -17,7 +17,7 @@ afterEach(() => stage.reset())
 /** For every reason without a route: a scene in which it is told, and in which its remedy is then followed. */
 const scenes: Record<keyof typeof missingRouteReasons, readonly (() => Promise<Scene>)[]> = {
   ...ownScenes,
-  ...carriedScenes,
+  ...crosschainScenes,
 }
 
 describe('a remedy', () => {

@@ -9,7 +9,7 @@ import { type Changes, type Next, type Scene, type Stage, stage } from './remedy
 const COIN = 10n ** 18n
 const UNIT = 10n ** 6n
 export const DIRECT = 'REQUEST_NETWORK_PAYMENT'
-const CARRIED = 'BASE_ETHEREUM_USDT_USDC'
+const CROSSCHAIN = 'BASE_ETHEREUM_USDT_USDC'
 
 /** Splits a remedy into its parts; it must say exactly this. */
 export function read(remedy: string, pattern: RegExp): string[] {
@@ -74,7 +74,7 @@ export function reopened(near: Changes, wallet: string, terms: object = {}): Nex
 }
 
 /** A scene of a wallet with tokens of the far chain, with a cross-chain provider. */
-export async function carriedScene(
+export async function crosschainScene(
   scene: Partial<Scene> & {
     usdt?: bigint
     terms?: object
@@ -90,13 +90,13 @@ export async function carriedScene(
   const room = stage.open({ lifi, ...(far && { far }), ...(configs && { configs }) })
   const question = stage.ask(room, wallet, terms)
   const follow = then({ wallet, room, question })
-  return { room, question, at: { chain: 'BASE', token: 'USDT' }, route: CARRIED, follow, ...rest }
+  return { room, question, at: { chain: 'BASE', token: 'USDT' }, route: CROSSCHAIN, follow, ...rest }
 }
 
 /** The cross-chain provider fails, and works again after the time that the remedy tells. */
-export const carrierErrs = (behaviour: LifiBehaviour, lifi: object = {}, words = /try again in (\d+) s$/) => {
+export const lifiErrs = (behaviour: LifiBehaviour, lifi: object = {}, words = /try again in (\d+) s$/) => {
   stage.lifi.behave(behaviour)
-  return carriedScene({
+  return crosschainScene({
     lifi,
     then: () => (remedy) => {
       const [seconds] = read(remedy, words)
@@ -109,7 +109,7 @@ export const carrierErrs = (behaviour: LifiBehaviour, lifi: object = {}, words =
 
 const AGAIN = /^try again in (\d+) s/
 
-export const noCarrier: LifiBehaviour = ({ response }) => sendJson(response, 404, { message: 'none', code: 1002 })
+export const noQuote: LifiBehaviour = ({ response }) => sendJson(response, 404, { message: 'none', code: 1002 })
 
 /** The chain's node fails some questions, and works again after the time that the remedy tells. */
 export async function nodeErrs(

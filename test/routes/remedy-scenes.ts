@@ -5,7 +5,7 @@ import { deploySwapToPay } from '../support/chains/uniswap.ts'
 import { type EvmAddress, freshAddress } from '../support/routing.ts'
 import {
   add,
-  carriedScene,
+  crosschainScene,
   DIRECT,
   entryOf,
   idsOf,
@@ -283,7 +283,7 @@ export const ownScenes = {
   CURRENCY_NOT_SUPPORTED: [
     () => {
       const without = { ...stage.config(), tokens: stage.config().tokens.filter(({ symbol }) => symbol !== 'USDC') }
-      return carriedScene({
+      return crosschainScene({
         configs: [without],
         at: { chain: 'ETHEREUM' },
         route: DIRECT,
@@ -299,7 +299,7 @@ export const ownScenes = {
   ],
   CHAIN_NOT_SUPPORTED: [
     () =>
-      carriedScene({
+      crosschainScene({
         configs: [stage.farConfig()],
         at: { chain: 'ETHEREUM' },
         route: DIRECT,

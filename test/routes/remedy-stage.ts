@@ -107,9 +107,9 @@ async function startStage(): Promise<Stage> {
   await near.mine({ timestampSec: (await near.client.head()).timestampSec + 60 })
   await v2.trade(COIN, DAI, USDC)
   const proxy = await startRpcProxy(near.rpcUrl)
-  const carried = carriedTokens(near, far)
+  const tokens = lifiTokens(near, far)
   const lifi = await startLifiServer({
-    tokens: carried,
+    tokens,
     diamonds: { [far.chainId]: LIFI.diamond },
     feeForwarders: { [far.chainId]: LIFI.feeForwarder },
     receivers: { [near.chainId]: LIFI.receiver },
@@ -174,7 +174,7 @@ async function startStage(): Promise<Stage> {
       for (const symbol of symbols) {
         const { address } = await far.deployToken({ symbol, decimals: 6 })
         coupons.push({ symbol, address: canonical(address), decimals: 6, pegUsd: '1' })
-        carried.push({ chainId: far.chainId, address, symbol, decimals: 6, usd: USD })
+        tokens.push({ chainId: far.chainId, address, symbol, decimals: 6, usd: USD })
       }
       return coupons
     },
@@ -194,7 +194,7 @@ async function startStage(): Promise<Stage> {
 }
 
 /** What the cross-chain provider knows: tokens of the far chain, and the near chain's token that payees want. */
-function carriedTokens(near: TestChain, far: TestChain): LifiToken[] {
+function lifiTokens(near: TestChain, far: TestChain): LifiToken[] {
   const known = (chain: TestChain, { address, symbol, decimals }: TestToken) => ({
     chainId: chain.chainId,
     address,

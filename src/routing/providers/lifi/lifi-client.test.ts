@@ -21,7 +21,7 @@ beforeEach(() => {
     asked.push(pathname)
     return answers[pathname]?.() ?? Response.error()
   }
-  client = createLifiClient({ url: 'http://carrier/', fetch, clock, logger: silentLogger })
+  client = createLifiClient({ url: 'http://lifi/', fetch, clock, logger: silentLogger })
 })
 
 const QUOTE = '/v1/quote/contractCalls'

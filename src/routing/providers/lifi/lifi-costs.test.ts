@@ -8,7 +8,7 @@ import { type Token } from '../../../domain/currency.ts'
 import { type Decimal, parseDecimal } from '../../../domain/decimal.ts'
 import type { Price } from '../../looks/token-prices.ts'
 import { breakDownCosts } from '../../quotes/costs.ts'
-import { checkLoss, costOfCarrying, priceImpactOf, USUAL_LOSS_CAP, usdOf } from './lifi-costs.ts'
+import { checkLoss, costOfBridging, priceImpactOf, USUAL_LOSS_CAP, usdOf } from './lifi-costs.ts'
 import type { LifiQuestion } from './lifi-question.ts'
 import type { LifiFee, LifiQuote } from './lifi-quote.ts'
 import { RejectedQuoteError } from './rejected-quote.ts'
@@ -93,7 +93,7 @@ describe('the cost of a cross-chain payment', () => {
           fees: included.map(({ name, token, amount }) => feeOf(token, amount, true, name)),
           value: source.address === undefined ? fromAmount : 0n,
         })
-        const { costs, lossUsd } = costOfCarrying(questionOf(source), quote, {
+        const { costs, lossUsd } = costOfBridging(questionOf(source), quote, {
           provider: 'lifi',
           chains,
           tokens,
@@ -123,7 +123,7 @@ describe('the cost of a cross-chain payment', () => {
       fees: ['Relayer fee', 'LIFI Fixed Fee', 'Destination gas'].map((name) => feeOf(DAI, 1n, true, name)),
     })
     const priceOf = priceIn({ [DAI.id]: 1n, [USDC.id]: 1n, [ETH.id]: 1n })
-    const { costs } = costOfCarrying(questionOf(DAI), quote, { provider: 'lifi', chains, tokens, priceOf })
+    const { costs } = costOfBridging(questionOf(DAI), quote, { provider: 'lifi', chains, tokens, priceOf })
     expect(costs.map(({ type, stage, provider, token }) => [type, stage, provider, token.id])).toEqual([
       ['CROSSCHAIN', 'PROXYING', 'across', 'DAI-ETHEREUM'],
       ['PROTOCOL', 'SENDING', 'lifi', 'DAI-ETHEREUM'],
@@ -138,7 +138,7 @@ describe('the cost of a cross-chain payment', () => {
   ])('is refused with a fee that is not included, in %s', (_, token) => {
     const priceOf = priceIn({ [DAI.id]: 1n, [USDC.id]: 1n, [ETH.id]: 1n })
     const quote = quoteOf({ fees: [feeOf(token, 1n, false)] })
-    const cost = () => costOfCarrying(questionOf(DAI), quote, { provider: 'lifi', chains, tokens, priceOf })
+    const cost = () => costOfBridging(questionOf(DAI), quote, { provider: 'lifi', chains, tokens, priceOf })
     expect(cost).toThrow(RejectedQuoteError)
   })
 })
@@ -176,7 +176,7 @@ describe('the cap on the loss', () => {
   const known = { provider: 'lifi', chains, tokens, priceOf }
   const dai = (cents: number) => BigInt(cents) * 10n ** 16n
   const usdc = (cents: number) => BigInt(cents) * 10n ** 4n
-  const carry = (leaves: number, arrives: number, more: Partial<LifiQuote> = {}) =>
+  const quoteFrom = (leaves: number, arrives: number, more: Partial<LifiQuote> = {}) =>
     quoteOf({ fromAmount: dai(leaves), toAmount: usdc(arrives), guaranteed: usdc(arrives), ...more })
   const judge = (quote: LifiQuote, cap = USUAL_LOSS_CAP, needed = quote.guaranteed) => {
     const request = { toAmount: `${needed}` } as LifiQuestion['request']
@@ -184,44 +184,48 @@ describe('the cap on the loss', () => {
   }
 
   it.each<[string, LifiQuote]>([
-    ['8 dollars of a small payment', carry(10_00, 2_00)],
-    ['10 % of a large one', carry(1_100_00, 1_000_00)],
-    ['a declared fee of 4 dollars, counted twice', carry(24_00, 20_00, { fees: [feeOf(DAI, dai(4_00), true)] })],
-    ['5 % less than by the feeds', carry(95_00, 100_00)],
+    ['8 dollars of a small payment', quoteFrom(10_00, 2_00)],
+    ['10 % of a large one', quoteFrom(1_100_00, 1_000_00)],
+    ['a declared fee of 4 dollars, counted twice', quoteFrom(24_00, 20_00, { fees: [feeOf(DAI, dai(4_00), true)] })],
+    ['5 % less than by the feeds', quoteFrom(95_00, 100_00)],
   ])('accepts %s', (_, quote) => {
     expect(() => judge(quote)).not.toThrow()
   })
 
   it.each<[string, LifiQuote, string]>([
-    ['a cent more than 8 dollars', carry(10_01, 2_00), '$8.01 would be lost, more than $8'],
-    ['a cent more than 10 %', carry(1_100_01, 1_000_00), '$100.01 would be lost, more than $100'],
+    ['a cent more than 8 dollars', quoteFrom(10_01, 2_00), '$8.01 would be lost, more than $8'],
+    ['a cent more than 10 %', quoteFrom(1_100_01, 1_000_00), '$100.01 would be lost, more than $100'],
     [
       'a declared fee of 9 %',
-      carry(1_090_00, 1_000_00, { fees: [feeOf(DAI, dai(90_00), true)] }),
+      quoteFrom(1_090_00, 1_000_00, { fees: [feeOf(DAI, dai(90_00), true)] }),
       '$180 would be lost',
     ],
-    ['a fee on top in coins', carry(100_00, 100_00, { fees: [feeOf(ETH, 10n ** 18n, false)] }), '$3000 would be lost'],
-    ['a fee of unknown price', carry(100_00, 100_00, { fees: [feeOf(OLD, 1n, true)] }), 'unknown price'],
+    [
+      'a fee on top in coins',
+      quoteFrom(100_00, 100_00, { fees: [feeOf(ETH, 10n ** 18n, false)] }),
+      '$3000 would be lost',
+    ],
+    ['a fee of unknown price', quoteFrom(100_00, 100_00, { fees: [feeOf(OLD, 1n, true)] }), 'unknown price'],
   ])('rejects %s', (_, quote, detail) => {
     const expected = { reason: 'CROSSCHAIN_TOO_DEAR', message: expect.stringContaining(detail) }
     expect(() => judge(quote)).toThrow(expect.objectContaining(expected))
   })
 
   it('counts a surplus as lost', () => {
-    const quote = carry(1_600_00, 1_500_00)
+    const quote = quoteFrom(1_600_00, 1_500_00)
     expect(() => judge(quote)).not.toThrow()
     expect(() => judge(quote, USUAL_LOSS_CAP, usdc(100_00))).toThrow('$1500 would be lost, more than $10')
   })
 
   it('rejects a promise that no relayer would keep', () => {
-    expect(() => judge(carry(94_00, 100_00))).toThrow('far more than the market')
+    expect(() => judge(quoteFrom(94_00, 100_00))).toThrow('far more than the market')
   })
 
   it('is the larger of the two configured', () => {
     const cap = { bps: 200, usd: { units: 5n, places: 1 } }
-    expect(() => judge(carry(10_50, 10_00), cap)).not.toThrow()
-    expect(() => judge(carry(10_51, 10_00), cap)).toThrow('more than $0.5')
-    expect(() => judge(carry(102_00, 100_00), cap)).not.toThrow()
-    expect(() => judge(carry(102_01, 100_00), cap)).toThrow('more than $2')
+    expect(() => judge(quoteFrom(10_50, 10_00), cap)).not.toThrow()
+    expect(() => judge(quoteFrom(10_51, 10_00), cap)).toThrow('more than $0.5')
+    expect(() => judge(quoteFrom(102_00, 100_00), cap)).not.toThrow()
+    expect(() => judge(quoteFrom(102_01, 100_00), cap)).toThrow('more than $2')
   })
 })

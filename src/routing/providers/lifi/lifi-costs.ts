@@ -17,7 +17,7 @@ import type { LifiFee, LifiQuote } from './lifi-quote.ts'
 import { ensure, RejectedQuoteError } from './rejected-quote.ts'
 
 /** The cost of a cross-chain payment, in two disjoint parts. */
-export interface CarryingCost {
+interface BridgingCost {
   readonly costs: readonly CostLine[]
   /** US dollars that are in no line of `costs` and reach nobody; below 0 where more comes out than went in. */
   readonly lossUsd: Decimal
@@ -38,7 +38,7 @@ const NOTHING: Decimal = { units: 0n, places: 0 }
  *
  * @throws RejectedQuoteError where a fee is not included
  */
-export function costOfCarrying({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known): CarryingCost {
+export function costOfBridging({ source, destination }: LifiQuestion, quote: LifiQuote, known: Known): BridgingCost {
   const isPaid = quote.fees.every(({ included, amount }) => included || amount === 0n)
   ensure(isPaid, 'CROSSCHAIN_INCONSISTENT', 'it declares a fee that its transaction does not send')
   const fees = quote.fees.map((fee) => ({ fee, token: tokenOf(fee, known) }))

@@ -25,7 +25,7 @@ import { explainNoContract, newestContract, secondsOfBlocks } from '../configure
 import { type Charged, chargedFor, directTerms, erc20Payment } from '../fee-proxy.ts'
 import type { Plan, Provider, Quote, QuoteContext } from '../provider.ts'
 import type { LifiClient } from './lifi-client.ts'
-import { checkLoss, costOfCarrying, priceImpactOf, usdOf } from './lifi-costs.ts'
+import { checkLoss, costOfBridging, priceImpactOf, usdOf } from './lifi-costs.ts'
 import { explainFailure, explainRejection, explainTooSmall } from './lifi-explain.ts'
 import type { LifiPins, LifiQuestion } from './lifi-question.ts'
 import { type LifiQuote, readLifiQuote } from './lifi-quote.ts'
@@ -51,7 +51,7 @@ const MAX_ASKED = 8
 /** How long the choice among more candidates than that waits for the balances of slow chains. */
 const PATIENCE_MS = 300
 
-/** Bridges carry only more than this. */
+/** Bridges take only amounts above this. */
 const ONE_DOLLAR: Decimal = { units: 1n, places: 0 }
 
 /** How long a quote holds: about as long as bridges hold theirs. */
@@ -105,7 +105,7 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
         const unpinned = chain.lifi === undefined ? chain : far
         return explain('CROSSCHAIN_NOT_PINNED', { provider: name, chain: unpinned.name })
       }
-      return planCarrying(options, {
+      return planBridging(options, {
         chain,
         payment,
         question: questionOf({ chain, far, source, destination: { ...destination, address }, proxy, payment, pins }),
@@ -115,8 +115,9 @@ export function createLifiProvider(options: LifiProviderOptions): Provider {
   }
 }
 
-interface Carrying {
-  /** The source's. */
+/** A payment from another chain that the configuration allows. */
+interface Bridging {
+  /** The source chain. */
   readonly chain: ChainConfig
   readonly payment: Payment
   readonly question: LifiQuestion
@@ -128,8 +129,8 @@ function pinsOf({ lifi: near }: ChainConfig, { lifi: far }: ChainConfig): LifiPi
   return { diamond: near.diamond, feeContracts: near.feeContracts ?? [], receiver: far.receiverAcrossV4 }
 }
 
-function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
-  const { payment, question, contender } = carrying
+function planBridging(options: LifiProviderOptions, bridging: Bridging): Plan {
+  const { payment, question, contender } = bridging
   const { source, pins } = question
   const reads = source.address === undefined ? [] : [readAllowance(source.address, payment.wallet, pins.diamond)]
   return {
@@ -137,7 +138,7 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
     readsOfDestination: [],
     async quote(state, context) {
       const balance = state.balanceOf(source) ?? 0n
-      const worth = judgeWorth(options.client.name, carrying, balance, context)
+      const worth = judgeWorth(options.client.name, bridging, balance, context)
       if (typeof worth !== 'bigint') {
         contender.withdraw()
         return worth
@@ -151,7 +152,7 @@ function planCarrying(options: LifiProviderOptions, carrying: Carrying): Plan {
         const [told] = reads.map((read) => state.answerTo(read))
         const approvals = approvalsFor(source, quote, uintAt(told ?? '', 0))
         return {
-          ...assembleQuote(options, carrying, { quote, approvals, context }),
+          ...assembleQuote(options, bridging, { quote, approvals, context }),
           expiresAtMs: expiryOf(answer.atMs),
         }
       } catch (error) {
@@ -219,7 +220,7 @@ function gasOfCall({ fee = 0n }: Charged): bigint {
  */
 function judgeWorth(
   provider: string,
-  { question, payment }: Carrying,
+  { question, payment }: Bridging,
   balance: bigint,
   { priceOf }: QuoteContext,
 ): bigint | Explanation {
@@ -273,15 +274,15 @@ interface CheckedQuote {
 /** @throws RejectedQuoteError where the price cannot be right, or too much is lost */
 function assembleQuote(
   options: LifiProviderOptions,
-  carrying: Carrying,
+  bridging: Bridging,
   { quote, approvals, context }: CheckedQuote,
 ): Quote {
-  const { chain, payment, question } = carrying
+  const { chain, payment, question } = bridging
   const { destination } = question
   const charged = chargedFor(payment)
   const known = { provider: options.client.name, ...options, priceOf: context.priceOf }
   checkLoss(question, quote, known, options.client.lossCap)
-  const carried = costOfCarrying(question, quote, known)
+  const cost = costOfBridging(question, quote, known)
   const platform = { type: 'PLATFORM', stage: 'RECEIVING', provider: 'request-network', token: destination } as const
   const { gasLimit, ...transaction } = quote.transaction
   const surplus = quote.toAmount - charged.total
@@ -289,8 +290,8 @@ function assembleQuote(
     sourceAmount: quote.fromAmount,
     maxPulled: quote.fromAmount,
     received: charged.amount,
-    costs: [...(charged.fee === undefined ? [] : [{ ...platform, amount: charged.fee }]), ...carried.costs],
-    priceImpact: priceImpactOf(carried.lossUsd, usdOf(charged.amount, destination, context.priceOf(destination))),
+    costs: [...(charged.fee === undefined ? [] : [{ ...platform, amount: charged.fee }]), ...cost.costs],
+    priceImpact: priceImpactOf(cost.lossUsd, usdOf(charged.amount, destination, context.priceOf(destination))),
     steps: [...approvals, { kind: 'PAY', gasLimit, transaction: () => transaction }],
     durationSeconds: quote.durationSeconds + (approvals.length === 0 ? 0 : secondsOfBlocks(chain, approvals.length)),
     atomic: false,

@@ -6,15 +6,15 @@ import { quoteWell, sendJson } from '../support/lifi-server.ts'
 import { changeResults, type EvmAddress, freshAddress } from '../support/routing.ts'
 import { LIES } from './lifi-lies.ts'
 import {
-  carriedScene,
-  carrierErrs,
+  crosschainScene,
   DIRECT,
   entryOf,
   fundFar,
   inCoins,
+  lifiErrs,
   nearScene,
-  noCarrier,
   nodeErrs,
+  noQuote,
   payingWith,
   read,
   reopened,
@@ -29,7 +29,7 @@ function liedScenes() {
   const scenes = [...firstOf].map(([reason, { tell, terms }]) => {
     const scene = () => {
       stage.lifi.charge(terms ?? {})
-      return carrierErrs(({ quote, response }) => {
+      return lifiErrs(({ quote, response }) => {
         const answer = tell(quote())
         stage.lifi.charge({})
         sendJson(response, 200, answer)
@@ -44,7 +44,7 @@ function liedScenes() {
 }
 
 /** Reasons of other chains, of the cross-chain provider, and of nodes. */
-export const carriedScenes = {
+export const crosschainScenes = {
   // From another chain
   NO_CROSSCHAIN_PROVIDER: [
     async () => {
@@ -56,20 +56,20 @@ export const carriedScenes = {
     },
   ],
   CROSSCHAIN_DELIVERS_TOKENS: [
-    () => carriedScene({ terms: inCoins, route: DIRECT, then: ({ wallet }) => payingWith(wallet) }),
+    () => crosschainScene({ terms: inCoins, route: DIRECT, then: ({ wallet }) => payingWith(wallet) }),
   ],
   CROSSCHAIN_BRIDGED_TOKEN: [
     () =>
-      carriedScene({
+      crosschainScene({
         far: { tokens: { USDT: { bridged: true } } },
         route: DIRECT,
         then: ({ wallet }) => payingWith(wallet),
       }),
   ],
   CROSSCHAIN_AMOUNT_TOO_SMALL: [
-    () => carriedScene({ terms: { amount: '1' }, route: DIRECT, then: ({ wallet }) => payingWith(wallet) }),
+    () => crosschainScene({ terms: { amount: '1' }, route: DIRECT, then: ({ wallet }) => payingWith(wallet) }),
     () =>
-      carriedScene({
+      crosschainScene({
         terms: { amount: '1' },
         then:
           ({ question }) =>
@@ -82,7 +82,7 @@ export const carriedScenes = {
   CROSSCHAIN_BALANCE_TOO_LOW: [
     async () => {
       stage.lifi.charge({ bridgeFee: 2_000n })
-      return carriedScene({
+      return crosschainScene({
         usdt: 10n * UNIT,
         then:
           ({ wallet, room, question }) =>
@@ -102,7 +102,7 @@ export const carriedScenes = {
     async () => {
       const coupons = await stage.deployCoupons(9)
       const far = stage.farConfig()
-      const scene = await carriedScene({
+      const scene = await crosschainScene({
         configs: [stage.config(), { ...far, tokens: [...far.tokens, ...coupons] }],
         usdt: 101n * UNIT,
         then:
@@ -119,15 +119,15 @@ export const carriedScenes = {
     },
   ],
   CROSSCHAIN_NO_ROUTE: [
-    () => carrierErrs(noCarrier),
+    () => lifiErrs(noQuote),
     () => {
-      stage.lifi.behave(noCarrier)
-      return carriedScene({ route: DIRECT, then: ({ wallet }) => payingWith(wallet) })
+      stage.lifi.behave(noQuote)
+      return crosschainScene({ route: DIRECT, then: ({ wallet }) => payingWith(wallet) })
     },
   ],
   CROSSCHAIN_REFUSED: [
     () =>
-      carrierErrs(
+      lifiErrs(
         ({ response }) => sendJson(response, 400, { message: 'unknown chain', code: 1011 }),
         {},
         /^check that lifi serves BASE and ETHEREUM and their configured tokens$/,
@@ -138,7 +138,7 @@ export const carriedScenes = {
       stage.lifi.behave(({ response }) =>
         sendJson(response, 429, { message: 'slow', code: 1005 }, { 'ratelimit-reset': '7' }),
       )
-      return carriedScene({
+      return crosschainScene({
         then: () => (remedy) => {
           read(remedy, /^try again then, /)
           stage.lifi.behave(quoteWell)
@@ -155,7 +155,7 @@ export const carriedScenes = {
         if (key === 'right') return quoteWell(exchange)
         return sendJson(exchange.response, 401, { message: 'who?', code: 1010 })
       })
-      return carriedScene({
+      return crosschainScene({
         lifi: { apiKey: 'wrong' },
         then:
           ({ wallet }) =>
@@ -167,12 +167,12 @@ export const carriedScenes = {
       })
     },
   ],
-  CROSSCHAIN_TIMEOUT: [() => carrierErrs(() => {}, { timeoutMs: 300 })],
-  CROSSCHAIN_UNREACHABLE: [() => carrierErrs(({ response }) => sendJson(response, 500, { message: 'oh' }))],
+  CROSSCHAIN_TIMEOUT: [() => lifiErrs(() => {}, { timeoutMs: 300 })],
+  CROSSCHAIN_UNREACHABLE: [() => lifiErrs(({ response }) => sendJson(response, 500, { message: 'oh' }))],
   CROSSCHAIN_INCONSISTENT: [
-    () => carrierErrs(({ response }) => void response.writeHead(200).end('<html>')),
+    () => lifiErrs(({ response }) => void response.writeHead(200).end('<html>')),
     () =>
-      carrierErrs(({ quote, response }) => {
+      lifiErrs(({ quote, response }) => {
         const answer = quote()
         sendJson(response, 200, { ...answer, estimate: { ...answer.estimate, fromAmount: '1' } })
       }),
@@ -180,7 +180,7 @@ export const carriedScenes = {
   CROSSCHAIN_NOT_PINNED: [
     () => {
       const { lifi: _, ...unpinned } = stage.farConfig()
-      return carriedScene({
+      return crosschainScene({
         configs: [stage.config(), unpinned],
         then:
           ({ wallet }) =>
@@ -195,7 +195,7 @@ export const carriedScenes = {
   ...liedScenes(),
   NO_PRICE: [
     () =>
-      carriedScene({
+      crosschainScene({
         far: { tokens: { USDT: { usdFeed: undefined, heartbeatSeconds: undefined } } },
         then:
           ({ wallet }) =>
@@ -212,7 +212,7 @@ export const carriedScenes = {
       const { feed } = stage.far.tokens.USDT
       const { timestampSec } = await stage.far.client.head()
       await stage.far.setFeed(feed, { answer: USD, updatedAtSec: timestampSec - 4_000 })
-      return carriedScene({
+      return crosschainScene({
         then: () => async (remedy) => {
           read(remedy, /^try again when it has a new round with a price above 0$/)
           await stage.far.setFeed(feed, { answer: USD })
