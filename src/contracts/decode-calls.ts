@@ -1,7 +1,7 @@
-import { keccak_256 } from '@noble/hashes/sha3'
 import { type Abi, decodeAbiParameters, decodeFunctionData, parseAbi, parseAbiParameters } from 'viem'
 import type { Address } from '../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
+import { topicOfReference } from '../domain/payment-reference.ts'
 import { NATIVE_CONVERSION_PROXY, NATIVE_FEE_PROXY } from './payment-calls.ts'
 
 /** A call, as far as payments in native coins need it. `value` in wei. */
@@ -47,7 +47,6 @@ const ACCOUNT = parseAbi([
 const EXECUTIONS = parseAbiParameters('(address target, uint256 value, bytes data)[]')
 
 const lower = (address: string) => address.toLowerCase() as Address
-const topicOf = (reference: Hex): Hex => bytesToHex(keccak_256(hexToBytes(reference)))
 
 /** @returns undefined for other functions and for malformed data, which is no error: anybody can write calldata */
 function decode<const A extends Abi>(abi: A, data: Hex) {
@@ -68,11 +67,16 @@ export function decodeFeeProxyCall(input: Hex, value: bigint): CalledPayment | u
   if (call === undefined) return undefined
   if (call.functionName === 'transferExactEthWithReferenceAndFee') {
     const [to, amount, reference, feeAmount, feeAddress] = call.args
-    return { to: lower(to), topic: topicOf(reference), feeAddress: lower(feeAddress), paid: { amount, feeAmount } }
+    return {
+      to: lower(to),
+      topic: topicOfReference(reference),
+      feeAddress: lower(feeAddress),
+      paid: { amount, feeAmount },
+    }
   }
   const [to, reference, feeAmount, feeAddress] = call.args
   const paid = { amount: value - feeAmount, feeAmount }
-  return { to: lower(to), topic: topicOf(reference), feeAddress: lower(feeAddress), paid }
+  return { to: lower(to), topic: topicOfReference(reference), feeAddress: lower(feeAddress), paid }
 }
 
 /** Decodes a call of any native-coin proxy, conversions included. */
@@ -80,7 +84,12 @@ export function decodeProxyCall(input: Hex, value: bigint): CalledPayment | unde
   const conversion = decode(NATIVE_CONVERSION_PROXY, input)
   if (conversion === undefined) return decodeFeeProxyCall(input, value)
   const [to, amount, , reference, feeAmount, feeAddress] = conversion.args
-  return { to: lower(to), topic: topicOf(reference), feeAddress: lower(feeAddress), invoiced: { amount, feeAmount } }
+  return {
+    to: lower(to),
+    topic: topicOfReference(reference),
+    feeAddress: lower(feeAddress),
+    invoiced: { amount, feeAmount },
+  }
 }
 
 /** Decodes a call of one of Request's batch contracts. @returns its payments in native coins, in order; none for other calls */
@@ -92,7 +101,7 @@ export function decodeBatchCall(input: Hex): CalledPayment[] {
       const [recipients, amounts, references, fees, feeAddress] = call.args
       return recipients.map((to, index) => ({
         to: lower(to),
-        topic: topicOf(references[index] ?? '0x'),
+        topic: topicOfReference(references[index] ?? '0x'),
         feeAddress: lower(feeAddress),
         paid: { amount: amounts[index] ?? 0n, feeAmount: fees[index] ?? 0n },
       }))
@@ -130,7 +139,7 @@ function fromDetail(
   const amounts = { amount: requestAmount, feeAmount }
   return {
     to: lower(recipient),
-    topic: topicOf(paymentReference),
+    topic: topicOfReference(paymentReference),
     feeAddress: lower(feeAddress),
     ...(kind === 'paid' ? { paid: amounts } : { invoiced: amounts }),
   }

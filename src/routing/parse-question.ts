@@ -1,5 +1,5 @@
 import type { Address, AddressFamily } from '../domain/address.ts'
-import { type Decimal, explainAboveMaximum, formatDecimal, parseDecimal } from '../domain/decimal.ts'
+import { type Decimal, explainAboveMaximum, formatDecimal, parseDecimal, powerOfTen } from '../domain/decimal.ts'
 import type { Hex } from '../domain/hex.ts'
 import {
   explainAmount,
@@ -58,7 +58,7 @@ function readPercentage(text: string): Decimal {
     waybillError('INVALID_PERCENTAGE', { field: 'feePercentage', value: text, detail })
   if (percentage === undefined) throw invalid('it is not a plain decimal number of at most 18 places')
   if (percentage.units < 0n) throw invalid('it is below 0')
-  if (percentage.units > HUNDRED * 10n ** BigInt(percentage.places)) throw invalid('it is above 100')
+  if (percentage.units > HUNDRED * powerOfTen(percentage.places)) throw invalid('it is above 100')
   return percentage
 }
 

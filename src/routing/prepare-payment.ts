@@ -142,11 +142,11 @@ function inOrder(routes: readonly UnrankedRoute[]): readonly UnrankedRoute[] {
 }
 
 function changedQuote({ route, quoted }: UnrankedRoute, maxSourceAmount: bigint): QuoteChangedError {
-  return new QuoteChangedError(aloneIn(route), formatAmount(maxSourceAmount, quoted.candidate.source.decimals))
+  return new QuoteChangedError(withoutTags(route), formatAmount(maxSourceAmount, quoted.candidate.source.decimals))
 }
 
 /** A route outside a list has no tags: it would always be the cheapest and the fastest. */
-function aloneIn(route: UnrankedRoute['route']): Route {
+function withoutTags(route: UnrankedRoute['route']): Route {
   return { ...route, tags: [] }
 }
 
@@ -197,7 +197,7 @@ function prepare(
     }
   })
   return {
-    route: aloneIn(found.route),
+    route: withoutTags(found.route),
     transactions,
     steps: quote.steps.map((step) => ({ kind: step.kind, message: stepMessage(step, terms) })),
     maxSourceAmount: formatAmount(quote.maxPulled, source.decimals),

@@ -8,6 +8,7 @@ import { revertReason } from '../../contracts/revert-reason.ts'
 import { readQuantity, toQuantity } from '../../contracts/words.ts'
 import type { RpcCall } from '../../nodes/json-rpc.ts'
 import { isObject, type RpcRefusal, readRefusal } from '../../nodes/rpc-error.ts'
+import { gasToAllow } from '../quotes/gas.ts'
 import { allowedGas, type GasAnswer, type GasQuestion, isPlausibleGas, type StepGas } from './question.ts'
 
 /** The simulated wallet holds this much more than the real one: a lack of gas is told by the route's readiness, not by a failed simulation. */
@@ -58,7 +59,7 @@ export function decodeSimulation(result: unknown, { calls }: GasQuestion): GasAn
 
 /** @param maxUsed - before refunds, where the node tells it; else refunds may have been a fifth of it */
 function simulatedGas(used: bigint, maxUsed: bigint | undefined): StepGas {
-  const most = maxUsed !== undefined && maxUsed >= used && maxUsed <= 2n * used ? maxUsed : (used * 5n + 3n) / 4n
+  const most = maxUsed !== undefined && maxUsed >= used && maxUsed <= 2n * used ? maxUsed : gasToAllow(used)
   return { way: 'SIMULATED', used, most }
 }
 

@@ -7,7 +7,7 @@ import { encodeErc20Conversion, encodeNativeConversion } from '../../contracts/p
 import { uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import { FIAT_DECIMALS, type Token } from '../../domain/currency.ts'
-import { formatAmount } from '../../domain/decimal.ts'
+import { formatAmount, ZERO } from '../../domain/decimal.ts'
 import { type Explanation, explain } from '../../errors/waybill-error.ts'
 import { maxToSpend, type Payment, platformFeeOf } from '../due-payment.ts'
 import type { ChainState } from '../looks/wallet-state.ts'
@@ -15,13 +15,9 @@ import { type ConversionGasFacts, erc20ConversionGas, nativeConversionGas } from
 import type { Step } from '../quotes/steps.ts'
 import { approvalSteps } from './approval.ts'
 import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks } from './configured-contract.ts'
-import { proxyPayment } from './fee-proxy.ts'
+import { platformCosts, proxyPayment, REQUEST_NETWORK } from './fee-proxy.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
-
-const NAME = 'request-network'
-
-const NO_IMPACT = { units: 0n, places: 0 }
 
 /** The contract scales its rates by this, so converting this amount gives the rate itself. */
 const RATE_BASE = 10n ** 18n
@@ -34,7 +30,7 @@ const RATE_BASE = 10n ** 18n
  */
 export function createConversionProvider(chains: ChainDirectory): Provider {
   return {
-    name: NAME,
+    name: REQUEST_NETWORK,
     kind: 'CONVERSION',
     plan({ source }, payment) {
       const chain = chains.config(source.chain)
@@ -173,13 +169,12 @@ function stepsOf({ proxy, token, payment, way }: Conversion, stepping: Stepping)
 }
 
 function quoteOf({ chain, token, payment }: Conversion, converted: Converted, steps: readonly Step[]): Quote {
-  const platform = { type: 'PLATFORM', stage: 'SENDING', provider: NAME, token } as const
   return {
     sourceAmount: converted.total,
     maxPulled: converted.limit,
     received: converted.amount,
-    costs: payment.platformFee === undefined ? [] : [{ ...platform, amount: converted.fee }],
-    priceImpact: NO_IMPACT,
+    costs: platformCosts(payment.platformFee && converted.fee, token),
+    priceImpact: ZERO,
     steps,
     durationSeconds: secondsOfBlocks(chain, steps.length),
     atomic: true,

@@ -4,19 +4,15 @@ import { readAllowance } from '../../contracts/contract-reads.ts'
 import { uintAt } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Token } from '../../domain/currency.ts'
+import { ZERO } from '../../domain/decimal.ts'
 import type { Payment } from '../due-payment.ts'
 import { erc20PaymentGas, nativePaymentGas } from '../quotes/gas.ts'
 import type { Step } from '../quotes/steps.ts'
 import { approvalSteps } from './approval.ts'
 import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks } from './configured-contract.ts'
-import { type Charged, chargedFor, erc20Payment, nativePayment } from './fee-proxy.ts'
+import { type Charged, chargedFor, erc20Payment, nativePayment, platformCosts, REQUEST_NETWORK } from './fee-proxy.ts'
 import type { Plan, Provider, Quote } from './provider.ts'
 import { receiverReads } from './receivers.ts'
-
-/** Also the provider of platform fee lines, since the proxy takes that fee. */
-const NAME = 'request-network'
-
-const NO_IMPACT = { units: 0n, places: 0 }
 
 /**
  * Pays a request in its payment currency on its chain, through Request's fee proxy: ERC20 tokens by
@@ -24,12 +20,12 @@ const NO_IMPACT = { units: 0n, places: 0 }
  */
 export function createDirectProvider(chains: ChainDirectory): Provider {
   return {
-    name: NAME,
+    name: REQUEST_NETWORK,
     kind: 'DIRECT',
     plan({ source }, payment) {
       const chain = chains.config(source.chain)
       const kind = source.address === undefined ? 'ETHEREUM_FEE_PROXY' : 'ERC20_FEE_PROXY'
-      const proxy = chain === undefined ? undefined : newestContract(chain, kind)
+      const proxy = chain && newestContract(chain, kind)
       if (chain === undefined || proxy === undefined) {
         return explainNoContract(source, kind)
       }
@@ -78,13 +74,12 @@ function planNative(chain: ChainConfig, proxy: Address, coin: Token, payment: Pa
 }
 
 function quoteOf(chain: ChainConfig, token: Token, charged: Charged, steps: readonly Step[]): Quote {
-  const platform = { type: 'PLATFORM', stage: 'SENDING', provider: NAME, token } as const
   return {
     sourceAmount: charged.total,
     maxPulled: charged.total,
     received: charged.amount,
-    costs: charged.fee === undefined ? [] : [{ ...platform, amount: charged.fee }],
-    priceImpact: NO_IMPACT,
+    costs: platformCosts(charged.fee, token),
+    priceImpact: ZERO,
     steps,
     durationSeconds: secondsOfBlocks(chain, steps.length),
     atomic: true,

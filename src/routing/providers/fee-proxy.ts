@@ -1,8 +1,14 @@
 import { encodeErc20Payment, encodeNativePayment, type ProxyPayment } from '../../contracts/payment-calls.ts'
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
+import type { Token } from '../../domain/currency.ts'
 import { formatAmount } from '../../domain/decimal.ts'
+import type { FeeStage } from '../../domain/payment.ts'
 import { type Payment, platformFeeOf } from '../due-payment.ts'
+import type { CostLine } from '../quotes/costs.ts'
 import type { Transaction } from '../quotes/steps.ts'
+
+/** Request's contracts, as routes and fee lines name them. */
+export const REQUEST_NETWORK = 'request-network'
 
 /** What a payment through the fee proxy takes from the wallet, in base units of what is paid. */
 export interface Charged {
@@ -16,6 +22,11 @@ export interface Charged {
 export function chargedFor({ amount, platformFee }: Payment): Charged {
   const fee = platformFee === undefined ? undefined : platformFeeOf(amount, platformFee.percentage)
   return { amount, fee, total: amount + (fee ?? 0n) }
+}
+
+/** The platform's fee as a cost. The fee proxy takes it, wherever the payment comes from. @param fee - undefined where the caller asked for none */
+export function platformCosts(fee: bigint | undefined, token: Token, stage: FeeStage = 'SENDING'): CostLine[] {
+  return fee === undefined ? [] : [{ type: 'PLATFORM', stage, provider: REQUEST_NETWORK, token, amount: fee }]
 }
 
 /** The terms of remedies that advise to pay in the payment currency itself, which always works. */

@@ -110,7 +110,7 @@ async function assess(entry: PlannedCandidate, look: Look, options: AssessOption
   if (scan === undefined || native === undefined) throw new TypeError(`${source.chain} was not looked at`)
   if (!scan.ok) return { chainFailure: scan.failure }
   const unreadable = [source, native].find((token) => scan.state.balanceOf(token) === undefined)
-  if (unreadable !== undefined) return explainUnreadable(unreadable)
+  if (unreadable !== undefined) return explainUnreadableBalance(unreadable)
   if (plan.readsOfDestination !== undefined && ofDestination?.ok === false) return ofDestination.failure
   const priceOf = (token: Token) => priceIn(token.chain === source.chain ? scan : ofDestination, token)
   const quote = await plan.quote(scan.state, { priceOf, signal: look.signal })
@@ -136,7 +136,7 @@ function priceIn(scan: ScanOutcome | undefined, token: Token): Price | undefined
 }
 
 /** Balances of the native coin are told by Multicall3. */
-function explainUnreadable({ address, symbol, chain }: Token): Explanation {
+function explainUnreadableBalance({ address, symbol, chain }: Token): Explanation {
   const contract = address === undefined ? 'multicall' : symbol
   return explain('CONTRACT_UNREADABLE', { contract, chain, what: `the balance of ${symbol}` })
 }

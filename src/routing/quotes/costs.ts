@@ -1,12 +1,13 @@
 import type { Token } from '../../domain/currency.ts'
 import {
-  addDecimals,
   type Decimal,
   divideDecimals,
   formatAmount,
   formatDecimal,
   MAX_DECIMAL_PLACES,
   rescale,
+  sumDecimals,
+  ZERO,
 } from '../../domain/decimal.ts'
 import type { FeeStage, FeeType } from '../../domain/payment.ts'
 import type { RouteFeeLine } from '../../domain/route.ts'
@@ -32,8 +33,6 @@ export interface CostBreakdown {
   readonly unpriced: Token | undefined
 }
 
-const ZERO: Decimal = { units: 0n, places: 0 }
-
 /**
  * Counts costs in one currency. Each line is rounded half-even to 18 places and the rounded lines are added, so the sum is exact to the last
  * digit. A line of unknown price is listed with its own amount alone, and is not counted.
@@ -48,11 +47,11 @@ export function breakDownCosts(
   const counted = costs.map((cost) => countCost(cost, feeCurrency, priceOf))
   const inFeeCurrency = counted.filter((line) => line.inFeeCurrency !== undefined)
   const uncounted = counted.find((line) => line.inFeeCurrency === undefined)
-  const feeInUsd = inFeeCurrency.reduce<Decimal>((sum, line) => addDecimals(sum, line.inUsd ?? ZERO), ZERO)
+  const feeInUsd = sumDecimals(inFeeCurrency.map((line) => line.inUsd ?? ZERO))
   const unpriced = uncounted && (priceOf(uncounted.cost.token) === undefined ? uncounted.cost.token : feeCurrency)
   return {
     lines: counted.map(toFeeLine),
-    feeAmount: inFeeCurrency.reduce<Decimal>((sum, line) => addDecimals(sum, line.inFeeCurrency ?? ZERO), ZERO),
+    feeAmount: sumDecimals(inFeeCurrency.map((line) => line.inFeeCurrency ?? ZERO)),
     feeInUsd: priceOf(feeCurrency) === undefined ? undefined : feeInUsd,
     unpriced,
   }

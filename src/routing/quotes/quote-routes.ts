@@ -100,7 +100,7 @@ export async function inquire(
 
   const destination = findDestination(request, dependencies)
   if ('reason' in destination) {
-    return { answer: { ...answer, unavailable: [unavailableChain(request.network, destination)] } }
+    return { answer: { ...answer, unavailable: [{ chain: request.network, ...destination }] } }
   }
   const payment = paymentOf(request, question, destination, units)
   const candidates = findCandidates(request, destination, tokens)
@@ -181,10 +181,6 @@ export function findDestination(
   if (chains.config(network) === undefined) return explain('CHAIN_NOT_SUPPORTED', { chain: network })
   const token = tokens.byId(paymentCurrency)
   return token ?? explain('CURRENCY_NOT_SUPPORTED', { currency: paymentCurrency, chain: network })
-}
-
-function unavailableChain(chain: string, explanation: Explanation): UnavailableRoute {
-  return { chain, ...explanation }
 }
 
 function familyMismatch({ chain, symbol }: Token, { wallet }: ParsedQuestion): UnavailableRoute {

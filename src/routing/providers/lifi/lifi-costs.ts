@@ -9,6 +9,8 @@ import {
   formatDecimal,
   rescale,
   subtractDecimals,
+  sumDecimals,
+  ZERO,
 } from '../../../domain/decimal.ts'
 import type { Price } from '../../looks/token-prices.ts'
 import type { CostLine } from '../../quotes/costs.ts'
@@ -30,8 +32,6 @@ interface Known {
   readonly priceOf: (token: Token) => Price | undefined
 }
 
-const NOTHING: Decimal = { units: 0n, places: 0 }
-
 /**
  * Splits what a quote takes. Every fee must be `included`, a part of `fromAmount`, since the transaction sends nothing beyond it. A fee in a
  * token of unknown price gets no line, so it stays in the loss.
@@ -48,7 +48,7 @@ export function costOfBridging({ source, destination }: LifiQuestion, quote: Lif
     return [{ line: lineOf(fee, token, quote, known), usd: usdOf(fee.amount, token, price) }]
   })
   const out = usdOf(quote.toAmount, destination, known.priceOf(destination))
-  const explained = included.reduce((sum, { usd }) => addDecimals(sum, usd), out)
+  const explained = sumDecimals([out, ...included.map(({ usd }) => usd)])
   return {
     costs: included.map(({ line }) => line),
     lossUsd: subtractDecimals(usdOf(quote.fromAmount, source, known.priceOf(source)), explained),
@@ -97,7 +97,7 @@ const MAX_GAIN: Decimal = { units: -5n, places: 2 }
  * @throws RejectedQuoteError where it is absurd
  */
 export function priceImpactOf(lossUsd: Decimal, receivedUsd: Decimal): Decimal {
-  const impact = receivedUsd.units === 0n ? NOTHING : divideDecimals(lossUsd, receivedUsd, IMPACT_PLACES)
+  const impact = receivedUsd.units === 0n ? ZERO : divideDecimals(lossUsd, receivedUsd, IMPACT_PLACES)
   if (compareDecimals(impact, MAX_LOSS) > 0)
     throw new RejectedQuoteError('CROSSCHAIN_INCONSISTENT', 'it takes far more than the market would')
   if (compareDecimals(impact, MAX_GAIN) < 0)
@@ -135,7 +135,7 @@ export function checkLoss(
   const needed = usdOf(BigInt(request.toAmount), destination, price)
   const arrives = usdOf(quote.guaranteed, destination, price)
   const leaves = usdOf(quote.fromAmount, source, known.priceOf(source))
-  const declared = quote.fees.reduce((sum, fee) => addDecimals(sum, declaredUsd(fee, known)), NOTHING)
+  const declared = sumDecimals(quote.fees.map((fee) => declaredUsd(fee, known)))
   const loss = subtractDecimals(addDecimals(leaves, declared), needed)
   const share = shareOf(needed, cap.bps)
   const maxLoss = compareDecimals(share, cap.usd) > 0 ? share : cap.usd
@@ -147,7 +147,7 @@ export function checkLoss(
 }
 
 function declaredUsd(fee: LifiFee, known: Known): Decimal {
-  if (fee.amount === 0n) return NOTHING
+  if (fee.amount === 0n) return ZERO
   const token = tokenOf(fee, known)
   const price = token && known.priceOf(token)
   ensure(price !== undefined, 'CROSSCHAIN_TOO_DEAR', 'it declares a fee in a token of unknown price')

@@ -1,4 +1,5 @@
 import type { ErrorCode, ToolError, UnavailableRoutes } from '@lifi/types'
+import { isObject } from '../../../nodes/rpc-error.ts'
 
 /** Why LI.FI gave no quote. Details are LI.FI's words. */
 export type LifiFailure =
@@ -124,8 +125,4 @@ function secondsOf(headers: Headers): number {
 
 function withoutKey(text: string, apiKey: string | undefined): string {
   return apiKey === undefined ? text : text.replaceAll(apiKey, '…')
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }

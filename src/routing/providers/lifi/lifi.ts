@@ -22,7 +22,7 @@ import { erc20PaymentGas } from '../../quotes/gas.ts'
 import type { Step } from '../../quotes/steps.ts'
 import { approvalSteps } from '../approval.ts'
 import { explainNoContract, newestContract, secondsOfBlocks } from '../configured-contract.ts'
-import { type Charged, chargedFor, directTerms, erc20Payment } from '../fee-proxy.ts'
+import { type Charged, chargedFor, directTerms, erc20Payment, platformCosts } from '../fee-proxy.ts'
 import type { Plan, Provider, Quote, QuoteContext } from '../provider.ts'
 import type { LifiClient } from './lifi-client.ts'
 import { checkLoss, costOfBridging, priceImpactOf, usdOf } from './lifi-costs.ts'
@@ -153,7 +153,7 @@ function planBridging(options: LifiProviderOptions, bridging: Bridging): Plan {
         const approvals = approvalsFor(source, quote, uintAt(told ?? '', 0))
         return {
           ...assembleQuote(options, bridging, { quote, approvals, context }),
-          expiresAtMs: expiryOf(answer.atMs),
+          expiresAtMs: answer.atMs + QUOTE_LIFETIME_MS,
         }
       } catch (error) {
         if (!(error instanceof RejectedQuoteError)) throw error
@@ -283,14 +283,13 @@ function assembleQuote(
   const known = { provider: options.client.name, ...options, priceOf: context.priceOf }
   checkLoss(question, quote, known, options.client.lossCap)
   const cost = costOfBridging(question, quote, known)
-  const platform = { type: 'PLATFORM', stage: 'RECEIVING', provider: 'request-network', token: destination } as const
   const { gasLimit, ...transaction } = quote.transaction
   const surplus = quote.toAmount - charged.total
   return {
     sourceAmount: quote.fromAmount,
     maxPulled: quote.fromAmount,
     received: charged.amount,
-    costs: [...(charged.fee === undefined ? [] : [{ ...platform, amount: charged.fee }]), ...cost.costs],
+    costs: [...platformCosts(charged.fee, destination, 'RECEIVING'), ...cost.costs],
     priceImpact: priceImpactOf(cost.lossUsd, usdOf(charged.amount, destination, context.priceOf(destination))),
     steps: [...approvals, { kind: 'PAY', gasLimit, transaction: () => transaction }],
     durationSeconds: quote.durationSeconds + (approvals.length === 0 ? 0 : secondsOfBlocks(chain, approvals.length)),
@@ -302,8 +301,4 @@ function assembleQuote(
 function surplusWarning(token: Token, surplus: bigint) {
   const amount = formatAmount(surplus, token.decimals)
   return warn('CROSSCHAIN_SURPLUS', { amount, token: token.symbol, chain: token.chain })
-}
-
-function expiryOf(quotedAtMs: number): number {
-  return quotedAtMs + QUOTE_LIFETIME_MS
 }

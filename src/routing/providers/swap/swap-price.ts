@@ -29,6 +29,12 @@ export interface SwapAmounts {
   readonly kept: Ratio
 }
 
+/** The swap that takes the least in; of equal ones the first. */
+export function cheapestSwap<T extends SwapAmounts>(swaps: readonly T[]): T | undefined {
+  const [first, ...others] = swaps
+  return others.reduce((best, swap) => (best === undefined || swap.amountIn < best.amountIn ? swap : best), first)
+}
+
 /** The costs of a swap, in the output token at the price before the trade. */
 export interface SwapCosts {
   /** What the pools keep; base units. */

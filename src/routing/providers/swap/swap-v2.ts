@@ -14,13 +14,13 @@ import { type SwapGasFacts, swapToPayGas } from '../../quotes/gas.ts'
 import type { Step } from '../../quotes/steps.ts'
 import { approvalSteps } from '../approval.ts'
 import { explainUnreadable, newestContract, secondsOfBlocks } from '../configured-contract.ts'
-import { directTerms, proxyPayment } from '../fee-proxy.ts'
+import { directTerms, platformCosts, proxyPayment, REQUEST_NETWORK } from '../fee-proxy.ts'
 import type { Plan, Provider, Quote } from '../provider.ts'
 import { receiverReads } from '../receivers.ts'
 import { type Erc20, erc20Pair } from './erc20-pair.ts'
 import { isFirst } from './pool-address.ts'
 import { amountsFor, pairAddress, type Reserves } from './pool-v2.ts'
-import { offMarketWarnings, type SwapAmounts, splitLoss } from './swap-price.ts'
+import { cheapestSwap, offMarketWarnings, type SwapAmounts, splitLoss } from './swap-price.ts'
 
 const NAME = 'uniswap-v2'
 
@@ -180,8 +180,7 @@ function findBest(
     const amounts = amountsFor(total, reserves, exchange.feeBps)
     return amounts === undefined ? [] : [{ ...amounts, path }]
   })
-  const [best] = possible.toSorted((a, b) => (a.amountIn < b.amountIn ? -1 : a.amountIn > b.amountIn ? 1 : 0))
-  return best ?? explain('INSUFFICIENT_LIQUIDITY', pair)
+  return cheapestSwap(possible) ?? explain('INSUFFICIENT_LIQUIDITY', pair)
 }
 
 interface SetUp {
@@ -257,12 +256,10 @@ function quoteOf(swap: Swap, { bought, best, limit, allowance, facts, deadlineSe
     maxPulled: limit,
     received: bought.amount,
     costs: [
-      ...(payment.platformFee === undefined
-        ? []
-        : [{ ...line, type: 'PLATFORM', provider: 'request-network', amount: bought.platformFee } as const]),
+      ...platformCosts(payment.platformFee && bought.platformFee, destination),
       ...(bought.protocolFee === 0n
         ? []
-        : [{ ...line, type: 'PROTOCOL', provider: 'request-network', amount: bought.protocolFee } as const]),
+        : [{ ...line, type: 'PROTOCOL', provider: REQUEST_NETWORK, amount: bought.protocolFee } as const]),
       { ...line, type: 'SWAP', provider: NAME, amount: lpFee },
     ],
     priceImpact,

@@ -13,12 +13,12 @@ import { erc20PaymentGas, swapV3Gas } from '../../quotes/gas.ts'
 import type { Step, Transaction } from '../../quotes/steps.ts'
 import { approvalSteps } from '../approval.ts'
 import { explainNoContract, explainUnreadable, newestContract, secondsOfBlocks } from '../configured-contract.ts'
-import { type Charged, chargedFor, directTerms, erc20Payment } from '../fee-proxy.ts'
+import { type Charged, chargedFor, directTerms, erc20Payment, platformCosts } from '../fee-proxy.ts'
 import type { Plan, Provider, Quote } from '../provider.ts'
 import { receiverReads } from '../receivers.ts'
 import { type Erc20, erc20Pair } from './erc20-pair.ts'
 import { create2Address, isFirst } from './pool-address.ts'
-import { offMarketWarnings, type SwapAmounts, splitLoss } from './swap-price.ts'
+import { cheapestSwap, offMarketWarnings, type SwapAmounts, splitLoss } from './swap-price.ts'
 
 const NAME = 'uniswap-v3'
 
@@ -152,8 +152,7 @@ function findBest(
     const amounts = amountsOf(amountIn, amountOut, fee, root, isFirst(source.address, destination.address))
     return [{ ...amounts, fee, poolGas }]
   })
-  const [best] = possible.toSorted((a, b) => (a.amountIn < b.amountIn ? -1 : a.amountIn > b.amountIn ? 1 : 0))
-  return best ?? explain('INSUFFICIENT_LIQUIDITY', pair)
+  return cheapestSwap(possible) ?? explain('INSUFFICIENT_LIQUIDITY', pair)
 }
 
 const MILLION = 1_000_000n
@@ -193,16 +192,13 @@ interface Quoting {
 function quoteOf({ chain, destination }: Swap, quoting: Quoting): Quote {
   const { charged, best, limit, steps, deadlineSec, warnings } = quoting
   const { lpFee, priceImpact } = splitLoss(best, charged.amount)
-  const line = { stage: 'SENDING', token: destination } as const
   return {
     sourceAmount: best.amountIn,
     maxPulled: limit,
     received: charged.amount,
     costs: [
-      ...(charged.fee === undefined
-        ? []
-        : [{ ...line, type: 'PLATFORM', provider: 'request-network', amount: charged.fee } as const]),
-      { ...line, type: 'SWAP', provider: NAME, amount: lpFee },
+      ...platformCosts(charged.fee, destination),
+      { type: 'SWAP', stage: 'SENDING', provider: NAME, token: destination, amount: lpFee },
     ],
     priceImpact,
     steps,
