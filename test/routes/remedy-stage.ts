@@ -92,7 +92,18 @@ export async function raiseStage(): Promise<void> {
   stage = await startStage()
 }
 
-async function startStage(): Promise<Stage> {
+/** What a stage stands on: both chains, with what the near one needs for every kind of route, and the cross-chain provider. */
+interface Ground {
+  readonly near: TestChain
+  readonly far: TestChain
+  readonly exchanges: Exchanges
+  readonly proxy: RpcProxy
+  readonly lifi: LifiServer
+  /** The tokens that the cross-chain provider knows; it also knows those that are added later. */
+  readonly lifiTokens: LifiToken[]
+}
+
+async function startGround(): Promise<Ground> {
   const [near, far] = await Promise.all([
     startTestChain({ baseFeePerGas: 8_000_000_000n }),
     startTestChain({ chainId: 31_338, addressSeed: 7 }),
@@ -106,22 +117,21 @@ async function startStage(): Promise<Stage> {
   // The first swap of a pool takes more gas than all others.
   await near.mine({ timestampSec: (await near.client.head()).timestampSec + 60 })
   await v2.trade(COIN, DAI, USDC)
-  const proxy = await startRpcProxy(near.rpcUrl)
-  const tokens = lifiTokens(near, far)
+  const lifiTokens = tokensOf(near, far)
   const lifi = await startLifiServer({
-    tokens,
+    tokens: lifiTokens,
     diamonds: { [far.chainId]: LIFI.diamond },
     feeForwarders: { [far.chainId]: LIFI.feeForwarder },
     receivers: { [near.chainId]: LIFI.receiver },
   })
-  let wallets = 0
-  let waitedMs = 0
+  return { near, far, exchanges, proxy: await startRpcProxy(near.rpcUrl), lifi, lifiTokens }
+}
 
-  const config = (changes: Changes = {}): ChainConfig => {
-    const { contracts, swapV2, swapV3 } = withExchanges(configOf(near, 'ETHEREUM'), exchanges)
-    return configOf(near, 'ETHEREUM', { ...lifiConfigOf(LIFI), contracts, swapV2, swapV3, ...changes })
-  }
-  const farConfig = (changes: Changes = {}): ChainConfig => configOf(far, 'BASE', { ...lifiConfigOf(LIFI), ...changes })
+async function startStage(): Promise<Stage> {
+  const ground = await startGround()
+  const { near, far, exchanges, lifi, proxy } = ground
+  const { config, farConfig } = configsOf(ground)
+  let waitedMs = 0
 
   return {
     near,
@@ -141,43 +151,15 @@ async function startStage(): Promise<Stage> {
         ...(ofLifi === undefined ? {} : { lifi: { url: lifi.url, timeoutMs: 2_000, ...ofLifi } }),
       })
     },
-    async newWallet() {
-      const wallet = freshAddress(`wallet of a remedy ${wallets++}`)
-      for (const chain of [near, far]) {
-        // Too little for a cross-chain payment of its own.
-        await chain.setNativeBalance(wallet, COIN / 100n)
-        await chain.client.rpc.call('anvil_impersonateAccount', [wallet])
-      }
-      return wallet
-    },
+    newWallet: walletsOf(ground),
     ask(room, wallet, terms = {}) {
       const currency = { invoiceCurrency: 'USDC-ETHEREUM', paymentCurrency: 'USDC-ETHEREUM' }
       const request = { payee: freshAddress('payee'), amount: '100', network: 'ETHEREUM', ...currency, ...terms }
       return { paymentReference: room.addRequest(request), wallet }
     },
     pathFrom: (from) => ({ from, token: 'USDC', via: ['USD'], heartbeatSeconds: 3_600 }),
-    async addFiatFeed(currency) {
-      const { timestampSec } = await near.client.head()
-      const args = [`${currency} / USD`, 8, (107n * USD) / 100n, BigInt(timestampSec)]
-      const data = encodeCreation('SettableFeed', args)
-      const { transactionHash } = await near.send(near.deployer, { data }, { gas: 5_000_000n })
-      const receipt = await near.client.rpc.call<{ contractAddress: EvmAddress }>('eth_getTransactionReceipt', [
-        transactionHash,
-      ])
-      const [input, output] = [currency, 'USD'].map((code) => currencyHash('iso4217', code) as EvmAddress)
-      const aggregator = { input: input as EvmAddress, output: output as EvmAddress, feed: receipt.contractAddress }
-      await near.send(near.deployer, encodeAggregators(near.contracts.conversionPath, [aggregator]))
-    },
-    async deployCoupons(count) {
-      const symbols = Array.from({ length: count }, (_, i) => `COUPON${i}`)
-      const coupons: TokenConfig[] = []
-      for (const symbol of symbols) {
-        const { address } = await far.deployToken({ symbol, decimals: 6 })
-        coupons.push({ symbol, address: canonical(address), decimals: 6, pegUsd: '1' })
-        tokens.push({ chainId: far.chainId, address, symbol, decimals: 6, usd: USD })
-      }
-      return coupons
-    },
+    addFiatFeed: (currency) => addFiatFeed(near, currency),
+    deployCoupons: (count) => deployCoupons(ground, count),
     wait(seconds) {
       waitedMs += seconds * 1_000
     },
@@ -193,8 +175,55 @@ async function startStage(): Promise<Stage> {
   }
 }
 
-/** What the cross-chain provider knows: tokens of the far chain, and the near chain's token that payees want. */
-function lifiTokens(near: TestChain, far: TestChain): LifiToken[] {
+function configsOf({ near, far, exchanges }: Ground): Pick<Stage, 'config' | 'farConfig'> {
+  return {
+    config(changes = {}) {
+      const { contracts, swapV2, swapV3 } = withExchanges(configOf(near, 'ETHEREUM'), exchanges)
+      return configOf(near, 'ETHEREUM', { ...lifiConfigOf(LIFI), contracts, swapV2, swapV3, ...changes })
+    },
+    farConfig: (changes = {}) => configOf(far, 'BASE', { ...lifiConfigOf(LIFI), ...changes }),
+  }
+}
+
+function walletsOf({ near, far }: Ground): Stage['newWallet'] {
+  let wallets = 0
+  return async () => {
+    const wallet = freshAddress(`wallet of a remedy ${wallets++}`)
+    for (const chain of [near, far]) {
+      // Too little for a cross-chain payment of its own.
+      await chain.setNativeBalance(wallet, COIN / 100n)
+      await chain.client.rpc.call('anvil_impersonateAccount', [wallet])
+    }
+    return wallet
+  }
+}
+
+async function addFiatFeed(near: TestChain, currency: string): Promise<void> {
+  const { timestampSec } = await near.client.head()
+  const args = [`${currency} / USD`, 8, (107n * USD) / 100n, BigInt(timestampSec)]
+  const data = encodeCreation('SettableFeed', args)
+  const { transactionHash } = await near.send(near.deployer, { data }, { gas: 5_000_000n })
+  const receipt = await near.client.rpc.call<{ contractAddress: EvmAddress }>('eth_getTransactionReceipt', [
+    transactionHash,
+  ])
+  const [input, output] = [currency, 'USD'].map((code) => currencyHash('iso4217', code) as EvmAddress)
+  const aggregator = { input: input as EvmAddress, output: output as EvmAddress, feed: receipt.contractAddress }
+  await near.send(near.deployer, encodeAggregators(near.contracts.conversionPath, [aggregator]))
+}
+
+async function deployCoupons({ far, lifiTokens }: Ground, count: number): Promise<TokenConfig[]> {
+  const symbols = Array.from({ length: count }, (_, i) => `COUPON${i}`)
+  const coupons: TokenConfig[] = []
+  for (const symbol of symbols) {
+    const { address } = await far.deployToken({ symbol, decimals: 6 })
+    coupons.push({ symbol, address: canonical(address), decimals: 6, pegUsd: '1' })
+    lifiTokens.push({ chainId: far.chainId, address, symbol, decimals: 6, usd: USD })
+  }
+  return coupons
+}
+
+/** Tokens of the far chain, and the near chain's token that payees want. */
+function tokensOf(near: TestChain, far: TestChain): LifiToken[] {
   const known = (chain: TestChain, { address, symbol, decimals }: TestToken) => ({
     chainId: chain.chainId,
     address,

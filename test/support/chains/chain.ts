@@ -69,7 +69,7 @@ const SPEC: ChainSpec = {
   addressSeed: 0,
 }
 
-/** A conversion may leave out what it may spend: then it is the present rate and one percent. */
+/** A conversion may omit `maxToSpend`; it is then the present rate plus one percent. */
 export type TestPayment =
   | Extract<DemoPayment, { kind: 'ERC20' | 'NATIVE' }>
   | (Omit<Extract<DemoPayment, { kind: 'ERC20_CONVERSION' }>, 'maxToSpend'> & { maxToSpend?: bigint })
@@ -77,7 +77,7 @@ export type TestPayment =
 
 export interface TestToken extends DeployedToken {}
 
-/** Where `pay` resolves before the block, all but the hash is absent. */
+/** When `pay` resolves before the block is mined, only the hash is present. */
 export type Paid = { transactionHash: Hex } & Partial<Receipt>
 
 export interface TestChain {
@@ -87,17 +87,17 @@ export interface TestChain {
   contracts: DeployedContracts
   native: { symbol: string; feed: Address; conversionHash: Address }
   tokens: { USDC: TestToken; USDT: TestToken; DAI: TestToken; TAX: TestToken }
-  /** All that stands there. */
+  /** All contracts of the chain. */
   deployed: Deployed
   /** Deploys, mints and owns the feeds; not among `wallets`. */
   deployer: Address
-  /** The chain in the words of a chains file. */
+  /** The chain as a chains file describes it. */
   config(options?: { name?: string; finalityDepth?: number }): ChainConfig
   /** 19 unlocked accounts with 10,000 coins each and no tokens. */
   wallets: readonly [Address, Address, Address, Address, Address, Address, ...Address[]]
-  /** Mines blocks, one unless told. @returns the head's number */
+  /** Mines blocks, one by default. @returns the head's number */
   mine(options?: { blocks?: number; timestampSec?: number; baseFeePerGas?: bigint }): Promise<bigint>
-  /** Sets the base fee of the next block (wei); the blocks after it move on from there. */
+  /** Sets the base fee of the next block, in wei; later blocks adjust it from there. */
   setBaseFee(wei: bigint): Promise<void>
   fund(token: { address: Address }, to: Address, amount: bigint): Promise<void>
   setNativeBalance(of: Address, wei: bigint): Promise<void>
@@ -105,48 +105,48 @@ export interface TestChain {
   allowance(token: { address: Address }, owner: Address, spender: Address): Promise<bigint>
   nativeBalance(of: Address): Promise<bigint>
   approve(owner: Address, token: { address: Address }, spender: Address, amount: bigint): Promise<void>
-  /** Approves what the proxy pulls where too little is allowed, then pays. @throws Error when it was reverted */
+  /** Approves what the proxy pulls if too little is allowed, then pays. @throws Error when it was reverted */
   pay(payer: Address, payment: TestPayment, options?: SendOptions): Promise<Paid>
-  /** Several payments in one transaction, through a batching contract that the tokens are sent to first. */
+  /** Several payments in one transaction of a batching contract, to which the tokens are minted first. */
   payInOneTransaction(payer: Address, payments: readonly TestPayment[]): Promise<Paid>
-  /** Sends from an unlocked account or, with `sendAs`, from any address. Resolves as `pay` does. */
+  /** Sends from an unlocked account or, with `sendAs`, from any address. Resolves like `pay`. */
   send(from: Address, call: ContractCall | { data: Hex }, options?: SendOptions): Promise<Paid>
   sendAs(from: Address, call: ContractCall): Promise<Paid>
   receipt(hash: Hex): Promise<Receipt | undefined>
   deployToken(token: { symbol: string; decimals: number; behaviour?: TokenBehaviour }): Promise<{ address: Address }>
-  /** A contract that emits the fee proxy's event and moves nothing. Pay "through" it with `proxy`. */
+  /** A contract that emits the fee proxy's event but moves no tokens. Pay "through" it with `proxy`. */
   deployLookAlikeProxy(): Promise<Address>
   /** A second genuine proxy, for a chains file with several versions. */
   deployErc20FeeProxy(): Promise<Address>
-  /** Writes a round. `updatedAtSec` in the past makes the feed stale; absent is the block's time. */
+  /** Writes a round. `updatedAtSec` in the past makes the feed stale; by default it is the block's time. */
   setFeed(feed: Address, round: { answer: bigint; updatedAtSec?: number }): Promise<void>
   /**
-   * Replaces the last `depth` blocks by others. `keep` are transactions that are mined again, under the same hash, each
-   * in the block that stands at its offset (0 is the first of the new blocks). The rest is dropped for good.
+   * Replaces the last `depth` blocks by others. The transactions in `keep` are mined again with the same hash, each in the new block at
+   * its offset (0 is the first). Other transactions are dropped for good.
    */
   reorg(depth: number, keep?: readonly { hash: Hex; offset?: number }[]): Promise<void>
   stop(): Promise<void>
 }
 
 export interface TestChainOptions {
-  /** Private; 31337 unless told. */
+  /** Private; 31337 by default. */
   chainId?: number
-  /** true unless told: `pay` and `send` mine their transaction at once, in a block of its own. */
+  /** Whether `pay` and `send` mine their transaction at once, in a block of its own; true by default. */
   automine?: boolean
   /** Two chains with different seeds have tokens at different addresses. */
   addressSeed?: number
   genesisTimeSec?: number
   /** Base fee of the next block, wei. */
   baseFeePerGas?: bigint
-  /** The demo's bridge stands there as well; its relayer is the last of `wallets`. */
+  /** Also deploys the demo's bridge, with the last of `wallets` as its relayer. */
   bridge?: boolean
-  /** What differs from the usual tokens and prices. */
+  /** Replaces parts of the usual tokens and prices. */
   spec?: Partial<ChainSpec>
 }
 
 /** Starts a chain of its own, with contracts. Stop it in `afterAll`; it also dies with the process. */
 export async function startTestChain(options: TestChainOptions = {}): Promise<TestChain> {
-  const { chainId = 31_337, automine = true, addressSeed = 0, genesisTimeSec } = options
+  const { chainId = 31_337, automine = true, genesisTimeSec } = options
   const anvil = await startAnvil({
     chainId,
     automine: false,
@@ -158,55 +158,12 @@ export async function startTestChain(options: TestChainOptions = {}): Promise<Te
   const { rpc } = client
   const [deployer, ...wallets] = (await rpc.call<Address[]>('eth_accounts')).map((address) => getAddress(address))
   if (deployer === undefined) throw new Error('anvil has no accounts')
-
-  const startTimeSec = (await client.head()).timestampSec
-  const relayer = options.bridge ? wallets.at(-1) : undefined
-  const plan = planDeployment(
-    { ...SPEC, addressSeed, ...options.spec },
-    { deployer, ...(relayer && { relayer }) },
-    startTimeSec,
-  )
-  const deployed = await deployContracts(client, plan, { deployer })
-
-  const mineOne = async (hash: Hex): Promise<Receipt> => {
-    await client.mine()
-    return assertSucceeded(client, hash)
+  const deployed = await deployOn(client, { deployer, relayer: options.bridge ? wallets.at(-1) : undefined }, options)
+  const ground: Ground = { client, deployed, deployer, automine }
+  const setBaseFee = async (wei: bigint): Promise<void> => {
+    await rpc.call('anvil_setNextBlockBaseFeePerGas', [toQuantity(wei)])
   }
-  const send = async (from: Address, call: ContractCall | { data: Hex }, sendOptions?: SendOptions): Promise<Paid> => {
-    const hash = await client.send(from, call, sendOptions)
-    return automine ? mineOne(hash) : { transactionHash: hash }
-  }
-  /** For what prepares a test: mined at once, also where the test mines by hand. */
-  const arrange = async (from: Address, call: ContractCall | { data: Hex }): Promise<Receipt> =>
-    mineOne(await client.send(from, call, { gas: 5_000_000n }))
-  const deploy = async (data: Hex): Promise<Address> => {
-    const { transactionHash } = await arrange(deployer, { data })
-    const receipt = await rpc.call<{ contractAddress: Address }>('eth_getTransactionReceipt', [transactionHash])
-    return getAddress(receipt.contractAddress)
-  }
-  const readAmount = async (call: ContractCall): Promise<bigint> => BigInt(await client.read(call))
-  const approve = async (owner: Address, token: Address, spender: Address, amount: bigint): Promise<void> => {
-    await arrange(owner, encodeApprove(token, spender, amount))
-  }
-  const complete = async (payment: TestPayment): Promise<DemoPayment> => {
-    if (payment.kind === 'ERC20' || payment.kind === 'NATIVE') return payment
-    if (payment.maxToSpend !== undefined) return payment as DemoPayment
-    const into = payment.kind === 'ERC20_CONVERSION' ? payment.token : deployed.native.conversionHash
-    const { currencyHash } = payment
-    const due = await convertFiat(client, deployed, {
-      amount: payment.amount + (payment.feeAmount ?? 0n),
-      into,
-      ...(currencyHash === undefined ? {} : { currencyHash }),
-    })
-    return { ...payment, maxToSpend: (due * 101n) / 100n }
-  }
-  /** What leaves the payer at most, in base units of what is paid. */
-  const mostSpent = (payment: DemoPayment): bigint =>
-    'maxToSpend' in payment ? payment.maxToSpend : payment.amount + (payment.feeAmount ?? 0n)
-
-  if (options.baseFeePerGas !== undefined) {
-    await rpc.call('anvil_setNextBlockBaseFeePerGas', [toQuantity(options.baseFeePerGas)])
-  }
+  if (options.baseFeePerGas !== undefined) await setBaseFee(options.baseFeePerGas)
 
   return {
     rpcUrl: anvil.rpcUrl,
@@ -220,56 +177,154 @@ export async function startTestChain(options: TestChainOptions = {}): Promise<Te
     config: ({ name = 'ETHEREUM', finalityDepth = 3 } = {}) =>
       describeChain({ name, chainId, finalityDepth }, anvil.rpcUrl, deployed),
     wallets: wallets as unknown as TestChain['wallets'],
-    async mine({ blocks = 1, ...block } = {}) {
-      for (let mined = 1; mined < blocks; mined++) await client.mine()
-      return client.mine(block)
-    },
-    async setBaseFee(wei) {
-      await rpc.call('anvil_setNextBlockBaseFeePerGas', [toQuantity(wei)])
-    },
+    setBaseFee,
+    ...balancesOf(ground),
+    ...paymentsOn(ground),
+    ...deploymentsOn(ground),
+    ...blocksOf(client),
+    receipt: (hash) => client.receipt(hash),
+    stop: () => anvil.stop(),
+  }
+}
+
+/** What the helpers below work on. */
+interface Ground {
+  readonly client: ChainClient
+  readonly deployed: Deployed
+  readonly deployer: Address
+  readonly automine: boolean
+}
+
+async function deployOn(
+  client: ChainClient,
+  { deployer, relayer }: { deployer: Address; relayer: Address | undefined },
+  { addressSeed = 0, spec }: TestChainOptions,
+): Promise<Deployed> {
+  const { timestampSec } = await client.head()
+  const plan = planDeployment(
+    { ...SPEC, addressSeed, ...spec },
+    { deployer, ...(relayer && { relayer }) },
+    timestampSec,
+  )
+  return deployContracts(client, plan, { deployer })
+}
+
+async function mineOne(client: ChainClient, hash: Hex): Promise<Receipt> {
+  await client.mine()
+  return assertSucceeded(client, hash)
+}
+
+async function sendOn(
+  { client, automine }: Ground,
+  from: Address,
+  call: ContractCall | { data: Hex },
+  options?: SendOptions,
+): Promise<Paid> {
+  const hash = await client.send(from, call, options)
+  return automine ? mineOne(client, hash) : { transactionHash: hash }
+}
+
+/** Sends a transaction that prepares a test: it is mined at once, even where the test mines by hand. */
+async function arrange({ client }: Ground, from: Address, call: ContractCall | { data: Hex }): Promise<Receipt> {
+  return mineOne(client, await client.send(from, call, { gas: 5_000_000n }))
+}
+
+async function readAmount({ client }: Ground, call: ContractCall): Promise<bigint> {
+  return BigInt(await client.read(call))
+}
+
+function balancesOf(ground: Ground) {
+  const { rpc } = ground.client
+  return {
     async fund(token, to, amount) {
-      await arrange(deployer, encodeMint(token.address, to, amount))
+      await arrange(ground, ground.deployer, encodeMint(token.address, to, amount))
     },
     async setNativeBalance(of, wei) {
       await rpc.call('anvil_setBalance', [of, toQuantity(wei)])
     },
-    balanceOf: (token, of) => readAmount(encodeBalanceOf(token.address, of)),
-    allowance: (token, owner, spender) => readAmount(encodeAllowance(token.address, owner, spender)),
+    balanceOf: (token, of) => readAmount(ground, encodeBalanceOf(token.address, of)),
+    allowance: (token, owner, spender) => readAmount(ground, encodeAllowance(token.address, owner, spender)),
     nativeBalance: async (of) => BigInt(await rpc.call<Hex>('eth_getBalance', [of, 'latest'])),
-    approve: (owner, token, spender, amount) => approve(owner, token.address, spender, amount),
-    async pay(payer, payment, sendOptions) {
-      const full = await complete(payment)
-      const pulled = spenderOf(deployed, full)
-      if (pulled) {
-        const allowed = await readAmount(encodeAllowance(pulled.token, payer, pulled.spender))
-        const isTether = deployed.tokens.find((token) => token.address === pulled.token)?.behaviour === 'TETHER'
-        const needed = mostSpent(full)
-        if (allowed < needed && allowed > 0n && isTether) await approve(payer, pulled.token, pulled.spender, 0n)
-        if (allowed < needed) await approve(payer, pulled.token, pulled.spender, needed)
-      }
-      return send(payer, encodePayment(deployed, full), sendOptions)
+    async approve(owner, token, spender, amount) {
+      await arrange(ground, owner, encodeApprove(token.address, spender, amount))
+    },
+  } satisfies Partial<TestChain>
+}
+
+function paymentsOn(ground: Ground) {
+  const { client, deployed } = ground
+  return {
+    async pay(payer, payment, options) {
+      const full = await completePayment(ground, payment)
+      await approvePayment(ground, payer, full)
+      return sendOn(ground, payer, encodePayment(deployed, full), options)
     },
     async payInOneTransaction(payer, payments) {
-      const { paymentBatch } = deployed.contracts
       const calls: ContractCall[] = []
-      for (const payment of payments) {
-        const full = await complete(payment)
-        const pulled = spenderOf(deployed, full)
-        if (pulled) {
-          await arrange(deployer, encodeMint(pulled.token, paymentBatch, mostSpent(full)))
-          calls.push(encodeApprove(pulled.token, pulled.spender, 0n))
-          calls.push(encodeApprove(pulled.token, pulled.spender, MAX_UINT256))
-        }
-        calls.push(encodePayment(deployed, full))
-      }
-      return send(payer, encodeBatch(paymentBatch, calls), { gas: 500_000n * BigInt(calls.length) })
+      for (const payment of payments) calls.push(...(await batchPayment(ground, payment)))
+      const batch = encodeBatch(deployed.contracts.paymentBatch, calls)
+      return sendOn(ground, payer, batch, { gas: 500_000n * BigInt(calls.length) })
     },
-    send,
+    send: (from, call, options) => sendOn(ground, from, call, options),
     async sendAs(from, call) {
-      await rpc.call('anvil_impersonateAccount', [from])
-      return send(from, call)
+      await client.rpc.call('anvil_impersonateAccount', [from])
+      return sendOn(ground, from, call)
     },
-    receipt: (hash) => client.receipt(hash),
+  } satisfies Partial<TestChain>
+}
+
+/** Adds what a conversion may spend at most: the present rate and one percent. */
+async function completePayment({ client, deployed }: Ground, payment: TestPayment): Promise<DemoPayment> {
+  if (payment.kind === 'ERC20' || payment.kind === 'NATIVE') return payment
+  if (payment.maxToSpend !== undefined) return payment as DemoPayment
+  const into = payment.kind === 'ERC20_CONVERSION' ? payment.token : deployed.native.conversionHash
+  const { currencyHash } = payment
+  const due = await convertFiat(client, deployed, {
+    amount: payment.amount + (payment.feeAmount ?? 0n),
+    into,
+    ...(currencyHash === undefined ? {} : { currencyHash }),
+  })
+  return { ...payment, maxToSpend: (due * 101n) / 100n }
+}
+
+/** The most that leaves the payer, in base units of what is paid. */
+function maxSpent(payment: DemoPayment): bigint {
+  return 'maxToSpend' in payment ? payment.maxToSpend : payment.amount + (payment.feeAmount ?? 0n)
+}
+
+/** Approves what the proxy will pull where too little is allowed. A Tether-like token must be set to zero first. */
+async function approvePayment(ground: Ground, payer: Address, payment: DemoPayment): Promise<void> {
+  const pulled = spenderOf(ground.deployed, payment)
+  if (pulled === undefined) return
+  const { token, spender } = pulled
+  const allowed = await readAmount(ground, encodeAllowance(token, payer, spender))
+  const needed = maxSpent(payment)
+  if (allowed >= needed) return
+  const isTether = ground.deployed.tokens.find(({ address }) => address === token)?.behaviour === 'TETHER'
+  if (allowed > 0n && isTether) await arrange(ground, payer, encodeApprove(token, spender, 0n))
+  await arrange(ground, payer, encodeApprove(token, spender, needed))
+}
+
+/** The calls by which the batching contract makes a payment, from tokens that are minted to it. */
+async function batchPayment(ground: Ground, payment: TestPayment): Promise<ContractCall[]> {
+  const { deployed, deployer } = ground
+  const full = await completePayment(ground, payment)
+  const paid = encodePayment(deployed, full)
+  const pulled = spenderOf(deployed, full)
+  if (pulled === undefined) return [paid]
+  const { token, spender } = pulled
+  await arrange(ground, deployer, encodeMint(token, deployed.contracts.paymentBatch, maxSpent(full)))
+  return [encodeApprove(token, spender, 0n), encodeApprove(token, spender, MAX_UINT256), paid]
+}
+
+function deploymentsOn(ground: Ground) {
+  const { client, deployer } = ground
+  const deploy = async (data: Hex): Promise<Address> => {
+    const { transactionHash } = await arrange(ground, deployer, { data })
+    const receipt = await client.rpc.call<{ contractAddress: Address }>('eth_getTransactionReceipt', [transactionHash])
+    return getAddress(receipt.contractAddress)
+  }
+  return {
     async deployToken({ symbol, decimals, behaviour = 'PLAIN' }) {
       const contract = { PLAIN: 'DemoToken', TETHER: 'TetherLikeToken', FEE_ON_TRANSFER: 'FeeOnTransferToken' } as const
       return { address: await deploy(encodeCreation(contract[behaviour], [symbol, symbol, decimals])) }
@@ -277,7 +332,17 @@ export async function startTestChain(options: TestChainOptions = {}): Promise<Te
     deployLookAlikeProxy: () => deploy(encodeCreation('LookAlikeProxy')),
     deployErc20FeeProxy: () => deploy(encodeCreation('ERC20FeeProxy')),
     async setFeed(feed, { answer, updatedAtSec }) {
-      await arrange(deployer, encodeSetFeed(feed, answer, updatedAtSec))
+      await arrange(ground, deployer, encodeSetFeed(feed, answer, updatedAtSec))
+    },
+  } satisfies Partial<TestChain>
+}
+
+function blocksOf(client: ChainClient) {
+  const { rpc } = client
+  return {
+    async mine({ blocks = 1, ...block } = {}) {
+      for (let mined = 1; mined < blocks; mined++) await client.mine()
+      return client.mine(block)
     },
     async reorg(depth, keep = []) {
       const again: [Hex, number][] = []
@@ -289,6 +354,5 @@ export async function startTestChain(options: TestChainOptions = {}): Promise<Te
       // Block time stays behind after a reorg, and later blocks would go on from there.
       await rpc.call('evm_setNextBlockTimestamp', [timestampSec + 1])
     },
-    stop: () => anvil.stop(),
-  }
+  } satisfies Partial<TestChain>
 }
