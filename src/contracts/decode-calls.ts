@@ -12,7 +12,7 @@ export interface Call {
   readonly input: Hex
 }
 
-/** What a call tells about one payment event that it causes. What it does not tell is absent. */
+/** A payment event as the call that causes it describes it. What the call does not say is absent. */
 export interface CalledPayment {
   readonly to: Address
   readonly topic: Hex

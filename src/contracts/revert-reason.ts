@@ -5,7 +5,7 @@ const PANIC = '4e487b71'
 const MAX_REASON_BYTES = 200
 
 /**
- * Puts the data of a revert into words.
+ * Describes the data of a revert in words.
  *
  * @param data - hexadecimal with `0x`, as the node sent it; undefined where it sent none
  * @param otherwise - the node's own words

@@ -1,4 +1,4 @@
-/** A circuit breaker: keeps questions from a source that fails. No I/O, no timers. */
+/** A circuit breaker: no questions go to a source that fails. No I/O, no timers. */
 
 /** Quick failures in a row that open it. They cost callers next to nothing, and one alone may be chance. */
 const MAX_FAILURES = 3

@@ -26,10 +26,10 @@ export interface RpcClient {
     signal?: AbortSignal,
   ): Promise<{ readonly node: number; readonly answers: readonly RpcAnswer[] } | undefined>
   /**
-   * Takes the last answer to be wrong: other URLs come first for 30 seconds, and the one that gave it is asked for its chain id again.
-   * Without an answer since the last doubt, nothing happens.
+   * Doubts the URL that answered last: other URLs come first for 30 seconds, and its chain id is checked again. Without an answer since the
+   * last doubt, nothing happens.
    *
-   * @returns the place of that one among the URLs
+   * @returns its place among the URLs
    */
   doubt(why: string): number | undefined
 }
@@ -71,7 +71,7 @@ interface Chain {
   readonly nowMs: () => number
 }
 
-/** A doubted node answers as if it were well, so only time tells whether it has recovered. */
+/** A doubted node still answers, so only time shows whether it has recovered. */
 const DOUBTED_MS = 30_000
 
 /** Makes the client of one chain. Does nothing until it is called. */
@@ -175,7 +175,7 @@ async function askCounted(
       signal?.throwIfAborted()
       throw error
     }
-    // Opened by the first failure: to go to and fro between two nodes is to go to and fro between two views of the chain.
+    // The first failure opens it: alternating between two nodes means alternating between two views of the chain.
     breaker.fail({ detail: error.message, opensAtOnce: true }, nowMs())
     // Another node may stand at the URL when it answers again.
     endpoint.isVerified = false
@@ -183,7 +183,7 @@ async function askCounted(
   }
 }
 
-/** Asks the URLs that are to be asked, without a word to their breakers. */
+/** Asks the wanted URLs in turn. Their breakers count neither success nor failure. */
 async function askUncounted(
   chain: Chain,
   callsOf: (node: number) => readonly RpcCall[] | undefined,

@@ -7,7 +7,7 @@ import { type RankedTerms, rankRoutes } from './quotes/rank.ts'
 import { parseWishes, type Wishes } from './quotes/wishes.ts'
 
 /**
- * Finds the routes by which a wallet can pay a request now, best first, and says why every other candidate is none.
+ * Finds the routes by which a wallet can pay a request now, best first, and explains why each other candidate is not a route.
  *
  * @throws WaybillError for input that is not valid (INVALID_…, MISSING_FIELD, INCOMPLETE_FEE, UNKNOWN_…), and REQUEST_NOT_FOUND; the signal's
  *   reason when it fires. Chains that fail never throw: the answer is then `degraded`
@@ -58,7 +58,7 @@ async function find(
   return { ...answer, ...quoted, routes: rankRoutes(quoted.routes, wishes.sort) }
 }
 
-/** A queue of results on their way to a reader. It holds at most one a candidate. */
+/** Queues results for a reader; at most one for each candidate. */
 function createEvents({ sort }: Wishes) {
   const routes: RankedTerms[] = []
   const told = new Set<string>()

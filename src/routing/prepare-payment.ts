@@ -215,7 +215,7 @@ function readSlippage(text: string | undefined): SpendingLimit['slippage'] {
     throw waybillError('INVALID_PERCENTAGE', {
       field: 'slippage',
       value: text,
-      detail: `it is no plain decimal number from 0 to ${HIGHEST_PERCENTAGE}`,
+      detail: `it is not a plain decimal number from 0 to ${HIGHEST_PERCENTAGE}`,
     })
   }
   return { units: percent.units, places: percent.places + 2 }

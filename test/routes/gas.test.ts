@@ -158,13 +158,13 @@ describe('the gas limits of prepared transactions', () => {
 
   it.each<[string, ProxyBehaviour, boolean[], string[]]>([
     [
-      'refuses changes of state',
+      'refuses state overrides',
       refusing(noOverrides),
       [true, false, false, false],
       ['GAS_ESTIMATED', 'GAS_NOT_MEASURED'],
     ],
     [
-      'leaves changes of state out',
+      'ignores state overrides',
       refusing(noSimulation, (call) => void (call.method === 'eth_estimateGas' && call.params.splice(1))),
       [true, false, false, false],
       ['GAS_ESTIMATED', 'GAS_NOT_MEASURED'],
@@ -197,7 +197,7 @@ describe('the gas limits of prepared transactions', () => {
       ['GAS_NOT_MEASURED'],
     ],
     [
-      'goes back in time',
+      'is behind the block of the quote',
       async (exchange, response) => {
         if (!exchange.body.includes('eth_simulateV1')) return passOn(exchange, response)
         const [timestamp, ...others] = JSON.parse(await exchange.next()) as { result: string }[]
@@ -322,11 +322,11 @@ describe('the route to prepare', () => {
     ['an empty id', { route: '' }, 'MISSING_FIELD'],
     ['an empty chain', { chain: '', token: 'USDC' }, 'MISSING_FIELD'],
     ['an empty token', { chain: 'ETHEREUM', token: '' }, 'MISSING_FIELD'],
-    ['a chain that nobody knows', { chain: 'ETHERIUM', token: 'USDC' }, 'UNKNOWN_NETWORK'],
+    ['an unknown chain', { chain: 'ETHERIUM', token: 'USDC' }, 'UNKNOWN_NETWORK'],
     ['a chain that is not served', { chain: 'BASE', token: 'USDC' }, 'NETWORK_NOT_CONFIGURED'],
     ['a token that is not on the chain', { chain: 'ETHEREUM', token: 'EURC' }, 'CURRENCY_NOT_ON_NETWORK'],
-    ['a token of which there is none', { chain: 'ETHEREUM', token: 'ETH' }, 'ROUTE_UNAVAILABLE'],
-    ['an id that the request has not', { route: 'BASE_BASE_DAI_USDC' }, 'UNKNOWN_ROUTE'],
+    ['a token that the wallet does not hold', { chain: 'ETHEREUM', token: 'ETH' }, 'ROUTE_UNAVAILABLE'],
+    ['an id that no route of the request has', { route: 'BASE_BASE_DAI_USDC' }, 'UNKNOWN_ROUTE'],
   ])('is refused for %s', async (_, chosen, reason) => {
     const routing = createTestRouting([chain.config])
     const { question } = await arrange(routing, 'USDC')

@@ -145,15 +145,15 @@ describe('invalid input', () => {
     })
   })
 
-  it.each([
-    ['0xffffffffffffffff', 'unknown'],
-    ['FFFFFFFFFFFFFFFF', 'unknown, without 0x'],
-  ])('is a reference of no request: %s (%s)', async (paymentReference) => {
-    await expect(routing.find({ ...good, paymentReference })).rejects.toMatchObject({
-      reason: 'REQUEST_NOT_FOUND',
-      metadata: { value: '0xffffffffffffffff' },
-    })
-  })
+  it.each(['0xffffffffffffffff', 'FFFFFFFFFFFFFFFF'])(
+    'includes a reference that no request has: %s',
+    async (paymentReference) => {
+      await expect(routing.find({ ...good, paymentReference })).rejects.toMatchObject({
+        reason: 'REQUEST_NOT_FOUND',
+        metadata: { value: '0xffffffffffffffff' },
+      })
+    },
+  )
 
   it('does not include a reference in upper case and without 0x', async () => {
     const paymentReference = routing.addRequest(inUsdc('10')).slice(2).toUpperCase()

@@ -45,7 +45,7 @@ function newRouting(l1Fee: L1FeeKind | undefined) {
 }
 
 it.each(['OP_STACK', 'ARBITRUM'] as const)(
-  'is a gas line of its own, by the size of what is sent: %s',
+  'the fee for publishing is a gas line of its own, by the size of what is sent: %s',
   async (kind) => {
     const { routing, requests } = newRouting(kind)
     for (const paymentReference of requests) {
@@ -66,7 +66,7 @@ it.each(['OP_STACK', 'ARBITRUM'] as const)(
   },
 )
 
-it('is in the gas limit where the chain takes it as gas', async () => {
+it('the fee for publishing is in the gas limit where the chain takes it as gas', async () => {
   const limits = async (kind: L1FeeKind) => {
     const { routing, requests } = newRouting(kind)
     const question = { paymentReference: requests[0] as string, wallet: WALLET, route: 'REQUEST_NETWORK_PAYMENT' }
@@ -78,13 +78,13 @@ it('is in the gas limit where the chain takes it as gas', async () => {
   expect(more.every((gas) => gas === 1n || gas === 2n)).toBe(true)
 })
 
-it('has no line on a chain without it', async () => {
+it('the fee for publishing has no line on a chain without it', async () => {
   const { routing, requests } = newRouting(undefined)
   const { routes } = await routing.find({ paymentReference: requests[0] as string, wallet: WALLET })
   expect(routes[0]?.feeBreakdown.filter((line) => line.type === 'GAS').length).toBe(1)
 })
 
-it('counts in whether the wallet has enough gas', async () => {
+it('the fee for publishing counts in whether the wallet has enough gas', async () => {
   const wallet = freshAddress('a wallet without gas')
   await chain.fund(chain.tokens.USDC, wallet, 1_000_000_000n)
   const gas = async (kind: L1FeeKind | undefined) => {
@@ -102,7 +102,7 @@ it('counts in whether the wallet has enough gas', async () => {
   expect((await gas('OP_STACK')).missing).toBe(1n)
 })
 
-it('makes a route unavailable when the chain does not tell it', async () => {
+it('a route is unavailable when the chain does not tell its fee for publishing', async () => {
   const { rpc } = chain.client
   await rpc.call('anvil_setCode', ['0x420000000000000000000000000000000000000f', '0x'])
   const { routing, requests } = newRouting('OP_STACK')

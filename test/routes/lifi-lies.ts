@@ -189,7 +189,7 @@ export const LIES: readonly Lie[] = [
     tell: inBridge({ destinationChainId: 10n }),
   },
   {
-    name: 'another token where it arrives',
+    name: 'another token on the destination chain',
     reason: 'CROSSCHAIN_WRONG_DESTINATION',
     tell: inAcross({ receivingAssetId: ATTACKER_WORD }),
   },
@@ -199,10 +199,10 @@ export const LIES: readonly Lie[] = [
     tell: inMessage(({ swaps }) => ({ swaps: [...swaps, ...swaps] })),
   },
   { name: 'another contract in the call', reason: 'CROSSCHAIN_WRONG_CALL', tell: inCall({ callTo: ATTACKER }) },
-  { name: 'another one allowed in the call', reason: 'CROSSCHAIN_WRONG_CALL', tell: inCall({ approveTo: ATTACKER }) },
+  { name: 'another spender in the call', reason: 'CROSSCHAIN_WRONG_CALL', tell: inCall({ approveTo: ATTACKER }) },
   { name: 'another token in the call', reason: 'CROSSCHAIN_WRONG_CALL', tell: inCall({ sendingAssetId: ATTACKER }) },
   {
-    name: 'another token that the call gives',
+    name: 'another token that the call returns',
     reason: 'CROSSCHAIN_WRONG_CALL',
     tell: inCall({ receivingAssetId: zeroAddress as EvmAddress }),
   },
@@ -267,7 +267,7 @@ export const LIES: readonly Lie[] = [
     terms: WITH_FEE,
   },
   {
-    name: 'a call before the bridge that is no fee',
+    name: 'a call before the bridge that is not a fee',
     reason: 'CROSSCHAIN_UNVERIFIABLE',
     tell: inFee(() => ({ callData: stolen })),
     terms: WITH_FEE,

@@ -28,7 +28,6 @@ const UNIT = 10n ** 6n
 const API_KEY = 'a-key-that-nobody-sees'
 const ID = 'ETHEREUM_BASE_USDT_USDC'
 
-/** A server with LI.FI's API between two chains with doubles of LI.FI's contracts. */
 const EXECUTOR = parseAbi(['function deliver(bytes32 id, uint256 until, address token, uint256 amount, bytes message)'])
 const encodeDelivered = (token: Hex, amount: bigint, message: Hex) =>
   encodeFunctionData({
@@ -150,7 +149,7 @@ describe('a payment from another chain', () => {
   })
 
   it.each(['USDT', 'ETH'])(
-    'spends what it says of %s, and the call pays the request where it arrives',
+    'spends exactly the quoted %s, and the call on the destination chain pays the request',
     async (token) => {
       await near.setNativeBalance(payer, COIN)
       lifi.charge({ bridgeFee: 1_000n, protocolFee: 2_500n, impact: 300n })
@@ -360,7 +359,7 @@ describe('a payment from another chain', () => {
       reason: 'CROSSCHAIN_UNREACHABLE',
     },
     {
-      name: 'has another place to ask at',
+      name: 'redirects',
       behave: ({ response }) => {
         lifi.behave(quoteWell)
         response.writeHead(307, { location: `${lifi.url}/v1/quote/contractCalls` }).end()
@@ -368,12 +367,12 @@ describe('a payment from another chain', () => {
       reason: 'CROSSCHAIN_UNREACHABLE',
     },
     {
-      name: 'is refused for its quota',
+      name: 'says that the quota is exhausted',
       behave: ({ response }) => sendJson(response, 429, { message: 'slow', code: 1005 }, { 'ratelimit-reset': '7' }),
       reason: 'CROSSCHAIN_QUOTA_EXHAUSTED',
     },
     {
-      name: 'takes no key',
+      name: 'rejects the key',
       behave: ({ response }) => sendJson(response, 401, { message: `key ${API_KEY}`, code: 1010 }),
       reason: 'CROSSCHAIN_UNAUTHORIZED',
     },
@@ -384,13 +383,13 @@ describe('a payment from another chain', () => {
       degraded: false,
     },
     {
-      name: 'knows no way',
+      name: 'finds no route',
       behave: ({ response }) => sendJson(response, 404, { message: 'none', code: 1002 }),
       reason: 'CROSSCHAIN_NO_ROUTE',
       degraded: false,
     },
     {
-      name: 'finds it too little',
+      name: 'finds the amount too small',
       behave: ({ response }) =>
         sendJson(response, 404, {
           message: 'none',
@@ -406,17 +405,17 @@ describe('a payment from another chain', () => {
       reason: 'CROSSCHAIN_INCONSISTENT',
     },
     {
-      name: 'answers without an end',
+      name: 'answers more than the limit',
       behave: ({ quote, response }) => void response.writeHead(200).end(JSON.stringify(quote()) + ' '.repeat(2 << 20)),
       reason: 'CROSSCHAIN_INCONSISTENT',
     },
     {
-      name: 'answers one half',
+      name: 'leaves out the transaction',
       behave: inQuote((answer) => ({ ...answer, transactionRequest: undefined })),
       reason: 'CROSSCHAIN_INCONSISTENT',
     },
     {
-      name: 'sends to nobody',
+      name: 'sends to the zero address',
       behave: inQuote((answer) => ({
         ...answer,
         transactionRequest: { ...answer.transactionRequest, to: zeroAddress },
@@ -424,7 +423,7 @@ describe('a payment from another chain', () => {
       reason: 'CROSSCHAIN_INCONSISTENT',
     },
     {
-      name: 'jumps in price',
+      name: 'takes nine times as much',
       behave: inQuote((answer) => ({
         ...answer,
         action: { ...answer.action, fromAmount: '900000000' },
@@ -433,7 +432,7 @@ describe('a payment from another chain', () => {
       reason: 'CROSSCHAIN_WRONG_SOURCE',
     },
     {
-      name: 'gives it away',
+      name: 'takes a hundredth',
       behave: inQuote((answer) => ({
         ...answer,
         action: { ...answer.action, fromAmount: '1000000' },
@@ -482,7 +481,7 @@ describe('a payment from another chain', () => {
     expect(await ids(room(1_199))).toEqual([])
   })
 
-  it('is not asked again before its quota is renewed', async () => {
+  it('asks LI.FI again only when its quota is renewed', async () => {
     lifi.behave(faults.find(({ name }) => name.includes('quota'))?.behave ?? quoteWell)
     const routing = open()
     const question = ask(routing)
@@ -504,7 +503,7 @@ describe('a payment from another chain', () => {
     expect(questionsSince(start)).toHaveLength(1)
   })
 
-  it('is left alone while it fails, and probed by one question', async () => {
+  it('asks LI.FI no more after three failures, until one question probes it', async () => {
     lifi.behave(({ response }) => sendJson(response, 503, { message: 'down' }))
     const routing = open()
     const start = lifi.asked.length
@@ -517,7 +516,7 @@ describe('a payment from another chain', () => {
     expect((await routing.find(ask(routing))).routes).toHaveLength(1)
   })
 
-  it('is probed by one question, for which the others of the same call wait', async () => {
+  it('probes LI.FI by one question, for which the others of the same call wait', async () => {
     for (const token of [near.tokens.USDC, near.tokens.DAI]) {
       await near.fund(token, payer, 1_000n * 10n ** BigInt(token.decimals))
     }
@@ -546,7 +545,7 @@ describe('a payment from another chain', () => {
     expect(questionsSince(start)).toEqual([])
   })
 
-  it('is off without a cross-chain provider', async () => {
+  it('has no route without a cross-chain provider', async () => {
     const routing = createTestRouting(configs())
     const { unavailable } = await routing.find(ask(routing))
     expect(unavailable.find(({ token }) => token === 'USDT')?.reason).toBe('NO_CROSSCHAIN_PROVIDER')

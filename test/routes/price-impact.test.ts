@@ -249,7 +249,7 @@ describe('the price impact on v3', () => {
   })
 })
 
-it('is known even where prices are not', async () => {
+it('the price impact is known even where prices are not', async () => {
   const { route } = await take({ from: 'WETH', to: 'USDC', amount: '1000' }, 'uniswap-v2')
   expect((route satisfies Route).feeInUsd).toBeUndefined()
   expect(route.priceImpact).toBeGreaterThan(0)

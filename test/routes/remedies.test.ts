@@ -14,7 +14,7 @@ beforeAll(raiseStage)
 afterAll(() => stage?.stop())
 afterEach(() => stage.reset())
 
-/** For every reason without a route: a scene in which it is told, and in which its remedy is then followed. */
+/** For every reason of a missing route: scenes in which it is given and its remedy is followed. */
 const scenes: Record<keyof typeof missingRouteReasons, readonly (() => Promise<Scene>)[]> = {
   ...ownScenes,
   ...crosschainScenes,

@@ -1,4 +1,4 @@
-/** Shared by the scenes of remedies: wallets and rooms for which a remedy is told, and the acts that follow it. */
+/** Shared by the scenes of remedies: wallets and rooms that get a remedy, and the acts that follow it. */
 import type { ChainConfig, PaymentContractKind } from '../../src/chains/chains-file.ts'
 import { parseAmount } from '../../src/domain/decimal.ts'
 import type { RoutesAnswer, RoutesQuestion } from '../../src/domain/route.ts'
@@ -93,7 +93,7 @@ export async function crosschainScene(
   return { room, question, at: { chain: 'BASE', token: 'USDT' }, route: CROSSCHAIN, follow, ...rest }
 }
 
-/** The cross-chain provider fails, and works again after the time that the remedy tells. */
+/** The cross-chain provider fails, and works again after the time that the remedy names. */
 export const lifiErrs = (behaviour: LifiBehaviour, lifi: object = {}, words = /try again in (\d+) s$/) => {
   stage.lifi.behave(behaviour)
   return crosschainScene({
@@ -111,7 +111,7 @@ const AGAIN = /^try again in (\d+) s/
 
 export const noQuote: LifiBehaviour = ({ response }) => sendJson(response, 404, { message: 'none', code: 1002 })
 
-/** The chain's node fails some questions, and works again after the time that the remedy tells. */
+/** The chain's node fails some questions, and works again after the time that the remedy names. */
 export async function nodeErrs(
   behaviour: Parameters<Stage['proxy']['behave']>[0],
   { questions = 1, ...options }: { questions?: number; chainTimeoutMs?: number } = {},

@@ -36,7 +36,7 @@ export interface RouteStage {
   /** Balances in base units. */
   holdings(symbol: Symbol, owner: string): Promise<bigint>
   decimalsOf(symbol: Symbol): number
-  /** Another trader's swap of so much of one token for the other. */
+  /** Another trader's swap of an exact amount of one token for the other. */
   trade(exchange: 'v2' | 'v3', amount: bigint, from: TestToken, to: TestToken): Promise<void>
   stop(): Promise<void>
 }

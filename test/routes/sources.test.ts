@@ -197,7 +197,7 @@ describe('a caller who leaves', () => {
     expect(first.bodies.length).toBe(1)
   })
 
-  it('is followed by a caller whose look is a new one', async () => {
+  it('does not end the look of the next caller', async () => {
     const room = newRoom()
     const caller = new AbortController()
     first.behave((_, response) => {
@@ -281,7 +281,7 @@ describe('a node that fails', () => {
   })
 })
 
-it('a closed idle connection is no failure of the node', async () => {
+it('a closed idle connection is not a failure of the node', async () => {
   const room = newRoom()
   expect(await isServed(room.ask())).toBe(true)
   first.behave((_, response) => {

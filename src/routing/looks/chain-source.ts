@@ -18,7 +18,7 @@ export interface ChainSource {
    *
    * @param timeoutMs - whole milliseconds
    * @param signal - fires when nobody waits any more
-   * @param check - throws an RpcError when what other nodes told proves the reading wrong
+   * @param check - throws an RpcError when the answers of other nodes prove the reading wrong
    * @throws RpcError, also when the time is over; the signal's reason when it fires
    */
   read(
@@ -36,13 +36,13 @@ export interface ChainSource {
    * @throws the signal's reason when it fires
    */
   measure(question: GasQuestion, timeoutMs: number, signal: AbortSignal): Promise<GasAnswer | undefined>
-  /** Finds out how its node measures gas; what fails is found out later. */
+  /** Finds out how its node measures gas. A failure is not thrown; the first measurement then finds out. */
   learn(timeoutMs: number, signal: AbortSignal): Promise<void>
   /** How well its node measures gas, best first: 0 to 2. */
   gasRank(): number
   /** Whether its breaker is open. */
   isLeftAlone(): boolean
-  /** The time of the newest block that it told of, seconds since 1970; 0 while there is none. */
+  /** The time of the newest block that it has reported, seconds since 1970; 0 before the first. */
   headSec(): number
   /** Milliseconds until it may be asked again, if it has just failed. */
   againInMs(): number
@@ -68,7 +68,7 @@ export const ANOTHER_ANSWERED = new Error('another URL answered')
 /** Why a request is given up: a URL that was asked before has answered. */
 export const NOT_NEEDED = new Error('it is not needed any more')
 
-/** Callers who wait for as long as the source may take leave just before its time is over. */
+/** The part of its time after which a request that is given up counts as timed out: callers leave just before the time is over. */
 const NEARLY_ALL = 0.9
 
 interface State extends ChainSourceOptions {

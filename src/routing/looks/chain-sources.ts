@@ -40,14 +40,14 @@ export interface ChainSourcesOptions {
   readonly clock: () => number
 }
 
-/** A head is behind when another URL told of one that is newer by this and by as many usual blocks. */
+/** A head is behind when another URL has reported one that is newer by more than this, and by more than this many usual blocks. */
 const BEHIND_SECONDS = 60
 const BEHIND_BLOCKS = 10
 
-/** Heads further in the future than this prove nothing. */
+/** A head further in the future than this is a wrong clock, and no proof that another is behind. */
 const FUTURE_HEAD_SECONDS = 60
 
-/** Once a second URL has confirmed an old head, old heads count as right for this long. */
+/** Once a second URL has confirmed an old head, old heads need no confirmation for this long. */
 const CONFIRMED_MS = 30_000
 
 interface State extends ChainSourcesOptions {
@@ -87,7 +87,7 @@ async function read(state: State, asks: readonly Ask[], waitMs: number, signal: 
   })
 }
 
-/** The URLs to ask, in order, and the time for all of them. A URL to be probed is asked beside the others, and in their place where there is none. */
+/** The URLs to ask, in order, and the time for all of them. A URL to be probed is asked beside the open ones, or as the only one where none is open. */
 function choose(state: State, asks: readonly Ask[]): { queue: readonly ChainSource[]; limitMs: number } {
   const { sources, timeoutMs, softMs } = state
   const admitted = sources.map((source) => ({ source, admission: source.admit() }))
@@ -105,7 +105,7 @@ function choose(state: State, asks: readonly Ask[]): { queue: readonly ChainSour
   return { queue: ready.length > 0 ? ready : open, limitMs: timeoutMs }
 }
 
-/** @throws RpcError BEHIND when another URL has told of a much newer head */
+/** @throws RpcError BEHIND when another URL has reported a much newer head */
 function checkHead({ sources, clock, behindSeconds }: State, source: ChainSource, { timestampSec }: Reading): void {
   const horizonSec = clock() / 1_000 + FUTURE_HEAD_SECONDS
   const heads = sources.filter((each) => each !== source).map((each) => each.headSec())

@@ -8,7 +8,7 @@ import { type Address, parseAddress } from '../../domain/address.ts'
 export interface L1Fee {
   readonly reads: readonly ContractRead[]
   /**
-   * The fee of one transaction in wei; undefined when its chain does not tell.
+   * The fee of one transaction in wei; undefined when its chain gave no answer.
    *
    * @param dataBytes - bytes of its calldata
    */
@@ -38,7 +38,7 @@ export function createL1Fee(kind: L1FeeKind): L1Fee {
   return kind === 'OP_STACK' ? createOpStackFee() : createArbitrumFee()
 }
 
-/** By the oracle's upper bound for a transaction of that length. */
+/** Takes the oracle's upper bound for a transaction of that length. */
 function createOpStackFee(): L1Fee {
   const bounds = DATA_BYTES.map((bytes) => ({
     bytes,
@@ -55,7 +55,7 @@ function createOpStackFee(): L1Fee {
   }
 }
 
-/** Every byte at the full price, as if nothing could be compressed. */
+/** Counts every byte at the full price, as if nothing could be compressed. */
 function createArbitrumFee(): L1Fee {
   const read = readPricesInWei(ARBITRUM_GAS_INFO)
   return {

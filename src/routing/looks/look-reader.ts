@@ -179,7 +179,7 @@ function decodeAnswers(count: number, aggregate: unknown): readonly (string | un
     return decodeAggregate3(aggregate, count)
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause
-    throw new RpcError('INCONSISTENT', `what Multicall3 returned is broken: ${cause.message}`, { cause })
+    throw new RpcError('INCONSISTENT', `the answer of Multicall3 is malformed: ${cause.message}`, { cause })
   }
 }
 

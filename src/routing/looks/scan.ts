@@ -16,7 +16,7 @@ import { createLookReader } from './look-reader.ts'
 import { createSharedLooks, type SharedLooks } from './shared-looks.ts'
 import { type ChainState, createUsualReads } from './wallet-state.ts'
 
-/** What a look at a chain came to: its state, or why there is none. */
+/** The outcome of a look at a chain: its state, or why there is none. */
 export type ScanOutcome =
   | { readonly ok: true; readonly state: ChainState }
   | { readonly ok: false; readonly failure: Explanation }
@@ -162,7 +162,7 @@ interface Deadline {
   stop(): void
 }
 
-/** Why looks end. One for all: an error a call would take longer than most of the work of a call. */
+/** Why looks end. One error for all calls, because making one takes longer than most of a call's work. */
 const OVER = new Error('nobody waits any more')
 
 /** One timer for all chains of a call. */

@@ -9,7 +9,7 @@ import { RpcError } from '../../nodes/rpc-error.ts'
 import { createL1Fee, type L1Fee } from './l1-fee.ts'
 import { decidePrice, type FeedAnswer, type Price } from './token-prices.ts'
 
-/** What one look at a chain told about a wallet. Balances, prices and time are of one block. */
+/** What one look at a chain found about a wallet. Balances, prices and time are of one block. */
 export interface ChainState {
   readonly chain: ChainConfig
   readonly timestampSec: number
@@ -24,7 +24,7 @@ export interface ChainState {
    * Wei that a transaction costs beside its gas for being published on the parent chain; 0 where there is none.
    *
    * @param dataBytes - bytes of its calldata
-   * @returns undefined when the chain does not tell
+   * @returns undefined when the chain gave no answer
    */
   l1FeeOf(dataBytes: number): bigint | undefined
   /** The return data of a further read that was asked for, as digits; undefined when it failed. */
@@ -58,7 +58,7 @@ export function createUsualReads(chain: ChainConfig, tokens: readonly Token[]): 
     ofWallet: (wallet) => tokens.map((token) => readBalance(chain, token, wallet)),
     timestampOf(answerTo) {
       const timestampSec = Number(uintAt(answerTo(timestamp), 0) ?? 0)
-      if (timestampSec === 0) throw new RpcError('INCONSISTENT', 'Multicall3 told no time')
+      if (timestampSec === 0) throw new RpcError('INCONSISTENT', 'Multicall3 gave no block time')
       return timestampSec
     },
     stateOf: (raw) => decodeState(raw, { chain, feeds, l1Fee }),

@@ -70,7 +70,7 @@ export function takesOverrides(answer: RpcAnswer | undefined): boolean | undefin
 }
 
 /**
- * Decodes the estimates. One that is no plausible gas of its transaction counts as not measured.
+ * Decodes the estimates. An implausible one counts as not measured.
  *
  * @param answers - in the order of the calls; undefined for one that was not made
  */

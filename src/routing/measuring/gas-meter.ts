@@ -91,7 +91,7 @@ async function measureAsKnown(meter: Meter, question: GasQuestion, signal: Abort
       meter.abilities.suspect()
     }
   }
-  return (await measureBy(meter, question, { simulate: false, estimate: true }, signal)) ?? nothingOf(question)
+  return (await measureBy(meter, question, { simulate: false, estimate: true }, signal)) ?? nothingMeasured(question)
 }
 
 /** @returns undefined where only a simulation was asked for, and it failed */
@@ -111,7 +111,7 @@ async function measureBy(
   const [timestamp, simulated, controlled, ...estimated] = answers
   abilities.noteSimulation(simulated)
   abilities.noteOverrides(controlled)
-  if (isBehind(timestamp, question)) return nothingOf(question)
+  if (isBehind(timestamp, question)) return nothingMeasured(question)
   const bySimulation = simulated?.ok ? decodeSimulation(simulated.result, question) : undefined
   if (bySimulation !== undefined || !estimate) return bySimulation
   // A node that ignores state overrides estimates later steps as if the first had not been mined.
@@ -140,7 +140,7 @@ async function searchSlots({ chain, node, slots, abilities }: Meter, signal: Abo
   }
 }
 
-function nothingOf({ calls }: GasQuestion): GasAnswer {
+function nothingMeasured({ calls }: GasQuestion): GasAnswer {
   return { steps: calls.map(() => undefined) }
 }
 

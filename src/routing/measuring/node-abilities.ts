@@ -18,7 +18,7 @@ export interface NodeAbilities {
   noteSimulation(answer: RpcAnswer | undefined): void
   noteOverrides(answer: RpcAnswer | undefined): void
   /**
-   * The node failed at a question that held a simulation: unless it is known to simulate or not, it counts as one that does not, for a minute.
+   * The node failed at a question that held a simulation. Unless its ability is known, it counts as a node that does not simulate, for a minute.
    */
   suspect(): void
 }

@@ -44,7 +44,7 @@ const PLACES: readonly MappingPlace[] = [
 const OWNER = '0x5a17c0de5a17c0de5a17c0de5a17c0de5a17c0de' as Address
 const SPENDER = '0x5a17beef5a17beef5a17beef5a17beef5a17beef' as Address
 
-/** The number written into the first place; each further place holds one more. No token has it by chance, and none finds it too large. */
+/** The number written into the first place; each further place holds one more. No token returns it by chance, and it fits every token's integers. */
 const FIRST_NUMBER = 0x5a17c0deb00cn
 
 /** The storage place of a key's value. @param mapping - the mapping's slot as a word */

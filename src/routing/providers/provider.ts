@@ -10,13 +10,13 @@ import type { Candidate, CandidateKind } from '../quotes/candidates.ts'
 import type { CostLine } from '../quotes/costs.ts'
 import type { Step } from '../quotes/steps.ts'
 
-/** A way to carry out one kind of candidate. */
+/** Quotes and prepares one kind of candidate. */
 export interface Provider {
   /** As routes name it: `request-network`. */
   readonly name: string
   readonly kind: CandidateKind
   /**
-   * Decides by the configuration alone whether and how it could carry out a candidate; an explanation says why not.
+   * Plans a candidate by the configuration alone; an explanation says why that is not possible.
    *
    * @returns undefined where it does not serve the candidate's chain at all
    */

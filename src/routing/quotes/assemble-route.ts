@@ -188,7 +188,7 @@ function gasNeeded(steps: Quote['steps'], { l1Fees, limits, state: { chain, gasP
 /** The provider of the gas line for publishing, which tells it from the other gas line. */
 const L1_PROVIDER = 'l1-data'
 
-/** The fee for publishing each step. Steps are encoded only on chains that charge one. @returns undefined where the chain does not tell it */
+/** The fee for publishing each step. Steps are encoded only on chains that charge one. @returns undefined where the chain gave no answer */
 export function l1FeesOf({ steps }: Quote, state: ChainState): readonly bigint[] | undefined {
   if (state.chain.l1Fee === undefined) return steps.map(() => 0n)
   const fees = steps.map((step) => state.l1FeeOf((step.transaction().data.length - 2) / 2))

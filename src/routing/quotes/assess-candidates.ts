@@ -10,7 +10,7 @@ import { assembleRoute, type UnrankedRoute } from './assemble-route.ts'
 import type { PlannedCandidate } from './plan-candidates.ts'
 import { explainUnwanted, leftOut, type Wishes } from './wishes.ts'
 
-/** What became of the candidates. */
+/** The results of all candidates. */
 export interface Assessment {
   readonly routes: readonly UnrankedRoute[]
   readonly unavailable: readonly UnavailableRoute[]
@@ -27,7 +27,7 @@ interface AssessOptions {
   readonly onAssessed?: ((result: Assessed) => void) | undefined
 }
 
-/** What became of one candidate, or of a whole chain. */
+/** The result of one candidate, or of a whole chain. */
 export type Assessed =
   | { readonly route: UnrankedRoute }
   | { readonly unavailable: UnavailableRoute; readonly degraded: boolean }
@@ -61,9 +61,9 @@ const DEGRADING: ReadonlySet<string> = new Set<Reason>([
 ])
 
 /**
- * Turns every planned candidate into a route, or into an entry that says why it is none, as soon as its chains have been looked at. Where
+ * Turns every planned candidate into a route, or into an entry that says why it is not one, as soon as its chains have been looked at. Where
  * several reasons hold, the first in this order is given: the configuration rules it out; its chain gave no answer (one entry for the whole
- * chain); its token cannot be read; no provider can carry it out; the wallet holds too little.
+ * chain); its token cannot be read; no provider takes it; the wallet holds too little.
  *
  * @throws the reason of the caller's signal
  */
@@ -135,7 +135,7 @@ function priceIn(scan: ScanOutcome | undefined, token: Token): Price | undefined
   return scan?.ok ? scan.state.priceOf(token) : undefined
 }
 
-/** Balances of the native coin are told by Multicall3. */
+/** Balances of the native coin are read through Multicall3. */
 function explainUnreadableBalance({ address, symbol, chain }: Token): Explanation {
   const contract = address === undefined ? 'multicall' : symbol
   return explain('CONTRACT_UNREADABLE', { contract, chain, what: `the balance of ${symbol}` })

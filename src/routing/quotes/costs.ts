@@ -29,7 +29,7 @@ export interface CostBreakdown {
   readonly feeAmount: Decimal
   /** Exactly the sum of the counted lines' `amountInUsd`; undefined when the fee currency has no price. */
   readonly feeInUsd: Decimal | undefined
-  /** A token for lack of whose price a line is not counted. */
+  /** A token without a price, because of which a line is not counted. */
   readonly unpriced: Token | undefined
 }
 

@@ -6,7 +6,7 @@ import { type Candidate, isFiatRequest } from './candidates.ts'
 import { planWithoutProvider } from './missing-provider.ts'
 import { routeId } from './route-id.ts'
 
-/** A candidate with the provider that would carry it out. */
+/** A candidate with one provider's plan of it. */
 export interface PlannedCandidate {
   readonly candidate: Candidate
   /** Absent when there is none. */

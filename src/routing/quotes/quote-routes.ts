@@ -56,7 +56,7 @@ export interface Inquiry {
   readonly refusal?: WaybillError
 }
 
-/** For whom, and for which routes. */
+/** The wallet that asks, and which routes it wants. */
 export interface Quoting {
   readonly wallet: Address
   readonly wishes?: Wishes

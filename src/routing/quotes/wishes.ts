@@ -28,7 +28,7 @@ interface Directories {
 /**
  * Parses a caller's wishes.
  *
- * @throws WaybillError INVALID_FRACTION, and UNKNOWN_NETWORK or UNKNOWN_CURRENCY for a name that nobody knows
+ * @throws WaybillError INVALID_FRACTION, and UNKNOWN_NETWORK or UNKNOWN_CURRENCY for an unknown name
  */
 export function parseWishes(question: RoutesQuestion, directories: Directories): Wishes {
   const chains = readNames('chains', question.chains, directories, chainsOf)
@@ -85,7 +85,7 @@ function readFraction(field: 'maxFeeRate' | 'maxPriceImpact', text: string | und
 /** What one name stands for. */
 type Meaning =
   | { readonly names: readonly string[] }
-  /** It is known, and nothing that is configured has it. */
+  /** The name is known, but no configured chain or token has it. */
   | { readonly unmet: RouteWarning }
 
 interface NamedWish {

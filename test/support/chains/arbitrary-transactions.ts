@@ -127,7 +127,7 @@ const plainTransfer = fc
     value: anyAmount,
   })
   .map(({ token, from, to, value }) => [transfer(token, from, to, value)])
-/** Needs no allowance, so that anybody can log it in anybody's name. */
+/** A Transfer of 0 needs no allowance, so anybody can log it in anybody's name. */
 const forgedTransfer = fc
   .record({ token: anyToken, to: fc.constantFrom(...Object.values(cast)) })
   .map(({ token, to }) => [transfer(token, cast.victim, to, 0n)])
@@ -145,7 +145,7 @@ const swapPayment = fc
 const lookAlikePayment = fc.record(anyProxyCall).map((call): Step[] => [{ kind: 'EVENT', emitter: lookAlike, ...call }])
 const fakePayment = fc.record(anyProxyCall).map((call) => callProxy({ ...call, token: fakeToken, from: cast.victim }))
 
-/** Any transaction that tokens which log as ERC-20 asks, and the real proxies, can make. */
+/** Any transaction of the real proxies and of tokens that log as ERC-20 requires. */
 export const anySteps: fc.Arbitrary<Step[]> = fc
   .array(
     fc.oneof(
@@ -161,7 +161,7 @@ export const anySteps: fc.Arbitrary<Step[]> = fc
   )
   .map((parts) => parts.flat())
 
-/** Transfers and events in any order, made by nobody in particular: worse than any token and proxy behave. */
+/** Transfers and events in any order: worse than any token or proxy behaves. */
 export const anySoup: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
     fc
@@ -224,7 +224,7 @@ export function receiptWith(
   }
 }
 
-/** What a node answers of a transaction with these steps. */
+/** A node's receipt of a transaction with these steps. */
 export function receiptOf(steps: readonly Step[]): TransactionReceipt {
   return receiptWith(steps.map(logOf))
 }

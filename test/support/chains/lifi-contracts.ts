@@ -4,15 +4,15 @@ import { encodeCreation } from '../../../src/demo/network/demo-contracts.ts'
 import { canonical, type EvmAddress } from '../routing.ts'
 import type { TestChain } from './chain.ts'
 
-/** What stands for LI.FI's contracts on a test chain. */
+/** Doubles of LI.FI's contracts on a test chain. */
 export interface TestLifi {
   readonly diamond: EvmAddress
   readonly feeForwarder: EvmAddress
-  /** Receiver and executor in one; whoever delivers through it needs tokens that it may pull. */
+  /** Receiver and executor in one. It pulls the delivered tokens from its caller. */
   readonly receiver: EvmAddress
 }
 
-/** Creates them on a chain. */
+/** Deploys the doubles on a chain. */
 export async function deployLifi(chain: TestChain): Promise<TestLifi> {
   const create = async (data: Hex): Promise<EvmAddress> => {
     const { transactionHash } = await chain.send(chain.deployer, { data }, { gas: 5_000_000n })
@@ -28,7 +28,7 @@ export async function deployLifi(chain: TestChain): Promise<TestLifi> {
   }
 }
 
-/** A chain's part of the chains file that names them. */
+/** The entries of a chains file that name them. */
 export function lifiConfigOf({ diamond, feeForwarder, receiver }: TestLifi): Pick<ChainConfig, 'executors' | 'lifi'> {
   return {
     executors: [receiver],

@@ -1,6 +1,6 @@
 /**
  * Nodes of three kinds for the same tests: anvil, hardhat's network and geth in dev mode. Each mines what it is sent at once, and has an
- * unlocked account with coins. Nothing but what every node understands is used to reach them.
+ * unlocked account with coins. Tests use only methods that all of them have.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

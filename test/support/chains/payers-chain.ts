@@ -1,6 +1,6 @@
 /**
- * Request's contracts, tokens, feeds and exchanges on any node, and wallets that sign by themselves: what a payer meets who takes routes
- * with a wallet of his own.
+ * Request's contracts, tokens, feeds and exchanges on any node, and wallets that sign by themselves: for tests that take routes as a payer's
+ * own wallet would.
  */
 
 import { type Abi, type Address, encodeFunctionData, getAddress, type Hex, keccak256, toBytes } from 'viem'
@@ -63,7 +63,7 @@ export interface PayersChain {
   /** Base units; without a token, of the coin. */
   holding(owner: string, token?: { address: Address }): Promise<bigint>
   allowance(token: PayersToken, owner: string, spender: string): Promise<bigint>
-  /** Signs and sends what is handed over, with nonce and fees as a wallet chooses them: by what its node suggests. */
+  /** Signs and sends a prepared transaction. Nonce and fees are those that the node suggests, as wallets choose them. */
   send(wallet: PrivateKeyAccount, transaction: PreparedTransaction): Promise<Mined>
   /** Sends from the rich account. */
   sendAsRich(call: ContractCall): Promise<void>
@@ -75,7 +75,7 @@ const BASE_TOKENS: readonly Pick<PayersToken, 'symbol' | 'decimals' | 'behaviour
   { symbol: 'DAI', decimals: 18, behaviour: 'PLAIN' },
 ]
 
-/** Tokens of a v2 pair that nobody has traded in. */
+/** Tokens whose v2 pairs have had no trade. */
 const freshTokens = (count: number): typeof BASE_TOKENS =>
   Array.from({ length: count }, (_, i) => ({ symbol: `FRESH${i}`, decimals: 18, behaviour: 'PLAIN' as const }))
 
@@ -239,7 +239,7 @@ function actsOn(node: TestNode, sendFrom: SendFrom) {
   }
 
   const send: PayersChain['send'] = async (wallet, transaction) => {
-    // What is left out is estimated, as wallets do.
+    // Wallets estimate a gas limit that is left out.
     const gas = transaction.gas ?? (await rpc.call<Hex>('eth_estimateGas', [transaction]))
     const signed = await wallet.signTransaction({
       type: 'eip1559',
@@ -293,7 +293,7 @@ interface RpcReceipt {
 
 const RECEIPT_LOOKS = 400
 
-/** All nodes here mine at once, but geth tells of it a moment later, and makes the block its latest one a moment after that. */
+/** All nodes here mine at once, but geth returns the receipt a moment later, and counts the block as its latest a moment after that. */
 export async function receiptOf(rpc: Rpc, hash: Hex): Promise<RpcReceipt> {
   for (let look = 0; look < RECEIPT_LOOKS; look++) {
     const receipt = await rpc.call<RpcReceipt | null>('eth_getTransactionReceipt', [hash]).catch(() => null)

@@ -105,7 +105,7 @@ export interface Answer {
   body: unknown
 }
 
-/** Somebody with a key. All but `call` and `reasonOf` throw what the service said where it refuses. */
+/** A caller with a key. All but `call` and `reasonOf` throw the service's answer when it is an error. */
 export interface Caller {
   readonly accountId: number
   call(method: string, path: string, options?: { query?: Query; body?: object }): Promise<Answer>
@@ -124,13 +124,13 @@ export interface LifeService {
   readonly knex: Knex
   readonly detection: Detection
   readonly baseUrl: string
-  /** Turns the service's clock on. Deadlines of calls go by the machine's, so ask for no routes after that. */
+  /** Moves the service's clock forward. Deadlines of calls go by the machine's clock, so ask for no routes after that. */
   passTime(ms: number): void
-  /** Looks at all chains, or one, until there is nothing new. */
+  /** Follows all chains, or one, up to their heads. */
   scan(network?: string): Promise<void>
   /** A caller with a key of all of an account's scopes. */
   caller(account: string): Promise<Caller>
-  /** Reasons of what was seen under the request's reference and not matched, of an account. */
+  /** Why events with the request's reference were not matched, for an account. */
   unmatchedOf(caller: Caller, request: { paymentReference: Hex }): Promise<string[]>
   stop(): Promise<void>
 }
@@ -163,7 +163,7 @@ export async function startLifeService(knex: Knex, chains: readonly ChainConfig[
     async stop() {
       await service.detection.stop()
       await listener.stop({ graceMs: 1_000 })
-      // whatever life the payments had
+      // The ledger agrees with the rows, whatever the test did.
       expect(await findDifferences(knex)).toEqual([])
     },
   }
@@ -240,7 +240,7 @@ export interface QuotedPayment {
   /** The token; absent: the chain's coin. */
   readonly token?: { readonly address: Address; readonly decimals: number }
   readonly feeAddress?: Address
-  /** Wei that a unit of gas is paid with; what the node's accounts usually pay unless told. */
+  /** Wei for a unit of gas; default what the node's accounts usually pay. */
   readonly gasPrice?: bigint
 }
 
@@ -286,7 +286,7 @@ export async function gasPriceNow(chain: TestChain): Promise<bigint> {
   )
 }
 
-/** The same length and alphabet, another value: what a misread identifier looks like. */
+/** An identifier of the same form with another last digit. */
 export function nearMiss(hex: string): string {
   return `${hex.slice(0, -1)}${hex.endsWith('7') ? '8' : '7'}`
 }

@@ -1,4 +1,4 @@
-/** Quotes of all kinds with random terms, each taken with exactly what was handed out, and held against what was spent. */
+/** Quotes of all kinds with random terms, each executed exactly as prepared and compared with what was spent. */
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { expect } from 'vitest'
 import { formatAmount, parseAmount } from '../../../src/domain/decimal.ts'
@@ -14,18 +14,18 @@ export type QuoteKind = (typeof KINDS)[number]
 export interface TakenQuote {
   readonly kind: QuoteKind
   readonly reasons: readonly string[]
-  /** By transaction: whether it was handed out with a limit, and how much of it was used. */
+  /** By transaction, the part of its gas limit that it used; undefined where it had no limit. */
   readonly shares: readonly (number | undefined)[]
-  /** What the gas line says, against what was spent. */
+  /** The quoted gas divided by what was spent. */
   readonly gasLine: number
 }
 
-/** Those whose gas line is not within a quarter of what was spent. */
+/** The quotes whose gas line is more than a quarter off. */
 export function offTheLine(taken: readonly TakenQuote[]): readonly TakenQuote[] {
   return taken.filter(({ gasLine }) => gasLine < 0.75 || gasLine > 1.25)
 }
 
-/** Random numbers that come again with the same seed. @see https://en.wikipedia.org/wiki/Xorshift */
+/** Random numbers, the same for the same seed. @see https://en.wikipedia.org/wiki/Xorshift */
 function randomOf(seed: number) {
   let state = seed | 1
   const next = () => {

@@ -9,7 +9,7 @@ export interface ProxiedCall {
   readonly params: readonly unknown[]
 }
 
-/** What the caller is answered in place of, or made of, the node's answer; undefined lets it pass. */
+/** Answers a call in place of the node, or changes the node's answer; undefined lets the call pass. */
 export type Meddle = (call: ProxiedCall, ask: () => Promise<unknown>) => Promise<unknown> | undefined
 
 export interface RpcProxy {
@@ -18,9 +18,9 @@ export interface RpcProxy {
   readonly calls: ProxiedCall[]
   /** HTTP exchanges so far. */
   exchanges(): number
-  /** Changes what happens to each call; absent: everything passes. */
+  /** Sets how each call is answered; without an argument, all calls pass. */
   meddle(meddle?: Meddle): void
-  /** Answers this status to everything, or behaves again. */
+  /** Answers every request with this status; without one, answers normally again. */
   fail(status?: number, body?: string): void
   /** Answers lists of calls with one error. */
   refuseBatches(refuse: boolean): void

@@ -15,7 +15,7 @@ export interface TakenStep {
 }
 
 /**
- * Sends the transactions of a route one by one, exactly as they were handed out, from an account that the node impersonates.
+ * Sends the transactions of a route one by one, exactly as prepared, from an account that the node impersonates.
  *
  * @throws Error when one was reverted
  */
@@ -51,7 +51,7 @@ export function expectGasWithin(route: Route, taken: readonly TakenStep[]): void
   expect(Number(quotedGas(route)) / Number(spent)).toBeLessThanOrEqual(1.25)
 }
 
-/** Wei that a route says its transactions take, publishing them aside. */
+/** The quoted gas of a route in wei, without the fee for publishing. */
 export function quotedGas({ feeBreakdown }: Route): bigint {
   const isGas = (line: Route['feeBreakdown'][number]) =>
     line.type === 'GAS' && line.stage === 'SENDING' && line.provider !== 'l1-data'

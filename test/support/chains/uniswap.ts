@@ -14,7 +14,7 @@ import type { TestChain } from './chain.ts'
 const require = createRequire(import.meta.url)
 const folderOf = (name: string) => dirname(require.resolve(`${name}/package.json`))
 
-/** What exchanges are deployed on: a test's chain, or any other that can do as much. */
+/** The parts of a chain that exchanges need: a test chain's, or another's. */
 export interface ExchangeHost extends Pick<TestChain, 'deployer' | 'fund'> {
   readonly client: { readonly rpc: Pick<Rpc, 'call'> }
   readonly contracts: Pick<TestChain['contracts'], 'erc20FeeProxy'>
@@ -56,9 +56,9 @@ async function fundTrade(chain: ExchangeHost, router: Hex, amount: bigint, from:
 export interface UniswapV2 {
   readonly factory: EvmAddress
   readonly router: EvmAddress
-  /** Puts both into their pool, which comes to be with the first of it. */
+  /** Adds both to their pool, and creates the pool the first time. */
   addLiquidity(a: { address: Hex }, amountA: bigint, b: { address: Hex }, amountB: bigint): Promise<void>
-  /** Somebody's trade of so much of one token for what it brings of another. */
+  /** Another trader's swap of an exact amount of one token for another. */
   trade(amount: bigint, from: { address: Hex }, to: { address: Hex }): Promise<void>
 }
 
@@ -94,7 +94,7 @@ export async function deployUniswapV2(chain: ExchangeHost): Promise<UniswapV2> {
   }
 }
 
-/** What a chains file says of it. */
+/** Its entry in a chains file. */
 export function uniswapV2Config({ router, factory }: UniswapV2, through: readonly string[] = []): SwapV2Config {
   const pairCodeHash = '0x96e8ac4277198ff8b6f785478aa9a39f403cb768dd02cbee326c3e7da348845f'
   return { router, factory, pairCodeHash, feeBps: 30, through }
@@ -110,16 +110,16 @@ const SWAP_TO_PAY_ABI = parseAbi([
 /** Request's contract that swaps and pays. */
 export interface SwapToPay {
   readonly address: EvmAddress
-  /** What a chains file says of it. */
+  /** Its entry in a chains file. */
   readonly config: PaymentContractConfig
   /** Lets the chain's fee proxy spend the token. */
   approveProxy(token: { address: Hex }): Promise<void>
   approveRouter(token: { address: Hex }): Promise<void>
-  /** Both for each. */
+  /** Approves proxy and router for each token. */
   approveAll(tokens: readonly { address: Hex }[]): Promise<void>
   /** In thousandths. */
   setFee(perMille: bigint): Promise<void>
-  /** Lets its owner make a call that is written out: `approveRouterToSpend(0x…)`. */
+  /** Makes a call as its owner, given as text: `approveRouterToSpend(0x…)`. */
   callAsOwner(text: string): Promise<void>
 }
 
@@ -174,8 +174,8 @@ export interface UniswapV3 {
   /** SwapRouter02. */
   readonly router: EvmAddress
   /**
-   * Puts both into the pool of a fee tier, over all prices or, with `ticks`, so many spacings around the price. The pool comes to be
-   * with the first of it, at the price that the amounts say.
+   * Adds both to the pool of a fee tier, over all prices or, with `ticks`, over that many spacings on each side of the price. The first call
+   * creates the pool, at the price that the amounts imply.
    */
   addLiquidity(
     fee: number,
@@ -183,7 +183,7 @@ export interface UniswapV3 {
     b: { address: Hex; amount: bigint },
     ticks?: number,
   ): Promise<void>
-  /** Somebody's trade in the pool of a fee tier. */
+  /** Another trader's swap in the pool of a fee tier. */
   trade(fee: number, amount: bigint, from: { address: Hex }, to: { address: Hex }): Promise<void>
 }
 
@@ -269,7 +269,7 @@ export async function deployUniswapV3(chain: ExchangeHost): Promise<UniswapV3> {
   }
 }
 
-/** What a chains file says of it. */
+/** Its entry in a chains file. */
 export function uniswapV3Config({ factory, quoter, router }: UniswapV3): SwapV3Config {
   const poolCodeHash = '0xe34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54'
   return { factory, quoter, router, poolCodeHash, fees: [100, 500, 3000, 10000] }
@@ -288,7 +288,7 @@ export async function deployExchanges(chain: ExchangeHost): Promise<Exchanges> {
   return { v2, v3, swapToPay: await deploySwapToPay(chain, v2.router) }
 }
 
-/** A chain's configuration with the exchanges that stand on it. */
+/** Adds the exchanges to a chain's configuration. */
 export function withExchanges(plain: ChainConfig, { v2, v3, swapToPay }: Exchanges, through: readonly string[] = []) {
   return {
     ...plain,

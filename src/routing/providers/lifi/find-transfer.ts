@@ -3,9 +3,9 @@ import type { LifiClient } from './lifi-client.ts'
 import { type Delivery, readLifiStatus, type Transfer } from './lifi-status.ts'
 
 /**
- * What a question for a transfer came to.
+ * The outcome of a question for a transfer.
  * - `UNKNOWN`: no reliable answer yet
- * - `NEVER`: there will be no usable answer
+ * - `NEVER`: no answer will be usable, so it is not asked again
  * - `NOT_ASKED`: the quota or the breaker forbids it, for this long
  */
 export type TransferAnswer =
@@ -33,7 +33,7 @@ export function createFindTransfer(client: LifiClient, logger: Logger): FindTran
       case 'CONTRADICTION':
         logger.warn(
           { provider: client.name, ...delivery, detail: reading.detail },
-          'what a bridge says about a delivery contradicts the delivery',
+          'the status of a bridge transfer contradicts its delivery',
         )
         return { kind: 'UNKNOWN' }
     }

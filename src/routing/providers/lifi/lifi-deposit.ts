@@ -104,7 +104,7 @@ function takenBefore(swaps: readonly SwapData[], { asset, left, question }: Befo
     ensure(
       fees !== undefined && isFee,
       'CROSSCHAIN_UNVERIFIABLE',
-      'a call before the bridge is no fee in the source token',
+      'a call before the bridge is not a fee in the source token',
     )
     if (swap.requiresDeposit) taken += swap.fromAmount
     spent += fees.amount
@@ -121,7 +121,7 @@ function checkDestination({ bridge, across }: AcrossDeposit, { request, destinat
   ensure(
     bridge.hasDestinationCall && across.message !== '0x',
     'CROSSCHAIN_NO_CALL',
-    'it makes no call where it arrives',
+    'it makes no call on the destination chain',
   )
   const isDelivered = addressOfWord(across.receiverAddress) === pins.receiver
   ensure(isDelivered, 'CROSSCHAIN_WRONG_RECEIVER', `it delivers to ${across.receiverAddress}`)
@@ -129,7 +129,7 @@ function checkDestination({ bridge, across }: AcrossDeposit, { request, destinat
   const isKnown = bridge.receiver === request.fromAddress || bridge.receiver === pins.receiver
   ensure(isKnown, 'CROSSCHAIN_WRONG_RECEIVER', `it names ${bridge.receiver} as its receiver`)
   const isRefunded = addressOfWord(across.refundAddress) === request.fromAddress
-  ensure(isRefunded, 'CROSSCHAIN_WRONG_REFUND', 'what is not delivered goes back to somebody else')
+  ensure(isRefunded, 'CROSSCHAIN_WRONG_REFUND', 'it refunds what is not delivered to another address')
 }
 
 /** With source swaps the facet multiplies their output, which is at least `minAmount`, else it reverts. */
@@ -143,14 +143,14 @@ function checkMessage(data: Hex, { request, call, destination }: LifiQuestion, g
   const message = decodeReceiverMessage(data)
   ensure(message !== undefined, 'CROSSCHAIN_UNVERIFIABLE', 'its message is not of a known form')
   const isFallback = message.receiver === request.fromAddress
-  ensure(isFallback, 'CROSSCHAIN_WRONG_REFUND', 'what the call leaves goes to somebody else')
+  ensure(isFallback, 'CROSSCHAIN_WRONG_REFUND', 'it sends what the call leaves to another address')
   const [made, ...more] = message.swaps
-  ensure(made !== undefined, 'CROSSCHAIN_NO_CALL', 'it makes no call where it arrives')
-  ensure(more.length === 0, 'CROSSCHAIN_WRONG_CALL', `it makes ${message.swaps.length} calls where it arrives`)
+  ensure(made !== undefined, 'CROSSCHAIN_NO_CALL', 'it makes no call on the destination chain')
+  ensure(more.length === 0, 'CROSSCHAIN_WRONG_CALL', `it makes ${message.swaps.length} calls on the destination chain`)
   const goesTo = made.callTo === call.toContractAddress && made.approveTo === call.toContractAddress
   ensure(goesTo, 'CROSSCHAIN_WRONG_CALL', `it calls ${made.callTo} and allows ${made.approveTo}`)
   const isToken = [made.sendingAssetId, made.receivingAssetId].every((asset) => asset === destination.address)
-  ensure(isToken, 'CROSSCHAIN_WRONG_CALL', `its call is not about ${destination.id}`)
+  ensure(isToken, 'CROSSCHAIN_WRONG_CALL', `its call is not for ${destination.id}`)
   const isEnough = made.fromAmount >= BigInt(call.fromAmount) && made.fromAmount <= guaranteed
   ensure(isEnough, 'CROSSCHAIN_WRONG_CALL', `its call has ${made.fromAmount} of ${call.fromAmount}`)
   ensure(made.callData === call.toContractCallData, 'CROSSCHAIN_WRONG_CALL', 'its call is not the payment’s')

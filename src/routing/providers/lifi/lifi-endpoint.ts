@@ -2,7 +2,7 @@ import { type Breaker, createBreaker, type OnBreakerChange } from '../../../node
 import { failureOfAnswer, type LifiFailure, type ParsedBody } from './lifi-failure.ts'
 import { createQuota, type Quota } from './quota.ts'
 
-/** What a question to LI.FI came to: JSON that nobody has checked yet, or why there is none. */
+/** The outcome of a question to LI.FI: JSON that is not checked yet, or why there is none. */
 export type LifiAnswer =
   | { readonly ok: true; readonly body: unknown /** When it came, milliseconds since 1970. */; readonly atMs: number }
   | { readonly ok: false; readonly isAsked: true; readonly failure: LifiFailure }

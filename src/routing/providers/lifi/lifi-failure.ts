@@ -11,7 +11,7 @@ export type LifiFailure =
   | { readonly kind: 'UNAUTHORIZED' }
   | { readonly kind: 'NO_ROUTE'; readonly detail: string }
   | { readonly kind: 'AMOUNT_TOO_SMALL'; readonly detail: string }
-  /** It finds the question invalid. */
+  /** LI.FI rejected the question as invalid. */
   | { readonly kind: 'REFUSED'; readonly detail: string }
 
 type FailureKind = LifiFailure['kind']
@@ -96,7 +96,7 @@ function fieldsOf(body: ParsedBody): { message: string; code: unknown; errors: u
   return { message: typeof message === 'string' ? message : '', code, errors }
 }
 
-/** The codes in a list of tools' errors, or in one grouped by paths. */
+/** The codes of tools' errors, in a list or grouped by paths. */
 function toolCodesOf(errors: unknown): string[] {
   const listed = Array.isArray(errors) ? errors : []
   const { failed } = (isObject(errors) ? errors : {}) as Partial<Record<keyof UnavailableRoutes, unknown>>

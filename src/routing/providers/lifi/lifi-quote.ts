@@ -68,10 +68,10 @@ export function readLifiQuote(body: unknown, question: LifiQuestion, nowSec: num
     amountOf(estimate.toAmountMin, 'toAmountMin'),
   ]
   check(fromAmount > 0n, 'it takes nothing')
-  check(amountOf(action.fromAmount, 'action.fromAmount') === fromAmount, 'it says two amounts')
+  check(amountOf(action.fromAmount, 'action.fromAmount') === fromAmount, 'it gives two different amounts')
   const isEnough = toAmountMin >= BigInt(request.toAmount)
-  ensure(isEnough, 'CROSSCHAIN_OUTPUT_TOO_LOW', `it warrants ${toAmountMin} of ${request.toAmount}`)
-  check(toAmount >= toAmountMin, 'it expects less than it warrants')
+  ensure(isEnough, 'CROSSCHAIN_OUTPUT_TOO_LOW', `its toAmountMin is ${toAmountMin}, below ${request.toAmount}`)
+  check(toAmount >= toAmountMin, 'its toAmount is below its toAmountMin')
 
   const fees = listOf(estimate.feeCosts, 'feeCosts').map(readFee)
   const transaction = readTransaction(step, question, fromAmount)
@@ -97,7 +97,7 @@ function readTransaction(
   const transaction = objectOf(step.transactionRequest, 'transactionRequest')
   check(transaction.chainId === request.fromChain, 'its transaction is for another chain')
   if (transaction.from !== undefined) {
-    check(addressOf(transaction.from, 'from') === request.fromAddress, 'its transaction is another wallet’s')
+    check(addressOf(transaction.from, 'from') === request.fromAddress, 'its transaction is for another wallet')
   }
   const to = contractOf(transaction.to, 'to')
   ensure(to === pins.diamond, 'CROSSCHAIN_FOREIGN_CONTRACT', `its transaction goes to ${to}`)
@@ -131,8 +131,8 @@ function readFee(value: unknown): LifiFee {
   const fee = objectOf(value, 'feeCosts')
   const token = objectOf(fee.token, 'feeCosts.token')
   const address = tokenAddressOf(token.address, 'feeCosts.token.address')
-  check(typeof token.chainId === 'number' && Number.isSafeInteger(token.chainId), 'a fee of no chain')
-  check(typeof fee.included === 'boolean', 'a fee that is neither included nor not')
+  check(typeof token.chainId === 'number' && Number.isSafeInteger(token.chainId), 'a fee without a chain id')
+  check(typeof fee.included === 'boolean', 'a fee that does not say whether it is included')
   return {
     name: typeof fee.name === 'string' ? fee.name : '',
     chainId: token.chainId,
@@ -155,37 +155,37 @@ function check(holds: boolean, message: string): asserts holds {
 }
 
 function objectOf(value: unknown, name: string): Fields {
-  check(typeof value === 'object' && value !== null && !Array.isArray(value), `${name} is no object`)
+  check(typeof value === 'object' && value !== null && !Array.isArray(value), `${name} is not an object`)
   return value as Fields
 }
 
 /** Absent is empty. */
 function listOf(value: unknown, name: string): readonly unknown[] {
   if (value === undefined) return []
-  check(Array.isArray(value), `${name} is no list`)
+  check(Array.isArray(value), `${name} is not a list`)
   return value
 }
 
 /** Whole base units as LI.FI writes them: decimal digits. */
 function amountOf(value: unknown, name: string): bigint {
-  check(typeof value === 'string' && /^\d{1,78}$/.test(value), `${name} is no amount`)
+  check(typeof value === 'string' && /^\d{1,78}$/.test(value), `${name} is not an amount`)
   return BigInt(value)
 }
 
 /** As transactions have them: hexadecimal or decimal digits. */
 function quantityOf(value: unknown, name: string): bigint {
-  check(typeof value === 'string' && /^(?:0x[0-9a-f]{1,64}|\d{1,78})$/i.test(value), `${name} is no number`)
+  check(typeof value === 'string' && /^(?:0x[0-9a-f]{1,64}|\d{1,78})$/i.test(value), `${name} is not a number`)
   return BigInt(value)
 }
 
 function secondsOf(value: unknown): number {
-  check(typeof value === 'number' && value >= 0 && value <= MAX_SECONDS, 'executionDuration is no duration')
+  check(typeof value === 'number' && value >= 0 && value <= MAX_SECONDS, 'executionDuration is not a duration')
   return Math.ceil(value)
 }
 
 function addressOf(value: unknown, name: string): Address {
   const parsed = typeof value === 'string' && value.startsWith('0x') ? parseAddress(value) : undefined
-  check(parsed?.ok === true, `${name} is no address`)
+  check(parsed?.ok === true, `${name} is not an address`)
   return parsed.address
 }
 

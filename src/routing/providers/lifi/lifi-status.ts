@@ -39,23 +39,23 @@ export function readLifiStatus(body: unknown, { chainId, txHash }: Delivery): St
   const { status, substatus, sending, receiving, fromAddress } = fieldsOf<FullStatusData>(body)
   if (NOT_ENDED.has(status)) return { kind: 'UNKNOWN' }
   if (status !== 'DONE') return contradiction(`its status is ${quoted(status)}`)
-  if (substatus === 'REFUNDED') return contradiction('it says that it was given back')
+  if (substatus === 'REFUNDED') return contradiction('it says that the money was refunded')
   const [sent, received] = [
     fieldsOf<FullStatusData['sending']>(sending),
     fieldsOf<FullStatusData['sending']>(receiving),
   ]
   if (received.chainId !== chainId || lowerCase(received.txHash) !== txHash)
-    return contradiction('it is about another delivery')
+    return contradiction('it is for another delivery')
   const sourceChainId = sent.chainId
   if (typeof sourceChainId !== 'number' || !Number.isSafeInteger(sourceChainId) || sourceChainId <= 0) {
     return contradiction('it names no source chain')
   }
-  if (sourceChainId === chainId) return contradiction('it never left its chain')
+  if (sourceChainId === chainId) return contradiction('it names the destination chain as the source')
   const [sourceTxHash, payer] = [lowerCase(sent.txHash), lowerCase(fromAddress)]
   if (sourceTxHash === '' || payer === '') return contradiction('it does not say who sent it')
   const parsed = parseAddress(payer)
   if (!HASH.test(sourceTxHash) || !parsed.ok || !payer.startsWith('0x')) return { kind: 'UNUSABLE' }
-  if (isZeroAddress(parsed.address)) return contradiction('nobody sent it')
+  if (isZeroAddress(parsed.address)) return contradiction('its sender is the zero address')
   return { kind: 'FOUND', transfer: { sourceChainId, sourceTxHash: sourceTxHash as Hex, payer: parsed.address } }
 }
 

@@ -1,4 +1,4 @@
-/** Chooses the best of several contenders that arrive one by one. It decides each as soon as the rest cannot change the outcome. */
+/** Chooses the best of several contenders that arrive one by one. It decides on each as soon as those still awaited cannot change the outcome. */
 export interface Selection {
   /** Announces one more contender. To be called for all before the first enters. */
   expect(): Contender
@@ -7,7 +7,7 @@ export interface Selection {
 export interface Contender {
   /** @param worth - higher is better. @returns whether it is chosen */
   enter(worth: bigint): Promise<boolean>
-  /** It does not take part. */
+  /** Takes it out of the selection. */
   withdraw(): void
 }
 

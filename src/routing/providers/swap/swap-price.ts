@@ -80,7 +80,7 @@ const MAX_OFF_MARKET: Decimal = { units: 2n, places: 2 }
 
 /**
  * Warns where pools are off the market by more than 2 percent to the payer's loss. The price impact does not show that, since it counts from the
- * pools' own price, and small pools are worth nobody's arbitrage.
+ * pools' own price, and small pools are not worth arbitrage.
  *
  * @param midPrice - units out for each unit in, at the price before the trade
  */

@@ -197,7 +197,7 @@ interface SetUpFault {
   readonly call: string
 }
 
-/** Why the contract would not carry out the swap as it is set up, in the order in which to mend it. */
+/** Why the contract would revert the swap as it is set up, in the order in which to mend it. */
 function setUpFaults({ exchange, proxy, source, destination }: Swap, setUp: SetUp): SetUpFault[] {
   const router = {
     detail: 'it swaps on another router than the configured one',
