@@ -9,7 +9,7 @@ import type { ChainConfig } from './chains-file.ts'
  * - `elsewhere`: the id of a real chain whose name is configured here with another id, as in a demo; it matches nothing
  * - `unknown`: no such chain. `suggest` looks for a similar name only when it is called, because that takes 0.1 ms
  */
-export type ResolvedChain =
+type ResolvedChain =
   | { readonly kind: 'chain'; readonly name: string }
   | { readonly kind: 'elsewhere'; readonly name: string }
   | { readonly kind: 'unknown'; readonly suggest: () => string }

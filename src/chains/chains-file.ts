@@ -47,7 +47,7 @@ interface PriceConfig {
   readonly pegUsd?: string
 }
 
-export interface NativeCoinConfig extends PriceConfig {
+interface NativeCoinConfig extends PriceConfig {
   readonly symbol: string
   readonly decimals: number
 }

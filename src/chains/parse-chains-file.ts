@@ -5,7 +5,7 @@ import schema from './chains-file.schema.json' with { type: 'json' }
 import type { ChainConfig, ConversionConfig, FinalityConfig, LifiConfig } from './chains-file.ts'
 
 /** The chains of a file, or everything that is wrong with it. */
-export type ParsedChainsFile =
+type ParsedChainsFile =
   | { readonly ok: true; readonly chains: readonly ChainConfig[] }
   | { readonly ok: false; readonly faults: readonly string[] }
 

@@ -5,7 +5,7 @@ import { type ChainDirectory, createChainDirectory } from './chain-directory.ts'
 import type { ChainConfig } from './chains-file.ts'
 
 /** A currency id with the canonical name of its network, as it is stored. */
-export interface CurrencyIdReading {
+interface CurrencyIdReading {
   readonly id: string
   readonly symbol: string
   /** Canonical chain name. */

@@ -30,7 +30,7 @@ export interface FeeProxyEvent {
 }
 
 /** What a conversion proxy's event adds: the same payment in the invoice currency (fiat: 8 decimals). */
-export interface ConversionEvent {
+interface ConversionEvent {
   readonly emitter: Address
   readonly topic: Hex
   readonly amount: bigint

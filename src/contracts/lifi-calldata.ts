@@ -85,7 +85,7 @@ export interface ReceiverMessage {
 }
 
 /** Fees that a call of FeeForwarder or FeeCollector takes. */
-export interface TakenFees {
+interface TakenFees {
   /** The zero address is the native coin. */
   readonly token: EvmAddress
   /** Base units, all receivers together. */

@@ -48,7 +48,7 @@ export interface ProxyPayment {
 }
 
 /** A payment whose amounts the proxy converts when it is mined. */
-export interface ConvertedPayment extends ProxyPayment {
+interface ConvertedPayment extends ProxyPayment {
   /** Addresses that stand for currencies, from the invoice currency to the payment currency. */
   readonly path: readonly Address[]
   /** The proxy refuses rates that are older; 0 would let it take a rate of any age. */
@@ -56,7 +56,7 @@ export interface ConvertedPayment extends ProxyPayment {
 }
 
 /** A payment for which ERC20SwapToPay swaps a token. */
-export interface SwappedPayment extends ProxyPayment {
+interface SwappedPayment extends ProxyPayment {
   /** The fee proxy. */
   readonly proxy: Address
   readonly maxAmountIn: bigint

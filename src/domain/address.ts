@@ -13,9 +13,7 @@ export type Address = string & { readonly __address: true }
 export type AddressFamily = 'EVM' | 'TRON'
 
 /** A parsed address, or what is wrong with the text. */
-export type ParsedAddress =
-  | { readonly ok: true; readonly address: Address }
-  | { readonly ok: false; readonly detail: string }
+type ParsedAddress = { readonly ok: true; readonly address: Address } | { readonly ok: false; readonly detail: string }
 
 /** The EVM address of 20 zero bytes. */
 export const ZERO_ADDRESS = `0x${'0'.repeat(40)}` as Address

@@ -1,7 +1,7 @@
 import type { AddressFamily } from './address.ts'
 
 /** A chain of the built-in table. */
-export interface KnownChain {
+interface KnownChain {
   /** Canonical name: `POLYGON`. */
   readonly name: string
   /** CAIP-2: `eip155:137`. */

@@ -12,7 +12,7 @@ export interface ParsedMoment {
 }
 
 /** The moment, or what is wrong with the text. */
-export type ParsedDateBound = ParsedMoment | { readonly ok: false; readonly detail: string }
+type ParsedDateBound = ParsedMoment | { readonly ok: false; readonly detail: string }
 
 const DAY = /^(\d{4})-(\d{2})-(\d{2})$/
 const LOCAL_TIME = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,64}))?/

@@ -1,7 +1,7 @@
 import { isIP, isIPv4 } from 'node:net'
 
 /** The IP addresses that begin with the same bits. A single address is a network of all its bits. */
-export interface IpNetwork {
+interface IpNetwork {
   readonly address: string
   readonly bits: number
   readonly family: 'ipv4' | 'ipv6'

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** Where a payment was made: what its id is derived from. */
-export interface PaymentOrigin {
+interface PaymentOrigin {
   /** The account's name, which stays the same in a rebuilt database. */
   readonly account: string
   /** CAIP-2. */

@@ -38,7 +38,7 @@ export function requireAddress(field: string, value: string): Address {
 }
 
 /** Where somebody is to be paid. */
-export interface ReceiverChain {
+interface ReceiverChain {
   /** Canonical name. */
   readonly name: string
   readonly family: AddressFamily

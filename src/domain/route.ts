@@ -151,7 +151,7 @@ export interface PreparedTransaction {
 }
 
 /** What a transaction does, in words for the payer. */
-export interface PreparedStep {
+interface PreparedStep {
   readonly kind: StepKind
   readonly message: string
 }

@@ -14,7 +14,7 @@ const MAX_RETRY_AFTER_MS = 60_000
 export type Admission = 'YES' | 'PROBE' | 'NO'
 
 /** How a source failed. */
-export interface SourceFault {
+interface SourceFault {
   readonly detail: string
   /** Whether one such failure opens the breaker: it cost callers much, or is certain to repeat. */
   readonly opensAtOnce: boolean

@@ -28,7 +28,7 @@ export type HttpPost = (body: string, signal: AbortSignal) => Promise<HttpReply>
 /** Keeps connections open for the next request. Idle ones do not keep the process alive. */
 const AGENT_OPTIONS = { keepAlive: true, maxFreeSockets: 32 }
 
-export interface HttpPostOptions {
+interface HttpPostOptions {
   /** The largest answer that is read, after decompression. */
   readonly maxBytes: number
   /** Whether to ask for gzip, which is worth its processor time for large answers alone. */

@@ -11,7 +11,7 @@
  * - `REVERTED`: the contract reverted the call
  * - `REFUSED`: the node understood the call and refused it, for instance because it has pruned that state
  */
-export type RpcErrorKind =
+type RpcErrorKind =
   | 'UNREACHABLE'
   | 'TIMEOUT'
   | 'RATE_LIMITED'

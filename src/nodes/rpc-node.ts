@@ -23,7 +23,7 @@ export interface NodePolicy {
   readonly onRequest?: (() => void) | undefined
 }
 
-export interface AskOptions {
+interface AskOptions {
   readonly signal?: AbortSignal | undefined
   /** Whether calls may be sent one by one where the node refuses the batch; default true. Else that fails as TOO_LARGE. */
   readonly mayDivide?: boolean

@@ -26,7 +26,7 @@ export interface RoutingOptions {
 
 const CHAIN_TIMEOUT_MS = 3_000
 
-export interface Routing {
+interface Routing {
   readonly findRoutes: FindRoutes
   readonly streamRoutes: StreamRoutes
   readonly preparePayment: PreparePayment

@@ -23,7 +23,7 @@ export const entryOf = ({ unavailable }: RoutesAnswer, at: Scene['at']) =>
   unavailable.find((entry) => Object.entries(at).every(([name, value]) => entry[name as keyof typeof at] === value))
 
 /** A wallet with USDC, and with whatever else the scene needs. */
-export async function walletWith(funds: Partial<Record<'USDC' | 'USDT' | 'DAI', bigint>> = {}): Promise<EvmAddress> {
+async function walletWith(funds: Partial<Record<'USDC' | 'USDT' | 'DAI', bigint>> = {}): Promise<EvmAddress> {
   const wallet = await stage.newWallet()
   for (const [symbol, amount] of Object.entries(funds)) {
     await stage.near.fund(stage.near.tokens[symbol as 'USDC'], wallet, amount)

@@ -41,7 +41,7 @@ export interface RouteStage {
   stop(): Promise<void>
 }
 
-export interface Arranged {
+interface Arranged {
   readonly request: PaymentRequest
   readonly wallet: EvmAddress
 }

@@ -50,7 +50,7 @@ export interface ChainSource {
   lastFailure(): RpcError | undefined
 }
 
-export interface ChainSourceOptions {
+interface ChainSourceOptions {
   readonly reader: LookReader
   readonly meter: GasMeter
   /** Its name in the log; the rest of its URL may be a key. */

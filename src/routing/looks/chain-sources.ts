@@ -29,7 +29,7 @@ export interface ChainSources {
   learn(signal: AbortSignal): Promise<void>
 }
 
-export interface ChainSourcesOptions {
+interface ChainSourcesOptions {
   readonly chain: ChainConfig
   /** In order of preference; at least one. */
   readonly sources: readonly ChainSource[]

@@ -39,7 +39,7 @@ export interface LookReader {
   read(asks: readonly Ask[], signal: AbortSignal): Promise<Reading>
 }
 
-export interface LookReaderOptions {
+interface LookReaderOptions {
   readonly chain: ChainConfig
   readonly node: RpcNode
   readonly reads: UsualReads

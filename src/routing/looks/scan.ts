@@ -59,7 +59,7 @@ export interface Scanner {
   learnNodes(signal: AbortSignal): Promise<void>
 }
 
-export interface ScannerOptions {
+interface ScannerOptions {
   readonly chains: ChainDirectory
   readonly tokens: TokenDirectory
   readonly clock: () => number

@@ -34,7 +34,7 @@ export interface ChainState {
 type AnswerTo = ChainState['answerTo']
 
 /** The answers about one wallet, still encoded. */
-export interface RawState extends Pick<ChainState, 'timestampSec' | 'gasPrice' | 'walletHasCode' | 'answerTo'> {
+interface RawState extends Pick<ChainState, 'timestampSec' | 'gasPrice' | 'walletHasCode' | 'answerTo'> {
   readonly wallet: Address
 }
 

@@ -13,7 +13,7 @@ import { type GasAnswer, type GasCall, type GasQuestion, isPlausibleGas, type St
 import type { TokenSlots } from './token-slots.ts'
 
 /** Where a token keeps balances and allowances; undefined where that is not known. */
-export type SlotsOf = (token: Address) => TokenSlots | undefined
+type SlotsOf = (token: Address) => TokenSlots | undefined
 
 /** State overrides, by contract and storage place. */
 type Overrides = Record<Address, { stateDiff: Record<string, string> }>

@@ -32,7 +32,7 @@ export interface GasMeter {
   rank(): number
 }
 
-export interface GasMeterOptions {
+interface GasMeterOptions {
   readonly chain: Pick<ChainConfig, 'multicall' | 'tokens'>
   readonly node: RpcNode
   /** Where the chain's tokens keep balances and allowances, as far as any of its nodes showed; shared by the chain's URLs. */

@@ -3,7 +3,7 @@ import { isUnknownMethod } from '../../nodes/rpc-error.ts'
 import { takesOverrides } from './estimates.ts'
 
 /** What a node can do; undefined while it is not known. */
-export interface Abilities {
+interface Abilities {
   simulates: boolean | undefined
   /** Takes state overrides with estimates. */
   overrides: boolean | undefined

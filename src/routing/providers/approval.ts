@@ -5,7 +5,7 @@ import { approveGas, approveResetGas } from '../quotes/gas.ts'
 import type { Step } from '../quotes/steps.ts'
 
 /** A contract that is to pull a token. */
-export interface Approval {
+interface Approval {
   readonly token: Token & { readonly address: Address }
   readonly spender: Address
   /** What it may pull now, base units. */

@@ -30,7 +30,7 @@ export function platformCosts(fee: bigint | undefined, token: Token, stage: FeeS
 }
 
 /** The terms of remedies that advise to pay in the payment currency itself, which always works. */
-export interface DirectTerms {
+interface DirectTerms {
   /** Human units. */
   readonly need: string
   readonly paymentToken: string

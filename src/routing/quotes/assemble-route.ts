@@ -29,7 +29,7 @@ export interface UnrankedRoute {
 }
 
 /** What a route is assembled from. */
-export interface QuotedCandidate {
+interface QuotedCandidate {
   readonly id: string
   readonly provider: string
   readonly candidate: Candidate

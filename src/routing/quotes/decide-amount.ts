@@ -14,7 +14,7 @@ export interface StoredRequest {
 }
 
 /** What is to be paid now. */
-export interface AmountDue {
+interface AmountDue {
   /** Units of the request's invoice currency; 0 when payments cover the request. */
   readonly amount: Decimal
   readonly warnings: readonly RouteWarning[]

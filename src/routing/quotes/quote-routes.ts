@@ -57,7 +57,7 @@ export interface Inquiry {
 }
 
 /** The wallet that asks, and which routes it wants. */
-export interface Quoting {
+interface Quoting {
   readonly wallet: Address
   readonly wishes?: Wishes
   readonly onAssessed?: ((result: Assessed) => void) | undefined

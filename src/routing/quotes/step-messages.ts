@@ -8,7 +8,7 @@ import type { Quote } from '../providers/provider.ts'
 import type { Step } from './steps.ts'
 
 /** What the messages of a route's steps are about. */
-export interface StepTerms {
+interface StepTerms {
   readonly payment: Payment
   /** What is paid for. */
   readonly due: Pick<RoutesAnswer, 'amount' | 'currency'>

@@ -128,7 +128,7 @@ export interface TestChain {
   stop(): Promise<void>
 }
 
-export interface TestChainOptions {
+interface TestChainOptions {
   /** Private; 31337 by default. */
   chainId?: number
   /** Whether `pay` and `send` mine their transaction at once, in a block of its own; true by default. */

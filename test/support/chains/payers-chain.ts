@@ -30,7 +30,7 @@ const COIN = 10n ** 18n
 const FEED_DECIMALS = 8
 const DEPLOYMENT_GAS = 6_000_000n
 
-export type Behaviour = 'PLAIN' | 'TETHER' | 'CIRCLE'
+type Behaviour = 'PLAIN' | 'TETHER' | 'CIRCLE'
 
 export interface PayersToken {
   readonly symbol: string

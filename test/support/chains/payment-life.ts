@@ -34,14 +34,14 @@ export interface RequestJson {
   overpaidAmount: string
 }
 
-export interface FeeLineJson {
+interface FeeLineJson {
   type: string
   amount: string
   currency: string
   amountInFeeCurrency?: string
 }
 
-export interface RouteJson {
+interface RouteJson {
   id: string
   fee: number
   sourceAmount: string
@@ -50,7 +50,7 @@ export interface RouteJson {
   readiness: { hasEnoughGas?: boolean; needsApproval: boolean; steps: string[] }
 }
 
-export interface RoutesJson {
+interface RoutesJson {
   routes: RouteJson[]
   amount: string
   currency: string
@@ -100,7 +100,7 @@ export interface Terms {
 
 export type Query = Readonly<Record<string, string | readonly string[]>>
 
-export interface Answer {
+interface Answer {
   status: number
   body: unknown
 }
@@ -232,7 +232,7 @@ export function units(text: string | undefined, decimals: number): bigint {
 export const feeLine = (route: RouteJson, type: string) => route.feeBreakdown.find((line) => line.type === type)
 
 /** What a wallet needs to take a quoted direct route: nothing but the service's own answers. */
-export interface QuotedPayment {
+interface QuotedPayment {
   readonly chain: TestChain
   readonly wallet: Address
   readonly request: RequestJson

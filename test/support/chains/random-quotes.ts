@@ -8,7 +8,7 @@ import { type Mined, type PayersChain, type PayersToken, unusedAddress } from '.
 import { quotedGas } from './take-route.ts'
 
 const KINDS = ['DIRECT', 'NATIVE', 'CONVERSION', 'NATIVE_CONVERSION', 'SWAP_V2', 'SWAP_V3', 'FRESH_PAIR'] as const
-export type QuoteKind = (typeof KINDS)[number]
+type QuoteKind = (typeof KINDS)[number]
 
 /** One quote that was taken. */
 export interface TakenQuote {

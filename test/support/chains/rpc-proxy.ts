@@ -4,7 +4,7 @@
 import { json } from 'node:stream/consumers'
 import { serveLocally } from '../../../src/demo/network/local-server.ts'
 
-export interface ProxiedCall {
+interface ProxiedCall {
   readonly method: string
   readonly params: readonly unknown[]
 }

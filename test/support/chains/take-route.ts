@@ -5,7 +5,7 @@ import type { EvmAddress } from '../routing.ts'
 import type { TestChain } from './chain.ts'
 
 /** A transaction of a route, sent and mined. */
-export interface TakenStep {
+interface TakenStep {
   /** undefined where it was left to the wallet. */
   readonly gasLimit: bigint | undefined
   readonly gasUsed: bigint

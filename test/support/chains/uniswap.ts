@@ -15,7 +15,7 @@ const require = createRequire(import.meta.url)
 const folderOf = (name: string) => dirname(require.resolve(`${name}/package.json`))
 
 /** The parts of a chain that exchanges need: a test chain's, or another's. */
-export interface ExchangeHost extends Pick<TestChain, 'deployer' | 'fund'> {
+interface ExchangeHost extends Pick<TestChain, 'deployer' | 'fund'> {
   readonly client: { readonly rpc: Pick<Rpc, 'call'> }
   readonly contracts: Pick<TestChain['contracts'], 'erc20FeeProxy'>
   send(from: Address, call: ContractCall | { data: Hex }, options?: { gas?: bigint }): Promise<{ transactionHash: Hex }>

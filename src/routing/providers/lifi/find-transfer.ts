@@ -8,7 +8,7 @@ import { type Delivery, readLifiStatus, type Transfer } from './lifi-status.ts'
  * - `NEVER`: no answer will be usable, so it is not asked again
  * - `NOT_ASKED`: the quota or the breaker forbids it, for this long
  */
-export type TransferAnswer =
+type TransferAnswer =
   | { readonly kind: 'FOUND'; readonly transfer: Transfer }
   | { readonly kind: 'UNKNOWN' | 'NEVER' }
   | { readonly kind: 'NOT_ASKED'; readonly forMs: number }

@@ -20,7 +20,7 @@ export interface LifiOptions {
   readonly lossCap?: LossCap
 }
 
-export interface LifiClientOptions extends LifiOptions {
+interface LifiClientOptions extends LifiOptions {
   readonly fetch: typeof fetch
   /** Milliseconds since 1970. */
   readonly clock: () => number

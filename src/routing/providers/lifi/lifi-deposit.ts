@@ -15,7 +15,7 @@ import type { LifiQuestion } from './lifi-question.ts'
 import { ensure } from './rejected-quote.ts'
 
 /** What a deposit is checked against. */
-export interface DepositTerms {
+interface DepositTerms {
   readonly question: LifiQuestion
   /** Base units of the source token that leave the wallet, by the quote. */
   readonly fromAmount: bigint

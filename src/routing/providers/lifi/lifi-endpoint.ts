@@ -9,7 +9,7 @@ export type LifiAnswer =
   /** The quota or the breaker kept it from being sent, and will do so for this long. */
   | { readonly ok: false; readonly isAsked: false; readonly failure: LifiFailure; readonly forMs: number }
 
-export interface LifiEndpointOptions {
+interface LifiEndpointOptions {
   /** With its path. */
   readonly url: string
   /** Never in a log, an error or an answer. */
@@ -24,10 +24,10 @@ export interface LifiEndpointOptions {
 }
 
 /** The query of a GET (`?txHash=0x…`), or the JSON body of a POST. */
-export type LifiInput = { readonly query: string } | { readonly json: string }
+type LifiInput = { readonly query: string } | { readonly json: string }
 
 /** One of LI.FI's endpoints, with a quota and a breaker of its own: limits differ by endpoint, and one may fail while others work. */
-export interface LifiEndpoint {
+interface LifiEndpoint {
   /**
    * Asks. Never rejects.
    *

@@ -53,7 +53,7 @@ const USUAL_PAUSE_SECONDS = 60
 export type ParsedBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false }
 
 /** An answer without a quote. */
-export interface FailedAnswer {
+interface FailedAnswer {
   readonly status: number
   readonly body: ParsedBody
   readonly headers: Headers

@@ -23,7 +23,7 @@ export interface Transfer {
  * - `UNUSABLE`: it came from a chain with other transaction hashes than ours, so asking again is useless
  * - `CONTRADICTION`: it cannot be true of this delivery
  */
-export type StatusReading =
+type StatusReading =
   | { readonly kind: 'FOUND'; readonly transfer: Transfer }
   | { readonly kind: 'UNKNOWN' | 'UNUSABLE' }
   | { readonly kind: 'CONTRADICTION'; readonly detail: string }

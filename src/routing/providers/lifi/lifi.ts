@@ -32,7 +32,7 @@ import { type LifiQuote, readLifiQuote } from './lifi-quote.ts'
 import { RejectedQuoteError } from './rejected-quote.ts'
 import { createSelection, type Selection } from './select-best.ts'
 
-export interface LifiProviderOptions {
+interface LifiProviderOptions {
   /** LI.FI, or a service with its API; the provider takes its name. */
   readonly client: LifiClient
   readonly chains: ChainDirectory

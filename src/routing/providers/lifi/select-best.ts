@@ -4,14 +4,14 @@ export interface Selection {
   expect(): Contender
 }
 
-export interface Contender {
+interface Contender {
   /** @param worth - higher is better. @returns whether it is chosen */
   enter(worth: bigint): Promise<boolean>
   /** Takes it out of the selection. */
   withdraw(): void
 }
 
-export interface SelectionOptions {
+interface SelectionOptions {
   readonly places: number
   /** Contenders that arrive later than this after the first are not waited for. */
   readonly patienceMs: number

@@ -12,7 +12,7 @@ import type { Price } from '../../looks/token-prices.ts'
 import { warn } from '../../quotes/assemble-route.ts'
 
 /** A ratio of two whole numbers. */
-export interface Ratio {
+interface Ratio {
   readonly numerator: bigint
   readonly denominator: bigint
 }
@@ -36,7 +36,7 @@ export function cheapestSwap<T extends SwapAmounts>(swaps: readonly T[]): T | un
 }
 
 /** The costs of a swap, in the output token at the price before the trade. */
-export interface SwapCosts {
+interface SwapCosts {
   /** What the pools keep; base units. */
   readonly lpFee: bigint
   /** The loss by the trade's own move of the price, as a fraction of what the payee receives; 8 places. */
