@@ -27,7 +27,7 @@ export interface ChainConfig {
   readonly conversion?: ConversionConfig | undefined
   readonly swapV2?: SwapV2Config | undefined
   readonly swapV3?: SwapV3Config | undefined
-  /** Present where the chain charges for publishing transactions on its first layer. It tells how to ask for that fee. */
+  /** Present where the chain charges for publishing transactions on its parent chain: how to ask for that fee. */
   readonly l1Fee?: L1FeeKind
   readonly finality: FinalityConfig
   /** The usual time between blocks. The estimated duration of a payment follows from it. */
@@ -65,7 +65,7 @@ export interface TokenConfig extends PriceConfig {
 
 /**
  * Kinds of payment contracts. ERC20_SWAP_TO_PAY has no events of its own, because it pays through the fee proxy. The events of the factory
- * tell which SingleRequestProxies it created.
+ * name the SingleRequestProxies that it created.
  */
 export type PaymentContractKind =
   | 'ERC20_FEE_PROXY'

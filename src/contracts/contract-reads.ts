@@ -1,4 +1,4 @@
-/** Calls that read contracts, with calldata written by hand as `words.ts` says. Their answers are words in the order told. */
+/** Calls that read contracts, with calldata written by hand as `words.ts` says. Their answers are words, in the order that each comment names. */
 import type { Address } from '../domain/address.ts'
 import type { ContractRead } from './multicall.ts'
 import { encodeAddress, encodeUint } from './words.ts'

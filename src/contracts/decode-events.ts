@@ -16,7 +16,7 @@ export interface RpcLog {
   readonly blockTimestamp?: string
 }
 
-/** A payment as a fee proxy's event tells it. Amounts in base units of what is paid. */
+/** A payment as a fee proxy's event describes it. Amounts in base units of what is paid. */
 export interface FeeProxyEvent {
   readonly emitter: Address
   /** keccak256 of the reference's bytes. */

@@ -12,7 +12,7 @@ export interface FeedRound {
   readonly updatedAtSec: number
 }
 
-/** Feeds have 8 or 18 decimals. A feed that tells more than this is broken, and its numbers would only grow. */
+/** Feeds have 8 or 18 decimals. A feed that returns more is broken, and would only make numbers larger. */
 export const MAX_FEED_DECIMALS = 36
 
 const ROUND_ID_BITS = 80n

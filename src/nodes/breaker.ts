@@ -73,7 +73,7 @@ export function createBreaker(onChange: OnBreakerChange): Breaker {
       isProbing = false
       failures += 1
       if (openUntilMs !== undefined) {
-        // A question that was under way when it opened tells nothing new.
+        // A question that was under way when it opened shows nothing new.
         if (nowMs >= openUntilMs) open(fault, nowMs)
       } else if (fault.opensAtOnce || fault.retryAfterMs !== undefined || failures >= MAX_FAILURES) open(fault, nowMs)
     },

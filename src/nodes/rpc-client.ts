@@ -57,7 +57,7 @@ interface Endpoint {
   readonly node: RpcNode
   /** Keeps questions from it while others work. */
   readonly breaker: Breaker
-  /** Whether it has told the right chain id. */
+  /** Whether its chain id was asked for and is right. */
   isVerified: boolean
   /** Others come first until then, even while it answers: milliseconds since 1970. */
   doubtedUntilMs: number
@@ -227,7 +227,7 @@ async function askVerified(
   return answers
 }
 
-/** @throws RpcError WRONG_CHAIN, or when the node does not tell its chain id */
+/** @throws RpcError WRONG_CHAIN, or when the node does not give its chain id */
 async function verifyChain(endpoint: Endpoint, chainId: number, signal: AbortSignal | undefined): Promise<void> {
   const { node } = endpoint
   const [answer] = await node.ask([{ method: 'eth_chainId', params: [] }], { signal })

@@ -84,12 +84,12 @@ function createFeedReads(feeds: readonly Address[]): FeedReads {
     const known = knownDecimals.get(feed)
     if (known !== undefined) return known
     const read = decimals.get(feed)
-    const told = read && uintAt(answerTo(read), 0)
-    if (told === undefined || told > MAX_FEED_DECIMALS) return undefined
-    knownDecimals.set(feed, Number(told))
+    const answered = read && uintAt(answerTo(read), 0)
+    if (answered === undefined || answered > MAX_FEED_DECIMALS) return undefined
+    knownDecimals.set(feed, Number(answered))
     unknownDecimals.delete(feed)
     list = [...rounds.values(), ...unknownDecimals.values()]
-    return Number(told)
+    return Number(answered)
   }
 
   return {

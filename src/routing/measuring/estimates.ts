@@ -61,7 +61,7 @@ export const OVERRIDES_CONTROL: RpcCall = {
   isOptional: true,
 }
 
-/** Whether a node takes state overrides, by its answer to {@link OVERRIDES_CONTROL}; undefined where that cannot be told. */
+/** Whether a node takes state overrides, by its answer to {@link OVERRIDES_CONTROL}; undefined where the answer does not show it. */
 export function takesOverrides(answer: RpcAnswer | undefined): boolean | undefined {
   if (answer === undefined) return undefined
   if (answer.ok) return false

@@ -34,17 +34,17 @@ export async function measureRoute(found: UnrankedRoute, options: MeasureOptions
   const { quote, state } = quoted
   const answer = await options.scanner.measureGas(state.chain.name, questionOf(found, options), options)
   if (answer !== undefined && 'reverted' in answer) throw explainRevert(found, answer.reverted)
-  const told = quote.steps.map((_, place) => answer?.steps[place])
+  const measured = quote.steps.map((_, place) => answer?.steps[place])
   const l1Fees = l1FeesOf(quote, state) ?? []
   const steps = quote.steps.map((step, place): Step => {
     const l1Gas = l1GasOf(l1Fees[place] ?? 0n, state)
-    return measuredStep(step, told[place], { l1Gas, tableLimit: found.gasLimits[place] ?? 0n })
+    return measuredStep(step, measured[place], { l1Gas, tableLimit: found.gasLimits[place] ?? 0n })
   })
   const again = assembleRoute({ ...quoted, quote: { ...quote, steps } })
   return {
     found: 'reason' in again ? found : again,
     limits: steps.map(({ allow }) => allow),
-    warnings: warningsOf(quote.steps, told, state),
+    warnings: warningsOf(quote.steps, measured, state),
   }
 }
 
@@ -99,11 +99,11 @@ function expectedOf(most: bigint, table: bigint): bigint {
 
 function warningsOf(
   steps: readonly Step[],
-  told: readonly (StepGas | undefined)[],
+  measured: readonly (StepGas | undefined)[],
   { chain }: ChainState,
 ): readonly RouteWarning[] {
   const kindsWhere = (holds: (gas: StepGas | undefined) => boolean) =>
-    steps.filter((_, place) => holds(told[place])).map(({ kind }) => kind)
+    steps.filter((_, place) => holds(measured[place])).map(({ kind }) => kind)
   const estimated = kindsWhere((gas) => gas?.way === 'ESTIMATED')
   const unknown = kindsWhere((gas) => gas === undefined)
   const list = (kinds: readonly StepKind[]) => ({ steps: kinds.join(', '), chain: chain.name })

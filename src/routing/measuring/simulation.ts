@@ -11,7 +11,7 @@ import { isObject, type RpcRefusal, readRefusal } from '../../nodes/rpc-error.ts
 import { gasToAllow } from '../quotes/gas.ts'
 import { allowedGas, type GasAnswer, type GasQuestion, isPlausibleGas, type StepGas } from './question.ts'
 
-/** The simulated wallet holds this much more than the real one: a lack of gas is told by the route's readiness, not by a failed simulation. */
+/** The simulated wallet holds this much more than the real one: a lack of gas is shown by the route's readiness, not by a failed simulation. */
 const SPARE_WEI = 1n << 80n
 
 /** Encodes the simulation. It sets the block's time, since the default of some nodes is long past. */
@@ -41,11 +41,11 @@ export const EMPTY_SIMULATION: RpcCall = {
 /** @returns undefined where it is no usable answer */
 export function decodeSimulation(result: unknown, { calls }: GasQuestion): GasAnswer | undefined {
   const block: unknown = Array.isArray(result) ? result[0] : undefined
-  const told: unknown = isObject(block) ? block.calls : undefined
-  if (!Array.isArray(told) || told.length !== calls.length) return undefined
+  const simulated: unknown = isObject(block) ? block.calls : undefined
+  if (!Array.isArray(simulated) || simulated.length !== calls.length) return undefined
   const steps: (StepGas | undefined)[] = []
   for (const [place, call] of calls.entries()) {
-    const one: unknown = told[place]
+    const one: unknown = simulated[place]
     if (!isObject(one)) return undefined
     const used = readQuantity(one.gasUsed)
     if (used === undefined || !isPlausibleGas(used, call)) return undefined
@@ -57,7 +57,7 @@ export function decodeSimulation(result: unknown, { calls }: GasQuestion): GasAn
   return { steps }
 }
 
-/** @param maxUsed - before refunds, where the node tells it; else refunds may have been a fifth of it */
+/** @param maxUsed - the gas before refunds, where the node gives it; else refunds may have been a fifth of it */
 function simulatedGas(used: bigint, maxUsed: bigint | undefined): StepGas {
   const most = maxUsed !== undefined && maxUsed >= used && maxUsed <= 2n * used ? maxUsed : gasToAllow(used)
   return { way: 'SIMULATED', used, most }

@@ -18,7 +18,7 @@ export function secondsOfBlocks(chain: ChainConfig, blocks: number): number {
   return Math.max(1, Math.ceil(chain.blockTimeSeconds * blocks))
 }
 
-/** The explanation for a token's contract that gives no answer. @param what - what it should have told */
+/** The explanation for a token's contract that gives no answer. @param what - what it should have returned */
 export function explainUnreadable({ symbol, chain }: Token, what: string): Explanation {
   return explain('CONTRACT_UNREADABLE', { contract: symbol, chain, what })
 }

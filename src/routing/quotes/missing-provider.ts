@@ -8,7 +8,7 @@ import { type Candidate, isFiatRequest } from './candidates.ts'
 
 /**
  * The plan of a candidate without a provider. Its balance is read all the same, so that the answer tells which candidates would be worth a
- * provider. The missing provider is told before a missing balance: without a quote the need is unknown, and no balance would make it a route.
+ * provider. The missing provider is given before a missing balance: without a quote the need is unknown, and no balance would make it a route.
  */
 export function planWithoutProvider(candidate: Candidate, payment: Payment): Plan {
   return { reads: [], quote: (state) => explainMissingProvider(candidate, payment, state) }

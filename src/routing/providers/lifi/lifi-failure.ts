@@ -46,7 +46,7 @@ const KIND_OF_STATUS: Readonly<Record<number, FailureKind>> = {
 /** Codes by which bridges and exchanges say that the amount is too small. */
 const TOO_SMALL = new Set(['AMOUNT_TOO_LOW', 'FEES_HIGHER_THAN_AMOUNT'])
 
-/** How long a quota counts as used up where the answer does not tell. */
+/** How long a quota counts as used up where the answer does not say. */
 const USUAL_PAUSE_SECONDS = 60
 
 /** A parsed body; not `ok` where it is not JSON. */

@@ -18,7 +18,7 @@ export interface Transfer {
 }
 
 /**
- * What an answer of `/v1/status` tells about a delivery.
+ * What an answer of `/v1/status` says about a delivery.
  * - `UNKNOWN`: nothing yet
  * - `UNUSABLE`: it came from a chain with other transaction hashes than ours, so asking again is useless
  * - `CONTRADICTION`: it cannot be true of this delivery

@@ -149,8 +149,8 @@ function planBridging(options: LifiProviderOptions, bridging: Bridging): Plan {
       if (!answer.ok) return explainFailure(options.client, question, answer.failure)
       try {
         const quote = readLifiQuote(answer.body, question, Math.floor(answer.atMs / 1_000))
-        const [told] = reads.map((read) => state.answerTo(read))
-        const approvals = approvalsFor(source, quote, uintAt(told ?? '', 0))
+        const [allowance] = reads.map((read) => state.answerTo(read))
+        const approvals = approvalsFor(source, quote, uintAt(allowance, 0))
         return {
           ...assembleQuote(options, bridging, { quote, approvals, context }),
           expiresAtMs: answer.atMs + QUOTE_LIFETIME_MS,

@@ -10,7 +10,7 @@ export interface Quota {
   unanswered(): void
 }
 
-/** The pause after too many questions, where the source does not tell until when. */
+/** The pause after too many questions, where the source does not say until when. */
 const USUAL_PAUSE_MS = 60_000
 
 /** The longest pause that is believed: LI.FI's windows last two hours. */

@@ -101,8 +101,8 @@ function planSwap(swap: Swap): Plan {
   return {
     reads: [...Object.values(reads), ...pools, ...receivers.reads],
     quote(state, { priceOf }) {
-      const told = (read: ContractRead) => uintAt(state.answerTo(read), 0)
-      const [allowance, feePerMille] = [told(reads.allowance), told(reads.fee)]
+      const uintFrom = (read: ContractRead) => uintAt(state.answerTo(read), 0)
+      const [allowance, feePerMille] = [uintFrom(reads.allowance), uintFrom(reads.fee)]
       if (allowance === undefined) return explainUnreadable(source, 'its allowance')
       if (feePerMille === undefined) return explain('NO_SWAP_CONTRACT', { exchange: NAME, chain: chain.name })
       const bought = boughtFor(payment, feePerMille)
@@ -114,8 +114,8 @@ function planSwap(swap: Swap): Plan {
       const limit = maxToSpend(best.amountIn, payment.limit)
       const faults = setUpFaults(swap, {
         router: addressAt(state.answerTo(reads.router), 0),
-        toRouter: told(reads.toRouter) ?? 0n,
-        toProxy: told(reads.toProxy) ?? 0n,
+        toRouter: uintFrom(reads.toRouter) ?? 0n,
+        toProxy: uintFrom(reads.toProxy) ?? 0n,
         limit,
         total: bought.total,
       })

@@ -79,8 +79,8 @@ function planSwap(swap: Swap): Plan {
   return {
     reads: [toRouter, toProxy, ...tiers.flatMap(({ price, amount }) => [price, amount]), ...receivers.reads],
     quote(state, { priceOf }) {
-      const told = (read: ContractRead) => uintAt(state.answerTo(read), 0)
-      const [allowance, proxyAllowance] = [told(toRouter), told(toProxy)]
+      const uintFrom = (read: ContractRead) => uintAt(state.answerTo(read), 0)
+      const [allowance, proxyAllowance] = [uintFrom(toRouter), uintFrom(toProxy)]
       if (allowance === undefined) return explainUnreadable(source, 'its allowance')
       if (proxyAllowance === undefined) return explainUnreadable(destination, 'its allowance')
       const best = findBest(swap, tiers, charged.total, state)
