@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import { searchPlain } from './measure-class.ts'
 import { plainWays } from './plain-sql.ts'
-import type { PreparedClass, PreparedQuery } from './prepare-queries.ts'
-import type { Subject } from './subject.ts'
+import type { PreparedClass } from './prepare-queries.ts'
+import type { PreparedQuery, Subject } from './subject.ts'
 
 interface NoticingConnection {
   on(event: 'notice', listener: (notice: { readonly message?: string }) => void): void

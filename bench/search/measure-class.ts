@@ -3,8 +3,8 @@ import type { Payment } from '../../src/domain/payment.ts'
 import { runPreparedText } from '../../src/postgres/prepared.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
 import { type PlainWay, plainStatement, plainWays } from './plain-sql.ts'
-import { PAGE, type PreparedClass, type PreparedQuery } from './prepare-queries.ts'
-import type { Subject } from './subject.ts'
+import { PAGE, type PreparedClass } from './prepare-queries.ts'
+import type { PreparedQuery, Subject } from './subject.ts'
 
 /** How long searches took, in ms. */
 export interface Times {

@@ -1,24 +1,14 @@
 import { type Address, addressFromBytes, formatAddress } from '../../src/domain/address.ts'
-import { amountBasis, type PaymentFilter } from '../../src/search/filter/payment-filter.ts'
+import { amountBasis } from '../../src/search/filter/payment-filter.ts'
 import { sortKeysOf } from '../../src/search/filter/search-fields.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
-import type { PagePosition } from '../../src/search/page/search-cursor.ts'
 import type { PaymentSample, SampledPayment } from './sample-payments.ts'
 import type { Draw, SearchClass } from './search-classes.ts'
 import { seededRandom } from './seeded-random.ts'
-import type { Subject } from './subject.ts'
+import type { PreparedQuery, Subject } from './subject.ts'
 
 /** Payments of a page. */
 export const PAGE = 50
-
-/** One search that is measured. */
-export interface PreparedQuery {
-  readonly input: SearchInput
-  readonly filter: PaymentFilter
-  /** What the service is asked: the filters, or the cursor of a later page. */
-  readonly sent: SearchInput
-  readonly position?: PagePosition
-}
 
 /** The searches of a class. */
 export interface PreparedClass {

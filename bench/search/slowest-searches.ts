@@ -1,6 +1,6 @@
 import { timed } from './measure-class.ts'
-import type { PreparedClass, PreparedQuery } from './prepare-queries.ts'
-import type { Subject } from './subject.ts'
+import type { PreparedClass } from './prepare-queries.ts'
+import type { PreparedQuery, Subject } from './subject.ts'
 
 /** A search of a class that is slow whenever it is asked. */
 export interface SlowSearch {

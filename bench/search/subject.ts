@@ -9,8 +9,16 @@ import { createPaymentSearch, type PaymentPage, type PaymentSearch } from '../..
 import { encodeSearchCursor, type PagePosition, searchSeal } from '../../src/search/page/search-cursor.ts'
 import { NO_HEADS, paymentOfRow, readPaymentColumns } from '../../src/store/payment-row.ts'
 import { benchChains, benchTokens } from './bench-chains.ts'
-import type { PreparedQuery } from './prepare-queries.ts'
 import type { SampledPayment } from './sample-payments.ts'
+
+/** One search that is measured. */
+export interface PreparedQuery {
+  readonly input: SearchInput
+  readonly filter: PaymentFilter
+  /** What the service is asked: the filters, or the cursor of a later page. */
+  readonly sent: SearchInput
+  readonly position?: PagePosition
+}
 
 /** The search of the service over one account, and what it is compared with. */
 export interface Subject {
