@@ -10,6 +10,7 @@ import {
   requireDateRange,
   requireFewValues,
   requireMerchantReference,
+  requirePageLimit,
   requirePaymentReference,
   requireReceiver,
   requireRequestId,
@@ -52,6 +53,7 @@ describe('a rule of input refuses', () => {
       'INVALID_RANGE',
       'fromDate',
     ],
+    ['a negative page limit', () => requirePageLimit(-1), 'INVALID_LIMIT', '"-1"'],
     ['101 values', () => requireFewValues('f', Array(101).fill('x')), 'TOO_MANY_VALUES', '101, at most 100'],
     ['24 KiB and one byte', () => requireShortReferences(['x'.repeat(24_577)]), 'VALUE_TOO_LONG', '24577 bytes'],
   ])('%s', (_, rule, reason, message) => {
@@ -59,6 +61,16 @@ describe('a rule of input refuses', () => {
     expect(fault.reason).toBe(reason)
     expect(fault.message).toContain(message)
   })
+})
+
+it.each([
+  [undefined, undefined],
+  [0, undefined],
+  [1, 1],
+  [100, 100],
+  [101, 100],
+])('a page limit of %s is read as %s', (limit, read) => {
+  expect(requirePageLimit(limit)).toBe(read)
 })
 
 describe('requireAmount', () => {

@@ -150,6 +150,22 @@ export function requireDateRange(input: { readonly [K in keyof DateRange]?: stri
   return { ...(from && { fromDate: from.firstMs }), ...(to && { toDate: to.lastMs }) }
 }
 
+/** Items on a page of a list when the caller names no limit, and at most. */
+export const DEFAULT_PAGE_LIMIT = 20
+const MAX_PAGE_LIMIT = 100
+
+/**
+ * Reads the `limit` of a list. More than the maximum counts as the maximum.
+ *
+ * @returns undefined when none was sent; clients whose protocol has no presence send 0
+ * @throws WaybillError INVALID_LIMIT
+ */
+export function requirePageLimit(limit: number | undefined): number | undefined {
+  if (limit === undefined || limit === 0) return undefined
+  if (!Number.isInteger(limit) || limit < 0) throw waybillError('INVALID_LIMIT', { value: limit })
+  return Math.min(limit, MAX_PAGE_LIMIT)
+}
+
 /** The most values of one filter. */
 const MAX_VALUES = 100
 

@@ -1,4 +1,5 @@
 import type { Account } from '../domain/account.ts'
+import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../domain/require-input.ts'
 import { type CursorSeal, openCursor, sealCursor } from '../domain/sealed-cursor.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import {
@@ -12,9 +13,6 @@ import {
 import type { KnownCurrencies } from './request-terms.ts'
 import type { MatchingRequests, PagePosition, RequestListRepository } from './sql/request-list-repository.ts'
 import type { RequestWithBalance } from './sql/request-repository.ts'
-
-const DEFAULT_LIMIT = 20
-const MAX_LIMIT = 100
 
 /** Counting stops here, so that its cost is bounded. */
 const COUNT_EXACT_TO = 10_000
@@ -75,7 +73,7 @@ export async function listRequests(
   const carried = input.cursor === undefined ? undefined : readCursor(seal, input.cursor)
   if (carried !== undefined) checkMatches(carried.filter, given)
   const filter = carried?.filter ?? given
-  const limit = parseLimit(input.limit) ?? carried?.limit ?? DEFAULT_LIMIT
+  const limit = requirePageLimit(input.limit) ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
   const matching = { filter, cells: await cellsOf(filter, { lists, account, cells, signal }) }
   // One request more than the page holds tells whether another page follows.
   const query = { matching, rows: limit + 1, position: carried?.position }
@@ -184,13 +182,6 @@ function emptyPage(position: PagePosition | undefined): CutPage {
 
 function positionOf({ request }: RequestWithBalance, direction: PagePosition['direction']): PagePosition {
   return { createdAt: request.createdAt, requestId: request.requestId, direction, inclusive: false }
-}
-
-/** @returns undefined when no limit was asked for; 0 is what clients send that cannot leave a number out */
-function parseLimit(limit: number | undefined): number | undefined {
-  if (limit === undefined || limit === 0) return undefined
-  if (!Number.isInteger(limit) || limit < 0) throw waybillError('INVALID_LIMIT', { value: limit })
-  return Math.min(limit, MAX_LIMIT)
 }
 
 /** Raise it when the payload changes its shape, so that older cursors are refused and not misread. */

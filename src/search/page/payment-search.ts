@@ -5,6 +5,7 @@ import type { Account } from '../../domain/account.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Payment } from '../../domain/payment.ts'
 import { parsePaymentId } from '../../domain/payment-id.ts'
+import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../../domain/require-input.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { parseFilter } from '../filter/parse-filter.ts'
 import { amountBasis, type FilterValues, type PaymentFilter } from '../filter/payment-filter.ts'
@@ -25,10 +26,6 @@ import {
   type PagePosition,
   searchSeal,
 } from './search-cursor.ts'
-
-/** Payments on a page when the caller names no limit, and at most. */
-const DEFAULT_LIMIT = 20
-const MAX_LIMIT = 100
 
 /** One page of a search. */
 export interface PaymentPage {
@@ -112,7 +109,7 @@ export function createPaymentSearch({
     readPosition?: () => Promise<bigint>,
   ): Promise<PaymentPage> {
     const seal = searchSeal(cursorSecret, account.id)
-    const limit = parseLimit(input.limit)
+    const limit = requirePageLimit(input.limit)
     const values = await parseValues(account, input, signal)
     const carried = input.cursor === undefined ? undefined : decodeSearchCursor(seal, input.cursor)
     if (carried !== undefined) checkCursorMatches(carried, { ...input, filter: values })
@@ -176,16 +173,9 @@ function mergeSearch({ accountId, input, limit, values, carried }: SearchSources
     filter: { ...(carried?.filter ?? values), accountId },
     sortBy: carried?.sortBy ?? input.sortBy ?? 'date',
     sortOrder: carried?.sortOrder ?? input.sortOrder ?? 'desc',
-    limit: limit ?? carried?.limit ?? DEFAULT_LIMIT,
+    limit: limit ?? carried?.limit ?? DEFAULT_PAGE_LIMIT,
     position: carried?.position,
   }
-}
-
-/** Undefined when none was sent; clients whose protocol has no presence send 0. */
-function parseLimit(limit: number | undefined): number | undefined {
-  if (limit === undefined || limit === 0) return undefined
-  if (!Number.isInteger(limit) || limit < 0) throw waybillError('INVALID_LIMIT', { value: limit })
-  return Math.min(limit, MAX_LIMIT)
 }
 
 interface CutPage {
