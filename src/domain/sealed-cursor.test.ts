@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { openCursor, sealCursor } from './sealed-cursor.ts'
+import { openCursor, openCursorOfVersion, sealCursor } from './sealed-cursor.ts'
 
 const seal = { secret: Buffer.alloc(32, 7), scope: '1/payments' }
 const small = { key: ['2026-03-01T00:00:00.000Z'], id: 'a' }
@@ -32,6 +32,16 @@ test.each([
   for (const changed of [cursor.slice(0, -1), `${cursor}A`, `${cursor}=`, ` ${cursor}`, '', 'AAAA', 'é']) {
     expect(openCursor(seal, changed)).toBeUndefined()
   }
+})
+
+test.each([
+  ['of this version', sealCursor(seal, { v: 2, ...small }), { ok: true, payload: { v: 2, ...small } }],
+  ['that is empty', '', { ok: false, detail: 'it is empty' }],
+  ['that is damaged', 'AAAA', { ok: false, detail: expect.stringContaining('damaged') }],
+  ['of another version', sealCursor(seal, { v: 1 }), { ok: false, detail: expect.stringContaining('version') }],
+  ['without a version', sealCursor(seal, 'text'), { ok: false, detail: expect.stringContaining('version') }],
+])('a cursor %s opens, or is refused with the reason', (_, cursor, opened) => {
+  expect(openCursorOfVersion(seal, cursor, 2)).toEqual(opened)
 })
 
 test('a cursor opens under no other secret and no other scope', () => {

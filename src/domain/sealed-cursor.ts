@@ -44,6 +44,29 @@ export function openCursor(seal: CursorSeal, cursor: string): unknown {
   return JSON.parse(json.toString('utf8'))
 }
 
+/** The payload of a cursor, or why the cursor cannot be used, for the `detail` of the error. */
+export type OpenedCursor<P> =
+  | { readonly ok: true; readonly payload: P }
+  | { readonly ok: false; readonly detail: string }
+
+/**
+ * Opens a cursor whose payload says by `v` which version of its form it has. Increase the version when the form changes, so that older
+ * cursors are refused and not misread.
+ */
+export function openCursorOfVersion<P extends { readonly v: number }>(
+  seal: CursorSeal,
+  cursor: string,
+  version: number,
+): OpenedCursor<P> {
+  if (cursor === '') return { ok: false, detail: 'it is empty' }
+  const payload = openCursor(seal, cursor)
+  if (payload === undefined) {
+    return { ok: false, detail: 'it is damaged, or was made for another account or list, or by another service' }
+  }
+  if ((payload as Partial<P> | null)?.v === version) return { ok: true, payload: payload as P }
+  return { ok: false, detail: 'it was made by another version of this service' }
+}
+
 /** Key objects by secret. Creating one takes four times as long as the rest of a MAC, and a process has one secret. */
 const keys = new WeakMap<Uint8Array, KeyObject>()
 

@@ -1,6 +1,6 @@
 import type { Account } from '../domain/account.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../domain/require-input.ts'
-import { type CursorSeal, openCursor, sealCursor } from '../domain/sealed-cursor.ts'
+import { type CursorSeal, openCursorOfVersion, sealCursor } from '../domain/sealed-cursor.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import {
   type FilterInput,
@@ -184,7 +184,6 @@ function positionOf({ request }: RequestWithBalance, direction: PagePosition['di
   return { createdAt: request.createdAt, requestId: request.requestId, direction, inclusive: false }
 }
 
-/** Raise it when the payload changes its shape, so that older cursors are refused and not misread. */
 const VERSION = 2
 
 interface CursorPayload {
@@ -209,18 +208,12 @@ function writeCursor(seal: CursorSeal, { filter, limit, position }: Carried): st
 
 /** @throws WaybillError INVALID_CURSOR for anything that this seal did not make */
 function readCursor(seal: CursorSeal, cursor: string): Carried {
-  const payload = openCursor(seal, cursor)
-  if (payload === undefined) {
-    throw waybillError('INVALID_CURSOR', { detail: 'it was not made here for this account and list, or was changed' })
-  }
-  if (!isPayload(payload)) throw waybillError('INVALID_CURSOR', { detail: 'it is of another version' })
+  const opened = openCursorOfVersion<CursorPayload>(seal, cursor, VERSION)
+  if (!opened.ok) throw waybillError('INVALID_CURSOR', { detail: opened.detail })
+  const { payload } = opened
   const [createdAtMs, requestId, inclusive, direction] = payload.p
   const position = { createdAt: new Date(createdAtMs), requestId, inclusive: inclusive === 1, direction }
   return { filter: payload.f, limit: payload.l, position }
-}
-
-function isPayload(payload: unknown): payload is CursorPayload {
-  return typeof payload === 'object' && payload !== null && 'v' in payload && payload.v === VERSION
 }
 
 /** @throws WaybillError CURSOR_MISMATCH with the first given filter that differs from the cursor's */

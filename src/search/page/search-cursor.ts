@@ -1,4 +1,4 @@
-import { type CursorSeal, openCursor, sealCursor } from '../../domain/sealed-cursor.ts'
+import { type CursorSeal, openCursorOfVersion, sealCursor } from '../../domain/sealed-cursor.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { FilterValues } from '../filter/payment-filter.ts'
 import { filterFields } from '../filter/search-fields.ts'
@@ -25,7 +25,6 @@ export interface CarriedSearch {
   readonly seen?: string | undefined
 }
 
-/** Increased when the payload changes its shape, so that older cursors are refused and not misread. */
 const VERSION = 1
 
 /** The seal of an account's search cursors. */
@@ -56,15 +55,9 @@ export function encodeSearchCursor(
  * @throws INVALID_CURSOR for anything that this seal did not make
  */
 export function decodeSearchCursor(seal: CursorSeal, cursor: string): CarriedSearch {
-  if (cursor === '') throw waybillError('INVALID_CURSOR', { detail: 'it is empty' })
-  const payload = openCursor(seal, cursor)
-  if (payload === undefined) {
-    throw waybillError('INVALID_CURSOR', {
-      detail: 'it is damaged, or was made for another account or by another service',
-    })
-  }
-  if (!isPayload(payload))
-    throw waybillError('INVALID_CURSOR', { detail: 'it was made by another version of this service' })
+  const opened = openCursorOfVersion<Payload>(seal, cursor, VERSION)
+  if (!opened.ok) throw waybillError('INVALID_CURSOR', { detail: opened.detail })
+  const { payload } = opened
   const [keys, id, inclusive, direction] = payload.p
   return {
     filter: payload.f,
@@ -78,8 +71,8 @@ export function decodeSearchCursor(seal: CursorSeal, cursor: string): CarriedSea
 
 /** The WAL position in a cursor; undefined where it has none or is invalid. */
 export function seenOfCursor(seal: CursorSeal, cursor: string): string | undefined {
-  const payload = openCursor(seal, cursor)
-  return isPayload(payload) ? payload.w : undefined
+  const opened = openCursorOfVersion<Payload>(seal, cursor, VERSION)
+  return opened.ok ? opened.payload.w : undefined
 }
 
 interface Payload {
@@ -90,10 +83,6 @@ interface Payload {
   readonly l: number
   readonly p: readonly [PagePosition['keys'], string, number, PagePosition['direction']]
   readonly w?: string | undefined
-}
-
-function isPayload(payload: unknown): payload is Payload {
-  return typeof payload === 'object' && payload !== null && 'v' in payload && payload.v === VERSION
 }
 
 /** A search that was sent together with a cursor. */

@@ -1,9 +1,8 @@
-import { type CursorSeal, openCursor, sealCursor } from '../../domain/sealed-cursor.ts'
+import { type CursorSeal, openCursorOfVersion, sealCursor } from '../../domain/sealed-cursor.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 
 /** A watch cursor is the number of a change of an account, sealed. It carries no filter, so any watch of the account can begin at it. */
 
-/** Increased when the payload changes its shape, so that older cursors are refused and not misread. */
 const VERSION = 1
 
 /** The seal of an account's watch cursors. */
@@ -23,22 +22,12 @@ export function encodeWatchCursor(seal: CursorSeal, change: bigint): string {
  * @throws INVALID_WATCH_CURSOR for anything that this seal did not make
  */
 export function decodeWatchCursor(seal: CursorSeal, cursor: string): bigint {
-  const payload = openCursor(seal, cursor)
-  if (payload === undefined) {
-    throw waybillError('INVALID_WATCH_CURSOR', {
-      detail: 'it is damaged, or was made for another account or by another service',
-    })
-  }
-  if (!isPayload(payload))
-    throw waybillError('INVALID_WATCH_CURSOR', { detail: 'it was made by another version of this service' })
-  return BigInt(payload.c)
+  const opened = openCursorOfVersion<Payload>(seal, cursor, VERSION)
+  if (!opened.ok) throw waybillError('INVALID_WATCH_CURSOR', { detail: opened.detail })
+  return BigInt(opened.payload.c)
 }
 
 interface Payload {
   readonly v: number
   readonly c: string
-}
-
-function isPayload(payload: unknown): payload is Payload {
-  return typeof payload === 'object' && payload !== null && 'v' in payload && payload.v === VERSION
 }
