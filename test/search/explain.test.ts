@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { loadPayments } from '../../bench/search/load-payments.ts'
 import { addressFromBytes } from '../../src/domain/address.ts'
+import type { Statement } from '../../src/postgres/statement.ts'
 import type { FilterValues } from '../../src/search/filter/payment-filter.ts'
 import type { PageQuery } from '../../src/search/page/page-query.ts'
 import { statementsOf } from '../../src/search/page/read-page.ts'
@@ -14,7 +15,6 @@ import {
   statisticsOfRows,
   statisticsStatement,
 } from '../../src/search/sql/account-statistics.ts'
-import type { Statement } from '../../src/search/sql/statement.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 // Which plan each search gets, and that PostgreSQL reads every shape by the indexes that the plan names, on 40,000 generated payments. The

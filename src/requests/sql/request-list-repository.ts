@@ -4,6 +4,7 @@ import { type Address, addressFromBytes, addressToBytes } from '../../domain/add
 import { hexToBytes } from '../../domain/hex.ts'
 import { rankOfRequestStatus, requestStatuses } from '../../domain/payment-request.ts'
 import { runCancellable } from '../../postgres/cancellable.ts'
+import { bind, bindTime, EMPTY, raw, type Statement, sql } from '../../postgres/statement.ts'
 import type { RequestCell, RequestFilter } from '../request-filter.ts'
 import { type BalanceRow, type RequestWithBalance, requestWithBalanceOf, SUMS } from './request-repository.ts'
 
@@ -46,7 +47,7 @@ export interface RequestListRepository {
 
 /** Creates the repository on a database. */
 export function createRequestListRepository(knex: Knex): RequestListRepository {
-  async function ask<Row>(statement: Sql, signal: AbortSignal | undefined): Promise<Row[]> {
+  async function ask<Row>(statement: Statement, signal: AbortSignal | undefined): Promise<Row[]> {
     const query = knex.raw<{ rows: Row[] }>(statement.sql, statement.bindings as Knex.RawBinding[])
     return (await runCancellable(knex, query, signal)).rows
   }
@@ -85,26 +86,12 @@ function toCell({ payee, network, payment_currency, invoice_currency }: CellRow)
   return payee === undefined ? cell : { ...cell, payee: addressFromBytes(payee) }
 }
 
-/** SQL with a `?` for each binding. */
-interface Sql {
-  readonly sql: string
-  readonly bindings: readonly unknown[]
-}
-
-/** A tagged template of SQL: the bindings of the values stand in the order of the text. */
-function sql(parts: TemplateStringsArray, ...values: readonly Sql[]): Sql {
-  const text = parts.map((part, i) => part + (values[i]?.sql ?? '')).join('')
-  return { sql: text, bindings: values.flatMap(({ bindings }) => bindings) }
-}
-
-const raw = (text: string): Sql => ({ sql: text, bindings: [] })
-const bound = (value: unknown, type: string): Sql => ({ sql: `?::${type}`, bindings: [value] })
-const accountOf = ({ id }: Account): Sql => bound(id, 'int')
+const accountOf = ({ id }: Account): Statement => bind(id, 'int')
 
 const CELL = raw('network, payment_currency, invoice_currency')
 
 /** Skips through an index from one cell to the next, so that the cost grows with the cells and not with the requests. */
-function cellsWhere(condition: Sql): Sql {
+function cellsWhere(condition: Statement): Statement {
   return sql`
     with recursive cells as (
       (select ${CELL} from requests where ${condition} order by ${CELL} limit 1)
@@ -117,14 +104,14 @@ function cellsWhere(condition: Sql): Sql {
     ) select * from cells`
 }
 
-function cellsOfAccount(account: Account): Sql {
+function cellsOfAccount(account: Account): Statement {
   return cellsWhere(sql`account_id = ${accountOf(account)}`)
 }
 
-function cellsOfPayees(account: Account, payees: readonly Address[]): Sql {
+function cellsOfPayees(account: Account, payees: readonly Address[]): Statement {
   const condition = sql`account_id = ${accountOf(account)} and payee = asked.payee`
   return sql`
-    select asked.payee, found.* from unnest(${bound(payees.map(addressToBytes), 'bytea[]')}) as asked(payee)
+    select asked.payee, found.* from unnest(${bind(payees.map(addressToBytes), 'bytea[]')}) as asked(payee)
     cross join lateral (${cellsWhere(condition)}) found`
 }
 
@@ -134,18 +121,18 @@ function cellsOfPayees(account: Account, payees: readonly Address[]): Sql {
  */
 interface Shape {
   /** A table expression with one row for each branch. */
-  readonly branches: Sql
+  readonly branches: Statement
   /** The condition on `requests` within a branch. */
-  readonly condition: Sql
+  readonly condition: Statement
 }
 
 function shapeOf(account: Account, { filter, cells }: MatchingRequests): Shape {
   const { reference, requestId, payee, status = requestStatuses } = filter
   const always = sql`account_id = ${accountOf(account)}${createdIn(filter)}`
-  const statuses = bound(status.map(rankOfRequestStatus), 'smallint[]')
+  const statuses = bind(status.map(rankOfRequestStatus), 'smallint[]')
   const eachStatus = sql`unnest(${statuses}) as s(status)`
   if (requestId !== undefined) {
-    const ids = bound(requestId.map(hexToBytes), 'bytea[]')
+    const ids = bind(requestId.map(hexToBytes), 'bytea[]')
     const condition = sql`${always} and request_id = i.request_id and status = any(${statuses})`
     return {
       branches: sql`unnest(${ids}) as i(request_id)`,
@@ -154,12 +141,12 @@ function shapeOf(account: Account, { filter, cells }: MatchingRequests): Shape {
   }
   if (reference !== undefined) {
     return {
-      branches: sql`unnest(${bound(reference, 'text[]')}) as m(reference) cross join ${eachStatus}`,
+      branches: sql`unnest(${bind(reference, 'text[]')}) as m(reference) cross join ${eachStatus}`,
       condition: sql`${always} and reference = m.reference and status = s.status${payeeIn(payee)}${cellIn(cells)}`,
     }
   }
   if (cells === undefined) return { branches: eachStatus, condition: sql`${always} and status = s.status` }
-  const ofPayee = payee === undefined ? raw('') : raw('payee = c.payee and ')
+  const ofPayee = payee === undefined ? EMPTY : raw('payee = c.payee and ')
   return {
     branches: sql`${cellTable(cells)} cross join ${eachStatus}`,
     condition: sql`${always} and ${ofPayee}network = c.network and payment_currency = c.payment_currency
@@ -167,42 +154,41 @@ function shapeOf(account: Account, { filter, cells }: MatchingRequests): Shape {
   }
 }
 
-function createdIn({ fromDate, toDate }: RequestFilter): Sql {
-  const time = (ms: number) => bound(new Date(ms), 'timestamptz')
-  const since = fromDate === undefined ? raw('') : sql` and created_at >= ${time(fromDate)}`
-  return toDate === undefined ? since : sql`${since} and created_at <= ${time(toDate)}`
+function createdIn({ fromDate, toDate }: RequestFilter): Statement {
+  const since = fromDate === undefined ? EMPTY : sql` and created_at >= ${bindTime(fromDate)}`
+  return toDate === undefined ? since : sql`${since} and created_at <= ${bindTime(toDate)}`
 }
 
-function referenceIn(references: readonly string[] | undefined): Sql {
-  return references === undefined ? raw('') : sql` and reference = any(${bound(references, 'text[]')})`
+function referenceIn(references: readonly string[] | undefined): Statement {
+  return references === undefined ? EMPTY : sql` and reference = any(${bind(references, 'text[]')})`
 }
 
-function payeeIn(payees: readonly Address[] | undefined): Sql {
-  return payees === undefined ? raw('') : sql` and payee = any(${bound(payees.map(addressToBytes), 'bytea[]')})`
+function payeeIn(payees: readonly Address[] | undefined): Statement {
+  return payees === undefined ? EMPTY : sql` and payee = any(${bind(payees.map(addressToBytes), 'bytea[]')})`
 }
 
-function cellIn(cells: readonly RequestCell[] | undefined): Sql {
-  if (cells === undefined) return raw('')
+function cellIn(cells: readonly RequestCell[] | undefined): Statement {
+  if (cells === undefined) return EMPTY
   return sql` and (${CELL}) in (select c.network, c.payment_currency, c.invoice_currency from ${cellTable(cells)})`
 }
 
-function cellTable(cells: readonly RequestCell[]): Sql {
+function cellTable(cells: readonly RequestCell[]): Statement {
   const payees = cells.map(({ payee }) => (payee === undefined ? null : addressToBytes(payee)))
   const texts = (name: 'network' | 'paymentCurrency' | 'invoiceCurrency') =>
-    bound(
+    bind(
       cells.map((cell) => cell[name]),
       'text[]',
     )
-  return sql`unnest(${bound(payees, 'bytea[]')}, ${texts('network')}, ${texts('paymentCurrency')}, ${texts('invoiceCurrency')})
+  return sql`unnest(${bind(payees, 'bytea[]')}, ${texts('network')}, ${texts('paymentCurrency')}, ${texts('invoiceCurrency')})
     as c(payee, network, payment_currency, invoice_currency)`
 }
 
 /** Merges the keys of a page from its branches, and reads whole rows only for these keys. */
-function pageStatement(account: Account, { matching, rows, position }: PageQuery): Sql {
+function pageStatement(account: Account, { matching, rows, position }: PageQuery): Statement {
   const { branches, condition } = shapeOf(account, matching)
   const newer = position?.direction === 'NEWER'
   const order = raw(newer ? 'created_at, request_id' : 'created_at desc, request_id desc')
-  const limit = bound(rows, 'int')
+  const limit = bind(rows, 'int')
   const keys = sql`
     select k.created_at, k.request_id from ${branches}
     cross join lateral (
@@ -218,16 +204,16 @@ function pageStatement(account: Account, { matching, rows, position }: PageQuery
     order by ${raw(newer ? 'k.created_at, k.request_id' : 'k.created_at desc, k.request_id desc')}`
 }
 
-function beyond(position: PagePosition | undefined): Sql {
-  if (position === undefined) return raw('')
+function beyond(position: PagePosition | undefined): Statement {
+  if (position === undefined) return EMPTY
   const { createdAt, requestId, direction, inclusive } = position
   const operator = raw(`${direction === 'NEWER' ? '>' : '<'}${inclusive ? '=' : ''}`)
-  return sql` and (created_at, request_id) ${operator} (${bound(createdAt, 'timestamptz')}, ${bound(hexToBytes(requestId), 'bytea')})`
+  return sql` and (created_at, request_id) ${operator} (${bindTime(createdAt.getTime())}, ${bind(hexToBytes(requestId), 'bytea')})`
 }
 
-function countStatement(account: Account, matching: MatchingRequests, cap: number): Sql {
+function countStatement(account: Account, matching: MatchingRequests, cap: number): Statement {
   const { branches, condition } = shapeOf(account, matching)
-  const limit = bound(cap, 'int')
+  const limit = bind(cap, 'int')
   return sql`
     select count(*) from (
       select from ${branches}
@@ -237,17 +223,16 @@ function countStatement(account: Account, matching: MatchingRequests, cap: numbe
 }
 
 /** One condition a column, because the planner has statistics of single columns. */
-function estimateStatement(account: Account, { filter, cells }: MatchingRequests): Sql {
+function estimateStatement(account: Account, { filter, cells }: MatchingRequests): Statement {
   const { status = requestStatuses, reference, requestId, payee } = filter
-  const ids = requestId && sql` and request_id = any(${bound(requestId.map(hexToBytes), 'bytea[]')})`
-  const distinct = (values: readonly string[]) => bound([...new Set(values)], 'text[]')
+  const ids = requestId && sql` and request_id = any(${bind(requestId.map(hexToBytes), 'bytea[]')})`
+  const distinct = (values: readonly string[]) => bind([...new Set(values)], 'text[]')
   const networks = cells && sql` and network = any(${distinct(cells.map(({ network }) => network))})`
   const paid = cells && sql` and payment_currency = any(${distinct(cells.map((cell) => cell.paymentCurrency))})`
   const invoiced = cells && sql` and invoice_currency = any(${distinct(cells.map((cell) => cell.invoiceCurrency))})`
-  const none = raw('')
   return sql`
     explain (format json) select from requests
     where account_id = ${accountOf(account)}${createdIn(filter)}
-      and status = any(${bound(status.map(rankOfRequestStatus), 'smallint[]')})
-      ${ids ?? none}${referenceIn(reference)}${payeeIn(payee)}${networks ?? none}${paid ?? none}${invoiced ?? none}`
+      and status = any(${bind(status.map(rankOfRequestStatus), 'smallint[]')})
+      ${ids ?? EMPTY}${referenceIn(reference)}${payeeIn(payee)}${networks ?? EMPTY}${paid ?? EMPTY}${invoiced ?? EMPTY}`
 }

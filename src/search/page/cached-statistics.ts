@@ -1,10 +1,10 @@
+import type { Statement } from '../../postgres/statement.ts'
 import {
   type AccountStatistics,
   type StatisticsRow,
   statisticsOfRows,
   statisticsStatement,
 } from '../sql/account-statistics.ts'
-import type { Statement } from '../sql/statement.ts'
 
 /** Runs a statement; rows are objects by the names of their columns. */
 export type RunStatement = <Row>(statement: Statement, signal: AbortSignal | undefined) => Promise<Row[]>

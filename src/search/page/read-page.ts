@@ -1,4 +1,5 @@
 import type { TextRow } from '../../postgres/prepared.ts'
+import type { Statement } from '../../postgres/statement.ts'
 import { needsStatistics, planPage } from '../plan/plan-page.ts'
 import { DEFAULT_THRESHOLDS, type PlanThresholds, singleReadingAsFilter } from '../plan/plan-terms.ts'
 import type { Plan, Shape } from '../plan/search-plan.ts'
@@ -7,7 +8,6 @@ import type { PageRequest } from '../sql/shapes/page-rows.ts'
 import { plainStatement } from '../sql/shapes/plain.ts'
 import { shapeStatement } from '../sql/shapes/shape-statement.ts'
 import { hasTwoRanges, walkStatement } from '../sql/shapes/walk.ts'
-import type { Statement } from '../sql/statement.ts'
 import { createCachedStatistics, type RunStatement } from './cached-statistics.ts'
 import type { PageQuery } from './page-query.ts'
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { runCancellable } from '../../postgres/cancellable.ts'
-import { bind, raw, type Statement, sql } from './statement.ts'
+import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
 
 /** The names of networks and currencies that the payments of an account have, beyond those of the configuration and built-in tables. */
 export interface AccountNames {

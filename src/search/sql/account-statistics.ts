@@ -1,4 +1,4 @@
-import { bind, raw, type Statement, sql } from './statement.ts'
+import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
 
 /**
  * What the planner knows about the payments of an account. Counts may be some minutes old. The list of combinations is complete up to

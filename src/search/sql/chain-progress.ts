@@ -1,7 +1,7 @@
 import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
 import type { TextRow } from '../../postgres/prepared.ts'
+import { type Statement, sql } from '../../postgres/statement.ts'
 import type { Heads } from '../../store/payment-row.ts'
-import { type Statement, sql } from './statement.ts'
 
 /** How far detection has scanned a chain. */
 export interface ChainProgress {

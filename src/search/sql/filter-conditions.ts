@@ -1,3 +1,4 @@
+import { allOf, anyOf, bind, bindTime, join, raw, type Statement, sql, TRUE } from '../../postgres/statement.ts'
 import {
   amountBasis,
   type CurrencyMatch,
@@ -14,7 +15,6 @@ import {
   readingColumns,
   type ValueKind,
 } from '../filter/search-fields.ts'
-import { allOf, anyOf, bind, bindTime, join, raw, type Statement, sql, TRUE } from './statement.ts'
 
 /** From a filter to the conditions of a `where`. Columns come from the table in `search-fields.ts`. */
 

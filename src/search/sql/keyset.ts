@@ -1,9 +1,9 @@
+import { allOf, bind, join, raw, type Statement, sql, TRUE } from '../../postgres/statement.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import type { SortKey } from '../filter/search-fields.ts'
 import type { SortOrder } from '../filter/search-input.ts'
 import { directionOf, keysOf, type PageQuery } from '../page/page-query.ts'
 import type { PagePosition } from '../page/search-cursor.ts'
-import { allOf, bind, join, raw, type Statement, sql, TRUE } from './statement.ts'
 
 /**
  * The order of a page and the place where it begins. A place is compared as a row value, `(timestamp, id) < (?, ?)`, which an index

@@ -1,4 +1,4 @@
-import { bind, raw, type Statement, sql } from './statement.ts'
+import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
 
 /** One payment of an account. */
 export function paymentByIdStatement(accountId: number, id: string, columns: readonly string[]): Statement {

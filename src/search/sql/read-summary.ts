@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import { runPrepared } from '../../postgres/prepared.ts'
+import { bind, bindTime, commonTable, EMPTY, join, raw, type Statement, sql } from '../../postgres/statement.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import { accountIs, matchCondition } from './filter-conditions.ts'
-import { bind, bindTime, commonTable, EMPTY, join, raw, type Statement, sql } from './statement.ts'
 
 /** What payments can be grouped by. */
 export const groupNames = ['day', 'week', 'month', 'status', 'network', 'currency', 'payer', 'payee'] as const

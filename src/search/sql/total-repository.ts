@@ -1,9 +1,9 @@
 import type { Knex } from 'knex'
 import { runPrepared } from '../../postgres/prepared.ts'
+import { bind, bindTime, join, type Statement, sql } from '../../postgres/statement.ts'
 import type { FilterName, PaymentFilter } from '../filter/payment-filter.ts'
 import { filterFields } from '../filter/search-fields.ts'
 import { accountIs, conditionsOf, matchCondition } from './filter-conditions.ts'
-import { bind, bindTime, join, type Statement, sql } from './statement.ts'
 
 /** What the statistics of an account say about the number of matches. */
 export interface StatisticsCount {

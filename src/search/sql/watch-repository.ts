@@ -2,11 +2,11 @@ import type { Knex } from 'knex'
 import type { Payment } from '../../domain/payment.ts'
 import { parseTimestamp } from '../../postgres/parse-timestamp.ts'
 import { runPrepared, runPreparedText, type TextRow } from '../../postgres/prepared.ts'
+import { bind, raw, type Statement, sql } from '../../postgres/statement.ts'
 import { type Heads, isCountedUp, NO_HEADS, paymentOfRow, readPaymentColumns } from '../../store/payment-row.ts'
 import type { PaymentFilter } from '../filter/payment-filter.ts'
 import { chainProgressOf, chainProgressStatement, headsOf } from './chain-progress.ts'
 import { matchCondition } from './filter-conditions.ts'
-import { bind, raw, type Statement, sql } from './statement.ts'
 
 /** What a change means to those who watch a filter. */
 export type WatchEvent =

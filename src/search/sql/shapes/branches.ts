@@ -1,7 +1,7 @@
+import { type Binding, bind, EMPTY, join, raw, type Statement, sql } from '../../../postgres/statement.ts'
 import { directionOf, keysOf, type PageQuery } from '../../page/page-query.ts'
 import { type BranchColumn, branchTypes, type Part, type WalkPart } from '../../plan/search-plan.ts'
 import { orderTerms } from '../keyset.ts'
-import { type Binding, bind, EMPTY, join, raw, type Statement, sql } from '../statement.ts'
 import { keyColumnsOf, rowLimit } from './page-rows.ts'
 
 /**

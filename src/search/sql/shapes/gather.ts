@@ -1,10 +1,10 @@
+import { commonTable, EMPTY, raw, type Statement, sql, unionAll, where } from '../../../postgres/statement.ts'
 import { amountBasis, type PaymentFilter } from '../../filter/payment-filter.ts'
 import { amountColumns } from '../../filter/search-fields.ts'
 import type { PageQuery } from '../../page/page-query.ts'
 import type { GatherShape, Part } from '../../plan/search-plan.ts'
 import { accountIs, columnsOf, conditionsOfNamed } from '../filter-conditions.ts'
 import { afterPosition } from '../keyset.ts'
-import { commonTable, EMPTY, raw, type Statement, sql, unionAll, where } from '../statement.ts'
 import { branchArrays, branchConditions, namesOf, unnest } from './branches.ts'
 import { keyColumnsOf, type PageRequest, pageRows, pageTable } from './page-rows.ts'
 

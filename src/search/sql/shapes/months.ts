@@ -1,9 +1,9 @@
+import { bind, commonTable, raw, type Statement, sql, where } from '../../../postgres/statement.ts'
 import { filterFields } from '../../filter/search-fields.ts'
 import { directionOf, keysOf } from '../../page/page-query.ts'
 import type { MonthsShape } from '../../plan/search-plan.ts'
 import { accountIs, conditionsOf } from '../filter-conditions.ts'
 import { keyRanges, orderOfIndex, orderTerms } from '../keyset.ts'
-import { bind, commonTable, raw, type Statement, sql, where } from '../statement.ts'
 import { equalsBranch } from './branches.ts'
 import { type PageRequest, pageRows, rowLimit } from './page-rows.ts'
 

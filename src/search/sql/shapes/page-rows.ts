@@ -1,6 +1,6 @@
+import { bind, commonTable, EMPTY, join, raw, type Statement, sql, unionAll } from '../../../postgres/statement.ts'
 import { directionOf, keysOf, type PageQuery } from '../../page/page-query.ts'
 import { orderOfAnswer } from '../keyset.ts'
-import { bind, commonTable, EMPTY, join, raw, type Statement, sql, unionAll } from '../statement.ts'
 
 /** What every shape is given: which page, and which columns of its rows. */
 export interface PageRequest {

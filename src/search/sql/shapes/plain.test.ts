@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { addressToBytes, parseAddress } from '../../../domain/address.ts'
+import type { Statement } from '../../../postgres/statement.ts'
 import type { FilterValues } from '../../filter/payment-filter.ts'
 import { filterFields } from '../../filter/search-fields.ts'
 import type { PageQuery } from '../../page/page-query.ts'
-import type { Statement } from '../statement.ts'
 import { plainStatement } from './plain.ts'
 
 const ID = '0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11'

@@ -1,3 +1,4 @@
+import { bind, commonTable, join, raw, type Statement, sql, where } from '../../../postgres/statement.ts'
 import type { PaymentFilter, TextReading } from '../../filter/payment-filter.ts'
 import {
   amountColumns,
@@ -9,7 +10,6 @@ import {
 import { directionOf, keysOf, type PageQuery } from '../../page/page-query.ts'
 import { accountIs, conditionsOf, noneOf, oneOf } from '../filter-conditions.ts'
 import { keyRanges, orderOfAnswer, orderOfIndex } from '../keyset.ts'
-import { bind, commonTable, join, raw, type Statement, sql, where } from '../statement.ts'
 import { keyColumnsOf, type PageRequest, pageRows } from './page-rows.ts'
 
 /**

@@ -1,5 +1,5 @@
+import type { Statement } from '../../../postgres/statement.ts'
 import type { Shape } from '../../plan/search-plan.ts'
-import type { Statement } from '../statement.ts'
 import { gatherStatement } from './gather.ts'
 import { monthsStatement } from './months.ts'
 import type { PageRequest } from './page-rows.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import type { Statement } from '../../../postgres/statement.ts'
 import type { PageQuery } from '../../page/page-query.ts'
 import type { WalkPart } from '../../plan/search-plan.ts'
-import type { Statement } from '../statement.ts'
 import { gatherStatement } from './gather.ts'
 import { monthsStatement } from './months.ts'
 import type { PageRequest } from './page-rows.ts'

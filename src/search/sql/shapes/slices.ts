@@ -1,7 +1,7 @@
+import { bind, commonTable, join, raw, type Statement, sql } from '../../../postgres/statement.ts'
 import { directionOf, keysOf, type PageQuery } from '../../page/page-query.ts'
 import { type BranchValue, branchTypes, type SlicesShape, type WalkPart } from '../../plan/search-plan.ts'
 import { orderOfAnswer } from '../keyset.ts'
-import { bind, commonTable, join, raw, type Statement, sql } from '../statement.ts'
 import { type PageRequest, pageRows, pageTable, rowLimit } from './page-rows.ts'
 import { keysOfBranch, rangesOf } from './walk.ts'
 

@@ -1,8 +1,8 @@
+import { allOf, EMPTY, raw, type Statement, sql, TRUE, where } from '../../../postgres/statement.ts'
 import { directionOf, keysOf, type PageQuery } from '../../page/page-query.ts'
 import type { WalkPart, WalkShape } from '../../plan/search-plan.ts'
 import { accountIs, columnsOf, conditionsOfNamed } from '../filter-conditions.ts'
 import { keyRanges, orderOfIndex } from '../keyset.ts'
-import { allOf, EMPTY, raw, type Statement, sql, TRUE, where } from '../statement.ts'
 import { branchConditions, forEachBranch } from './branches.ts'
 import { keyColumnsOf, type PageRequest, pageRows, pageTable, rowLimit } from './page-rows.ts'
 

@@ -7,7 +7,7 @@ export interface Statement {
   readonly bindings: readonly Binding[]
 }
 
-export type Binding = string | number | Buffer | null | readonly (string | number | Buffer)[]
+export type Binding = string | number | Buffer | null | readonly (string | number | Buffer | null)[]
 
 /**
  * Writes a piece of SQL. Only pieces can be interpolated, so that a value never gets into the text by mistake: values go through
