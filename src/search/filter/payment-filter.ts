@@ -60,11 +60,12 @@ export interface CurrencyMatch {
 /** The amount that ranges and the order by amount refer to. */
 export type AmountBasis = 'amount' | 'invoiceAmount' | 'amountInUsd'
 
-const currencyFilters = ['currency', 'paymentCurrency', 'invoiceCurrency'] as const
+/** The currency filters. */
+export const currencyFields = ['currency', 'paymentCurrency', 'invoiceCurrency'] as const
 
 /** All values of the currency filters. */
 export function currencyMatchesOf(filter: FilterValues): readonly CurrencyMatch[] {
-  return currencyFilters.flatMap((name) => filter[name] ?? [])
+  return currencyFields.flatMap((name) => filter[name] ?? [])
 }
 
 /**
@@ -72,7 +73,7 @@ export function currencyMatchesOf(filter: FilterValues): readonly CurrencyMatch[
  * payment currencies alone, the invoice amount if one names invoice currencies alone. In every other case they are in US dollars.
  */
 export function amountBasis(filter: FilterValues): AmountBasis {
-  const given = currencyFilters.flatMap((name) => (filter[name] === undefined ? [] : [filter[name]]))
+  const given = currencyFields.flatMap((name) => (filter[name] === undefined ? [] : [filter[name]]))
   const symbols = new Set(given.flat().map((match) => match.symbol))
   if (symbols.size !== 1) return 'amountInUsd'
   const allOf = (of: CurrencyMatch['of']) => given.some((matches) => matches.every((match) => match.of === of))

@@ -1,5 +1,5 @@
 import { codeOfType, rankOfStatus } from '../../domain/payment.ts'
-import { amountBasis, type CurrencyMatch, type PaymentFilter } from '../filter/payment-filter.ts'
+import { amountBasis, type CurrencyMatch, currencyFields, type PaymentFilter } from '../filter/payment-filter.ts'
 import type { AccountStatistics, Cell } from '../sql/account-statistics.ts'
 
 /** The expected selectivity of each group of filters, as shares from 0 (nothing matches) to 1 (all match). */
@@ -19,9 +19,6 @@ export interface Estimate {
   /** Of the payments in these cells and of those elsewhere, the share that matches. */
   readonly inCells: number
 }
-
-/** The currency filters. */
-export const currencyFields = ['currency', 'paymentCurrency', 'invoiceCurrency'] as const
 
 /** Estimates from the statistics. Filters whose correlation they do not know are taken to be independent. */
 export function estimateMatches(filter: PaymentFilter, statistics: AccountStatistics): Estimate {

@@ -1,7 +1,6 @@
-import type { FilterName } from '../filter/payment-filter.ts'
+import { currencyFields, type FilterName } from '../filter/payment-filter.ts'
 import type { PageQuery } from '../page/page-query.ts'
 import type { AccountStatistics } from '../sql/account-statistics.ts'
-import { currencyFields } from './estimate-matches.ts'
 import { planByAmount } from './plan-by-amount.ts'
 import { planByTime } from './plan-by-time.ts'
 import { namingFields, planNamed } from './plan-named.ts'

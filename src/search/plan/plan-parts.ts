@@ -1,6 +1,6 @@
-import { amountBasis, type FilterName, type PaymentFilter } from '../filter/payment-filter.ts'
+import { amountBasis, currencyFields, type FilterName, type PaymentFilter } from '../filter/payment-filter.ts'
 import { directionOf } from '../page/page-query.ts'
-import { currencyFields, invoiceIdsOf } from './estimate-matches.ts'
+import { invoiceIdsOf } from './estimate-matches.ts'
 import { amounts, boundsLeft, dates, isOneOf, ranksOf, type Terms } from './plan-terms.ts'
 import type { BranchColumn, Branches, BranchValue, Part, WalkPart } from './search-plan.ts'
 
