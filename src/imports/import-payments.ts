@@ -33,8 +33,8 @@ export function importPayments(knex: Knex, account: Account, now = () => new Dat
       const earlier = [...pendingIds]
       const ids = new Set<string>()
       pendingIds.add(ids)
-      const told = await compareLines(knex, account.id, keys.keys())
-      const batch = await readPaymentBatch(lines, { told, accountId: account.id, ids })
+      const letters = await compareLines(knex, account.id, keys.keys())
+      const batch = await readPaymentBatch(lines, { letters, accountId: account.id, ids })
       return {
         async store() {
           const outcomes = await store(lines, batch, [ids, ...earlier])
@@ -48,9 +48,10 @@ export function importPayments(knex: Knex, account: Account, now = () => new Dat
   /** @param written - ids that this import may have written after the lines were compared with the stored rows */
   async function store(lines: readonly Line[], batch: PaymentBatch, written: readonly ReadonlySet<string>[]) {
     const contested = findContested(lines, batch, written)
-    const { news } = batch
-    if (contested.length === 0 && news !== undefined) {
-      if (news.ids.length === 0 || (await storeNewPayments(knex, news, now()))) return outcomesOf(lines, batch, WRITTEN)
+    const { newPayments } = batch
+    if (contested.length === 0 && newPayments !== undefined) {
+      if (newPayments.ids.length === 0 || (await storeNewPayments(knex, newPayments, now())))
+        return outcomesOf(lines, batch, WRITTEN)
     }
     return compareAndStore(lines, batch, contested)
   }

@@ -14,7 +14,7 @@ export interface PaymentBatch {
   readonly read: readonly number[]
   readonly faults: ReadonlyMap<number, WaybillError>
   /** The parsed payments when all of them seem to be new. */
-  readonly news: NewPayments | undefined
+  readonly newPayments: NewPayments | undefined
   /** Otherwise the parsed payments by place. Some may be missing and must be parsed again. */
   readonly payments: ReadonlyMap<number, LinePayment>
 }
@@ -22,15 +22,15 @@ export interface PaymentBatch {
 /**
  * Parses the lines that may change something.
  *
- * @param told - one letter a line, from `compareLines`
+ * @param letters - one letter a line, from `compareLines`
  * @param ids - receives each id as soon as it is parsed
  */
 export async function readPaymentBatch(
   lines: readonly Line[],
-  { told, accountId, ids }: { readonly told: string; readonly accountId: number; readonly ids: Set<string> },
+  { letters, accountId, ids }: { readonly letters: string; readonly accountId: number; readonly ids: Set<string> },
 ): Promise<PaymentBatch> {
   const placesOf = (isWanted: (letter: string | undefined) => boolean) =>
-    [...lines.keys()].filter((place) => isWanted(told[place]))
+    [...lines.keys()].filter((place) => isWanted(letters[place]))
   const faults = new Map<number, WaybillError>()
   const payments = new Map<number, LinePayment>()
   const collector = collectNewPayments(accountId)
@@ -48,7 +48,7 @@ export async function readPaymentBatch(
     }
     const { item } = read
     ids.add(item.id)
-    const isNew = told[place] === LINE_IS_NEW && line.content !== undefined && idOfLine(line.content) === item.id
+    const isNew = letters[place] === LINE_IS_NEW && line.content !== undefined && idOfLine(line.content) === item.id
     areAllNew &&= isNew && collector.add(item)
     if (!areAllNew) payments.set(place, item)
   })
@@ -57,7 +57,7 @@ export async function readPaymentBatch(
     read: placesOf((letter) => letter !== LINE_IS_KNOWN),
     faults,
     payments,
-    news: areAllNew ? collector.end() : undefined,
+    newPayments: areAllNew ? collector.end() : undefined,
   }
 }
 

@@ -67,10 +67,7 @@ export function listOf<T>(entry: Reader<T>): Reader<T[]> {
   return (path, value) => {
     if (!Array.isArray(value)) throw notA(path, value, 'a list')
     if (value.length > MAX_ENTRIES) {
-      throw waybillError('TOO_MANY_VALUES', {
-        field: path,
-        detail: `${value.length}, and ${MAX_ENTRIES} are the most`,
-      })
+      throw waybillError('TOO_MANY_VALUES', { field: path, detail: `${value.length}, at most ${MAX_ENTRIES}` })
     }
     return value.map((inner, at) => entry(`${path}[${at}]`, inner))
   }

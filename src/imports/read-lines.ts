@@ -71,7 +71,7 @@ function isBlank(content: Buffer): boolean {
 }
 
 function tooLong(number: number, bytes: number, maxBytes: number): Line {
-  const detail = `it has ${bytes} bytes, and ${maxBytes} are the most`
+  const detail = `it has ${bytes} bytes, at most ${maxBytes}`
   return { number, fault: waybillError('VALUE_TOO_LONG', { field: 'the line', detail }) }
 }
 

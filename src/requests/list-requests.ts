@@ -14,13 +14,13 @@ import type { KnownCurrencies } from './request-terms.ts'
 import type { MatchingRequests, PagePosition, RequestListRepository } from './sql/request-list-repository.ts'
 import type { RequestWithBalance } from './sql/request-repository.ts'
 
-/** Counting stops here, so that its cost is bounded. */
-const COUNT_EXACT_TO = 10_000
+/** An exact count stops here, so that its cost is bounded. */
+const MAX_EXACT_COUNT = 10_000
 
-/** Up to here matches are counted where an estimate is asked for. */
-const COUNT_FOR_ESTIMATE_TO = 1_000
+/** Instead of estimating, matches are counted up to this number. */
+const MAX_CHEAP_COUNT = 1_000
 
-/** Counts are 32-bit numbers on the wire. */
+/** The largest count that the API's int32 holds. */
 const MAX_COUNT = 2 ** 31 - 1
 
 export type IncludeTotal = 'none' | 'estimated' | 'exact'
@@ -140,7 +140,7 @@ async function countMatches(
 ): Promise<RequestTotal | undefined> {
   if (includeTotal === 'none') return undefined
   if (matchesNothing(matching)) return { count: 0, relation: 'EXACT' }
-  const limit = includeTotal === 'exact' ? COUNT_EXACT_TO : COUNT_FOR_ESTIMATE_TO
+  const limit = includeTotal === 'exact' ? MAX_EXACT_COUNT : MAX_CHEAP_COUNT
   const count = await lists.count(account, matching, limit + 1, signal)
   if (count <= limit) return { count, relation: 'EXACT' }
   if (includeTotal === 'exact') return { count: limit, relation: 'AT_LEAST' }
@@ -155,7 +155,7 @@ interface CutPage {
   readonly previous: PagePosition | undefined
 }
 
-/** Cuts what was found, which may be one request more than the page holds, to the page and the positions around it. */
+/** Makes a page, and the positions after and before it, of the requests found: in reading order, with up to one more than the page holds. */
 function cutPage(found: readonly RequestWithBalance[], limit: number, position: PagePosition | undefined): CutPage {
   const hasMore = found.length > limit
   const backward = position?.direction === 'NEWER'
@@ -165,13 +165,13 @@ function cutPage(found: readonly RequestWithBalance[], limit: number, position: 
   if (first === undefined || last === undefined) return emptyPage(position)
   return {
     requests,
-    // A backward page is reached from the page after it, so that page exists.
+    // Going backward, the page that the caller came from follows.
     next: hasMore || backward ? positionOf(last, 'OLDER') : undefined,
     previous: (backward ? hasMore : position !== undefined) ? positionOf(first, 'NEWER') : undefined,
   }
 }
 
-/** Nothing after the cursor matches any more. The page is empty, and its one cursor leads back to the request at the cursor, inclusive. */
+/** Nothing is left on this side of the position: the only cursor leads back, and includes the request that the position is at. */
 function emptyPage(position: PagePosition | undefined): CutPage {
   if (position === undefined) return { requests: [], next: undefined, previous: undefined }
   const back = { ...position, inclusive: !position.inclusive }

@@ -132,7 +132,7 @@ type ChainFields = Omit<
   'id' | 'status' | 'confirmations' | 'updatedAt' | 'refundedAmount' | 'refunds' | 'statusHistory'
 >
 
-/** The columns of what the chain tells of a payment. */
+/** The columns of a payment's fields that come from the chain. */
 export function factsOfPayment(payment: ChainFields): PaymentFacts {
   return {
     type: orNull(payment.type, codeOfType),

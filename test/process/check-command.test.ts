@@ -117,7 +117,7 @@ describe('waybill check', () => {
         `delete from payments where account_id = :account and id = '${PAYMENT_IDS[2]}'`,
         `update payment_statistics set n = n - 1 where account_id = :account and status = 5`,
       ],
-      /^changes\t\d of \S+3\tno delete of what is gone\ta payment$/,
+      /^changes\t\d of \S+3\tno delete of a missing payment\ta payment$/,
     ],
     [
       'a payment of a covered request',
@@ -135,7 +135,7 @@ describe('waybill check', () => {
     [
       'a request whose events nobody looks for',
       ['delete from reference_topics where account_id = :account'],
-      /^request\t01\w+\tits events are not looked for\tits topics are known$/,
+      /^request\t01\w+\ta topic is missing\tits topics are stored$/,
     ],
     [
       'a payment without the request whose reference it names',

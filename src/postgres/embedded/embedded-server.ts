@@ -212,24 +212,24 @@ async function untilReady({ child, folder, log, signal }: Starting): Promise<voi
 }
 
 async function explainExit(code: number | null, folder: ServerFolder, last: string[]): Promise<EmbeddedServerError> {
-  const said = last.join('\n')
+  const log = last.join('\n')
   if (code === LOCK_HELD) {
     const pid = await holderPid(folder)
     const holder = pid === undefined ? 'Another process' : `The process with pid ${pid}`
     const message = `${holder} runs the database in ${folder.root}, and a folder has one server only. Stop it or choose another DATA_DIR.`
     return new EmbeddedServerError('FOLDER_HELD', message)
   }
-  if (/No space left on device|Disk quota exceeded/.test(said)) {
+  if (/No space left on device|Disk quota exceeded/.test(log)) {
     const message = `The disk that holds ${folder.root} is full. Free some space or choose another DATA_DIR.`
     return new EmbeddedServerError('DISK_FULL', message)
   }
-  if (/Permission denied|wrong ownership/.test(said)) {
-    const message = `PostgreSQL has no access to its folder ${folder.root} or to its programs:\n${said}`
+  if (/Permission denied|wrong ownership/.test(log)) {
+    const message = `PostgreSQL has no access to its folder ${folder.root} or to its programs:\n${log}`
     return new EmbeddedServerError('OTHER_OWNER', message)
   }
   return new EmbeddedServerError(
     'FAILED',
-    `PostgreSQL did not start in ${folder.root} (exit ${code}). It said:\n${said}`,
+    `PostgreSQL did not start in ${folder.root} (exit ${code}). Its log ends with:\n${log}`,
   )
 }
 

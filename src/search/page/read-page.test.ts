@@ -18,8 +18,8 @@ const row = (id: string | null, cut = 'f', seq: string | null = '7') => [id, cut
 test.each([
   ['rows of a shape without a limit', byDate, false, [row('a')], 'page'],
   ['no payments', byDate, false, [row(null)], 'page'],
-  ['a row at which a branch reached its limit', byDate, false, [row('a'), row('b', 't')], 'truncated'],
-  ['no payments, and a limit that was reached', byDate, false, [row(null, 't')], 'truncated'],
+  ['a row at which a branch reached its limit', byDate, false, [row('a'), row('b', 't')], 'cut'],
+  ['no payments, and a limit that was reached', byDate, false, [row(null, 't')], 'cut'],
   ['one range of keys that fills the page', byDate, true, [row('a'), row('b')], 'page'],
   ['one range of keys that does not', byDate, true, [row('a')], 'not full'],
   ['one range of keys without payments', byDate, true, [row(null)], 'not full'],

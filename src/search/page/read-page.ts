@@ -98,17 +98,17 @@ async function runPlan(
   readTexts: ReadTexts,
   signal: AbortSignal | undefined,
 ): Promise<ReadRows | undefined> {
-  let truncated: Shape | undefined
+  let cut: Shape | undefined
   for (const each of planned) {
-    if (each.shape === truncated) continue
+    if (each.shape === cut) continue
     const rows = await readTexts(each.statement(), signal)
     switch (judgeRows(rows, each, { query, columns, knownSeq })) {
       case 'page':
         return pageOf(rows, columns)
       case 'stale statistics':
         return undefined
-      case 'truncated':
-        truncated = each.shape
+      case 'cut':
+        cut = each.shape
         break
       case 'not full':
         break
@@ -122,10 +122,10 @@ async function runPlan(
  *
  * - `page`: the page
  * - `stale statistics`: a combination has come that the plan did not know, so payments of it may be missing
- * - `truncated`: the shape reached its limit before the page was full
+ * - `cut`: the shape reached its limit before the page was full
  * - `not full`: the statement left out a range of keys, and its rows do not fill the page
  */
-export type Verdict = 'page' | 'stale statistics' | 'truncated' | 'not full'
+export type Verdict = 'page' | 'stale statistics' | 'cut' | 'not full'
 
 /** Judges the rows of a statement. The columns `page_cut`, `last_change` and `statistics_seq` follow the requested ones. */
 export function judgeRows(
@@ -135,7 +135,7 @@ export function judgeRows(
 ): Verdict {
   const newestSeq = Number(rows[0]?.[columns.length + 2] ?? 0)
   if (reliesOnStatistics(shape) && newestSeq > knownSeq) return 'stale statistics'
-  if (rows.some((row) => row[columns.length] === 't')) return 'truncated'
+  if (rows.some((row) => row[columns.length] === 't')) return 'cut'
   return mustFillPage && paymentsOf(rows).length < query.rows ? 'not full' : 'page'
 }
 

@@ -97,7 +97,7 @@ export interface Part {
   readonly fromElsewhere?: boolean
 }
 
-/** A part whose index has the order of the answer behind the branch columns. */
+/** A part whose index has the order of the answer after the branch columns. */
 export interface WalkPart extends Part {
   /** How many sort keys the branch columns fix: 1 where the answer is ordered by status and each branch is of one status. */
   readonly fixedKeys: 0 | 1
@@ -107,6 +107,6 @@ export interface WalkPart extends Part {
   readonly unknownOnly?: true
   /** Entries to read of each branch, at most. Undefined: as many as it takes. */
   readonly entryLimits?: readonly number[]
-  /** Whether the branches themselves come in the order of the answer, so that those behind a full page are not read. */
+  /** Whether the branches themselves come in the order of the answer, so that those after a full page are not read. */
   readonly inOrder?: boolean
 }

@@ -82,7 +82,7 @@ from payments where ${accountIs(filter.accountId)} and ${matchCondition(filter)}
   const tables = [
     ...groupings.flatMap(({ before }) => before),
     commonTable('cells', cells, 'materialized'),
-    ...groupings.flatMap(({ behind }) => behind),
+    ...groupings.flatMap(({ after }) => after),
   ]
   const joins = groupings.map(({ joinedTo }) => joinedTo)
   return sql`with ${list(tables)}
@@ -98,7 +98,7 @@ interface Grouping {
   /** Common tables that the key needs. */
   readonly before: readonly Statement[]
   /** Common tables made of the groups. */
-  readonly behind: readonly Statement[]
+  readonly after: readonly Statement[]
   /** The join of the groups with those tables, on a line of its own. */
   readonly joinedTo: Statement
   /** The columns of the result that belong to this grouping. */
@@ -108,7 +108,7 @@ interface Grouping {
 function groupingOf(name: GroupName, at: number, query: SummaryQuery): Grouping {
   if (parties.has(name)) return partyGrouping(name, at, query)
   if (periods.has(name)) return periodGrouping(name, at, query)
-  return { at, key: raw(name), before: [], behind: [], joinedTo: EMPTY, columns: [raw(`cells.key${at}`)] }
+  return { at, key: raw(name), before: [], after: [], joinedTo: EMPTY, columns: [raw(`cells.key${at}`)] }
 }
 
 function partyGrouping(name: GroupName, at: number, { groupBy, top }: SummaryQuery): Grouping {
@@ -128,7 +128,7 @@ function partyGrouping(name: GroupName, at: number, { groupBy, top }: SummaryQue
     at,
     key: raw(name),
     before: [],
-    behind: [commonTable(`top${at}`, places)],
+    after: [commonTable(`top${at}`, places)],
     joinedTo: sql`\nleft join ${table} on ${table}.${key} = cells.${key}`,
     columns: [
       sql`${table}.${key}`,
@@ -165,7 +165,7 @@ function periodGrouping(name: GroupName, at: number, { filter, timeZone }: Summa
     at,
     key: sql`coalesce(width_bucket(timestamp, (select at from ${begins})), ${converted})`,
     before: [commonTable(`begins${at}`, beginnings, 'materialized')],
-    behind: [],
+    after: [],
     joinedTo: EMPTY,
     columns: [
       sql`coalesce(((select at from ${begins})[cells.${key}] at time zone ${zone})::date - date '1970-01-01', cells.${key}) as ${key}`,

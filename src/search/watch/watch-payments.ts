@@ -85,10 +85,10 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
       const extent = await repository.extent(account.id, signal)
       let at = watchCursor === undefined ? extent.lastChange : decodeWatchCursor(seal, watchCursor)
       checkWithin(extent, at)
-      let saidAtMs = performance.now()
-      const restMs = () => Math.max(0, saidAtMs + heartbeatMs - performance.now())
+      let sentAtMs = performance.now()
+      const silenceLeftMs = () => Math.max(0, sentAtMs + heartbeatMs - performance.now())
       const beat = () => {
-        saidAtMs = performance.now()
+        sentAtMs = performance.now()
         return { type: 'HEARTBEAT', at: now(), watchCursor: encodeWatchCursor(seal, at) } as const
       }
       let hasCaughtUp = false
@@ -97,13 +97,13 @@ export function createWatchPayments(options: WatchOptions): WatchPayments {
         checkWithin(batch, at)
         for (const event of batch.events) yield { ...event, watchCursor: encodeWatchCursor(seal, event.change) }
         at = batch.through
-        if (batch.events.length > 0) saidAtMs = performance.now()
+        if (batch.events.length > 0) sentAtMs = performance.now()
         if (at < batch.lastChange) {
-          if (restMs() === 0) yield beat()
+          if (silenceLeftMs() === 0) yield beat()
         } else {
           if (!hasCaughtUp) yield beat()
           hasCaughtUp = true
-          while (!(await place.waitForChange(at, restMs(), signal))) yield beat()
+          while (!(await place.waitForChange(at, silenceLeftMs(), signal))) yield beat()
         }
       }
     } finally {

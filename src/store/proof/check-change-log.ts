@@ -78,7 +78,7 @@ async function findMisfits(trx: Knex, accountId: number): Promise<Difference[]> 
   }))
 }
 
-/** What can be wrong with a change: the condition, what is stored, what is expected. The first that holds is told. Kinds: 1 insert, 2 update, 3 delete. */
+/** What can be wrong with a change: the condition, what is stored, what is expected. The first one that holds is reported. Kinds: 1 insert, 2 update, 3 delete. */
 const MISFITS = [
   [
     '(kind = 1) <> (old is null)',
@@ -86,9 +86,9 @@ const MISFITS = [
     `case when kind = 1 then 'none' else 'the row before' end`,
   ],
   ['previous = 3 and kind <> 1', `'kind ' || kind || ' after a delete'`, `'an insert'`],
-  ['previous <> 3 and kind = 1', `'an insert of what was there'`, `'an update or delete'`],
-  ['is_latest and kind = 3 and p.id is not null', `'a delete of what is there'`, `'no payment'`],
-  ['is_latest and kind <> 3 and p.id is null', `'no delete of what is gone'`, `'a payment'`],
+  ['previous <> 3 and kind = 1', `'an insert of an existing payment'`, `'an update or delete'`],
+  ['is_latest and kind = 3 and p.id is not null', `'a delete of an existing payment'`, `'no payment'`],
+  ['is_latest and kind <> 3 and p.id is null', `'no delete of a missing payment'`, `'a payment'`],
 ] as const
 
 const cases = (result: 1 | 2) => MISFITS.map((misfit) => `when ${misfit[0]} then ${misfit[result]}`).join('\n      ')

@@ -17,7 +17,7 @@ interface NameRow {
   readonly payment_id: string | null
 }
 
-/** Checks that the topics of all requests are known, and that no payment names a request by its reference without belonging to it. */
+/** Checks that the topics of all requests are stored, and that no payment names a request by its reference without belonging to it. */
 export async function checkNames(trx: Knex, accountId: number): Promise<Difference[]> {
   const topics = [accountId, accountId, accountId, MAX_DIFFERENCES]
   const { rows: unknown } = await trx.raw<{ rows: NameRow[] }>(FIND_UNKNOWN_TOPICS, topics)
@@ -28,8 +28,8 @@ export async function checkNames(trx: Knex, accountId: number): Promise<Differen
       ({ request_id }): Difference => ({
         check: 'request',
         where: request_id.toString('hex'),
-        stored: 'its events are not looked for',
-        expected: 'its topics are known',
+        stored: 'a topic is missing',
+        expected: 'its topics are stored',
       }),
     ),
     ...unclaimed.map(

@@ -7,5 +7,5 @@ export interface Difference {
   readonly expected: string
 }
 
-/** The most differences of one kind that are reported: enough to see what is wrong with a table that is wrong throughout. */
+/** Differences of one kind that are reported, at most: enough to see what is wrong where a whole table is. */
 export const MAX_DIFFERENCES = 1_000

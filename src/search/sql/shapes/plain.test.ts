@@ -64,9 +64,9 @@ test('an order whose key can be null is two walks, over the unknown and the know
 })
 
 test('after an unknown key in a descending order only unknown keys remain, and an amount filter excludes them', () => {
-  const behind = page({}, { sortBy: 'amount', position: after([null]) })
-  expect(behind.sql).toContain('where account_id = ? and amount_in_usd is null and (id) < (?::uuid)')
-  expect(behind.sql).not.toContain('union')
+  const unknown = page({}, { sortBy: 'amount', position: after([null]) })
+  expect(unknown.sql).toContain('where account_id = ? and amount_in_usd is null and (id) < (?::uuid)')
+  expect(unknown.sql).not.toContain('union')
   const ranged = page({ minAmount: '1' }, { sortBy: 'amount' })
   expect(ranged.sql).toContain('amount_in_usd >= ?::numeric and amount_in_usd is not null')
   expect(ranged.sql).not.toContain('union')
