@@ -11,7 +11,7 @@ it.each<[string, Payment[], number[][]]>([
   ['different ones', [of('a', 1), of('b', 2), of('c')], [[0, 1, 2]]],
   ['one id again', [of('a', 1), of('b'), of('a', 2)], [[0, 1], [2]]],
   ['one event again', [of('a', 1), of('b', 1), of('c', 1)], [[0], [1], [2]]],
-  // what waits holds back what comes after it and shares a key
+  // a payment of a later round delays those after it that share a key with it
   ['a chain of both', [of('a', 1), of('b', 1), of('b', 3), of('c', 3), of('d', 4)], [[0, 4], [1], [2], [3]]],
 ])('rounds of %s hold no key twice and keep the order of each', (_, batch, rounds) => {
   expect(splitRounds(batch)).toEqual(rounds)

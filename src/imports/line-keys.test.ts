@@ -24,19 +24,19 @@ function keysOf(...contents: string[]) {
 }
 
 it.each([
-  ['in front', `{"id":"${id}","amount":"1"}`, id],
-  ['in front in upper case', `{"id":"${id.toUpperCase()}"}`, id],
-  ['further behind', `{"amount":"1","id":"${id}"}`, id],
-  ['behind bytes of more than one to a character', `{"reference":"ü✓","id":"${id}"}`, id],
+  ['at the beginning', `{"id":"${id}","amount":"1"}`, id],
+  ['at the beginning, in upper case', `{"id":"${id.toUpperCase()}"}`, id],
+  ['later in the line', `{"amount":"1","id":"${id}"}`, id],
+  ['after characters of several bytes', `{"reference":"ü✓","id":"${id}"}`, id],
   ['with blanks', `{"id": "${id}"}`, null],
   ['too short', `{"id":"${id.slice(1)}"}`, null],
   ['too long', `{"id":"${id}0"}`, null],
-  ['with a digit that is none', `{"id":"${id.replace('a', 'g')}"}`, null],
+  ['with a letter that is no digit', `{"id":"${id.replace('a', 'g')}"}`, null],
   ['with a digit where a dash should be', `{"id":"${id.replaceAll('-', '0')}"}`, null],
   ['cut off', `{"id":"${id}`, null],
-  ['not at all', 'x', null],
-  ['of an empty line', '', null],
-])('finds an id %s', (_, content, expected) => {
+  ['missing', 'x', null],
+  ['missing in an empty line', '', null],
+])('reads an id %s', (_, content, expected) => {
   expect(keysOf('{}', content, `{"id":"${id}"}`).ids).toEqual([
     null,
     expected?.replaceAll('-', '') ?? null,
@@ -45,7 +45,7 @@ it.each([
   if (expected !== null) expect(idOfLine(Buffer.from(content))).toBe(expected)
 })
 
-it('hashes all bytes of a line, and none of a line that is at fault', () => {
+it('hashes all bytes of a line, and no line that has a fault', () => {
   const [one, same, other] = keysOf('{"a":1}', '{"a":1}', '{"a":1} ').hashes
   expect(one).toMatch(/^01[0-9a-f]{30}$/)
   expect(same).toBe(one)

@@ -42,14 +42,14 @@ describe('parsePayment', () => {
     })
   })
 
-  it('leaves aside what follows from the rest', () => {
+  it('ignores derived fields', () => {
     const derived = { completed: true, destinationNetwork: 'BASE', destinationTxHash: `0x${hash}`, payer: null }
     expect(parsePayment({ ...least, ...derived })).toEqual(parsePayment(least))
     expect(parsePayment({ ...least, confirmations: 12 }).confirmations).toBe(12)
     expect(parsePayment({ ...least, status: 'PENDING', confirmations: 12 })).not.toHaveProperty('confirmations')
   })
 
-  it('reads what may be written in several ways', () => {
+  it('reads values in all accepted forms', () => {
     const read = parsePayment({
       ...least,
       network: 'matic',
@@ -81,7 +81,7 @@ describe('parsePayment', () => {
     expect(read.refunds[1]?.timestamp).toBe('2026-03-01T12:00:00.000Z')
   })
 
-  it.each(Object.keys(least))('wants %s', (name) => {
+  it.each(Object.keys(least))('requires %s', (name) => {
     const { [name]: _, ...rest } = least as Record<string, unknown>
     expect(faultOf(rest)?.reason).toBe('MISSING_FIELD')
     expect(faultOf({ ...least, [name]: null })?.reason).toBe('MISSING_FIELD')

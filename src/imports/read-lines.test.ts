@@ -11,7 +11,7 @@ function textOrFault(line: Line): string {
   }
 }
 
-/** The lines of some bytes, cut into chunks of each of the sizes. */
+/** The lines of bytes that come in chunks of one size. */
 async function linesOf(content: string | Buffer, chunkBytes: number, longestBytes?: number) {
   const bytes = Buffer.from(content as string)
   async function* chunks() {
@@ -50,7 +50,7 @@ describe.each([1, 2, 3, 7, 1_000])('lines in chunks of %i bytes', (chunkBytes) =
     expect(await linesOf(content, chunkBytes)).toEqual(expected)
   })
 
-  it('tells bytes that are not UTF-8, and goes on', async () => {
+  it('reports bytes that are not UTF-8, and continues', async () => {
     const content = Buffer.concat([Buffer.from('{}\n{"a":"'), Buffer.from([0xff]), Buffer.from('"}\n{}\n')])
     expect(await linesOf(content, chunkBytes)).toEqual([
       [1, '{}'],
@@ -59,7 +59,7 @@ describe.each([1, 2, 3, 7, 1_000])('lines in chunks of %i bytes', (chunkBytes) =
     ])
   })
 
-  it('tells lines beyond the limit, and goes on', async () => {
+  it('reports lines beyond the limit, and continues', async () => {
     const content = `${'x'.repeat(10)}\n${'y'.repeat(11)}\n${'z'.repeat(500)}\n{}\n${'w'.repeat(500)}`
     const long = 'VALUE_TOO_LONG'
     expect(await linesOf(content, chunkBytes, 10)).toEqual([

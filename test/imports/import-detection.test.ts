@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => running.stop())
 
-async function bring(lines: readonly object[]) {
+async function runImport(lines: readonly object[]) {
   const text = lines.map((line) => JSON.stringify(line)).join('\n')
   const { written, unchanged, bad } = await importLines(
     Readable.from([Buffer.from(text)]),
@@ -35,7 +35,7 @@ async function exported() {
   return lines
 }
 
-it('keeps an imported payment under its id when its event is found, and takes the chain for it from then on', async () => {
+it('keeps the id of an imported payment when detection finds its event, and takes the values of the chain', async () => {
   const { chain, service } = running
   const [payer, payee] = chain.wallets
   const { USDC } = chain.tokens
@@ -66,7 +66,7 @@ it('keeps an imported payment under its id when its event is found, and takes th
     requestId: request.requestId,
     reference: 'kept',
   }
-  expect(await bring([line])).toEqual({ written: 1, unchanged: 0, bad: 0 })
+  expect(await runImport([line])).toEqual({ written: 1, unchanged: 0, bad: 0 })
   const balance = async () => balanceText((await service.requests.get(shop, request.paymentReference)).balance)
   expect(await balance()).toMatchObject({ status: 'PARTIALLY_PAID', pendingAmount: '19' })
 
@@ -78,16 +78,16 @@ it('keeps an imported payment under its id when its event is found, and takes th
   expect(payment).toMatchObject({ id: line.id, status: 'CONFIRMED', amount: '20', reference: 'kept', eventIndex: 0 })
   expect(await balance()).toMatchObject({ status: 'PAID', paidAmount: '20' })
 
-  // what the line said is no longer what stands there
+  // detection has changed the row, so it no longer has the hash of the line
   expect(await running.database.knex('payments').where({ account_id: shop.id }).pluck('line_hash')).toEqual([null])
-  // neither the old line nor a newer one that says something else moves what stands on the chain
+  // neither the old line nor a newer, different one changes a payment that was seen on chain
   const newer = { ...line, amount: '1', updatedAt: '2099-01-01T00:00:00Z' }
-  expect(await bring([line, newer, ...found])).toEqual({ written: 0, unchanged: 3, bad: 0 })
-  expect(await bring([{ ...line, id: '0b7d2a31-6f0e-4c55-9d3b-000000000002' }])).toMatchObject({ bad: 1 })
+  expect(await runImport([line, newer, ...found])).toEqual({ written: 0, unchanged: 3, bad: 0 })
+  expect(await runImport([{ ...line, id: '0b7d2a31-6f0e-4c55-9d3b-000000000002' }])).toMatchObject({ bad: 1 })
   expect(await exported()).toEqual(found)
 })
 
-it('settles the stored request whose payments it brings, those of the chain as well', async () => {
+it('settles the stored requests of its payments, together with the payments found on chain', async () => {
   const { chain, service } = running
   const [payer, payee] = chain.wallets
   const { USDC } = chain.tokens
@@ -112,26 +112,26 @@ it('settles the stored request whose payments it brings, those of the chain as w
     status: 'PARTIAL',
     requestId,
   }
-  expect(await bring([line])).toEqual({ written: 1, unchanged: 0, bad: 0 })
+  expect(await runImport([line])).toEqual({ written: 1, unchanged: 0, bad: 0 })
   expect(await statuses()).toEqual([
     ['40', 'CONFIRMED'],
     ['60', 'CONFIRMED'],
   ])
   expect(await balance()).toMatchObject({ status: 'PAID', paidAmount: '100' })
-  expect(await bring([line])).toEqual({ written: 0, unchanged: 1, bad: 0 })
+  expect(await runImport([line])).toEqual({ written: 0, unchanged: 1, bad: 0 })
 
   const failed = { ...line, status: 'FAILED', updatedAt: '2099-01-01T00:00:01Z' }
-  expect(await bring([failed])).toEqual({ written: 1, unchanged: 0, bad: 0 })
+  expect(await runImport([failed])).toEqual({ written: 1, unchanged: 0, bad: 0 })
   expect(await statuses()).toEqual([
     ['40', 'PARTIAL'],
     ['60', 'FAILED'],
   ])
   expect(await balance()).toMatchObject({ status: 'PARTIALLY_PAID', paidAmount: '40' })
-  // what was settled later than a line says does not make the line new again
-  expect(await bring([line, failed])).toEqual({ written: 0, unchanged: 2, bad: 0 })
+  // settling has updated the rows after the times of their lines; the lines are still unchanged
+  expect(await runImport([line, failed])).toEqual({ written: 0, unchanged: 2, bad: 0 })
 })
 
-it('leaves what is imported as it says until its request is stored', async () => {
+it('keeps the status of a line until its request is stored', async () => {
   const { knex } = running.database
   const request = makeRequest({ network: 'ETHEREUM', payee: canonical(running.chain.wallets[1]) })
   const { paymentReference, requestId } = request
@@ -143,13 +143,13 @@ it('leaves what is imported as it says until its request is stored', async () =>
     network: 'ethereum',
     ...more,
   })
-  await bring([line(0, { status: 'CONFIRMED', requestId }), line(1, { status: 'PENDING', paymentReference })])
+  await runImport([line(0, { status: 'CONFIRMED', requestId }), line(1, { status: 'PENDING', paymentReference })])
   const statuses = async () =>
     (await exported()).filter((one) => String(one.id).includes('-00000000001')).map(({ status }) => status)
   expect(await statuses()).toEqual(['CONFIRMED', 'PENDING'])
   await storeRequest(knex, shop, request)
   expect(await statuses()).toEqual(['PARTIAL', 'PENDING'])
-  await bring([line(1, { status: 'PARTIAL', paymentReference, updatedAt: '2099-01-01T00:00:00Z' })])
+  await runImport([line(1, { status: 'PARTIAL', paymentReference, updatedAt: '2099-01-01T00:00:00Z' })])
   expect(await statuses()).toEqual(['CONFIRMED', 'CONFIRMED'])
   expect(await findDifferences(knex)).toEqual([])
 })

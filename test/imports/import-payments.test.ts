@@ -44,10 +44,14 @@ const least = {
   status: 'CONFIRMED',
 }
 
-type Told = { readonly written: number; readonly unchanged: number; readonly bad: string[] }
+type ImportResult = { readonly written: number; readonly unchanged: number; readonly bad: string[] }
 
-/** Imports lines, given as text or as what becomes JSON. */
-async function bring(lines: readonly (string | object)[], to = shop, options: ImportOptions = {}): Promise<Told> {
+/** Imports lines, given as text or as objects. */
+async function runImport(
+  lines: readonly (string | object)[],
+  to = shop,
+  options: ImportOptions = {},
+): Promise<ImportResult> {
   const bad: string[] = []
   const text = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n')
   const counts = await importLines(Readable.from([Buffer.from(text)]), importPayments(database.knex, to), {
@@ -68,7 +72,7 @@ async function exported(of = shop, pageRows?: number): Promise<string[]> {
 
 const stored = async (of = shop) => (await exported(of)).map((line) => JSON.parse(line) as Record<string, unknown>)
 
-/** Of the generator, and with everything that it leaves out. */
+/** Generated payments, and two with the fields that the generator leaves out. */
 function manyPayments(count: number, seed: number): Payment[] {
   const canonical = (text: string) => text.replace(/(\.\d*?)0+$/, '$1') as DecimalString
   const made = generatePayments(0, count, seed).map(({ payment }): Payment => {
@@ -165,20 +169,20 @@ const crosschainOf = ({ timestamp, updatedAt }: Payment): Payment => ({
 describe('import of payments', () => {
   it('stores what export writes, byte for byte, in order of date and id', async () => {
     const lines = manyPayments(600, 11).map(formatPaymentLine)
-    expect(await bring(lines, shop, { batchLines: 100 })).toEqual({ written: lines.length, unchanged: 0, bad: [] })
+    expect(await runImport(lines, shop, { batchLines: 100 })).toEqual({ written: lines.length, unchanged: 0, bad: [] })
     const first = await exported()
     expect(first.toSorted()).toEqual(lines.toSorted())
     const keys = (await stored()).map(({ timestamp, id }) => `${String(timestamp)} ${String(id)}`)
     expect(keys).toEqual(keys.toSorted())
-    await bring(first, other)
+    await runImport(first, other)
     expect(await exported(other, 7)).toEqual(first)
   })
 
   it('changes nothing the second time', async () => {
     const lines = manyPayments(300, 12).map(formatPaymentLine)
-    await bring(lines)
+    await runImport(lines)
     const before = await database.knex('payments').where({ account_id: shop.id }).orderBy('id').select('*', 'xmin')
-    expect(await bring(lines)).toEqual({ written: 0, unchanged: lines.length, bad: [] })
+    expect(await runImport(lines)).toEqual({ written: 0, unchanged: lines.length, bad: [] })
     // not even written again
     expect(await database.knex('payments').where({ account_id: shop.id }).orderBy('id').select('*', 'xmin')).toEqual(
       before,
@@ -189,27 +193,27 @@ describe('import of payments', () => {
     ['a newer one replaces', '2026-03-02T00:00:00.001Z', 'written', '20'],
     ['an equally old one does not', '2026-03-02T00:00:00Z', 'unchanged', '10'],
     ['an older one does not', '2026-03-01T23:59:59.999Z', 'unchanged', '10'],
-    ['one that does not say does not', undefined, 'unchanged', '10'],
+    ['one without updatedAt does not', undefined, 'unchanged', '10'],
   ] as const)('of a changed line: %s', async (_, updatedAt, kind, amount) => {
-    await bring([{ ...least, updatedAt: '2026-03-02T00:00:00Z', reference: 'old' }])
-    const told = await bring([{ ...least, updatedAt, amount: '20' }])
-    expect(told[kind]).toBe(1)
+    await runImport([{ ...least, updatedAt: '2026-03-02T00:00:00Z', reference: 'old' }])
+    const result = await runImport([{ ...least, updatedAt, amount: '20' }])
+    expect(result[kind]).toBe(1)
     expect(await stored()).toMatchObject([{ amount, ...(amount === '10' && { reference: 'old' }) }])
-    // what the line does not say is gone with the rest
+    // fields that the newer line leaves out are removed
     if (amount === '20') expect((await stored())[0]).not.toHaveProperty('reference')
   })
 
-  it('reads the lines of one file one after the other', async () => {
-    const told = await bring([
+  it('applies the lines of one file in their order', async () => {
+    const result = await runImport([
       { ...least, amount: '1', updatedAt: '2026-03-02T00:00:00Z' },
       { ...least, amount: '2', updatedAt: '2026-03-03T00:00:00Z' },
       { ...least, amount: '3', updatedAt: '2026-03-02T12:00:00Z' },
     ])
-    expect(told).toEqual({ written: 2, unchanged: 1, bad: [] })
+    expect(result).toEqual({ written: 2, unchanged: 1, bad: [] })
     expect(await stored()).toMatchObject([{ amount: '2', updatedAt: '2026-03-03T00:00:00Z' }])
   })
 
-  it('tells every bad line by number and reason while the others go in', async () => {
+  it('reports every bad line by number and reason, and stores the others', async () => {
     const lines = [
       { ...least, id: idOf(1) },
       'no JSON',
@@ -231,53 +235,55 @@ describe('import of payments', () => {
       '8 INVALID_REFERENCE',
       '9 VALUE_TOO_LONG',
     ]
-    expect(await bring(lines)).toEqual({ written: 2, unchanged: 0, bad })
+    expect(await runImport(lines)).toEqual({ written: 2, unchanged: 0, bad })
     expect((await stored()).map(({ id }) => id)).toEqual([idOf(1), idOf(5)])
-    expect(await bring(lines, shop, { batchLines: 1 })).toEqual({ written: 0, unchanged: 2, bad })
+    expect(await runImport(lines, shop, { batchLines: 1 })).toEqual({ written: 0, unchanged: 2, bad })
   })
 
-  it('gives an event to one payment, within a file as well', async () => {
+  it('refuses a second payment of an event, also within one file', async () => {
     const event = { txHash: hashOf(1), eventIndex: 0 }
-    const told = await bring([
+    const result = await runImport([
       { ...least, id: idOf(1), ...event },
       { ...least, id: idOf(2), ...event },
       { ...least, id: idOf(3), ...event, eventIndex: 1 },
       { ...least, id: idOf(4), ...event, network: 'POLYGON' },
       { ...least, id: idOf(5), txHash: hashOf(1) },
     ])
-    expect(told).toEqual({ written: 4, unchanged: 0, bad: ['2 EVENT_TAKEN'] })
-    // a stored one may not move to another's event, newer or not, but to a free one
+    expect(result).toEqual({ written: 4, unchanged: 0, bad: ['2 EVENT_TAKEN'] })
+    // a stored payment cannot take the event of another, however new its line, but it can take a free one
     const moved = { ...least, id: idOf(3), txHash: hashOf(1) }
-    expect((await bring([{ ...moved, eventIndex: 0 }])).bad).toEqual(['1 EVENT_TAKEN'])
-    expect((await bring([{ ...moved, eventIndex: 0, updatedAt: '2026-04-01T00:00:00Z' }])).bad).toEqual([
+    expect((await runImport([{ ...moved, eventIndex: 0 }])).bad).toEqual(['1 EVENT_TAKEN'])
+    expect((await runImport([{ ...moved, eventIndex: 0, updatedAt: '2026-04-01T00:00:00Z' }])).bad).toEqual([
       '1 EVENT_TAKEN',
     ])
-    expect((await bring([{ ...moved, eventIndex: 9, updatedAt: '2026-04-01T00:00:00Z' }])).written).toBe(1)
-    // which frees the event that it had
-    expect((await bring([{ ...least, id: idOf(6), ...event, eventIndex: 1 }])).written).toBe(1)
+    expect((await runImport([{ ...moved, eventIndex: 9, updatedAt: '2026-04-01T00:00:00Z' }])).written).toBe(1)
+    // that frees its earlier event
+    expect((await runImport([{ ...least, id: idOf(6), ...event, eventIndex: 1 }])).written).toBe(1)
   })
 
-  it('touches no other account, whose ids and events are its own', async () => {
+  it('changes no other account: ids and events are unique within one', async () => {
     const line = { ...least, txHash: hashOf(1), eventIndex: 0 }
-    await bring([line], other)
+    await runImport([line], other)
     const before = await exported(other)
-    expect(await bring([{ ...line, amount: '7', updatedAt: '2026-04-01T00:00:00Z' }])).toMatchObject({ written: 1 })
-    expect(await bring([{ ...line, id: idOf(2) }])).toMatchObject({ bad: ['1 EVENT_TAKEN'] })
+    expect(await runImport([{ ...line, amount: '7', updatedAt: '2026-04-01T00:00:00Z' }])).toMatchObject({ written: 1 })
+    expect(await runImport([{ ...line, id: idOf(2) }])).toMatchObject({ bad: ['1 EVENT_TAKEN'] })
     expect(await exported(other)).toEqual(before)
     expect(await stored()).toMatchObject([{ amount: '7' }])
   })
 
-  it('leaves what was seen on chain to the chain', async () => {
+  it('does not change a payment that was seen on chain', async () => {
     const line = { ...least, txHash: hashOf(1), eventIndex: 0 }
-    await bring([line])
+    await runImport([line])
     await database.knex('payments').where({ account_id: shop.id }).update({ detected: true, block_number: 5 })
     const before = await exported()
-    expect(await bring([{ ...line, amount: '99', updatedAt: '2099-01-01T00:00:00Z' }])).toMatchObject({ unchanged: 1 })
-    expect(await bring([{ ...line, id: idOf(2) }])).toMatchObject({ bad: ['1 EVENT_TAKEN'] })
+    expect(await runImport([{ ...line, amount: '99', updatedAt: '2099-01-01T00:00:00Z' }])).toMatchObject({
+      unchanged: 1,
+    })
+    expect(await runImport([{ ...line, id: idOf(2) }])).toMatchObject({ bad: ['1 EVENT_TAKEN'] })
     expect(await exported()).toEqual(before)
   })
 
-  it('stops between batches when it is told to', async () => {
+  it('stops between batches when its signal fires', async () => {
     const stopping = new AbortController()
     async function* lines() {
       for (let n = 0; n < 1_000; n++) yield Buffer.from(`${JSON.stringify({ ...least, id: idOf(n) })}\n`)
@@ -297,7 +303,7 @@ describe('import of payments', () => {
     expect((await exported()).length).toBe(counts.written)
   })
 
-  it('ends at once when it is told to while nothing comes', async () => {
+  it('ends at once when its signal fires while the source is silent', async () => {
     const stopping = new AbortController()
     const silent = new Readable({ read() {} })
     const importing = importLines(silent, importPayments(database.knex, shop), { signal: stopping.signal })
@@ -305,7 +311,7 @@ describe('import of payments', () => {
     expect(await importing).toMatchObject({ lines: 0 })
   })
 
-  it('takes 50,000 lines, and nothing of them twice', async () => {
+  it('imports 50,000 lines, and changes nothing the second time', async () => {
     const line = (n: number) => ({ ...least, id: idOf(n), txHash: hashOf(n), eventIndex: 0, amount: String(n) })
     async function* lines() {
       for (let n = 0; n < 50_000; n += 500) {
@@ -344,7 +350,7 @@ describe('an imported payment of a request', () => {
     salt: '11'.repeat(8),
   }
 
-  it('counts towards its balance by request id or by payment reference, whichever is there first', async () => {
+  it('counts for it by request id or payment reference, whichever of the two is stored first', async () => {
     const requests = requestsOf()
     const { request } = await requests.create(other, terms)
     const byId = { ...least, id: idOf(1), requestId: terms.requestId }
@@ -359,13 +365,13 @@ describe('an imported payment of a request', () => {
     const elsewhere = { ...byReference, id: idOf(3), payee: addressOf(0x78) }
     const lines = [byId, byReference, elsewhere, { ...byId, id: idOf(4), status: 'FAILED' }]
     const expected = { status: 'PARTIALLY_PAID', paidAmount: '10', pendingAmount: '30', outstandingAmount: '60' }
-    await bring(lines, other)
+    await runImport(lines, other)
     expect(balanceText((await requests.get(other, request.paymentReference)).balance)).toMatchObject(expected)
-    await bring(lines, shop)
+    await runImport(lines, shop)
     await requests.create(shop, terms)
     expect(balanceText((await requests.get(shop, request.paymentReference)).balance)).toMatchObject(expected)
     for (const account of [shop, other]) {
-      expect(await bring(lines, account)).toEqual({ written: 0, unchanged: 4, bad: [] })
+      expect(await runImport(lines, account)).toEqual({ written: 0, unchanged: 4, bad: [] })
     }
   })
 })

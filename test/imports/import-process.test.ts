@@ -41,7 +41,7 @@ const exportOf = async (account: string) => {
   return { code, stdout }
 }
 
-/** Begins an import of 10,000 lines, of which two batches are stored and the third is not whole. */
+/** Begins an import of 10,000 lines: two batches are stored, and the third is incomplete. */
 async function beginImport(account: string) {
   const input = new PassThrough()
   const importing = startWaybill(['import', 'payments', '-', '--account', account], environment, input)
@@ -50,27 +50,27 @@ async function beginImport(account: string) {
   return { importing, counted: Number(counted.replace(',', '')) }
 }
 
-it('goes on after a kill in mid import to the same end, and then changes nothing', async () => {
+it('gives the same result when it runs again after a kill, and then changes nothing', async () => {
   const { importing, counted } = await beginImport('killed')
   importing.kill('SIGKILL')
   expect((await importing.ended).signal).toBe('SIGKILL')
   const path = join(folder, 'killed.ndjson')
   await writeFile(path, linesOf(0, 10_000))
-  const words = ['import', 'payments', path, '--account', 'killed']
-  const again = await runWaybill(words, environment)
+  const args = ['import', 'payments', path, '--account', 'killed']
+  const again = await runWaybill(args, environment)
   expect([again.code, again.stdout]).toEqual([0, ''])
   const [, written = '', unchanged = ''] = SUMS.exec(again.stderr) ?? []
   expect([written, unchanged].map((figure) => Number(figure.replace(',', '')))).toSatisfy(
     ([more = 0, before = 0]: number[]) => before >= counted && before % 4_000 === 0 && more + before === 10_000,
   )
-  // All are of one second, so by id, which ends in the number of the line.
+  // All have the same second, so they are ordered by id, which ends in the number of the line.
   expect((await exportOf('killed')).stdout).toBe(await readFile(path, 'utf8'))
-  expect((await runWaybill(words, environment)).stderr).toMatch(/: 0 written, 10,000 unchanged, 0 bad; /)
+  expect((await runWaybill(args, environment)).stderr).toMatch(/: 0 written, 10,000 unchanged, 0 bad; /)
 })
 
 const SUMS = /done: 10,000 lines read: (\d+,?\d*) written, (\d+,?\d*) unchanged, 0 bad; [\d,]+ lines\/s\n$/
 
-it('stops at a batch boundary when it is told to, and says how far it came', async () => {
+it('stops at a batch boundary on SIGTERM, and reports how far it came', async () => {
   const { importing } = await beginImport('stopped')
   importing.kill('SIGTERM')
   const { code, stderr } = await importing.ended
@@ -89,7 +89,7 @@ it('reads standard input, reports bad lines on standard error and exits with 1',
   expect(stderr).toMatch(/done: 3 lines read: 2 written, 0 unchanged, 1 bad; /)
 })
 
-it('exports to a file that takes its name when it is whole', async () => {
+it('exports to a file that gets its name when it is complete', async () => {
   const path = join(folder, 'out.ndjson')
   const { code, stdout, stderr } = await runWaybill(
     ['export', 'payments', '--account', 'stdin', '--output', path],
@@ -102,7 +102,7 @@ it('exports to a file that takes its name when it is whole', async () => {
   expect([none.code, none.stdout, none.stderr]).toEqual([1, '', 'there is no account "nobody"\n'])
 })
 
-it('exports into a file that others could read, and into no link or folder', async () => {
+it('makes a file that others could read private when it exports to it, and refuses links and folders', async () => {
   const [readable, link] = [join(folder, 'readable.ndjson'), join(folder, 'link.ndjson')]
   await writeFile(readable, 'before', { mode: 0o644 })
   await symlink(readable, link)
@@ -119,7 +119,7 @@ it('exports into a file that others could read, and into no link or folder', asy
   expect((await readdir(folder)).filter((name) => name.endsWith('.part'))).toEqual([])
 })
 
-it('takes requests of the demo', async () => {
+it('imports requests into the demo account', async () => {
   const path = join(folder, 'requests.ndjson')
   const terms = {
     payee: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
@@ -143,11 +143,11 @@ it.each([
   [['import', 'requests', '-', '--account', 'A B'], 'is not an account'],
   [['export', 'payments'], '--account is missing'],
   [['import', 'things'], 'there is no command'],
-])('refuses %j with exit code 2', async (words, says) => {
+])('refuses %j with exit code 2', async (args, message) => {
   const said = { stdout: '', stderr: '' }
   const collect = (name: keyof typeof said) =>
     new Writable({ write: (chunk, _, done) => done(void (said[name] += String(chunk))) })
-  const code = await runCommandLine(commands, words, {
+  const code = await runCommandLine(commands, args, {
     environment,
     workingFolder: folder,
     stdin: Readable.from([]),
@@ -156,5 +156,5 @@ it.each([
     actor: 'somebody',
     signal: new AbortController().signal,
   })
-  expect([code, said.stdout, said.stderr]).toEqual([2, '', expect.stringContaining(says)])
+  expect([code, said.stdout, said.stderr]).toEqual([2, '', expect.stringContaining(message)])
 })

@@ -59,7 +59,7 @@ const terms = {
   refundAddress: addressOf(0x78),
 }
 
-async function bring(lines: readonly object[], to = shop) {
+async function runImport(lines: readonly object[], to = shop) {
   const bad: string[] = []
   const imported = createRequestImport({
     repository: createRequestImportRepository(database.knex),
@@ -91,7 +91,7 @@ const createdAtOf = (line: string) => (JSON.parse(line) as { createdAt: string }
 const listOf = async (account: Account) => (await requests.list(account, { limit: 100 })).requests
 
 describe('import of requests', () => {
-  it('takes what the list answers, and makes the same requests of it elsewhere', async () => {
+  it('imports what the list answers as the same requests', async () => {
     const made = [
       await requests.create(shop, terms),
       await requests.create(shop, {
@@ -109,15 +109,15 @@ describe('import of requests', () => {
       createdAt: request.createdAt.toISOString(),
       warnings: [],
     }))
-    expect(await bring(answers, other)).toEqual({ written: 2, unchanged: 0, bad: [] })
+    expect(await runImport(answers, other)).toEqual({ written: 2, unchanged: 0, bad: [] })
     expect((await listOf(other)).map(({ request }) => request)).toEqual(
       (await listOf(shop)).map(({ request }) => request),
     )
-    expect(await bring(answers, other)).toEqual({ written: 0, unchanged: 2, bad: [] })
-    expect(await bring(answers, shop)).toEqual({ written: 0, unchanged: 2, bad: [] })
+    expect(await runImport(answers, other)).toEqual({ written: 0, unchanged: 2, bad: [] })
+    expect(await runImport(answers, shop)).toEqual({ written: 0, unchanged: 2, bad: [] })
   })
 
-  it('gives back byte for byte what it was given of an export', async () => {
+  it('exports byte for byte what it imported from an export', async () => {
     const lines = [
       { ...terms, requestId: idOf(1), salt: '01'.repeat(8), createdAt: '2026-01-01T00:00:00.001Z' },
       { ...terms, requestId: idOf(2), refundAddress: undefined, expiresAt: '2025-12-31', createdAt: '2025-01-01' },
@@ -143,26 +143,26 @@ describe('import of requests', () => {
         reference: undefined,
       },
     ]
-    expect(await bring(lines)).toEqual({ written: 5, unchanged: 0, bad: [] })
+    expect(await runImport(lines)).toEqual({ written: 5, unchanged: 0, bad: [] })
     const exported = await exportOf(shop)
     expect(exported).toHaveLength(5)
     expect(exported.filter((line) => line.includes('"cancelledAt"'))).toHaveLength(2)
     const read = exported.map((line) => JSON.parse(line) as object)
-    expect(await bring(read, other)).toEqual({ written: 5, unchanged: 0, bad: [] })
+    expect(await runImport(read, other)).toEqual({ written: 5, unchanged: 0, bad: [] })
     expect(await exportOf(other)).toEqual(exported)
-    expect(await bring(read)).toEqual({ written: 0, unchanged: 5, bad: [] })
+    expect(await runImport(read)).toEqual({ written: 0, unchanged: 5, bad: [] })
     expect(await exportOf(shop)).toEqual(exported)
     expect(exported.toSorted((a, b) => (createdAtOf(a) < createdAtOf(b) ? -1 : 1)).map(createdAtOf)).toEqual(
       exported.map(createdAtOf),
     )
   })
 
-  it('cancels what was cancelled elsewhere since, once, and nothing whose terms differ', async () => {
+  it('cancels a request that was cancelled elsewhere, once, and none whose terms differ', async () => {
     const line = { ...terms, requestId: idOf(1), salt: '01'.repeat(8), expiresAt: '2026-12-31T00:00:00Z' }
-    await bring([line])
+    await runImport([line])
     const cancelled = { ...line, cancelledAt: '2026-06-01T00:00:00Z' }
     expect(
-      await bring([
+      await runImport([
         { ...cancelled, amount: '1' },
         { ...cancelled, expiresAt: '2026-12-30T00:00:00Z' },
       ]),
@@ -170,8 +170,8 @@ describe('import of requests', () => {
       bad: ['1 REQUEST_TERMS_DIFFER', '2 REQUEST_TERMS_DIFFER'],
     })
     expect((await listOf(shop))[0]?.request.cancelledAt).toBeUndefined()
-    expect(await bring([cancelled, line, cancelled])).toEqual({ written: 1, unchanged: 2, bad: [] })
-    expect(await bring([{ ...line, cancelledAt: '2026-06-02T00:00:00Z' }, line])).toEqual({
+    expect(await runImport([cancelled, line, cancelled])).toEqual({ written: 1, unchanged: 2, bad: [] })
+    expect(await runImport([{ ...line, cancelledAt: '2026-06-02T00:00:00Z' }, line])).toEqual({
       written: 0,
       unchanged: 2,
       bad: [],
@@ -179,8 +179,8 @@ describe('import of requests', () => {
     expect((await listOf(shop))[0]?.request.cancelledAt).toEqual(new Date('2026-06-01T00:00:00Z'))
   })
 
-  it('makes the topics of new requests known, and notes that earlier payments are to be looked for', async () => {
-    await bring([{ ...terms, requestId: idOf(1), salt: '11'.repeat(8) }])
+  it('stores the topics of new requests, and notes that their earlier payments are still to be attached', async () => {
+    await runImport([{ ...terms, requestId: idOf(1), salt: '11'.repeat(8) }])
     const [stored] = await listOf(shop)
     const topic = hexToBytes(topicOfReference(stored?.request.paymentReference ?? '0x'))
     for (const table of ['reference_topics', 'pending_replays']) {
@@ -189,19 +189,19 @@ describe('import of requests', () => {
       expect(topics).toContainEqual(topic)
     }
     await database.knex('pending_replays').delete()
-    await bring([{ ...terms, requestId: idOf(1) }])
+    await runImport([{ ...terms, requestId: idOf(1) }])
     expect(await database.knex('pending_replays').where({ account_id: shop.id })).toEqual([])
   })
 
-  it('is the same request again by the same line, also without an id', async () => {
+  it('makes the same request of the same line, also without an id', async () => {
     const lines = [terms, { ...terms, reference: 'INV-2' }, terms]
-    expect(await bring(lines)).toEqual({ written: 2, unchanged: 1, bad: [] })
-    expect(await bring(lines)).toEqual({ written: 0, unchanged: 3, bad: [] })
+    expect(await runImport(lines)).toEqual({ written: 2, unchanged: 1, bad: [] })
+    expect(await runImport(lines)).toEqual({ written: 0, unchanged: 3, bad: [] })
     const created = (await listOf(shop)).map(({ request }) => request.createdAt)
     expect(created).toEqual([NOW, NOW])
   })
 
-  it('tells every bad line by number and reason while the others go in', async () => {
+  it('reports every bad line by number and reason, and stores the others', async () => {
     const made = await requests.create(shop, { ...terms, requestId: idOf(5), salt: '22'.repeat(8) })
     const { paymentReference } = made.request
     const lines = [
@@ -227,7 +227,7 @@ describe('import of requests', () => {
       { ...terms, refundAddress: formatAddress(addressOf(0x99)) },
       { ...terms, network: undefined },
     ]
-    expect(await bring(lines)).toEqual({
+    expect(await runImport(lines)).toEqual({
       written: 2,
       unchanged: 1,
       bad: [

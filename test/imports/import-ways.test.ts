@@ -10,8 +10,8 @@ import { createPaymentImportRepository } from '../../src/imports/sql/payment-imp
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 /**
- * Import has three ways to store a line, and tells many lines that change nothing without reading them. Here each file goes in twice: in
- * batches, by whatever way, and line by line by the slow one, a transaction each, which is what the outcome of a line is defined by.
+ * An import has three ways to store a line, and recognizes most unchanged lines without parsing them. Here each file is imported twice: in
+ * batches, by any of the ways, and line by line, which defines the right outcome.
  */
 let database: TestDatabase
 let number = 0
@@ -24,7 +24,7 @@ afterAll(() => database.drop())
 
 const openAccount = async (name: string) => createApiKeyRepository(database.knex).ensureAccount(`${name}-${number}`)
 
-/** Every line by itself, read in full and compared with what is stored. */
+/** Parses each line and compares it with the stored row, in a transaction of its own. */
 function lineByLine(account: Account): LineTarget {
   const repository = createPaymentImportRepository(database.knex, () => NOW)
   return {
@@ -38,9 +38,9 @@ function lineByLine(account: Account): LineTarget {
   }
 }
 
-async function bring(text: string, target: LineTarget, options: ImportOptions): Promise<string[]> {
-  const told: string[] = []
-  const note = (outcome: Outcome) => void told.push(outcome.kind === 'bad' ? outcome.error.message : outcome.kind)
+async function runImport(text: string, target: LineTarget, options: ImportOptions): Promise<string[]> {
+  const all: string[] = []
+  const note = (outcome: Outcome) => void all.push(outcome.kind === 'bad' ? outcome.error.message : outcome.kind)
   const noting: LineTarget = {
     async prepare(lines) {
       const prepared = await target.prepare(lines)
@@ -54,7 +54,7 @@ async function bring(text: string, target: LineTarget, options: ImportOptions): 
     },
   }
   await importLines(Readable.from([Buffer.from(text)]), noting, options)
-  return told
+  return all
 }
 
 /** Without what differs between accounts. */
@@ -101,7 +101,7 @@ const payment = fc.record(
   { requiredKeys: ['id', 'timestamp', 'amount', 'currency', 'network', 'status'] },
 )
 
-/** The same payment in forms in which an id is easily found, hardly, or at the wrong place. */
+/** The same payment, written so that its id is found at once, later, not at all, or in a wrong place. */
 const line = fc.tuple(payment, fc.nat(7)).map(([{ id, ...rest }, form]) => {
   const members = JSON.stringify(rest).slice(1, -1)
   const forms = [
@@ -125,9 +125,9 @@ const garbage = fc.constantFrom(
   '{"id":"0b7d2a31+6f0e-8c55-9d3b-000000000000"}',
 )
 
-/** What other rooms may do to rows in between: see them on chain, take them back, remove them. */
-const HAPPENINGS = ['nothing', 'nothing', 'seen', 'unseen', 'gone'] as const
-async function happen(what: (typeof HAPPENINGS)[number], account: Account, id: string): Promise<void> {
+/** What may happen to a row between two imports: detection finds it on chain, a reorg takes that back, or it is deleted. */
+const DISTURBANCES = ['nothing', 'nothing', 'seen', 'unseen', 'gone'] as const
+async function disturb(what: (typeof DISTURBANCES)[number], account: Account, id: string): Promise<void> {
   const rows = database.knex('payments').where({ account_id: account.id, id })
   if (what === 'seen') await rows.update({ detected: true, line_hash: null, updated_at: NOW })
   if (what === 'unseen') await rows.where({ detected: true }).update({ detected: false, updated_at: NOW })
@@ -143,7 +143,7 @@ const least = {
   status: 'CONFIRMED',
 }
 const known = { id: ids[0], ...least, ...event(1) }
-/** After these the known line claims what is another's. */
+/** After these, the event of the known line belongs to another payment. */
 const takeItsEvent = [
   { id: ids[0], updatedAt: '2026-02-04T00:00:00Z', ...least, ...event(2) },
   { id: ids[1], ...least, ...event(1) },
@@ -151,34 +151,34 @@ const takeItsEvent = [
 const textOf = (payments: readonly object[]) => payments.map((one) => JSON.stringify(one)).join('\n')
 const taken = expect.stringContaining('belongs to payment')
 
-it('reads a known line whose payment is changed by lines before it, of its batch', async () => {
+it('parses a known line when earlier lines of its batch change its payment', async () => {
   number += 1
   const target = importPayments(database.knex, await openAccount('shop'), () => NOW)
-  expect(await bring(textOf([known]), target, {})).toEqual(['written'])
-  expect(await bring(textOf([known]), target, {})).toEqual(['unchanged'])
-  expect(await bring(textOf([...takeItsEvent, known]), target, {})).toEqual(['written', 'written', taken])
+  expect(await runImport(textOf([known]), target, {})).toEqual(['written'])
+  expect(await runImport(textOf([known]), target, {})).toEqual(['unchanged'])
+  expect(await runImport(textOf([...takeItsEvent, known]), target, {})).toEqual(['written', 'written', taken])
 })
 
-it('reads a known line whose payment is changed by batches that were on their way', async () => {
+it('parses a known line when batches that are not stored yet change its payment', async () => {
   number += 1
   const target = importPayments(database.knex, await openAccount('shop'), () => NOW)
-  await bring(textOf([known]), target, {})
+  await runImport(textOf([known]), target, {})
   const lines = [...takeItsEvent, known].map((one, at) => ({
     number: at + 1,
     content: Buffer.from(JSON.stringify(one)),
   }))
   const prepared = []
   for (const one of lines) prepared.push(await target.prepare([one]))
-  const told: Outcome[] = []
-  for (const batch of prepared) told.push(...(await batch.store()))
-  expect(told.map((outcome) => (outcome.kind === 'bad' ? outcome.error.reason : outcome.kind))).toEqual([
+  const outcomes: Outcome[] = []
+  for (const batch of prepared) outcomes.push(...(await batch.store()))
+  expect(outcomes.map((outcome) => (outcome.kind === 'bad' ? outcome.error.reason : outcome.kind))).toEqual([
     'written',
     'written',
     'EVENT_TAKEN',
   ])
 })
 
-it('stores new lines of which others were faster', async () => {
+it('stores new lines of which another import has stored some meanwhile', async () => {
   number += 1
   const shop = await openAccount('shop')
   const [first, second] = [
@@ -198,13 +198,13 @@ it('stores new lines of which others were faster', async () => {
   expect((await tablesOf(shop)).logged).toEqual(ids.map((id) => `1 ${id}`))
 })
 
-it('makes of a file in batches what it makes of its lines one by one', async () => {
+it('gives the same result for a file in batches as for its lines one by one', async () => {
   const file = fc.array(fc.oneof({ weight: 9, arbitrary: line }, { weight: 1, arbitrary: garbage }), { maxLength: 14 })
   const step = fc.record({
     file,
     again: fc.boolean(),
     batchLines: fc.integer({ min: 1, max: 9 }),
-    what: fc.constantFrom(...HAPPENINGS),
+    what: fc.constantFrom(...DISTURBANCES),
     id: fc.constantFrom(...ids),
   })
   await fc.assert(
@@ -215,14 +215,14 @@ it('makes of a file in batches what it makes of its lines one by one', async () 
       for (const { file: lines, again, batchLines, what, id } of steps) {
         before = again ? [...before, ...lines] : lines
         const text = before.join('\n')
-        const told = await bring(
+        const outcomes = await runImport(
           text,
           importPayments(database.knex, fast, () => NOW),
           { batchLines },
         )
-        expect(told).toEqual(await bring(text, lineByLine(slow), { batchLines: 1 }))
+        expect(outcomes).toEqual(await runImport(text, lineByLine(slow), { batchLines: 1 }))
         expect(await tablesOf(fast)).toEqual(await tablesOf(slow))
-        for (const account of [fast, slow]) await happen(what, account, id)
+        for (const account of [fast, slow]) await disturb(what, account, id)
       }
     }),
     { numRuns: Number(process.env.IMPORT_RUNS ?? 15) },

@@ -210,7 +210,7 @@ describe('createPaymentRequest', () => {
     ['an alias of the network itself', { network: '137', paymentCurrency: 'USDC-matic' }, { network: 'POLYGON' }],
     ['an alias in both currencies', { invoiceCurrency: 'usdc-8453' }, { invoiceCurrency: 'USDC-BASE' }],
     ['the most base units', { amount: `${2n ** 256n / 10n ** 6n}.639935` }, { network: 'BASE' }],
-  ])('takes %s', async (_, change, made) => {
+  ])('accepts %s', async (_, change, made) => {
     expect((await requests.create(acme, { ...TERMS, ...change })).request).toMatchObject(made)
   })
 

@@ -21,8 +21,8 @@ export interface TestDatabase {
 let joined: Promise<OpenedServer> | undefined
 
 /**
- * Makes a migrated, empty database, a copy of the run's template. About 30 ms; once a test file, in `beforeAll`, is the
- * usual measure. The first call of a run starts PostgreSQL (about a second).
+ * Creates an empty, migrated database, a copy of the run's template, in about 30 ms. Most test files create one in `beforeAll`. The first
+ * call of a run starts PostgreSQL, in about a second.
  */
 export async function createTestDatabase(options: DatabaseOptions = {}): Promise<TestDatabase> {
   joined ??= joinTestServer(inject('testServerSocket'))
@@ -53,7 +53,7 @@ async function administer(connection: Connection, statement: string): Promise<vo
   }
 }
 
-/** The URL by which another process is told of a database. */
+/** The URL of a database, for another process. */
 export function urlOfDatabase({ connection: { host, port, user, password, database } }: TestDatabase): string {
   return `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${database}?host=${encodeURIComponent(realpathSync(host))}`
 }

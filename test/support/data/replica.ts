@@ -12,12 +12,12 @@ export interface ReplicatedDatabase {
   readonly primary: Knex
   readonly primaryConnection: Connection
   readonly replicaConnection: Connection
-  /** A pool on the replica, to look at it and to hold it back. */
+  /** A pool on the replica, to inspect it and to pause its replay. */
   readonly replica: () => Knex
   /** Ends the replica at once, as a crash does. */
   killReplica(): Promise<void>
   startReplica(): Promise<void>
-  /** Lets its processes run no further until what it returns is called. */
+  /** Stops its processes. Call what it returns to continue them. */
   freezeReplica(): Promise<() => void>
   stop(): Promise<void>
 }

@@ -11,7 +11,7 @@ import { type Payment, paymentStatuses, paymentTypes, rankOfStatus } from '../..
 import { insertPayments as insertCounted, lockAccount, lockAccounts } from '../../../src/store/payment-changes.ts'
 import { factsOfPayment } from '../../../src/store/payment-row.ts'
 
-/** Payments made by a seeded generator, with everything that an order or a filter can trip over. */
+/** Payments of a seeded generator, with ties, unknown values and odd names, on which an order or a filter may fail. */
 
 function address(text: string): Address {
   const parsed = parseAddress(text)
@@ -37,7 +37,7 @@ const chain = (name: string, chainId: number, symbol: string, tokens: readonly s
   blockTimeSeconds: 2,
 })
 
-/** POLYGON stands under a private id, as in a demo: its real id names a chain that is not here. */
+/** POLYGON has a private chain id, as in a demo: its real id names a chain that is not configured. */
 const configs = [
   chain('BASE', 8453, 'ETH', ['USDC', 'DAI']),
   chain('POLYGON', 31337002, 'POL', ['USDC', 'USDC.e']),
@@ -151,7 +151,7 @@ function present(payment: Optional<Payment>): Payment {
   return Object.fromEntries(Object.entries(payment).filter(([, value]) => value !== undefined)) as unknown as Payment
 }
 
-/** Stores payments, counted and logged as all that is written. */
+/** Stores payments, counted and logged as all writers do. */
 export async function insertPayments(knex: Knex, stored: readonly StoredPayment[]): Promise<void> {
   const byAccount = Map.groupBy(stored, ({ accountId }) => accountId)
   await knex.transaction(async (trx) => {
@@ -169,7 +169,7 @@ export async function insertPayments(knex: Knex, stored: readonly StoredPayment[
   })
 }
 
-/** Stores what a statement inserts into one account, likewise. */
+/** Stores the payments of an INSERT into one account, counted and logged as well. */
 export async function insertBySql(knex: Knex, accountId: number, sql: string): Promise<void> {
   await knex.transaction(async (trx) => {
     await insertCounted(await lockAccount(trx, accountId, new Date(START)), { sql, bindings: [] })

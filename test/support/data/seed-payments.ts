@@ -30,12 +30,12 @@ const terms = {
 
 type RequestName = keyof typeof terms
 
-/** What cases name by `${open.paymentReference}` and the like. */
+/** The values that cases refer to, such as `${open.paymentReference}`. */
 export type Values = Readonly<Record<string, string>>
 
 /**
- * Fills a service: requests of `shop` made by RPC in every status, paid on the chain and found there, one request of `other`, and
- * payments that a chain cannot give, as an import would bring them.
+ * Fills a service: requests of `shop` in every status, created by RPC, paid on chain and detected; one request of `other`; and payments
+ * that this chain cannot have, stored as imported ones.
  */
 export async function seedPayments(running: TestService): Promise<Values> {
   const { chain, service, database } = running
@@ -91,7 +91,7 @@ export async function seedPayments(running: TestService): Promise<Values> {
   const other = await accounts.ensureAccount('other')
   await insertPayments(database.knex, [
     ...imported.map((payment) => ({ accountId: shop.id, final: true, payment })),
-    // Two, so that one is behind a cursor.
+    // Two, so that one is on the second page.
     { accountId: other.id, final: true, payment: { ...bare, id: FOREIGN_ID } },
     { accountId: other.id, final: true, payment: { ...bare, id: SECOND_FOREIGN_ID, amountInUsd: '1' } },
   ])
@@ -187,7 +187,7 @@ const CROSSCHAIN_ID = '7e000000-0000-4000-8000-000000000002'
 const FOREIGN_ID = '7e000000-0000-4000-8000-0000000000ff'
 const SECOND_FOREIGN_ID = '7e000000-0000-4000-8000-0000000000fe'
 
-/** As little as a payment can have. */
+/** The fewest fields that a payment can have. */
 const bare: Payment = {
   id: '7e000000-0000-4000-8000-000000000003',
   status: 'FAILED',
