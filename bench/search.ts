@@ -1,12 +1,12 @@
 /**
- * How fast payments are found among ten million: every class of search against fetching known payments by their ids, first pages and
- * later ones, on one connection and on eight; beside it, by turns, the same searches in plain SQL as its best user writes it.
+ * How fast payments are found among ten million: every class of search, first and later pages, on one connection and on eight, compared with
+ * fetching known payments by their ids, and with the same searches in plain SQL as its best user writes it.
  *
  *   npm run bench:search -- --quick                    a million payments, in a folder that is removed afterwards
  *   npm run bench:search -- --data /var/tmp/payments   keeps the folder and uses it again
  *   npm run bench:search -- --data DIR --growth --few DIR      also against a million
  *   npm run bench:search -- --data DIR --hold          fills the folder and keeps its server running
- *   npm run bench:search -- --data DIR --class NAME    one class: statements and plans; all whose names begin so: measured
+ *   npm run bench:search -- --data DIR --class NAME    one class: statements and plans; a prefix: measures its classes
  *   npm run bench:search -- --data DIR --class NAME --slowest 5      the slowest searches of each class, and the plans of the first
  */
 import { once } from 'node:events'
@@ -37,15 +37,15 @@ const { values } = parseArgs({
     data: { type: 'string' },
     hold: { type: 'boolean', default: false },
     class: { type: 'string' },
-    /** Tells the slowest searches of each class, so many, instead of measuring it. */
+    /** Prints this many of the slowest searches of each class instead of measuring it. */
     slowest: { type: 'string' },
     queries: { type: 'string', default: '1000' },
-    /** Compares each class with the same among a million payments, which are kept in the folder of `few`. */
+    /** Compares each class with the same class among a million payments, which are kept in the folder `few`. */
     growth: { type: 'boolean', default: false },
     few: { type: 'string' },
-    /** `ingest`, `export` or `path`, the steps from the database to the text: measures that alone. */
+    /** Measures only `ingest`, `export` or `path` (the steps from the database to the text). */
     only: { type: 'string' },
-    /** Leaves out plain SQL and what is written into the database. */
+    /** Leaves out plain SQL, the import and the export. */
     brief: { type: 'boolean', default: false },
   },
 })
@@ -67,26 +67,26 @@ const chosen = named.length > 0 ? named : searchClasses.filter(({ name }) => nam
 if (values.hold) {
   say(`the database of ${dataDir} runs until this is interrupted`)
   await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
-} else if (values.slowest !== undefined) await tellSlowest(database, Number(values.slowest))
+} else if (values.slowest !== undefined) await printSlowest(database, Number(values.slowest))
 else if (named.length > 0) await explain(database)
-else if (values.only === 'export') await report('search-export', exportFigures(await takeOut(database)))
+else if (values.only === 'export') await report('search-export', exportFigures(await runExport(database)))
 else if (values.only === 'path') await report('search-path', await measurePath(createSubject(database.knex, account)))
-else if (values.only === 'ingest') await report('search-ingest', ingestFigures(await bringIn(database)))
+else if (values.only === 'ingest') await report('search-ingest', ingestFigures(await runIngest(database)))
 else await measure(database)
 
 async function explain(database: LoadedDatabase): Promise<void> {
   await withEachClass(database, 3, (subject, prepared) => explainSearches(subject, typicalPages(prepared), console.log))
 }
 
-async function tellSlowest(database: LoadedDatabase, most: number): Promise<void> {
+async function printSlowest(database: LoadedDatabase, count: number): Promise<void> {
   await withEachClass(database, SLOWEST_VARIANTS, async (subject, prepared) => {
-    const found = (await slowestFirst(subject, prepared)).slice(0, most)
+    const found = (await slowestFirst(subject, prepared)).slice(0, count)
     for (const { page, query, ms } of found) console.log(`${ms.toFixed(1)} ms, ${page}: ${describeSearch(query)}`)
     if (named.length > 0) await explainSearches(subject, found.slice(0, 1), console.log)
   })
 }
 
-/** A connection of its own for each class, since the server goes on telling of what a connection ran. */
+/** Opens a connection for each class, because the server goes on reporting the statements of a connection. */
 async function withEachClass(
   { connection }: LoadedDatabase,
   variants: number,
@@ -125,16 +125,16 @@ async function measure(database: LoadedDatabase): Promise<void> {
   console.table(searchTable(measured))
   say(metOf(measured.classes))
   const isWhole = !values.brief && values.class === undefined
-  const flow = isWhole ? [...exportFigures(await takeOut(database)), ...ingestFigures(await bringIn(database))] : []
+  const flow = isWhole ? [...exportFigures(await runExport(database)), ...ingestFigures(await runIngest(database))] : []
   await report(name, [...searchFigures(measured), ...flow])
 }
 
-function bringIn({ knex }: LoadedDatabase): Promise<MeasuredIngest> {
+function runIngest({ knex }: LoadedDatabase): Promise<MeasuredIngest> {
   return measureIngest({ knex, account, modelAccountId: 2, rows: Math.min(100_000, rows / 10), say })
 }
 
-/** A year of an account that has three tenths of all payments: a million of ten. Before it a month or two, so that the process is warm. */
-function takeOut({ connection }: LoadedDatabase): Promise<MeasuredExport> {
+/** A year of an account that has three tenths of all payments: a million of ten million. Some weeks are exported first, as a warm-up. */
+function runExport({ connection }: LoadedDatabase): Promise<MeasuredExport> {
   const isLarge = rows >= 10_000_000
   return measureExport({
     connection,

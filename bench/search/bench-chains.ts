@@ -6,7 +6,7 @@ import { CHAIN_IDS, CONFIGURED_SYMBOLS, NATIVES, NETWORKS } from './generate-pay
 
 const addressOf = (n: number) => `0x${n.toString(16).padStart(40, 'c')}` as Address
 
-/** The chains of the generated payments, as a service that follows them all would be configured. */
+/** The chains of the generated payments, configured as for a service that follows them all. */
 const configs = NETWORKS.map(
   (name, chain): ChainConfig => ({
     name,

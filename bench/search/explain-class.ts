@@ -14,7 +14,7 @@ interface PoolClient {
 }
 
 /**
- * Has the server tell of every statement how it ran it: text, parameters and plan, as `explain (analyze, buffers)` gives it, but of the
+ * Makes the server report text, parameters and plan of each statement that it runs: those of `explain (analyze, buffers)`, but of the
  * statement as the service sends it, prepared or not.
  *
  * @param knex - a pool of one connection
@@ -29,7 +29,7 @@ async function explainAll(knex: Knex, onPlan: (text: string) => void): Promise<v
   await client.releaseConnection(connection)
 }
 
-/** A search whose plans are asked for. */
+/** A search whose plans are printed. */
 export interface ExplainedSearch {
   readonly page: string
   readonly query: PreparedQuery
@@ -45,7 +45,7 @@ export function typicalPages({ first, deep }: PreparedClass): ExplainedSearch[] 
   return pages.flatMap(({ page, query }) => (query === undefined ? [] : [{ page, query }]))
 }
 
-/** Runs searches once to warm, and once more with their statements and the plans of these printed; then those of plain SQL. */
+/** Runs each search once unmeasured, then prints its statements with their plans, and those of the same search in plain SQL. */
 export async function explainSearches(
   subject: Subject,
   searches: readonly ExplainedSearch[],
@@ -70,7 +70,7 @@ export async function explainSearches(
   }
 }
 
-/** What is asked, and where the page begins. */
+/** The filters and the order, and where the page begins. */
 export function describeSearch({ input, position }: PreparedQuery): string {
   return `${JSON.stringify(input)} ${JSON.stringify(position ?? '')}`
 }

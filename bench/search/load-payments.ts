@@ -2,16 +2,16 @@ import { availableParallelism } from 'node:os'
 import type { Knex } from 'knex'
 import { type GeneratorTerms, INSERT_ACCOUNTS, insertPaymentsSql } from './generate-payments.ts'
 
-/** How a load is done. */
+/** How payments are loaded. */
 export interface LoadOptions extends GeneratorTerms {
   /** A pool with room for `connections`. */
   readonly knex: Knex
   readonly connections?: number
-  /** What is said of how far it is. */
+  /** Prints progress. */
   readonly say: (text: string) => void
 }
 
-/** As the migration that made these tables fills them from payments that are there already. */
+/** Fills these tables from the payments, as the migration that created them does. */
 const FILL_DERIVED = [
   `insert into payment_statistics (account_id, network, source_network, currency, currency_symbol, invoice_currency, type, status,
     n, priced, first_at, last_at)
@@ -21,12 +21,12 @@ const FILL_DERIVED = [
   `insert into account_changes (account_id) select distinct account_id from payment_statistics`,
 ]
 
-/** Rows of one statement: little enough that progress is seen, and enough that planning costs nothing beside it. */
+/** Rows of one statement: few enough to see progress, and enough that planning costs little. */
 const CHUNK_ROWS = 25_000
 
 /**
- * Fills the empty tables of a migrated database: rows first, then the indexes and constraints as the catalogs had them, so that this
- * file knows of none. What is derived from payments is filled from them.
+ * Fills the empty tables of a migrated database: rows first, then the indexes and constraints, whose definitions are read from the
+ * catalogs, and the tables that are derived from payments.
  */
 export async function loadPayments(options: LoadOptions): Promise<void> {
   const { knex, say } = options
@@ -68,11 +68,11 @@ async function insertRows({ knex, rows, seed, say, connections = availableParall
 
 interface IndexObject {
   readonly name: string
-  /** The statement that makes it again. */
+  /** The statement that creates it again. */
   readonly definition: string
 }
 
-/** Drops what is checked or kept with every row, and says how to make it again; not-null constraints stay. */
+/** Drops the indexes and constraints of `payments`, except not-null. Returns how to create them again, constraints first. */
 async function dropIndexes(knex: Knex): Promise<IndexObject[]> {
   const { rows: constraints } = await knex.raw<{ rows: IndexObject[] }>(
     `select quote_ident(conname) as name, format('alter table payments add constraint %I %s', conname, pg_get_constraintdef(oid)) as definition

@@ -13,7 +13,7 @@ export interface Times {
   readonly queries: number
 }
 
-/** Searches of a class, and known payments fetched between them. */
+/** Times of the searches of a class, and of fetching known payments between them. */
 export interface MeasuredClass {
   readonly all: Times
   readonly first: Times
@@ -23,7 +23,7 @@ export interface MeasuredClass {
 
 export interface MeasureOptions {
   readonly subject: Subject
-  /** Ids to fetch by, a page each. */
+  /** Ids of known payments, a page each. */
   readonly knownPages: readonly (readonly string[])[]
   readonly queries: number
   readonly connections: number
@@ -31,7 +31,7 @@ export interface MeasureOptions {
   readonly budgetMs: number
 }
 
-/** Runs every search of a class once, so that what they read is in memory. */
+/** Runs every search of a class once, so that the pages that it reads are in memory. */
 export async function warm(subject: Subject, { first, deep }: PreparedClass, budgetMs: number): Promise<void> {
   const endsAtMs = performance.now() + budgetMs
   for (const { sent } of [...first, ...deep]) {
@@ -41,8 +41,8 @@ export async function warm(subject: Subject, { first, deep }: PreparedClass, bud
 }
 
 /**
- * Measures a class: first and later pages by turns, and after every other search a page of known payments, so that whatever else the
- * machine does hits both.
+ * Measures a class: first and later pages alternate, and every second search is followed by a page of known payments, so that other load
+ * on the machine affects all of them alike.
  */
 export async function measureClass(
   { first, deep }: PreparedClass,
@@ -73,13 +73,13 @@ export async function measureClass(
   }
 }
 
-/** A class among few payments and among many. */
+/** Times of a class among few payments and among many. */
 export interface Growth {
   readonly few: Times
   readonly many: Times
 }
 
-/** Measures a class among few payments and among many by turns, first and later pages. */
+/** Measures a class among few payments and among many, in alternation, first and later pages. */
 export async function measureGrowth(
   few: { readonly subject: Subject; readonly prepared: PreparedClass },
   many: { readonly subject: Subject; readonly prepared: PreparedClass },
@@ -98,22 +98,22 @@ export async function measureGrowth(
   return { few: timesOf(times.few), many: timesOf(times.many) }
 }
 
-/** The service and plain SQL on the same searches. */
+/** Times of the service and of plain SQL for the same searches. */
 export interface Compared {
   readonly ours: Times
-  /** Of the faster of the ways in which it can be written; infinite where the server ended a statement that took too long. */
+  /** Of the faster way to write it; infinite where the server cancelled a statement that took too long. */
   readonly plain: Times
 }
 
-/** For how many searches, and how long. */
+/** How many searches are compared, and for how long. */
 export interface CompareTerms {
-  readonly most: number
+  readonly maxSearches: number
   readonly budgetMs: number
 }
 
 /**
- * Measures the service and plain SQL by turns. Both read rows from prepared statements into payments in the same way; plain SQL runs each
- * search once unmeasured, as the service has run it before.
+ * Measures the service and plain SQL in alternation. Both make payments of the rows of prepared statements in the same way. Plain SQL runs
+ * each search once unmeasured, because the service has run it before.
  *
  * @param plain - a pool of one connection that plans for the values of each statement
  */
@@ -126,7 +126,7 @@ export async function measurePlain(
   const ours: number[] = []
   const found: Times[] = []
   for (const way of ways) {
-    const times = await compareByTurns(
+    const times = await compareInTurns(
       (query) => subject.search(query.sent),
       (query) => searchPlain(plain, query, way),
       queries,
@@ -139,20 +139,20 @@ export async function measurePlain(
   return { ours: timesOf(ours), plain: fastest as Times }
 }
 
-async function compareByTurns(
+async function compareInTurns(
   search: (query: PreparedQuery) => Promise<unknown>,
   plain: (query: PreparedQuery) => Promise<unknown>,
   queries: readonly PreparedQuery[],
-  { most, budgetMs }: CompareTerms,
+  { maxSearches, budgetMs }: CompareTerms,
 ): Promise<{ readonly ours: number[]; readonly plain: number[] }> {
   const times = { ours: [] as number[], plain: [] as number[] }
   const endsAtMs = performance.now() + budgetMs
-  for (let nth = 0; nth < most && performance.now() < endsAtMs; nth++) {
+  for (let nth = 0; nth < maxSearches && performance.now() < endsAtMs; nth++) {
     const query = queries[nth % queries.length] as PreparedQuery
     const plainMs = () => timed(() => plain(query)).catch(onTimeout)
     const firstMs = nth < queries.length ? await plainMs() : 0
     times.ours.push(await timed(() => search(query)))
-    // where the first run alone takes all the time there is, it counts
+    // where the first run alone takes the whole budget, it counts
     const isOver = performance.now() + firstMs > endsAtMs
     times.plain.push(isOver && firstMs > 0 ? firstMs : await plainMs())
     if (isOver) break

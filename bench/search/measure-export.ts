@@ -5,13 +5,13 @@ import { get, type IncomingMessage } from 'node:http'
 import { resolve } from 'node:path'
 import type { Connection } from '../../src/postgres/embedded/embedded-connection.ts'
 
-/** What an export of everything did to the process that served it. */
+/** Speed of a large export, and the memory of the process that served it. */
 export interface MeasuredExport {
   readonly rows: number
   readonly rowsPerSecond: number
-  /** The most memory during the export, beyond what the process had after a smaller one. */
+  /** The peak of memory during the export, beyond the memory after a smaller export. */
   readonly growthMib: number
-  /** The mean memory of the last tenth of the time beyond that of the second: what grows with the rows. */
+  /** The mean memory of the last tenth of the time, beyond that of the second tenth: what grows with the rows. */
   readonly driftMib: number
 }
 
@@ -21,7 +21,7 @@ export interface ExportOptions {
   readonly accountName: string
   /** The filter that a million payments match. */
   readonly query: string
-  /** One that far fewer match, for the process to be warm. */
+  /** A filter that far fewer match, to warm the process up. */
   readonly warmQuery: string
   readonly say: (text: string) => void
 }
@@ -30,7 +30,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const LOOK_EVERY_MS = 100
 const NEWLINE = 0x0a
 
-/** Takes payments out of a service of its own over HTTP, as fast as they come, and watches its memory. */
+/** Exports payments over HTTP from a service of its own, as fast as they come, and watches the memory of the service. */
 export async function measureExport(options: ExportOptions): Promise<MeasuredExport> {
   const { connection, accountName, say } = options
   const env = {
@@ -93,22 +93,22 @@ async function countLines(url: string, key: string): Promise<number> {
 }
 
 async function createKey(env: NodeJS.ProcessEnv, accountName: string): Promise<string> {
-  const words = ['src/main.ts', 'keys', 'create', '--account', accountName, '--scopes', 'payments:read', '--rate', '0']
-  const child = spawn(process.execPath, words, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] })
-  let said = ''
+  const args = ['src/main.ts', 'keys', 'create', '--account', accountName, '--scopes', 'payments:read', '--rate', '0']
+  const child = spawn(process.execPath, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'ignore'] })
+  let output = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    said += text
+    output += text
   })
   const [code] = await once(child, 'close')
-  if (code !== 0) throw new Error(`no key was made: exit ${code}`)
-  return said.trim()
+  if (code !== 0) throw new Error(`the key was not created: exit ${code}`)
+  return output.trim()
 }
 
 async function baseUrlOf({ stdout }: ChildProcess): Promise<string> {
-  let said = ''
+  let output = ''
   for await (const chunk of stdout?.setEncoding('utf8').iterator({ destroyOnReturn: false }) ?? []) {
-    said += chunk as string
-    const [, url] = /Waybill on (http:\/\/127\.0\.0\.1:\d+)/.exec(said) ?? []
+    output += chunk as string
+    const [, url] = /Waybill on (http:\/\/127\.0\.0\.1:\d+)/.exec(output) ?? []
     if (url !== undefined) return url
   }
   throw new Error('the service ended before it listened')
@@ -119,7 +119,7 @@ function residentMib({ pid }: ChildProcess): number {
   return Number(kib) / 1024
 }
 
-/** The folder's descriptor is of this process alone, so its path is named. */
+/** The host is a file descriptor of this process, so another process gets the path behind it. */
 function urlOf({ host, port, user, password, database }: Connection): string {
   return `postgres://${user}:${encodeURIComponent(password)}@localhost:${port}/${database}?host=${realpathSync(host)}`
 }

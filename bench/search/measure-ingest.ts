@@ -20,21 +20,21 @@ export interface MeasuredIngest {
   readonly unchanged: IngestSpeed
 }
 
-/** What a row costs tells more than its time where other work goes on beside. */
+/** CPU time and WAL of a row are comparable even where other work slows the machine. */
 export interface IngestSpeed {
   readonly rowsPerSecond: number
   /** CPU microseconds a row of this process, and of the server. */
   readonly node: number
   readonly postgres: number
-  /** Bytes of the write-ahead log a row, whole pages included. */
+  /** Bytes of the write-ahead log a row, full-page images included. */
   readonly walBytes: number
 }
 
 export interface IngestOptions {
   readonly knex: Knex
-  /** Whose payments they become. */
+  /** The account that gets the payments. */
   readonly account: Account
-  /** The newest payments of this account are taken as a model. */
+  /** The account whose newest payments are copied. */
   readonly modelAccountId: number
   readonly rows: number
   readonly say: (text: string) => void
@@ -44,8 +44,8 @@ const CHUNK_BYTES = 256 * 1024
 const PAGE_ROWS = 5_000
 
 /**
- * Imports new payments into a large account, with all its indexes, and the same file once more; then takes them out again, so that the
- * database is what it was.
+ * Imports new payments into a large account, with all its indexes, and the same file once more; then deletes them, so that the database is
+ * as before.
  */
 export async function measureIngest(options: IngestOptions): Promise<MeasuredIngest> {
   const { knex, account, say } = options
@@ -56,19 +56,19 @@ export async function measureIngest(options: IngestOptions): Promise<MeasuredIng
     const changesBefore = await lastChange(knex, account)
     await knex.raw('checkpoint')
     try {
-      const added = await bringIn(file, options, 'written', ids.length)
-      const unchanged = await bringIn(file, options, 'unchanged', ids.length)
+      const added = await measureImport(file, options, 'written', ids.length)
+      const unchanged = await measureImport(file, options, 'unchanged', ids.length)
       return { added, unchanged }
     } finally {
-      say('taking the imported payments out again')
-      await takeOut(knex, account, { ids, changesBefore })
+      say('deleting the imported payments')
+      await deleteImported(knex, account, { ids, changesBefore })
     }
   } finally {
     await rm(folder, { recursive: true })
   }
 }
 
-async function bringIn(
+async function measureImport(
   file: string,
   { knex, account, say }: IngestOptions,
   outcome: 'written' | 'unchanged',
@@ -90,7 +90,7 @@ async function bringIn(
     walBytes: ((await walBytes(knex)) - walBefore) / rows,
   }
   say(`${outcome}: ${JSON.stringify({ ...counts, ...speed })}`)
-  if (counts[outcome] !== rows) throw new Error(`of ${rows} lines ${counts[outcome]} were ${outcome}`)
+  if (counts[outcome] !== rows) throw new Error(`${counts[outcome]} of ${rows} lines were ${outcome}`)
   return speed
 }
 
@@ -101,7 +101,7 @@ async function walBytes(knex: Knex): Promise<number> {
   return Number(rows[0]?.bytes)
 }
 
-/** @returns the ids of what the file brings */
+/** @returns the ids of the payments in the file */
 async function writeLines(path: string, { knex, modelAccountId, rows }: IngestOptions): Promise<string[]> {
   const stream = createWriteStream(path)
   const ids: string[] = []
@@ -128,7 +128,7 @@ async function readModels(knex: Knex, accountId: number, ids: readonly string[])
   return rows.map((row) => paymentOfRow(row, NO_HEADS))
 }
 
-/** The same payment to someone else: nothing that is unique stays. */
+/** A copy of the payment with other ids, hashes and references, so that nothing clashes. */
 function withOwnIdentity(payment: Payment): Payment {
   const digest = (text: string) => createHash('sha256').update(`ingest ${text}`).digest('hex')
   const id = digest(payment.id)
@@ -147,8 +147,8 @@ async function lastChange(knex: Knex, account: Account): Promise<bigint> {
   return row?.last_change ?? 0n
 }
 
-/** Nobody else has seen what was logged of them. */
-async function takeOut(
+/** Deletes the payments and their changes. Nobody has read these changes, so their numbers can be used again. */
+async function deleteImported(
   knex: Knex,
   { id: accountId }: Account,
   { ids, changesBefore }: { ids: readonly string[]; changesBefore: bigint },

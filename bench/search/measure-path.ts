@@ -11,7 +11,7 @@ const ROUNDS = 400
 const WARM_ROUNDS = 100
 const PAYMENTS = 50
 
-/** What each step from the database to the text of an answer adds, for fifty payments that are known by their ids. */
+/** The time of each step from the database to the text of an answer, for fifty payments with known ids. */
 export async function measurePath(subject: Subject): Promise<Figure[]> {
   const { knex, account } = subject
   const ids = (await subject.search({ limit: PAYMENTS })).payments.map(({ id }) => id)
@@ -22,7 +22,7 @@ export async function measurePath(subject: Subject): Promise<Figure[]> {
   const texts = () => runPreparedText(knex, statement, undefined)
   const payments = async () => (await texts()).map((row) => paymentOfRow(row, NO_HEADS))
   const search = () => subject.search({ limit: PAYMENTS })
-  const ways: Readonly<Record<string, () => Promise<unknown>>> = {
+  const steps: Readonly<Record<string, () => Promise<unknown>>> = {
     'text of a prepared statement': texts,
     payments,
     'JSON of the payments': async () => toJson({ payments: (await payments()).map(paymentToProto) }),
@@ -30,11 +30,11 @@ export async function measurePath(subject: Subject): Promise<Figure[]> {
     'a whole search': search,
     'a whole search, to JSON': async () => toJson({ payments: (await search()).payments.map(paymentToProto) }),
   }
-  const times = new Map(Object.keys(ways).map((name) => [name, [] as number[]]))
+  const times = new Map(Object.keys(steps).map((name) => [name, [] as number[]]))
   for (let round = -WARM_ROUNDS; round < ROUNDS; round++) {
-    for (const [name, way] of Object.entries(ways)) {
+    for (const [name, step] of Object.entries(steps)) {
       const startedMs = performance.now()
-      await way()
+      await step()
       if (round >= 0) times.get(name)?.push(performance.now() - startedMs)
     }
   }

@@ -19,11 +19,11 @@ import { type PaymentSample, samplePayments } from './sample-payments.ts'
 import type { SearchClass } from './search-classes.ts'
 import { createSubject, type Subject } from './subject.ts'
 
-/** What was found out about a class. */
+/** What was measured of a class. */
 export interface ClassResult {
   readonly name: string
   readonly alone: MeasuredClass
-  /** At as many connections as were asked for. */
+  /** With several connections at once. */
   readonly together: MeasuredClass
   readonly plain?: { readonly first: Compared; readonly deep: Compared }
   readonly growth?: Growth
@@ -31,7 +31,7 @@ export interface ClassResult {
 
 export interface MeasuredSearch {
   readonly classes: readonly ClassResult[]
-  /** A page far down against the first, both by date. */
+  /** How many times as long a page far down takes as the first page, both by date. */
   readonly depth: number
   readonly heapBytes: number
   readonly indexBytes: number
@@ -39,7 +39,7 @@ export interface MeasuredSearch {
 
 export interface MeasureSearchOptions {
   readonly database: LoadedDatabase
-  /** One of fewer payments, to see what more of them cost. */
+  /** A database with fewer payments, to measure growth. */
   readonly few?: LoadedDatabase
   readonly account: Account
   readonly classes: readonly SearchClass[]
@@ -47,7 +47,7 @@ export interface MeasureSearchOptions {
   readonly queries: number
   readonly connections: number
   readonly withPlain: boolean
-  /** Called with all classes that were measured so far. */
+  /** Called after each class, with all classes measured so far. */
   readonly onClass?: (classes: readonly ClassResult[]) => Promise<void>
   readonly say: (text: string) => void
 }
@@ -56,12 +56,12 @@ const SAMPLE = 20_000
 /** Different searches of a class, and different pages of known payments. */
 const VARIANTS = 50
 const CLASS_BUDGET_MS = 30_000
-/** All of a class: half for first pages and half for later ones, each of which one statement may take whole. */
+/** For a class: half for first pages, half for later ones. One statement may take its whole half. */
 export const PLAIN_BUDGET_MS = 10_000
 const PLAIN_QUERIES = 50
 const DEEP_PAGE = 50_000
 
-/** Measures class after class. */
+/** Measures one class after the other. */
 export async function measureSearch(options: MeasureSearchOptions): Promise<MeasuredSearch> {
   await using stack = new AsyncDisposableStack()
   const searched = await openSearched(options.database, options, stack)
@@ -80,7 +80,7 @@ export async function measureSearch(options: MeasureSearchOptions): Promise<Meas
   return { classes, depth: await measureDepth(searched.subject), ...(await sizesOf(options.database.knex)) }
 }
 
-/** A database with what classes are drawn from. */
+/** A database and a sample of its payments, from which searches are drawn. */
 interface Searched {
   readonly subject: Subject
   readonly sample: PaymentSample
@@ -102,14 +102,14 @@ function connect(connection: Connection, stack: AsyncDisposableStack, statementT
   return stack.adopt(knex, (pool) => pool.destroy())
 }
 
-/** A generic plan, good for any dates and amounts, reads a thousand times as much as one for those that are asked for. */
+/** Plans are made for the values of each statement: a generic plan for any dates and amounts may read a thousand times as much. */
 async function connectPlain(connection: Connection, stack: AsyncDisposableStack): Promise<Knex> {
   const knex = connect(connection, stack, PLAIN_BUDGET_MS / 2)
   await knex.raw('set plan_cache_mode = force_custom_plan')
   return knex
 }
 
-/** Every so-manieth payment, since neighbours by id were drawn together; each page was fetched once. */
+/** Pages of known payments, each fetched once. Neighbours by id were sampled together, so a page takes payments at even distances. */
 async function knownPagesOf({ subject, sample }: Searched): Promise<string[][]> {
   const pages = Array.from({ length: VARIANTS }, (_, at) =>
     sample.payments
@@ -148,7 +148,7 @@ async function measureOne(each: SearchClass, measuring: Measuring): Promise<Clas
       { subject: searched.subject, prepared },
       { queries: queries / 2, budgetMs: CLASS_BUDGET_MS / 3 },
     ))
-  const plainTerms = { most: PLAIN_QUERIES, budgetMs: PLAIN_BUDGET_MS / 2 }
+  const plainTerms = { maxSearches: PLAIN_QUERIES, budgetMs: PLAIN_BUDGET_MS / 2 }
   return {
     name: each.name,
     alone,
@@ -169,7 +169,7 @@ function describe({ name, alone: { all, known } }: ClassResult): string {
   return `${name}: ${p50}, p99 ${all.p99.toFixed(2)} ms (× ${ratio(all.p99, known.p99)})`
 }
 
-/** The page of that number, or the last one of a small account, by a cursor at the payment before it, against the first. */
+/** Compares page {@link DEEP_PAGE}, or the last page of a small account, with the first. A cursor at the payment before it leads there. */
 async function measureDepth(subject: Subject): Promise<number> {
   const { knex, account } = subject
   const { rows: counts } = await knex.raw<{ rows: { n: bigint }[] }>(

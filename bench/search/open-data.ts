@@ -17,10 +17,10 @@ export interface LoadedDatabase {
 }
 
 const STAMP = 'search-bench.json'
-/** Not all that differs is a step of its own while steps are still being written. */
+/** Compared with the schema of the folder, because a migration that is still being written may differ from the one that ran there. */
 const SCHEMA = resolve(import.meta.dirname, '../../src/postgres/schema.sql')
 
-/** For two cores and 16 GB or more: what an operator of such a machine would set. */
+/** What an operator would set on a machine with two cores and 16 GB or more. */
 const SERVE_SETTINGS = {
   shared_buffers: '4GB',
   effective_cache_size: '12GB',
@@ -30,7 +30,7 @@ const SERVE_SETTINGS = {
   random_page_cost: '1.1',
 }
 
-/** While it is filled nothing need outlive a power cut. */
+/** While the database is filled it need not survive a power cut. */
 const LOAD_SETTINGS = {
   ...SERVE_SETTINGS,
   wal_level: 'minimal',
@@ -41,7 +41,7 @@ const LOAD_SETTINGS = {
   autovacuum: 'off',
 }
 
-/** Where the payments are kept, and what is said while they are made. */
+/** Where the payments are kept, and which. */
 export interface OpenOptions extends GeneratorTerms {
   readonly dataDir: string
   /** Pool connections of the returned database. */
@@ -50,10 +50,10 @@ export interface OpenOptions extends GeneratorTerms {
 }
 
 /**
- * Opens the database of a folder, made and filled before if the folder is new; what an older program made is migrated.
+ * Opens the database of a folder. A new folder is created and filled first; the schema of an older version is migrated.
  *
- * @param stack - closes what was opened
- * @throws Error when the folder holds other payments, or some that were not loaded to the end
+ * @param stack - closes the database
+ * @throws Error when the folder has other payments, or its load was interrupted
  */
 export async function openData(options: OpenOptions, stack: AsyncDisposableStack): Promise<LoadedDatabase> {
   const { dataDir, rows, seed, poolMax, say } = options
@@ -63,7 +63,7 @@ export async function openData(options: OpenOptions, stack: AsyncDisposableStack
     await fill(options)
     await writeFile(stampPath, stamp)
   }
-  const found = existsSync(stampPath) ? await readFile(stampPath, 'utf8') : 'nothing that was loaded to the end'
+  const found = existsSync(stampPath) ? await readFile(stampPath, 'utf8') : 'an interrupted load'
   if (found !== stamp) throw new Error(`${dataDir} holds ${found}, not ${stamp}: remove it or name another folder`)
   const server = await openEmbeddedServer({ dataDir, settings: SERVE_SETTINGS })
   stack.defer(() => server.release())

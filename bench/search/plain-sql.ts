@@ -6,16 +6,16 @@ import type { SortBy, SortOrder } from '../../src/search/filter/search-input.ts'
 import type { PagePosition } from '../../src/search/page/search-cursor.ts'
 
 /**
- * Plain SQL: `select … from payments where … order by … limit`, as someone writes it who knows PostgreSQL and these indexes, but reads
- * no statistics of the data and leaves the plan to the planner. The benchmark compares the service with it for speed, the tests for
- * what both find.
+ * Plain SQL: `select … from payments where … order by … limit`, as somebody writes it who knows PostgreSQL and these indexes, but has no
+ * statistics of the data and leaves the plan to the planner. The benchmark compares its speed with that of the service, the tests compare
+ * the results.
  *
  * - The order says no `nulls first` and no `nulls last`, so that an index gives it in both directions.
  * - A later page is a row comparison: `(timestamp, id) < ($1, $2)`.
- * - Unknown amounts come last descending and first ascending, an order that no index has. Known and unknown amounts are therefore a
- *   select each, and the second one reads only as many rows as the first one leaves of the page.
+ * - Unknown amounts come last descending and first ascending, an order that no index has. Known and unknown amounts therefore have a
+ *   select each, and the second one reads only as many rows as the page still lacks.
  * - Several values are one array: `status = any($1)`.
- * - A filter of two columns is written in two ways, of which the benchmark takes the one that is faster for the class.
+ * - A filter of two columns is written in two ways; the benchmark takes the faster one for each class.
  */
 
 /** Which rows of an order to read. */
@@ -81,8 +81,8 @@ function directionOf({ sortOrder, position }: PlainQuery): SortOrder {
 }
 
 /**
- * What rows of the page fulfil beside the filter: of one run in the order of an index or, where amounts can be unknown, of the two that a
- * page may have rows of, nearest first.
+ * The conditions of a page beside its filter, for each run of rows that an index has in the order of the answer: one run, or two where
+ * amounts can be unknown, the nearer one first.
  */
 function runsOf(query: PlainQuery): Sql[][] {
   const { filter, sortBy, position } = query
@@ -101,7 +101,7 @@ function runsOf(query: PlainQuery): Sql[][] {
   return position === undefined || atUnknown ? [unknown, known] : [known]
 }
 
-/** Rows behind a position, as one comparison of rows. */
+/** The rows after a position, as one row comparison. */
 function beyond(keys: readonly string[], query: PlainQuery, position: PagePosition): Sql {
   const operator = `${directionOf(query) === 'asc' ? '>' : '<'}${position.inclusive ? '=' : ''}`
   const types = keys.map((key) => ({ timestamp: 'timestamptz', status: 'smallint' })[key] ?? 'numeric')
@@ -128,7 +128,7 @@ function selectRun(query: PlainQuery, run: readonly Sql[], names: string): Sql {
   }
 }
 
-/** What the filter asks of a row, one condition a filter. */
+/** The conditions of a filter, one for each field. */
 export function plainConditions(filter: PaymentFilter): Sql[] {
   const { walletAddress, network } = filter
   return [
@@ -138,7 +138,7 @@ export function plainConditions(filter: PaymentFilter): Sql[] {
   ]
 }
 
-/** The conditions of each select of a union; no row fulfils those of two. */
+/** The conditions of each select of a union. No row meets those of two. */
 function branchesOf({ filter, way }: PlainQuery): Sql[][] {
   if (way !== 'union') return [plainConditions(filter)]
   const { walletAddress, network } = filter
@@ -191,7 +191,7 @@ function given<T, Made>(value: T | undefined, make: (value: T) => Made): Made[] 
   return value === undefined ? [] : [make(value)]
 }
 
-/** Several values are an array, which is one parameter however many they are; to one value an index keeps its order behind the column. */
+/** Several values are one array, and so one parameter. One value is compared with `=`, so that an index keeps the order of its next column. */
 function anyOf(columns: readonly string[], type: string, values: readonly Value[]): Sql {
   const [only] = values
   const isOne = values.length === 1 && only !== undefined
@@ -206,7 +206,7 @@ function currencyIs(matches: readonly CurrencyMatch[]): Sql {
   return joined(matches.map(currencyMatches), ' or ')
 }
 
-/** The symbol of a payment's currency is asked for as well, since an index begins with it. */
+/** The symbol of a payment's currency is compared as well, because an index begins with it. */
 function currencyMatches({ of, symbol, id }: CurrencyMatch): Sql {
   if (of === 'invoice')
     return id === undefined ? invoicedInToken(symbol) : { sql: 'invoice_currency = ?', bindings: [id] }

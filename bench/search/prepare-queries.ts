@@ -14,7 +14,7 @@ export const PAGE = 50
 export interface PreparedClass {
   readonly name: string
   readonly first: readonly PreparedQuery[]
-  /** Later pages; those of the first where there are none. */
+  /** Later pages; the first ones where there are none. */
   readonly deep: readonly PreparedQuery[]
 }
 
@@ -22,16 +22,16 @@ export interface PrepareOptions {
   readonly subject: Subject
   readonly sample: PaymentSample
   readonly seed: number
-  /** Different searches of a class, as far as it has so many. */
+  /** How many different searches to draw; a class may have fewer. */
   readonly variants: number
 }
 
-/** Every so-manieth later page is one that lies before its cursor. */
+/** Of so many later pages, one lies before its cursor. */
 const BACKWARD_EVERY = 5
 
 /**
- * Draws the searches of a class, first pages and later ones. A later page begins at a payment anywhere among the matches, where the sample
- * has one; else it is reached by walking.
+ * Draws the searches of a class, first pages and later ones. A later page begins at a random payment of the sample that matches; where the
+ * sample has none, it is the second page.
  */
 export async function prepareClass(
   { name, draw }: SearchClass,
@@ -57,13 +57,13 @@ export async function prepareClass(
         const direction = deep.length % BACKWARD_EVERY === 0 ? 'backward' : 'forward'
         deep.push(subject.laterPage(query, payment, direction))
       }
-    } else deep.push(...(await walkOn(subject, query)))
+    } else deep.push(...(await secondPageOf(subject, query)))
   }
   return { name, first, deep: deep.length > 0 ? deep : first }
 }
 
 /** The second page, where there is one. */
-async function walkOn(subject: Subject, query: PreparedQuery): Promise<PreparedQuery[]> {
+async function secondPageOf(subject: Subject, query: PreparedQuery): Promise<PreparedQuery[]> {
   const { payments, pagination } = await subject.search(query.sent)
   const last = payments.at(-1)
   if (pagination.nextCursor === undefined || last === undefined) return []

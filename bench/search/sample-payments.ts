@@ -3,7 +3,7 @@ import type { PaymentFilter } from '../../src/search/filter/payment-filter.ts'
 import { plainConditions } from './plain-sql.ts'
 import { seededRandom } from './seeded-random.ts'
 
-/** What classes are made from of a payment: the columns that can be filtered and sorted by. */
+/** The columns of a payment from which the values of searches are drawn: those of filters and orders. */
 export interface SampledPayment {
   readonly id: string
   readonly status: number
@@ -26,14 +26,14 @@ export interface SampledPayment {
   readonly reference: string | null
 }
 
-/** Payments that lie anywhere among those of an account. */
+/** A random sample of the payments of an account. */
 export interface PaymentSample {
   readonly payments: readonly SampledPayment[]
-  /** Those of them that a filter matches, as plain SQL judges it. */
+  /** Those that match a filter, found by plain SQL. */
   matching(filter: PaymentFilter): Promise<readonly SampledPayment[]>
 }
 
-/** Runs of payments with neighbouring ids, which are random: as good as single ones, and read by the primary key alone. */
+/** Payments are sampled in runs of neighbouring ids. Ids are random, so a run is as good as single payments, and the primary key reads it. */
 const RUN = 50
 
 /**

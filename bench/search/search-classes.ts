@@ -4,22 +4,23 @@ import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import { FIAT_CODES, RETIRED_NETWORK, SHARED_REFERENCE, SOURCE_ONLY_NETWORK, START } from './generate-payments.ts'
 import type { SampledPayment } from './sample-payments.ts'
 
-/** A kind of search that is measured by itself. */
+/** A kind of search that is measured separately. */
 export interface SearchClass {
   readonly name: string
-  /** One search of the kind; others with every call. */
+  /** Draws a search of this kind, another one with each call. */
   readonly draw: (draw: Draw) => SearchInput
 }
 
 /** Where the values of a search come from. */
 export interface Draw {
   readonly random: () => number
-  /** A payment of the account, any. */
+  /** A random payment of the account. */
   readonly payment: () => SampledPayment
-  /** A payment of the account that has the column. */
+  /** A known value of the column, from a random payment of the account. */
   readonly known: <K extends keyof SampledPayment>(column: K) => NonNullable<SampledPayment[K]>
-  /** The address that pays, or is paid, most often. */
+  /** The most frequent payer. */
   readonly topPayer: string
+  /** The most frequent payee. */
   readonly topPayee: string
 }
 
@@ -34,27 +35,27 @@ const hash = (draw: Draw) => bytesToHex(draw.known('tx_hash'))
 const repeat = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make)
 const noAddress = ({ random }: Draw) => `0x${repeat(40, () => Math.floor(random() * 10)).join('')}`
 
-/** A range of so many days anywhere in the three years. */
+/** A range of `count` days anywhere in the three years. */
 function days({ random }: Draw, count: number): SearchInput {
   const fromMs = START_MS + Math.floor(random() * (SPAN_DAYS - count)) * DAY_MS
   return { fromDate: new Date(fromMs).toISOString(), toDate: new Date(fromMs + count * DAY_MS - 1).toISOString() }
 }
 
-/** A range around some payment's US dollars, `share` of them wide. */
+/** A range that begins at the US dollars of a random payment; `share` is its width as a share of them. */
 function dollars(draw: Draw, share: number): SearchInput {
   const middle = Number(draw.known('amount_in_usd'))
   const plain = (value: number) => value.toFixed(2)
   return { minAmount: plain(middle), maxAmount: plain(middle * (1 + share) + 0.01) }
 }
 
-const MOST = { minAmount: '10', maxAmount: '1000' }
+const LARGE_RANGE = { minAmount: '10', maxAmount: '1000' }
 const byDate = (sortOrder: 'asc' | 'desc'): SearchInput => ({ sortBy: 'date', sortOrder })
 const byAmount: SearchInput = { sortBy: 'amount', sortOrder: 'desc' }
 const byStatus: SearchInput = { sortBy: 'status', sortOrder: 'asc' }
 const RARE_NETWORK = 'GNOSIS'
 const RARE_SYMBOL = 'DOGE'
 
-/** By what they filter, each in several orders. */
+/** Named after their filters and, where it is not by date, their order. */
 const classes: Readonly<Record<string, SearchClass['draw']>> = {
   all: () => ({}),
   'all.asc': () => byDate('asc'),
@@ -70,15 +71,15 @@ const classes: Readonly<Record<string, SearchClass['draw']>> = {
   'dates.month.status': (draw) => ({ ...days(draw, 30), ...byStatus }),
   'amounts.small': (draw) => dollars(draw, 0.0005),
   'amounts.small.amount': (draw) => ({ ...dollars(draw, 0.0005), ...byAmount }),
-  'amounts.large': () => MOST,
-  'amounts.large.asc': () => ({ ...MOST, ...byDate('asc') }),
-  'amounts.large.amount': () => ({ ...MOST, ...byAmount }),
+  'amounts.large': () => LARGE_RANGE,
+  'amounts.large.asc': () => ({ ...LARGE_RANGE, ...byDate('asc') }),
+  'amounts.large.amount': () => ({ ...LARGE_RANGE, ...byAmount }),
   'amounts.highest': () => ({ minAmount: '20000' }),
-  'amounts.large.status': () => ({ ...MOST, ...byStatus }),
+  'amounts.large.status': () => ({ ...LARGE_RANGE, ...byStatus }),
   'two-ranges.small': (draw) => ({ ...days(draw, 1), ...dollars(draw, 0.05) }),
   'two-ranges.small.amount': (draw) => ({ ...days(draw, 1), ...dollars(draw, 0.05), ...byAmount }),
-  'two-ranges.large': (draw) => ({ ...days(draw, 365), ...MOST }),
-  'two-ranges.large.amount': (draw) => ({ ...days(draw, 365), ...MOST, ...byAmount }),
+  'two-ranges.large': (draw) => ({ ...days(draw, 365), ...LARGE_RANGE }),
+  'two-ranges.large.amount': (draw) => ({ ...days(draw, 365), ...LARGE_RANGE, ...byAmount }),
   'two-ranges.thin': (draw) => ({ ...days(draw, 700), ...dollars(draw, 0.001) }),
   'two-ranges.thin.amount': (draw) => ({ ...days(draw, 3), minAmount: '1', ...byAmount }),
 
@@ -125,14 +126,14 @@ const classes: Readonly<Record<string, SearchClass['draw']>> = {
     const { currency_symbol, amount } = draw.payment()
     return { currency: [currency_symbol], minAmount: amount, maxAmount: amount }
   },
-  'currency.amounts.large': () => ({ currency: ['USDC'], ...MOST }),
+  'currency.amounts.large': () => ({ currency: ['USDC'], ...LARGE_RANGE }),
   'currency.several.amount': () => ({ currency: ['USDC', 'DOGE'], ...byAmount }),
   'currency.status': () => ({ currency: ['USDT'], status: ['FAILED'] }),
   'currency.status-order': () => ({ currency: ['ETH'], ...byStatus }),
   'fiat.any': (draw) => ({ invoiceCurrency: [FIAT_CODES[Math.floor(draw.random() * FIAT_CODES.length)] ?? ''] }),
   'fiat.rare.amount': () => ({ currency: ['BRL'], ...byAmount }),
   'fiat.amounts': () => ({ currency: ['EUR'], minAmount: '100', maxAmount: '101' }),
-  'fiat.amounts.large': () => ({ currency: ['EUR'], ...MOST }),
+  'fiat.amounts.large': () => ({ currency: ['EUR'], ...LARGE_RANGE }),
   'fiat.token': () => ({ invoiceCurrency: ['USDC'], ...byAmount }),
   'fiat.network': () => ({ currency: ['CHF'], network: [RARE_NETWORK] }),
 
@@ -198,5 +199,5 @@ const classes: Readonly<Record<string, SearchClass['draw']>> = {
   'empty.payee-status': (draw) => ({ payee: [payee(draw)], status: ['PENDING'], network: [RETIRED_NETWORK] }),
 }
 
-/** All of them. */
+/** All classes. */
 export const searchClasses: readonly SearchClass[] = Object.entries(classes).map(([name, draw]) => ({ name, draw }))

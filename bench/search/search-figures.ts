@@ -29,7 +29,7 @@ export function searchFigures({ classes, depth, heapBytes, indexBytes }: Measure
   ]
 }
 
-/** The figures of what goes in. */
+/** The figures of imports. */
 export function ingestFigures({ added, unchanged }: MeasuredIngest): Figure[] {
   const figuresOf = (name: string, speed: IngestSpeed, atLeast: number, maxWalBytes?: number): Figure[] => [
     { name, value: speed.rowsPerSecond, unit: 'rows/s', target: { atLeast } },
@@ -45,7 +45,7 @@ export function ingestFigures({ added, unchanged }: MeasuredIngest): Figure[] {
   return [...figuresOf('ingest.new', added, 10_000, 12_000), ...figuresOf('ingest.unchanged', unchanged, 80_000)]
 }
 
-/** The figures of what goes out. */
+/** The figures of the export. */
 export function exportFigures({ rows, rowsPerSecond, growthMib, driftMib }: MeasuredExport): Figure[] {
   return [
     { name: 'export.rows', value: rows, unit: 'rows' },
@@ -55,12 +55,12 @@ export function exportFigures({ rows, rowsPerSecond, growthMib, driftMib }: Meas
   ]
 }
 
-/** A line a class: milliseconds, and times those of known payments. */
+/** A line for each class: milliseconds, and multiples of the time of known payments. */
 export function searchTable({ classes }: MeasuredSearch): Record<string, object> {
   return Object.fromEntries(classes.map((each) => [each.name, tableLine(each)]))
 }
 
-/** The table of the documentation: what misses its target is bold. */
+/** The table of the documentation. Values that miss their targets are bold. */
 export function markdownOf(classes: readonly ClassResult[]): string {
   const columns = [
     'class',
@@ -94,7 +94,7 @@ function documentedLine({ name, alone, together, plain, growth }: ClassResult): 
   ]
 }
 
-/** How many classes meet what. */
+/** How many classes meet each target. */
 export function metOf(classes: readonly ClassResult[]): string {
   const count = (isMet: (each: ClassResult) => boolean) => classes.filter(isMet).length
   const p50 = count(({ alone }) => alone.all.p50 / alone.known.p50 <= TARGET.p50)

@@ -2,17 +2,17 @@ import { timed } from './measure-class.ts'
 import type { PreparedClass } from './prepare-queries.ts'
 import type { PreparedQuery, Subject } from './subject.ts'
 
-/** A search of a class that is slow whenever it is asked. */
+/** A search of a class, and how long it takes at best. */
 export interface SlowSearch {
   readonly page: 'first page' | 'later page'
   readonly query: PreparedQuery
-  /** The least of its times in ms, the first not counted. */
+  /** The shortest of its times, the first run not counted. */
   readonly ms: number
 }
 
 const TIMES = 3
 
-/** Every search of a class by the time it takes, the slowest first. What was slow once, by chance, is not among the first. */
+/** The searches of a class, the slowest first. The shortest time of each counts, so that one slow run by chance does not. */
 export async function slowestFirst(subject: Subject, { first, deep }: PreparedClass): Promise<SlowSearch[]> {
   const searches = [
     ...first.map((query) => ({ page: 'first page' as const, query })),

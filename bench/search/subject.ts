@@ -20,20 +20,20 @@ export interface PreparedQuery {
   readonly position?: PagePosition
 }
 
-/** The search of the service over one account, and what it is compared with. */
+/** The search of the service over one account, and the fetch of known payments that it is compared with. */
 export interface Subject {
   readonly knex: Knex
   readonly account: Account
   search(input: SearchInput): Promise<PaymentPage>
   parse(input: SearchInput): Promise<PaymentFilter>
-  /** Payments by their ids: what the wide rows of a page cost however they were found. */
+  /** Fetches payments by their ids: what the wide rows of a page cost, however they were found. */
   fetchKnown(ids: readonly string[]): Promise<readonly Payment[]>
-  /** The page behind, or before, a payment, reached by a cursor as the service makes them. */
+  /** The page after or before a payment, by a cursor like those of the service. */
   laterPage(query: PreparedQuery, payment: SampledPayment, direction: PagePosition['direction']): PreparedQuery
 }
 
 const CURSOR_SECRET = Buffer.alloc(32, 7)
-/** With `id = any(…)` the plan for any parameters takes an index that only ends with the id, and reads all of it. */
+/** With `id = any(…)` the generic plan takes an index that only ends with the id, and reads all of it. */
 const FETCH_KNOWN = `select p.* from unnest(?::uuid[]) known(id)
   cross join lateral (select ${readPaymentColumns.join(', ')} from payments where account_id = ? and id = known.id offset 0) p`
 
