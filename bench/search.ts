@@ -111,7 +111,7 @@ async function measure(database: LoadedDatabase): Promise<void> {
   await mkdir(OUT, { recursive: true })
   const measured: MeasuredSearch = await measureSearch({
     database,
-    ...(few && { few }),
+    few,
     account,
     classes: chosen,
     seed,

@@ -25,8 +25,8 @@ export interface ClassResult {
   readonly alone: MeasuredClass
   /** With several connections at once. */
   readonly together: MeasuredClass
-  readonly plain?: { readonly first: Compared; readonly deep: Compared }
-  readonly growth?: Growth
+  readonly plain?: { readonly first: Compared; readonly deep: Compared } | undefined
+  readonly growth?: Growth | undefined
 }
 
 export interface MeasuredSearch {
@@ -40,7 +40,7 @@ export interface MeasuredSearch {
 export interface MeasureSearchOptions {
   readonly database: LoadedDatabase
   /** A database with fewer payments, to measure growth. */
-  readonly few?: LoadedDatabase
+  readonly few?: LoadedDatabase | undefined
   readonly account: Account
   readonly classes: readonly SearchClass[]
   readonly seed: number
@@ -153,7 +153,7 @@ async function measureOne(each: SearchClass, measuring: Measuring): Promise<Clas
     name: each.name,
     alone,
     together,
-    ...(growth && { growth }),
+    growth,
     ...(options.withPlain && {
       plain: {
         first: await measurePlain({ subject: searched.subject, plain }, prepared.first, plainTerms),

@@ -135,8 +135,8 @@ export function requireDate(field: string, value: string): ParsedMoment {
 
 /** The bounds of time in a filter, in milliseconds since 1970, inclusive. An absent bound was not given. */
 export interface DateRange {
-  readonly fromDate?: number
-  readonly toDate?: number
+  readonly fromDate?: number | undefined
+  readonly toDate?: number | undefined
 }
 
 /** Reads the fields `fromDate` and `toDate` of a filter. @throws WaybillError INVALID_DATE, INVALID_RANGE */
@@ -147,7 +147,7 @@ export function requireDateRange(input: { readonly [K in keyof DateRange]?: stri
     const bounds = { field: 'fromDate', value: input.fromDate ?? '', other: 'toDate', otherValue: input.toDate ?? '' }
     throw waybillError('INVALID_RANGE', bounds)
   }
-  return { ...(from && { fromDate: from.firstMs }), ...(to && { toDate: to.lastMs }) }
+  return { fromDate: from?.firstMs, toDate: to?.lastMs }
 }
 
 /** Items on a page of a list when the caller names no limit, and at most. */

@@ -38,12 +38,12 @@ export interface CurrencyMatch {
  * which cursors carry. An absent filter was not given; an empty list matches nothing.
  */
 export interface RequestFilter extends DateRange {
-  readonly status?: readonly RequestStatus[]
-  readonly reference?: readonly string[]
-  readonly requestId?: readonly string[]
-  readonly payee?: readonly Address[]
-  readonly network?: readonly string[]
-  readonly currency?: readonly CurrencyMatch[]
+  readonly status?: readonly RequestStatus[] | undefined
+  readonly reference?: readonly string[] | undefined
+  readonly requestId?: readonly string[] | undefined
+  readonly payee?: readonly Address[] | undefined
+  readonly network?: readonly string[] | undefined
+  readonly currency?: readonly CurrencyMatch[] | undefined
 }
 
 /** A combination of network and currencies that requests of the account have, of one payee where payees were asked for. */
@@ -88,14 +88,22 @@ export async function parseRequestFilter(input: FilterInput, sources: NameSource
   const requestIds = requestId.map((text) => requireRequestId('requestId', text))
   const payees = payee.map((text) => requireAddress('payee', text))
   return {
-    ...(status.length > 0 && { status: requestStatuses.filter((each) => status.includes(each)) }),
-    ...(reference.length > 0 && { reference: sortedSet(references) }),
-    ...(requestId.length > 0 && { requestId: sortedSet(requestIds) }),
-    ...(payee.length > 0 && { payee: sortedSet(payees) }),
-    ...(network.length > 0 && { network: sortedSet(networks.flat()) }),
-    ...(currency.length > 0 && { currency: sortedMatches(currencies.flat()) }),
+    status: ifGiven(
+      status,
+      requestStatuses.filter((each) => status.includes(each)),
+    ),
+    reference: ifGiven(reference, sortedSet(references)),
+    requestId: ifGiven(requestId, sortedSet(requestIds)),
+    payee: ifGiven(payee, sortedSet(payees)),
+    network: ifGiven(network, sortedSet(networks.flat())),
+    currency: ifGiven(currency, sortedMatches(currencies.flat())),
     ...requireDateRange(input),
   }
+}
+
+/** The values of a filter. An empty list was not given, but values that name nothing match nothing. */
+function ifGiven<T>(given: readonly unknown[], values: readonly T[]): readonly T[] | undefined {
+  return given.length === 0 ? undefined : values
 }
 
 /** Whether requests of a cell can match. */

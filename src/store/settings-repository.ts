@@ -12,16 +12,16 @@ export async function readSetting(knex: Knex, name: string): Promise<Buffer | un
  *
  * @returns the stored value, the same for every process
  */
-export async function settleSetting(knex: Knex, name: string, value: Buffer): Promise<Buffer> {
+export async function writeSettingOnce(knex: Knex, name: string, value: Buffer): Promise<Buffer> {
   const present = await readSetting(knex, name)
   if (present !== undefined) return present
   await knex('settings').insert({ name, value }).onConflict('name').ignore()
-  const settled = await readSetting(knex, name)
-  if (settled === undefined) throw new Error(`the setting ${name} was removed while it was being written`)
-  return settled
+  const stored = await readSetting(knex, name)
+  if (stored === undefined) throw new Error(`the setting ${name} was removed while it was being written`)
+  return stored
 }
 
 /** The 32 random bytes of a name, created by the first process that asks for them. */
 export function getOrCreateSecret(knex: Knex, name: string): Promise<Buffer> {
-  return settleSetting(knex, name, randomBytes(32))
+  return writeSettingOnce(knex, name, randomBytes(32))
 }

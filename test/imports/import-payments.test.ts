@@ -65,7 +65,7 @@ async function runImport(
 
 async function exported(of = shop, pageRows?: number): Promise<string[]> {
   const lines: string[] = []
-  const query = { knex: database.knex, filter: { accountId: of.id }, ...(pageRows !== undefined && { pageRows }) }
+  const query = { knex: database.knex, filter: { accountId: of.id }, pageRows }
   await exportPayments(query, async (page) => void lines.push(...page.map(formatPaymentLine)))
   return lines
 }

@@ -8,7 +8,7 @@ import {
   releaseLease,
   renewLease,
 } from '../../src/store/leases-repository.ts'
-import { getOrCreateSecret, readSetting, settleSetting } from '../../src/store/settings-repository.ts'
+import { getOrCreateSecret, readSetting, writeSettingOnce } from '../../src/store/settings-repository.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 
 let db: TestDatabase
@@ -39,8 +39,8 @@ describe('settings', () => {
 
   test('a stored value never changes', async () => {
     expect(await readSetting(db.knex, 'stamp')).toBeUndefined()
-    expect(await settleSetting(db.knex, 'stamp', Buffer.from('demo'))).toEqual(Buffer.from('demo'))
-    expect(await settleSetting(db.knex, 'stamp', Buffer.from('real'))).toEqual(Buffer.from('demo'))
+    expect(await writeSettingOnce(db.knex, 'stamp', Buffer.from('demo'))).toEqual(Buffer.from('demo'))
+    expect(await writeSettingOnce(db.knex, 'stamp', Buffer.from('real'))).toEqual(Buffer.from('demo'))
     expect(await readSetting(db.knex, 'stamp')).toEqual(Buffer.from('demo'))
   })
 })

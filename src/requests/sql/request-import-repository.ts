@@ -4,7 +4,7 @@ import { hexToBytes } from '../../domain/hex.ts'
 import type { PaymentRequest } from '../../domain/payment-request.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { copyRows } from '../../postgres/copy-rows.ts'
-import { noteStored, type RequestRow, requestOfRow, rowOfRequest } from './request-repository.ts'
+import { completeStored, type RequestRow, requestOfRow, rowOfRequest } from './request-repository.ts'
 
 /** What an import stored of a batch, and what is stored now. */
 export interface InsertedRequests {
@@ -41,7 +41,7 @@ export function createRequestImportRepository(knex: Knex, now = () => new Date()
         })
         await copyRows(trx, target, rows)
         const { rows: made } = await trx.raw<{ rows: RequestRow[] }>(INSERT_NEW, [])
-        await noteStored(trx, account, made, now())
+        await completeStored(trx, account, made, now())
         const ids = requests.map(({ requestId }) => hexToBytes(requestId))
         const { rows: stored } = await trx.raw<{ rows: RequestRow[] }>(FIND_STORED, [account.id, ids])
         return {

@@ -77,7 +77,7 @@ const FAILED = rankOfStatus('FAILED')
 const REFUNDED = rankOfStatus('REFUNDED')
 
 /** Rows in one statement. PostgreSQL takes 65,535 bindings. */
-const INSERT_BATCH = 500
+const ROWS_A_STATEMENT = 500
 
 /**
  * What the payments of each request `r` count for, in its invoice currency; FAILED ones do not count. The account is bound here too, so
@@ -119,7 +119,7 @@ export function createRequestRepository(knex: Knex, now = () => new Date()): Req
     findById,
     insert: (account, request, signal) =>
       inTransaction(knex, signal, async (trx) => {
-        await noteStored(trx, account, await insertRequests(trx, account, [request]), now())
+        await completeStored(trx, account, await insertRequests(trx, account, [request]), now())
         const stored = await findTerms(trx, account, request.requestId)
         if (stored === undefined) throw new Error('the conflicting request no longer exists; try again')
         return stored
@@ -127,10 +127,10 @@ export function createRequestRepository(knex: Knex, now = () => new Date()): Req
     insertMany: (account, requests, signal) =>
       inTransaction(knex, signal, async (trx) => {
         const stored: StoredKeys[] = []
-        for (let i = 0; i < requests.length; i += INSERT_BATCH) {
-          stored.push(...(await insertRequests(trx, account, requests.slice(i, i + INSERT_BATCH))))
+        for (let i = 0; i < requests.length; i += ROWS_A_STATEMENT) {
+          stored.push(...(await insertRequests(trx, account, requests.slice(i, i + ROWS_A_STATEMENT))))
         }
-        await noteStored(trx, account, stored, now())
+        await completeStored(trx, account, stored, now())
       }),
     async findByReference(account, reference, signal) {
       const query = withSums(account)
@@ -194,7 +194,7 @@ type StoredKeys = Pick<RequestRow, 'request_id' | 'topic' | 'refund_topic'>
  * Call it once and last in a transaction. Transactions that store the same requests wait for each other's keys, and must not hold the
  * lock of the account while they wait.
  */
-export async function noteStored(
+export async function completeStored(
   trx: Knex.Transaction,
   account: Account,
   stored: readonly StoredKeys[],

@@ -11,7 +11,7 @@ export interface ExportQuery {
   readonly filter: PaymentFilter
   readonly signal?: AbortSignal | undefined
   /** Payments read at a time; default 1,000. */
-  readonly pageRows?: number
+  readonly pageRows?: number | undefined
 }
 
 const PAGE_ROWS = 1_000
