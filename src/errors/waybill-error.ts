@@ -39,11 +39,11 @@ function beginningOf(value: string): string {
 const PLAIN_AND_SHORT = /^[ -~]{0,22}$/
 
 /** Makes a value from outside fit for a message: without control characters and API keys, and not too long. */
-export function printable(value: string | number, longest = MAX_VALUE_LENGTH): string {
+export function printable(value: string | number, maxLength = MAX_VALUE_LENGTH): string {
   const whole = String(value)
-  if (longest > 22 && PLAIN_AND_SHORT.test(whole)) return whole
+  if (maxLength > 22 && PLAIN_AND_SHORT.test(whole)) return whole
   const text = withoutKeys(beginningOf(whole).replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}]/gu, '\uFFFD'))
-  return text.length > longest ? `${text.slice(0, longest)}…` : text
+  return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text
 }
 
 /** Parameters that hold texts of our own, such as lists of names, which are useful only if complete. */

@@ -92,7 +92,7 @@ async function readUntil(response: Response, isEnough: (text: string) => boolean
 
 const failure = {
   code: 'resource_exhausted',
-  message: 'more than 5 calls a minute; wait 3 seconds',
+  message: 'the limit of 5 calls a minute is reached; wait 3 seconds',
   details: [expect.objectContaining({ reason: 'RATE_LIMITED' }), expect.objectContaining({ retryDelay: '3s' })],
 }
 

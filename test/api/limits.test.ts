@@ -241,7 +241,7 @@ it('a stream is one call, whatever it carries', async () => {
   }
   expect(await read()).toEqual([3, '"key";r=1'])
   expect(await read()).toEqual([3, '"key";r=0'])
-  expect(await read()).toEqual([expect.stringContaining('more than 2 calls a minute'), '"key";r=0'])
+  expect(await read()).toEqual([expect.stringContaining('the limit of 2 calls a minute is reached'), '"key";r=0'])
 })
 
 describe('a call that needs no key', () => {
@@ -274,7 +274,7 @@ describe('a call that needs no key', () => {
       return 'nothing'
     }
     for (let i = 0; i < OPEN_CALLS; i++) expect(await reflect()).toBe('answered')
-    await expect(reflect()).rejects.toThrow('more than 5 calls a minute')
+    await expect(reflect()).rejects.toThrow('the limit of 5 calls a minute is reached')
   })
 
   it('does not count health', async () => {

@@ -153,7 +153,7 @@ describe.each(streamProtocols)('over %s', (protocol) => {
     expect(error).toMatchObject({
       code: 'resource_exhausted',
       reason: 'RATE_LIMITED',
-      message: 'more than 5 calls a minute; wait 3 seconds',
+      message: 'the limit of 5 calls a minute is reached; wait 3 seconds',
       metadata: { limit: '5', retryAfterSeconds: '3' },
     })
     expect({ ...header, ...trailer }).toMatchObject({ 'x-goodbye': 'well' })

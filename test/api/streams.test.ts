@@ -137,7 +137,7 @@ describe.each(streamProtocols)('a stream over %s', (protocol) => {
     expect(fromConnectError(error as ConnectError)).toMatchObject({
       code: 'resource_exhausted',
       reason: 'RATE_LIMITED',
-      message: 'more than 5 calls a minute; wait 3 seconds',
+      message: 'the limit of 5 calls a minute is reached; wait 3 seconds',
     })
   })
 
@@ -214,7 +214,7 @@ it('grpc-js reads the message of a failed stream as it was written', async () =>
   const error = await new Promise<ServiceError>((resolve) =>
     call.on('error', (thrown) => resolve(thrown as ServiceError)),
   )
-  expect(error.details).toBe('more than 5 calls a minute; wait 3 seconds')
+  expect(error.details).toBe('the limit of 5 calls a minute is reached; wait 3 seconds')
   client.close()
 })
 

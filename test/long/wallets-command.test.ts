@@ -54,7 +54,7 @@ it('a wallet is registered once, listed, removed and registered anew, with a lin
 const token = sampleChainDirectory.configured[0]?.tokens[0]?.address ?? ''
 
 it.each([
-  ['no address', ['wallets', 'add', 'shop.eth', '--account', 'shop'], 'is not an address'],
+  ['no address', ['wallets', 'add', 'shop.eth', '--account', 'shop'], 'is not a valid address'],
   ['a wrong checksum', ['wallets', 'add', `${WALLET.slice(0, -1)}9`, '--account', 'shop'], 'checksum'],
   ['the zero address', ['wallets', 'add', `0x${'0'.repeat(40)}`, '--account', 'shop'], 'nobody owns'],
   ['a wallet of Tron', ['wallets', 'add', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', '--account', 'shop'], 'EVM'],
@@ -64,7 +64,7 @@ it.each([
   ['no account', ['wallets', 'add', WALLET], '--account is missing'],
   ['a name that is no account’s', ['wallets', 'list', '--account', 'The Shop'], 'is not an account'],
   ['no wallet', ['wallets', 'remove', '--account', 'shop'], 'ADDRESS is missing'],
-  ['no address to remove', ['wallets', 'remove', '0x12', '--account', 'shop'], 'is not an address'],
+  ['no address to remove', ['wallets', 'remove', '0x12', '--account', 'shop'], 'is not a valid address'],
 ])('%s is wrong usage and changes nothing', async (_, words, says) => {
   const before = await waybill('audit')
   expect(await waybill(...words)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(says) })

@@ -185,7 +185,7 @@ export const crosschainScenes = {
         then:
           ({ wallet }) =>
           (remedy) => {
-            read(remedy, /^configure lifi of BASE in the chains file$/)
+            read(remedy, /^configure the entry lifi of BASE in the chains file$/)
             const room = stage.open({ lifi: {} })
             return { room, question: stage.ask(room, wallet) }
           },

@@ -110,7 +110,7 @@ export const ownScenes = {
         terms: inFiat('CHF'),
         near: { conversion: { path, paths: [stage.pathFrom('CHF')] } },
         then: () => async (remedy) => {
-          const words = /^register there a price feed with an answer above 0 for each step from (\w+) to USDC$/
+          const words = /^register a price feed with an answer above 0 there for each step from (\w+) to USDC$/
           await stage.addFiatFeed(read(remedy, words)[0] as string)
           return {}
         },
@@ -123,7 +123,7 @@ export const ownScenes = {
         funds: { USDC: 200n * UNIT },
         terms: inFiat('USD'),
         then: () => async (remedy) => {
-          read(remedy, /^register there a price feed with an answer above 0/)
+          read(remedy, /^register a price feed with an answer above 0/)
           await stage.near.setFeed(feed, { answer: USD })
           return {}
         },
@@ -156,7 +156,7 @@ export const ownScenes = {
         then:
           ({ room, question }) =>
           async (remedy) => {
-            const [amount = ''] = read(remedy, /^pay ([\d.]+) USD or more at once: send it as amount$/)
+            const [amount = ''] = read(remedy, /^pay ([\d.]+) USD or more at once: ask with a larger amount$/)
             const less = ((parseAmount(amount, 8) as bigint) - 1n).toString().padStart(9, '0')
             const short = await room.find({ ...question, amount: less.replace(/(\d{8})$/, '.$1') })
             expect(entryOf(short, { token: 'USDC' })?.reason).toBe('CONVERSION_TOO_SMALL')

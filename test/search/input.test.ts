@@ -17,13 +17,13 @@ const search: OpenedSearch['search'] = (input, as) => opened.search(input, as)
 describe('invalid input', () => {
   const checksummed = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
   const bad: [SearchInput, Reason, string][] = [
-    [{ fromDate: '2021-02-30' }, 'INVALID_DATE', 'fromDate: "2021-02-30" is not a date: there is no such day'],
+    [{ fromDate: '2021-02-30' }, 'INVALID_DATE', 'fromDate: "2021-02-30" is not a valid date: there is no such day'],
     [{ toDate: '2026-03-01T00:00:00' }, 'INVALID_DATE', 'it has no offset'],
     [{ toDate: '2026-03-01T00:00:00 01:00' }, 'INVALID_DATE', 'write it as %2B'],
     [{ fromDate: '' }, 'INVALID_DATE', 'fromDate'],
     [{ fromDate: '2026-03-02', toDate: '2026-03-01' }, 'INVALID_RANGE', 'fromDate "2026-03-02" lies beyond toDate'],
     [{ fromDate: '2026-03-01T00:00:00.002Z', toDate: '2026-03-01T00:00:00.001Z' }, 'INVALID_RANGE', 'fromDate'],
-    [{ minAmount: '1e3' }, 'INVALID_AMOUNT', 'minAmount: "1e3" is not an amount'],
+    [{ minAmount: '1e3' }, 'INVALID_AMOUNT', 'minAmount: "1e3" is not a valid amount'],
     [{ minAmount: '0x10' }, 'INVALID_AMOUNT', 'minAmount'],
     [{ minAmount: ' 1' }, 'INVALID_AMOUNT', 'minAmount'],
     [{ minAmount: '+1' }, 'INVALID_AMOUNT', 'minAmount'],
@@ -48,7 +48,7 @@ describe('invalid input', () => {
     [{ network: ['polygn'] }, 'UNKNOWN_NETWORK', 'did you mean "POLYGON"?'],
     [{ network: ['BASE', '424242'] }, 'UNKNOWN_NETWORK', '424242'],
     [{ network: [''] }, 'UNKNOWN_NETWORK', 'network'],
-    [{ payer: ['0x12'] }, 'INVALID_ADDRESS', 'payer: "0x12" is not an address'],
+    [{ payer: ['0x12'] }, 'INVALID_ADDRESS', 'payer: "0x12" is not a valid address'],
     [{ payee: [checksummed.replace('C44', 'c44')] }, 'INVALID_ADDRESS', 'its EIP-55 checksum is wrong'],
     [{ walletAddress: ['TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6T'] }, 'INVALID_ADDRESS', 'base58 checksum'],
     [{ walletAddress: [''] }, 'INVALID_ADDRESS', 'walletAddress'],
@@ -62,7 +62,7 @@ describe('invalid input', () => {
     [{ reference: ['x'.repeat(257)] }, 'INVALID_REFERENCE', '256 characters'],
     [{ payer: Array.from({ length: 101 }, () => PAYERS[0] ?? '') }, 'TOO_MANY_VALUES', '101, at most 100'],
     [{ reference: Array.from({ length: 100 }, (_, n) => `${n}`.padEnd(256, '✓')) }, 'VALUE_TOO_LONG', 'reference'],
-    [{ limit: -1 }, 'INVALID_LIMIT', 'limit "-1" is not a page size'],
+    [{ limit: -1 }, 'INVALID_LIMIT', 'limit "-1" is not a valid page size'],
     [{ limit: 1.5 }, 'INVALID_LIMIT', '1.5'],
     [{ limit: Number.NaN }, 'INVALID_LIMIT', 'NaN'],
     [{ cursor: '' }, 'INVALID_CURSOR', 'it is empty'],

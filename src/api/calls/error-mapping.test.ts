@@ -52,7 +52,7 @@ it('an error over HTTP has its code, message and typed details', () => {
   const error = waybillError('RATE_LIMITED', { limit: 300, retryAfterSeconds: 1.2 })
   expect(JSON.parse(httpErrorBody(error))).toEqual({
     code: 'resource_exhausted',
-    message: 'more than 300 calls a minute; wait 1.2 seconds',
+    message: 'the limit of 300 calls a minute is reached; wait 1.2 seconds',
     details: [
       {
         '@type': 'type.googleapis.com/google.rpc.ErrorInfo',

@@ -53,7 +53,7 @@ export const accessReasons = {
   RATE_LIMITED: {
     kind: 'LIMITED',
     in: error,
-    message: 'more than {limit} calls a minute',
+    message: 'the limit of {limit} calls a minute is reached',
     remedy: 'wait {retryAfterSeconds} seconds',
   },
   OVERLOADED: {

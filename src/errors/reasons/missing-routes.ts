@@ -11,13 +11,13 @@ export const missingRouteReasons = {
   FEE_ABOVE_MAXIMUM: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'its feeRate of {feeRate} is above the maxFeeRate of {maxFeeRate}',
+    message: 'the feeRate of this route, {feeRate}, is above the maxFeeRate of {maxFeeRate}',
     remedy: 'raise maxFeeRate to {feeRate} or more',
   },
   PRICE_IMPACT_ABOVE_MAXIMUM: {
     kind: 'NOTICE',
     in: unavailable,
-    message: 'its price_impact of {priceImpact} is above the maxPriceImpact of {maxPriceImpact}',
+    message: 'the price_impact of this route, {priceImpact}, is above the maxPriceImpact of {maxPriceImpact}',
     remedy: 'raise maxPriceImpact to {priceImpact} or more',
   },
   NO_CONVERSION_PROVIDER: {
@@ -37,7 +37,7 @@ export const missingRouteReasons = {
     kind: 'NOTICE',
     in: unavailable,
     message: 'the conversion contract of {chain} has no rate from {invoiceCurrency} to {token}',
-    remedy: 'register there a price feed with an answer above 0 for each step from {invoiceCurrency} to {token}',
+    remedy: 'register a price feed with an answer above 0 there for each step from {invoiceCurrency} to {token}',
   },
   RATE_STALE: {
     kind: 'NOTICE',
@@ -50,7 +50,7 @@ export const missingRouteReasons = {
     kind: 'NOTICE',
     in: unavailable,
     message: '{amount} {invoiceCurrency} is less than the smallest unit of {token} on {chain}',
-    remedy: 'pay {least} {invoiceCurrency} or more at once: send it as amount',
+    remedy: 'pay {least} {invoiceCurrency} or more at once: ask with a larger amount',
   },
   NO_SWAP_CONTRACT: {
     kind: 'NOTICE',
@@ -180,7 +180,7 @@ export const missingRouteReasons = {
     kind: 'NOTICE',
     in: unavailable,
     message: 'no contracts of {provider} are configured on {chain}, and no others are trusted',
-    remedy: 'configure lifi of {chain} in the chains file',
+    remedy: 'configure the entry lifi of {chain} in the chains file',
   },
   CROSSCHAIN_UNVERIFIABLE: {
     kind: 'NOTICE',

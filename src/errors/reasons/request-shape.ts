@@ -18,7 +18,7 @@ export const requestShapeReasons = {
     kind: 'INVALID_INPUT',
     in: error,
     message: '{field} has too many values: {detail}',
-    remedy: 'send fewer values, or several calls',
+    remedy: 'send fewer values, or make several calls',
   },
   INVALID_FIELD: {
     kind: 'INVALID_INPUT',
@@ -95,8 +95,8 @@ export const requestShapeReasons = {
   BODY_TOO_DEEP: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the body is nested deeper than {limit} levels',
-    remedy: 'send a flatter body',
+    message: 'the request is nested deeper than {limit} levels',
+    remedy: 'nest less',
   },
   BODY_TOO_LARGE: {
     kind: 'LIMITED',
@@ -107,8 +107,8 @@ export const requestShapeReasons = {
   BODY_TOO_COMPLEX: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'the body holds more than {limit} fields and values',
-    remedy: 'send fewer values, or several calls',
+    message: 'the request holds more than {limit} fields and values',
+    remedy: 'send fewer values, or make several calls',
   },
   TOO_MANY_HEADERS: {
     kind: 'INVALID_INPUT',
@@ -150,7 +150,7 @@ export const requestShapeReasons = {
     kind: 'INVALID_INPUT',
     in: error,
     message: 'the message is compressed, but the call does not name the compression',
-    remedy: 'name it in the header grpc-encoding',
+    remedy: 'name it in the header grpc-encoding (gRPC, gRPC-Web) or connect-content-encoding (Connect)',
   },
   UNSUPPORTED_CONTENT_ENCODING: {
     kind: 'INVALID_INPUT',

@@ -6,7 +6,7 @@ export const valueReasons = {
   INVALID_ADDRESS: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: "{value}" is not an address: {detail}',
+    message: '{field}: "{value}" is not a valid address: {detail}',
     remedy: 'send 0x and 40 hexadecimal digits, all in one case or with a correct EIP-55 checksum, or a Tron address',
   },
   RECEIVER_IS_CONTRACT: {
@@ -30,13 +30,13 @@ export const valueReasons = {
   INVALID_AMOUNT: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: "{value}" is not an amount: {detail}',
+    message: '{field}: "{value}" is not a valid amount: {detail}',
     remedy: 'send a plain decimal number such as 100 or 0.05',
   },
   INVALID_PERCENTAGE: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: "{value}" is not a percentage: {detail}',
+    message: '{field}: "{value}" is not a valid percentage: {detail}',
     remedy: 'send a plain decimal number such as 0.5',
   },
   INVALID_FRACTION: {
@@ -96,7 +96,7 @@ export const valueReasons = {
   INVALID_DATE: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field}: "{value}" is not a date: {detail}',
+    message: '{field}: "{value}" is not a valid date: {detail}',
     remedy: 'send RFC 3339 with an offset, such as 2026-03-01T12:00:00Z, or a day such as 2026-03-01',
   },
   EXPIRY_PAST: {
@@ -114,13 +114,13 @@ export const valueReasons = {
   INVALID_LIMIT: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: 'limit "{value}" is not a page size',
+    message: 'limit "{value}" is not a valid page size',
     remedy: 'send a whole number from 0 to 2147483647; above 100 it counts as 100',
   },
   INVALID_REFERENCE: {
     kind: 'INVALID_INPUT',
     in: error,
-    message: '{field} is not a reference: {detail}',
+    message: '{field} is not a valid reference: {detail}',
     remedy: 'send 1 to 256 characters without control characters',
   },
   INVALID_IDEMPOTENCY_KEY: {

@@ -13,7 +13,7 @@ export const warningReasons = {
     kind: 'NOTICE',
     in: warning,
     message: 'payments that are not final yet cover this request',
-    remedy: 'wait until they are final',
+    remedy: 'do not pay again; wait until they are final',
   },
   REQUEST_CANCELLED: {
     kind: 'PRECONDITION',
