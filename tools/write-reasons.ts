@@ -4,6 +4,7 @@
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Code } from '../gen/google/rpc/code_pb.js'
 import { wireFormOf } from '../src/api/calls/error-mapping.ts'
 import { type Reason, reasons } from '../src/errors/reasons.ts'
 
@@ -14,18 +15,24 @@ const head = `# Reasons
 Written by \`npm run reasons\` from \`src/errors/reasons/\`. Do not edit.
 
 Every error carries one reason, as \`google.rpc.ErrorInfo\` with the domain \`waybill\`; warnings and missing routes carry theirs in
-the field \`reason\`. \`{name}\` stands for a value, which errors also carry in \`metadata\`.
+the field \`reason\`. \`{name}\` stands for a value, which errors also carry in \`metadata\`. Match errors by \`reason\`: messages and
+remedies may be reworded.
 `
 
 function tableOf(title: string, names: readonly Reason[], isError: boolean): string {
-  const columns = isError ? ['reason', 'HTTP', 'message', 'remedy'] : ['reason', 'message', 'remedy']
+  const columns = isError ? ['reason', 'HTTP', 'gRPC', 'message', 'remedy'] : ['reason', 'message', 'remedy']
   const rows = names.map((name) => {
     const { message, remedy } = reasons[name]
-    const status = isError ? [String(wireFormOf(name, 'rest').httpStatus)] : []
-    return [`\`${name}\``, ...status, message, remedy]
+    const codes = isError ? codesOf(name) : []
+    return [`\`${name}\``, ...codes, message, remedy]
   })
   const lines = [columns, columns.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)
   return `\n## ${title}\n\n${lines.join('\n')}\n`
+}
+
+function codesOf(name: Reason): string[] {
+  const status = wireFormOf(name, 'rest').httpStatus
+  return [String(status), Code[wireFormOf(name, 'grpc').code] ?? '']
 }
 
 function write(): string {
