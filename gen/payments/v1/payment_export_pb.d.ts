@@ -169,10 +169,11 @@ export declare type ExportPaymentsRequest = Message<"payments.v1.ExportPaymentsR
   q?: string | undefined;
 
   /**
-   * Continue a broken export: id of the last payment received. Send the same filters again. The payment need not match
-   * them any more. If it has moved, the export continues at the earliest `timestamp` that it had within the last 7
-   * days: nothing is missed, some payments may repeat. EXPORT_POSITION_UNKNOWN if it was removed more than 7 days ago;
-   * INVALID_PAYMENT_ID. Example: `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
+   * Continue a broken export: id of the last payment received. Default: begin with the first payment. Send the same
+   * filters again. The payment need not match them any more. If it has moved, the export continues at the earliest
+   * `timestamp` that it had within the last 7 days: nothing is missed, some payments may repeat.
+   * EXPORT_POSITION_UNKNOWN if it was removed more than 7 days ago; INVALID_PAYMENT_ID. Example:
+   * `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
    *
    * @generated from field: optional string after = 30;
    */

@@ -332,14 +332,15 @@ export declare const Payment_ExchangeRateSchema: GenMessage<Payment_ExchangeRate
  */
 export declare type Payment_Gas = Message<"payments.v1.Payment.Gas"> & {
   /**
-   * Units of gas that the transaction used. Example: `"90211"`.
+   * Units of gas that the transaction used. Absent if unknown. Example: `"90211"`.
    *
    * @generated from field: optional uint64 used = 1;
    */
   used?: bigint | undefined;
 
   /**
-   * Price of one unit of gas, in human units of `currency`: a decimal string. Example: `"0.000000008"`.
+   * Price of one unit of gas, in human units of `currency`: a decimal string. Absent if unknown. Example:
+   * `"0.000000008"`.
    *
    * @generated from field: optional string price = 2;
    */

@@ -23,7 +23,7 @@ export declare const file_payments_v1_payment_search_service: GenFile;
  */
 export declare type GetPaymentRequest = Message<"payments.v1.GetPaymentRequest"> & {
   /**
-   * Id of the payment: a UUID. Example: `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
+   * Id of the payment: a UUID. Required (MISSING_FIELD). Example: `"0b7d2a31-6f0e-8c55-9d3b-3d8f2f6f1c11"`.
    *
    * @generated from field: string id = 1;
    */
@@ -204,8 +204,9 @@ export declare type SearchPaymentsRequest = Message<"payments.v1.SearchPaymentsR
   limit?: number | undefined;
 
   /**
-   * `nextCursor` or `prevCursor` of an earlier answer. It carries filters, order and limit: send it alone. Parameters
-   * beside it must be equal, except `limit` and `includeTotal` (CURSOR_MISMATCH). INVALID_CURSOR.
+   * `nextCursor` or `prevCursor` of an earlier answer. It carries filters, order and limit: send it alone. Default: the
+   * first page. Parameters beside it must be equal, except `limit` and `includeTotal` (CURSOR_MISMATCH).
+   * INVALID_CURSOR.
    *
    * @generated from field: optional string cursor = 21;
    */
@@ -382,7 +383,7 @@ export declare type SearchPaymentsResponse = Message<"payments.v1.SearchPayments
 
   /**
    * Position of this page in the changes of the account: send it to WatchPayments as `watchCursor` to get every change
-   * since. Opaque.
+   * since. Opaque. Always present.
    *
    * @generated from field: optional string watch_cursor = 4;
    */
@@ -433,6 +434,11 @@ export declare const SearchPaymentsResponse_AsOfSchema: GenMessage<SearchPayment
  * Searches, sums, exports and watches the payments of an account. Every method needs a key with the scope
  * `payments:read` in the header `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
+ * Comments name fields as JSON does (`amountInUSD`). Names in capitals, such as MISSING_FIELD, are the `reason` of an
+ * error: its details hold a google.rpc.ErrorInfo of the domain `waybill`. Every method: RATE_LIMITED beyond the calls a
+ * minute of the key, with a google.rpc.RetryInfo. Amounts in human units count whole tokens, not base units: `"1.5"` is
+ * 1.5 USDC. A currency id is symbol and network: `USDC-BASE`.
+ *
  * @generated from service payments.v1.PaymentSearchService
  */
 export declare const PaymentSearchService: GenService<{
@@ -440,9 +446,9 @@ export declare const PaymentSearchService: GenService<{
    * Lists payments, one page at a time. Filters are combined by AND, the values of one filter by OR.
    *
    * Pages by cursor: a payment that exists throughout a walk, with unchanged sort key and match, appears exactly once,
-   * in both directions; one that moves may be missed or repeated. Errors: INVALID_LIMIT; INVALID_CURSOR or
-   * CURSOR_MISMATCH for a cursor that was changed, belongs to another account or to other filters; those of the
-   * filters.
+   * in both directions; one that moves may be missed or repeated. Errors: INVALID_LIMIT; INVALID_CURSOR if the cursor
+   * was changed or belongs to another account; CURSOR_MISMATCH if a parameter differs from what the cursor carries;
+   * those of the filters.
    *
    * @generated from rpc payments.v1.PaymentSearchService.SearchPayments
    */
@@ -452,7 +458,7 @@ export declare const PaymentSearchService: GenService<{
     output: typeof SearchPaymentsResponseSchema;
   },
   /**
-   * Returns one payment. PAYMENT_NOT_FOUND if the account has none with this id, also when a reorg removed it;
+   * Returns one payment. PAYMENT_NOT_FOUND if the account has no payment with this id, or a reorg removed it;
    * INVALID_PAYMENT_ID.
    *
    * @generated from rpc payments.v1.PaymentSearchService.GetPayment
@@ -492,7 +498,7 @@ export declare const PaymentSearchService: GenService<{
    * Sends every change of the payments that match all filters, from now on or from a `watchCursor` on.
    * TOO_MANY_WATCHERS beyond 100 watches of an account in one process; CURSOR_EXPIRED, CURSOR_AHEAD or
    * INVALID_WATCH_CURSOR if the watch cannot begin at the cursor: search again then, and watch from the `watchCursor`
-   * of the answer.
+   * of the answer. STREAM_EXPIRED ends a watch after an hour: continue from its last `watchCursor`.
    *
    * @generated from rpc payments.v1.PaymentSearchService.WatchPayments
    */

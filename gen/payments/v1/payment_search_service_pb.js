@@ -93,6 +93,11 @@ export const SearchPaymentsResponse_AsOfSchema = /*@__PURE__*/
  * Searches, sums, exports and watches the payments of an account. Every method needs a key with the scope
  * `payments:read` in the header `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
+ * Comments name fields as JSON does (`amountInUSD`). Names in capitals, such as MISSING_FIELD, are the `reason` of an
+ * error: its details hold a google.rpc.ErrorInfo of the domain `waybill`. Every method: RATE_LIMITED beyond the calls a
+ * minute of the key, with a google.rpc.RetryInfo. Amounts in human units count whole tokens, not base units: `"1.5"` is
+ * 1.5 USDC. A currency id is symbol and network: `USDC-BASE`.
+ *
  * @generated from service payments.v1.PaymentSearchService
  */
 export const PaymentSearchService = /*@__PURE__*/

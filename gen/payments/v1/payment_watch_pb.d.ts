@@ -276,8 +276,9 @@ export enum WatchPaymentsResponse_Type {
   REMOVED = 3,
 
   /**
-   * No payment. Everything before `watchCursor` has been read, so keep this cursor: older ones expire. Sent once when
-   * the past has been told (at once if the watch begins now), then after every 15 seconds of silence.
+   * No payment: every change up to `watchCursor` has been sent. Keep this cursor, since older ones expire. Sent once
+   * after the changes since the given cursor (at once if the watch begins now), then after every 15 seconds without
+   * an event.
    *
    * @generated from enum value: HEARTBEAT = 4;
    */
@@ -290,7 +291,7 @@ export enum WatchPaymentsResponse_Type {
 export declare const WatchPaymentsResponse_TypeSchema: GenEnum<WatchPaymentsResponse_Type>;
 
 /**
- * Asks for a ticket. It has no fields: the ticket stands for the key and the account of this call.
+ * Asks for a ticket. No fields: the ticket stands for the key and the account of this call.
  *
  * @generated from message payments.v1.CreateWatchTicketRequest
  */

@@ -32,14 +32,14 @@ export declare type RefundWallet = Message<"payments.v1.RefundWallet"> & {
   note?: string | undefined;
 
   /**
-   * When it was registered, in milliseconds. What it sent before is no refund.
+   * When it was registered, in milliseconds. What it sent before does not count as a refund.
    *
    * @generated from field: google.protobuf.Timestamp registered_at = 3;
    */
   registeredAt?: Timestamp | undefined;
 
   /**
-   * When it was removed, in milliseconds. What it sent until then stays a refund. Absent while it is registered.
+   * When it was removed, in milliseconds. Refunds that it sent until then still count. Absent while it is registered.
    *
    * @generated from field: optional google.protobuf.Timestamp removed_at = 4;
    */

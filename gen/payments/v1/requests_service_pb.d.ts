@@ -21,7 +21,8 @@ export declare const file_payments_v1_requests_service: GenFile;
 export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePaymentRequestRequest"> & {
   /**
    * Address to be paid: an address of the request's chain, not zero, and no token or contract of the chain's
-   * configuration (RECEIVER_IS_CONTRACT). INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * configuration (RECEIVER_IS_CONTRACT). Required (MISSING_FIELD). INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: string payee = 1;
    */
@@ -29,7 +30,8 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
 
   /**
    * What the payee is to receive, in human units of `invoiceCurrency`: a decimal string above 0 with at most the
-   * currency's decimals (fiat: 8), at most 2^256 - 1 base units. INVALID_AMOUNT. Example: `"150"`.
+   * currency's decimals (fiat: 8), at most 2^256 - 1 base units. Required (MISSING_FIELD). INVALID_AMOUNT. Example:
+   * `"150"`.
    *
    * @generated from field: string amount = 2;
    */
@@ -37,7 +39,7 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
 
   /**
    * Currency of `amount`: the payment currency by symbol or id, or an ISO 4217 code, which is converted when it is
-   * paid. UNKNOWN_CURRENCY, CURRENCY_MISMATCH. Examples: `"USDC"`, `"USDC-BASE"`, `"USD"`.
+   * paid. Required (MISSING_FIELD). UNKNOWN_CURRENCY, CURRENCY_MISMATCH. Examples: `"USDC"`, `"USDC-BASE"`, `"USD"`.
    *
    * @generated from field: string invoice_currency = 3;
    */
@@ -45,8 +47,8 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
 
   /**
    * Currency in which it is paid: a token or coin of `network`, by symbol or id, in any case. The chain of an id may
-   * have any of its names. UNKNOWN_CURRENCY, CURRENCY_NOT_ON_NETWORK. Examples: `"USDC-BASE"`, `"USDC-matic"`,
-   * `"USDC"`.
+   * have any of its names. Required (MISSING_FIELD). UNKNOWN_CURRENCY, CURRENCY_NOT_ON_NETWORK. Examples:
+   * `"USDC-BASE"`, `"USDC-matic"`, `"USDC"`.
    *
    * @generated from field: string payment_currency = 4;
    */
@@ -54,15 +56,15 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
 
   /**
    * Chain on which it is paid: a name, an alias, a chain id or CAIP-2, in any case. Optional if `paymentCurrency` is an
-   * id. UNKNOWN_NETWORK, NETWORK_NOT_CONFIGURED. Example: `"BASE"`.
+   * id, else required (MISSING_FIELD). UNKNOWN_NETWORK, NETWORK_NOT_CONFIGURED. Example: `"BASE"`.
    *
    * @generated from field: string network = 5;
    */
   network: string;
 
   /**
-   * The merchant's own reference: 1 to 256 characters, no control characters. INVALID_REFERENCE. Example:
-   * `"INV-2026-0042"`.
+   * The merchant's own reference: 1 to 256 characters, no control characters. Default: none. INVALID_REFERENCE.
+   * Example: `"INV-2026-0042"`.
    *
    * @generated from field: optional string reference = 6;
    */
@@ -70,8 +72,8 @@ export declare type CreatePaymentRequestRequest = Message<"payments.v1.CreatePay
 
   /**
    * Address to which refunds are sent: an address of the request's chain, not zero, not the payee
-   * (REFUND_ADDRESS_IS_PAYEE), and no token or contract of the chain's configuration (RECEIVER_IS_CONTRACT).
-   * INVALID_ADDRESS.
+   * (REFUND_ADDRESS_IS_PAYEE), and no token or contract of the chain's configuration (RECEIVER_IS_CONTRACT). Default:
+   * none. INVALID_ADDRESS.
    *
    * @generated from field: optional string refund_address = 7;
    */
@@ -116,8 +118,8 @@ export declare const CreatePaymentRequestRequestSchema: GenMessage<CreatePayment
  */
 export declare type GetPaymentRequestRequest = Message<"payments.v1.GetPaymentRequestRequest"> & {
   /**
-   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. INVALID_PAYMENT_REFERENCE;
-   * REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. Required (MISSING_FIELD).
+   * INVALID_PAYMENT_REFERENCE; REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 1;
    */
@@ -137,8 +139,8 @@ export declare const GetPaymentRequestRequestSchema: GenMessage<GetPaymentReques
  */
 export declare type CancelPaymentRequestRequest = Message<"payments.v1.CancelPaymentRequestRequest"> & {
   /**
-   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. INVALID_PAYMENT_REFERENCE;
-   * REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. Required (MISSING_FIELD).
+   * INVALID_PAYMENT_REFERENCE; REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 1;
    */
@@ -173,8 +175,8 @@ export declare type ListPaymentRequestsRequest = Message<"payments.v1.ListPaymen
   limit?: number | undefined;
 
   /**
-   * `nextCursor` or `prevCursor` of an earlier answer. It carries filters and limit: send it alone. Parameters beside
-   * it must be equal, except `limit` and `includeTotal` (CURSOR_MISMATCH). INVALID_CURSOR.
+   * `nextCursor` or `prevCursor` of an earlier answer. It carries filters and limit: send it alone. Default: the first
+   * page. Parameters beside it must be equal, except `limit` and `includeTotal` (CURSOR_MISMATCH). INVALID_CURSOR.
    *
    * @generated from field: optional string cursor = 3;
    */
@@ -329,14 +331,15 @@ export declare const ListPaymentRequestsResponseSchema: GenMessage<ListPaymentRe
 export declare type AddRefundWalletRequest = Message<"payments.v1.AddRefundWalletRequest"> & {
   /**
    * Address of the wallet: an EVM address, not zero, and no token or contract of the served chains
-   * (INVALID_REFUND_WALLET). INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * (INVALID_REFUND_WALLET). Required (MISSING_FIELD). INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: string address = 1;
    */
   address: string;
 
   /**
-   * The account's own note: 1 to 256 characters. Example: `"hot wallet of the support team"`.
+   * The account's own note: 1 to 256 characters. Default: none. Example: `"hot wallet of the support team"`.
    *
    * @generated from field: optional string note = 2;
    */
@@ -403,7 +406,8 @@ export declare const ListRefundWalletsResponseSchema: GenMessage<ListRefundWalle
  */
 export declare type RemoveRefundWalletRequest = Message<"payments.v1.RemoveRefundWalletRequest"> & {
   /**
-   * Address of the wallet. INVALID_ADDRESS. Example: `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
+   * Address of the wallet. Required (MISSING_FIELD). INVALID_ADDRESS. Example:
+   * `"0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"`.
    *
    * @generated from field: string address = 1;
    */
@@ -420,6 +424,11 @@ export declare const RemoveRefundWalletRequestSchema: GenMessage<RemoveRefundWal
  * Stores payment requests and tells how far they are paid. Reading needs a key with the scope `requests:read`, changing
  * one with `requests:write`, in the header `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
  *
+ * Comments name fields as JSON does (`amountInUSD`). Names in capitals, such as MISSING_FIELD, are the `reason` of an
+ * error: its details hold a google.rpc.ErrorInfo of the domain `waybill`. Every method: RATE_LIMITED beyond the calls a
+ * minute of the key, with a google.rpc.RetryInfo. Amounts in human units count whole tokens, not base units: `"1.5"` is
+ * 1.5 USDC. A currency id is symbol and network: `USDC-BASE`.
+ *
  * @generated from service payments.v1.RequestsService
  */
 export declare const RequestsService: GenService<{
@@ -427,7 +436,7 @@ export declare const RequestsService: GenService<{
    * Stores a request. The same `requestId` with the same terms returns the stored request, with other terms
    * REQUEST_TERMS_DIFFER. The header `idempotency-key` (1 to 255 visible ASCII characters) makes retries without
    * `requestId` safe; IDEMPOTENCY_KEY_REUSED if it was used with other terms. Read `warnings` of the answer: they say
-   * if nobody could pay the request.
+   * why nobody can pay the request.
    *
    * @generated from rpc payments.v1.RequestsService.CreatePaymentRequest
    */
@@ -470,9 +479,9 @@ export declare const RequestsService: GenService<{
     output: typeof ListPaymentRequestsResponseSchema;
   },
   /**
-   * Registers a wallet from which the account sends refunds. What it sent before is no refund. A wallet that is
-   * registered already keeps its `registeredAt`; a note replaces its note. TOO_MANY_WALLETS beyond 100 wallets at a
-   * time, or 1,000 registrations.
+   * Registers a wallet from which the account sends refunds. What it sent before does not count as a refund. A wallet
+   * that is registered already keeps its `registeredAt`; a note replaces its note. TOO_MANY_WALLETS beyond 100 wallets
+   * at a time, or 1,000 registrations.
    *
    * @generated from rpc payments.v1.RequestsService.AddRefundWallet
    */
@@ -492,7 +501,7 @@ export declare const RequestsService: GenService<{
     output: typeof ListRefundWalletsResponseSchema;
   },
   /**
-   * Removes a refund wallet. What it has sent until now stays a refund. WALLET_NOT_FOUND if it is not registered.
+   * Removes a refund wallet. Refunds that it has sent until now still count. WALLET_NOT_FOUND if it is not registered.
    *
    * @generated from rpc payments.v1.RequestsService.RemoveRefundWallet
    */

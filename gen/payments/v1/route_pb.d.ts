@@ -363,7 +363,7 @@ export declare const Route_StepKindSchema: GenEnum<Route_StepKind>;
  */
 export declare type Warning = Message<"payments.v1.Warning"> & {
   /**
-   * A reason from the table of reasons, for programs. Example: `"INSUFFICIENT_GAS"`.
+   * A reason, for programs: `docs/reference/reasons.md` lists them. Example: `"INSUFFICIENT_GAS"`.
    *
    * @generated from field: string reason = 1;
    */
@@ -390,7 +390,7 @@ export declare const WarningSchema: GenMessage<Warning>;
  */
 export declare type UnavailableRoute = Message<"payments.v1.UnavailableRoute"> & {
   /**
-   * Chain on which the wallet would pay. Example: `"POLYGON"`.
+   * Chain on which the wallet would pay. Always present. Example: `"POLYGON"`.
    *
    * @generated from field: optional string chain = 1;
    */
@@ -411,7 +411,7 @@ export declare type UnavailableRoute = Message<"payments.v1.UnavailableRoute"> &
   provider?: string | undefined;
 
   /**
-   * A reason from the table of reasons, for programs. Example: `"INSUFFICIENT_BALANCE"`.
+   * A reason, for programs: `docs/reference/reasons.md` lists them. Example: `"INSUFFICIENT_BALANCE"`.
    *
    * @generated from field: string reason = 4;
    */

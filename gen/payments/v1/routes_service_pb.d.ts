@@ -19,8 +19,8 @@ export declare const file_payments_v1_routes_service: GenFile;
  */
 export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRoutesRequest"> & {
   /**
-   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. INVALID_PAYMENT_REFERENCE;
-   * REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. Required (MISSING_FIELD).
+   * INVALID_PAYMENT_REFERENCE; REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 1;
    */
@@ -28,7 +28,7 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
 
   /**
    * Address of the paying wallet: an EVM address (a mixed-case one must have a correct EIP-55 checksum) or a Tron
-   * address. INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * address. Required (MISSING_FIELD). INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: string wallet = 2;
    */
@@ -66,16 +66,16 @@ export declare type GetPaymentRoutesRequest = Message<"payments.v1.GetPaymentRou
   sort?: GetPaymentRoutesRequest_Sort | undefined;
 
   /**
-   * Highest `price_impact` of a route: a fraction as a decimal string, not negative. Routes above it are listed in
-   * `unavailable`. INVALID_FRACTION. Example: `"0.01"`, one percent.
+   * Highest `price_impact` of a route: a fraction as a decimal string, not negative. Default: no limit. Routes above it
+   * are listed in `unavailable`. INVALID_FRACTION. Example: `"0.01"`, one percent.
    *
    * @generated from field: optional string max_price_impact = 7;
    */
   maxPriceImpact?: string | undefined;
 
   /**
-   * Highest `feeRate` of a route: a fraction as a decimal string, not negative. Routes above it are listed in
-   * `unavailable`. INVALID_FRACTION. Example: `"0.005"`, half a percent.
+   * Highest `feeRate` of a route: a fraction as a decimal string, not negative. Default: no limit. Routes above it are
+   * listed in `unavailable`. INVALID_FRACTION. Example: `"0.005"`, half a percent.
    *
    * @generated from field: optional string max_fee_rate = 11;
    */
@@ -113,7 +113,7 @@ export declare const GetPaymentRoutesRequestSchema: GenMessage<GetPaymentRoutesR
  */
 export enum GetPaymentRoutesRequest_Sort {
   /**
-   * Never sent: leave the field out. Refused (UNKNOWN_ENUM_VALUE).
+   * Refused (UNKNOWN_ENUM_VALUE): leave the field out instead.
    *
    * @generated from enum value: SORT_UNSPECIFIED = 0;
    */
@@ -203,8 +203,8 @@ export declare const GetPaymentRoutesResponseSchema: GenMessage<GetPaymentRoutes
  */
 export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaymentRoutesRequest"> & {
   /**
-   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. INVALID_PAYMENT_REFERENCE;
-   * REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. Required (MISSING_FIELD).
+   * INVALID_PAYMENT_REFERENCE; REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 1;
    */
@@ -212,7 +212,7 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
 
   /**
    * Address of the paying wallet: an EVM address (a mixed-case one must have a correct EIP-55 checksum) or a Tron
-   * address. INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * address. Required (MISSING_FIELD). INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: string wallet = 2;
    */
@@ -250,16 +250,16 @@ export declare type StreamPaymentRoutesRequest = Message<"payments.v1.StreamPaym
   sort?: GetPaymentRoutesRequest_Sort | undefined;
 
   /**
-   * Highest `price_impact` of a route: a fraction as a decimal string, not negative. Routes above it are listed in
-   * `unavailable`. INVALID_FRACTION. Example: `"0.01"`, one percent.
+   * Highest `price_impact` of a route: a fraction as a decimal string, not negative. Default: no limit. Routes above it
+   * are listed in `unavailable`. INVALID_FRACTION. Example: `"0.01"`, one percent.
    *
    * @generated from field: optional string max_price_impact = 7;
    */
   maxPriceImpact?: string | undefined;
 
   /**
-   * Highest `feeRate` of a route: a fraction as a decimal string, not negative. Routes above it are listed in
-   * `unavailable`. INVALID_FRACTION. Example: `"0.005"`, half a percent.
+   * Highest `feeRate` of a route: a fraction as a decimal string, not negative. Default: no limit. Routes above it are
+   * listed in `unavailable`. INVALID_FRACTION. Example: `"0.005"`, half a percent.
    *
    * @generated from field: optional string max_fee_rate = 11;
    */
@@ -368,8 +368,8 @@ export declare const RankedRouteSchema: GenMessage<RankedRoute>;
  */
 export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentCalldataRequest"> & {
   /**
-   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. INVALID_PAYMENT_REFERENCE;
-   * REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
+   * Payment reference of the request: 16 hexadecimal digits in any case, `0x` optional. Required (MISSING_FIELD).
+   * INVALID_PAYMENT_REFERENCE; REQUEST_NOT_FOUND if the account has no such request. Example: `"0x1122334455667788"`.
    *
    * @generated from field: string payment_reference = 1;
    */
@@ -377,7 +377,7 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
 
   /**
    * Address of the paying wallet: an EVM address (a mixed-case one must have a correct EIP-55 checksum) or a Tron
-   * address. INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
+   * address. Required (MISSING_FIELD). INVALID_ADDRESS. Example: `"0x70997970C51812dc3A010C7d01b50e0d17dc79C8"`.
    *
    * @generated from field: string wallet = 2;
    */
@@ -408,8 +408,8 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
   feeAddress?: string | undefined;
 
   /**
-   * Id of a route, in any case. ROUTE_NAMED_TWICE if `chain` or `token` is sent too; UNKNOWN_ROUTE. Example:
-   * `"BASE_BASE_DAI_USDC"`.
+   * Id of a route, in any case. Default: `chain` and `token` choose the route, or the direct route is taken.
+   * ROUTE_NAMED_TWICE if `chain` or `token` is sent too; UNKNOWN_ROUTE. Example: `"BASE_BASE_DAI_USDC"`.
    *
    * @generated from field: optional string route = 6;
    */
@@ -425,8 +425,8 @@ export declare type GetPaymentCalldataRequest = Message<"payments.v1.GetPaymentC
 
   /**
    * The most that may leave the wallet, platform fee included, gas not, in human units of the route's token: a decimal
-   * string above 0. Lowers what `slippage` allows. QUOTE_CHANGED if the quote is above it; INVALID_AMOUNT. Example:
-   * `"151.2"`.
+   * string above 0. Lowers what `slippage` allows. Default: no limit. QUOTE_CHANGED if the quote is above it;
+   * INVALID_AMOUNT. Example: `"151.2"`.
    *
    * @generated from field: optional string max_source_amount = 8;
    */
@@ -459,6 +459,11 @@ export declare const GetPaymentCalldataRequestSchema: GenMessage<GetPaymentCalld
 /**
  * Finds the ways to pay a stored payment request. Every method needs a key with the scope `routes:read` in the header
  * `x-api-key` (MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE).
+ *
+ * Comments name fields as JSON does (`amountInUSD`). Names in capitals, such as MISSING_FIELD, are the `reason` of an
+ * error: its details hold a google.rpc.ErrorInfo of the domain `waybill`. Every method: RATE_LIMITED beyond the calls a
+ * minute of the key, with a google.rpc.RetryInfo. Amounts in human units count whole tokens, not base units: `"1.5"` is
+ * 1.5 USDC. A currency id is symbol and network: `USDC-BASE`.
  *
  * @generated from service payments.v1.RoutesService
  */
