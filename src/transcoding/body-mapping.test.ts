@@ -17,7 +17,7 @@ function decode(text: string) {
 }
 
 test('any message that protobuf-es writes is read back as it was', () => {
-  // Zeros included: JSON has no -0, which a field without presence would else show.
+  // With zeros: JSON has no -0, so without them a field of -0 would be written at first and left out after reading.
   const options = { registry, alwaysEmitImplicit: true }
   fc.assert(
     fc.property(arbitraryMessage(everything, { readable: true }), (message) => {

@@ -8,7 +8,7 @@ export interface BodyMappingOptions {
   readonly registry: Registry | undefined
   /** Maximum number of levels of objects and lists. */
   readonly maxJsonDepth: number
-  /** Maximum number of values in objects and lists, which count themselves. Default: no limit. */
+  /** Maximum number of values in objects and lists; nested objects and lists are values, too. Default: no limit. */
   readonly maxJsonValues?: number | undefined
 }
 
@@ -48,7 +48,7 @@ function wrap(field: DescField, json: Json): Json {
   return Object.fromEntries([[field.jsonName, json]])
 }
 
-/** If protobuf-es refuses a body that the check has passed, a value is invalid, too. */
+/** What protobuf-es still refuses after the check is an invalid value, too. */
 function merge(input: DescMessage, message: Message, json: Json, { registry, maxJsonDepth }: BodyMappingOptions): void {
   try {
     // One level more than the text may have, since a body that is mapped to a field is wrapped.

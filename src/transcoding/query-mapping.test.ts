@@ -1,16 +1,7 @@
-import { join } from 'node:path'
-import { create, type DescMessage, type JsonValue, type Message, toJson } from '@bufbuild/protobuf'
+import { create, type JsonValue, type Message, toJson } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
-import { compileProtos } from '../../test/support/compile-protos.ts'
 import { compileQueryMapping } from './query-mapping.ts'
-
-const files = compileProtos(join(import.meta.dirname, 'testdata'))
-
-function messageDesc(typeName: string): DescMessage {
-  const desc = files.getMessage(typeName)
-  if (desc === undefined) throw new Error(`no message ${typeName}`)
-  return desc
-}
+import { messageDesc } from './testdata/library.ts'
 
 const everything = messageDesc('everything.v1.Everything')
 const options = { boundInPath: [], boundInBody: '', isCommaSeparated: () => false, maxDepth: 100 }
@@ -147,7 +138,7 @@ test.each([
   'fieldMask=a-b',
 ])('%s is an invalid value', (query) => {
   const name = query.slice(0, query.indexOf('='))
-  // Of a list, which of its elements.
+  // An error in a list names the element.
   const field = name === 'colors' || name === 'doubles' ? `${name}[0]` : name
   expect(() => decode(query)).toThrow(expect.objectContaining({ kind: 'INVALID_VALUE', field }))
 })

@@ -37,8 +37,8 @@ interface Target {
   readonly canonical: string
 }
 
-/** Maximum number of cached parameters: the nested paths of a recursive message have no end. */
-const mostCachedTargets = 256
+/** A recursive message has infinitely many nested paths. */
+const MAX_CACHED_TARGETS = 256
 
 /**
  * Compiles the mapping of query parameters for one binding (http.proto, "Rules for HTTP mapping", 3: the fields that
@@ -53,7 +53,7 @@ export function compileQueryMapping(input: DescMessage, options: QueryMappingOpt
     const cached = targets.get(name)
     if (cached !== undefined) return cached
     const target = resolveTarget(input, name, options)
-    if (targets.size < mostCachedTargets) targets.set(name, target)
+    if (targets.size < MAX_CACHED_TARGETS) targets.set(name, target)
     return target
   }
 

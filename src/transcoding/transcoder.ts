@@ -73,7 +73,10 @@ export interface Route {
    * written, zeros and empty lists included. Takes a message, or an object from which `create` would make one.
    */
   readonly encodeResponse: PlainJsonSerializer
-  /** As `encodeResponse`, with the stable part of the text, for an entity tag. Undefined where no field of the answer is volatile. */
+  /**
+   * As `encodeResponse`, with the stable part of the text, for an entity tag. Undefined if no field of the answer is volatile, with
+   * `response_body`, and for an answer with a field of a rare kind ({@link compileStableJsonSerializer}).
+   */
   readonly encodeStable: ((message: object) => StableJson) | undefined
 }
 
@@ -97,7 +100,7 @@ export class InvalidHttpRuleError extends Error {
   }
 }
 
-const defaultMaxJsonDepth = 100
+const DEFAULT_MAX_JSON_DEPTH = 100
 
 /**
  * Compiles the google.api.http options of services into routes. Methods without the option have none.
@@ -136,7 +139,7 @@ function compileRoute(
   template: PathTemplate,
   options: TranscoderOptions,
 ): Route {
-  const { registry, isCommaSeparated = () => false, maxJsonDepth = defaultMaxJsonDepth, maxJsonValues } = options
+  const { registry, isCommaSeparated = () => false, maxJsonDepth = DEFAULT_MAX_JSON_DEPTH, maxJsonValues } = options
   const { isVolatile = () => false } = options
   const mapBody = compileBodyMapping(method.input, binding.body, { registry, maxJsonDepth, maxJsonValues })
   const variables = compilePathVariables(method.input, template)
@@ -234,7 +237,7 @@ function isSame(field: DescField, a: unknown, b: unknown): boolean {
   return Object.is(a, b)
 }
 
-/** Whether a message may hold such a field, at any depth. */
+/** Whether a field of a message, at any depth, fulfils a condition. */
 function holdsField(desc: DescMessage, isSuch: (field: DescField) => boolean, seen = new Set<DescMessage>()): boolean {
   if (seen.has(desc)) return false
   seen.add(desc)

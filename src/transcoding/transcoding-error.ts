@@ -67,10 +67,10 @@ export class TranscodingError extends Error {
   }
 }
 
-/** Maximum length of a caller's text in a message, in UTF-16 units. */
-const longestQuote = 100
+/** In UTF-16 units. */
+const MAX_QUOTE_LENGTH = 100
 
 /** Quotes a caller's text for a message, escaped and cut to 100 characters. */
 export function quote(text: string): string {
-  return JSON.stringify(text.length > longestQuote ? `${text.slice(0, longestQuote)}…` : text)
+  return JSON.stringify(text.length > MAX_QUOTE_LENGTH ? `${text.slice(0, MAX_QUOTE_LENGTH)}…` : text)
 }

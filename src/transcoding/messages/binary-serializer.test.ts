@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import fc from 'fast-check'
@@ -9,12 +8,11 @@ import {
   SearchPaymentsResponseSchema,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { GetPaymentRoutesResponseSchema } from '../../../gen/payments/v1/routes_service_pb.js'
-import { compileProtos } from '../../../test/support/compile-protos.ts'
 import { arbitraryMessage } from '../testdata/arbitrary-message.ts'
+import { messageDesc } from '../testdata/library.ts'
 import { compileBinarySerializer } from './binary-serializer.ts'
 
-const everything = compileProtos(join(import.meta.dirname, '../testdata')).getMessage('everything.v1.Everything')
-if (everything === undefined) throw new Error('no message everything.v1.Everything')
+const everything = messageDesc('everything.v1.Everything')
 
 it.each([SearchPaymentsResponseSchema, SearchPaymentsRequestSchema, GetPaymentRoutesResponseSchema, everything])(
   'writes any %s as protobuf-es does',
@@ -48,7 +46,7 @@ it('keeps unknown fields', () => {
   expect(isSame(message)).toBe(true)
 })
 
-it('refuses what does not fit, and goes on to work', () => {
+it('refuses values that do not fit, and still works afterwards', () => {
   const writeTime = compileBinarySerializer(TimestampSchema)
   expect(() => writeTime(create(TimestampSchema, { seconds: 2n ** 63n }))).toThrow('does not fit')
   expect(() => writeTime(create(TimestampSchema, { nanos: 1.5 }))).toThrow('does not fit')
@@ -56,7 +54,7 @@ it('refuses what does not fit, and goes on to work', () => {
   expect(isSame(create(SearchPaymentsResponseSchema, { payments: [{ id: 'a' }] }))).toBe(true)
 })
 
-it('writes what create would make a message of', () => {
+it('writes an object from which create would make a message', () => {
   const plain = {
     payments: [
       {

@@ -169,9 +169,9 @@ function valueWriter({ message, scalar }: DescField): Write {
   return write
 }
 
-function checkInteger(value: unknown, least: number, most: number): number {
+function checkInteger(value: unknown, min: number, max: number): number {
   const number = value as number
-  if (!Number.isInteger(number) || number < least || number > most) throw new RangeError(`${number} does not fit`)
+  if (!Number.isInteger(number) || number < min || number > max) throw new RangeError(`${number} does not fit`)
   return number
 }
 
@@ -251,8 +251,8 @@ const writeLongString = delimited((out, value) => {
 })
 
 /**
- * Writes a value with its length before it. The space for the length is as large as it was the last time; if that was wrong, the
- * value is moved.
+ * Writes a value with its length before it. Reserves as many bytes for the length as the last value needed; if that is wrong, the value
+ * is moved.
  */
 function delimited(write: Write): Write {
   let lengthSize = 1

@@ -3,7 +3,7 @@ import { isWrapperDesc } from '@bufbuild/protobuf/wkt'
 import { quote, TranscodingError } from '../transcoding-error.ts'
 import type { MessageField } from './message-fields.ts'
 import { scalarExpectations, scalarReaders } from './scalar-text.ts'
-import { findWellKnownReader } from './well-known-text.ts'
+import { durationExpectation, findWellKnownReader, timestampExpectation } from './well-known-text.ts'
 
 /** Reads the text of a path variable or query parameter as the value of one field, or of one element of a list. */
 export interface TextReader {
@@ -82,8 +82,8 @@ function readerOfWrapper(field: MessageField): TextReader | undefined {
 }
 
 const wellKnownExpectations: Readonly<Record<string, string>> = {
-  'google.protobuf.Timestamp': 'an RFC 3339 time with an offset, such as 2025-01-31T12:00:00Z',
-  'google.protobuf.Duration': 'a duration in seconds, such as 1.5s',
+  'google.protobuf.Timestamp': timestampExpectation,
+  'google.protobuf.Duration': durationExpectation,
   'google.protobuf.FieldMask': 'a list of field paths separated by commas',
 }
 

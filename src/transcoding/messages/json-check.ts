@@ -5,7 +5,7 @@ import { describeEnum } from './field-text.ts'
 import type { Json } from './json-text.ts'
 import { fieldsOf } from './message-fields.ts'
 import { readBytes, readDouble, readFloat, readWholeNumber, scalarExpectations } from './scalar-text.ts'
-import { parseDurationText, parseTimestampText } from './well-known-text.ts'
+import { durationExpectation, parseDurationText, parseTimestampText, timestampExpectation } from './well-known-text.ts'
 
 /** A singular field, an element of a list or a value of a map. */
 type Shape =
@@ -139,10 +139,10 @@ function checkWellKnown(desc: DescMessage, json: Json, path: string, registry: R
   switch (desc.typeName) {
     case 'google.protobuf.Timestamp':
       if (typeof json === 'string' && parseTimestampText(json) !== undefined) return
-      throw invalid(path, json, 'an RFC 3339 time with an offset, such as 2025-01-31T12:00:00Z')
+      throw invalid(path, json, timestampExpectation)
     case 'google.protobuf.Duration':
       if (typeof json === 'string' && parseDurationText(json) !== undefined) return
-      throw invalid(path, json, 'a duration in seconds, such as 1.5s')
+      throw invalid(path, json, durationExpectation)
     case 'google.protobuf.FieldMask':
       if (typeof json === 'string' && !json.includes('_')) return
       throw invalid(path, json, 'field paths in lowerCamelCase separated by commas')

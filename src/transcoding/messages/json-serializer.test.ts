@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import {
   create,
   createRegistry,
@@ -11,18 +10,11 @@ import {
 import { AnySchema, anyPack, StringValueSchema, TimestampSchema } from '@bufbuild/protobuf/wkt'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compileProtos } from '../../../test/support/compile-protos.ts'
 import { arbitraryMessage } from '../testdata/arbitrary-message.ts'
+import { files, messageDesc } from '../testdata/library.ts'
 import { compileJsonSerializer } from './json-serializer.ts'
 
-const files = compileProtos(join(import.meta.dirname, '../testdata'))
 const registry = createRegistry(StringValueSchema, TimestampSchema)
-
-function messageDesc(typeName: string): DescMessage {
-  const desc = files.getMessage(typeName)
-  if (desc === undefined) throw new Error(`no message ${typeName}`)
-  return desc
-}
 
 const everything = messageDesc('everything.v1.Everything')
 const legacy = messageDesc('legacy.v1.Legacy')
@@ -50,7 +42,6 @@ test('the generated messages reach every field, set and unset', () => {
       seen.set(jsonName, (seen.get(jsonName) ?? new Set()).add(Object.hasOwn(json, jsonName)))
     }
   }
-  // A null_value is null whatever it holds, and set only when it holds an unknown number.
   expect([...seen].filter(([, states]) => states.size < 2).map(([name]) => name)).toEqual([])
 })
 

@@ -9,7 +9,7 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
  * Parses a body. Unlike JSON.parse it limits the nesting and refuses duplicate keys, of which JSON.parse silently keeps the
  * last.
  *
- * @param maxValues - the most values in objects and lists, both of which count themselves
+ * @param maxValues - maximum number of values in objects and lists; nested objects and lists are values, too
  * @throws TranscodingError INVALID_UTF8, TOO_DEEP, TOO_MANY_VALUES, MALFORMED_JSON, DUPLICATE_JSON_FIELD
  */
 export function parseJson(body: Uint8Array, maxDepth: number, maxValues = Number.POSITIVE_INFINITY): Json {
@@ -66,7 +66,7 @@ function refuseDuplicateKeys(text: string): void {
 
 const structural = new Set('{}[],:')
 
-/** Visits the strings, which the end may cut off, and the characters that open, close and separate. */
+/** Visits each string and each structural character. The text may end within a string. */
 function visitTokens(text: string, visit: (token: string) => void): void {
   for (let position = 0; position < text.length; position++) {
     const char = text.charAt(position)

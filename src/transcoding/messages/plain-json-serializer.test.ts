@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { create, type DescField, type DescMessage, type Message, toJson } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import * as fc from 'fast-check'
@@ -8,17 +7,9 @@ import {
   SearchPaymentsResponseSchema,
 } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { GetPaymentRoutesResponseSchema } from '../../../gen/payments/v1/routes_service_pb.js'
-import { compileProtos } from '../../../test/support/compile-protos.ts'
 import { arbitraryMessage } from '../testdata/arbitrary-message.ts'
+import { messageDesc } from '../testdata/library.ts'
 import { compilePlainJsonSerializer, compileStableJsonSerializer } from './plain-json-serializer.ts'
-
-const files = compileProtos(join(import.meta.dirname, '../testdata'))
-
-function messageDesc(typeName: string): DescMessage {
-  const desc = files.getMessage(typeName)
-  if (desc === undefined) throw new Error(`no message ${typeName}`)
-  return desc
-}
 
 const everything = messageDesc('everything.v1.Everything')
 const book = messageDesc('library.v1.Book')
@@ -27,7 +18,7 @@ function oracle(desc: DescMessage, message: Message): string {
   return JSON.stringify(toJson(desc, message, { alwaysEmitImplicit: true }))
 }
 
-/** As a handler gives it: no message, at any depth. */
+/** Removes the type names, so that no object is a message, as in the answers of handlers. */
 function plainOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plainOf)
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value
@@ -37,7 +28,7 @@ function plainOf(value: unknown): unknown {
 }
 
 test.each([SearchPaymentsResponseSchema, SearchPaymentsRequestSchema, GetPaymentRoutesResponseSchema, book])(
-  'writes any %s as protobuf-es does, and what makes one',
+  'writes any %s as protobuf-es does, also from plain objects',
   (desc) => {
     const serialize = compilePlainJsonSerializer(desc)
     fc.assert(
@@ -98,7 +89,7 @@ describe('the stable text', () => {
     expect(page({}, { amount: '3' })?.stable).not.toBe(stable)
   })
 
-  test('stands beside the whole text', () => {
+  test('comes with the whole text, as protobuf-es writes it', () => {
     fc.assert(
       fc.property(arbitraryMessage(SearchPaymentsResponseSchema, {}, 4), (message) => {
         expect(serializeStable?.(message).text).toBe(oracle(SearchPaymentsResponseSchema, message))
@@ -107,7 +98,7 @@ describe('the stable text', () => {
     )
   })
 
-  test('is not given for fields of a rare kind, nor for a volatile field with no sure one before it', () => {
+  test('is undefined for fields of a rare kind; a volatile field needs one before it that is always written', () => {
     expect(compileStableJsonSerializer(everything, isVolatile)).toBeUndefined()
     const first = ({ jsonName }: DescField) => jsonName === 'payments'
     expect(() => compileStableJsonSerializer(SearchPaymentsResponseSchema, first)).toThrow('always written')

@@ -63,7 +63,7 @@ export function compileStableJsonSerializer(
   }
 }
 
-/** JSON escapes it in texts. */
+/** A character that JSON escapes within strings. */
 const MARK = '\0'
 const MARKED = JSON.stringify(MARK)
 
@@ -116,13 +116,13 @@ function writerOfField(field: DescField, compilation: Compilation): Write {
 function compileMessage(desc: DescMessage, compilation: Compilation): Write {
   const { isMarked } = compilation
   const fields = desc.fields.toSorted((a, b) => a.number - b.number)
-  const firstSure = fields.findIndex((field) => !hasPresence(field))
-  // Behind a field that is always written a comma is sure; before it one is written where something stands already.
+  const firstAlwaysWritten = fields.findIndex((field) => !hasPresence(field))
+  // After a field that is always written, a comma always stands; before it, only if another field was written.
   const statements = fields.map((field, at) => {
-    const isBehindAnother = firstSure >= 0 && at > firstSure
+    const isBehindAnother = firstAlwaysWritten >= 0 && at > firstAlwaysWritten
     const statement = statementOf(field, `h${at}`, isBehindAnother)
     if (!isMarked(field)) return statement
-    // The marks would be taken for a field before the next one.
+    // The next field would take the mark for a field, and write a comma.
     if (!isBehindAnother) throw new TypeError(`${String(field)} is volatile, and no field before it is always written`)
     return `s += ${MARKED}; ${statement}; s += ${MARKED}`
   })
@@ -170,7 +170,7 @@ function writeList(list: readonly unknown[] | undefined, write: Write): string {
   return `${text}]`
 }
 
-/** As `create` completes a time without seconds or nanos. */
+/** Completes a time without seconds or nanos, as `create` does. */
 function timeOf(value: unknown): Timestamp {
   const { seconds = 0n, nanos = 0 } = value as Partial<Timestamp>
   return { $typeName: 'google.protobuf.Timestamp', seconds, nanos }
@@ -205,7 +205,7 @@ function scalarWriter(field: DescField): Write {
   if (field.scalar === ScalarType.STRING) {
     return (value) => {
       if (typeof value !== 'string') throw wrongType(field, value)
-      return quote(value)
+      return toJsonString(value)
     }
   }
   if (field.scalar === ScalarType.BOOL) {
@@ -217,7 +217,7 @@ function scalarWriter(field: DescField): Write {
   if (longs.has(field.scalar)) {
     return (value) => {
       if (typeof value === 'bigint' || Number.isInteger(value)) return `"${value as bigint}"`
-      if (typeof value === 'string') return quote(value)
+      if (typeof value === 'string') return toJsonString(value)
       throw wrongType(field, value)
     }
   }
@@ -233,7 +233,8 @@ const MAX_LOOPED_LENGTH = 32
 // oxlint-disable-next-line no-control-regex -- the characters that JSON must escape
 const NEEDS_ESCAPE = /["\\\u0000-\u001f\ud800-\udfff]/
 
-function quote(text: string): string {
+/** As JSON.stringify writes a string. */
+function toJsonString(text: string): string {
   return `"${escape(text)}"`
 }
 

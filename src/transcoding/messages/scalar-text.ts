@@ -11,9 +11,9 @@ export type ScalarReader = (text: string) => string | number | bigint | boolean 
 const wholeNumber = /^-?[0-9]+$/
 const decimalNumber = /^-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 const base64 = /^[A-Za-z0-9+/_-]*(={0,2})$/
-/** No 64-bit number is longer. Parsing a bigint takes time quadratic in its length. */
-const longestWholeNumber = 40
-const largestFloat = 3.4028234663852886e38
+/** More than any 64-bit number has. Parsing a bigint takes time quadratic in its length. */
+const MAX_WHOLE_NUMBER_LENGTH = 40
+const MAX_FLOAT = 3.4028234663852886e38
 
 /** The reader of each scalar type. Texts are not JSON: `1e3` is not an integer, and quotes are part of a string. */
 export const scalarReaders: Readonly<Record<ScalarType, ScalarReader>> = {
@@ -65,7 +65,7 @@ function readUint32(text: string): number | undefined {
 
 /** Reads decimal digits, leading zeros allowed, within bounds. */
 export function readWholeNumber(text: string, min: bigint, max: bigint): bigint | undefined {
-  if (text.length > longestWholeNumber || !wholeNumber.test(text)) return undefined
+  if (text.length > MAX_WHOLE_NUMBER_LENGTH || !wholeNumber.test(text)) return undefined
   const value = BigInt(text)
   return value < min || value > max ? undefined : value
 }
@@ -83,7 +83,7 @@ export function readDouble(text: string): number | undefined {
 /** As readDouble, in the range of single precision; not rounded within it. */
 export function readFloat(text: string): number | undefined {
   const value = readDouble(text)
-  if (value === undefined || !Number.isFinite(value) || Math.abs(value) <= largestFloat) return value
+  if (value === undefined || !Number.isFinite(value) || Math.abs(value) <= MAX_FLOAT) return value
   // A number that exceeds the largest float by less than half a step, such as 3.4028235e38, means the largest float.
   const rounded = Math.fround(value)
   return Number.isFinite(rounded) ? rounded : undefined

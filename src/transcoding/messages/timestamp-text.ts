@@ -1,8 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt'
+import { MAX_TIMESTAMP_SEC, MIN_TIMESTAMP_SEC } from './well-known-text.ts'
 
 const secondsPerDay = 86_400
-const firstTimestampSec = Date.parse('0001-01-01T00:00:00Z') / 1000
-const lastTimestampSec = Date.parse('9999-12-31T23:59:59Z') / 1000
 const twoDigits: readonly string[] = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
 
 /** The minutes of a day: `T00:00:`, `T00:01:`, … */
@@ -23,7 +22,7 @@ export function createTimestampWriter(): (timestamp: Timestamp) => string {
 
   return ({ seconds, nanos }) => {
     const sec = Number(seconds)
-    if (!(sec >= firstTimestampSec && sec <= lastTimestampSec && nanos >= 0 && nanos <= 999_999_999)) {
+    if (!(sec >= MIN_TIMESTAMP_SEC && sec <= MAX_TIMESTAMP_SEC && nanos >= 0 && nanos <= 999_999_999)) {
       throw new Error(`cannot encode google.protobuf.Timestamp to JSON: ${seconds} s and ${nanos} ns are out of range`)
     }
     const day = Math.floor(sec / secondsPerDay)

@@ -6,10 +6,14 @@ const durationText = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/
 const fieldMaskPath = /^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*$/
 
 /** 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z: the range of a Timestamp. */
-const firstTimestampSec = -62_135_596_800
-const lastTimestampSec = 253_402_300_799
-/** About ±10,000 years: the range of a Duration. */
-const longestDurationSec = 315_576_000_000n
+export const MIN_TIMESTAMP_SEC = -62_135_596_800
+export const MAX_TIMESTAMP_SEC = 253_402_300_799
+/** About 10,000 years: the range of a Duration, in both directions. */
+const MAX_DURATION_SEC = 315_576_000_000n
+
+/** What is expected of a time or duration, for messages. */
+export const timestampExpectation = 'an RFC 3339 time with an offset, such as 2025-01-31T12:00:00Z'
+export const durationExpectation = 'a duration in seconds, such as 1.5s'
 
 export interface SecondsAndNanos {
   readonly seconds: bigint
@@ -32,7 +36,7 @@ export function parseTimestampText(text: string): SecondsAndNanos | undefined {
   const sign = match[4]?.startsWith('-') ? -1 : 1
   const seconds = localMs / 1000 - sign * (Number(offsetHours) * 3600 + Number(offsetMinutes) * 60)
   // Minutes and seconds above 59 give NaN, which fails both comparisons.
-  if (!(seconds >= firstTimestampSec && seconds <= lastTimestampSec)) return undefined
+  if (!(seconds >= MIN_TIMESTAMP_SEC && seconds <= MAX_TIMESTAMP_SEC)) return undefined
   return { seconds: BigInt(seconds), nanos: parseNanos(fraction) }
 }
 
@@ -47,7 +51,7 @@ export function parseDurationText(text: string): SecondsAndNanos | undefined {
   const [, minus, whole = '', fraction] = match
   const seconds = BigInt(whole)
   const nanos = parseNanos(fraction)
-  if (seconds > longestDurationSec) return undefined
+  if (seconds > MAX_DURATION_SEC) return undefined
   return minus === '-' ? { seconds: -seconds, nanos: 0 - nanos } : { seconds, nanos }
 }
 

@@ -3,8 +3,8 @@ import { anyPack, hasCustomJsonRepresentation, isWrapperDesc, StringValueSchema 
 import * as fc from 'fast-check'
 
 /**
- * Generates messages of a type in protobuf-es's layout, every kind of field among them, so that a serialiser can be held
- * against toJson. Values that have no JSON (times out of range, NaN in a Struct) are left out.
+ * Generates messages of a type in protobuf-es's layout, every kind of field among them, so that a serialiser can be
+ * compared with toJson. Values that have no JSON (times out of range, NaN in a Struct) are left out.
  */
 export function arbitraryMessage(
   desc: DescMessage,
@@ -15,14 +15,14 @@ export function arbitraryMessage(
 }
 
 export interface ArbitraryMessageOptions {
-  /** Leave out what is written but refused when read: numbers that an enum lacks, halves of surrogate pairs. */
+  /** Leave out values that can be written but not read: numbers that an enum does not declare, lone surrogates. */
   readonly readable?: boolean
 }
 
 /**
- * Does a JSON text perhaps hold a key with an escape? Such keys are left out where JSON.parse is compared with something: that
- * of Node 24 reads `{"":1,"\"":1}` as `{"":1,"\\":1}` once it has parsed the latter. It can never take a key for a field's name,
- * since what it takes one for holds a backslash.
+ * Whether a JSON text may hold a key with an escape. Tests that compare with JSON.parse leave such texts out: Node 24 reads
+ * `{"":1,"\"":1}` as `{"":1,"\\":1}` once it has parsed the latter. Requests are not affected: the wrong key always holds a
+ * backslash, so it is never the name of a field.
  */
 export function hasEscapedKey(text: string): boolean {
   return /\\(?:[^"\\]|\\.)*":/.test(text)

@@ -10,7 +10,7 @@ import { compileProtos } from '../../../test/support/compile-protos.ts'
 import type { HttpRule } from '../http-rule.ts'
 import { compileRoutes, type Route, type TranscoderOptions } from '../transcoder.ts'
 
-const files = compileProtos(import.meta.dirname)
+export const files = compileProtos(import.meta.dirname)
 const library = serviceDesc('library.v1.LibraryService')
 
 function serviceDesc(typeName: string): DescService {
