@@ -133,10 +133,11 @@ async function enqueue(
   topics: readonly Hex[],
   known: ReadonlyMap<Hex, readonly number[]>,
 ): Promise<void> {
-  const { repository, pending, woken } = queue
+  const { repository, pending } = queue
   const added = newlyKnown(await repository.accountsOfTopics(topics), known)
   await pending.add(added)
-  if (added.length > 0) woken.resolve()
+  // Not an earlier `woken`: `run` may have begun another wait meanwhile.
+  if (added.length > 0) queue.woken.resolve()
 }
 
 /**
