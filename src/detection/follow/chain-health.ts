@@ -1,5 +1,6 @@
 import type { Logger } from '../../domain/logger.ts'
 import { isTransportFailure } from '../../nodes/rpc-error.ts'
+import { isLogDue } from '../log-due.ts'
 
 /** What keeps a chain from moving. */
 export interface Failing {
@@ -30,7 +31,6 @@ export interface ChainHealth {
   status(): HealthStatus
 }
 
-const LOG_EVERY_MS = 60_000
 /** Nodes behind one URL differ by some blocks for some seconds. */
 const PATIENCE_MS = 10_000
 
@@ -69,7 +69,7 @@ export function createChainHealth(options: {
       const now = clock()
       const isOutage = isTransportFailure(error)
       trouble = continueTrouble(trouble, error instanceof Error ? error.message : String(error), isOutage, now)
-      if (!isLogDue(trouble.loggedAtMs, now)) return
+      if (!isLogDue(trouble.loggedAtMs, now.getTime())) return
       trouble = { ...trouble, loggedAtMs: now.getTime() }
       const fields = { network, since: trouble.since, err: error }
       if (isOutage) logger.warn(fields, 'the chain does not answer; it is tried again')
@@ -80,7 +80,7 @@ export function createChainHealth(options: {
       if (trouble?.isOutage) moved()
       trouble = continueTrouble(trouble, reason, false, now)
       const { since, loggedAtMs } = trouble
-      if (now.getTime() - since.getTime() < PATIENCE_MS || !isLogDue(loggedAtMs, now)) return
+      if (now.getTime() - since.getTime() < PATIENCE_MS || !isLogDue(loggedAtMs, now.getTime())) return
       trouble = { ...trouble, loggedAtMs: now.getTime() }
       logger.warn({ network, since, reason }, 'the chain does not move; it is tried again')
     },
@@ -91,7 +91,7 @@ export function createChainHealth(options: {
         alarm = undefined
         return
       }
-      if (alarm?.text === text && !isLogDue(alarm.loggedAtMs, now)) return
+      if (alarm?.text === text && !isLogDue(alarm.loggedAtMs, now.getTime())) return
       alarm = { text, loggedAtMs: now.getTime() }
       logger.error({ network, alarm: text }, 'the chain is stopped until an operator restarts it')
     },
@@ -107,8 +107,4 @@ export function createChainHealth(options: {
 function continueTrouble(trouble: Trouble | undefined, reason: string, isOutage: boolean, now: Date): Trouble {
   const before = trouble?.isOutage === isOutage ? trouble : undefined
   return { since: before?.since ?? now, reason, isOutage, loggedAtMs: before?.loggedAtMs }
-}
-
-function isLogDue(loggedAtMs: number | undefined, now: Date): boolean {
-  return loggedAtMs === undefined || now.getTime() - loggedAtMs >= LOG_EVERY_MS
 }

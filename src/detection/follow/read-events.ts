@@ -2,6 +2,7 @@ import type { RpcLog } from '../../contracts/decode-events.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { Logger } from '../../domain/logger.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
+import { isLogDue } from '../log-due.ts'
 import type { Findings } from '../match/detected.ts'
 import { findPayments } from '../match/find-payments.ts'
 import type { FindingTools } from '../match/finding-tools.ts'
@@ -29,8 +30,6 @@ export interface EventReader {
   read(logs: ReadLogs, signal: AbortSignal | undefined): Promise<Findings>
 }
 
-const LOG_EVERY_MS = 60_000
-
 interface EventReaderOptions {
   readonly tools: FindingTools
   readonly reader: ChainReader
@@ -40,7 +39,7 @@ interface EventReaderOptions {
 /** Makes the reader of one chain. */
 export function createEventReader(options: EventReaderOptions): EventReader {
   const { tools, reader, logger } = options
-  let warnedAtMs = Number.NEGATIVE_INFINITY
+  let warnedAtMs: number | undefined
   return {
     async read(from, signal) {
       const logged = {
@@ -50,7 +49,7 @@ export function createEventReader(options: EventReaderOptions): EventReader {
       }
       const findings = await findPayments(tools, logged, signal)
       const warning = describeRateProblem(findings)
-      if (warning !== undefined && performance.now() - warnedAtMs >= LOG_EVERY_MS) {
+      if (warning !== undefined && isLogDue(warnedAtMs, performance.now())) {
         warnedAtMs = performance.now()
         logger.warn({ network: tools.chain.name, ...warning }, 'a conversion was not counted because of its rate')
       }

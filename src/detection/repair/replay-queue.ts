@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hex } from '../../domain/hex.ts'
 import type { Logger } from '../../domain/logger.ts'
+import { isLogDue } from '../log-due.ts'
 import type { Findings } from '../match/detected.ts'
 import type { OpenChain } from '../open-chain.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
@@ -23,7 +24,6 @@ export interface ReplayQueue {
 }
 
 const RETRY_EVERY_MS = 2_000
-const LOG_EVERY_MS = 60_000
 /** Who stores a request does not wait longer than this for a chain. */
 const FIRST_ATTEMPT_MS = 3_000
 const LATER_ATTEMPT_MS = 60_000
@@ -45,7 +45,7 @@ interface Queue extends QueueOptions {
   readonly busy: Map<string, Promise<void>>
   /** Resolved when something was added for `run`. */
   woken: PromiseWithResolvers<void>
-  warnedAtMs: number
+  warnedAtMs: number | undefined
 }
 
 /** Makes the queue of one process. */
@@ -55,7 +55,7 @@ export function createReplayQueue(options: QueueOptions): ReplayQueue {
     chains: new Map(),
     busy: new Map(),
     woken: Promise.withResolvers(),
-    warnedAtMs: Number.NEGATIVE_INFINITY,
+    warnedAtMs: undefined,
   }
   const { repository, pending } = options
   return {
@@ -122,7 +122,7 @@ function keyOf({ accountId, topic }: KnownTopic): string {
 }
 
 function warn(queue: Queue, error: unknown, topics?: readonly Hex[]): void {
-  if (performance.now() - queue.warnedAtMs < LOG_EVERY_MS) return
+  if (!isLogDue(queue.warnedAtMs, performance.now())) return
   queue.warnedAtMs = performance.now()
   queue.logger.warn({ err: error, topics }, 'earlier payments of requests could not be read; they will be tried again')
 }
