@@ -14,7 +14,15 @@ import {
 const MINUTE = 60_000
 const NOW = 1_000_000
 const answer = (result: unknown): RpcAnswer => ({ ok: true, result })
-const refusal = (text: string): RpcAnswer => ({ ok: false, error: new RpcError('REFUSED', `the node: ${text}`) })
+/** The words of a host are not those of its node. */
+const host = 'archive-module.example'
+const refusal = (message: string, code = -32000): RpcAnswer => ({
+  ok: false,
+  error: new RpcError('REFUSED', `debug_traceTransaction failed with code ${code}`, {
+    host,
+    refusal: { code, message },
+  }),
+})
 const frame = { type: 'CALL', from: '0x01', to: '0x02', value: '0x1', input: '0x' }
 
 describe('a node', () => {
@@ -45,11 +53,13 @@ describe('what answers say about a node', () => {
     ['a trace', [trace], false],
     ['a trace and a missing method', [trace, refusal('method not found')], false],
     ['no method', [refusal('the method debug_traceTransaction does not exist')], true],
+    ['no method, by the code alone', [refusal('', -32601)], true],
     ['no tracer', [refusal('tracer callTracer is unknown')], true],
     ['another plan', [refusal('upgrade your plan')], true],
     ['a list of EVM steps', [answer({ structLogs: [] })], true],
     ['an unknown transaction', [answer(null)], false],
     ['no state', [refusal('missing trie node')], false],
+    ['another error', [refusal('execution timeout')], false],
   ])('%s', (_, answers, isUnsupported) => {
     expect(whyUnsupported(answers, 'debug_traceTransaction') !== undefined).toBe(isUnsupported)
   })

@@ -1,5 +1,6 @@
 import type { Hex } from '../../domain/hex.ts'
 import type { RpcAnswer, RpcCall } from '../../nodes/json-rpc.ts'
+import type { RpcRefusal } from '../../nodes/rpc-error.ts'
 import { type CallFrame, readCallTracer, readParityTrace } from './call-frames.ts'
 
 /** Which nodes trace by which method, learned from their answers: values and rules, without I/O. */
@@ -46,6 +47,7 @@ export function readTrace(method: TraceMethod, answer: RpcAnswer | undefined): C
 }
 
 /** The node does not have the method, or not for this caller. The words of providers agree better than their codes. */
+const NO_METHOD_CODE = -32601
 const NO_METHOD =
   /method\b.*\bnot\b|unknown method|tracer|module|namespace|\btier\b|\bplan\b|upgrade|-32601|not (supported|enabled|allowed|implemented)|unsupported|unauthorized|forbidden|disabled/i
 
@@ -61,21 +63,29 @@ export function whyUnsupported(answers: readonly RpcAnswer[], method: TraceMetho
   const [why] = answers.flatMap((answer) => {
     // A node that does not know the tracer may answer a list of EVM steps.
     if (answer.ok) return isEmpty(answer.result) ? [] : ['it answers no calls']
-    const text = answer.error.message.slice(answer.error.message.indexOf(': ') + 2)
-    return answer.error.kind === 'REFUSED' && NO_METHOD.test(text) ? [answer.error.message] : []
+    const isUnsupported = refusalOf(answer)?.code === NO_METHOD_CODE || saysRefusal(answer, NO_METHOD)
+    return isUnsupported ? [answer.error.message] : []
   })
   return why
 }
 
 /** Whether the node may know the transaction in a moment: nodes behind one URL are not all at the same block. */
 export function isNotKnownYet(answer: RpcAnswer): boolean {
-  if (answer.ok) return isEmpty(answer.result)
-  return answer.error.kind === 'REFUSED' && NOT_KNOWN_YET.test(answer.error.message)
+  return answer.ok ? isEmpty(answer.result) : saysRefusal(answer, NOT_KNOWN_YET)
 }
 
 /** Whether the node will never have the trace. */
 export function isStateGone(answer: RpcAnswer | undefined): boolean {
-  return answer?.ok === false && answer.error.kind === 'REFUSED' && NO_STATE.test(answer.error.message)
+  return saysRefusal(answer, NO_STATE)
+}
+
+/** The node's own words and code: an error's message also names the host and the method, which can contain any word. */
+function refusalOf(answer: RpcAnswer | undefined): RpcRefusal | undefined {
+  return answer?.ok === false && answer.error.kind === 'REFUSED' ? answer.error.refusal : undefined
+}
+
+function saysRefusal(answer: RpcAnswer | undefined, words: RegExp): boolean {
+  return words.test(refusalOf(answer)?.message ?? '')
 }
 
 function isEmpty(result: unknown): boolean {
