@@ -126,7 +126,7 @@ describe('a payment that a bridge delivered', () => {
       registration: 1,
       registered_at: new Date(0),
     })
-  const noted = () => knex('carried_payments').orderBy('due_at')
+  const queued = () => knex('carried_payments').orderBy('due_at')
   const sourceOf = (payment: Awaited<ReturnType<typeof paymentOf>>) => ({
     payer: payment?.payer,
     network: payment?.source_network,
@@ -149,7 +149,7 @@ describe('a payment that a bridge delivered', () => {
       server.behave(behaviour)
       // Each time in another process, as after a restart.
       await queueOf(`restart ${waits.length}`).drain()
-      const [row] = (await noted()) as { due_at: Date }[]
+      const [row] = (await queued()) as { due_at: Date }[]
       if (row === undefined) break
       waits.push(row.due_at.getTime() - nowMs)
       await queueOf('too early').drain()
@@ -195,12 +195,12 @@ describe('a payment that a bridge delivered', () => {
     server.behave(behaviour)
     await queueOf('one', fault === 'hangs' ? HANG_MS : undefined).drain()
     expect(await paymentOf(request)).toEqual(before)
-    const [row] = (await noted()) as { due_at: Date; attempts: number }[]
+    const [row] = (await queued()) as { due_at: Date; attempts: number }[]
     expect([row?.attempts, server.asked.length]).toEqual([1, 1])
     nowMs = row?.due_at.getTime() ?? 0
     server.behave(answerWell)
     await queueOf().drain()
-    expect([sourceOf(await paymentOf(request)), await noted()]).toEqual([source(), []])
+    expect([sourceOf(await paymentOf(request)), await queued()]).toEqual([source(), []])
   })
 
   it('is not looked up while the quota is used up, which counts no attempt', async () => {
@@ -214,7 +214,7 @@ describe('a payment that a bridge delivered', () => {
       nowMs += waitMs
       await queue.drain()
     }
-    const [row] = (await noted()) as { attempts: number }[]
+    const [row] = (await queued()) as { attempts: number }[]
     expect([server.asked.length, row?.attempts]).toEqual([1, 1])
     nowMs += 8_000
     await queue.drain()
@@ -237,7 +237,7 @@ describe('a payment that a bridge delivered', () => {
     const stopping = new AbortController()
     server.behave(() => stopping.abort(new Error('stopping')))
     await expect(queueOf().drain(stopping.signal)).rejects.toThrow('stopping')
-    expect(await noted()).toMatchObject([
+    expect(await queued()).toMatchObject([
       { attempts: 0, due_at: expect.toSatisfy((at: Date) => at.getTime() <= nowMs) },
     ])
   })
@@ -248,7 +248,7 @@ describe('a payment that a bridge delivered', () => {
       await queueOf().drain()
       nowMs += 6 * 3_600_000
     }
-    expect([server.asked.length, await noted()]).toEqual([MAX_ATTEMPTS, []])
+    expect([server.asked.length, await queued()]).toEqual([MAX_ATTEMPTS, []])
     expect(sourceOf(await paymentOf(request))).toEqual(unknown)
   })
 
@@ -299,7 +299,7 @@ describe('a payment that a bridge delivered', () => {
         .then(() => answerWell(txHash, response))
     })
     await queueOf().drain()
-    expect([await paymentsOf(knex, account, request), await noted(), server.asked.length]).toEqual([[], [], 1])
+    expect([await paymentsOf(knex, account, request), await queued(), server.asked.length]).toEqual([[], [], 1])
   })
 
   it.each([
@@ -320,7 +320,7 @@ describe('a payment that a bridge delivered', () => {
     }
     server.behave(changed((good) => ({ ...good, sending: { ...good.sending, ...sending } })))
     await queueOf().drain()
-    expect([await noted(), sourceOf(await paymentOf(request))]).toEqual([[], unknown])
+    expect([await queued(), sourceOf(await paymentOf(request))]).toEqual([[], unknown])
   })
 
   it.each<[string, isWallet: boolean, before: string]>([

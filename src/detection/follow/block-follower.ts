@@ -22,7 +22,7 @@ import {
   type NextStep,
   type Position,
   takeBlocksRead,
-  withEnds,
+  withHeights,
 } from './next-step.ts'
 import { ChainMovedError, createEventReader, type EventReader, inChainOrder } from './read-events.ts'
 import {
@@ -138,7 +138,7 @@ async function look(follower: Follower, signal: AbortSignal | undefined): Promis
   if (isForked(before, view)) return resolveFork(follower, before, signal)
   follower.suspicion = { ...follower.suspicion, replacement: undefined }
   const finalBlock = finality.finalBlock(view, before.finalBlock)
-  const at = withEnds(before, { head: view.head.number, finalBlock })
+  const at = withHeights(before, { head: view.head.number, finalBlock })
   return take(follower, chooseStep(at, view), { before, at }, signal)
 }
 
@@ -168,11 +168,11 @@ async function take(
       return followed.kind === 'CAUGHT_UP' ? fillGap(follower, at, signal) : followed
     }
     case 'STAY':
-      await writeEnds(follower, before, at, signal)
+      await writeHeights(follower, before, at, signal)
       trust(follower)
       return fillGap(follower, at, signal)
     case 'NODE_BEHIND':
-      await writeEnds(follower, before, at, signal)
+      await writeHeights(follower, before, at, signal)
       contradict(follower, next.reason)
       return { kind: 'WAIT', reason: next.reason }
   }
@@ -195,7 +195,7 @@ function waitForNode({ reader }: Follower, reason: string): StepOutcome {
   return { kind: 'WAIT', reason }
 }
 
-async function writeEnds(
+async function writeHeights(
   follower: Follower,
   before: Position,
   at: Position,
@@ -245,11 +245,11 @@ async function followBlocks(
     throw new ChainMovedError(refusal?.message ?? `the parent of block ${numbers[0]} is not the block that was read`)
   }
   // A node may answer the hash of an orphaned block with no logs. If the last block is part of the chain now, all below it were too.
-  const [standing] = await reader.headers([tip.number], signal)
-  if (standing?.hash !== tip.hash) throw new ChainMovedError(`block ${tip.number} was replaced while it was read`)
+  const [current] = await reader.headers([tip.number], signal)
+  if (current?.hash !== tip.hash) throw new ChainMovedError(`block ${tip.number} was replaced while it was read`)
   const hashes = new Set(blocks.map(({ hash }) => hash))
-  const stands = (_: number, hash: Hex) => hashes.has(hash)
-  const findings = await events.read({ logs: inChainOrder(logs), blocks, areFinal: false, stands }, signal)
+  const isCanonical = (_: number, hash: Hex) => hashes.has(hash)
+  const findings = await events.read({ logs: inChainOrder(logs), blocks, areFinal: false, isCanonical }, signal)
   await advance(follower, at, { blocks, findings }, signal)
   return tip.number === at.headBlock ? CAUGHT_UP : MORE
 }

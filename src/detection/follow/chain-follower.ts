@@ -91,13 +91,13 @@ interface Follower {
   readonly clock: () => Date
   isFollowing: boolean
   /** The newest block numbers that this process knows. */
-  ends: ChainEnds | undefined
+  heights: ChainHeights | undefined
   sweptAtMs: number
   /** Unmatched events that were stored since the last pruning. */
   unpruned: number
 }
 
-interface ChainEnds {
+interface ChainHeights {
   readonly scanned: number
   readonly head: number
   readonly final: number
@@ -111,7 +111,7 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
     network,
     chainId,
     chain,
-    status: () => ({ network, ...follower.ends, ...follower.health.status(), following: follower.isFollowing }),
+    status: () => ({ network, ...follower.heights, ...follower.health.status(), following: follower.isFollowing }),
     scan: () => scan(follower),
     restartFrom: (block, beforehand) => restartFrom(follower, block, beforehand),
     run: (signal) => run(follower, signal),
@@ -142,7 +142,7 @@ function assemble(options: ChainFollowerOptions): Follower {
     logger,
     clock,
     isFollowing: false,
-    ends: undefined,
+    heights: undefined,
     sweptAtMs: Number.NEGATIVE_INFINITY,
     unpruned: keepUnknown,
   }
@@ -207,7 +207,7 @@ async function step(follower: Follower, signal?: AbortSignal): Promise<Outcome> 
   const outcome = await keepLease(held, (ending) => blocks.step(ending), { signal, onRenewal })
   const position = blocks.position()
   if (position !== undefined) {
-    follower.ends = { scanned: position.scanned.number, head: position.headBlock, final: position.finalBlock }
+    follower.heights = { scanned: position.scanned.number, head: position.headBlock, final: position.finalBlock }
   }
   await noteOutcome(follower, outcome)
   return outcome
@@ -232,10 +232,10 @@ async function giveUpLease(follower: Follower): Promise<void> {
 async function watch(follower: Follower): Promise<void> {
   const stored = await findChain(follower.knex, follower.chainId)
   follower.health.alarmed(stored?.alarm)
-  if (stored !== undefined) follower.ends = endsOf(stored)
+  if (stored !== undefined) follower.heights = heightsOf(stored)
 }
 
-function endsOf({ scannedBlock, headBlock, finalBlock }: StoredChain): ChainEnds {
+function heightsOf({ scannedBlock, headBlock, finalBlock }: StoredChain): ChainHeights {
   return { scanned: scannedBlock, head: headBlock, final: finalBlock }
 }
 

@@ -15,10 +15,7 @@ beforeEach(() => {
 })
 
 const header = (number: number) => ({ number, hash: '0x', parentHash: '0x', timestampSec: 0 }) as const
-const view = (finalized?: ChainView['finalized']): ChainView => ({
-  head: header(100),
-  ...(finalized === undefined ? {} : { finalized }),
-})
+const view = (finalized?: ChainView['finalized']): ChainView => ({ head: header(100), finalized })
 
 describe('the last final block', () => {
   it('is the node’s finalized block, but not above its head', () => {
@@ -32,9 +29,9 @@ describe('the last final block', () => {
     expect(finality.finalBlock(view(), 0)).toBe(70)
   })
 
-  it.each<[string, 'NONE' | 'UNTOLD', hasTag: boolean]>([
-    ['a node fails to answer', 'UNTOLD', false],
-    ['a node that answered before fails to', 'UNTOLD', true],
+  it.each<[string, 'NONE' | 'UNANSWERED', hasTag: boolean]>([
+    ['a node fails to answer', 'UNANSWERED', false],
+    ['a node that answered before fails to', 'UNANSWERED', true],
     ['a node that answered before now has none', 'NONE', true],
   ])('stays where %s, and is at the depth after ten minutes, which is logged once', (_, answer, hasTag) => {
     finality.recall(hasTag)

@@ -41,7 +41,7 @@ export async function loadPosition(
   const stored = await findChain(knex, chainId)
   if (stored?.alarm !== undefined) return 'ALARM'
   if (stored === undefined) {
-    await openChain(source, signal)
+    await setFirstCheckpoint(source, signal)
     return loadPosition(source, signal)
   }
   await checkGenesis(source, stored.genesisHash, signal)
@@ -62,7 +62,7 @@ async function checkGenesis({ config, reader }: PositionSource, known: Hex, sign
 }
 
 /** Sets the first checkpoint: the last block before any followed contract's `fromBlock` that is final. */
-async function openChain(
+async function setFirstCheckpoint(
   { config, reader, writer, finality }: PositionSource,
   signal: AbortSignal | undefined,
 ): Promise<void> {

@@ -18,7 +18,7 @@ import {
   type NextStep,
   type Position,
   takeBlocksRead,
-  withEnds,
+  withHeights,
 } from './next-step.ts'
 
 /** Block `number` of branch a, b, …; a block's parent is on the same branch unless told. */
@@ -32,9 +32,9 @@ const block = (number: number, branch = 'a', parent = branch): BlockHeader => ({
 const stored = (number: number, branch = 'a') => ({ number, hash: hash(branch, number) })
 
 /** Read up to `scanned`, with all blocks from the final one on. */
-function positionAt(scanned: number, ends: { head?: number; final?: number; lowest?: number } = {}): Position {
-  const { head = scanned, final = scanned - 2 } = ends
-  const { lowest = final } = ends
+function positionAt(scanned: number, heights: { head?: number; final?: number; lowest?: number } = {}): Position {
+  const { head = scanned, final = scanned - 2 } = heights
+  const { lowest = final } = heights
   const blocks = Array.from({ length: scanned - lowest + 1 }, (_, index) => stored(lowest + index))
   return { scanned: stored(scanned), blocks, headBlock: head, finalBlock: final }
 }
@@ -79,11 +79,11 @@ describe('the step after a look at the chain', () => {
     expect(chooseStep(position, view(block(head)))).toEqual(step)
   })
 
-  it.each<[string, ends: { head: number; finalBlock: number }, headBlock: number, finalBlock: number]>([
+  it.each<[string, heights: { head: number; finalBlock: number }, headBlock: number, finalBlock: number]>([
     ['follow the chain', { head: 12, finalBlock: 9 }, 12, 9],
     ['do not go back with a node that is behind', { head: 7, finalBlock: 5 }, 10, 8],
-  ])('takes ends that %s', (_, ends, headBlock, finalBlock) => {
-    expect(withEnds(positionAt(10), ends)).toMatchObject({ headBlock, finalBlock })
+  ])('takes heights that %s', (_, heights, headBlock, finalBlock) => {
+    expect(withHeights(positionAt(10), heights)).toMatchObject({ headBlock, finalBlock })
   })
 })
 

@@ -37,18 +37,21 @@ export function isForked({ scanned, blocks }: Position, { atTip, head }: ChainVi
 }
 
 /** The position with the newest head and final block. Neither goes back: a node may lag behind the one that was asked before. */
-export function withEnds(position: Position, ends: { readonly head: number; readonly finalBlock: number }): Position {
+export function withHeights(
+  position: Position,
+  heights: { readonly head: number; readonly finalBlock: number },
+): Position {
   return {
     ...position,
-    headBlock: Math.max(ends.head, position.scanned.number),
-    finalBlock: Math.max(ends.finalBlock, position.finalBlock),
+    headBlock: Math.max(heights.head, position.scanned.number),
+    finalBlock: Math.max(heights.finalBlock, position.finalBlock),
   }
 }
 
 /**
  * Decides what to do next on a chain that is not forked.
  *
- * @param position - with the ends of the view
+ * @param position - with the head and the final block of the view
  */
 export function chooseStep({ scanned, headBlock, finalBlock }: Position, { head }: ChainView): NextStep {
   if (head.number < scanned.number) {
@@ -97,11 +100,11 @@ export function decideFork({ scanned, blocks }: Position, headers: readonly (Blo
   if (to !== undefined && to.number !== scanned.number) return { kind: 'REWIND', to }
   if (to !== undefined) return { kind: 'CAME_BACK', reason: `block ${to.number} was missing and is there again` }
   const [final] = blocks
-  const [standing] = headers
-  if (standing === undefined || final === undefined) {
+  const [current] = headers
+  if (current === undefined || final === undefined) {
     return { kind: 'NODE_BEHIND', reason: `the node does not have block ${final?.number}, which was read before` }
   }
-  const reason = `block ${final.number} was final with hash ${final.hash}, and is now ${standing.hash}`
+  const reason = `block ${final.number} was final with hash ${final.hash}, and is now ${current.hash}`
   return { kind: 'FINAL_REPLACED', reason }
 }
 

@@ -20,8 +20,8 @@ export interface ReadLogs {
   readonly blocks: readonly BlockHeader[]
   /** Whether the blocks are final: then a node that lacks something is at fault, not the chain. */
   readonly areFinal: boolean
-  /** Whether a receipt's block is one of those that were read. */
-  stands(block: number, hash: Hex): boolean
+  /** Whether a receipt's block is one of those that were read; another one is not part of the chain. */
+  isCanonical(block: number, hash: Hex): boolean
 }
 
 /** Turns logs into findings: reads what else their events need, and matches them. */
@@ -81,7 +81,7 @@ async function readReceipts(
       logger.error(fields, 'a receipt is too large to be read: its payments are not matched')
       return []
     }
-    if (answer !== undefined && from.stands(answer.blockNumber, answer.blockHash)) return [answer]
+    if (answer !== undefined && from.isCanonical(answer.blockNumber, answer.blockHash)) return [answer]
     const text = `the node gave logs of transaction ${txHash}, but has no receipt of it in these blocks`
     throw from.areFinal ? new RpcError('REFUSED', text) : new ChainMovedError(text)
   })

@@ -26,7 +26,7 @@ export type FinalBlocksOutcome =
 /** Writes what was found in a range, before anything else is read. @param last - the last block of the range */
 export type WriteFinalBlocks = (last: BlockHeader, findings: Findings) => Promise<void>
 
-/** Reads final blocks of one chain as ranges of logs, as wide as the node and a step can bear. */
+/** Reads final blocks of one chain as ranges of logs, as wide as the node and the limits of a step allow. */
 export interface FinalBlocksReader {
   /**
    * Reads the first of the blocks, as many as go at once, and has them written.
@@ -62,8 +62,8 @@ export function createFinalBlocksReader({
         return { kind: 'LACKING', reason: `block ${to} is final, and the node does not have it` }
       }
       const logs = inChainOrder(read.logs)
-      const stands = (block: number) => block >= from && block <= to
-      await write(last, await events.read({ logs, blocks: [last], areFinal: true, stands }, signal))
+      const isCanonical = (block: number) => block >= from && block <= to
+      await write(last, await events.read({ logs, blocks: [last], areFinal: true, isCanonical }, signal))
       range = rangeAfterRead(range, { logs: logs.length, tookMs: clock().getTime() - startedAtMs })
       return { kind: 'MORE' }
     },

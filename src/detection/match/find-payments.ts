@@ -10,7 +10,7 @@ import type { CreatedProxy, Findings } from './detected.ts'
 import type { FindingTools } from './finding-tools.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
 import { judgeRate } from './judge-rate.ts'
-import { findPayment, type Match, matchEvent } from './match-event.ts'
+import { type Match, matchEvent, matchPayment } from './match-event.ts'
 import { type ReadEvent, readKnownEvents } from './read-known-events.ts'
 import type { SeenEvent } from './read-transaction.ts'
 import { describeMatched, describeUnread, type LoggedEvent } from './unmatched-events.ts'
@@ -145,7 +145,7 @@ function findValuedPayments(
   times: BlockTimes,
 ): ValuedPayment[] {
   return events.flatMap(({ event, receipt }) => {
-    const match = findPayment(event, book.requestsOf(event.topic), { chain: chain.name, tokens })
+    const match = matchPayment(event, book.requestsOf(event.topic), { chain: chain.name, tokens })
     if (match === undefined) return []
     const at = placeOf(times, receipt)
     const conversion =

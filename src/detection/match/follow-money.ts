@@ -6,7 +6,7 @@ import type { FollowedContracts } from './followed-contracts.ts'
 export type MoneySources = ReadonlyMap<number, Address>
 
 /** What one intermediary received and has not spent yet. An owner that is undefined is unknown. */
-interface Purse {
+interface Holdings {
   receive(transfer: PlacedTransfer, owner: Address | undefined): void
   /** @returns whose money was spent; undefined where that is not certain */
   spend(transfer: PlacedTransfer, isPayment: boolean): Address | undefined
@@ -27,19 +27,20 @@ export function followMoney(
   isPayment: (transfer: PlacedTransfer) => boolean,
   followed: FollowedContracts,
 ): MoneySources {
-  const purses = new Map<Address, Purse>()
+  const holdingsByAddress = new Map<Address, Holdings>()
   const sources = new Map<number, Address>()
 
-  const purseOf = (address: Address): Purse | undefined => {
+  const holdingsOf = (address: Address): Holdings | undefined => {
     if (!followed.intermediaries.has(address)) return undefined
-    const purse = purses.get(address) ?? (followed.swaps.has(address) ? createSwapPurse() : createPurse())
-    purses.set(address, purse)
-    return purse
+    const holdings =
+      holdingsByAddress.get(address) ?? (followed.swaps.has(address) ? createSwapHoldings() : createHoldings())
+    holdingsByAddress.set(address, holdings)
+    return holdings
   }
   const ownerOf = (transfer: PlacedTransfer): Address | undefined => {
     const { from } = transfer
-    const purse = purseOf(from)
-    if (purse !== undefined) return purse.spend(transfer, isPayment(transfer))
+    const holdings = holdingsOf(from)
+    if (holdings !== undefined) return holdings.spend(transfer, isPayment(transfer))
     // A bridge's executor pays with money from another chain; minted tokens had no owner before.
     return followed.executors.has(from) || from === ZERO_ADDRESS ? undefined : from
   }
@@ -49,7 +50,7 @@ export function followMoney(
     if (value === 0n || from === to || !followed.tokens.has(token)) continue
     const owner = ownerOf(transfer)
     if (owner !== undefined && followed.intermediaries.has(from)) sources.set(position, owner)
-    purseOf(to)?.receive(transfer, owner)
+    holdingsOf(to)?.receive(transfer, owner)
   }
   return sources
 }
@@ -61,10 +62,10 @@ interface Lots {
 }
 
 /**
- * The purse of a contract that passes on the token it receives. With two owners it is unknown whose money went out first, so both remain owners
+ * Makes the holdings of a contract that passes on the token it receives. With two owners it is unknown whose money went out first, so both remain owners
  * until everything is spent.
  */
-function createPurse(): Purse {
+function createHoldings(): Holdings {
   const lotsOf = new Map<Address, Lots>()
   return {
     receive: ({ token, value }, owner) => addLot(lotsOf, token, value, owner),
@@ -81,10 +82,10 @@ function createPurse(): Purse {
 }
 
 /**
- * The purse of a contract that sells one token and pays with another. The token it pays with came from pools, so the owner is the one sender
+ * Makes the holdings of a contract that sells one token and pays with another. The token it pays with came from pools, so the owner is the one sender
  * of the token it sold since its last payment.
  */
-function createSwapPurse(): Purse {
+function createSwapHoldings(): Holdings {
   const received = new Map<Address, Lots>()
   const sent = new Map<Address, bigint>()
   return {

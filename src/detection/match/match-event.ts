@@ -1,4 +1,4 @@
-import { type TokenDirectory } from '../../chains/token-directory.ts'
+import type { TokenDirectory } from '../../chains/token-directory.ts'
 import { currencyHash } from '../../contracts/currency-hash.ts'
 import type { Address } from '../../domain/address.ts'
 import { FIAT_DECIMALS, parseFiatCode, type Token } from '../../domain/currency.ts'
@@ -98,11 +98,11 @@ export function matchEvent(event: SeenEvent, requests: readonly MatchableRequest
 }
 
 /**
- * Finds the payment that an event is if the rate of its conversion is right. Does not depend on other payments.
+ * Decides which payment an event is, apart from the rate of its conversion. Does not depend on other payments.
  *
  * @param requests - as for {@link matchEvent}
  */
-export function findPayment(
+export function matchPayment(
   event: SeenEvent,
   requests: readonly MatchableRequest[],
   context: Pick<MatchContext, 'chain' | 'tokens'>,

@@ -138,7 +138,7 @@ interface TracedPayment {
  * nothing is known about that proxy's payments.
  */
 function fromTrace(root: CallFrame, events: readonly NativeEvent[], followed: FollowedContracts): NativeOrigins {
-  const traced = Map.groupBy(findPayments(root, undefined, followed), ({ proxy }) => proxy.address)
+  const traced = Map.groupBy(findTracedPayments(root, undefined, followed), ({ proxy }) => proxy.address)
   const origins = new Map<number, NativeOrigin>()
   const batched: { readonly batch: Context; readonly event: NativeEvent }[] = []
   for (const [emitter, own] of Map.groupBy(events, (event) => event.emitter)) {
@@ -177,7 +177,7 @@ function sumOf(events: readonly FeeProxyEvent[]): bigint {
 }
 
 /** Yields the payments in the order in which their calls ended. */
-function* findPayments(
+function* findTracedPayments(
   frame: CallFrame,
   parent: Context | undefined,
   followed: FollowedContracts,
@@ -185,7 +185,7 @@ function* findPayments(
   if (frame.isReverted || frame.kind === 'STATIC') return
   const context = contextOf(frame, parent)
   if (context === undefined) return
-  for (const call of frame.calls) yield* findPayments(call, context, followed)
+  for (const call of frame.calls) yield* findTracedPayments(call, context, followed)
   if (frame.kind === 'CALL' && frame.input === '0x') parent?.sent.push({ to: frame.to, value: frame.value })
   if (!followed.contracts.has(context.address)) return
   const payment = decodeFeeProxyCall(frame.input, context.value)

@@ -16,7 +16,7 @@ import {
 } from '../../../test/support/chains/arbitrary-transactions.ts'
 import { createTokenDirectory } from '../../chains/token-directory.ts'
 import type { Address } from '../../domain/address.ts'
-import { findPayment, type MatchableRequest } from './match-event.ts'
+import { type MatchableRequest, matchPayment } from './match-event.ts'
 import { readTransaction } from './read-transaction.ts'
 
 /** The owner of a unit that is unknown. */
@@ -199,7 +199,7 @@ describe('whatever is logged, in whatever order', () => {
         for (const { received, amount } of events) expect(received).toBeLessThanOrEqual(amount)
         for (const payee of new Set(events.map(({ to }) => to))) {
           const counted = events.flatMap((event) => {
-            const payment = findPayment(event, [requestTo(payee)], { chain: 'BASE', tokens })
+            const payment = matchPayment(event, [requestTo(payee)], { chain: 'BASE', tokens })
             return payment === undefined ? [] : [payment.amount]
           })
           const sent = steps.map((step) => {

@@ -1,4 +1,5 @@
 import { followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
+import type { ContractRead } from '../../contracts/multicall.ts'
 import { toQuantity } from '../../contracts/words.ts'
 import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
@@ -17,8 +18,8 @@ export interface BlockHeader {
 /** The current blocks of a chain, all from one node. */
 export interface ChainView {
   readonly head: BlockHeader
-  /** NONE: the node has no finalized block. UNTOLD: it failed to answer. Absent: it was not asked. */
-  readonly finalized?: BlockHeader | 'NONE' | 'UNTOLD' | undefined
+  /** NONE: the node has no finalized block. UNANSWERED: it failed to answer. Absent: it was not asked. */
+  readonly finalized?: BlockHeader | 'NONE' | 'UNANSWERED' | undefined
   /** The block at the number that was asked for; absent where the node has not reached it. */
   readonly atTip?: BlockHeader | undefined
 }
@@ -52,7 +53,7 @@ export interface ChainReader {
   /** Receipts; the node's error where it refused, undefined where it does not know the transaction. */
   receipts(hashes: readonly Hex[], signal?: AbortSignal): Promise<(TransactionReceipt | RpcError | undefined)[]>
   /** `eth_call`s, each at its block; the error of one is its answer. */
-  calls(calls: readonly ContractRead[], signal?: AbortSignal): Promise<RpcAnswer[]>
+  calls(reads: readonly ReadAtBlock[], signal?: AbortSignal): Promise<RpcAnswer[]>
   /**
    * Distrusts the node that answered last: other nodes are asked first for a while, and it is asked for its chain id again.
    *
@@ -69,10 +70,8 @@ export interface BlockRange {
   readonly addresses?: readonly Address[] | undefined
 }
 
-/** A call of a contract at a block. */
-export interface ContractRead {
-  readonly to: Address
-  readonly data: Hex
+/** A read of a contract at a block. */
+export interface ReadAtBlock extends ContractRead {
   readonly block: number | 'latest'
 }
 
@@ -145,9 +144,9 @@ const NO_SUCH_TAG =
   /invalid|unsupported|not (supported|found|available)|unknown (block|tag)|does not exist|cannot unmarshal/i
 
 /** A node without the tag answers null, or an error that says so; any other error leaves open whether it has the tag. */
-function readTag(answer: RpcAnswer): BlockHeader | 'NONE' | 'UNTOLD' {
+function readTag(answer: RpcAnswer): BlockHeader | 'NONE' | 'UNANSWERED' {
   if (answer.ok) return toHeader(answer.result) ?? 'NONE'
-  return answer.error.kind === 'REFUSED' && NO_SUCH_TAG.test(answer.error.message) ? 'NONE' : 'UNTOLD'
+  return answer.error.kind === 'REFUSED' && NO_SUCH_TAG.test(answer.error.message) ? 'NONE' : 'UNANSWERED'
 }
 
 function toHeader(json: unknown): BlockHeader | undefined {

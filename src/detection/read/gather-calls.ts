@@ -1,5 +1,5 @@
 import type { RpcAnswer } from '../../nodes/json-rpc.ts'
-import type { ChainReader, ContractRead } from './chain-reader.ts'
+import type { ChainReader, ReadAtBlock } from './chain-reader.ts'
 
 /** The part of a chain reader that calls contracts. */
 export type ContractCaller = Pick<ChainReader, 'calls'>
@@ -12,7 +12,7 @@ export type ContractCaller = Pick<ChainReader, 'calls'>
  */
 export function gatherCalls(reader: ContractCaller, signal?: AbortSignal): ContractCaller {
   const asked = new Map<string, Promise<RpcAnswer>>()
-  let waiting: { readonly call: ContractRead; readonly answer: PromiseWithResolvers<RpcAnswer> }[] = []
+  let waiting: { readonly call: ReadAtBlock; readonly answer: PromiseWithResolvers<RpcAnswer> }[] = []
 
   async function sendWaiting(): Promise<void> {
     const sent = waiting
@@ -28,7 +28,7 @@ export function gatherCalls(reader: ContractCaller, signal?: AbortSignal): Contr
     }
   }
 
-  function ask(call: ContractRead): Promise<RpcAnswer> {
+  function ask(call: ReadAtBlock): Promise<RpcAnswer> {
     const key = `${call.block} ${call.to} ${call.data}`
     const known = asked.get(key)
     if (known !== undefined) return known

@@ -169,8 +169,8 @@ async function correctOne(
   { findings, blockOf }: ReadAgain,
   store: (trx: Knex.Transaction) => Promise<void>,
 ): Promise<void> {
-  const beside: Correction['beside'] = async (trx, standing) => {
-    if (blockOf.size > 0 && !standing.has(of.txHash)) {
+  const beside: Correction['beside'] = async (trx, canonical) => {
+    if (blockOf.size > 0 && !canonical.has(of.txHash)) {
       throw new NotAcceptableError(`the block of transaction ${of.txHash} was not read yet; try again in a moment`)
     }
     // If the acceptance were deleted, the event would stay counted, and no later command could correct that.

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import { type ChainDirectory } from '../../chains/chain-directory.ts'
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
 import { decodeTransferLog } from '../../contracts/decode-events.ts'
 import type { Address } from '../../domain/address.ts'
 import { caip2Of } from '../../domain/chain.ts'

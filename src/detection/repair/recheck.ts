@@ -107,7 +107,7 @@ async function recheckBatch(
   return {
     ...step,
     transactions: blockOf.size,
-    unread: txHashes.filter((txHash) => !corrected?.standing.has(txHash)),
+    unread: txHashes.filter((txHash) => !corrected?.canonical.has(txHash)),
     changes: corrected === undefined ? [] : describeChanges(corrected, certain, chain),
   }
 }

@@ -90,7 +90,7 @@ function whereRemoved(query: Knex.QueryBuilder, { above, alsoFinal }: Removal): 
  *
  * @returns the refunds that were removed, whose entries in payments' `refunds[]` are still to be taken out
  */
-export async function removeAbove(account: LockedAccount, chainId: string, removal: Removal): Promise<EventPlace[]> {
+export async function removeDetected(account: LockedAccount, chainId: string, removal: Removal): Promise<EventPlace[]> {
   const { trx, accountId, at } = account
   const ofChain = { account_id: accountId, chain_id: chainId }
   const removed = whereRemoved(trx('payments').where({ ...ofChain, imported: false }), removal).delete()

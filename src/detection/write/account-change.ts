@@ -19,7 +19,7 @@ import {
   loadPaymentsByEvents,
   loadPaymentsByRequests,
   type Removal,
-  removeAbove,
+  removeDetected,
   saveRefunds,
 } from '../sql/account-rows-repository.ts'
 import { queueCarried } from '../sql/carried-repository.ts'
@@ -78,7 +78,7 @@ export async function applyAccountChange(
   const ofEvents = await loadPaymentsByEvents(trx, accountId, { txHashes, ids })
   const requestIds = await findTouchedRequests(trx, chain, change, ofEvents)
   const requests = await loadRequests(trx, accountId, requestIds)
-  const removed = change.removal === undefined ? [] : await removeAbove(account, chain.chainId, change.removal)
+  const removed = change.removal === undefined ? [] : await removeDetected(account, chain.chainId, change.removal)
   const paymentsBefore = new Map([...ofEvents, ...(await loadPaymentsByRequests(trx, accountId, requestIds))])
   const refundsBefore = await loadRefunds(trx, accountId, requestIds)
   const gone = findGone(chain, change, { payments: [...paymentsBefore.values()], refunds: refundsBefore })

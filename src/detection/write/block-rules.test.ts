@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../domain/hex.ts'
 import type { DetectedPayment, DetectedRefund, Findings } from '../match/detected.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
-import { accountsByBlock, blocksToStore, findStanding, restartGround, settledBlockOf } from './block-rules.ts'
+import { accountsByBlock, blocksToStore, finalisedBlockOf, findCanonical, restartGround } from './block-rules.ts'
 
 const hash = (number: number, branch = 'a'): Hex => `0x${branch}${number}`
 const block = (number: number, branch = 'a'): StoredBlock => ({ number, hash: hash(number, branch) })
@@ -13,7 +13,7 @@ describe('payments become final', () => {
     ['up to the final block', 90, 100, 90],
     ['up to the last block that was read, while final blocks are read', 5_000, 100, 100],
   ])('%s', (_, finalBlock, scannedBlock, settled) => {
-    expect(settledBlockOf({ finalBlock, scannedBlock })).toBe(settled)
+    expect(finalisedBlockOf({ finalBlock, scannedBlock })).toBe(settled)
   })
 })
 
@@ -42,20 +42,20 @@ describe('of blocks that were read', () => {
   })
 })
 
-describe('a transaction that was read again', () => {
+describe('a transaction that was read again is canonical', () => {
   const chain = { scannedBlock: 12, finalBlock: 9 }
   const blocks = [block(9), block(10), block(11), block(12)]
-  it.each<[string, StoredBlock, stands: boolean]>([
-    ['stands in a stored block', block(11), true],
-    ['does not stand in a block that was replaced', block(11, 'b'), false],
-    ['stands below the stored blocks, which are final', block(3, 'b'), true],
-    ['does not stand in a block that was not read yet', block(13), false],
-  ])('%s', (_, at, stands) => {
-    expect(findStanding(chain, blocks, new Map([['0x01', at]]))).toEqual(new Set(stands ? ['0x01'] : []))
+  it.each<[string, StoredBlock, isCanonical: boolean]>([
+    ['in a stored block', block(11), true],
+    ['not in a block that was replaced', block(11, 'b'), false],
+    ['in a block below the stored ones, which is final', block(3, 'b'), true],
+    ['not in a block that was not read yet', block(13), false],
+  ])('%s', (_, at, isCanonical) => {
+    expect(findCanonical(chain, blocks, new Map([['0x01', at]]))).toEqual(new Set(isCanonical ? ['0x01'] : []))
   })
 
-  it('does not stand in a block that is missing among those that are not final', () => {
-    expect(findStanding(chain, [block(9), block(12)], new Map([['0x01', block(10)]]))).toEqual(new Set())
+  it('not in a block that is missing among those that are not final', () => {
+    expect(findCanonical(chain, [block(9), block(12)], new Map([['0x01', block(10)]]))).toEqual(new Set())
   })
 })
 

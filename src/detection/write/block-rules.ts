@@ -3,11 +3,11 @@ import type { Findings } from '../match/detected.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
 import type { StoredBlock, StoredChain } from '../sql/chain-state-repository.ts'
 
-/**
- * The block up to which payments become final: a chain's final block may be above the last block that was read, whose payments are the only ones
- * that are stored.
- */
-export function settledBlockOf({ finalBlock, scannedBlock }: Pick<StoredChain, 'finalBlock' | 'scannedBlock'>): number {
+/** The block up to which payments become final: the chain's final block, or the last block that was read where that is lower. */
+export function finalisedBlockOf({
+  finalBlock,
+  scannedBlock,
+}: Pick<StoredChain, 'finalBlock' | 'scannedBlock'>): number {
   return Math.min(finalBlock, scannedBlock)
 }
 
@@ -29,23 +29,23 @@ export function accountsByBlock(findings: Findings | undefined): Map<number, num
 }
 
 /**
- * Transactions whose block is part of the chain as it was read: it is one of the stored blocks, or it is final and lower than all of these.
+ * Finds the transactions whose block is part of the chain as it was read: it is one of the stored blocks, or it is final and not stored any more.
  *
  * @param blocks - the chain's stored blocks
  * @param blockOf - the block in which each transaction was read just now
  */
-export function findStanding(
+export function findCanonical(
   { scannedBlock, finalBlock }: Pick<StoredChain, 'scannedBlock' | 'finalBlock'>,
   blocks: readonly StoredBlock[],
   blockOf: ReadonlyMap<Hex, StoredBlock>,
 ): Set<Hex> {
   const hashes = new Map(blocks.map(({ number, hash }) => [number, hash]))
-  const standing = [...blockOf].filter(([, { number, hash }]) => {
+  const canonical = [...blockOf].filter(([, { number, hash }]) => {
     if (number > scannedBlock) return false
     const stored = hashes.get(number)
     return stored === undefined ? number <= finalBlock : stored === hash
   })
-  return new Set(standing.map(([txHash]) => txHash))
+  return new Set(canonical.map(([txHash]) => txHash))
 }
 
 /**

@@ -168,7 +168,7 @@ describe('of events that were read again', () => {
 })
 
 describe('a payment', () => {
-  const ends = { finalBlock: 100, headBlock: 130 }
+  const heights = { finalBlock: 100, headBlock: 130 }
   it.each<[string, PaymentRow, Partial<PaymentRow> | undefined]>([
     ['becomes final at the final block, with its confirmations', row, { final: true, confirmations: 31 }],
     ['is not final above it', { ...row, block_number: 101n }, undefined],
@@ -177,7 +177,7 @@ describe('a payment', () => {
     ['that is final keeps its confirmations', { ...row, final: true, confirmations: 12 }, undefined],
     ['that was not detected is not final', imported, undefined],
   ])('%s', (_, before, changes) => {
-    const [after] = finalisePayments([before], chain, ends)
+    const [after] = finalisePayments([before], chain, heights)
     if (changes === undefined) expect(after).toBe(before)
     else expect(after).toEqual({ ...before, ...changes })
   })

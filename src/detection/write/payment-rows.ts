@@ -12,7 +12,7 @@ export interface WrittenChain {
 }
 
 /**
- * Brings detected payments into an account's stored rows. The event decides which row a payment belongs to, so that an imported payment keeps
+ * Merges detected payments into an account's stored rows. The event decides which row a payment belongs to, so that an imported payment keeps
  * its own id.
  *
  * @param stored - by id
@@ -78,7 +78,7 @@ export function rowKeyAt({ txHash, eventIndex }: EventPlace, { network }: Writte
 }
 
 /**
- * Brings what was read from the chain into a stored row. A row that was detected in the same block stays as it is, even if a price has become
+ * Merges what was read from the chain into a stored row. A row that was detected in the same block stays as it is, even if a price has become
  * unknown since. In an imported row, what was read from the chain replaces what was imported.
  *
  * @returns the given row when nothing changes

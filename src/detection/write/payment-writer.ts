@@ -33,7 +33,7 @@ import {
   storeUnmatched,
 } from '../sql/unmatched-repository.ts'
 import { type AccountChange, type AppliedChange, applyAccountChange } from './account-change.ts'
-import { accountsByBlock, blocksToStore, findStanding, restartGround, settledBlockOf } from './block-rules.ts'
+import { accountsByBlock, blocksToStore, finalisedBlockOf, findCanonical, restartGround } from './block-rules.ts'
 import type { WrittenChain } from './payment-rows.ts'
 
 /** Another process moved the chain's checkpoint, so what was to be written was decided on an old state. */
@@ -90,13 +90,13 @@ export interface Correction extends Attachment {
   /** Whether to roll back at the end: the result says what would change. */
   readonly isTrial?: boolean
   /** Written last in the same transaction. If it throws, nothing is written. */
-  readonly beside?: (trx: Knex.Transaction, standing: ReadonlySet<Hex>) => Promise<void>
+  readonly beside?: (trx: Knex.Transaction, canonical: ReadonlySet<Hex>) => Promise<void>
 }
 
 /** What a correction changed. */
 export interface Corrected extends AppliedChange {
-  /** Transactions whose block is still part of the chain; nothing was written of the others. */
-  readonly standing: ReadonlySet<Hex>
+  /** Transactions whose block is still part of the chain. Of the others, nothing was written. */
+  readonly canonical: ReadonlySet<Hex>
 }
 
 /** Writes what detection finds on one chain. Each call is one transaction: all of it is written, or nothing. */
@@ -108,7 +108,7 @@ export interface PaymentWriter {
   /** Removes what was found in blocks that a reorg replaced. @throws CheckpointMovedError, LeaseLostError */
   rewind(rewind: Rewind, signal?: AbortSignal): Promise<void>
   /**
-   * Adds what was found for an account that came to know a topic later. Leaves out transactions whose block is no longer part of the chain, or
+   * Adds what was found for an account that came to know a topic later. Leaves out transactions whose block is no longer canonical, or
    * was not read yet: the follower reads that block with the topic known.
    */
   attach(attachment: Attachment, signal?: AbortSignal): Promise<void>
@@ -169,11 +169,11 @@ async function advance(writing: Writing, trx: Knex.Transaction, given: Advance):
   const { chainId } = writing.chain
   const stored = await lockAt(writing, trx, lease, from)
   const checkpoint = blocks.at(-1)
-  const settledBlock = settledBlockOf({ finalBlock, scannedBlock: checkpoint?.number ?? stored.scannedBlock })
-  await insertBlocks(trx, chainId, blocksToStore(blocks, settledBlock), accountsByBlock(findings))
-  const settled = await accountsInBlocks(trx, chainId, '<=', settledBlock)
-  await storeFindings(writing, trx, { findings, settled, finalBlock: settledBlock, headBlock })
-  await deleteFinalBlocks(trx, chainId, settledBlock)
+  const finalisedBlock = finalisedBlockOf({ finalBlock, scannedBlock: checkpoint?.number ?? stored.scannedBlock })
+  await insertBlocks(trx, chainId, blocksToStore(blocks, finalisedBlock), accountsByBlock(findings))
+  const finalised = await accountsInBlocks(trx, chainId, '<=', finalisedBlock)
+  await storeFindings(writing, trx, { findings, finalised, finalBlock: finalisedBlock, headBlock })
+  await deleteFinalBlocks(trx, chainId, finalisedBlock)
   await updateChain(trx, chainId, { checkpoint, headBlock, finalBlock, hasFinalizedTag, now: writing.clock() })
 }
 
@@ -192,20 +192,20 @@ async function lockAt(
   return stored
 }
 
-/** Stores findings of all accounts, and finalises payments of the accounts in `settled`. */
+/** Stores findings of all accounts, and finalises also payments of the accounts in `finalised`. */
 async function storeFindings(
   writing: Writing,
   trx: Knex.Transaction,
   given: {
     readonly findings: Findings | undefined
-    readonly settled: readonly number[]
+    readonly finalised: readonly number[]
     readonly finalBlock: number
     readonly headBlock: number
   },
 ): Promise<void> {
-  const { findings, settled, finalBlock, headBlock } = given
+  const { findings, finalised, finalBlock, headBlock } = given
   const { chainId } = writing.chain
-  await changeAccounts(writing, trx, [...(findings?.accounts.keys() ?? []), ...settled], (accountId) => ({
+  await changeAccounts(writing, trx, [...(findings?.accounts.keys() ?? []), ...finalised], (accountId) => ({
     ...(findings?.accounts.get(accountId) ?? NOTHING),
     finalBlock,
     headBlock,
@@ -236,7 +236,7 @@ async function addContractEvents(
   const stored = await lockChain(trx, chainId)
   if (stored === undefined) return
   const { headBlock } = stored
-  await storeFindings(writing, trx, { findings, settled: [], finalBlock: settledBlockOf(stored), headBlock })
+  await storeFindings(writing, trx, { findings, finalised: [], finalBlock: finalisedBlockOf(stored), headBlock })
   await markFilled(trx, chainId, address, filledBlock)
 }
 
@@ -246,7 +246,7 @@ async function rewind(writing: Writing, trx: Knex.Transaction, { lease, from, to
   await removeAbove(writing, trx, {
     accountIds: await accountsInBlocks(trx, chainId, '>', to.number),
     removal: { above: to.number, alsoFinal: false },
-    finalBlock: settledBlockOf({ finalBlock, scannedBlock: to.number }),
+    finalBlock: finalisedBlockOf({ finalBlock, scannedBlock: to.number }),
     headBlock,
   })
   const checkpoint = { ...to, timestampSec: await timeOfBlock(trx, chainId, to.number) }
@@ -305,11 +305,11 @@ async function attach(
   const { chainId } = writing.chain
   const stored = await lockChain(trx, chainId)
   if (stored === undefined) return
-  const standing = findStanding(stored, await readBlocks(trx, chainId), blockOf)
-  const { payments, refunds, unmatched } = findingsOf(accountId, findings, standing)
-  await changeStanding(writing, trx, stored, { accountId, payments, refunds })
+  const canonical = findCanonical(stored, await readBlocks(trx, chainId), blockOf)
+  const { payments, refunds, unmatched } = findingsOf(accountId, findings, canonical)
+  await changeReread(writing, trx, stored, { accountId, payments, refunds })
   const topics = findings.directory.keys()
-  await deleteUnmatchedOfTopics(trx, chainId, { accountId, txHashes: standing, topics })
+  await deleteUnmatchedOfTopics(trx, chainId, { accountId, txHashes: canonical, topics })
   await storeUnmatched(trx, chainId, unmatched)
 }
 
@@ -321,23 +321,23 @@ async function correct(
   const { chainId } = writing.chain
   const stored = await lockChain(trx, chainId)
   if (stored === undefined) return undefined
-  const standing = findStanding(stored, await readBlocks(trx, chainId), blockOf)
-  const { payments, refunds, unmatched } = findingsOf(accountId, findings, standing)
+  const canonical = findCanonical(stored, await readBlocks(trx, chainId), blockOf)
+  const { payments, refunds, unmatched } = findingsOf(accountId, findings, canonical)
   const own = unmatched.filter((event) => event.accountId === accountId)
   const rereadEvents = [...payments, ...refunds, ...own]
-  const applied = await changeStanding(writing, trx, stored, { accountId, payments, refunds, rereadEvents })
+  const applied = await changeReread(writing, trx, stored, { accountId, payments, refunds, rereadEvents })
   await deleteUnmatchedAt(trx, chainId, accountId, rereadEvents)
   await storeUnmatched(trx, chainId, own)
-  await beside?.(trx, standing)
-  return { ...applied, standing }
+  await beside?.(trx, canonical)
+  return { ...applied, canonical }
 }
 
 /** What was found in transactions whose block is still part of the chain. */
-function findingsOf(accountId: number, findings: Findings, standing: ReadonlySet<Hex>): AccountFindings {
-  const stands = ({ txHash }: { readonly txHash: Hex }) => standing.has(txHash)
+function findingsOf(accountId: number, findings: Findings, canonical: ReadonlySet<Hex>): AccountFindings {
+  const isCanonical = ({ txHash }: { readonly txHash: Hex }) => canonical.has(txHash)
   const { payments, refunds } = findings.accounts.get(accountId) ?? NOTHING
-  const unmatched = findings.unmatched.filter(stands)
-  return { payments: payments.filter(stands), refunds: refunds.filter(stands), unmatched }
+  const unmatched = findings.unmatched.filter(isCanonical)
+  return { payments: payments.filter(isCanonical), refunds: refunds.filter(isCanonical), unmatched }
 }
 
 interface AccountFindings {
@@ -347,7 +347,7 @@ interface AccountFindings {
 }
 
 /** Changes one account by events in blocks that were read before. */
-async function changeStanding(
+async function changeReread(
   { chain, clock }: Writing,
   trx: Knex.Transaction,
   stored: StoredChain,
@@ -356,8 +356,8 @@ async function changeStanding(
   const { accountId, payments, refunds } = change
   const numbers = [...payments, ...refunds].map(({ blockNumber }) => blockNumber)
   await addAccountToBlocks(trx, chain.chainId, accountId, numbers)
-  const ends = { finalBlock: settledBlockOf(stored), headBlock: stored.headBlock }
-  return applyAccountChange(trx, chain, { ...change, ...ends, now: clock() })
+  const heights = { finalBlock: finalisedBlockOf(stored), headBlock: stored.headBlock }
+  return applyAccountChange(trx, chain, { ...change, ...heights, now: clock() })
 }
 
 /** Thrown to roll back a transaction whose result alone was wanted. */

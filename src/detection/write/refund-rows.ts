@@ -5,7 +5,7 @@ import type { DetectedRefund } from '../match/detected.ts'
 import { rowKeyOf, type WrittenChain } from './payment-rows.ts'
 
 /**
- * Brings detected refunds into an account's stored rows.
+ * Merges detected refunds into an account's stored rows.
  *
  * @param areReread - whether they were read before: then a refund that differs replaces the stored one, else the stored one stays
  * @returns all rows, the stored ones included; a row that stays is the given one
