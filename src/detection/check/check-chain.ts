@@ -9,13 +9,13 @@ import type { CheckedFact } from './checked-fact.ts'
 import { type CheckedNode, openNode } from './checked-node.ts'
 
 /** The checks of a chain on one of its RPC URLs. */
-export interface CheckedUrl {
+interface CheckedUrl {
   /** The host, numbered where several URLs have it. The rest of a URL is often a key and is not shown. */
   readonly node: string
   readonly facts: readonly CheckedFact[]
 }
 
-export interface CheckChainOptions {
+interface CheckChainOptions {
   readonly clock: () => Date
   /** For one exchange with a node; default 10,000. */
   readonly timeoutMs?: number

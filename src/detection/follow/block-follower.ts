@@ -71,7 +71,7 @@ export interface BlockFollower {
   reset(): void
 }
 
-export interface BlockFollowerOptions {
+interface BlockFollowerOptions {
   readonly knex: Knex
   readonly config: ChainConfig
   readonly lease: Lease

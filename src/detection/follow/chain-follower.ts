@@ -55,7 +55,7 @@ export interface ChainFollower {
   run(signal: AbortSignal): Promise<void>
 }
 
-export interface ChainFollowerOptions extends OpenChainOptions {
+interface ChainFollowerOptions extends OpenChainOptions {
   /** Unique to one run of one process. */
   readonly owner: string
   readonly replays: ReplayQueue

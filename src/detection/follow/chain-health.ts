@@ -3,7 +3,7 @@ import { isTransportFailure } from '../../nodes/rpc-error.ts'
 import { isLogDue } from '../log-due.ts'
 
 /** What keeps a chain from moving. */
-export interface Failing {
+interface Failing {
   readonly since: Date
   readonly reason: string
 }

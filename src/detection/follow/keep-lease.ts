@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { type Lease, LeaseLostError, renewLease } from '../../store/leases-repository.ts'
 
 /** A lease that is held, and for how long each renewal lasts. */
-export interface HeldLease {
+interface HeldLease {
   readonly knex: Knex
   readonly lease: Lease
   readonly ttlMs: number

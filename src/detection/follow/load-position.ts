@@ -12,7 +12,7 @@ import type { Finality } from './finality.ts'
 import type { Position } from './next-step.ts'
 
 /** What loading a chain's position needs. */
-export interface PositionSource {
+interface PositionSource {
   readonly knex: Knex
   readonly config: ChainConfig
   readonly reader: ChainReader
@@ -21,7 +21,7 @@ export interface PositionSource {
 }
 
 /** Where to go on, and what is still to be read of contracts that were added. */
-export interface LoadedPosition {
+interface LoadedPosition {
   readonly position: Position
   readonly gaps: readonly ContractGap[]
 }

@@ -121,7 +121,7 @@ export function linkHeaders(ground: StoredBlock, headers: readonly (BlockHeader 
 }
 
 /** Blocks whose logs were read, up to the first whose logs the node refused. */
-export interface BlocksRead {
+interface BlocksRead {
   readonly blocks: readonly BlockHeader[]
   readonly logs: readonly RpcLog[]
   /** The error of the first block that was refused. */
@@ -140,7 +140,7 @@ export function takeBlocksRead(blocks: readonly BlockHeader[], lists: readonly (
 }
 
 /** Blocks to read for a contract that was added to the chains file. */
-export interface GapStep {
+interface GapStep {
   readonly gap: ContractGap
   readonly from: number
   readonly until: number

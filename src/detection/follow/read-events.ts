@@ -14,7 +14,7 @@ export class ChainMovedError extends Error {
 }
 
 /** Logs that were read, and the blocks they are in. */
-export interface ReadLogs {
+interface ReadLogs {
   readonly logs: readonly RpcLog[]
   /** Headers that were read already. */
   readonly blocks: readonly BlockHeader[]

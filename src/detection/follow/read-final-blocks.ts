@@ -18,7 +18,7 @@ export interface WantedBlocks {
  * - `AGAIN`: it was too much at once; the next request is smaller
  * - `LACKING`: the node does not have it; another may
  */
-export type FinalBlocksOutcome =
+type FinalBlocksOutcome =
   | { readonly kind: 'MORE' }
   | { readonly kind: 'AGAIN'; readonly reason: string }
   | { readonly kind: 'LACKING'; readonly reason: string }

@@ -12,7 +12,7 @@ export interface Suspicion {
 }
 
 /** Nodes that say that a final block was replaced. */
-export interface Replacement {
+interface Replacement {
   /** Since when: milliseconds since 1970. */
   readonly sinceMs: number
   /** By their place among the URLs. */
@@ -38,7 +38,7 @@ export function isContradictionOfNode({ contradictions }: Suspicion): boolean {
 }
 
 /** What to do after a look at the chain failed. */
-export interface FailureDecision {
+interface FailureDecision {
   /** Whether to ask other nodes first for a while. */
   readonly doubtsNode: boolean
   /** Whether to simply look again; otherwise the error goes to the caller. */

@@ -30,7 +30,7 @@ export interface AccountBook {
 }
 
 /** Events of one chain that are matched together for one account. */
-export interface BookedEvents {
+interface BookedEvents {
   readonly accountId: number
   /** CAIP-2. */
   readonly chainId: string

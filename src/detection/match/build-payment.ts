@@ -19,7 +19,7 @@ import type { SeenEvent } from './read-transaction.ts'
 type RefundMatch = Extract<Match, { kind: 'REFUND' }>
 
 /** What a payment is built from. */
-export interface PaymentParts {
+interface PaymentParts {
   /** The account's name. */
   readonly account: string
   /** CAIP-2. */

@@ -13,7 +13,7 @@ export interface Claim {
 }
 
 /** Assigns the Transfers of one transaction to its payment events. Both are given in log order. */
-export interface TransferClaims {
+interface TransferClaims {
   add(transfer: PlacedTransfer): void
   /**
    * Claims the Transfers of an event among those added so far. The proxies log the Transfer to the payee, then that of the fee, then the

@@ -16,7 +16,7 @@ import type { SeenEvent } from './read-transaction.ts'
 import { describeMatched, describeUnread, type LoggedEvent } from './unmatched-events.ts'
 
 /** Logs of followed contracts, and how to read what else is needed about them. */
-export interface LoggedEvents {
+interface LoggedEvents {
   /** In the order of the chain. */
   readonly logs: readonly RpcLog[]
   /**

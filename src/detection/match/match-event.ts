@@ -29,7 +29,7 @@ export interface MatchableRequest extends PaymentRequest {
 }
 
 /** An invoice currency as conversion events name it and count it. */
-export interface InvoiceUnit {
+interface InvoiceUnit {
   readonly address: Address
   readonly decimals: number
 }
@@ -56,7 +56,7 @@ export type Match =
 export type PaymentMatch = Extract<Match, { kind: 'PAYMENT' }>
 
 /** What matching needs to know beside the event. */
-export interface MatchContext {
+interface MatchContext {
   /** Canonical name of the event's chain. */
   readonly chain: string
   readonly tokens: TokenDirectory

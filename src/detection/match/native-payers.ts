@@ -19,7 +19,7 @@ import type { CallFrame, KnownCalls } from '../read/call-frames.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
 
 /** A payment in the chain's coin through a followed contract. */
-export interface NativeEvent extends FeeProxyEvent {
+interface NativeEvent extends FeeProxyEvent {
   /** Of its log in the transaction. */
   readonly position: number
   /** In the invoice currency. */
@@ -27,7 +27,7 @@ export interface NativeEvent extends FeeProxyEvent {
 }
 
 /** Who made a payment in coins. What is not certain is absent. */
-export interface NativeOrigin {
+interface NativeOrigin {
   /** The direct caller of the proxy. */
   readonly caller?: Address | undefined
   readonly payer?: Address | undefined
@@ -39,7 +39,7 @@ export interface NativeOrigin {
 export type NativeOrigins = ReadonlyMap<number, NativeOrigin>
 
 /** A transaction with payments in coins. */
-export interface NativeTransaction {
+interface NativeTransaction {
   readonly from: Address
   readonly to?: Address | undefined
   readonly logs: readonly RpcLog[]

@@ -16,7 +16,7 @@ export interface ReadEvent {
 }
 
 /** Transactions with topics that some account knows. */
-export interface KnownTransactions {
+interface KnownTransactions {
   /** In the order of the chain. */
   readonly receipts: readonly TransactionReceipt[]
   /** SingleRequestProxies that were created in the same blocks. */
@@ -27,7 +27,7 @@ export interface KnownTransactions {
 }
 
 /** What was read of them. */
-export interface KnownEvents {
+interface KnownEvents {
   readonly events: readonly ReadEvent[]
   /** Left out: the node that traces them failed. */
   readonly untraced: ReadonlySet<Hex>

@@ -18,7 +18,7 @@ export interface PathRate {
 }
 
 /** A conversion path at a time whose state the node no longer has. */
-export interface PastPath {
+interface PastPath {
   /** The ChainlinkConversionPath. */
   readonly contract: Address
   readonly path: readonly Address[]

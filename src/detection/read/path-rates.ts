@@ -44,7 +44,7 @@ export interface RateReader {
   ): Promise<(RatedPath | undefined)[]>
 }
 
-export interface RateReaderOptions {
+interface RateReaderOptions {
   readonly reader: Pick<ChainReader, 'headers'>
   readonly conversion: ConversionConfig | undefined
   readonly native: Token

@@ -40,7 +40,7 @@ export interface ReadCalls {
 const TRACES_AT_ONCE = 20
 const MAX_TRIES = 2
 
-export interface TraceReaderOptions {
+interface TraceReaderOptions {
   readonly client: Pick<RpcClient, 'batch' | 'tryBatch'>
   readonly network: string
   readonly logger: Logger

@@ -5,7 +5,7 @@ import { type CallFrame, readCallTracer, readParityTrace } from './call-frames.t
 
 /** Which nodes trace by which method, learned from their answers: values and rules, without I/O. */
 
-export type TraceMethod = 'debug_traceTransaction' | 'trace_transaction'
+type TraceMethod = 'debug_traceTransaction' | 'trace_transaction'
 
 /** What is known about a node's traces. */
 export interface NodeTraces {

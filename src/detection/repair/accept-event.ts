@@ -13,7 +13,7 @@ import type { Correction } from '../write/payment-writer.ts'
 import { type ReadAgain, readAgain } from './replay.ts'
 
 /** An operator's decision on an event of an account. */
-export interface EventDecision {
+interface EventDecision {
   readonly account: Account
   readonly txHash: Hex
   readonly eventIndex: number

@@ -29,13 +29,13 @@ export type FindSource = (
   signal: AbortSignal,
 ) => Promise<FoundSource>
 
-export type FoundSource =
+type FoundSource =
   | { readonly kind: 'FOUND'; readonly transfer: BridgeTransfer }
   | { readonly kind: 'UNKNOWN' | 'NEVER' }
   | { readonly kind: 'NOT_ASKED'; readonly forMs: number }
 
 /** The sending side of a bridge transfer. */
-export interface BridgeTransfer {
+interface BridgeTransfer {
   readonly sourceChainId: number
   readonly sourceTxHash: Hex
   readonly payer: Address
@@ -49,7 +49,7 @@ export interface CarriedQueue {
   run(signal: AbortSignal): Promise<void>
 }
 
-export interface CarriedQueueOptions {
+interface CarriedQueueOptions {
   readonly knex: Knex
   readonly chains: ChainDirectory
   readonly findSource: FindSource

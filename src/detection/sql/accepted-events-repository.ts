@@ -14,7 +14,7 @@ export interface Acceptance {
 }
 
 /** Who accepted an event, when and why. */
-export interface AcceptanceTerms {
+interface AcceptanceTerms {
   readonly acceptedBy: string
   readonly acceptedAt: Date
   readonly note: string

@@ -81,7 +81,7 @@ export async function insertChain(
 }
 
 /** What changes in the row of a chain; what is undefined stays as it is. */
-export interface ChainUpdate {
+interface ChainUpdate {
   /** The block that is now the last one read. */
   readonly checkpoint?: Omit<BlockHeader, 'parentHash'> | undefined
   readonly headBlock?: number

@@ -19,7 +19,7 @@ export interface RecheckedRequest {
 }
 
 /** Selects what to read again. */
-export interface RecheckScope {
+interface RecheckScope {
   readonly accountId: number
   /** Canonical name of the chain. */
   readonly network: string

@@ -20,7 +20,7 @@ export interface ListedUnmatched {
 }
 
 /** Selects unmatched events; a field that is undefined selects all. */
-export interface UnmatchedFilter {
+interface UnmatchedFilter {
   readonly accountId?: number | undefined
   /** CAIP-2. */
   readonly chainId?: string | undefined

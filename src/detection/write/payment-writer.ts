@@ -46,7 +46,7 @@ export class CheckpointMovedError extends Error {
 }
 
 /** Blocks that were read, and what was found in them. */
-export interface Advance {
+interface Advance {
   readonly lease: Lease
   /** Where this process believes the checkpoint to be. */
   readonly from: StoredBlock
@@ -60,7 +60,7 @@ export interface Advance {
 }
 
 /** What was found of a contract in final blocks that were read before it was added. */
-export interface ContractEvents {
+interface ContractEvents {
   readonly lease: Lease
   readonly address: Address
   /** The last block that was read for the contract. */
@@ -69,7 +69,7 @@ export interface ContractEvents {
 }
 
 /** A reorg: blocks above `to` are no longer part of the chain. */
-export interface Rewind {
+interface Rewind {
   readonly lease: Lease
   /** Where this process believes the checkpoint to be. */
   readonly from: StoredBlock
@@ -78,7 +78,7 @@ export interface Rewind {
 }
 
 /** What was found for one account in blocks that had been read before. */
-export interface Attachment {
+interface Attachment {
   readonly accountId: number
   readonly findings: Findings
   /** The block in which each transaction was read. */
@@ -134,7 +134,7 @@ export interface PaymentWriter {
 }
 
 /** What the writer of one chain works with. */
-export interface Writing {
+interface Writing {
   readonly knex: Knex
   readonly chain: WrittenChain
   readonly clock: () => Date
