@@ -445,15 +445,6 @@ describe('restarts and failures', () => {
     expect(said).toEqual(['the chain does not answer; it is tried again', 'the chain answers again'])
   })
 
-  it('do not keep a new payment from being found by the first look after its block', async () => {
-    await scan()
-    const request = await storeRequest(knex, account, newRequest())
-    await send(request, 100)
-    await chain.mine()
-    await scan()
-    expect(await statuses(request)).toEqual(['PENDING'])
-  })
-
   it('make ranges of logs smaller when the node refuses them as too large', async () => {
     const request = await storeRequest(knex, account, newRequest())
     await send(request, 100)

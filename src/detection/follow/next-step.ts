@@ -68,8 +68,8 @@ export function chooseStep({ scanned, headBlock, finalBlock }: Position, { head 
 export function afterBlocks(position: Position, blocks: readonly BlockHeader[]): Position {
   const read = blocks.map(({ number, hash }) => ({ number, hash }))
   const scanned = read.at(-1) ?? position.scanned
-  const ground = Math.min(position.finalBlock, scanned.number)
-  const kept = [...position.blocks, ...read].filter(({ number }) => number >= ground)
+  const lowest = Math.min(position.finalBlock, scanned.number)
+  const kept = [...position.blocks, ...read].filter(({ number }) => number >= lowest)
   return { ...position, scanned, blocks: kept }
 }
 
@@ -108,10 +108,10 @@ export function decideFork({ scanned, blocks }: Position, headers: readonly (Blo
   return { kind: 'FINAL_REPLACED', reason }
 }
 
-/** The headers that form a chain on `ground`, up to the first that is missing or has another parent. */
-export function linkHeaders(ground: StoredBlock, headers: readonly (BlockHeader | undefined)[]): BlockHeader[] {
+/** The headers that follow on a block, up to the first that is missing or has another parent. */
+export function linkHeaders(block: StoredBlock, headers: readonly (BlockHeader | undefined)[]): BlockHeader[] {
   const linked: BlockHeader[] = []
-  let parent = ground.hash
+  let parent = block.hash
   for (const header of headers) {
     if (header?.parentHash !== parent) break
     linked.push(header)

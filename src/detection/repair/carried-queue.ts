@@ -200,6 +200,9 @@ async function postpone({ knex, clock, logger }: Queue, carried: CarriedPayment)
     await postponeCarried(knex, carried, { attempts, dueAt: new Date(clock().getTime() + waitMs) })
     return
   }
-  logger.warn({ payment: carried.paymentId, attempts }, 'the source of a bridge payment is unknown; it is given up')
+  logger.warn(
+    { payment: carried.paymentId, attempts },
+    'the source of a bridge payment was not found; it is not looked up again',
+  )
   await deleteCarried(knex, carried)
 }

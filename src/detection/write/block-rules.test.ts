@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Hex } from '../../domain/hex.ts'
 import type { DetectedPayment, DetectedRefund, Findings } from '../match/detected.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
-import { accountsByBlock, blocksToStore, finalisedBlockOf, findCanonical, restartGround } from './block-rules.ts'
+import { accountsByBlock, blocksToStore, finalisedBlockOf, findCanonical, judgeRestart } from './block-rules.ts'
 
 const hash = (number: number, branch = 'a'): Hex => `0x${branch}${number}`
 const block = (number: number, branch = 'a'): StoredBlock => ({ number, hash: hash(number, branch) })
@@ -61,13 +61,13 @@ describe('a transaction that was read again is canonical', () => {
 
 describe('a chain is read anew', () => {
   const blocks = [block(9), block(10), block(11)]
-  it.each<[string, readonly StoredBlock[], StoredBlock, ReturnType<typeof restartGround>]>([
+  it.each<[string, readonly StoredBlock[], StoredBlock, ReturnType<typeof judgeRestart>]>([
     ['from a stored block', blocks, block(10), 'STORED'],
     ['not from a block that was replaced', blocks, block(10, 'b'), 'REPLACED'],
     ['from any lower block, which is final', blocks, block(3), 'FINAL'],
     ['not from a block that was not read', blocks, block(12), 'NOT_READ'],
     ['from any block where none is stored', [], block(12), 'FINAL'],
-  ])('%s', (_, stored, from, ground) => {
-    expect(restartGround(stored, from)).toBe(ground)
+  ])('%s', (_, stored, from, verdict) => {
+    expect(judgeRestart(stored, from)).toBe(verdict)
   })
 })

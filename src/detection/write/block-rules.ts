@@ -55,7 +55,7 @@ export function findCanonical(
  * @returns STORED: the block is one of them. FINAL: it is lower than all of them, so it must be stored. NOT_READ: it was not read yet.
  *   REPLACED: another block was read at its number, so what was found below it may not be true
  */
-export function restartGround(
+export function judgeRestart(
   blocks: readonly StoredBlock[],
   { number, hash }: StoredBlock,
 ): 'STORED' | 'FINAL' | 'NOT_READ' | 'REPLACED' {

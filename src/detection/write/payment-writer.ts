@@ -33,7 +33,7 @@ import {
   storeUnmatched,
 } from '../sql/unmatched-repository.ts'
 import { type AccountChange, type AppliedChange, applyAccountChange } from './account-change.ts'
-import { accountsByBlock, blocksToStore, finalisedBlockOf, findCanonical, restartGround } from './block-rules.ts'
+import { accountsByBlock, blocksToStore, finalisedBlockOf, findCanonical, judgeRestart } from './block-rules.ts'
 import type { WrittenChain } from './payment-rows.ts'
 
 /** Another process moved the chain's checkpoint, so what was to be written was decided on an old state. */
@@ -279,9 +279,9 @@ async function restart(writing: Writing, trx: Knex.Transaction, lease: Lease, fr
   await assertLeaseHeld(trx, lease)
   const stored = await lockChain(trx, chainId)
   if (stored === undefined) return
-  const ground = restartGround(await readBlocks(trx, chainId), from)
-  if (ground === 'NOT_READ') throw new RangeError(`block ${number} of ${network} was not read yet: choose a lower one`)
-  if (ground === 'REPLACED') {
+  const verdict = judgeRestart(await readBlocks(trx, chainId), from)
+  if (verdict === 'NOT_READ') throw new RangeError(`block ${number} of ${network} was not read yet: choose a lower one`)
+  if (verdict === 'REPLACED') {
     throw new RangeError(`block ${number} of ${network} was replaced after it was read: choose a lower one`)
   }
   await removeAbove(writing, trx, {
@@ -291,7 +291,7 @@ async function restart(writing: Writing, trx: Knex.Transaction, lease: Lease, fr
     finalBlock: 0,
     headBlock: stored.headBlock,
   })
-  if (ground === 'FINAL') await insertBlocks(trx, chainId, [from], new Map())
+  if (verdict === 'FINAL') await insertBlocks(trx, chainId, [from], new Map())
   await limitGaps(trx, chainId, number)
   const finalBlock = Math.min(stored.finalBlock, number)
   await updateChain(trx, chainId, { checkpoint: from, finalBlock, alarm: null, now: writing.clock() })
