@@ -4,6 +4,7 @@ import type { Logger } from '../../domain/logger.ts'
 import type { RpcAnswer } from '../../nodes/json-rpc.ts'
 import type { RpcClient } from '../../nodes/rpc-client.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
+import { chunksOf } from '../chunks.ts'
 import type { CallFrame, KnownCalls } from './call-frames.ts'
 import type { TransactionReceipt } from './chain-reader.ts'
 import {
@@ -67,9 +68,9 @@ async function readCalls(
 ): Promise<ReadCalls> {
   const known = new Map<Hex, KnownCalls>()
   const failed = new Set<Hex>()
-  for (let from = 0; from < receipts.length; from += TRACES_AT_ONCE) {
-    const some = receipts.slice(from, from + TRACES_AT_ONCE).map(({ txHash }) => txHash)
-    const read = await readTraces(tracing, some, signal)
+  for (const some of chunksOf(receipts, TRACES_AT_ONCE)) {
+    const hashes = some.map(({ txHash }) => txHash)
+    const read = await readTraces(tracing, hashes, signal)
     for (const [hash, root] of read.traces) known.set(hash, { kind: 'TRACE', root })
     for (const hash of read.failed) failed.add(hash)
   }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Hex } from '../../domain/hex.ts'
 import type { Logger } from '../../domain/logger.ts'
+import { chunksOf } from '../chunks.ts'
 import { isLogDue } from '../log-due.ts'
 import type { Findings } from '../match/detected.ts'
 import type { OpenChain } from '../open-chain.ts'
@@ -87,9 +88,9 @@ interface Attempt {
 
 async function attemptAll(queue: Queue, replays: readonly PendingReplay[], how: Attempt): Promise<void> {
   for (const [accountId, own] of Map.groupBy(replays, (replay) => replay.accountId)) {
-    for (let from = 0; from < own.length; from += TOPICS_AN_ATTEMPT) {
+    for (const some of chunksOf(own, TOPICS_AN_ATTEMPT)) {
       if (how.signal?.aborted) return
-      await attempt(queue, accountId, own.slice(from, from + TOPICS_AN_ATTEMPT), how)
+      await attempt(queue, accountId, some, how)
     }
   }
 }

@@ -1,6 +1,7 @@
 import { decodeFeeProxyLog, type RpcLog } from '../../contracts/decode-events.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
+import { chunksOf } from '../chunks.ts'
 import type { Findings } from '../match/detected.ts'
 import { findPayments } from '../match/find-payments.ts'
 import type { FindingTools } from '../match/finding-tools.ts'
@@ -35,8 +36,7 @@ export async function replayTopics(
     [...seen].map(async ([chainId, transactions]) => {
       const chain = chainOf.get(chainId)
       if (chain === undefined) return
-      for (let from = 0; from < transactions.length; from += TRANSACTIONS_AT_ONCE) {
-        const some = transactions.slice(from, from + TRANSACTIONS_AT_ONCE)
+      for (const some of chunksOf(transactions, TRANSACTIONS_AT_ONCE)) {
         await replayOnChain(chain, { accountId, topics: new Set(topics), transactions: some }, signal)
       }
     }),

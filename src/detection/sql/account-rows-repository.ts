@@ -3,6 +3,7 @@ import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import { changePayments, deletePayments, type LockedAccount } from '../../store/payment-changes.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
 import type { RefundRow } from '../../store/request-ledger.ts'
+import { chunksOf } from '../chunks.ts'
 import type { EventPlace } from '../match/detected.ts'
 
 /** Keeps a statement under 65,535 parameters. */
@@ -119,9 +120,9 @@ export async function deleteRefundRows(trx: Knex, accountId: number, rows: reado
 
 /** Inserts refunds; one of an event that is stored already is replaced. */
 export async function saveRefunds(trx: Knex, rows: readonly RefundRow[]): Promise<void> {
-  for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
+  for (const some of chunksOf(rows, ROWS_A_STATEMENT)) {
     await trx('refunds')
-      .insert(rows.slice(from, from + ROWS_A_STATEMENT))
+      .insert(some)
       .onConflict(['account_id', 'tx_hash', 'event_index', 'network'])
       .merge(['request_id', 'block_number', 'timestamp', 'final', 'amount', 'currency'])
   }

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { chunksOf } from '../chunks.ts'
 
 /** A topic that an account knows. */
 export interface KnownTopic {
@@ -38,10 +39,10 @@ export function createPendingReplays(knex: Knex): PendingReplays {
   return {
     async ofAccount(accountId, topics) {
       const found: Row[] = []
-      for (let from = 0; from < topics.length; from += ROWS_A_STATEMENT) {
+      for (const some of chunksOf(topics, ROWS_A_STATEMENT)) {
         const { rows } = await knex.raw<{ rows: Row[] }>(
           'select account_id, topic, note from pending_replays where topic = any(?) and account_id = ?',
-          [topics.slice(from, from + ROWS_A_STATEMENT).map(hexToBytes), accountId],
+          [some.map(hexToBytes), accountId],
         )
         found.push(...rows)
       }
@@ -67,11 +68,8 @@ export function createPendingReplays(knex: Knex): PendingReplays {
 
 /** Adds entries as {@link PendingReplays.add} does, within a transaction. */
 export async function addPendingReplays(knex: Knex, topics: readonly KnownTopic[]): Promise<void> {
-  for (let from = 0; from < topics.length; from += ROWS_A_STATEMENT) {
-    const rows = topics.slice(from, from + ROWS_A_STATEMENT).map(({ accountId, topic }) => ({
-      topic: hexToBytes(topic),
-      account_id: accountId,
-    }))
+  for (const some of chunksOf(topics, ROWS_A_STATEMENT)) {
+    const rows = some.map(({ accountId, topic }) => ({ topic: hexToBytes(topic), account_id: accountId }))
     const note = knex.raw('excluded.note')
     await knex('pending_replays').insert(rows).onConflict(['topic', 'account_id']).merge({ note })
   }

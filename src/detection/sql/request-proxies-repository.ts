@@ -1,13 +1,13 @@
 import type { Knex } from 'knex'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
+import { chunksOf } from '../chunks.ts'
 import type { CreatedProxy } from '../match/detected.ts'
 
 const ROWS_A_STATEMENT = 1_000
 
 /** Inserts SingleRequestProxies of a chain; those that are stored already stay as they are. */
 export async function storeRequestProxies(trx: Knex, chainId: string, proxies: readonly CreatedProxy[]): Promise<void> {
-  for (let from = 0; from < proxies.length; from += ROWS_A_STATEMENT) {
-    const some = proxies.slice(from, from + ROWS_A_STATEMENT)
+  for (const some of chunksOf(proxies, ROWS_A_STATEMENT)) {
     await trx('single_request_proxies')
       .insert(
         some.map(({ address, blockNumber }) => ({

@@ -3,6 +3,7 @@ import { addressFromBytes, addressToBytes, ZERO_ADDRESS } from '../../domain/add
 import { readStoredDecimal } from '../../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import { codeOfType } from '../../domain/payment.ts'
+import { chunksOf } from '../chunks.ts'
 import type { MatchableRequest } from '../match/match-event.ts'
 
 const TOPICS_A_STATEMENT = 2_000
@@ -21,7 +22,7 @@ export interface SeenTransaction {
 /** @returns the accounts that know each topic, ascending; topics that no account knows are absent */
 export async function findAccountsOfTopics(knex: Knex, topics: readonly Hex[]): Promise<Map<Hex, number[]>> {
   const accounts = new Map<Hex, number[]>()
-  for (const chunk of chunksOf(topics)) {
+  for (const chunk of chunksOf(topics, TOPICS_A_STATEMENT)) {
     const { rows } = await knex.raw<{ rows: { topic: Buffer; account_id: number }[] }>(
       'select topic, account_id from reference_topics where topic = any(?) order by account_id',
       [chunk.map(hexToBytes)],
@@ -78,7 +79,7 @@ export async function findRequestsOfTopics(
   topics: readonly Hex[],
 ): Promise<MatchableRequest[]> {
   const requests: MatchableRequest[] = []
-  for (const chunk of chunksOf(topics)) {
+  for (const chunk of chunksOf(topics, TOPICS_A_STATEMENT)) {
     const bytes = chunk.map(hexToBytes)
     const { rows } = await knex.raw<{ rows: RequestRow[] }>(
       `select * from requests where account_id = ? and topic = any(?)
@@ -193,12 +194,4 @@ function distinctTransactions(rows: readonly TransactionRow[]): SeenTransaction[
   }))
   const distinct = new Map(transactions.map((each) => [`${each.chainId} ${each.txHash}`, each]))
   return [...distinct.values()].toSorted((a, b) => a.blockNumber - b.blockNumber)
-}
-
-function chunksOf<T>(list: readonly T[]): T[][] {
-  const chunks: T[][] = []
-  for (let from = 0; from < list.length; from += TOPICS_A_STATEMENT) {
-    chunks.push(list.slice(from, from + TOPICS_A_STATEMENT))
-  }
-  return chunks
 }

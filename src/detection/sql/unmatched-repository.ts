@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { chunksOf } from '../chunks.ts'
 import type { EventPlace, UnmatchedEvent } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
 
@@ -89,9 +90,9 @@ export async function storeUnmatched(trx: Knex, chainId: string, events: readonl
     timestamp: event.timestamp,
     event: JSON.stringify(event.event),
   }))
-  for (let from = 0; from < rows.length; from += ROWS_A_STATEMENT) {
+  for (const some of chunksOf(rows, ROWS_A_STATEMENT)) {
     await trx('unmatched_events')
-      .insert(rows.slice(from, from + ROWS_A_STATEMENT))
+      .insert(some)
       .onConflict(['chain_id', 'tx_hash', 'event_index', 'account_id'])
       .merge(['reason', 'topic', 'block_number', 'timestamp', 'event'])
   }
