@@ -58,12 +58,13 @@ export async function checkGenerated(): Promise<CheckResult> {
   })
 }
 
-/** Links between documents that lead nowhere, and files that the map of the house names and that are gone. */
+/** Links between documents that lead nowhere, and files that documents about the code name and that are gone. */
 export async function checkLinks(): Promise<CheckResult> {
   const paths = globSync(['*.md', 'docs/**/*.md', 'bench/*.md', 'test/cases/**/*.md'], { cwd: root })
   const files = globSync('{src,proto,test,tools,docs,bench}/**/*.*', { cwd: root })
-  const map = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
-  const faults = [...findDeadLinks(root, paths.toSorted()), ...findUnknownFiles('ARCHITECTURE.md', map, files)]
+  const aboutCode = globSync(['ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs/internals/*.md'], { cwd: root }).toSorted()
+  const unknown = aboutCode.flatMap((path) => findUnknownFiles(path, readFileSync(join(root, path), 'utf8'), files))
+  const faults = [...findDeadLinks(root, paths.toSorted()), ...unknown]
   return { outcome: faults.length === 0 ? 'ok' : 'failed', output: faults.join('\n') }
 }
 
