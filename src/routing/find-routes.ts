@@ -1,10 +1,10 @@
 import type { Account } from '../domain/account.ts'
-import type { RoutesAnswer, RoutesEvent, RoutesQuestion } from '../domain/route.ts'
+import type { RouteSort, RoutesAnswer, RoutesEvent, RoutesQuestion } from '../domain/route.ts'
 import { parseQuestion } from './parse-question.ts'
 import { type Assessed, keyOf } from './quotes/assess-candidates.ts'
 import { inquire, planAll, type QuoteDependencies, type QuoteOptions, quotePlanned } from './quotes/quote-routes.ts'
 import { type RankedTerms, rankRoutes } from './quotes/rank.ts'
-import { parseWishes, type Wishes } from './quotes/wishes.ts'
+import { parseWishes } from './quotes/wishes.ts'
 
 /**
  * Finds the routes by which a wallet can pay a request now, best first, and explains why each other candidate is not a route.
@@ -29,8 +29,7 @@ export function createFindRoutes(dependencies: QuoteDependencies): FindRoutes {
 /** Makes {@link StreamRoutes}. */
 export function createStreamRoutes(dependencies: QuoteDependencies): StreamRoutes {
   return async function* (account, question, options) {
-    const wishes = parseWishes(question, dependencies)
-    const events = createEvents(wishes)
+    const events = createEvents(question.sort)
     const answer = find(account, question, options, dependencies, events.onAssessed).finally(events.end)
     // It is awaited after the events; until then a rejection must not count as unhandled.
     answer.catch(() => {})
@@ -59,7 +58,7 @@ async function find(
 }
 
 /** Queues results for a reader; at most one for each candidate. */
-function createEvents({ sort }: Wishes) {
+function createEvents(sort: RouteSort | undefined) {
   const routes: RankedTerms[] = []
   const told = new Set<string>()
   let waiting: RoutesEvent[] = []

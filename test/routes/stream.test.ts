@@ -100,4 +100,11 @@ describe('streamed routes', () => {
       reason: 'INVALID_FRACTION',
     })
   })
+
+  it('fail for the same reason as a call without a stream, where several values are invalid', async () => {
+    const invalid = { ...question, wallet: '0x12', maxFeeRate: '-1' }
+    for (const ask of [() => routing.find(invalid), () => readAll(routing.stream(invalid))]) {
+      await expect(ask()).rejects.toMatchObject({ reason: 'INVALID_ADDRESS' })
+    }
+  })
 })
