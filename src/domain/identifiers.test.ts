@@ -28,7 +28,7 @@ describe('payment references', () => {
     const payee = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8' as Address
     expect(paymentReferenceOf(requestId, 'ea3bc7caf64110ca', payee)).toBe('0x9f61fa0fdbde4e8c')
   })
-  it('has the topic under which the proxies log it', () => {
+  it('has the topic that the proxies’ events have', () => {
     // keccak256 of the 8 bytes 0x1122334455667788
     expect(topicOfReference('0x1122334455667788')).toBe(
       '0x1360118a9c9fd897720cf4e26de80683f402dd7c28e000aa98ea51b85c60161c',

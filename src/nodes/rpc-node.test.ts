@@ -66,7 +66,7 @@ const resultsOf = (...methods: string[]) => methods.map((result) => ({ ok: true,
 const sizes = () => bodies.map((body) => (Array.isArray(body) ? body.length : 1))
 
 describe('a batch', () => {
-  it('is one request; a single call is none', async () => {
+  it('is one request; a single call is not sent as a batch', async () => {
     expect(await ask(SMALL_READS)).toEqual(resultsOf('one', 'two', 'three'))
     expect(await ask(SMALL_READS, callsOf('one'))).toEqual(resultsOf('one'))
     expect(bodies.map((body) => Array.isArray(body))).toEqual([true, false])
