@@ -58,7 +58,7 @@ export function fromTranscodingError(error: TranscodingError, input?: DescMessag
       return waybillError('BODY_TOO_COMPLEX', { limit: MAX_VALUES }, options)
     case 'MALFORMED_JSON':
     case 'DUPLICATE_JSON_FIELD':
-      return waybillError('MALFORMED_BODY', { detail: error.message }, options)
+      return waybillError('MALFORMED_BODY', { detail: problemOf(error) }, options)
     case 'UNEXPECTED_BODY':
       return waybillError('UNEXPECTED_BODY', {}, options)
   }
@@ -109,10 +109,10 @@ function isWholeList({ fieldKind }: DescField, path: string): boolean {
   return fieldKind === 'list' && !path.endsWith(']')
 }
 
-/** The message without the field's name in front of it. */
+/** The message without its subject, the field or the body, which the templates name. */
 function problemOf({ message, field }: TranscodingError): string {
-  const prefix = `${JSON.stringify(field)}: `
-  return message.startsWith(prefix) ? message.slice(prefix.length) : message
+  const subject = [JSON.stringify(field), 'the body'].find((each) => message.startsWith(`${each}: `))
+  return subject === undefined ? message : message.slice(subject.length + 2)
 }
 
 function whereOf({ message }: TranscodingError): string {

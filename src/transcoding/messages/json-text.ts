@@ -33,7 +33,7 @@ function parseText(text: string): Json {
     return JSON.parse(text) as Json
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
-    throw new TranscodingError('MALFORMED_JSON', `the body is not JSON: ${why}`, { cause })
+    throw new TranscodingError('MALFORMED_JSON', `the body: it is not JSON: ${why}`, { cause })
   }
 }
 
@@ -92,7 +92,7 @@ function addKey(keys: Set<string> | undefined, token: string): void {
   // An escaped key may equal a key that is not escaped.
   const key = token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1)
   if (keys?.has(key)) {
-    throw new TranscodingError('DUPLICATE_JSON_FIELD', `the body gives the key ${quote(key)} twice`, { field: key })
+    throw new TranscodingError('DUPLICATE_JSON_FIELD', `the body: it gives the key ${quote(key)} twice`, { field: key })
   }
   keys?.add(key)
 }
