@@ -40,7 +40,8 @@ export function bind(value: Binding, type?: string): Statement {
 
 /** A time in milliseconds since 1970 as `?::timestamptz`; null where there is none. */
 export function bindTime(ms: number | undefined): Statement {
-  return bind(ms === undefined ? null : new Date(ms).toISOString(), 'timestamptz')
+  // PostgreSQL does not read the sign and the 0 of +010000, the year after 9999
+  return bind(ms === undefined ? null : new Date(ms).toISOString().replace(/^\+0/, ''), 'timestamptz')
 }
 
 /** `a, b, c` with the separator given. */

@@ -257,6 +257,11 @@ describe('the list of requests', () => {
     )
   })
 
+  it('is empty from after the last millisecond of the year 9999', async () => {
+    const { requests: found } = await requests.list(shop, { fromDate: '9999-12-31T23:59:59.9999Z' })
+    expect(found).toEqual([])
+  })
+
   it('is ordered by creation time and then by id, both descending', () => {
     const keys = mine.map(({ request }) => [request.createdAt.toISOString(), request.requestId] as const)
     const sorted = keys.toSorted((a, b) => (a[0] === b[0] ? (a[1] < b[1] ? 1 : -1) : a[0] < b[0] ? 1 : -1))

@@ -189,6 +189,11 @@ test('no filter shows a payment of another account, and other accounts do not kn
   }
 })
 
+test('a search from after the last millisecond of the year 9999 finds nothing', async () => {
+  const page = await search({ fromDate: '9999-12-31T23:59:59.9999Z', includeTotal: 'exact' })
+  expect(page).toMatchObject({ payments: [], pagination: { total: { count: 0, relation: 'EXACT' } } })
+})
+
 test("another account's currency is unknown even where its symbol is known", async () => {
   const [made] = generatePayments(15, 1, 15) as [StoredPayment]
   await insertPayments(opened.database.knex, [
