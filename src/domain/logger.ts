@@ -7,6 +7,3 @@ export interface Logger {
   readonly warn: Write
   readonly error: Write
 }
-
-/** Logs nothing. */
-export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} }

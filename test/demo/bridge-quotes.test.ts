@@ -3,12 +3,12 @@ import type { Detection } from '../../src/detection/detection.ts'
 import type { Account } from '../../src/domain/account.ts'
 import { formatAmount, parseAmount } from '../../src/domain/decimal.ts'
 import { bytesToHex } from '../../src/domain/hex.ts'
-import { silentLogger } from '../../src/domain/logger.ts'
 import { createFindTransfer } from '../../src/routing/providers/lifi/find-transfer.ts'
 import { createLifiClient } from '../../src/routing/providers/lifi/lifi-client.ts'
 import { expectGasWithin, takeRoute } from '../support/chains/take-route.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { addAccount, canonical, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
+import { silentLogger } from '../support/logs.ts'
 import { startTestBridge, type TestBridge } from './bridge.ts'
 
 /** Gas of a delivery to accounts that never held the token; the bridge bills it in its quotes. */

@@ -9,9 +9,9 @@ import { type BridgeChain, toBridgeChain } from '../../src/demo/bridge/bridge-ch
 import { createRelayer } from '../../src/demo/bridge/relayer.ts'
 import { startBridgeServer } from '../../src/demo/bridge/server.ts'
 import { MAX_UINT256 } from '../../src/demo/network/demo-contracts.ts'
-import { silentLogger } from '../../src/domain/logger.ts'
 import type { RoutesQuestion } from '../../src/domain/route.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { silentLogger } from '../support/logs.ts'
 import { createTestRouting, type EvmAddress, freshAddress, type TestRouting } from '../support/routing.ts'
 
 export interface TestBridge {

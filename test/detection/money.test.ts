@@ -10,7 +10,6 @@ import { createPendingReplays } from '../../src/detection/sql/pending-replays-re
 import type { Account } from '../../src/domain/account.ts'
 import { type Address, addressToBytes } from '../../src/domain/address.ts'
 import { hexToBytes } from '../../src/domain/hex.ts'
-import { silentLogger } from '../../src/domain/logger.ts'
 import { paymentReferenceOf, topicOfReference } from '../../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -27,6 +26,7 @@ import {
   storeRequest,
   unmatchedOf,
 } from '../support/detection.ts'
+import { silentLogger } from '../support/logs.ts'
 
 const TRANSFER_FROM = parseAbi(['function transferFrom(address from, address to, uint256 value)'])
 

@@ -22,7 +22,6 @@ import type { Detection } from '../../src/detection/detection.ts'
 import { createChainReader, type TransactionReceipt } from '../../src/detection/read/chain-reader.ts'
 import { createTraceReader } from '../../src/detection/read/trace-reader.ts'
 import type { Account } from '../../src/domain/account.ts'
-import { silentLogger } from '../../src/domain/logger.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRpcClient } from '../../src/nodes/rpc-client.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -41,6 +40,7 @@ import {
   type TestTerms,
   unmatchedOf,
 } from '../support/detection.ts'
+import { silentLogger } from '../support/logs.ts'
 import { freshAddress } from '../support/routing.ts'
 import { deployBatchPayments, deployRequestProxyFactory } from './request-contracts.ts'
 

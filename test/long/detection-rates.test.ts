@@ -21,7 +21,6 @@ import { createChainReader } from '../../src/detection/read/chain-reader.ts'
 import { gatherCalls } from '../../src/detection/read/gather-calls.ts'
 import { findPathRateAt } from '../../src/detection/read/path-rate-rounds.ts'
 import type { Account } from '../../src/domain/account.ts'
-import { silentLogger } from '../../src/domain/logger.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRpcClient } from '../../src/nodes/rpc-client.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -38,6 +37,7 @@ import {
   storeRequest,
   type TestTerms,
 } from '../support/detection.ts'
+import { silentLogger } from '../support/logs.ts'
 
 const USD = 10n ** 8n
 const COIN = 10n ** 18n

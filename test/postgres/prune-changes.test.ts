@@ -1,11 +1,11 @@
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { silentLogger } from '../../src/domain/logger.ts'
 import { inTransaction } from '../../src/postgres/cancellable.ts'
 import { acquireLease, releaseLease } from '../../src/store/leases-repository.ts'
 import { changePayments, insertPayments, lockAccount } from '../../src/store/payment-changes.ts'
 import { createChangePruning, pruneDueChanges } from '../../src/store/prune-changes.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { silentLogger } from '../support/logs.ts'
 import { PATIENCE } from '../support/patience.ts'
 
 const DAY_MS = 86_400_000

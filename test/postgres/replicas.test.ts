@@ -1,10 +1,9 @@
 import type { Knex } from 'knex'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { silentLogger } from '../../src/domain/logger.ts'
 import { waybillError } from '../../src/errors/waybill-error.ts'
 import { createReadPools, type ReadPools, type ReadPoolsOptions } from '../../src/postgres/replicas/read-pools.ts'
 import { type ReplicatedDatabase, startReplicatedDatabase } from '../support/data/replica.ts'
-import { recordLogs } from '../support/logs.ts'
+import { recordLogs, silentLogger } from '../support/logs.ts'
 
 let db: ReplicatedDatabase
 let pools: ReadPools

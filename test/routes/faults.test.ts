@@ -2,9 +2,9 @@ import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Hex } from '../../src/domain/hex.ts'
-import { silentLogger } from '../../src/domain/logger.ts'
 import type { RoutesAnswer } from '../../src/domain/route.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { silentLogger } from '../support/logs.ts'
 import {
   changeResults,
   configOf,

@@ -3,10 +3,10 @@ import { expect, it } from 'vitest'
 import { createChainDirectory } from '../../src/chains/chain-directory.ts'
 import { parseChainsFile } from '../../src/chains/parse-chains-file.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
-import { silentLogger } from '../../src/domain/logger.ts'
 import type { Payment } from '../../src/routing/due-payment.ts'
 import { createLifiProvider } from '../../src/routing/providers/lifi/lifi.ts'
 import { createLifiClient } from '../../src/routing/providers/lifi/lifi-client.ts'
+import { silentLogger } from '../support/logs.ts'
 import { freshAddress } from '../support/routing.ts'
 
 const FILE = new URL('../../chains/mainnets.json', import.meta.url)

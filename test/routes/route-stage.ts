@@ -7,7 +7,6 @@ import { createChainDirectory } from '../../src/chains/chain-directory.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import type { Account } from '../../src/domain/account.ts'
-import { silentLogger } from '../../src/domain/logger.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import type { PaymentQuestion, PreparedPayment } from '../../src/domain/route.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
@@ -16,6 +15,7 @@ import { startTestChain, type TestChain, type TestToken } from '../support/chain
 import { deployExchanges, type SwapToPay, withExchanges } from '../support/chains/uniswap.ts'
 import { createTestDatabase } from '../support/data/database.ts'
 import { addAccount, detect, makeRequest, paymentsOf, storeRequest, type TestTerms } from '../support/detection.ts'
+import { silentLogger } from '../support/logs.ts'
 import { configOf, type EvmAddress, freshAddress } from '../support/routing.ts'
 
 const COIN = 10n ** 18n

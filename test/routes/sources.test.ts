@@ -3,8 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import type { Address } from '../../src/domain/address.ts'
 import type { Hex } from '../../src/domain/hex.ts'
-import { type Logger, silentLogger } from '../../src/domain/logger.ts'
+import type { Logger } from '../../src/domain/logger.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { silentLogger } from '../support/logs.ts'
 import {
   changeResults,
   configOf,

@@ -10,12 +10,12 @@ import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
 import { readStoredDecimal } from '../../src/domain/decimal.ts'
 import { bytesToHex } from '../../src/domain/hex.ts'
-import { silentLogger } from '../../src/domain/logger.ts'
 import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRequestRepository } from '../../src/requests/sql/request-repository.ts'
 import type { TestChain } from './chains/chain.ts'
 import { balanceText } from './data/ledger.ts'
+import { silentLogger } from './logs.ts'
 
 /** The canonical form of an address that a test chain names. */
 export function canonical(address: string): Address {

@@ -1,3 +1,8 @@
+import type { Logger } from '../../src/domain/logger.ts'
+
+/** Logs nothing. */
+export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} }
+
 /** A logger that keeps what it is told, for tests that look at it and for those that want silence. */
 export interface LogRecord {
   level: 'debug' | 'info' | 'warn' | 'error'

@@ -13,7 +13,6 @@ import type { Account } from '../../src/domain/account.ts'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
 import { type DecimalString, readStoredDecimal } from '../../src/domain/decimal.ts'
 import type { Hex } from '../../src/domain/hex.ts'
-import { silentLogger } from '../../src/domain/logger.ts'
 import { balanceOf, type CountedSums, type PaymentRequest } from '../../src/domain/payment-request.ts'
 import type {
   PaymentQuestion,
@@ -25,6 +24,7 @@ import type {
 import type { QuoteOptions } from '../../src/routing/quotes/quote-routes.ts'
 import { createRouting, type RoutingOptions } from '../../src/routing/routing.ts'
 import type { TestChain, TestToken } from './chains/chain.ts'
+import { silentLogger } from './logs.ts'
 
 const ACCOUNT: Account = { id: 1, name: 'shop' }
 

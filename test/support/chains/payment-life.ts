@@ -17,8 +17,8 @@ import {
 } from '../../../src/demo/network/demo-contracts.ts'
 import type { Detection } from '../../../src/detection/detection.ts'
 import { parseAmount } from '../../../src/domain/decimal.ts'
-import { silentLogger } from '../../../src/domain/logger.ts'
 import { findDifferences } from '../data/ledger.ts'
+import { silentLogger } from '../logs.ts'
 import type { Paid, TestChain } from './chain.ts'
 
 export interface RequestJson {

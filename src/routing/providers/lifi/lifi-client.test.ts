@@ -1,6 +1,6 @@
 import type { ContractCallsQuoteRequestToAmount } from '@lifi/types'
 import { beforeEach, expect, it } from 'vitest'
-import { silentLogger } from '../../../domain/logger.ts'
+import { silentLogger } from '../../../../test/support/logs.ts'
 import { createLifiClient, type LifiClient } from './lifi-client.ts'
 
 const HASH = `0x${'7'.repeat(64)}` as const
