@@ -11,6 +11,7 @@ import { RoutesService } from '../../gen/payments/v1/routes_service_pb.js'
 import { ofConnectError, ofHttpError, restRequestOf, rpcPathOf, type WireError } from '../support/clients/clients.ts'
 import { type RawAnswer, type RawRequest, sendBytes, sendRequest } from '../support/clients/raw-http.ts'
 import { seedPayments, type Values } from '../support/data/seed-payments.ts'
+import { fillIn, fillInText } from '../support/fill-in.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { arbitraryJson, arbitraryMessage, arbitraryTarget } from './arbitrary-requests.ts'
 
@@ -60,14 +61,6 @@ function send(request: RawRequest): Promise<RawAnswer> {
   return sendRequest(running.port, { ...request, headers: { 'x-api-key': running.keys.shop, ...request.headers } })
 }
 
-function fillIn(text: string): string {
-  return text.replaceAll(/\$\{([\w.]+)\}/g, (_, name: string) => {
-    const value = values[name]
-    if (value === undefined) throw new Error(`nothing is called ${name}`)
-    return value
-  })
-}
-
 const folder = new URL('../cases/bad-inputs/', import.meta.url)
 
 function rowsOf(file: string): [string, Row][] {
@@ -91,7 +84,7 @@ describe.each(files)('%s', (file) => {
     const contentType = body === undefined || 'content-type' in headers ? {} : { 'content-type': 'application/json' }
     const answer = await send({
       method,
-      target: fillIn(target),
+      target: fillInText(target, values),
       headers: { ...contentType, ...headers },
       ...(body !== undefined && { body }),
     })
@@ -107,13 +100,13 @@ describe.each(files)('%s', (file) => {
 const goodTerms = { amount: '1', invoiceCurrency: 'USD', paymentCurrency: 'USDC', network: 'ETHEREUM' }
 
 function bodyOf({ text, base64, method, target, ...row }: Row): string | Buffer | undefined {
-  if (text !== undefined) return fillIn(text)
+  if (text !== undefined) return fillInText(text, values)
   if (base64 !== undefined) return Buffer.from(base64, 'base64')
   if (method !== 'POST' || !target.startsWith('/v1/request')) return undefined
   const terms = {
     payee: values['payee'],
     ...goodTerms,
-    ...(JSON.parse(fillIn(JSON.stringify(row.with ?? {}))) as JsonObject),
+    ...fillIn(row.with ?? {}, values),
   }
   return JSON.stringify(Object.fromEntries(Object.entries(terms).filter(([name]) => name !== row.without)))
 }
@@ -187,7 +180,7 @@ const goodRequests: Readonly<Record<string, JsonObject>> = {
   RemoveRefundWallet: { address: '${wallet.empty}' },
 }
 
-const goodRequestOf = (name: string) => JSON.parse(fillIn(JSON.stringify(goodRequests[name]))) as JsonObject
+const goodRequestOf = (name: string) => fillIn(goodRequests[name] as JsonObject, values)
 
 const isText = (field: DescField) => 'scalar' in field && field.scalar === ScalarType.STRING
 

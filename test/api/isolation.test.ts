@@ -38,7 +38,8 @@ beforeAll(async () => {
   await insertOwnNames()
   await claimIdempotencyKey(values)
   await registerWallets(values)
-  probes = describeProbes(values, { ...(await takeCursors()), begin, watch: await takeWatchCursor() })
+  const cursors = { 'cursor.begin': begin, 'cursor.watch': await takeWatchCursor() }
+  probes = describeProbes({ ...values, ...(await takeCursors()), ...cursors })
 })
 afterAll(async () => {
   ways?.close()
@@ -98,7 +99,7 @@ async function registerWallets(values: Values): Promise<void> {
 }
 
 /** Cursors from the answers of the account. */
-async function takeCursors() {
+async function takeCursors(): Promise<Values> {
   const take = async (path: string) => {
     const answer = await fetch(running.url + path, { headers: { 'x-api-key': running.keys.shop } })
     return ((await answer.json()) as { pagination: { nextCursor: string; prevCursor: string } }).pagination
@@ -106,7 +107,11 @@ async function takeCursors() {
   const first = await take('/payments?limit=2')
   const second = await take(`/payments?cursor=${first.nextCursor}`)
   const requests = await take('/v1/request?limit=2')
-  return { next: first.nextCursor, prev: second.prevCursor, requests: requests.nextCursor }
+  return {
+    'cursor.next': first.nextCursor,
+    'cursor.prev': second.prevCursor,
+    'cursor.requests': requests.nextCursor,
+  }
 }
 
 /** The present watchCursor of the account. */

@@ -13,6 +13,7 @@ import { type ApiOptions, serveApi } from '../../src/api/serve-api.ts'
 import { methodNamed, type Outcome, openWays, rpcPathOf, type Way, type Ways } from '../support/clients/clients.ts'
 import { sendRequest } from '../support/clients/raw-http.ts'
 import { seedPayments, type Values } from '../support/data/seed-payments.ts'
+import { fillIn } from '../support/fill-in.ts'
 import { PATIENCE } from '../support/patience.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { startPlainConnect } from './plain-connect-server.ts'
@@ -97,23 +98,13 @@ function ask(way: Way, { method, request, key = 'shop', headers = {}, ...rest }:
   return way.ask({
     ...rest,
     method: methodNamed(method),
-    request: fillIn(request),
+    request: fillIn(request, values),
     headers: { ...headers, ...(apiKey !== undefined && { 'x-api-key': apiKey }), 'x-request-id': requestIdOver(way) },
   })
 }
 
 function requestIdOver({ name }: Way): string {
   return `over-${name.replaceAll(' ', '-')}`
-}
-
-/** Replaces `${name}` by the values of the seeds. */
-function fillIn<T>(template: T): T {
-  const text = JSON.stringify(template).replaceAll(/\$\{([\w.]+)\}/g, (_, name: string) => {
-    const value = values[name]
-    if (value === undefined) throw new Error(`nothing is called ${name}`)
-    return value
-  })
-  return JSON.parse(text) as T
 }
 
 /** Methods that write, and so are not called by GET. */
@@ -141,7 +132,7 @@ describe.each(readdirSync(folder).filter((file) => file.endsWith('.json')))('%s'
 function checkAnswer({ answer, error, httpStatus }: Outcome, wanted: Case): void {
   expect(error).toBeUndefined()
   expect(httpStatus).toBe(200)
-  expect(answer).toMatchObject(fillIn(wanted.answer ?? {}))
+  expect(answer).toMatchObject(fillIn(wanted.answer ?? {}, values))
   for (const path of wanted.absent ?? []) {
     const { parent, name } = parentOf(answer ?? null, path)
     expect(Object.hasOwn(parent, name) ? path : 'absent').toBe('absent')
@@ -153,7 +144,7 @@ function checkError({ error, httpStatus }: Outcome, { newQuote, ...wanted }: Non
   const { reason, domain } = (error?.info ?? {}) as { reason?: string; domain?: string }
   const { code, message } = error ?? {}
   const fields = violations.map(({ field }) => field)
-  expect({ http: httpStatus, code, reason, message, fields }).toEqual(fillIn(wanted))
+  expect({ http: httpStatus, code, reason, message, fields }).toEqual(fillIn(wanted, values))
   expect(domain).toBe('waybill')
   expect({ newQuote: error?.route }).toMatchObject({ newQuote: newQuote ?? null })
 }
@@ -430,7 +421,7 @@ describe('health and reflection', () => {
   })
 
   it.each(['grpc', 'grpcweb', 'connect'])('buf curl calls through reflection over %s', async (protocol) => {
-    const request = fillIn({ paymentReference: '${partial.paymentReference}' })
+    const request = fillIn({ paymentReference: '${partial.paymentReference}' }, values)
     const method = methodNamed('GetPaymentRequest')
     const how = ['--protocol', protocol, '--header', `x-api-key: ${running.keys.shop}`]
     const printed = await buf(...how, '--data', JSON.stringify(request), running.url + rpcPathOf(method))
