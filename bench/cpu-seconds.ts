@@ -1,19 +1,19 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Knex } from 'knex'
 
-/** CPU seconds of this process and of the database server since they began; less noisy than the time on the clock. */
+/** CPU seconds of this process and of the database server since their start; less noisy than elapsed time. */
 export interface CpuSeconds {
   readonly node: number
   readonly postgres: number
 }
 
-/** What /proc counts in; fixed on Linux. */
+/** Clock ticks a second of /proc; fixed on Linux. */
 const TICKS_PER_SECOND = 100
 
 /**
  * Makes a meter. The server must run on this machine.
  *
- * @returns reads the CPU seconds: of all threads here, and of all processes of the server, those that have ended included
+ * @returns a function that reads the CPU seconds of all threads here and of all processes of the server, also of ended ones
  */
 export async function meterCpu(knex: Knex): Promise<() => CpuSeconds> {
   const { rows } = await knex.raw<{ rows: { pid: number }[] }>('select pg_backend_pid() as pid')
@@ -38,7 +38,7 @@ function readServer(postmaster: string): number {
 function readStat(pid: string) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // the name in parentheses may hold anything
+    // The name in parentheses may contain any character.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     const [user, system, endedUser, endedSystem] = fields.slice(11, 15).map(Number)
     const ticks = (user ?? 0) + (system ?? 0)

@@ -1,7 +1,7 @@
 /**
- * One attack, in a process of its own: `node bench/hostile-attacks.ts NAME PORT KEY ADDRESS`, from that address of loopback. Runs
- * until SIGTERM, then says what it did. Every attack keeps to a pace, so that it is what it does that counts, not how much of
- * it; it runs at the lowest priority, since real attackers bring processors of their own.
+ * One attack, in a process of its own: `node bench/hostile-attacks.ts NAME PORT KEY ADDRESS`, from that loopback address. Runs until
+ * SIGTERM, then prints a report. Every attack has a fixed rate, so that the kind of attack is measured and not its volume. It runs at the
+ * lowest priority, because real attackers have their own processors.
  */
 import { connect, type Socket } from 'node:net'
 import { constants, setPriority } from 'node:os'
@@ -19,21 +19,21 @@ import {
 } from './hostile-frames.ts'
 import { NETWORKS, SYMBOLS, WALLETS } from './hostile-payments.ts'
 
-/** What an attack does over and over. */
+/** An action that is repeated at a fixed rate. */
 export interface Attack {
   readonly perSecond: number
-  /** Does it once. @returns whether it could; a connection that has just been refused has to be opened again first */
+  /** Acts once. @returns false when it could not, because a refused connection must be opened again first */
   readonly act: (target: Target) => boolean
 }
 
 export interface Target {
   readonly port: number
   readonly key: string
-  /** From where. */
+  /** The address from which the attacker connects. */
   readonly localAddress: string
 }
 
-/** What an attacker tells at its end. */
+/** The report of an attacker at its end. */
 export interface AttackerReport {
   readonly acts: number
   readonly seconds: number
@@ -61,7 +61,7 @@ function open({ port, localAddress }: Target, bytes: string | Buffer, dripMs?: n
   return socket
 }
 
-/** An attack by connections. */
+/** An attack that opens connections. */
 function connecting(perSecond: number, bytesFor: (target: Target) => string | Buffer, dripMs?: number): Attack {
   let bytes: string | Buffer | undefined
   return {
@@ -79,7 +79,7 @@ interface Session {
   nextStream: number
 }
 
-/** An attack by frames of HTTP/2 over one connection, which is opened anew when the service has ended it. */
+/** An attack that sends HTTP/2 frames over one connection, and opens another when the service has closed it. */
 function framing(
   perSecond: number,
   write: (session: Session, target: Target) => void,
@@ -94,7 +94,7 @@ function framing(
         session = { socket: open(target, preface(settings)), nextStream: 1 }
       }
       const { socket } = session
-      // What piles up here is the memory of the attacker alone.
+      // A backlog here uses only the memory of the attacker.
       if (socket.connecting || socket.writableLength > 1_000_000) return false
       write(session, target)
       return true
@@ -132,7 +132,7 @@ const get =
   ({ key }: Target) =>
     `GET ${path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: ${key}\r\n${extra}connection: close\r\n\r\n`
 
-/** A stream of gRPC whose one message says that it has more bytes than it has. */
+/** Opens a gRPC stream whose only message declares more bytes than it has. */
 function lie(session: Session, target: Target, stated: number): void {
   const fields = { ...fieldsOf(target, SEARCH, 'POST'), 'content-type': 'application/grpc', te: 'trailers' }
   const stream = begin(session, fieldBlock(fields), END_HEADERS)
@@ -162,9 +162,9 @@ const hundredOfEverything = post(
   ),
 )
 
-/** By name; the pace is that of one attacker on a line of its own. */
+/** The attacks by name; each has the rate of one attacker on one line. */
 export const attacks: Readonly<Record<string, Attack>> = {
-  // Who says little
+  // Slow or silent clients
   'silent connections': connecting(500, () => ''),
   'slow headers': connecting(100, () => 'GET / HTTP/1.1\r\nhost: a\r\nx-a: ', 500),
   'slow bodies': connecting(100, (target) => post(json, Buffer.alloc(10_000))(target).subarray(0, -10_000), 500),
@@ -179,7 +179,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'half-open streams over HTTP/2': framing(1_000, (session, target) => {
     begin(session, fieldBlock(fieldsOf(target, LIST, 'POST')), END_HEADERS)
   }),
-  // Who does not listen
+  // Clients that do not read
   'answers not read': {
     perSecond: 20,
     act(target) {
@@ -192,7 +192,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
     (session, target) => void begin(session, fieldBlock(fieldsOf(target, LIST)), END_HEADERS | END_STREAM),
     [[INITIAL_WINDOW, 0]],
   ),
-  // Who talks for the sake of talking
+  // Frames without purpose
   'rapid reset': framing(2_000, (session, target) => {
     const stream = begin(session, fieldBlock(fieldsOf(target, '/payments')), END_HEADERS | END_STREAM)
     session.socket.write(frame(frameTypes.reset, 0, stream, uint32(8)))
@@ -202,7 +202,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
     const { socket } = session
     setTimeout(() => socket.write(frame(frameTypes.reset, 0, stream, uint32(8))), 5)
   }),
-  // A call in flight has the connection drained, not cut.
+  // A connection with a call in flight is drained, not closed at once.
   'resets beside a watch': framing(2_000, (session, target) => {
     const path = session.nextStream === 1 ? '/v1/payments:watch' : '/payments'
     const stream = begin(session, fieldBlock(fieldsOf(target, path)), END_HEADERS | END_STREAM)
@@ -227,7 +227,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
     if (session.nextStream === 1) begin(session, fieldBlock({ 'x-a': 'b' }), 0)
     session.socket.write(frame(frameTypes.continuation, 0, 1, fieldBlock({ 'x-a': 'b'.repeat(1_000) })))
   }),
-  // Who sends too much
+  // Too much input
   'too many headers': connecting(50, () => `GET / HTTP/1.1\r\nhost: a\r\n${'x-a: b\r\n'.repeat(20_000)}\r\n`),
   'a header of 1 MB': connecting(50, () => `GET / HTTP/1.1\r\nhost: a\r\nx-a: ${'b'.repeat(MB)}\r\n\r\n`),
   'a header of 1 MB over HTTP/2': framing(50, (session, target) => {
@@ -264,7 +264,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
   }),
   'lies about lengths over gRPC': framing(200, (session, target) => lie(session, target, 2 ** 32 - 1)),
   'short messages over gRPC': framing(200, (session, target) => lie(session, target, 1_000)),
-  // Who sends what is costly to read
+  // Input that is costly to parse
   'deep JSON': connecting(20, post(json, Buffer.from('{"a":'.repeat(40_000)))),
   'long lists': connecting(20, post(json, Buffer.from(`[${'{},'.repeat(80_000)}{}]`))),
   'empty messages': connecting(
@@ -273,7 +273,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
   ),
   'gzip bombs': connecting(20, post(json, gzipSync(zeros), { extra: 'content-encoding: gzip\r\n' })),
   'brotli bombs': connecting(20, post(json, brotliCompressSync(zeros), { extra: 'content-encoding: br\r\n' })),
-  // Who asks for what is costly to find; most of it meets the limit of the key
+  // Costly searches, most of which exceed the limit of the key
   'searches for a hundred of everything': connecting(20, hundredOfEverything),
   'forty searches for a hundred of everything at once': {
     perSecond: 1,
@@ -299,7 +299,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
       return true
     },
   },
-  // Who is nobody
+  // Without a valid key
   garbage: connecting(100, () => Buffer.alloc(1_000, 0xfe)),
   'health checks': connecting(200, () => 'GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'),
   'unknown keys': {
@@ -335,7 +335,7 @@ if (import.meta.main) {
   keepUp(attack, { port: Number(port), key, localAddress })
 }
 
-/** Acts as often as the pace asks, in small bursts; what could not be done is not made up for. */
+/** Acts at the rate of the attack, in small bursts; missed actions are not made up for. */
 function keepUp({ perSecond, act }: Attack, target: Target): void {
   const startedMs = performance.now()
   let acts = 0

@@ -1,4 +1,4 @@
-/** HTTP/2 byte by byte, for attacks that no client library would make, and that are to cost the attacker little. */
+/** HTTP/2 frames as bytes, for attacks that client libraries cannot make and that must cost the attacker little. */
 
 /** RFC 9113, 6 */
 export const frameTypes = {
@@ -26,7 +26,7 @@ export function frame(type: number, flags: number, stream: number, payload: Buff
   return Buffer.concat([head, payload])
 }
 
-/** The beginning of a connection. @param settings - pairs of number and value */
+/** The preface of a connection. @param settings - pairs of number and value */
 export function preface(settings: readonly (readonly [number, number])[] = []): Buffer {
   const payload = Buffer.alloc(6 * settings.length)
   settings.forEach(([name, value], n) => {
@@ -39,7 +39,7 @@ export function preface(settings: readonly (readonly [number, number])[] = []): 
 /** SETTINGS_INITIAL_WINDOW_SIZE */
 export const INITIAL_WINDOW = 4
 
-/** Writes fields as literals that enter no table (RFC 7541, 6.2.2), so that each block stands by itself. */
+/** Encodes fields as literals without indexing (RFC 7541, 6.2.2), so that each block is independent of the others. */
 export function fieldBlock(fields: Readonly<Record<string, string>>): Buffer {
   return Buffer.concat(
     Object.entries(fields).flatMap(([name, value]) => [Buffer.from([0]), textOf(name), textOf(value)]),

@@ -1,4 +1,4 @@
-/** Memory of the service over minutes of an attack: a service of its own for each attack, looked at after collecting garbage. */
+/** Measures the memory of the service over minutes of an attack, after garbage collection. Each attack has a service of its own. */
 import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { residentMib, startAttacker, startService } from './hostile-service.ts'
@@ -12,7 +12,7 @@ interface Sample {
   readonly outsideMib: number
 }
 
-/** @returns how much more there was in the last third of the time than in the third before it */
+/** @returns figures; growth is the median of the last third of the samples less that of the third before */
 export async function watchMemory(names: readonly string[], minutes: number, attackerRate: string): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const [n, name] of names.entries()) {
@@ -31,7 +31,7 @@ export async function watchMemory(names: readonly string[], minutes: number, att
       await wait(15_000)
       const after = await probe()
       const line = (read: (each: Sample) => number) => [before, ...samples, after].map((each) => read(each)).join(' ')
-      console.log(`${name}: ${acts} acts in ${minutes} minutes; before, meanwhile, 15 s after:`)
+      console.log(`${name}: ${acts} acts in ${minutes} minutes; memory before, during, and 15 s after the attack:`)
       console.log(`  resident MiB ${line((each) => each.residentMib)}`)
       console.log(`  heap MiB ${line((each) => each.heapMib)}; outside ${line((each) => each.outsideMib)}`)
       const third = SAMPLES / 3
@@ -54,7 +54,7 @@ export async function watchMemory(names: readonly string[], minutes: number, att
   return figures
 }
 
-/** Asks the probe in the process for what is left after collecting garbage. */
+/** Asks the probe in the process for its memory after garbage collection. */
 async function sample(served: Parameters<typeof residentMib>[0]): Promise<Sample> {
   const path = `/tmp/waybill-hostile-${served.pid}.json`
   const before = await readFile(path, 'utf8').catch(() => '')

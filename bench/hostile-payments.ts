@@ -7,7 +7,7 @@ export const NETWORKS = HUNDRED.map((n) => `NET${n}`)
 export const SYMBOLS = HUNDRED.map((n) => `T${n}`)
 export const WALLETS = HUNDRED.map((n) => `0x${(n + 1).toString(16).padStart(40, '0')}`)
 
-/** As an import takes them. */
+/** The payments as lines for import. */
 export function paymentLines(): string {
   return Array.from({ length: PAYMENTS }, (_, n) => {
     const network = NETWORKS[n % 100]

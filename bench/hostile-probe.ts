@@ -1,4 +1,4 @@
-/** Loaded into the service: on SIGUSR2 collects garbage and writes what is left to a file named for the process. */
+/** Loaded into the service: on SIGUSR2 collects garbage and writes the memory in use to a file with the process id in its name. */
 import { rmSync, writeFileSync } from 'node:fs'
 
 const path = `/tmp/waybill-hostile-${process.pid}.json`

@@ -1,4 +1,4 @@
-/** The service, its attackers and its other client, as the bench of hostile clients needs them. */
+/** Starts the service, its attackers and its other client for bench:hostile. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { paymentLines } from './hostile-payments.ts'
 const ROOT = resolve(import.meta.dirname, '..')
 const CALL_EVERY_MS = 5
 
-/** A service of its own with some payments, and two keys of one account: an attacker's and another client's. */
+/** A service with some payments and two API keys of one account: one for the attackers, one for the other client. */
 export interface Service {
   readonly port: number
   readonly key: string
@@ -23,8 +23,8 @@ export interface Service {
 }
 
 /**
- * @param attackerRate - calls a minute of the attacker's key; 0 for any number, as which the other client has
- * @param nodeOptions - of the process that serves
+ * @param attackerRate - calls a minute of the attackers' key; 0 for no limit. The other client's key has none
+ * @param nodeOptions - options of Node for the process of the service
  */
 export async function startService(attackerRate: string, nodeOptions: readonly string[] = []): Promise<Service> {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-hostile-'))
@@ -68,12 +68,12 @@ export async function startService(attackerRate: string, nodeOptions: readonly s
   }
 }
 
-/** One attacker. */
+/** A running attacker. */
 export interface Attacker {
   readonly stop: () => Promise<AttackerReport>
 }
 
-/** Starts an attacker; resolves when it has begun. */
+/** Starts an attacker; resolves when the attack runs. */
 export async function startAttacker(
   name: string,
   { port, key, localAddress }: { readonly port: number; readonly key: string; readonly localAddress: string },
@@ -92,22 +92,22 @@ export async function startAttacker(
   }
 }
 
-/** A process that takes whatever comes and throws it away: what an attack costs where nothing is done about it. */
+/** Starts a process that reads and discards everything: the cost of an attack that is not handled at all. */
 export async function startSink(): Promise<{ readonly port: number; readonly stop: () => void }> {
   const child = spawn(process.execPath, ['bench/hostile-sink.ts'], { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
   const [said] = (await once(child.stdout, 'data')) as [Buffer]
   return { port: Number(String(said)), stop: () => void child.kill() }
 }
 
-/** How the other client fared over a window. */
+/** What the other client measured in a window of time. */
 export interface Window {
   readonly p99Ms: number
-  /** Of a processor by the service, in ms. */
+  /** CPU time of the service, in ms. */
   readonly cpuMs: number
   readonly peakMib: number
 }
 
-/** Calls over connections of its own, at a steady pace, whether the last call has been answered or not. */
+/** Makes calls at a fixed rate over its own connections, whether or not the last call was answered. */
 export async function watch({ port, key, process: served }: Service, forMs: number): Promise<Window> {
   const agent = new Agent({ keepAlive: true })
   const calls: Promise<number>[] = []
@@ -137,7 +137,7 @@ async function call(port: number, key: string, agent: Agent): Promise<number> {
   return performance.now() - startedMs
 }
 
-/** What an attack costs the service, in ms of a processor, while nobody else calls. */
+/** @returns the CPU time of the service during an attack without other clients, in ms */
 export async function watchAlone({ process: served }: Service, forMs: number): Promise<number> {
   const beforeMs = cpuMs(served)
   await wait(forMs)
@@ -149,12 +149,12 @@ export function residentMib({ pid }: ChildProcess): number {
   return Math.round(Number(kib) / 1024)
 }
 
-/** What a tick of /proc is, in ms. */
+/** A clock tick of /proc, in ms. */
 const TICK_MS = 10
 
 function cpuMs({ pid }: ChildProcess): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // Behind the name, which may hold anything: state is the third field, user and system time the 14th and 15th.
+  // After the name, which may contain any character: state is the third field, user and system time the 14th and 15th.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS
 }

@@ -1,4 +1,4 @@
-/** Takes connections and throws away what comes, for a second each. Says its port. */
+/** Accepts connections and discards their input, for a second each. Prints its port. */
 import { type AddressInfo, createServer } from 'node:net'
 
 const server = createServer((socket) => {

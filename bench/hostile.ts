@@ -1,10 +1,10 @@
 /**
- * What hostile clients do to somebody else, and to the memory of the service. Service, attacker and other client are processes of
- * their own; loopback alone, the other client at 127.0.0.1, each attacker at an address of its own unless `--shared`. The attacker's
- * key has the calls a minute that keys have by default, unless `--rate` says otherwise; 0 for any number.
+ * Measures how hostile clients affect another client and the memory of the service. Service, attacker and other client are separate
+ * processes on loopback; the other client is at 127.0.0.1, each attacker at an address of its own unless `--shared`. The attacker's key has
+ * the default rate of calls a minute, or that of `--rate`; 0 for no limit.
  *
  *   npm run bench:hostile -- [--only NAME,NAME] [--rounds N] [--shared] [--rate N]     p99 of the other client under each attack
- *   npm run bench:hostile -- --alone [--only NAME,NAME]                     what each attack costs the service by itself
+ *   npm run bench:hostile -- --alone [--only NAME,NAME]                     what each attack costs without other clients
  *   npm run bench:hostile -- --minutes N [--only NAME,NAME]                 memory over N minutes of each attack
  */
 import { setTimeout as wait } from 'node:timers/promises'
@@ -24,7 +24,7 @@ import { type Figure, median, report } from './report.ts'
 
 const CALM_MS = 2_000
 const ATTACK_MS = 3_000
-/** What an attack leaves behind is to be over before the next window. */
+/** Long enough for the after-effects of an attack to end before the next window. */
 const PAUSE_MS = 500
 
 const { values } = parseArgs({
@@ -69,7 +69,7 @@ async function measureAll(): Promise<Figure[]> {
   return figures
 }
 
-/** At first, and then of an attacker that goes on for long enough to have used up what an address may do. */
+/** Measures an attack at its start, and after it has lasted long enough to exhaust the limits of an address. */
 async function measureAllAlone(): Promise<Figure[]> {
   const service = await startService(values.rate)
   const figures: Figure[] = []
@@ -82,7 +82,9 @@ async function measureAllAlone(): Promise<Figure[]> {
       const { acts, seconds } = await attacker.stop()
       await wait(PAUSE_MS)
       const percent = shares.map((share) => `${(share * 100).toFixed(1)} %`)
-      console.log(`${name}: ${(acts / seconds).toFixed(0)} acts/s, of a processor every 3 s ${percent.join(', ')}`)
+      console.log(
+        `${name}: ${(acts / seconds).toFixed(0)} acts/s; share of a processor in windows of 3 s: ${percent.join(', ')}`,
+      )
       figures.push(
         { name: `first.${name}`, value: (shares[0] ?? 0) * 100, unit: '% of a processor' },
         { name: `last.${name}`, value: (shares.at(-1) ?? 0) * 100, unit: '% of a processor' },
@@ -112,7 +114,7 @@ async function measureRound(service: Service, name: string, localAddress: string
   return { calm, attacked, perSecond: acts / seconds, acts, connections, refused }
 }
 
-/** What the attack costs the service by itself: steadier than p99, which whatever else the machine does moves. */
+/** The cost of the attack without other clients: steadier than p99, which other work on the machine changes. */
 async function measureAlone(service: Service, name: string, localAddress: string): Promise<Alone> {
   const attacker = await startAttacker(name, { port: service.port, key: service.attackerKey, localAddress })
   const cpuMs = await watchAlone(service, ATTACK_MS)
@@ -122,7 +124,7 @@ async function measureAlone(service: Service, name: string, localAddress: string
 }
 
 interface Alone {
-  /** Of one processor. */
+  /** Share of one processor. */
   readonly cpuShare: number
   readonly cpuUsPerAct: number
 }

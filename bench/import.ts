@@ -1,6 +1,6 @@
 /**
- * How fast payments come in: a file of new ones into an empty account, and the same file once more, when nothing changes; on the embedded
- * database, with all its indexes. Also how fast they go out, and the most memory that it took.
+ * Measures imports of payments into the embedded database with all its indexes: a file of new payments into an empty account, and the same
+ * file again, which changes nothing. Also the export, and the peak memory.
  *
  *   npm run bench:import -- --rows 1000000
  */
@@ -71,10 +71,10 @@ await report('import', [
 
 interface Measured {
   readonly rowsPerSecond: number
-  /** CPU microseconds a row. */
+  /** CPU time a row, in µs. */
   readonly node: number
   readonly postgres: number
-  /** The most memory of this process until then, in MiB. */
+  /** Peak memory of this process so far, in MiB. */
   readonly peak: number
 }
 
@@ -102,7 +102,7 @@ function peakMemory(): number {
 async function bringIn(): Promise<void> {
   const counts = await importLines(createReadStream(file, { highWaterMark: MIB / 4 }), importPayments(knex, account))
   console.error(JSON.stringify(counts))
-  if (counts.lines !== ROWS || counts.bad > 0) throw new Error('the file did not go in')
+  if (counts.lines !== ROWS || counts.bad > 0) throw new Error('the file was not imported completely')
 }
 
 async function takeOut(): Promise<void> {
@@ -110,7 +110,7 @@ async function takeOut(): Promise<void> {
   await exportPayments({ knex, filter: { accountId: account.id } }, async (page) => {
     rows += page.map(formatPaymentLine).length
   })
-  if (rows !== ROWS) throw new Error(`${rows} payments came out`)
+  if (rows !== ROWS) throw new Error(`${rows} payments were exported instead of ${ROWS}`)
 }
 
 async function writeLines(path: string): Promise<void> {
@@ -122,7 +122,7 @@ async function writeLines(path: string): Promise<void> {
   await once(stream, 'finish')
 }
 
-/** As a shop has them: few payees, many payers, some in batches, most confirmed, over three years. */
+/** A payment as of a shop: few payees, many payers, some payments in batches, most confirmed, over three years. */
 function paymentOf(n: number): Payment {
   const random = createHash('sha256').update(`payment ${n}`).digest('hex')
   const share = (digits: number) => Number.parseInt(random.slice(digits, digits + 4), 16) / 65_536

@@ -1,19 +1,19 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** What a benchmark found out. */
+/** One result of a benchmark. */
 export interface Figure {
   readonly name: string
   readonly value: number
   readonly unit: string
-  /** What would be good; absent where a figure is for information. */
+  /** Absent for a figure that is only for information. */
   readonly target?: { readonly atMost: number } | { readonly atLeast: number }
 }
 
 const OUT = join(import.meta.dirname, 'out')
 
 /**
- * Prints the figures as a table and writes them to `bench/out/NAME.json`. How good they are changes no exit code: a benchmark measures.
+ * Prints the figures as a table and writes them to `bench/out/NAME.json`. A missed target does not change the exit code.
  */
 export async function report(name: string, figures: readonly Figure[]): Promise<void> {
   const judged = figures.map(judge)
@@ -30,10 +30,10 @@ function judge({ target, ...figure }: Figure) {
     : { ...figure, value, target: target.atLeast, ok: figure.value >= target.atLeast }
 }
 
-/** The middle of what was measured; of an even number of values the mean of the middle two. */
+/** The median of values; of an even number of values, the mean of the middle two. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   const [low, high] = [sorted[(sorted.length - 1) >> 1], sorted[sorted.length >> 1]]
-  if (low === undefined || high === undefined) throw new RangeError('nothing was measured')
+  if (low === undefined || high === undefined) throw new RangeError('the median of no values is not defined')
   return (low + high) / 2
 }

@@ -1,7 +1,7 @@
 /**
- * What it takes to find the routes of a wallet over four chains of three tokens and a coin each, with the quotes of all providers, on
- * nodes that take 5, 50, 150 and 300 ms to answer; beside viem, which reads the balances and prices alone: in a loop, as one writes it
- * first, and with a multicall and a batch a chain, as its best user writes it.
+ * Measures the search for routes of a wallet on four chains with three tokens and a coin each, with the quotes of all providers, on nodes
+ * that answer after 5, 50, 150 and 300 ms. Compares it with viem, which only reads the balances and prices: in a loop, the simplest code,
+ * and with a multicall and a batch a chain, the fastest.
  *
  *   npm run bench:routes -- [--rounds N] [--profile]
  */
@@ -18,8 +18,8 @@ const { values } = parseArgs({
 })
 const ROUNDS = Number(values.rounds)
 /**
- * A round is short, and what is compared takes turns, so that other work on the machine meets both alike; but so long that what its calls
- * leave to be collected is collected among them.
+ * A round is short and the subjects take turns, so that other work on the machine affects all of them alike; but it is long enough that
+ * the garbage of its calls is collected within it.
  */
 const CALLS = 200
 const AT_ONCE = 32
@@ -28,7 +28,7 @@ const network = await startNetwork(AT_ONCE)
 const caller = startCaller(
   values.profile ? ['--cpu-prof', '--cpu-prof-dir=bench/out', '--cpu-prof-name=routes.cpuprofile'] : [],
 )
-/** What a call of viem's leaves to be collected is not to be counted as ours. */
+/** A process of its own, so that the garbage of viem is not collected in ours. */
 const viemCaller = startCaller([])
 
 function startCaller(execArgv: readonly string[]): ChildProcess {
@@ -67,7 +67,7 @@ const [SLOWEST, POSTS] = [order('SLOWEST'), order('POSTS')]
 const MANY = { ...TOKEN, calls: CALLS * 2, atOnce: AT_ONCE }
 
 network.setLatency(false)
-// A call is long, and V8 compiles for some thousand of them.
+// V8 optimises for some thousand calls.
 await run({ ...TOKEN, configs: network.configs, calls: 2_000 })
 await run({ ...VIEM, configs: network.configs, calls: values.profile ? 1 : 20 })
 if (!values.profile) await run({ ...VIEM_MULTICALL, calls: 1_000 })
@@ -94,7 +94,7 @@ const [token, fiat, viem, multicall, posts] = await repeat(ROUNDS, [
   VIEM_MULTICALL,
   { ...POSTS, bodies },
 ])
-// By themselves: what 32 at once leave to be collected is not to be counted as of one.
+// Separately, so that the garbage of 32 calls at once is not counted for single calls.
 const [many] = await repeat(ROUNDS, [MANY])
 
 network.setLatency(true)

@@ -1,6 +1,6 @@
 /**
- * What the demo takes while it runs: memory of the service, its database and each chain's node, and disk of its folder. Begins to
- * count after five minutes, when caches are warm and the first requests have come and gone.
+ * Measures the running demo: memory of the service, its database and the nodes of its chains, and disk space of its folder. Starts to
+ * count after five minutes, when caches are warm and the first requests have been paid.
  *
  *   npm run bench:soak-demo -- --minutes 60
  */
@@ -96,11 +96,11 @@ interface Process {
   readonly pid: number
   readonly parent: number
   readonly command: string
-  /** Anonymous memory: shared buffers would count once for each of the processes of PostgreSQL, and programs are files. */
+  /** Anonymous memory only: shared buffers would count once for each process of PostgreSQL, and program code is mapped from files. */
   readonly bytes: number
 }
 
-/** The process and all below it, from /proc. */
+/** The process and its descendants, from /proc. */
 async function descendants(root: number): Promise<Process[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
   const all = (await Promise.all(pids.map((pid) => readProcess(pid).catch(() => undefined)))).filter(

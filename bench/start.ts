@@ -1,6 +1,6 @@
 /**
- * How long a newcomer waits: from `npm start` to the answer of the first curl line that it prints, npm's own time included. Each
- * run starts twice on one new folder: from nothing, and again with what the first start left.
+ * Measures how long a newcomer waits from `npm start` to the answer of the first curl line that it prints, with the time of npm. Each run
+ * starts twice on one new folder: first empty, then with the data of the first start.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -34,7 +34,7 @@ await report('start', [
 async function measureStart(dataDir: string): Promise<number> {
   const startedMs = performance.now()
   const environment = { ...process.env, DATA_DIR: dataDir, PORT: '0', LOG_LEVEL: 'error' }
-  // The demo is what runs without these.
+  // With these variables, no demo would start.
   const { DATABASE_URL: _, CHAINS_FILE: __, ...env } = environment as Record<string, string>
   const service = spawn('npm', ['start'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(service, 'exit')

@@ -1,4 +1,4 @@
-/** One server of bench:transport, as a process of its own: tells its port, and what it has used of the processor when asked. */
+/** One server of bench:transport, in a process of its own: sends its port, and on request its CPU time. */
 import { createServer } from 'node:http'
 import { serveApi } from '../src/api/serve-api.ts'
 import { page, routes } from './transport/answers.ts'
@@ -14,7 +14,7 @@ const servers: Record<string, () => Promise<number>> = {
 }
 
 const start = servers[process.argv[2] ?? '']
-if (start === undefined || process.send === undefined) throw new Error('started by bench:transport alone')
+if (start === undefined || process.send === undefined) throw new Error('only bench:transport starts this file')
 process.send({ port: await start() })
 process.on('message', () => {
   const { user, system } = process.cpuUsage()
@@ -35,7 +35,7 @@ async function startWaybill(): Promise<number> {
   return Number(new URL(listener.url).port)
 }
 
-/** The least that there is: no checks, no log, the same bytes as the other servers write, from values that stand in memory. */
+/** The lower bound: no checks and no log; writes the same bytes as the other servers, from values in memory. */
 async function startRaw(): Promise<number> {
   const plain = (answer: object) => JSON.parse(JSON.stringify(answer))
   const [plainPage, plainRoutes] = [plain(pageToJson(page)), plain(answerToJson(routes))]

@@ -1,6 +1,6 @@
 /**
- * What a call costs the server, each protocol beside what it is measured by, in processor time of the server's process. Every
- * server is a process of its own; the client is this one.
+ * Measures the CPU time that a call costs the server, for each protocol beside its yardstick. Every server is a process of its own; this
+ * process is the client.
  *
  *   npm run bench:transport -- [--rounds N] [--calls N] [--profile SERVER]
  */
@@ -25,8 +25,8 @@ const { values } = parseArgs({
 const ROUNDS = Number(values.rounds)
 const CALLS = Number(values.calls)
 /**
- * Before that V8 still compiles, the longer the more code there is: the first thousand calls cost four times what the twelfth does. What is
- * asked for is what a server costs that has run for a minute.
+ * V8 optimises during the first calls, for longer the more code there is: the first thousand calls cost four times as much as the twelfth
+ * thousand. The figures are to be those of a server that has run for a minute.
  */
 const WARM_UP_ROUNDS = Math.ceil(12_000 / CALLS)
 const AT_ONCE = 8
@@ -36,7 +36,7 @@ const paymentReference = '1122334455667788'
 const query = 'currency=USDC&status=CONFIRMED&limit=50'
 
 type Method = 'routes' | 'search'
-/** Makes one call and checks that it was answered. */
+/** Makes one call and checks the answer. */
 type MakeCall = () => Promise<void>
 
 interface Subject {
@@ -86,7 +86,7 @@ async function measure(): Promise<Figure[]> {
   const micros = new Map<string, number[]>()
   for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round++) {
     for (const method of ['routes', 'search'] as const) {
-      // In another order each time: whoever is first finds another machine than whoever is last.
+      // In another order each time, because the first one finds the machine in another state than the last.
       for (const subject of rotate(running, round + WARM_UP_ROUNDS)) {
         const cost = await cpuOf(subject.child, () => makeCalls(subject.calls[method]))
         if (round >= 0) push(micros, `${subject.name}.${method}`, cost / CALLS)
@@ -191,7 +191,7 @@ function grpcCalls(port: number): Record<Method, MakeCall> {
       client.makeUnaryRequest(
         path,
         serialize,
-        // what the client makes of the bytes is no matter of the server
+        // Decoding by the client is not measured.
         (bytes: Buffer) => bytes.length,
         request,
         metadata,

@@ -1,4 +1,4 @@
-/** The process that is measured: it is told what to do by its parent, and answers what it took. */
+/** The process that is measured: it makes the calls that its parent orders, and answers their cost. */
 import {
   type ContractFunctionParameters,
   createPublicClient,
@@ -14,23 +14,23 @@ import { createHttpPost } from '../../src/nodes/http-post.ts'
 import { createTestRouting, freshAddress } from '../../test/support/routing.ts'
 import { walletOf } from './network.ts'
 
-/** What is asked for. */
+/** An order of the parent. */
 export type Subject = 'TOKEN' | 'FIAT' | 'VIEM' | 'VIEM_MULTICALL' | 'SLOWEST' | 'POSTS'
 
 export interface Order {
   readonly configs?: readonly ChainConfig[]
-  /** What the calls of TOKEN sent, by chain. */
+  /** The bodies that the calls of TOKEN sent, by chain. */
   readonly bodies?: readonly string[]
   readonly subject: Subject
   readonly calls: number
-  /** Calls under way at any time, each of another wallet. */
+  /** Concurrent calls, each of another wallet. */
   readonly atOnce: number
 }
 
 export interface Took {
-  /** Processor time of this process a call. */
+  /** CPU time of this process a call. */
   readonly cpuMs: number
-  /** Of that, what the system did for it. */
+  /** The part of it that the system spent. */
   readonly systemMs: number
   /** Calls a second. */
   readonly perSecond: number
@@ -55,7 +55,7 @@ function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
     createHttpPost(config.rpcUrls[0] ?? '', { maxBytes: 1 << 20, takesGzip: false }),
   )
   const { signal } = new AbortController()
-  /** Sends what TOKEN sends, and does nothing with the answers. */
+  /** Sends the bodies of TOKEN and ignores the answers. */
   const exchangeAll = async () => {
     await Promise.all(posts.map((post, i) => post(bodies[i] ?? '', signal)))
   }
@@ -67,7 +67,7 @@ function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
     const response = await fetch(url, { method: 'POST', headers, body })
     if ('error' in ((await response.json()) as object)) throw new Error('no answer')
   }
-  // Direct, and two tokens by two exchanges.
+  // Five routes for TOKEN: the direct one, and two tokens on two exchanges.
   return {
     TOKEN: find(token, 5),
     FIAT: find(fiat, 1),
@@ -80,7 +80,7 @@ function prepare(configs: readonly ChainConfig[]): NonNullable<typeof ask> {
 
 const FEED_ABI = parseAbi(['function latestRoundData() view returns (uint80, int256, uint256, uint256, uint80)'])
 
-/** What one writes first: all chains at a time, of each one read after another; balances and prices alone, no quotes. */
+/** The simplest code with viem: the chains concurrently, the reads of a chain one after the other; only balances and prices, no quotes. */
 function createViemLoop(configs: readonly ChainConfig[]) {
   const clients = configs.map((config) => ({
     config,
@@ -103,7 +103,7 @@ function createViemLoop(configs: readonly ChainConfig[]) {
   }
 }
 
-/** What one writes who knows viem: the same reads, of each chain one multicall and one batch over HTTP. */
+/** The fastest code with viem: the same reads, with one multicall and one HTTP batch a chain. */
 function createViemMulticall(configs: readonly ChainConfig[]) {
   const clients = configs.map(({ name, chainId, native, rpcUrls, multicall, tokens }) => ({
     multicall3: multicall as Hex,

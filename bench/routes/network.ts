@@ -4,7 +4,7 @@ import { startTestChain, type TestChain } from '../../test/support/chains/chain.
 import { deployExchanges, type Exchanges, withExchanges } from '../../test/support/chains/uniswap.ts'
 import { configOf, freshAddress, type RpcProxy, startRpcProxy } from '../../test/support/routing.ts'
 
-/** By chain, milliseconds that an answer takes at least. The chain of the requests, which is asked the most, is the slowest. */
+/** Minimum time of an answer, by chain. The chain of the requests, which gets the most calls, is the slowest. */
 const LATENCIES_MS = { ETHEREUM: 300, POLYGON: 150, ARBITRUM: 50, BASE: 5 } as const
 
 type Name = keyof typeof LATENCIES_MS
@@ -13,26 +13,26 @@ const NAMES = Object.keys(LATENCIES_MS) as Name[]
 const COIN = 10n ** 18n
 const UNIT = 10n ** 6n
 
-/** Four chains with wallets that hold everything, each behind a proxy. */
+/** Four chains, each behind a proxy, with wallets that hold every token and coin. */
 export interface Network {
   readonly configs: readonly ChainConfig[]
-  /** HTTP requests since it was last asked, by chain. */
+  /** The number of HTTP requests since the last call, by chain. */
   takeCounts(): Readonly<Record<string, number>>
   /** The body of the last HTTP request, by chain. */
   lastBodies(): readonly string[]
-  /** With the chains' latencies, or with none. */
+  /** Turns the latencies of the chains on or off. */
   setLatency(on: boolean): void
   stop(): Promise<void>
 }
 
 const wallets: ReturnType<typeof freshAddress>[] = []
 
-/** What wallet of so many. Its hash is no part of what is measured. */
+/** The wallet at a place. Cached, so that hashing is not measured. */
 export function walletOf(place: number) {
   return (wallets[place] ??= freshAddress(`bench wallet ${place}`))
 }
 
-/** @param wallets - how many are given what they need to pay with any token on any chain */
+/** @param wallets - number of wallets that get funds to pay with any token on any chain */
 export async function startNetwork(wallets: number): Promise<Network> {
   const chains = await Promise.all(NAMES.map((_, i) => startTestChain({ chainId: 31_337 + i, addressSeed: i })))
   const proxies = await Promise.all(chains.map((chain) => startRpcProxy(chain.rpcUrl)))
@@ -73,7 +73,7 @@ async function fund(chain: TestChain, wallets: number): Promise<void> {
   }
 }
 
-/** Uniswap v2 with Request's contract that swaps and pays, and v3, with pools of the three tokens. */
+/** Uniswap v2 with Request's contract that swaps and pays, and Uniswap v3, with pools of the three tokens. */
 async function addExchanges(chain: TestChain): Promise<Exchanges> {
   const { USDC, USDT, DAI } = chain.tokens
   const exchanges = await deployExchanges(chain)

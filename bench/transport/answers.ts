@@ -3,7 +3,7 @@ import type { Payment } from '../../src/domain/payment.ts'
 import type { Route, RoutesAnswer } from '../../src/domain/route.ts'
 import type { PaymentPage } from '../../src/search/page/payment-search.ts'
 
-/** What the handlers of all servers answer with: a route of some 800 bytes, a page of 50 payments of some 43 kB. */
+/** The answers of all servers: a route of about 800 bytes, and a page of 50 payments of about 43 kB. */
 
 const PAYMENTS = 50
 

@@ -6,8 +6,7 @@ import { createDatabase } from '../../src/postgres/knex.ts'
 import { page, routes } from './answers.ts'
 import { API_KEY } from './key.ts'
 
-/** What all servers have beneath them: the same rooms, which answer from memory, and the same way to know a caller. */
-
+/** What all servers share: functions that answer from memory, and the check of the API key. */
 export const calls: {
   routes: Pick<PaymentsCalls['routes'], 'findRoutes'>
   payments: Pick<PaymentsCalls['payments'], 'search'>
@@ -16,16 +15,16 @@ export const calls: {
   payments: { search: async () => page },
 }
 
-/** The service's own handlers on these rooms. */
+/** The service's own handlers on these functions. */
 export const services = createPaymentsServices({ ...calls, requests: {} } as unknown as PaymentsCalls)
 
-/** Lines are made and go nowhere. */
+/** Formats lines and discards them. */
 export const logger = createLogger({
   level: 'info',
   stream: new Writable({ write: (_, __, done) => done() }),
 })
 
-// A key of the process is never looked up.
+// The key of the process is never looked up, so the database is never called.
 const knex = createDatabase('postgres://nowhere.invalid/none')
 
 export const { authenticate } = createAuth({

@@ -9,9 +9,9 @@ import { WaybillError, waybillError } from '../../src/errors/waybill-error.ts'
 import { authenticate, calls, logger } from './calls.ts'
 
 /**
- * The two calls as one would write them on Fastify: its router, its checks of the query by JSON schema, its compiled serialisers.
- * Beside that what the service does for every call: request id, one line of log, key and scope, a deadline that ends the work
- * beneath, an entity tag, the same headers.
+ * The two calls with Fastify: its router, its checks of the query by JSON schema, its compiled serialisers. In addition, everything that
+ * the service does for every call: request id, one line of log, key and scope, a deadline that cancels the work, an entity tag, the same
+ * headers.
  */
 export async function startFastify(): Promise<number> {
   const app = Fastify({
@@ -213,7 +213,7 @@ const routesSchema = {
   },
 }
 
-/** A page of payments as it goes out. */
+/** The JSON of a page of payments. */
 export function pageToJson({
   payments,
   pagination,
@@ -268,7 +268,7 @@ function paymentToJson(payment: Payment) {
   }
 }
 
-/** The routes of a request as they go out. */
+/** The JSON of the routes of a request. */
 export function answerToJson(answer: RoutesAnswer) {
   return { ...answer, routes: answer.routes.map(routeToJson) }
 }

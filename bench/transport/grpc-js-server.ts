@@ -12,9 +12,9 @@ import { authenticate, logger, services } from './calls.ts'
 import { compileProtobufjsSerializer } from './protobufjs-serializer.ts'
 
 /**
- * The same handlers on a server of grpc-js. Requests are small and read by protobuf-es, whose messages the checks know; answers are
- * written by protobufjs, which users of grpc-js have and which is faster for a page of payments. Around each call what the service does: request id,
- * one line of log, key and scope, the checks of the message, a deadline that ends the work beneath.
+ * The same handlers on a server of grpc-js. Requests are small and are decoded by protobuf-es, whose messages the checks need; answers are
+ * encoded by protobufjs, which users of grpc-js have and which is faster for a page of payments. In addition, everything that the service
+ * does for every call: request id, one line of log, key and scope, the checks of the message, a deadline that cancels the work.
  */
 export async function startGrpcJs(): Promise<number> {
   const server = new Server()

@@ -1,2 +1,2 @@
-/** The key by which the client calls; it exists in the servers alone. */
+/** The API key of the client; valid only in the servers of this benchmark. */
 export const API_KEY = 'bench'

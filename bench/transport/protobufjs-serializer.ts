@@ -4,10 +4,10 @@ import protobuf from 'protobufjs'
 type Plain = Record<string, unknown>
 
 /**
- * Serialises answers as users of grpc-js do, with protobufjs: a page of payments takes two thirds of what it takes to make a message of
- * protobuf-es and write it. Fields are named as in protobuf-es, so that the handlers of the service can be used.
+ * Serialises answers with protobufjs, as users of grpc-js do: a page of payments takes two thirds of the time that protobuf-es needs to
+ * create and encode the message. Fields are named as in protobuf-es, so that the handlers of the service can be used.
  *
- * @returns writes an answer; its 64-bit integers become numbers in place, since protobufjs does not read bigint
+ * @returns encodes an answer; changes its 64-bit integers to numbers in place, since protobufjs does not read bigint
  */
 export function compileProtobufjsSerializer(desc: DescMessage): (answer: object) => Buffer {
   const root = new protobuf.Root()
@@ -40,7 +40,7 @@ function typeOf(field: DescField): string {
   return field.scalar === undefined ? 'int32' : ScalarType[field.scalar].toLowerCase()
 }
 
-/** Only messages with 64-bit integers, or with others that have some, are looked through. */
+/** Only messages with 64-bit integers, directly or nested, are searched. */
 function compileToNumbers(desc: DescMessage, known: Map<DescMessage, (message: Plain) => void>) {
   const found = known.get(desc)
   if (found !== undefined) return found
