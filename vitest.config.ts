@@ -1,17 +1,17 @@
 import { defineConfig } from 'vitest/config'
 import { PATIENCE } from './test/support/patience.ts'
 
-/** What runs for minutes, or needs what not every machine has: `npm run test:long`. */
+/** Tests that run for minutes or need programs that not every machine has: `npm run test:long`. */
 const longTests = 'test/long/**/*.test.ts'
-/** Tests of functions: they start nothing and leave nothing behind, so that a worker runs many files and loads each module once. */
+/** Tests of functions: they start and leave nothing, so that a worker can run many files and load each module once. */
 const unit = { name: 'unit', include: ['src/**/*.test.ts', 'tools/**/*.test.ts'], isolate: false }
-/** Tests with a database, a chain or a port: a process each. */
+/** Tests with a database, a chain or a port: one process a file. */
 const whole = { name: 'whole', include: ['test/**/*.test.ts'], exclude: [longTests] }
 const long = { name: 'long', include: [longTests] }
 
 export default defineConfig(({ mode }) => ({
   test: {
-    // Most of the time is spent in waiting for processes, chains and leases, so that two files are run at once even on two cores.
+    // Two files at once even on two cores, because tests mostly wait for processes, chains and leases.
     maxWorkers: 2,
     testTimeout: 20_000,
     hookTimeout: 60_000,

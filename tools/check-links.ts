@@ -20,7 +20,7 @@ export function findDeadLinks(root: string, paths: readonly string[]): string[] 
   )
 }
 
-/** The links to places of this repository, with the line of each. What stands in a block of code is no link. */
+/** The links to places of this repository, with the line of each. Text in a block of code is not a link. */
 export function linksOf(markdown: string): { readonly target: string; readonly line: number }[] {
   return proseLines(markdown).flatMap(({ text, line }) =>
     [...text.matchAll(/\]\(([^)\s]+)\)/g)]

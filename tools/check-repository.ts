@@ -6,9 +6,8 @@ import { findDeadLinks, findUnknownFiles } from './check-links.ts'
 import { type CheckResult, readGit, root, runCommand } from './run-command.ts'
 
 /**
- * Compares proto/ with the last committed one on main; where main itself is checked out and proto/ has no uncommitted
- * change, with the commit before. The base is unpacked from git's own objects, so a shallow clone of one commit
- * skips and a work tree works.
+ * Checks proto/ for breaking changes against main; when main itself is checked out without changes of proto/, against the commit before.
+ * The base comes from git's objects, so the check works in a work tree, and skips in a shallow clone of one commit.
  */
 export async function checkBreaking(): Promise<CheckResult> {
   const base = await findBreakingBase()
@@ -58,7 +57,7 @@ export async function checkGenerated(): Promise<CheckResult> {
   })
 }
 
-/** Links between documents that lead nowhere, and files that documents about the code name and that are gone. */
+/** Reports dead links between documents, and files that documents about the code name and that do not exist. */
 export async function checkLinks(): Promise<CheckResult> {
   const paths = globSync(['*.md', 'docs/**/*.md', 'bench/*.md', 'test/cases/**/*.md'], { cwd: root })
   const files = globSync('{src,proto,test,tools,docs,bench}/**/*.*', { cwd: root })
@@ -68,7 +67,7 @@ export async function checkLinks(): Promise<CheckResult> {
   return { outcome: faults.length === 0 ? 'ok' : 'failed', output: faults.join('\n') }
 }
 
-/** A lock file with download addresses would bind every install to the machine that wrote it. */
+/** A lock file with download addresses would make every install use the registry of the machine that wrote it. */
 export async function checkLockFile(): Promise<CheckResult> {
   const addresses = findDownloadAddresses(readFileSync(join(root, 'package-lock.json'), 'utf8'))
   return report(addresses.map((address) => `package-lock.json: ${address}`))

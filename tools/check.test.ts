@@ -96,6 +96,6 @@ describe('npm run check', () => {
   it('refuses the name of a check that does not exist', () => {
     const run = () =>
       execFileSync('node', [join(root, 'tools/check.ts'), 'nonsense'], { encoding: 'utf8', stdio: 'pipe' })
-    expect(run).toThrow(/no check is named like nonsense/)
+    expect(run).toThrow(/no check has a name with nonsense/)
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Runs every static check, side by side, and prints one line a check; then what the failing ones said. Exit code 1 when
- * any failed. A check that cannot run here says why and counts as neither.
+ * Runs every static check concurrently and prints one line a check, then the output of those that failed. Exit code 1 when any failed. A
+ * check that cannot run here is skipped and prints the reason.
  *
  *   npm run check                    all of them
  *   npm run check -- types lint      those whose name contains one of the words
@@ -44,7 +44,9 @@ async function runTimed(check: Check): Promise<CheckResult & { name: string }> {
 const words = process.argv.slice(2)
 const chosen = checks.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)))
 if (chosen.length === 0) {
-  console.error(`no check is named like ${words.join(' or ')}; there are: ${checks.map(({ name }) => name).join(', ')}`)
+  console.error(
+    `no check has a name with ${words.join(' or ')}; the checks are: ${checks.map(({ name }) => name).join(', ')}`,
+  )
   process.exit(2)
 }
 const results = await Promise.all(chosen.map(runTimed))

@@ -1,6 +1,6 @@
 /**
- * Compiles the demo's own contracts to the JSON that is committed beside their sources. The compiler is fetched by npm
- * into a temporary folder: it is needed only when a source changes, and is no dependency of the project.
+ * Compiles the demo's own contracts to the JSON that is committed beside their sources. npm installs the compiler into a temporary folder:
+ * it is needed only when a source changes, so it is not a dependency of the project.
  *
  *   tools/with-node node tools/compile-contracts.ts           writes src/demo/contracts/*.json
  *   tools/with-node node tools/compile-contracts.ts --check   ends with 1 where a committed file differs

@@ -1,10 +1,10 @@
 /**
  * Runs connectrpc's conformance suite against the listener and the call core of this project: every kind of call over Connect, gRPC and
- * gRPC-Web, HTTP/1.1 and HTTP/2, plaintext and TLS, protobuf and JSON, with and without compression. The suite is a program in Go; where
- * Go is missing this says so and ends with 0. Otherwise it ends with 1 when a case fails that is not in test/conformance/differences.ts.
+ * gRPC-Web, HTTP/1.1 and HTTP/2, plaintext and TLS, protobuf and JSON, with and without compression. The suite is a program in Go; when
+ * Go is missing, this prints so and ends with 0. Otherwise it ends with 1 when a case fails that is not in test/conformance/differences.ts.
  *
  *   npm run conformance                          all cases, in about a minute
- *   npm run conformance -- --run 'Errors/**'     some; what follows is passed on to the suite
+ *   npm run conformance -- --run 'Errors/**'     some cases; the suite gets these arguments
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

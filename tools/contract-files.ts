@@ -1,4 +1,4 @@
-/** The form in which contracts are committed, and the one way to write or check them. */
+/** The JSON form of the committed contracts, and the function that writes or checks it. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

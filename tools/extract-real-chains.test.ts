@@ -9,7 +9,7 @@ import { knownChains } from '../src/domain/chain.ts'
 import table from './real-chains.json' with { type: 'json' }
 import { root } from './run-command.ts'
 
-// The shape of the file alone: nothing here asks a real network.
+// These tests check the form of the file only; they call no real network.
 
 const text = readFileSync(join(root, 'chains/mainnets.json'), 'utf8')
 const names = ['ETHEREUM', 'POLYGON', 'ARBITRUM', 'OPTIMISM', 'BASE', 'BSC', 'SEPOLIA']

@@ -1,6 +1,6 @@
 /**
  * Writes the chains file of the real networks: Request's contracts with their versions and blocks of creation from the package that publishes
- * them, chains, coins and USDC from viem, and from real-chains.json beside this what neither publishes.
+ * them, chains, coins and USDC from viem, and from real-chains.json the facts that neither publishes.
  *
  *   tools/with-node node tools/extract-real-chains.ts           writes chains/mainnets.json
  *   tools/with-node node tools/extract-real-chains.ts --check   ends with 1 where the committed file differs
@@ -18,7 +18,7 @@ import table from './real-chains.json' with { type: 'json' }
 
 const OUTPUT = fileURLToPath(new URL('../chains/mainnets.json', import.meta.url))
 
-/** Of lists; objects have a line, however long. */
+/** For lists; an object is on one line, however long. */
 const LINE_LENGTH = 120
 
 const VIEM_CHAINS: Readonly<Record<string, Chain>> = {
@@ -41,12 +41,12 @@ const PAYMENT_ARTIFACTS: readonly (readonly [kind: PaymentContractKind, artifact
   ['SINGLE_REQUEST_PROXY_FACTORY', 'SingleRequestProxyFactory'],
 ]
 
-/** Of a kind, versions below this are called otherwise: nothing is paid through them, but they have paid. */
+/** Versions below have another interface: routes do not use them, but detection finds their payments. */
 const LOWEST_VERSIONS: Partial<Record<PaymentContractKind, string>> = { ERC20_SWAP_TO_PAY: '0.4.0' }
 
 /**
- * They pay through a proxy with what somebody gave them in the same transaction; of what was given to an escrow before, nobody is told to be the
- * payer. Left out is ERC20RecurringPaymentProxy, which this package does not publish.
+ * Contracts that pay through a proxy with tokens that the payer sent in the same transaction. An escrow pays with tokens of an earlier
+ * transaction; the payer of that is unknown. ERC20RecurringPaymentProxy is missing, because this package does not publish it.
  */
 const INTERMEDIARY_ARTIFACTS = [
   'BatchPayments',
@@ -55,7 +55,7 @@ const INTERMEDIARY_ARTIFACTS = [
   'ERC20EscrowToPay',
 ]
 
-/** They sell what somebody gave them, and pay with what they bought. */
+/** Contracts that swap the tokens of the payer and pay with the result. */
 const SWAP_ARTIFACTS = ['Erc20SwapConversion']
 
 interface HandKept {
@@ -65,7 +65,7 @@ interface HandKept {
 
 interface HandKeptToken extends Partial<HandKept> {
   readonly symbol: string
-  /** Published by viem, address and decimals. */
+  /** Set when viem publishes address and decimals. */
   readonly viem?: string
   readonly decimals?: number
   readonly feed?: string
@@ -76,13 +76,13 @@ interface HandKeptToken extends Partial<HandKept> {
 
 interface HandKeptChain {
   readonly name: string
-  /** As Request's packages call it. */
+  /** The name in Request's packages. */
   readonly network: string
   readonly finalityDepth: number
-  /** Where viem tells none. */
+  /** Set when viem has none. */
   readonly blockTimeSeconds?: number
   readonly nativeFeed: string
-  /** Chainlink's, in US dollars, by what they price. */
+  /** Chainlink's feeds in US dollars, by the symbol that they price. */
   readonly feeds: Readonly<Record<string, (HandKept & { readonly heartbeatSeconds: number }) | undefined>>
   readonly tokens: readonly HandKeptToken[]
   readonly conversion?: { readonly from: readonly string[]; readonly into: readonly string[] }
@@ -140,7 +140,10 @@ type ArtifactInfo = Readonly<
   >
 >
 
-/** All versions of a contract that were deployed on a network, oldest first. Of several at one address the newest, from the first block on. */
+/**
+ * All versions of a contract that were deployed on a network, oldest first. Several versions at one address are listed once: the newest
+ * version, from the first block.
+ */
 function deploymentsOf(artifact: string, network: string): Deployment[] {
   const [exported] = Object.values(evaluate(`src/lib/artifacts/${artifact}/index.js`)).filter(
     (value): value is { info: ArtifactInfo } => typeof value === 'object' && value !== null && 'info' in value,
@@ -192,7 +195,7 @@ function addressesOf(deployments: readonly Deployment[]): Address[] {
   return deployments.map(({ address }) => address)
 }
 
-/** Where Request set its swaps up: a router of the network's own exchange, or none. */
+/** The router that Request's swap contracts use on a network. @throws Error when none is published */
 function swapRouterOf(network: string): Address {
   const { uniswapV2RouterAddresses } = evaluate('scripts/utils.js') as {
     uniswapV2RouterAddresses: Record<string, string>
@@ -207,7 +210,7 @@ function handKept(address: string): Address {
   return address
 }
 
-/** A round that is due is seen up to a minute later, and of long heartbeats later still. */
+/** The maximum age of a price. A due round is mined up to a minute after the heartbeat, with long heartbeats even later. */
 function longestAge(heartbeatSeconds: number): number {
   return heartbeatSeconds + Math.max(60, Math.ceil(heartbeatSeconds / 10))
 }
@@ -239,7 +242,7 @@ function tokenOf(chain: HandKeptChain, viemChain: Chain, token: HandKeptToken) {
   }
 }
 
-/** Straight from dollars, and by way of them from other currencies. The provider leaves a round its time to be mined by itself. */
+/** Conversion paths: directly from US dollars, and through US dollars from other currencies. The provider itself adds the margin for late rounds. */
 function conversionOf(chain: HandKeptChain) {
   const path = deploymentsOf('ChainlinkConversionPath', chain.network).at(-1)
   if (path === undefined) throw new Error(`no ChainlinkConversionPath is published for ${chain.network}`)
@@ -319,7 +322,7 @@ function l1FeeOf(name: string, { contracts }: Chain): { l1Fee?: string } {
   return name === 'ARBITRUM' ? { l1Fee: 'ARBITRUM' } : {}
 }
 
-/** JSON with an object a line, unless it holds others. */
+/** JSON with one line an object, except objects that contain others. */
 function format(value: unknown, indent = ''): string {
   const isList = Array.isArray(value)
   const entries = typeof value === 'object' && value !== null ? Object.entries(value) : []

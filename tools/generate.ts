@@ -1,6 +1,6 @@
 /**
- * Generates code from proto/ and proto_vendor/ with buf and the local plugins of buf.gen.yaml, from scratch: what is
- * no longer generated is removed. The same protos give the same bytes.
+ * Generates code from proto/ and proto_vendor/ with buf and the local plugins of buf.gen.yaml, and removes files that are no longer
+ * generated. The same protos give the same bytes.
  *
  *   npm run generate             writes gen/
  *   npm run generate -- DIR      writes DIR/gen/ instead, to compare (tools/check.ts does)

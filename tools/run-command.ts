@@ -1,11 +1,11 @@
-/** What a check is and how a command becomes one; used by tools/check.ts. */
+/** The type of a check, and checks that run a command; used by tools/check.ts. */
 import { spawn } from 'node:child_process'
 import { resolve } from 'node:path'
 
 /** The project's root folder, in which every check runs. */
 export const root = resolve(import.meta.dirname, '..')
 
-/** `output` is what to show when it failed, or the reason when it was skipped. */
+/** `output` is the text to show after a failure, or the reason of a skip. */
 export type CheckResult = { readonly outcome: 'ok' | 'failed' | 'skipped'; readonly output: string }
 
 export type Check = { readonly name: string; readonly run: () => Promise<CheckResult> }

@@ -3,13 +3,13 @@
  *
  *   node tools/test-summary.ts RESULTS.json EXIT_CODE_OF_VITEST [RESULTS.json EXIT_CODE ...]
  *
- * Exit code 0 only when in each run vitest ended with 0, tests passed and none failed. A test file that did not load has no failed test
- * in it and counts as one; so does a run that failed without saying where (an error outside of any test).
+ * Exit code 0 only when in each run vitest ended with 0, tests passed and none failed. A test file that did not load has no failed
+ * tests and counts as one; so does a run that failed outside of any test.
  */
 import { readFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 
-/** The part of vitest's JSON results that is counted. */
+/** The fields of vitest's JSON results that are counted. */
 export type TestResults = {
   readonly testResults: readonly {
     readonly status: string
@@ -19,7 +19,7 @@ export type TestResults = {
 
 /** One run of vitest. */
 export type TestRun = {
-  /** undefined when the run left none */
+  /** Undefined when the run wrote none. */
   readonly results: TestResults | undefined
   readonly exitCode: number
 }

@@ -1,8 +1,8 @@
 /**
- * Takes 300 random quotes on hardhat's network and on geth in dev mode, which are no part of `npm ci`. npm installs hardhat into a temporary
- * folder; Go builds geth, where it is at hand. A node that cannot be had is named, and the others are tried.
+ * Pays by 300 random quotes on hardhat's network and on geth in dev mode, which `npm ci` does not install. npm installs hardhat into a
+ * temporary folder; Go, if installed, builds geth. A node that is not available is reported, and the others are tried.
  *
- *   npm run try:nodes              GETH=/path/to/geth takes that one
+ *   npm run try:nodes              GETH=/path/to/geth uses that binary
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'

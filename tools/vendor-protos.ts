@@ -6,8 +6,8 @@
  *   npm run vendor-protos -- DIR     writes DIR instead, to compare
  *
  * The packages are unpacked into a temporary folder and are no dependencies: google-proto-files alone is 83 MB.
- * buf/validate/validate.proto is shipped as source by no package, so it is printed from the descriptor that
- * @bufbuild/protovalidate carries; the print is compiled again and compared with that descriptor.
+ * No package contains buf/validate/validate.proto as source, so it is printed from the descriptor in @bufbuild/protovalidate; the printed
+ * file is compiled and compared with that descriptor.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -84,7 +84,7 @@ function unpack({ spec, integrity }: VendoredPackage): string {
   return folder
 }
 
-/** Takes the one package out of what npm prints: a list, or an object by name, depending on its version. */
+/** Parses the only package in npm's output, which is a list or an object by name, depending on npm's version. */
 function firstPacked(packed: Record<string, { filename: string }>): { filename: string } {
   const first = Object.values(packed)[0]
   if (first === undefined) throw new Error('npm pack printed no package')
@@ -128,7 +128,7 @@ function checkPrint(original: FileDescriptorProto): void {
   }
 }
 
-/** The descriptor's bytes; compilers may leave out what has only one meaning, `syntax` of proto2. */
+/** The descriptor's bytes without `syntax` for proto2, which compilers may omit. */
 function comparable(file: FileDescriptorProto): Buffer {
   const copy = clone(FileDescriptorProtoSchema, file)
   copy.syntax ||= 'proto2'

@@ -1,9 +1,9 @@
 /**
  * Checks of the house's shape: files a folder, lines a function, twins, import cycles, import rules; run by tools/check.ts.
- * What broke a rule when the rule came is excused by name in tools/house/house-exceptions.json.
+ * The places that broke a rule when it was introduced are listed in tools/house/house-exceptions.json.
  *
- *   node tools/house/check-house.ts            prints what is not excused, with the file and the line
- *   node tools/house/check-house.ts --prune    takes out of the list what breaks its rule no longer; adds nothing
+ *   node tools/house/check-house.ts            prints the places that are not listed, with file and line
+ *   node tools/house/check-house.ts --prune    removes from the list the places that no longer break their rule
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ export async function checkHouse(): Promise<CheckResult> {
   return { outcome: lines.length === 0 ? 'ok' : 'failed', output: lines.join('\n') }
 }
 
-/** Holds the list against the one of the commit from which this branch left main. A clone without that commit skips. */
+/** Compares the list with that of the commit where this branch left main. Skips in a clone without that commit. */
 export async function checkExceptions(): Promise<CheckResult> {
   const base = await findListBase(root)
   if ('reason' in base) return { outcome: 'skipped', output: base.reason }
@@ -59,7 +59,7 @@ export async function findListBase(folder: string): Promise<ListBase> {
   return list === undefined ? { reason: `${base.slice(0, 7)} has no list yet` } : { exceptions: JSON.parse(list) }
 }
 
-/** @returns what breaks a rule, excused or not */
+/** @returns every place that breaks a rule, listed or not */
 export async function findAll(folder: string): Promise<Finding[]> {
   const paths = globSync(
     folders.map((name) => `${name}/**/*.ts`),
@@ -103,11 +103,11 @@ async function findLongFunctions(folder: string): Promise<Finding[]> {
     const text = `${filename}:${line}: ${name} has ${size} lines, at most ${MAX_LINES_OF_FUNCTION}: ${advice}`
     return [{ rule: 'lines a function' as const, name: `${filename} ${name}`, size, message: text }]
   })
-  // The linter reports in the order in which its threads end.
+  // Sorted, because the linter reports in the order in which its threads end.
   return found.toSorted((left, right) => (left.name < right.name ? -1 : 1))
 }
 
-/** What stands on the line where a function without a name begins: `const x = () => {` → `x`, else the line's text. */
+/** A name for a function without one, from its first line: `const x = () => {` → `x`, else the text of the line. */
 function nameOf(source: string, line: number): string {
   const text = source.split('\n')[line - 1]!.trim()
   return /^(?:export )?(?:const|let) (\w+)/.exec(text)?.[1] ?? text

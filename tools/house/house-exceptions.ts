@@ -1,6 +1,6 @@
 /**
- * The list of what still breaks a rule of the house: tools/house/house-exceptions.json, by rule and name, with the size it may
- * not exceed. It only shrinks: what is mended leaves it, and nothing joins it.
+ * The list of places that still break a rule of the house: tools/house/house-exceptions.json, by rule and name, with the largest size
+ * allowed. It only shrinks: mended places are removed, and none is added.
  */
 import type { Finding } from './house-rules.ts'
 
@@ -9,7 +9,7 @@ export type Exceptions = Readonly<Record<string, Readonly<Record<string, number>
 
 export const EXCEPTIONS_FILE = 'tools/house/house-exceptions.json'
 
-/** @returns a line for each finding that is not excused and each exception that nothing needs any more; empty when all is well */
+/** @returns a line for each finding that is not listed and each exception that is no longer needed; empty when there are none */
 export function judge(findings: readonly Finding[], exceptions: Exceptions): string[] {
   const found = new Set(findings.map(({ rule, name }) => keyOf(rule, name)))
   const broken = findings.flatMap(({ rule, name, size, message }) => {
@@ -23,7 +23,7 @@ export function judge(findings: readonly Finding[], exceptions: Exceptions): str
   return [...broken, ...stale]
 }
 
-/** @returns the list without what is mended, and with lower numbers where something got smaller */
+/** @returns the list without mended places, and with lower numbers where a place became smaller */
 export function prune(exceptions: Exceptions, findings: readonly Finding[]): Exceptions {
   const sizes = new Map(findings.map(({ rule, name, size }) => [keyOf(rule, name), size]))
   const kept = entriesOf(exceptions).flatMap(({ rule, name, size }) => {
@@ -40,8 +40,8 @@ export function prune(exceptions: Exceptions, findings: readonly Finding[]): Exc
 
 /**
  * @param before - the list of the commit that this work began from
- * @returns a line for each exception that is new or larger. One that only moved (its last word, the file's or function's
- *   name, stood before under another path that is gone now) is neither
+ * @returns a line for each exception that is new or larger. One that only moved is neither: the last word of its
+ *   name, a file or function, was listed under a path that no longer exists
  */
 export function findAdditions(before: Exceptions, now: Exceptions): string[] {
   return entriesOf(now).flatMap(({ rule, name, size }) => {

@@ -10,9 +10,9 @@ import { scanSource } from './source-scan.ts'
 export type Finding = {
   readonly rule: HouseRule
   readonly name: string
-  /** what grows as the place gets worse: files, lines, or 1 where nothing is counted */
+  /** Number of files or lines; 1 for a rule that counts nothing. */
   readonly size: number
-  /** where it is and what to do */
+  /** Where the place is and what to do. */
   readonly message: string
 }
 
@@ -47,8 +47,8 @@ export function findTwins(paths: readonly string[]): Finding[] {
 type ImportEdge = { readonly from: string; readonly to: string; readonly line: number }
 
 /**
- * Every import that lies on a cycle of files; imports of types and `import()` count, as a reader follows them too.
- * The linter's no-cycle is blind to both `import('./a.ts').A` and `import('./a.ts')`.
+ * Every import that is part of a cycle of files. Imports of types and `import()` count, because a reader follows them too; the linter's
+ * no-cycle does not see `import('./a.ts').A` and `import('./a.ts')`.
  */
 export function findCycles(sources: ReadonlyMap<string, string>): Finding[] {
   const imports = new Map(
@@ -69,7 +69,7 @@ function readEdges(from: string, source: string): ImportEdge[] {
     .map(({ specifier, line }) => ({ from, to: posix.join(posix.dirname(from), specifier), line }))
 }
 
-/** @returns the files on the shortest way, both ends included, or undefined where there is none */
+/** @returns the files of the shortest path, both ends included; undefined when there is none */
 function findPath(imports: ReadonlyMap<string, readonly ImportEdge[]>, start: string, end: string) {
   const cameFrom = new Map<string, string | undefined>([[start, undefined]])
   for (const path of cameFrom.keys()) {
@@ -85,14 +85,14 @@ function tracePath(cameFrom: ReadonlyMap<string, string | undefined>, end: strin
   return path
 }
 
-/** Lines of a function without those that are the inside of an SQL statement or of a table of data. */
+/** Lines of a function without those inside an SQL statement or a table of data. */
 export function countLinesOfCode(functionSource: string): number {
   const { code, literals } = scanSource(functionSource)
   const sql = literals.filter(({ text }) => isSqlStatement(text)).map(({ text }) => countNewlines(text))
   return countNewlines(functionSource) + 1 - sum([...sql, ...findTables(code).map(countNewlines)])
 }
 
-/** Fewer lines than this are an argument, not a table. */
+/** A shorter literal is an argument, not a table. */
 const MIN_LINES_OF_TABLE = 20
 
 /** Array and object literals that hold neither functions nor statements; of nested ones the outermost. */

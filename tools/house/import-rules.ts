@@ -1,6 +1,6 @@
 /**
- * The rules of who may import whom, as data, and the check of sources against them. A room is the first folder under src/,
- * or a file that stands there alone. tools/house/check-house.ts holds src/ to them; ARCHITECTURE.md draws them.
+ * Which room may import which, as data, and the check of sources against it. A room is the first folder under src/, or a file in src/.
+ * tools/house/check-house.ts checks src/; ARCHITECTURE.md draws the rules.
  */
 import { posix } from 'node:path'
 import { type SourceScan, scanSource } from './source-scan.ts'
@@ -10,9 +10,9 @@ export type SourceFile = { /** from the project's root, with `/` */ readonly pat
 export type Violation = { readonly path: string; readonly line: number; readonly rule: string }
 
 type RoomRule = {
-  /** rooms of which anything may be imported; a room may always import from itself */
+  /** Rooms from which anything may be imported; a room may always import from itself. */
   readonly may: readonly string[]
-  /** rooms of which types alone may be imported */
+  /** Rooms from which only types may be imported. */
   readonly mayTypes?: readonly string[]
   readonly mayGenerated?: boolean
 }
@@ -46,7 +46,7 @@ const rooms: Readonly<Record<string, RoomRule | 'sees all'>> = {
   errors: { may: [] },
 }
 
-/** Rooms that see all rooms but not the generated code: what they need of it, the protocol room gives. */
+/** Rooms that may import all rooms but not the generated code, which they get through the room api. */
 const blindToGenerated = ['main', 'app']
 
 /** @returns every violation, in the order of files and lines */
@@ -109,7 +109,7 @@ function checkExports(path: string, { code }: SourceScan): Violation[] {
   }))
 }
 
-/** Statements as they begin in SQL; a sentence that begins with such a word lacks what must follow. */
+/** How SQL statements begin; a sentence that begins with the same word lacks the rest of the pattern. */
 const sqlStatement =
   /^\s*(?:select\s[\s\S]*\bfrom\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|with\s+(?:recursive\s+)?\w+\s*(?:\([^)]*\)\s*)?as\s+(?:not\s+)?(?:materialized\s*)?\(|(?:create|alter|drop|truncate)\s+(?:unique\s+)?(?:table|index|view|materialized|extension|database|type|function)\b)/i
 

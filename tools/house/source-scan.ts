@@ -1,6 +1,6 @@
 /**
- * Reads what the import rules need out of TypeScript source, without a parser: TypeScript 7 has no compiler API. A small
- * scanner tells code, comments and string literals apart; the rest is patterns over the code.
+ * Reads imports and literals from TypeScript source without a parser, because TypeScript 7 has no compiler API. A small scanner separates
+ * code, comments and string literals; the rest is patterns over the code.
  */
 
 /** An import, export-from or import() of one module. `line` counts from 1. */
@@ -12,13 +12,13 @@ export type SourceLiteral = { readonly text: string; readonly line: number }
 export type SourceScan = {
   readonly imports: readonly SourceImport[]
   readonly literals: readonly SourceLiteral[]
-  /** the source with comments blanked and each literal replaced by its number in quotes; lines are kept */
+  /** The source with comments blanked and each literal replaced by its number in quotes; lines are kept. */
   readonly code: string
 }
 
 type Piece = { readonly kind: 'code' | 'comment' | 'literal'; readonly text: string }
 
-/** @throws when a literal or comment is not closed, which a file that compiles never has */
+/** @throws Error when a literal or comment is not closed, which is impossible in a file that compiles */
 export function scanSource(source: string): SourceScan {
   const literals: SourceLiteral[] = []
   let code = ''
@@ -35,7 +35,7 @@ export function scanSource(source: string): SourceScan {
 
 /**
  * Statements as biome prints them: `import … from "n"`, `export … from "n"`, `import "n"`, and `import("n")` anywhere.
- * `import { type A }` is type-only where every name is, as verbatimModuleSyntax would else keep the import.
+ * `import { type A }` is type-only when every name is; else verbatimModuleSyntax keeps the import.
  */
 function findImports(code: string, literals: readonly SourceLiteral[]): SourceImport[] {
   const pattern =
