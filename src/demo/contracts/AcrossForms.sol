@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
-/// What LI.FI's AcrossFacetV4 takes and its ReceiverAcrossV4 is given, field by field, so that the demo's bridge is checked by the same code
-/// as LI.FI. See https://github.com/lifinance/contracts.
+/// The input of LI.FI's AcrossFacetV4 and ReceiverAcrossV4, field by field, so that the same code checks the demo's bridge and LI.FI. See
+/// https://github.com/lifinance/contracts.
 struct BridgeData {
     bytes32 transactionId;
     string bridge;
     string integrator;
     address referrer;
-    /// The zero address is the chain's coin.
+    /// The zero address is the native coin.
     address sendingAssetId;
     address receiver;
     uint256 minAmount;
@@ -28,7 +28,7 @@ struct SwapData {
 }
 
 struct AcrossV4Data {
-    /// Addresses stand in the last 20 bytes.
+    /// Addresses are in the last 20 bytes.
     bytes32 receiverAddress;
     bytes32 refundAddress;
     bytes32 sendingAssetId;
@@ -39,7 +39,7 @@ struct AcrossV4Data {
     uint32 quoteTimestamp;
     uint32 fillDeadline;
     uint32 exclusivityParameter;
-    /// transactionId, SwapData[], who has what the calls leave.
+    /// transactionId, SwapData[], and the receiver of what the calls leave over.
     bytes message;
 }
 

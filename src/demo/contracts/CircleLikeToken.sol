@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
-/// A token as Circle's are laid out: behind a proxy, its words before the balances as many, a bit of each balance saying whether its owner is
-/// blacklisted, and each transfer asking that of three accounts. It takes more gas than a plain token.
+/// A token with the storage layout of Circle's: behind a proxy, with as many words before the balances. A bit of each balance says whether its
+/// owner is blacklisted, and each transfer checks three accounts. It uses more gas than a plain token.
 contract CircleLikeToken {
     address public owner;
     address public pauser;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
-/// Stands before a contract and runs its code on its own storage. Where the code is stands in a slot that no other variable takes.
+/// A proxy that runs the code of another contract on its own storage. The address of that contract is in a slot that no variable uses.
 contract DelegatingProxy {
-    /// keccak256("org.zeppelinos.proxy.implementation"), where Circle's proxies keep it.
+    /// keccak256("org.zeppelinos.proxy.implementation"), the slot of Circle's proxies.
     bytes32 private constant IMPLEMENTATION = 0x7050c9e0f4ca769c69bd3a8ef740bc37934f8e2c036e5a723fd8ee048ed3f8c3;
 
     constructor(address implementation, bytes memory call) {

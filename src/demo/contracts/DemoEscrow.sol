@@ -4,14 +4,14 @@ pragma solidity ^0.8.24;
 import "./AcrossForms.sol";
 import "./DemoPair.sol";
 
-/// Keeps what is to be carried to another chain: the relayer takes it once it has delivered there, or it goes back to its payer. It takes
-/// deposits in the form of LI.FI's AcrossFacetV4. The relayer's signature of the quote stands in `integrator`, 130 hexadecimal digits.
+/// Holds deposits for delivery on another chain. The relayer claims a deposit once it has delivered, or the payer gets it back. Deposits have
+/// the form of LI.FI's AcrossFacetV4, with the relayer's signature of the quote in `integrator`, as 130 hexadecimal digits.
 contract DemoEscrow {
-    /// What the relayer has quoted, signed as a whole.
+    /// A quote of the relayer, who signs all of it.
     struct Deposit {
-        /// No two quotes are alike.
+        /// Makes every quote unique.
         bytes32 transactionId;
-        /// The zero address is the chain's coin.
+        /// The zero address is the native coin.
         address token;
         uint256 amount;
         uint256 toChainId;
@@ -25,9 +25,9 @@ contract DemoEscrow {
         RETURNED
     }
 
-    /// Seconds from the quote within which it is paid in.
+    /// Seconds after the quote within which the deposit is possible.
     uint256 private constant PAY_WITHIN = 60;
-    /// Seconds after the last moment of delivery: no clock of a chain makes both possible, and the relayer has time to take what it delivered.
+    /// Seconds from the deadline of the delivery to the refund: more than the clocks of two chains differ, and enough for the relayer to claim.
     uint256 private constant RETURN_AFTER = 3600;
 
     address public immutable relayer;
@@ -41,7 +41,7 @@ contract DemoEscrow {
         relayer = relayer_;
     }
 
-    /// What serves a function, as LI.FI's diamond tells it.
+    /// The contract that serves a function, as LI.FI's diamond answers it.
     function facetAddress(bytes4 selector) external view returns (address) {
         return selector == this.startBridgeTokensViaAcrossV4.selector ? address(this) : address(0);
     }
@@ -66,7 +66,7 @@ contract DemoEscrow {
         );
     }
 
-    /// For the relayer, who has delivered: it is trusted, as nothing here can look at the other chain.
+    /// Pays the deposit to the relayer after its delivery. The relayer is trusted, because this contract cannot read the other chain.
     function take(Deposit calldata d) external {
         require(msg.sender == relayer, "not the relayer");
         bytes32 id = _close(d, State.TAKEN);
@@ -74,7 +74,7 @@ contract DemoEscrow {
         _send(d, relayer);
     }
 
-    /// Gives back what was not delivered in its time, whoever asks.
+    /// Refunds a deposit that was not delivered in time; anybody may call it.
     function giveBack(Deposit calldata d) external {
         require(block.timestamp >= d.across.fillDeadline + RETURN_AFTER, "it may still be delivered");
         bytes32 id = _close(d, State.RETURNED);
@@ -86,7 +86,7 @@ contract DemoEscrow {
         return address(uint160(uint256(a.refundAddress)));
     }
 
-    /// @param digits the signature as eth_sign makes it: r, s and v in lower-case hexadecimal digits
+    /// @param digits the signature of eth_sign: r, s and v in lower-case hexadecimal digits
     function _signer(bytes32 id, bytes calldata digits) private pure returns (address) {
         require(digits.length == 130, "no signature");
         bytes32 signed = keccak256(abi.encodePacked("\x19Ethereum Signed Message:\n32", id));

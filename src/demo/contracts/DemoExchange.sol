@@ -3,7 +3,7 @@ pragma solidity ^0.8.24;
 
 import "./DemoPair.sol";
 
-/// Factory and router of pairs in one, with the calls of Uniswap v2 that Request's ERC20SwapToPay and routes need.
+/// Factory and router of pairs in one contract, with the functions of Uniswap v2 that Request's ERC20SwapToPay and the routes need.
 contract DemoExchange {
     uint256 private constant BPS = 10_000;
     uint256 private constant FEE_BPS = 30;
@@ -12,7 +12,7 @@ contract DemoExchange {
 
     event PairCreated(address indexed token0, address indexed token1, address pair);
 
-    /// Factory and router are one: whoever asks the router for its factory is told.
+    /// The router's factory is this contract too.
     function factory() external view returns (address) {
         return address(this);
     }
@@ -27,7 +27,7 @@ contract DemoExchange {
         emit PairCreated(token0, token1, pair);
     }
 
-    /// What has to go in at each step of `path` so that `amountOut` comes out at its end.
+    /// The input of each step of `path` that gives `amountOut` at its end.
     function getAmountsIn(uint256 amountOut, address[] memory path) public view returns (uint256[] memory amounts) {
         require(path.length >= 2, "a path has two tokens at least");
         amounts = new uint256[](path.length);
@@ -39,7 +39,7 @@ contract DemoExchange {
         }
     }
 
-    /// Pulls what is needed from the caller, `amountInMax` at most.
+    /// Pulls the needed input from the caller, at most `amountInMax`.
     function swapTokensForExactTokens(
         uint256 amountOut,
         uint256 amountInMax,

@@ -4,12 +4,12 @@ pragma solidity ^0.8.24;
 import "./AcrossForms.sol";
 import "./DemoPair.sol";
 
-/// Delivers what was carried from another chain: makes the one call of a message in the form of LI.FI's ReceiverAcrossV4, with a relayer's
-/// tokens. It holds nothing between two calls, and calls nothing but the fee proxy: a call of a stranger's choice could spend what relayers
-/// allow it to pull.
+/// Delivers deposits of another chain: makes the one call of a message in the form of LI.FI's ReceiverAcrossV4, with tokens of a relayer. It
+/// holds nothing between two calls, and calls only the fee proxy, because a call that a stranger chooses could spend the allowances of
+/// relayers.
 contract DemoExecutor {
     address public immutable proxy;
-    /// By relayer and deposit.
+    /// By relayer and id of the deposit.
     mapping(address => mapping(bytes32 => bool)) public isDelivered;
 
     event Delivered(address indexed relayer, bytes32 indexed id, bool isPaid);
@@ -18,12 +18,12 @@ contract DemoExecutor {
         proxy = proxy_;
     }
 
-    /// Who makes the calls, as LI.FI's receivers tell it: receiver and executor are one here.
+    /// The contract that makes the calls, as LI.FI's receivers answer it; here the receiver itself.
     function EXECUTOR() external view returns (address) {
         return address(this);
     }
 
-    /// Each deposit once. What the call leaves, or all where it fails or is another, goes to whom the message names.
+    /// Delivers a deposit once. The receiver in the message gets what the call leaves over: everything when the call fails or is not to the proxy.
     function deliver(bytes32 id, uint256 until, address token, uint256 amount, bytes calldata message) external {
         require(block.timestamp <= until, "too late");
         require(!isDelivered[msg.sender][id], "delivered already");

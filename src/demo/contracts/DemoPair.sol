@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
-/// Moves a token whose `transfer` or `transferFrom` may answer nothing, as Tether's do.
+/// Calls a token whose `transfer` or `transferFrom` may return nothing, like Tether's.
 library AnyToken {
     function move(address token, bytes memory call) internal {
         (bool ok, bytes memory answer) = token.call(call);
@@ -13,10 +13,10 @@ interface IBalance {
     function balanceOf(address owner) external view returns (uint256);
 }
 
-/// Two tokens that are swapped for one another such that, after the fee, the product of what it holds of each never falls. What is
-/// put in without a swap and told with `sync` stays for good: nobody has a share.
+/// A pool of two tokens in which, after the fee, the product of both balances never falls. Tokens that are sent without a swap and recorded
+/// by `sync` stay for good: there are no shares.
 contract DemoPair {
-    /// In hundredths of a percent of what goes in.
+    /// In basis points of the input.
     uint256 public constant FEE_BPS = 30;
     uint256 private constant BPS = 10_000;
 
@@ -34,7 +34,7 @@ contract DemoPair {
         exchange = msg.sender;
     }
 
-    /// Not in the constructor: the address of a pair follows from its creation code, which is the same for all.
+    /// Not in the constructor: the address of a pair depends on its creation code, which must be the same for all pairs.
     function begin(address token0_, address token1_) external {
         require(msg.sender == exchange && token0 == address(0), "a pair begins once");
         token0 = token0_;
@@ -45,7 +45,7 @@ contract DemoPair {
         return (reserve0, reserve1, changedAt);
     }
 
-    /// Gives what is asked for what has come in since the last call.
+    /// Pays out the requested amounts for the input since the last call.
     function swap(uint256 out0, uint256 out1, address to) external {
         (uint256 had0, uint256 had1) = (reserve0, reserve1);
         require(out0 < had0 && out1 < had1, "the pair holds too little");
@@ -60,7 +60,7 @@ contract DemoPair {
         emit Swap(msg.sender, in0, in1, out0, out1, to);
     }
 
-    /// Takes what it was given as its own.
+    /// Records the present balances as reserves.
     function sync() external {
         (uint256 has0, uint256 has1) = _held();
         _keep(has0, has1);

@@ -3,7 +3,7 @@ pragma solidity ^0.8.24;
 
 import "./DemoPair.sol";
 
-/// Stands for LI.FI's FeeForwarder in tests.
+/// A test double of LI.FI's FeeForwarder.
 contract FeeForwarderDouble {
     struct FeeDistribution {
         address recipient;

@@ -4,7 +4,7 @@ pragma solidity ^0.8.24;
 import "./AcrossForms.sol";
 import "./DemoPair.sol";
 
-/// Stands for LI.FI's diamond in tests: takes what AcrossFacetV4 takes, pays fees as it would, and keeps the rest. It bridges nothing.
+/// A test double of LI.FI's diamond: accepts the input of AcrossFacetV4, pays the fees, and keeps the rest. It bridges nothing.
 contract LifiDouble {
     function facetAddress(bytes4 selector) external view returns (address) {
         bool isServed = selector == this.startBridgeTokensViaAcrossV4.selector

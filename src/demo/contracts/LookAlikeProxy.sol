@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
-/// Emits the fee proxy's event without moving a coin: what somebody who wants to fake a payment would deploy.
+/// Emits the event of the fee proxy without a transfer, to fake a payment.
 contract LookAlikeProxy {
     event TransferWithReferenceAndFee(
         address tokenAddress,

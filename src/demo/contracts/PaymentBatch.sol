@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
-/// Runs several calls in one transaction, as a wallet with a batching contract does. What a call spends must lie here.
+/// Makes several calls in one transaction, like a smart-contract wallet. It must hold what the calls spend.
 contract PaymentBatch {
     struct Call {
         address target;

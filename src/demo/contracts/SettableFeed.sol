@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
-/// A price feed with the reading side of Chainlink's AggregatorV3Interface, whose rounds the owner writes. The time of a
-/// round is given, not taken from the block, so that a feed can be made stale.
+/// A price feed with the read functions of Chainlink's AggregatorV3Interface, whose rounds the owner writes. The owner sets the time of a
+/// round, so that a feed can be made stale.
 contract SettableFeed {
     struct Round {
         int192 answer;
         uint64 updatedAt;
     }
 
-    /// Older rounds are overwritten: a demo that runs for weeks must not grow.
+    /// Older rounds are overwritten, so that the state of a demo that runs for weeks does not grow.
     uint80 public constant KEPT_ROUNDS = 4096;
 
     address public immutable owner;
@@ -28,7 +28,7 @@ contract SettableFeed {
         _set(answer, updatedAt);
     }
 
-    /// `updatedAt` = 0 stands for the time of the block.
+    /// `updatedAt` = 0 means the time of the block.
     function set(int256 answer, uint256 updatedAt) external {
         require(msg.sender == owner, "only the owner sets the price");
         _set(answer, updatedAt);

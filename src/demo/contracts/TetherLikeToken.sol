@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity ^0.8.24;
 
-/// Behaves as Tether on Ethereum does: `transfer`, `transferFrom` and `approve` return nothing, and an allowance that is
+/// Behaves like Tether on Ethereum: `transfer`, `transferFrom` and `approve` return nothing, and an allowance that is
 /// not zero must be set to zero before it can be set to another value.
 contract TetherLikeToken {
     string public name;
