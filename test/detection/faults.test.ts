@@ -271,7 +271,7 @@ describe('a contract that is added later', () => {
     const added = canonical(await chain.deployErc20FeeProxy())
     const { number } = await chain.client.head()
     await chain.fund(chain.tokens.USDC, chain.wallets[1], 1_000_000_000n)
-    await chain.approve(chain.wallets[1], chain.tokens.USDC, added as `0x${string}`, 2n ** 255n)
+    await chain.approve(chain.wallets[1], chain.tokens.USDC, added, 2n ** 255n)
     const payThrough = async (request: PaymentRequest) => {
       await chain.pay(chain.wallets[1], {
         kind: 'ERC20',
@@ -279,7 +279,7 @@ describe('a contract that is added later', () => {
         to: request.payee as `0x${string}`,
         amount: 1_000_000n,
         paymentReference: request.paymentReference,
-        proxy: added as `0x${string}`,
+        proxy: added,
       })
       await chain.mine()
     }

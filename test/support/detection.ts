@@ -1,13 +1,10 @@
-/**
- * What tests of detection stand on: a followed test chain, accounts, and requests as the service stores them.
- */
+/** Support for tests of detection: the configuration of a test chain, accounts, and requests as the service stores them. */
 import type { Knex } from 'knex'
 import { createChainDirectory } from '../../src/chains/chain-directory.ts'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import { createDetection, type Detection, type DetectionOptions } from '../../src/detection/detection.ts'
 import type { Account } from '../../src/domain/account.ts'
-import { type Address, parseAddress } from '../../src/domain/address.ts'
 import { readStoredDecimal } from '../../src/domain/decimal.ts'
 import { bytesToHex } from '../../src/domain/hex.ts'
 import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
@@ -16,15 +13,11 @@ import { createRequestRepository } from '../../src/requests/sql/request-reposito
 import type { TestChain } from './chains/chain.ts'
 import { balanceText } from './data/ledger.ts'
 import { silentLogger } from './logs.ts'
+import { canonical } from './routing.ts'
 
-/** The canonical form of an address that a test chain names. */
-export function canonical(address: string): Address {
-  const parsed = parseAddress(address)
-  if (!parsed.ok) throw new Error(`${address}: ${parsed.detail}`)
-  return parsed.address
-}
+export { canonical }
 
-/** The configuration under which a test chain is followed. Finality by depth, 3 unless told. */
+/** The configuration of a test chain for detection, with finality at a depth of 3 by default. */
 export function configOf(chain: TestChain, name: string, options: Partial<ChainConfig> = {}): ChainConfig {
   const { contracts, native } = chain
   const hour = 3_600
@@ -71,7 +64,7 @@ export function configOf(chain: TestChain, name: string, options: Partial<ChainC
   }
 }
 
-/** A detection of its own on a database; nothing runs until `start` or `scanOnce`. */
+/** Creates a detection on a database; nothing runs until `start` or `scanOnce`. */
 export function detect(
   knex: Knex,
   configs: readonly ChainConfig[],
@@ -87,7 +80,7 @@ export function detect(
   })
 }
 
-/** Makes an account. */
+/** Stores a new account. */
 export async function addAccount(knex: Knex, name: string): Promise<Account> {
   const [row] = await knex('accounts').insert({ name }).returning<{ id: number }[]>('id')
   if (row === undefined) throw new Error('the account was not stored')
@@ -96,10 +89,10 @@ export async function addAccount(knex: Knex, name: string): Promise<Account> {
 
 let requestsMade = 0
 
-/** Some terms of a request, with its amount as text. */
+/** Terms of a request, with the amount as text. */
 export type TestTerms = Partial<Omit<PaymentRequest, 'amount'>> & { readonly amount?: string }
 
-/** A request of its own reference, of 100 USDC on `network` unless told. */
+/** Makes a request with a new reference; by default of 100 USDC on `network`. */
 export function makeRequest(terms: TestTerms & Pick<PaymentRequest, 'payee' | 'network'>): PaymentRequest {
   requestsMade++
   const requestId = terms.requestId ?? `01${requestsMade.toString(16).padStart(64, '0')}`
@@ -122,14 +115,14 @@ export async function storeRequest(knex: Knex, account: Account, request: Paymen
   return createRequestRepository(knex).insert(account, request)
 }
 
-/** How much of a request is paid; amounts as text. */
+/** The balance of a stored request; amounts as text. */
 export async function balanceOf(knex: Knex, account: Account, request: PaymentRequest) {
   const found = await createRequestRepository(knex).findById(account, request.requestId)
   if (found === undefined) throw new Error('the request is not stored')
   return balanceText(found.balance)
 }
 
-/** Payments of a request as they are stored, oldest first, with statuses by name and amounts without trailing zeros. */
+/** The stored payments of a request, oldest first, with the names of statuses and types, and hashes and addresses as text. */
 export async function paymentsOf(knex: Knex, account: Account, request: PaymentRequest) {
   const rows = await knex('payments')
     .where({ account_id: account.id, request_id: Buffer.from(request.requestId, 'hex') })
@@ -145,7 +138,7 @@ export async function paymentsOf(knex: Knex, account: Account, request: PaymentR
   }))
 }
 
-/** Reasons of what was seen and not matched, for an account (0: nobody's). */
+/** The reasons of the unmatched events of an account; 0 for events of no account. */
 export async function unmatchedOf(knex: Knex, accountId: number): Promise<string[]> {
   return knex('unmatched_events').where({ account_id: accountId }).orderBy('block_number').pluck('reason')
 }

@@ -13,13 +13,13 @@ export const TEMPLATE = 'waybill_template'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** abstract socket on which the run's server is asked for */
+    /** Abstract socket at which test files ask for the PostgreSQL server of the run. */
     testServerSocket: string
   }
 }
 
-/** What is written goes nowhere: a test database need not survive a power cut. */
-const QUICK = {
+/** Settings without durability: a test database need not survive a power cut. */
+const FAST_SETTINGS = {
   fsync: 'off',
   full_page_writes: 'off',
   synchronous_commit: 'off',
@@ -28,8 +28,8 @@ const QUICK = {
 }
 
 /**
- * One PostgreSQL for the whole run, started when the first test file asks for a database: runs of plain unit tests do not pay
- * for it. It must be this process that starts it, since the server ends with its starter and test processes come and go.
+ * Provides one PostgreSQL server for the whole run, started when the first test file asks for a database, so that unit tests do not wait
+ * for it. This process starts it, because the server ends with its starter and test processes end early.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dataDir = await makeTempFolder('test')
@@ -55,7 +55,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
 }
 
 async function startWithTemplate(dataDir: string): Promise<EmbeddedServer> {
-  const server = await startEmbeddedServer({ dataDir, settings: QUICK })
+  const server = await startEmbeddedServer({ dataDir, settings: FAST_SETTINGS })
   const main = createDatabase(server.connection(), { poolMax: 1 })
   await main.raw(`create database ${TEMPLATE}`)
   await main.destroy()

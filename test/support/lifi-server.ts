@@ -1,6 +1,6 @@
 /**
- * A server that speaks the shape of LI.FI's contract-calls quotes, with latency and faults. What it takes and gives is of LI.FI's own
- * types, so that a change of theirs fails the type check; its calldata is that of LI.FI's facet for Across V4.
+ * A server with LI.FI's API for contract-calls quotes, which can also be slow or faulty. Questions and answers have LI.FI's own types, so
+ * that a change of theirs fails the type check; the calldata is that of LI.FI's facet for Across V4.
  */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
@@ -25,47 +25,49 @@ import {
 } from '../../src/contracts/lifi-calldata.ts'
 import { serveLocally } from '../../src/demo/network/local-server.ts'
 
-/** A token that the server knows, with its price in hundred-millionths of a US dollar. */
+/** A token that the server knows. */
 export interface LifiToken {
   readonly chainId: number
-  /** The zero address is the native coin's. */
+  /** The zero address is the native coin. */
   readonly address: string
   readonly symbol: string
   readonly decimals: number
+  /** Price in US dollars with 8 decimals. */
   readonly usd: bigint
 }
 
-/** What quotes take. */
+/** The costs of the quotes. */
 export interface LifiTerms {
-  /** Millionths of the worth, by the bridge and by LI.FI: both a part of what is taken. LI.FI's is taken by a call before the bridge. */
+  /** Fees of the bridge and of LI.FI in millionths of the delivered value, included in the source amount. A call before the bridge pays LI.FI's. */
   readonly bridgeFee?: bigint
   readonly protocolFee?: bigint
-  /** Millionths of the worth that are lost on the way. */
+  /** Price impact in millionths of the delivered value. */
   readonly impact?: bigint
-  /** Base units that more is expected than warranted. */
+  /** Base units by which `toAmount` exceeds `toAmountMin`. */
   readonly surplus?: bigint
 }
 
-/** What a server that errs says. */
+/** An error in LI.FI's form. */
 export interface LifiError {
   readonly message: string
   readonly code?: `${ErrorCode}` extends `${infer N extends number}` ? N : never
   readonly errors?: readonly Pick<ToolError, 'errorType' | 'code' | 'tool' | 'message'>[]
 }
 
-/** How the next answers are given; `quote` is the good one. */
+/** How the server answers; `quote` makes a valid quote. */
 export type LifiBehaviour = (exchange: {
   readonly quote: () => LifiAnswer
   readonly response: ServerResponse
 }) => void | Promise<void>
 
-/** A quote with all that this server always gives. */
+/** A quote with the optional fields that this server always sets. */
 export type LifiAnswer = LiFiStep & Required<Pick<LiFiStep, 'estimate' | 'transactionRequest'>>
 
 export interface LifiServer {
   readonly url: string
-  /** What was asked, in order. */
+  /** The questions so far, in order. */
   readonly asked: readonly ContractCallsQuoteRequestToAmount[]
+  /** The headers of those questions. */
   readonly headers: readonly IncomingHttpHeaders[]
   charge(terms: LifiTerms): void
   behave(behaviour: LifiBehaviour): void
@@ -74,14 +76,14 @@ export interface LifiServer {
 
 export interface LifiServerOptions {
   readonly tokens: readonly LifiToken[]
-  /** By chain id: what wallets call, which pulls the source token, and what takes LI.FI's fee. */
+  /** By chain id: the contract that wallets call, which pulls the source token, and the one that forwards LI.FI's fee. */
   readonly diamonds: Readonly<Record<number, EvmAddress>>
   readonly feeForwarders: Readonly<Record<number, EvmAddress>>
-  /** By chain id: whom Across delivers to. */
+  /** By chain id: the contract to which Across delivers. */
   readonly receivers: Readonly<Record<number, EvmAddress>>
 }
 
-/** LI.FI's fee goes to it. */
+/** Receives LI.FI's fee. */
 const FEE_RECIPIENT = `0x${'fee'.repeat(13)}f` as EvmAddress
 
 export const quoteWell: LifiBehaviour = ({ quote, response }) => sendJson(response, 200, quote())
@@ -95,7 +97,7 @@ export function sendJson(
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 }
 
-/** Starts it on loopback. */
+/** Starts the server on loopback. */
 export async function startLifiServer(options: LifiServerOptions): Promise<LifiServer> {
   const asked: ContractCallsQuoteRequestToAmount[] = []
   const headers: IncomingHttpHeaders[] = []
@@ -127,7 +129,7 @@ export async function startLifiServer(options: LifiServerOptions): Promise<LifiS
 
 const MILLION = 1_000_000n
 
-/** The answer to a question by fixed prices: what is delivered, and on top of it what everybody takes. */
+/** A quote at fixed prices: the source amount is the value of the delivered amount and all costs. */
 export function quoteOf(
   question: ContractCallsQuoteRequestToAmount,
   { bridgeFee = 0n, protocolFee = 0n, impact = 0n, surplus = 0n }: LifiTerms,
@@ -140,14 +142,14 @@ export function quoteOf(
   }
   const [from, to] = [tokenOf(question.fromChain, question.fromToken), tokenOf(question.toChain, question.toToken)]
   const toAmount = BigInt(question.toAmount) + surplus
-  const worth = (amount: bigint) =>
+  const valueInSource = (amount: bigint) =>
     ceil(amount * to.usd * 10n ** BigInt(from.decimals), from.usd * 10n ** BigInt(to.decimals))
-  const share = (millionths: bigint) => (worth(toAmount) * millionths) / MILLION
-  const [ofBridge, ofProtocol] = [share(bridgeFee), share(protocolFee)]
-  const fromAmount = worth(toAmount) + ofBridge + ofProtocol + share(impact)
+  const share = (millionths: bigint) => (valueInSource(toAmount) * millionths) / MILLION
+  const [bridgeAmount, protocolAmount] = [share(bridgeFee), share(protocolFee)]
+  const fromAmount = valueInSource(toAmount) + bridgeAmount + protocolAmount + share(impact)
   const feeCosts = [
-    feeCost('Relayer fee', from, ofBridge, true),
-    feeCost('LIFI Fixed Fee', from, ofProtocol, true),
+    feeCost('Relayer fee', from, bridgeAmount, true),
+    feeCost('LIFI Fixed Fee', from, protocolAmount, true),
   ].filter(({ amount }) => amount !== '0')
   const isNative = from.address === zeroAddress
   const diamond = contracts.diamonds[from.chainId] ?? zeroAddress
@@ -184,7 +186,7 @@ export function quoteOf(
     },
     estimate,
   }
-  const deposit = depositOf(question, contracts, { from, to, fromAmount, fee: ofProtocol, toAmount })
+  const deposit = depositOf(question, contracts, { from, to, fromAmount, fee: protocolAmount, toAmount })
   return {
     id: 'step',
     type: 'lifi',
@@ -209,12 +211,12 @@ interface Priced {
   readonly from: LifiToken
   readonly to: LifiToken
   readonly fromAmount: bigint
-  /** LI.FI's, a part of that. */
+  /** LI.FI's fee, included in `fromAmount`. */
   readonly fee: bigint
   readonly toAmount: bigint
 }
 
-/** What LI.FI has a wallet send to its diamond; a fee of LI.FI's makes it a deposit with a call before the bridge. */
+/** The deposit that the wallet sends to LI.FI's diamond; with a fee of LI.FI, it has a call before the bridge. */
 function depositOf(
   question: ContractCallsQuoteRequestToAmount,
   { feeForwarders, receivers }: Omit<LifiServerOptions, 'tokens'>,
@@ -264,7 +266,7 @@ function depositOf(
   return { bridge, swaps: [swap], across }
 }
 
-/** The calls of a question, as the receiver is told to make them. */
+/** The calls of a question in the form that the receiver makes them. */
 function callsOf({ contractCalls, toToken }: ContractCallsQuoteRequestToAmount) {
   return contractCalls.map((call) => ({
     callTo: call.toContractAddress as EvmAddress,

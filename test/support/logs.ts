@@ -3,19 +3,15 @@ import type { Logger } from '../../src/domain/logger.ts'
 /** Logs nothing. */
 export const silentLogger: Logger = { debug() {}, info() {}, warn() {}, error() {} }
 
-/** A logger that keeps what it is told, for tests that look at it and for those that want silence. */
 export interface LogRecord {
   level: 'debug' | 'info' | 'warn' | 'error'
   fields: object
   message: string
 }
 
-export interface LogRecorder {
+/** A logger that keeps its records. */
+export interface LogRecorder extends Logger {
   records: readonly LogRecord[]
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
 }
 
 export function recordLogs(): LogRecorder {

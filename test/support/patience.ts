@@ -1,5 +1,5 @@
 /**
- * How long a test waits for something whose time is not what it is about: for most of what a test has. The second that `vi.waitFor`
- * has by itself is gone when the machine pauses. `expect.poll` has it from the configuration.
+ * How long a test waits for a result whose duration it does not test. The default of `vi.waitFor`, a second, is too short when the machine
+ * pauses. The configuration sets it for `expect.poll`.
  */
 export const PATIENCE = { timeout: 15_000 }

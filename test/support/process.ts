@@ -1,6 +1,4 @@
-/**
- * The service as its users meet it: a process of its own, started as `npm start` starts it.
- */
+/** Runs the service or a command in a process of its own, as `npm start` does. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -21,15 +19,15 @@ export interface WaybillProcess {
   readonly pid: number
   stdout(): string
   stderr(): string
-  /** Resolves with the first match in what was said so far or will be. @throws Error when the process ends without it */
+  /** Resolves with the first match in the output, past or future. @throws Error when the process ends without a match */
   says(pattern: RegExp, stream?: 'stdout' | 'stderr'): Promise<RegExpExecArray>
   kill(signal: NodeJS.Signals): void
   readonly ended: Promise<Ended>
 }
 
 /**
- * @param environment - beside PATH; nothing else is handed down
- * @param input - what comes on standard input; nothing unless given
+ * @param environment - the only variables beside PATH
+ * @param input - standard input; empty by default
  */
 export function startWaybill(
   words: readonly string[],
@@ -40,7 +38,7 @@ export function startWaybill(
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
-  // It may end before it has read everything.
+  // The process may end before it has read everything.
   pipeline(input, child.stdin).catch(() => {})
   const said = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {
@@ -83,18 +81,18 @@ function untilSaid(
     child[stream]?.on('data', check)
     check()
     void ended.then(({ code, signal, stdout, stderr }) => {
-      reject(new Error(`ended with ${signal ?? code} and never said ${pattern}:\n${stdout}\n${stderr}`))
+      reject(new Error(`ended with ${signal ?? code} without output that matches ${pattern}:\n${stdout}\n${stderr}`))
     })
   })
 }
 
 export interface Descendant {
   readonly pid: number
-  /** As the kernel has it, cut after 15 characters. */
+  /** The kernel's name of the process, cut after 15 characters. */
   readonly name: string
 }
 
-/** All processes beneath one. */
+/** The children of a process, their children, and so on. */
 export function descendantsOf(pid: number): Descendant[] {
   const children = Map.groupBy(readProcesses(), (each) => each.parent)
   const found: Descendant[] = []
@@ -108,7 +106,7 @@ export function descendantsOf(pid: number): Descendant[] {
   return found
 }
 
-/** Whether a process runs; one that has ended and waits to be collected does not. */
+/** Whether a process runs; a zombie does not. */
 export function isAlive({ pid, name }: Descendant): boolean {
   const now = readProcess(pid)
   return now !== undefined && now.name === name && now.state !== 'Z'

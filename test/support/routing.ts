@@ -1,6 +1,6 @@
 /**
- * What the tests of routes need beside a chain: its configuration, a room over several chains with requests kept in memory,
- * and a small proxy before a node that counts HTTP requests and misbehaves on demand.
+ * Support for tests of routes: the configuration of a test chain, a routing over several chains with requests in memory, and a proxy
+ * before a node that records HTTP requests and misbehaves on demand.
  */
 import type { ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -28,22 +28,22 @@ import { silentLogger } from './logs.ts'
 
 const ACCOUNT: Account = { id: 1, name: 'shop' }
 
-/** An address that viem takes as well. */
+/** An EVM address with the types of this project and of viem. */
 export type EvmAddress = Address & Hex
 
-/** A canonical address of any text. */
+/** Parses an address. @throws TypeError when the text is not an address */
 export function canonical(text: string): EvmAddress {
   const parsed = parseAddress(text)
   if (!parsed.ok) throw new TypeError(`${text}: ${parsed.detail}`)
   return parsed.address as EvmAddress
 }
 
-/** An address that nobody has used, the same for the same seed. */
+/** An unused address, the same for the same seed. */
 export function freshAddress(seed: string): EvmAddress {
   return canonical(`0x${keccak256(toBytes(seed)).slice(-40)}`)
 }
 
-/** The configuration of a test chain as a chains file would give it. `overrides.tokens` change single tokens by symbol. */
+/** The configuration of a test chain for routing. `overrides.tokens` changes single tokens by symbol. */
 export function configOf(
   chain: TestChain,
   name: string,
@@ -93,12 +93,12 @@ export function configOf(
   }
 }
 
-/** The terms of a stored request; the rest is filled in. */
+/** The terms of a request; the other fields have defaults. */
 export interface TestRequest extends Pick<PaymentRequest, 'payee' | 'invoiceCurrency' | 'paymentCurrency' | 'network'> {
   readonly amount: string
 }
 
-/** What was counted for a stored request; nothing by default. */
+/** The counted payments of a request; by default none. */
 export interface TestSums {
   readonly final?: DecimalString
   readonly pending?: DecimalString
@@ -107,7 +107,7 @@ export interface TestSums {
 }
 
 export interface TestRouting {
-  /** Stores a request with what was counted for it. @returns its payment reference */
+  /** Stores a request with its counted payments. @returns the payment reference */
   addRequest(request: TestRequest, counted?: TestSums): Hex
   find(question: RoutesQuestion, options?: Partial<QuoteOptions>): Promise<RoutesAnswer>
   prepare(question: PaymentQuestion): Promise<PreparedPayment>
@@ -115,7 +115,7 @@ export interface TestRouting {
   learnNodes(signal: AbortSignal): Promise<void>
 }
 
-/** The room over some chains, with requests kept in memory. */
+/** Creates a routing over chains, with requests in memory. */
 export function createTestRouting(
   configs: readonly ChainConfig[],
   options: Partial<Pick<RoutingOptions, 'clock' | 'chainTimeoutMs' | 'lifi' | 'logger'>> = {},
@@ -154,7 +154,7 @@ export function createTestRouting(
   }
 }
 
-/** How the proxy answers; `next` gives the node's own answer to the body. */
+/** How the proxy answers; `next` asks the node. */
 export type ProxyBehaviour = (
   exchange: { body: string; next: () => Promise<string> },
   response: ServerResponse,
@@ -162,7 +162,7 @@ export type ProxyBehaviour = (
 
 export interface RpcProxy {
   readonly url: string
-  /** Bodies of the HTTP requests so far. */
+  /** The bodies of the HTTP requests so far. */
   readonly bodies: string[]
   behave(behaviour: ProxyBehaviour): void
   stop(): Promise<void>
@@ -172,7 +172,7 @@ export const passOn: ProxyBehaviour = async ({ next }, response) => {
   response.setHeader('content-type', 'application/json').end(await next())
 }
 
-/** Changes the results of a batch by method. */
+/** Passes a batch on and changes its results by their methods. */
 export function changeResults(change: (method: string, result: unknown) => unknown): ProxyBehaviour {
   return async ({ body, next }, response) => {
     const calls = JSON.parse(body) as { id: number; method: string }[]
@@ -186,7 +186,7 @@ export function changeResults(change: (method: string, result: unknown) => unkno
   }
 }
 
-/** Stands before a node. */
+/** Starts a proxy before a node. */
 export async function startRpcProxy(target: string): Promise<RpcProxy> {
   const bodies: string[] = []
   let behaviour = passOn

@@ -2,7 +2,7 @@ import { Readable, Writable } from 'node:stream'
 import { commands } from '../../src/cli/commands.ts'
 import { runCommandLine } from '../../src/cli/run-command-line.ts'
 
-/** What a command came to. */
+/** Exit code and output of a command. */
 export interface CommandOutcome {
   readonly code: number
   readonly stdout: string

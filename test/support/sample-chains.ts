@@ -3,7 +3,7 @@ import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import type { Address } from '../../src/domain/address.ts'
 
-/** Two configured chains for tests that never ask a node: BASE (USDC, USDT, DAI) and POLYGON (USDC, USDC.e). */
+/** Two chains for tests that never call a node: BASE (USDC, USDT, DAI) and POLYGON (USDC, USDC.e). */
 const sampleChains: readonly ChainConfig[] = [
   sampleChain('BASE', 8453, 'ETH', [
     { symbol: 'USDC', address: addressOf(0x11), decimals: 6, pegUsd: '1' },

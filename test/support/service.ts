@@ -7,7 +7,7 @@ import { startTestChain, type TestChain } from './chains/chain.ts'
 import { createTestDatabase, type TestDatabase } from './data/database.ts'
 import { type LogRecorder, recordLogs } from './logs.ts'
 
-/** The whole service on a database and a chain of its own, listening, with keys of several kinds. */
+/** The whole service with its own database and chain, listening, with API keys of several kinds. */
 export interface TestService {
   readonly url: string
   readonly port: number
@@ -16,12 +16,12 @@ export interface TestService {
   readonly chain: TestChain
   readonly logs: LogRecorder
   readonly keys: TestKeys
-  /** Listens once more, with other limits. Stopped with the rest. */
+  /** Starts another listener with other limits; `stop` stops it too. */
   listen(limits: NonNullable<ListenOptions['limits']>): Promise<Listener>
   stop(): Promise<void>
 }
 
-/** `shop`, `other` and `nobody`, who has nothing, are accounts whose keys have every scope but the platform's. */
+/** `shop`, `other` and `nobody` are accounts whose keys have every scope except `accounts:any`; `nobody` owns nothing. */
 export type TestKeys = Readonly<
   Record<'shop' | 'other' | 'nobody' | 'writeOnly' | 'platform' | 'platformReader', string>
 >
@@ -37,13 +37,12 @@ const keyTerms: Readonly<Record<keyof TestKeys, { account: string; scopes: reado
   platformReader: { account: 'platform', scopes: ['accounts:any', 'payments:read'] },
 }
 
-/** The clock of every test service stands still here, so that the same call has the same answer. */
+/** The clock of every test service stands still at this time, so that the same call has the same answer. */
 export const NOW = new Date('2026-03-01T12:00:00.000Z')
 
 /**
- * Starts it. The chain is called ETHEREUM, with finality three blocks deep; its blocks begin at {@link NOW}.
- *
- * Detection does not run by itself: a test calls `service.detection.scanOnce()` after it has paid.
+ * Starts a service on one chain, ETHEREUM, with finality at a depth of 3 and a genesis at {@link NOW}. Detection does not run by itself: a
+ * test calls `service.detection.scanOnce()` after a payment.
  */
 export async function startTestService(): Promise<TestService> {
   const [database, chain] = await Promise.all([

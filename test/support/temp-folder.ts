@@ -6,8 +6,8 @@ const MEMORY = '/dev/shm'
 const ENOUGH_BYTES = 2 * 1024 ** 3
 
 /**
- * Makes a folder for a test's files, in memory where there is room: copying a database takes 10 ms there, and up to 110 on a slow
- * disk. Remove it when done.
+ * Makes a folder for the files of a test, in memory when there is room: copying a database takes 10 ms there, and up to 110 on a slow
+ * disk. The caller removes it.
  */
 export async function makeTempFolder(name: string): Promise<string> {
   const memory = await statfs(MEMORY).catch(() => undefined)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Two certificates for localhost and 127.0.0.1, self-signed, until 2126. */
+/** Two self-signed certificates for localhost and 127.0.0.1, valid until 2126. */
 export const tlsPaths = { first: pathsOf('localhost'), renewed: pathsOf('renewed') }
 
 export const testCertificate = read(tlsPaths.first)
