@@ -128,7 +128,7 @@ function createRun(
     },
 
     async live(access) {
-      if (!seeded) throw new Error('the demo is seeded before it lives')
+      if (!seeded) throw new Error('call seed() before live()')
       const { requests, keeper, seeds } = seeded
       const write = async (pending: PendingRequest): Promise<DemoFile> => {
         const file = describeDemo({ ...access, bridgeUrl: bridge.url }, chains, [...seeds, pending])
@@ -145,7 +145,7 @@ function createRun(
         pending = newer
         await write(pending)
         const paymentReference = referenceOf(pending.terms)
-        logger.info({ paymentReference }, 'demo.json names another request as the pending one')
+        logger.info({ paymentReference }, 'demo.json has a new pending request')
       })
       return file
     },
@@ -221,7 +221,7 @@ async function repeat(signal: AbortSignal, logger: Logger, step: () => Promise<v
       await setTimeout(PAYMENT_INTERVAL_MS, undefined, { signal })
       await step()
     } catch (error) {
-      if (!signal.aborted) logger.warn({ err: error }, 'the live payer could not pay')
+      if (!signal.aborted) logger.warn({ err: error }, 'the live payer or the renewal of the pending request failed')
     }
   }
 }

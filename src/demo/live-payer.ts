@@ -21,7 +21,7 @@ import type { DemoChain } from './network/network.ts'
 
 /** Four chains take turns, so each gets a payment every twenty seconds. */
 export const PAYMENT_INTERVAL_MS = 5_000
-const LEAST_CENTS = 500
+const MIN_CENTS = 500
 const CENTS_SPREAD = 50_000
 
 export interface LivePayer {
@@ -42,7 +42,7 @@ export function createLivePayer(
     const hash = lastPaid.get(spec.name)
     if (hash === undefined) return
     await assertSucceeded(client, hash).catch((error: unknown) => {
-      logger.warn({ chain: spec.name, err: error }, 'a payment of the live payer did not go through')
+      logger.warn({ chain: spec.name, err: error }, 'a payment of the live payer failed')
     })
   }
 
@@ -71,7 +71,7 @@ function planLivePayment(
   const symbol = random.next() < 0.2 ? spec.native.symbol : random.pick(spec.tokens).symbol
   const conversion = random.next() < 0.2
   const decimals = conversion ? FIAT_DECIMALS : decimalsOf(spec, symbol)
-  const usd = cents(LEAST_CENTS + random.below(CENTS_SPREAD))
+  const usd = cents(MIN_CENTS + random.below(CENTS_SPREAD))
   const converted = fromUsd(spec, symbol, { usd, price: usdPrice(spec, symbol, atSec) })
   const amount = conversion ? usd : roundAmount(spec, symbol, converted)
   const terms = draftTerms({

@@ -47,7 +47,7 @@ export function createPendingRequestKeeper(
       reference: `demo-pending-${serial}`,
       createdAtSec: Math.floor(now().getTime() / 1000),
     }),
-    says: `Pending: ${AMOUNT} ${SYMBOL} on ${spec.name} are paid and not final yet. Another request takes its place here about every seven minutes; this one stays pending for thirteen more.`,
+    says: `Pending: ${AMOUNT} ${SYMBOL} on ${spec.name} are paid but not final yet. About every seven minutes demo.json names a new request here; each stays pending for twenty minutes.`,
   })
 
   const readNonce = async (): Promise<number> =>

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { caip2Of } from '../domain/chain.ts'
 import type { DemoFile, DemoFileChain } from './demo-file.ts'
 import { createRpc, type Rpc, toQuantity } from './network/rpc.ts'
 
@@ -39,18 +40,18 @@ export async function findRunningDemo(dataDir: string, signal: AbortSignal): Pro
     if (!response.ok) throw new DemoAnswerError(response.status, body.message ?? `the demo answered ${response.status}`)
     return body
   }
-  const over = `no demo runs at ${file.baseUrl}, where the one of ${dataDir} was last; start it: npm start`
+  const notRunning = `no demo runs at ${file.baseUrl}, the last address of the demo in ${dataDir}; start it: npm start`
   const health = await fetch(`${file.baseUrl}/healthz`, { signal }).catch((error: unknown) => {
     if (signal.aborted) throw error
-    throw new Error(over, { cause: error })
+    throw new Error(notRunning, { cause: error })
   })
   await health.body?.cancel()
   if (health.headers.get('x-waybill-demo') !== 'true') {
-    throw new Error(`what runs at ${file.baseUrl} is no demo; start it: npm start`)
+    throw new Error(`the service at ${file.baseUrl} is not a demo; start the demo: npm start`)
   }
   // Another demo may have taken over the port of the one that wrote the file; its chains have other URLs.
   const nodes = await Promise.allSettled(file.chains.map((chain) => isNodeOf(chain)))
-  if (nodes.some((node) => node.status === 'rejected' || !node.value)) throw new Error(over)
+  if (nodes.some((node) => node.status === 'rejected' || !node.value)) throw new Error(notRunning)
   return {
     file,
     get: (path) => call(path),
@@ -68,7 +69,7 @@ async function readDemoFile(dataDir: string): Promise<DemoFile> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
     throw new Error(
-      `there is no demo in ${dataDir}; start one: npm start, or set DATA_DIR to the folder of the one that runs`,
+      `there is no demo in ${dataDir}; start one: npm start, or set DATA_DIR to the folder of a running demo`,
     )
   })
   return JSON.parse(text) as DemoFile
@@ -79,19 +80,20 @@ const LOOK_EVERY_MS = 100
 /**
  * Polls until a look returns something.
  *
- * @throws Error that names what did not come within a minute
+ * @throws Error that names what it waited for, after a minute or `timeoutMs`
  */
 export async function waitFor<T>(
   what: string,
   look: () => Promise<T | undefined>,
   signal: AbortSignal,
-  mostMs = 60_000,
+  timeoutMs = 60_000,
 ): Promise<T> {
-  const endMs = performance.now() + mostMs
+  const endMs = performance.now() + timeoutMs
   for (;;) {
     const seen = await look()
     if (seen !== undefined) return seen
-    if (performance.now() > endMs) throw new Error(`${what} did not come within ${mostMs / 1000} seconds`)
+    if (performance.now() > endMs)
+      throw new Error(`timed out after ${timeoutMs / 1000} seconds while waiting for ${what}`)
     await setTimeout(LOOK_EVERY_MS, undefined, { signal })
   }
 }
@@ -143,7 +145,7 @@ export async function waitForReceipt(rpc: Rpc, hash: string, signal: AbortSignal
 }
 
 /** The first 4 bytes of `balanceOf(address)`. */
-const BALANCE_OF = '0x70a08231'
+const BALANCE_OF_SELECTOR = '0x70a08231'
 
 /** An address's balance of a token or native coin, in base units with their decimals. */
 export async function readHolding(
@@ -158,9 +160,21 @@ export async function readHolding(
       decimals: chain.native.decimals,
     }
   }
-  const data = BALANCE_OF + owner.slice(2).toLowerCase().padStart(64, '0')
+  const data = BALANCE_OF_SELECTOR + owner.slice(2).toLowerCase().padStart(64, '0')
   const answer = await rpc.call<string>('eth_call', [{ to: token.address, data }, 'latest'])
   return { units: BigInt(answer), decimals: token.decimals }
+}
+
+/**
+ * A chain of the demo.
+ *
+ * @param id - the name or the CAIP-2 id
+ * @throws Error when the demo has no such chain
+ */
+export function findDemoChain({ file }: RunningDemo, id: string): DemoFileChain {
+  const chain = file.chains.find(({ name, chainId }) => name === id || caip2Of(chainId) === id)
+  if (chain === undefined) throw new Error(`demo.json has no chain ${id}`)
+  return chain
 }
 
 /** The fields of a payment that the commands need. */

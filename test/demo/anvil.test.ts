@@ -29,13 +29,13 @@ describe('a node that cannot start', () => {
     await first.stop()
   })
 
-  it('names the state that it cannot read', async () => {
+  it('reports a state file that cannot be read', async () => {
     const loadFile = join(folder, 'torn.json')
     await writeFile(loadFile, '{"block":')
     await expect(startAnvil({ ...OPTIONS, loadFile })).rejects.toMatchObject({ stateUnreadable: true })
   })
 
-  it('names the lock that another holds', async () => {
+  it('names the lock file that another process holds', async () => {
     const state = { dumpFile: join(folder, 'exit.json'), dumpIntervalSec: 1_000, lockFile: join(folder, 'lock') }
     const first = await startAnvil({ ...OPTIONS, state })
     await expect(startAnvil({ ...OPTIONS, state })).rejects.toThrow(/another process holds .*lock/)
@@ -47,7 +47,7 @@ describe('a node that cannot start', () => {
 })
 
 describe('the committed contracts', () => {
-  it('are those that their packages publish', async () => {
+  it('equal those in the published packages', async () => {
     const tool = fileURLToPath(new URL('../../tools/extract-contracts.ts', import.meta.url))
     await expect(run(process.execPath, [tool, '--check'])).resolves.toMatchObject({ stderr: '' })
   })

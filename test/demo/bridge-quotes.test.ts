@@ -38,7 +38,7 @@ describe("a payment carried by the demo's bridge", () => {
     await bridge?.stop()
     await database?.drop()
   })
-  /** What the quotes and balances of the cases say that detection has to find. */
+  /** The payments that detection has to find, by the quotes and balances of the cases. */
   const expected: { request: Parameters<typeof paymentsOf>[2]; payment: object; amounts: (bigint | undefined)[] }[] = []
 
   interface Terms {
@@ -59,7 +59,7 @@ describe("a payment carried by the demo's bridge", () => {
     { from: 'ETH', into: 'USDC', amount: '150', percentage: '0.5' },
     { from: 'ETH', into: 'USDT', amount: '90000' },
   ]
-  it.each(cases)('costs what the quote says: %o', async ({ from, into, amount, percentage, known }) => {
+  it.each(cases)('costs what was quoted: %o', async ({ from, into, amount, percentage, known }) => {
     const { near, far, chains, routing } = bridge
     const [source, target] = [from === 'ETH' ? undefined : near.tokens[from], far.tokens[into]]
     const payer = await bridge.newPayer()
@@ -110,7 +110,7 @@ describe("a payment carried by the demo's bridge", () => {
     expected.push({ request, payment: { ...payment, txHash: delivered?.txHash }, amounts: moved.slice(3, 5) })
   })
 
-  it('is found as what was quoted and what the balances say, paid by who paid on the source chain', async () => {
+  it('is found with the quoted amounts and with the payer of the source chain', async () => {
     expect(expected).toHaveLength(cases.length)
     for (const { request, payment, amounts } of expected) {
       await vi.waitFor(
@@ -126,7 +126,7 @@ describe("a payment carried by the demo's bridge", () => {
     }
   })
 
-  it('tells apart what the bridge keeps, the gas of the other end and the platform fee', async () => {
+  it('lists the fee of the bridge, the gas on the destination chain and the platform fee separately', async () => {
     const payer = await bridge.newPayer()
     const { payee: _, platform: __, ...question } = bridge.ask(payer, { into: 'USDC', amount: '2000', percentage: '1' })
     await bridge.setTime()

@@ -11,8 +11,8 @@ import { startTestBridge, type TestBridge } from './bridge.ts'
 
 const ROUTE = 'ETHEREUM_BSC_USDC_USDC'
 const HOUR_SEC = 3_600
-/** Blocks; a delivery with no more on top of it may be gone after a start. */
-const MOST_LOST_BY_A_KILL = 5
+/** Blocks that a hard kill can lose, and with them a delivery. */
+const MAX_LOST_BLOCKS = 5
 
 describe("the demo's bridge", () => {
   let bridge: TestBridge
@@ -45,7 +45,7 @@ describe("the demo's bridge", () => {
     return { status: response.status, body: (await response.json()) as { message: string; code: number } }
   }
 
-  /** A question as the provider asks it, under a reference of its own. */
+  /** A quote request as the LI.FI provider sends it. */
   function questionOf(wallet: EvmAddress, payee: EvmAddress, amount: bigint) {
     const [near, far] = bridge.chains
     const { data } = encodeErc20Payment(far.feeProxy, bridge.far.tokens.USDC.address, {
@@ -72,7 +72,7 @@ describe("the demo's bridge", () => {
   }
 
   it.each(['USDC', 'ETH'])(
-    'delivers once what was deposited in %s while nobody looked, and then takes it',
+    'delivers a deposit in %s once, also after restarts, and claims it when the delivery is safe from a kill',
     async (token) => {
       const prepared = await prepare(`ETHEREUM_BSC_${token}_USDC`)
       const taken = await takeRoute(bridge.near, payer, prepared)
@@ -89,7 +89,7 @@ describe("the demo's bridge", () => {
       for (let block = 0; block < 8; block++) {
         bridge.restart()
         entry = entryOf(await bridge.relay(), taken)
-        expect([block, entry.closed !== undefined]).toEqual([block, block > MOST_LOST_BY_A_KILL])
+        expect([block, entry.closed !== undefined]).toEqual([block, block > MAX_LOST_BLOCKS])
       }
       expect(entry.closed?.kind).toBe('TAKEN')
       expect([await received(prepared.payee), await received(far.relayer)]).toEqual([100n * 10n ** 18n, before])
@@ -97,7 +97,7 @@ describe("the demo's bridge", () => {
     },
   )
 
-  it('delivers again what a reorg has taken out', async () => {
+  it('delivers again when a reorg removed the delivery', async () => {
     const prepared = await prepare()
     const taken = await takeRoute(bridge.near, payer, prepared)
     await bridge.relay()
@@ -107,7 +107,7 @@ describe("the demo's bridge", () => {
     expect([entry.delivered?.isPaid, await received(prepared.payee)]).toEqual([true, 100n * 10n ** 18n])
   })
 
-  it('takes no deposit by a quote that is over, changed, used, or of somebody else', async () => {
+  it('refuses a deposit by a quote that has expired, is changed, is used, or belongs to another payer', async () => {
     const { near } = bridge
     const prepared = await prepare()
     const [approve, pay] = prepared.transactions as [
@@ -139,7 +139,7 @@ describe("the demo's bridge", () => {
     await bridge.relay()
   })
 
-  it('says QUOTE_CHANGED, with the new quote, when the other end has become dearer', async () => {
+  it('answers QUOTE_CHANGED when the gas on the destination chain has become dearer', async () => {
     const { far, routing } = bridge
     const prepared = await prepare()
     await far.setFeed(far.native.feed, { answer: 900n * 10n ** 8n })
@@ -151,12 +151,12 @@ describe("the demo's bridge", () => {
     expect(parseAmount(route.sourceAmount, 6)).toBeLessThanOrEqual(spentOf(prepared))
   })
 
-  it('gives the wallet what was carried where the payment contract refuses the call', async () => {
+  it('delivers the tokens to the wallet when the payment contract refuses the call', async () => {
     const { near } = bridge
     const wallet = await bridge.newPayer()
     const payee = freshAddress('payee of a call that fails')
     const question = questionOf(wallet, payee, 10n ** 18n)
-    // A call of the proxy for more than is delivered.
+    // The call takes more from the proxy than is delivered.
     const [call] = question.contractCalls
     const more = questionOf(wallet, payee, 2n * 10n ** 18n).contractCalls[0]?.toContractCallData
     await bridge.setTime()
@@ -173,7 +173,7 @@ describe("the demo's bridge", () => {
     expect(await status.json()).toMatchObject({ status: 'DONE', substatus: 'PARTIAL' })
   })
 
-  it('gives back what was not delivered in its time, and not sooner', async () => {
+  it('refunds a deposit that was not delivered in time, and not earlier', async () => {
     const { near, far, chains } = bridge
     const [{ escrow, relayer }, { executor }] = chains
     const cases = []
@@ -183,7 +183,7 @@ describe("the demo's bridge", () => {
       cases.push({ token, payer, taken, prepared, left: await held(payer, token) })
     }
     bridge.restart()
-    // Nobody looks for an hour.
+    // The relayer does not run for an hour.
     const { timestampSec } = await near.client.head()
     await far.mine({ timestampSec: timestampSec + HOUR_SEC + 60 })
     const stranger = near.wallets[2]
@@ -209,18 +209,23 @@ describe("the demo's bridge", () => {
   })
 
   it.each([
-    ['a chain that it does not know', () => ({ fromChain: 1 }), 404, 1003],
-    ['a token that it does not know', () => ({ fromToken: freshAddress('no token') }), 404, 1003],
+    ['an unknown chain', () => ({ fromChain: 1 }), 404, 1003],
+    ['an unknown token', () => ({ fromToken: freshAddress('no token') }), 404, 1003],
     [
-      'a coin to be delivered',
+      'delivery of a native coin',
       () => ({ toToken: freshAddress('x').replace(/^0x.*/, `0x${'0'.repeat(40)}`) }),
       400,
       1011,
     ],
-    ['more than it has', () => ({ toAmount: `1${'0'.repeat(37)}` }), 404, 1002],
-    ['no amount', () => ({ toAmount: '1.5' }), 400, 1011],
+    ['more than the relayer holds', () => ({ toAmount: `1${'0'.repeat(37)}` }), 404, 1002],
+    ['an amount that is not whole', () => ({ toAmount: '1.5' }), 400, 1011],
     ['no call', () => ({ contractCalls: [] }), 400, 1011],
-    ['a call of the token itself', () => ({ toContractAddress: bridge.far.tokens.USDC.address }), 400, 1011],
+    [
+      'a call of a contract other than the proxy',
+      () => ({ toContractAddress: bridge.far.tokens.USDC.address }),
+      400,
+      1011,
+    ],
   ])('refuses %s', async (_, change, status, code) => {
     await bridge.setTime()
     const question = questionOf(freshAddress('asks'), freshAddress('is paid'), 10n ** 18n)
@@ -232,7 +237,7 @@ describe("the demo's bridge", () => {
     const answer = await post(asked)
     expect([answer.status, answer.body.code]).toEqual([status, code])
   })
-  it.each(['', '[]', '{"fromChain":', '"x"'])('refuses %s for a question', async (body) => {
+  it.each(['', '[]', '{"fromChain":', '"x"'])('refuses the body %j', async (body) => {
     const response = await fetch(`${bridge.url}/v1/quote/contractCalls`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },

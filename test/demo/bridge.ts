@@ -1,8 +1,7 @@
 /**
- * The demo's bridge between two test chains, `near` (ETHEREUM) and `far` (BSC, where tokens have 18 decimals), and routes over it. Nothing
- * happens by itself: `relay` has the relayer look, send what is due, and both chains mine.
+ * The demo's bridge between two test chains, `near` (ETHEREUM) and `far` (BSC, where tokens have 18 decimals), and routes over it. The
+ * relayer acts only in `relay`.
  */
-
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
 import { type Book, createBook, type Entry } from '../../src/demo/bridge/book.ts'
 import { type BridgeChain, toBridgeChain } from '../../src/demo/bridge/bridge-chain.ts'
@@ -21,15 +20,15 @@ export interface TestBridge {
   configs: readonly ChainConfig[]
   url: string
   routing: TestRouting
-  /** The time by which quotes are made: the source chain's, since its blocks run ahead of clocks. */
+  /** Sets the clock of the quotes to the time of the source chain, whose blocks run ahead of real time. */
   setTime(): Promise<void>
-  /** The relayer looks once, sends what is due, and each chain mines a block. @returns what the bridge then knows */
+  /** Runs the relayer once, then mines a block on each chain. @returns all deposits afterwards */
   relay(): Promise<readonly Entry[]>
-  /** The relayer forgets all that it knew, as by a restart. */
+  /** Replaces the relayer by a new one without memory, as a restart does. */
   restart(): void
-  /** A wallet with coins and a million of each token on the source chain. */
+  /** Creates a wallet with coins and a million of each token on the source chain. */
   newPayer(): Promise<EvmAddress>
-  /** A request to a payee of its own, and how `payer` asks for routes to it. */
+  /** Creates a request with a new payee. @returns the question by which `payer` asks for its routes */
   ask(
     payer: EvmAddress,
     terms: { into: 'USDC' | 'USDT' | 'DAI'; amount: string; percentage?: string | undefined },
@@ -67,7 +66,7 @@ export async function startTestBridge({ chainIds }: { chainIds: readonly [number
   let relayer = createRelayer(chains, book, silentLogger)
   let nowMs = Date.now()
   const now = () => new Date(nowMs)
-  // The server's book is its own, as it reads before each answer.
+  // The server has its own book, because it reads before each answer.
   const server = await startBridgeServer(chains, createBook(chains), { now, logger: silentLogger })
   const configs = [near.config({ name: 'ETHEREUM' }), far.config({ name: 'BSC' })]
   const lifi = { name: 'demo-bridge', url: server.url }

@@ -17,7 +17,7 @@ import { recordRequests } from './demo-requests.ts'
 
 const POLYGON = DEMO_CHAINS.filter((spec) => spec.name === 'POLYGON')
 
-describe('a demo chain that is moved by hand', () => {
+describe('a demo chain whose clock the test moves', () => {
   let folder: string
   let network: DemoNetwork
   let chain: DemoChain
@@ -56,14 +56,14 @@ describe('a demo chain that is moved by hand', () => {
     expect(head.baseFeePerGas).toBe(40_000_000_000n)
   })
 
-  it('never lets two blocks have one time', async () => {
+  it('never gives two blocks the same time', async () => {
     const before = await chain.client.head()
     await clock.mineNow()
     await clock.mineNow()
     expect((await chain.client.head()).timestampSec).toBe(before.timestampSec + 2)
   })
 
-  it('moves the price of the coin a minute later, and not before', async () => {
+  it('moves the price of the native coin after a minute, and not earlier', async () => {
     nowMs += 60_000
     await clock.mineNow()
     const first = await readFeed()
@@ -75,11 +75,11 @@ describe('a demo chain that is moved by hand', () => {
     const second = await readFeed()
     expect(second.round).toBe(first.round + 1n)
     expect(second.updatedAt).toBe(BigInt(Math.floor(nowMs / 1000)))
-    // Not that it differs: at the turn of a wave it may be the same again.
+    // The answer may equal the first one, at the turn of a wave.
     expect(second.answer).toBe(usdPrice(chain.spec, 'POL', Math.floor(nowMs / 1000)))
   })
 
-  it('never has more blocks that are not on disk than a hard kill may lose', async () => {
+  it('never has more unsaved blocks than MAX_UNSAVED_BLOCKS', async () => {
     for (let block = 0; block < 3 * MAX_UNSAVED_BLOCKS; block++) {
       nowMs += 1_000
       await clock.mineNow()
@@ -90,7 +90,7 @@ describe('a demo chain that is moved by hand', () => {
     for (const spec of DEMO_CHAINS) expect(spec.finalityDepth).toBeGreaterThan(MAX_UNSAVED_BLOCKS)
   })
 
-  it('pays new requests of all kinds, and every payment goes through', async () => {
+  it('pays new requests of all kinds, and no payment is reverted', async () => {
     const requests = recordRequests()
     const payer = createLivePayer([chain], { requests, now, logger: logs })
     for (let paid = 1; paid <= 30; paid++) {
@@ -105,7 +105,7 @@ describe('a demo chain that is moved by hand', () => {
     expect(logs.records.filter((record) => record.level === 'warn')).toEqual([])
   })
 
-  it('keeps a request pending: the same one for a third of the way to finality, then another', async () => {
+  it('keeps the same pending request for a third of the blocks to finality, then creates another', async () => {
     const requests = recordRequests()
     const keeper = createPendingRequestKeeper(chain, { requests, clock, now })
     const first = await keeper.keep()
@@ -123,7 +123,7 @@ describe('a demo chain that is moved by hand', () => {
     expect(await keeper.keep()).toBe(second)
   })
 
-  it('says which chain ended when its node is killed', async () => {
+  it('names the chain whose node was killed', async () => {
     process.kill(chain.anvil.pid, 'SIGKILL')
     const { chain: name, exit } = await network.crashed
     expect(name).toBe('POLYGON')

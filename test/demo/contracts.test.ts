@@ -65,7 +65,7 @@ describe('payments on a real chain', () => {
     expect(event.args).toMatchObject({ to: payee, amount: COIN, feeAmount: 7n })
   })
 
-  it('converts a fiat amount into a token, and both events carry the conversion proxy', async () => {
+  it('converts a fiat amount into a token, and the conversion proxy emits both events', async () => {
     const [payer] = chain.wallets
     const payee = freshAddress('conversion payee')
     const { DAI } = chain.tokens
@@ -91,7 +91,7 @@ describe('payments on a real chain', () => {
     expect(event.args.amount).toBe(10n * USD)
   })
 
-  it('converts a fiat amount into the native coin and returns what was sent too much', async () => {
+  it('converts a fiat amount into the native coin and returns the surplus', async () => {
     const payer = chain.wallets[2]
     const payee = freshAddress('native conversion payee')
     await chain.setFeed(chain.native.feed, { answer: 2_500n * USD })
@@ -108,7 +108,7 @@ describe('payments on a real chain', () => {
     expect(await chain.nativeBalance(payer)).toBe(before - COIN / 10n - gas)
   })
 
-  it('refuses a conversion at a rate older than allowed', async () => {
+  it('refuses a conversion at a rate that is older than allowed', async () => {
     const { USDC } = chain.tokens
     const { timestampSec } = await chain.client.head()
     await chain.fund(USDC, chain.wallets[0], 10_000000n)
@@ -120,7 +120,7 @@ describe('payments on a real chain', () => {
     expect(paid.succeeded).toBe(true)
   })
 
-  it('lets a Tether-like allowance change only by way of zero', async () => {
+  it('lets a Tether-like allowance change only after a reset to zero', async () => {
     const { USDT } = chain.tokens
     const owner = chain.wallets[3]
     await chain.approve(owner, USDT, chain.wallets[4], 5n)
@@ -132,7 +132,7 @@ describe('payments on a real chain', () => {
     expect(await chain.balanceOf(USDT, chain.wallets[4])).toBe(10n)
   })
 
-  it('delivers less than the event says where the token takes a fee', async () => {
+  it('delivers less than the event says when the token takes a fee', async () => {
     const { TAX } = chain.tokens
     const payee = freshAddress('tax payee')
     await chain.fund(TAX, chain.wallets[0], 1_000n)
@@ -170,7 +170,7 @@ describe('payments on a real chain', () => {
     expect(BigInt(blockNumber)).toBe((await chain.client.head()).number)
   })
 
-  it('sends as any address', async () => {
+  it('sends a transaction from any address', async () => {
     const stranger = freshAddress('stranger')
     await chain.setNativeBalance(stranger, COIN)
     const terms = { to: chain.wallets[0], amount: 1n, paymentReference: REFERENCE } as const
@@ -189,7 +189,7 @@ describe('a chain that is mined by hand', () => {
   const payment = (amount: bigint) =>
     ({ kind: 'NATIVE', to: freshAddress('reorg payee'), amount, paymentReference: REFERENCE }) as const
 
-  it('keeps a payment waiting until a block is mined, at the base fee that was set', async () => {
+  it('mines a waiting payment only with the next block, which has the base fee that was set', async () => {
     const { transactionHash } = await chain.pay(chain.wallets[0], payment(1n))
     expect(await chain.receipt(transactionHash)).toBeUndefined()
     await chain.mine({ baseFeePerGas: 8_000_000_000n })
@@ -197,7 +197,7 @@ describe('a chain that is mined by hand', () => {
     expect((await chain.client.head()).baseFeePerGas).toBe(8_000_000_000n)
   })
 
-  it('drops a payment in a reorg, and mines another again under its hash', async () => {
+  it('drops one payment in a reorg and mines another one again with the same hash', async () => {
     const dropped = await chain.pay(chain.wallets[1], payment(2n))
     await chain.mine()
     const kept = await chain.pay(chain.wallets[2], payment(3n))

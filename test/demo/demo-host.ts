@@ -1,6 +1,6 @@
 /**
- * A process that runs the demo's chains until it is killed: `node demo-host.ts DATA_DIR`. Says on stdout, as a line of
- * JSON, where the chains are; after that a line for each payment that it made.
+ * A process that runs the demo's chains until it is killed: `node demo-host.ts DATA_DIR`. Writes one line of JSON to standard output, with
+ * the URLs of the chains, once they run.
  */
 import { startDemo } from '../../src/demo/demo.ts'
 import { recordLogs } from '../support/logs.ts'

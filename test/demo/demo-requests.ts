@@ -1,4 +1,4 @@
-/** Keeps the demo's requests in memory, and refuses what the service refuses: other terms under a known id. */
+/** Stores the demo's requests in memory, and like the service refuses other terms under a known id. */
 import { type DemoRequests, type DemoRequestTerms, referenceOf } from '../../src/demo/history/demo-requests.ts'
 
 export interface RecordedRequests extends DemoRequests {

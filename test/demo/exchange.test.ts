@@ -23,7 +23,7 @@ describe("a swap on the demo's exchange", () => {
     { from: 'USDT', into: 'USDC', amount: '1000', percentage: '1', leastImpact: 0.05, mostImpact: 0.06 },
     { from: 'USDC', into: 'USDT', amount: '1500', leastImpact: 0.07, mostImpact: 0.08 },
     { from: 'DAI', into: 'USDT', amount: '150', percentage: '0.5', leastImpact: 0.003, mostImpact: 0.009 },
-  ] as const)('spends what it says: %o', async ({ from, into, amount, leastImpact, mostImpact, ...fee }) => {
+  ] as const)('costs what was quoted: %o', async ({ from, into, amount, leastImpact, mostImpact, ...fee }) => {
     const [source, target] = [chain.tokens[from], chain.tokens[into]]
     const [payer, payee, feeAddress] = [
       freshAddress(`payer ${from} ${into}`),

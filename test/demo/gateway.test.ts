@@ -36,7 +36,7 @@ const post = (body: unknown, headers: Readonly<Record<string, string>> = {}) =>
     body: JSON.stringify(body),
   })
 
-it('passes calls on, batches in their order, and answers of megabytes', async () => {
+it('passes on single calls, batches in their order, and answers of megabytes', async () => {
   expect(await createRpc(gateway.url).call('eth_chainId')).toBe(await anvil.rpc.call('eth_chainId'))
   const calls = Array.from({ length: 3_000 }, (_, id) => ({ ...asking('eth_getBlockByNumber', ['latest', true]), id }))
   const response = await fetch(gateway.url, {
@@ -52,15 +52,15 @@ it('passes calls on, batches in their order, and answers of megabytes', async ()
 })
 
 it.each<[string, Readonly<Record<string, string>>, number]>([
-  ['by another host', { host: 'evil.example' }, 403],
-  ['by another host that has the port', { host: 'evil.example:8545' }, 403],
-  ['from a page', { origin: 'https://evil.example' }, 403],
-  ['from a page on this machine', { origin: 'http://localhost:3000' }, 403],
-  ['from a sandboxed page', { origin: 'null' }, 403],
-  ['as a form may send it', { 'content-type': 'text/plain' }, 415],
-  ['as another form may', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
-  ['by localhost', { host: 'localhost' }, 200],
-  ['from a wallet in a browser', { origin: 'chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn' }, 200],
+  ['with another host', { host: 'evil.example' }, 403],
+  ['with another host and the port', { host: 'evil.example:8545' }, 403],
+  ['by a web page', { origin: 'https://evil.example' }, 403],
+  ['by a web page on this machine', { origin: 'http://localhost:3000' }, 403],
+  ['by a sandboxed page', { origin: 'null' }, 403],
+  ['with a content type that a form can send', { 'content-type': 'text/plain' }, 415],
+  ['with another content type of forms', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
+  ['as localhost', { host: 'localhost' }, 200],
+  ['by a browser wallet', { origin: 'chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn' }, 200],
 ])('called %s: %j is answered with %i and no CORS header', async (_, fields, status) => {
   const before = await anvil.rpc.call('eth_blockNumber')
   const { status: answered, headers, body } = await post(asking('evm_mine'), fields)
@@ -76,7 +76,7 @@ it('answers no preflight and no GET', async () => {
   expect((await sendRequest(port, { target: '/' })).status).toBe(405)
 })
 
-it('stands alone at an address that a page can find: the node is not at 127.0.0.1', async () => {
+it('is the only way for a page: the node does not listen on 127.0.0.1', async () => {
   const { hostname, port: ofNode } = new URL(anvil.rpcUrl)
   expect(hostname).toMatch(/^127\./)
   expect(hostname).not.toBe('127.0.0.1')
@@ -85,7 +85,7 @@ it('stands alone at an address that a page can find: the node is not at 127.0.0.
   expect((await fetch(anvil.rpcUrl, { method: 'OPTIONS' })).headers.get('access-control-allow-origin')).toBeNull()
 })
 
-it('says so when the node is gone', async () => {
+it('answers 502 when the node is gone', async () => {
   await anvil.stop()
   const { status, body } = await post(asking('eth_chainId'))
   expect([status, body]).toEqual([502, expect.stringContaining('did not answer')])

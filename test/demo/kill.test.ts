@@ -25,7 +25,7 @@ interface Host {
   chains: readonly HostedChain[]
 }
 
-describe('the death of the process that runs the demo', () => {
+describe('a demo whose process is killed', () => {
   let dataDir: string
   let host: Host
   beforeAll(async () => {
@@ -35,12 +35,12 @@ describe('the death of the process that runs the demo', () => {
   afterAll(async () => {
     const nodes = await childrenOf(host.child)
     await kill(host.child)
-    // They write their states as they end.
+    // The nodes write their states before they end.
     await waitUntilGone(nodes)
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  it('takes the chains with it on SIGKILL, and the next start continues where they were', async () => {
+  it('ends its nodes on SIGKILL, and the next start continues their chains', async () => {
     const heads = await readHeads(host)
     const nodes = await childrenOf(host.child)
     expect(nodes.length).toBe(4)
@@ -52,7 +52,7 @@ describe('the death of the process that runs the demo', () => {
     await expectBlocks(host, heads)
   })
 
-  it('loses less than finality when the chains are killed with it', async () => {
+  it('loses no final block when its nodes are killed with it', async () => {
     const heads = await mineBeyond(host, 7)
     const nodes = await childrenOf(host.child)
     for (const pid of nodes) process.kill(pid, 'SIGKILL')
@@ -111,7 +111,7 @@ async function childrenOf(child: ChildProcess): Promise<number[]> {
   return text.trim().split(' ').map(Number)
 }
 
-/** Returns when none of the processes exists, or is but an entry that nobody has collected. */
+/** Waits until none of the processes runs; one that has ended and is not collected does not. */
 async function waitUntilGone(pids: readonly number[]): Promise<void> {
   for (const pid of pids) while (await isRunning(pid)) await setTimeout(10)
 }
@@ -128,7 +128,7 @@ async function readHeads(host: Host): Promise<BlockHeader[]> {
   return Promise.all(host.chains.map((chain) => createChainClient(createRpc(chain.rpcUrl)).head()))
 }
 
-/** Every chain still has the block that it had, and has gone on from it. */
+/** Expects every chain to have the same block as before, and further blocks after it. */
 async function expectBlocks(host: Host, blocks: readonly BlockHeader[]): Promise<void> {
   for (const [index, chain] of host.chains.entries()) {
     const client = createChainClient(createRpc(chain.rpcUrl))

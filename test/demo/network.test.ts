@@ -56,12 +56,12 @@ describe('the first start', () => {
     return found
   }
 
-  it('makes every chain anew and has lost none', () => {
+  it('creates every chain and has lost none', () => {
     expect(demo.freshChains).toEqual(['ETHEREUM', 'POLYGON', 'ARBITRUM', 'BSC'])
     expect(demo.lostChains).toEqual([])
   })
 
-  it('gives tokens the decimals that they have in life', () => {
+  it('gives tokens the decimals of the real networks', () => {
     const decimals = demo.configs.map((config) => [config.name, ...config.tokens.map((token) => token.decimals)])
     expect(decimals).toEqual([
       ['ETHEREUM', 6, 6, 18],
@@ -72,7 +72,7 @@ describe('the first start', () => {
     expect(demo.configs.map((config) => config.native.symbol)).toEqual(['ETH', 'POL', 'ETH', 'BNB'])
   })
 
-  it('answers with the chain id of its configuration', async () => {
+  it('has nodes that answer with the configured chain ids', async () => {
     for (const config of demo.configs) {
       expect(Number(await clientOf(config).rpc.call<Hex>('eth_chainId'))).toBe(config.chainId)
     }
@@ -88,7 +88,7 @@ describe('the first start', () => {
     }
   })
 
-  it('tells the base fee of the next block as it will be', async () => {
+  it('predicts the base fee of the next block correctly', async () => {
     const expected = { ETHEREUM: 8_000_000_000n, POLYGON: 40_000_000_000n, ARBITRUM: 20_000_000n, BSC: 100_000_000n }
     for (const [name, wei] of Object.entries(expected)) {
       const { rpc } = clientOf(configOf(name))
@@ -97,7 +97,7 @@ describe('the first start', () => {
     }
   })
 
-  it('gives each wallet exactly what it says', async () => {
+  it('gives each wallet exactly the balances of its specification', async () => {
     for (const wallet of DEMO_WALLETS) {
       const address = file.wallets[wallet.name]?.address as Address
       for (const config of demo.configs) {
@@ -113,7 +113,7 @@ describe('the first start', () => {
     }
   })
 
-  it('has a hundred payments of each kind of event on every chain, all of known requests', () => {
+  it('has a hundred payments on every chain, with every kind of event, all of known requests', () => {
     const known = new Set([...requests.byReference.keys()].map((reference) => keccak256(reference as Hex)))
     for (const config of demo.configs) {
       const events = logs.get(config.name) ?? []
@@ -126,7 +126,7 @@ describe('the first start', () => {
     }
   })
 
-  it('has paid what the requests of demo.json say', () => {
+  it('has made the payments that the requests of demo.json describe', () => {
     const paid = (start: string): bigint[] =>
       logsOf(requestSaying(start).paymentReference, ERC20_PAID).map((log) => BigInt(`0x${log.data.slice(130, 194)}`))
     expect(paid('Open: 150 USDC')).toEqual([])
@@ -141,7 +141,7 @@ describe('the first start', () => {
     expect(inFiat.map((log) => BigInt(log.data.slice(0, 66)))).toEqual([20_000_000_000n])
   })
 
-  it('has everything final but the payment that is to be pending', async () => {
+  it('has only final payments, except that of the pending request', async () => {
     const pending = keccak256(requestSaying('Pending').paymentReference as Hex)
     for (const config of demo.configs) {
       const head = (await clientOf(config).head()).number
@@ -159,7 +159,7 @@ describe('the first start', () => {
     expect(Object.keys(file.wallets).length).toBeGreaterThanOrEqual(5)
   })
 
-  describe('and the second', () => {
+  describe('followed by a second start', () => {
     let heads: { number: bigint; hash: Hex }[]
     let again: Demo
     const secondRequests = recordRequests()
@@ -190,7 +190,7 @@ describe('the first start', () => {
       }
     })
 
-    it('goes on from the blocks that were there, at the time that it is', async () => {
+    it('continues from the stored blocks, at the present time', async () => {
       for (const [index, config] of again.configs.entries()) {
         const before = heads[index] as { number: bigint; hash: Hex }
         const { rpc } = clientOf(config)
@@ -204,10 +204,10 @@ describe('the first start', () => {
   })
 })
 
-describe('a start that finds something amiss', () => {
+describe('a start with a damaged data folder', () => {
   const chainFile = (chain: string, file: string): string => join(dataDir, 'chains', chain, file)
   const tear = async (file: string): Promise<void> => writeFile(file, (await readFile(file, 'utf8')).slice(0, 50_000))
-  /** Starts, looks, stops. */
+  /** Starts the demo, runs `look`, and stops the demo. */
   const startAndSee = async (look: (demo: Demo) => unknown): Promise<void> => {
     const demo = await startDemo({ dataDir, logger: recordLogs(), now: () => new Date() })
     try {
@@ -217,7 +217,7 @@ describe('a start that finds something amiss', () => {
     }
   }
 
-  it('begins a chain anew whose state is torn, and only that one', async () => {
+  it('creates again only the chain whose state is torn', async () => {
     await rm(chainFile('BSC', 'exit.json'), { force: true })
     await tear(chainFile('BSC', 'state.json'))
     await startAndSee(async (demo) => {
@@ -228,7 +228,7 @@ describe('a start that finds something amiss', () => {
     await startAndSee((demo) => expect(demo.freshChains).toEqual([]))
   })
 
-  it('begins a chain anew that another version of the demo made, and says so', async () => {
+  it('creates a chain of another version of the demo again, and logs it', async () => {
     const record = chainFile('ARBITRUM', 'chain.json')
     const known = JSON.parse(await readFile(record, 'utf8')) as object
     await writeFile(record, JSON.stringify({ ...known, layoutVersion: 1 }))
@@ -236,7 +236,7 @@ describe('a start that finds something amiss', () => {
     const demo = await startDemo({ dataDir, logger, now: () => new Date() })
     try {
       expect(demo.lostChains).toEqual(['ARBITRUM'])
-      const says = 'a demo chain was made by another version of the demo: it begins anew'
+      const says = 'a demo chain was created by another version of the demo: it is created again'
       expect(logger.records).toContainEqual(expect.objectContaining({ level: 'warn', message: says }))
       await demo.seed(recordRequests())
     } finally {
@@ -245,12 +245,12 @@ describe('a start that finds something amiss', () => {
     await startAndSee((again) => expect(again.freshChains).toEqual([]))
   })
 
-  it('falls back to the last save where the state of the exit is torn', async () => {
+  it('falls back to the last save when the state written at the exit is torn', async () => {
     await tear(chainFile('ETHEREUM', 'exit.json'))
     await startAndSee((demo) => expect(demo.freshChains).toEqual([]))
   })
 
-  it('begins a chain anew whose genesis is not the one on record, and again if it was not completed', async () => {
+  it('creates a chain again when its genesis differs from the record, and again until it was completed', async () => {
     const record = chainFile('POLYGON', 'chain.json')
     const known = JSON.parse(await readFile(record, 'utf8')) as object
     await writeFile(record, JSON.stringify({ ...known, genesisHash: `0x${'1'.repeat(64)}` }))

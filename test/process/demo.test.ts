@@ -18,7 +18,7 @@ import {
 import { type CommandOutcome, runCommand } from '../support/run-command.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
-/** One data folder through the life of a demo: each describe begins with a start and ends with an end. */
+/** One data folder for all starts of this file: each describe starts the demo and ends it. */
 let folder: string
 let dataDir: string
 let demo: WaybillProcess
@@ -26,7 +26,7 @@ let url: string
 
 const environment = () => ({ DATA_DIR: dataDir, PORT: '0' })
 
-/** Runs a command beside the demo in this process, which takes a second less than one of its own. */
+/** Runs a command in this process, which saves the second that a process of its own takes to start. */
 const runHere = (...words: string[]) => runCommand(environment(), words)
 
 beforeAll(async () => {
@@ -58,7 +58,7 @@ async function get(path: string, headers: Record<string, string> = { 'x-api-key'
   return { status: response.status, headers: response.headers, body: (await response.json()) as Answer }
 }
 
-/** What these tests look at of any answer. */
+/** The fields of answers that these tests read. */
 interface Answer {
   readonly routes: { id: string; readiness: { hasEnoughGas: boolean }; warnings: { reason: string }[] }[]
   readonly unavailable: { reason: string }[]
@@ -85,8 +85,8 @@ async function demoFile(): Promise<DemoFile> {
 }
 
 /**
- * Payments that nobody makes or changes any more, oldest first, each page once. That of the part-paid request is none: the rest is paid
- * below, and once that is final it is confirmed.
+ * The payments that no longer change, oldest first. Leaves out the part-paid request, the rest of which is paid below: its first payment
+ * becomes CONFIRMED then.
  */
 async function settledPayments(untilTime: string) {
   const found: Answer['payments'] = []
@@ -101,13 +101,13 @@ async function settledPayments(untilTime: string) {
   return found
 }
 
-/** A transaction that gave something to the bridge, when the demo was killed. */
+/** The hash of a deposit into the bridge that was made just before the demo was killed. */
 let deposited: string
 let history: Answer['payments']
 let historyEnds: string
 
 describe('a first start', () => {
-  /** A second demo and another use of the same folder. They wait for a predecessor that is just ending, so they begin early. */
+  /** A second demo and a service on the same folder. Started early, because they wait for a predecessor that may be ending. */
   let rivals: Promise<Ended>[]
 
   beforeAll(async () => {
@@ -146,7 +146,7 @@ describe('a first start', () => {
     expect(Object.keys(file.wallets).length).toBeGreaterThanOrEqual(5)
   })
 
-  it('has nodes and a bridge that answer no page', async () => {
+  it('has nodes and a bridge that refuse web pages', async () => {
     const file = await demoFile()
     const ask = async (target: string, headers: OutgoingHttpHeaders) => {
       const call = request(target, { method: 'POST', headers: { 'content-type': 'application/json', ...headers } })
@@ -162,12 +162,12 @@ describe('a first start', () => {
       expect(await ask(target, { host: 'evil.example' })).toEqual([403, []])
       expect(await ask(target, { origin: 'https://evil.example' })).toEqual([403, []])
       expect(await ask(target, { 'content-type': 'text/plain' })).toEqual([415, []])
-      // The bridge reads the call, which is no question to it.
+      // The bridge accepts the caller, but the body is not a quote request.
       expect(await ask(target, {})).toEqual([target.startsWith(file.bridgeUrl) ? 404 : 200, []])
     }
   })
 
-  it('has requests in the state that demo.json says', async () => {
+  it('has requests in the states that demo.json describes', async () => {
     const { requests } = await demoFile()
     const states: Record<string, string> = {
       Open: 'OPEN',
@@ -186,7 +186,7 @@ describe('a first start', () => {
     expect([...kinds].toSorted()).toEqual(Object.keys(states).toSorted())
   })
 
-  it('has wallets that can do what demo.json says', async () => {
+  it('has wallets with the routes that demo.json describes', async () => {
     const { wallets, requests } = await demoFile()
     const open = requests.find(({ says }) => says === 'Open: 150 USDC on ETHEREUM.')
     const outcomes: Record<string, unknown> = {}
@@ -224,7 +224,7 @@ describe('a first start', () => {
     ])
   })
 
-  it('marks every answer as one of a demo', async () => {
+  it('marks every answer with the header of the demo', async () => {
     for (const path of ['/payments?limit=1', '/payments?colour=red', '/nowhere', '/healthz']) {
       const response = await fetch(url + path, { headers: { 'x-api-key': 'demo' } })
       expect([path, response.headers.get('x-waybill-demo')]).toEqual([path, 'true'])
@@ -233,7 +233,7 @@ describe('a first start', () => {
   })
 
   it.each([['evil.example'], ['evil.example:8080'], ['127.0.0.1.evil.example']])(
-    'refuses to be called %s',
+    'refuses the host %s',
     async (host) => {
       const answer = await withHost(host)
       expect(answer.statusCode).toBe(403)
@@ -246,7 +246,7 @@ describe('a first start', () => {
     expect([code, stdout]).toEqual([0, ''])
   })
 
-  it('is joined by keys commands; a revoked key is refused within five seconds', async () => {
+  it('shares its database with keys commands; a revoked key is refused within five seconds', async () => {
     const create = ['keys', 'create', '--account', 'shop', '--scopes', 'payments:read,requests:read']
     const created = await runWaybill(create, environment())
     expect(created.code).toBe(0)
@@ -274,7 +274,7 @@ describe('a first start', () => {
     expect((await runHere('keys', 'list', '--account', 'shop')).stdout).toMatch(/\trevoked 20/)
   })
 
-  it('keeps a folder of its own: a second start and another use are refused', async () => {
+  it('refuses a second demo and a service on its folder', async () => {
     const [second, other] = await Promise.all(rivals)
     expect(second).toMatchObject({ code: 1, stdout: '' })
     const says = `The process with pid ${demo.pid} runs the database in ${dataDir}/pg, and a folder has one server only.`
@@ -283,7 +283,7 @@ describe('a first start', () => {
     expect(other?.stderr).toContain(`- DATA_DIR is ${dataDir}, which holds the data of a demo.`)
   })
 
-  describe('and its commands', () => {
+  describe('with its commands', () => {
     let swapped: Ended
     let converted: CommandOutcome
     let reorged: CommandOutcome
@@ -307,7 +307,7 @@ describe('a first start', () => {
       ])
     })
 
-    /** Blocks come in their own time: here they are mined, so that the refund is final at once. */
+    /** Mines the blocks that make the refund final, instead of waiting for the clock of the chain. */
     async function refund(): Promise<Ended> {
       const refunding = startWaybill(['demo', 'refund'], environment())
       await refunding.says(/^waits\t/m)
@@ -319,21 +319,21 @@ describe('a first start', () => {
       return refunding.ended
     }
 
-    it('pay a payment back from the payee, and search finds it as returned', async () => {
+    it('refund a payment from the payee, and search returns it as REFUNDED', async () => {
       expect([refunded.code, refunded.stderr]).toEqual([0, ''])
       const id = lineOf(refunded, 'found')[1]?.replace('payment ', '')
       const hash = columnsOf(refunded).findLast(([first, kind]) => first === 'sent' && kind === 'REFUND')?.[2]
       const { body } = await get(`/v1/payments/${id}`)
       expect(body).toMatchObject({ status: 'REFUNDED', refundedAmount: '5', refunds: [{ amount: '5', txHash: hash }] })
       expect(lineOf(refunded, 'refunded')).toEqual(['refunded', `GET /v1/payments/${id}`, 'REFUNDED'])
-      expect(lineOf(refunded, 'reference')[2]).toMatch(/^refundReference of the request/)
+      expect(lineOf(refunded, 'reference')[2]).toMatch(/^the refundReference of the request/)
     })
 
     const columnsOf = ({ stdout }: Pick<CommandOutcome, 'stdout'>) => stdout.split('\n').map((line) => line.split('\t'))
     const lineOf = (ended: Pick<CommandOutcome, 'stdout'>, subject: string) =>
       columnsOf(ended).find(([first]) => first === subject) ?? []
 
-    it('pay by a swap what the quote says, and search finds it as paid by the wallet', async () => {
+    it('pay by a swap for the quoted amount, and search returns the payment with the wallet as payer', async () => {
       expect([swapped.code, swapped.stderr]).toEqual([0, ''])
       const [, , , spends = ''] = lineOf(swapped, 'quote')
       const spent = /^spends (150\.\d+) DAI on ETHEREUM$/.exec(spends)?.[1]
@@ -351,19 +351,19 @@ describe('a first start', () => {
       expect(body).toMatchObject({ amount: '150', payer: (await demoFile()).wallets.otherToken?.address })
     })
 
-    it('pay by the bridge what the quote says, and search finds what it has delivered', async () => {
+    it('pay over the bridge for the quoted amount, and search returns the delivered payment', async () => {
       expect([carried.code, carried.stderr]).toEqual([0, ''])
       const [, , provider, spends = '', most] = lineOf(carried, 'quote')
-      // What 180 USDC are worth in DAI follows the clock.
+      // The price of DAI in USDC depends on the time.
       const spent = /^spends (\d+\.\d+) DAI on POLYGON$/.exec(spends)?.[1]
       expect(Math.abs(Number(spent) / 180 - 1)).toBeLessThan(0.01)
-      expect([provider, most]).toEqual(['demo-bridge', `at most ${spent}`])
+      expect([provider, most]).toEqual(['demo-bridge', `at most ${spent} DAI`])
       const [, wallet, , payee] = lineOf(carried, 'after')
       const received = expect.stringMatching(/ USDC \(\+180\)$/) as string
       expect([wallet, payee]).toEqual([expect.stringContaining(`(-${spent})`), received])
       const [, id = ''] = lineOf(carried, 'found')
       const { body } = await get(`/v1/payments/${id.replace('payment ', '')}`)
-      const [, type, txHash] = lineOf(carried, 'carried')
+      const [, type, txHash] = lineOf(carried, 'delivered')
       const payer = (await demoFile()).wallets.direct?.address
       const sourceTxHash = columnsOf(carried).findLast(([first]) => first === 'sent')?.[2]
       const source = { sourceNetwork: 'POLYGON', sourceTxHash, payer }
@@ -377,16 +377,16 @@ describe('a first start', () => {
       expect((await get(`/v1/request/${fiat}`)).body).toMatchObject({ outstandingAmount: '0' })
     })
 
-    it('show a payment that a reorg takes out and that comes back with its id', () => {
+    it('show that a reorg removes a payment and that it returns with the same id', () => {
       expect([reorged.code, reorged.stderr]).toEqual([0, ''])
       const [, found] = lineOf(reorged, 'found')
       const path = `GET /v1/payments/${found?.replace('payment ', '')}`
       expect(lineOf(reorged, 'gone').slice(1, 3)).toEqual([path, '404'])
       expect(lineOf(reorged, 'back').slice(1, 3)).toEqual([path, '200'])
-      expect(lineOf(reorged, 'again')[1]).toBe(columnsOf(reorged).findLast(([first]) => first === 'sent')?.[2])
+      expect(lineOf(reorged, 'mined')[1]).toBe(columnsOf(reorged).findLast(([first]) => first === 'sent')?.[2])
     })
 
-    it('say what the quote warns of, then what the node says', async () => {
+    it('print the warning of the quote, then the error of the node', async () => {
       const ended = await runHere('demo', 'pay', '--wallet', 'noGas', '--route', 'REQUEST_NETWORK_PAYMENT')
       expect(lineOf(ended, 'warning')).toEqual([
         'warning',
@@ -397,13 +397,13 @@ describe('a first start', () => {
     })
 
     it.each([
-      ['pay --wallet nobody --route X', 2, /"nobody" is no wallet of the demo, which has\n {2}direct: Holds/],
+      ['pay --wallet nobody --route X', 2, /the demo has no wallet "nobody"; it has\n {2}direct: Holds/],
       ['pay --wallet direct --route X', 1, /has no route X; use one of: REQUEST_NETWORK_PAYMENT, ETHEREUM_/],
       ['pay --wallet direct', 2, /--route is missing/],
       ['refund --payment 12', 1, /"12" is not a payment id/],
       ['refund --payment 7e000000-0000-4000-8000-00000000cccc', 1, /there is no payment 7e000000/],
       ['refund --request 12', 2, /Unknown option '--request'/],
-      ['reorg --chain MARS', 2, /"MARS" is no chain of the demo, which has ETHEREUM, POLYGON, ARBITRUM, BSC\n/],
+      ['reorg --chain MARS', 2, /the demo has no chain "MARS"; it has ETHEREUM, POLYGON, ARBITRUM, BSC\n/],
     ])('refuse `demo %s`', async (words, code, says) => {
       const ended = await runHere('demo', ...words.split(' '))
       expect([ended.code, ended.stdout]).toEqual([code, ''])
@@ -411,7 +411,7 @@ describe('a first start', () => {
     })
   })
 
-  it('is what the commands on chains work on where there is no chains file', async () => {
+  it('provides the chains of commands when there is no chains file', async () => {
     const [listed, rechecked] = await Promise.all([
       runWaybill(['unmatched', 'list', '--reason', 'WRONG_PAYEE'], environment()),
       runWaybill(['chains', 'recheck', '--chain', 'mainnet', '--before', '2100-01-01', '--dry-run'], environment()),
@@ -421,14 +421,14 @@ describe('a first start', () => {
     const [, chain = '', tx = '', event = ''] = listed.stdout.split('\t')
     const which = ['--chain', chain, '--tx', tx, '--event', event, '--account', 'demo', '--reason', 'a try']
     const accepted = await runWaybill(['unmatched', 'accept', ...which, '--as', 'refund'], environment())
-    // Only the transaction tells it.
+    // Only the transaction shows that payer and payee are the same.
     expect([accepted.code, accepted.stderr]).toEqual([
       1,
       expect.stringContaining('even if it were accepted: SELF_PAYMENT'),
     ])
   })
 
-  it('finishes a slow call when it is told to stop, and takes all its processes along', async () => {
+  it('finishes a call in flight on SIGTERM, and ends all its processes', async () => {
     historyEnds = new Date(Date.now() - 3_600_000).toISOString()
     history = await settledPayments(historyEnds)
     expect(history.length).toBeGreaterThan(300)
@@ -444,7 +444,7 @@ describe('a first start', () => {
     await allGone(started)
   })
 
-  it('is missed by its commands once it is over', async () => {
+  it('is reported as not running by its commands after the stop', async () => {
     const [over, never] = await Promise.all([
       runHere('demo', 'reorg'),
       runCommand({ DATA_DIR: join(folder, 'nothing') }, ['demo', 'reorg']),
@@ -458,11 +458,11 @@ describe('a first start', () => {
 describe('a second start on the same folder', () => {
   beforeAll(startDemo)
 
-  it('goes on with the same payments, none lost or doubled', async () => {
+  it('continues with the same payments, none lost or doubled', async () => {
     expect(await settledPayments(historyEnds)).toEqual(history)
   })
 
-  it('loses its processes with it when it is killed', async () => {
+  it('ends all its processes when it is killed', async () => {
     expect(started.length).toBeGreaterThan(4)
     const pay = ['demo', 'pay', '--wallet', 'otherChain', '--route', 'ARBITRUM_ETHEREUM_USDC_USDC']
     const paying = startWaybill(pay, environment())
@@ -480,20 +480,20 @@ describe('a start after a kill, with the state of one chain gone', () => {
     await startDemo()
   })
 
-  it('begins that chain anew and says so; the others keep their payments', async () => {
-    expect(demo.stderr()).toMatch(/"chain":"POLYGON","rows":\d+,"msg":"the demo chain begins anew/)
+  it('creates that chain again and logs it; the others keep their payments', async () => {
+    expect(demo.stderr()).toMatch(/"chain":"POLYGON","rows":\d+,"msg":"the demo chain was created again/)
     const payments = await settledPayments(historyEnds)
     const elsewhere = (each: { network: string }) => each.network !== 'POLYGON'
     expect(payments.filter(elsewhere)).toEqual(history.filter(elsewhere))
     const [anew, before] = [payments, history].map((all) => all.filter((each) => !elsewhere(each)))
     expect(anew?.length).toBe(before?.length)
-    // A native payment may have its hash again, and so its id, but not its time.
+    // A payment in the native coin may get the same hash and thus the same id, but not the same time.
     const keyOf = ({ id, timestamp }: Answer['payments'][number]) => `${id} ${timestamp}`
     const gone = new Set(before?.map(keyOf))
     expect(anew?.map(keyOf).filter((key) => gone.has(key))).toEqual([])
   })
 
-  it('delivers what its bridge was given before the kill', async () => {
+  it('delivers the deposit that was made before the kill', async () => {
     const payer = (await demoFile()).wallets.otherChain?.address
     await vi.waitFor(
       async () => {
@@ -504,7 +504,7 @@ describe('a start after a kill, with the state of one chain gone', () => {
     )
   })
 
-  it('ends with 1 and a sentence when the database is lost', async () => {
+  it('ends with exit code 1 and names the database when it is lost', async () => {
     const postmaster = started.find(({ name }) => name === 'postgres')
     process.kill(postmaster?.pid ?? 0, 'SIGKILL')
     const { code, stderr } = await demo.ended
@@ -517,7 +517,7 @@ describe('a start after a kill, with the state of one chain gone', () => {
 describe('a start after the database was lost', () => {
   beforeAll(startDemo)
 
-  it('ends with 1 and names the chain when a node is lost', async () => {
+  it('ends with exit code 1 and names the chain when a node is lost', async () => {
     const node = started.find(({ name }) => name === 'anvil')
     process.kill(node?.pid ?? 0, 'SIGKILL')
     const { code, stderr } = await demo.ended
@@ -535,7 +535,7 @@ async function withHost(host: string) {
   return promise
 }
 
-/** A call whose headers the service has and whose body it waits for. */
+/** Starts a call whose headers the service has received and whose body it waits for. */
 async function beginCall() {
   const headers = { 'x-api-key': 'demo', 'content-type': 'application/json', expect: '100-continue' }
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()

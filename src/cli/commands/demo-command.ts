@@ -11,14 +11,14 @@ const REORG_CHAIN = 'POLYGON'
 export const demoPay: Command = {
   path: ['demo', 'pay'],
   summary:
-    'Pay a request of the running demo as one of its wallets: the quote, balances before, the transactions as they are mined, balances ' +
-    'after, and the payment as search finds it.',
+    'Pay a request of the running demo as one of its wallets. Shows the quote, the balances before, each transaction once it is mined, ' +
+    'the balances after, and the payment as search finds it.',
   options: [
     { name: 'wallet', value: 'W', help: 'a wallet of demo.json, by name or address', required: true },
     {
       name: 'route',
       value: 'ID',
-      help: 'id of the route to pay by; any other word lists the routes',
+      help: 'id of the route to pay by; an unknown id lists the routes',
       required: true,
     },
     { name: 'request', value: 'REF', help: 'payment reference (default: a new request like the first of demo.json)' },
@@ -31,7 +31,7 @@ export const demoPay: Command = {
     const wallet = walletNamed(demo.file, word)
     if (wallet === undefined) {
       const names = Object.entries(demo.file.wallets).map(([name, { says }]) => `\n  ${name}: ${says}`)
-      throw new UsageError(`"${word}" is no wallet of the demo, which has${names.join('')}`)
+      throw new UsageError(`the demo has no wallet "${word}"; it has${names.join('')}`)
     }
     const { payAsWallet } = await import('../../demo/show/pay-as-wallet.ts')
     await payAsWallet(demo, { wallet, route, paymentReference }, { say: sayTo(context), signal: context.signal })
@@ -43,8 +43,8 @@ export const demoPay: Command = {
 export const demoReorg: Command = {
   path: ['demo', 'reorg'],
   summary:
-    'Show on the running demo how a reorg removes a payment (404), which then returns with the same id. Exit code 1 when it ' +
-    'returns with another.',
+    'Show on the running demo that a reorg removes a payment (the API answers 404) and that it returns with the same id once it is mined ' +
+    'again. Exit code 1 when it returns with another id.',
   options: [{ name: 'chain', value: 'C', help: `a chain of demo.json (default ${REORG_CHAIN})` }],
   environment: ['DATA_DIR'],
   async run({ options: { chain: word = REORG_CHAIN } }, context) {
@@ -52,7 +52,7 @@ export const demoReorg: Command = {
     const chain = demo.file.chains.find(({ name }) => name === word.toUpperCase())
     if (chain === undefined) {
       const names = demo.file.chains.map(({ name }) => name).join(', ')
-      throw new UsageError(`"${word}" is no chain of the demo, which has ${names}`)
+      throw new UsageError(`the demo has no chain "${word}"; it has ${names}`)
     }
     const { showReorg } = await import('../../demo/show/show-reorg.ts')
     const isSame = await showReorg(demo, chain, { say: sayTo(context), signal: context.signal })
@@ -64,9 +64,9 @@ export const demoReorg: Command = {
 export const demoRefund: Command = {
   path: ['demo', 'refund'],
   summary:
-    'Refund a payment of the running demo as its merchant would, from the payee through the fee proxy: the reference, the ' +
-    'transactions as they are mined, and the payment once it is REFUNDED, when the block is final.',
-  options: [{ name: 'payment', value: 'ID', help: 'a payment that search finds (default: a new one of 5 USDC)' }],
+    'Refund a payment of the running demo as its merchant would, from the payee through the fee proxy. Shows the reference, each ' +
+    'transaction once it is mined, and the payment once its status is REFUNDED, which takes until the block is final.',
+  options: [{ name: 'payment', value: 'ID', help: 'id of the payment to refund (default: a new payment of 5 USDC)' }],
   environment: ['DATA_DIR'],
   async run({ options }, context) {
     const demo = await findDemo(context)

@@ -13,7 +13,7 @@ import { openStore } from './open-store.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
 import { stampDataFolder } from './stamp-data-folder.ts'
 
-/** The account of the demo, and its key. */
+/** The name of the demo's account, which is also its API key. */
 const DEMO = 'demo'
 
 /** The id that routes give the bridge, which has the API of LI.FI. */
@@ -73,7 +73,7 @@ async function forgetFreshChains(
     const config = demo.configs.find((each) => each.name === name)
     if (config === undefined) continue
     const rows = await forgetChain(knex, { name, chainId: caip2Of(config.chainId) }, now())
-    if (rows > 0) logger.warn({ chain: name, rows }, 'the demo chain begins anew: what was stored of it is dropped')
+    if (rows > 0) logger.warn({ chain: name, rows }, 'the demo chain was created again: its stored rows are deleted')
   }
 }
 
@@ -92,9 +92,9 @@ function welcome({ baseUrl, apiKey, chains, wallets, requests }: DemoFile, confi
   const open = requests.find(({ says }) => says.startsWith('Open'))
   const curl = `curl -s -H 'x-api-key: ${apiKey}'`
   return [
-    `Waybill demo on ${baseUrl}: ${chains.map(({ name }) => name).join(', ')}, local and worth nothing.`,
-    `gRPC, gRPC-Web, Connect and JSON on this one port. The key is "${apiKey}".`,
-    `Wallets and requests to try, and what each is good for: ${config.dataDir}/demo.json`,
+    `Waybill demo on ${baseUrl}: local chains ${chains.map(({ name }) => name).join(', ')}; their tokens are worth nothing.`,
+    `gRPC, gRPC-Web, Connect and JSON on this one port. The API key is "${apiKey}".`,
+    `Wallets and requests to try, each with a description: ${config.dataDir}/demo.json`,
     '',
     'Routes by which a wallet can pay an open request:',
     `  ${curl} '${baseUrl}/v1/request/${open?.paymentReference}/routes?wallet=${wallets.direct?.address}'`,
@@ -103,7 +103,7 @@ function welcome({ baseUrl, apiKey, chains, wallets, requests }: DemoFile, confi
     'The newest payments in USDC on two chains:',
     `  ${curl} '${baseUrl}/payments?currency=USDC&network=ethereum,polygon&includeTotal=exact&limit=5'`,
     '',
-    'Ctrl-C stops it; the next start goes on from here.',
+    'Ctrl-C stops the demo; the next start continues with the same data.',
     '',
   ].join('\n')
 }

@@ -4,7 +4,7 @@ import { toQuantity } from '../network/rpc.ts'
 import type { BridgeChain } from './bridge-chain.ts'
 import { type BridgeEvent, type Deposit, decodeBridgeLog } from './deposit.ts'
 
-/** The place of an event. */
+/** Where an event happened. */
 export interface Place {
   chain: BridgeChain
   txHash: Hex
@@ -16,7 +16,7 @@ export interface Entry {
   deposit: Deposit
   deposited: Place
   delivered?: Place & { isPaid: boolean }
-  /** What happened to the deposit since. */
+  /** How the deposit left the escrow: the relayer claimed it, or the payer got it back. */
   closed?: Place & { kind: 'TAKEN' | 'RETURNED' }
 }
 
@@ -77,7 +77,7 @@ export function createBook(chains: readonly BridgeChain[]): Book {
 
   return {
     read: () => (reading ??= readAll()),
-    entries: () => enter([...pages.values()].flatMap(({ settled, recent }) => [...settled, ...recent])),
+    entries: () => toEntries([...pages.values()].flatMap(({ settled, recent }) => [...settled, ...recent])),
     headOf(chain) {
       const known = pages.get(chain)
       if (known === undefined) throw new Error(`${chain.name} was not read yet`)
@@ -102,7 +102,7 @@ async function readLogs(chain: BridgeChain, from: number, to: number): Promise<F
   }))
 }
 
-function enter(found: readonly Found[]): Entry[] {
+function toEntries(found: readonly Found[]): Entry[] {
   const entries = new Map<Hex, Entry>()
   for (const { place, event } of found) {
     if (event.kind === 'DEPOSITED') entries.set(event.id, { id: event.id, deposit: event.deposit, deposited: place })

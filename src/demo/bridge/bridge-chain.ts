@@ -12,7 +12,7 @@ export interface BridgeChain {
   relayer: Address
   escrow: Address
   executor: Address
-  /** What the executor calls. */
+  /** The only contract that the executor calls. */
   feeProxy: Address
   /** wei; the relayer's priority fee. */
   tipPerGas: bigint
@@ -37,7 +37,7 @@ export function toBridgeChain({
   ...chain
 }: Pick<BridgeChain, 'name' | 'chainId' | 'client' | 'relayer' | 'tipPerGas'> & { deployed: Deployed }): BridgeChain {
   const { bridge, contracts, native, tokens } = deployed
-  if (!bridge) throw new Error(`no bridge stands on ${chain.name}`)
+  if (!bridge) throw new Error(`${chain.name} has no bridge contracts`)
   return {
     ...chain,
     ...bridge,

@@ -12,7 +12,7 @@ import { startBridgeServer } from './server.ts'
 export interface Bridge {
   /** Base URL, without `/v1`. */
   url: string
-  /** Starts to deliver, also what is open from an earlier run. */
+  /** Starts the relayer, which also completes the open deposits of an earlier run. */
   relay(): void
   stop(): Promise<void>
 }
@@ -44,7 +44,7 @@ export async function startBridge(
     const { signal } = stopping
     while (!signal.aborted) {
       await look().catch((error: unknown) => {
-        if (!signal.aborted) logger.warn({ err: error }, 'the bridge could not look at the chains')
+        if (!signal.aborted) logger.warn({ err: error }, 'the bridge could not read its chains; it tries again')
       })
       await setTimeout(lookEveryMs, undefined, { signal }).catch(() => undefined)
     }

@@ -107,7 +107,7 @@ export function encodeDelivery(executor: Address, id: Hex, deposit: Deposit): Co
   return { to: executor, data: encodeFunctionData({ abi: FUNCTIONS, functionName: 'deliver', args }) }
 }
 
-/** Seconds since 1970 from which the deposit is refunded. */
+/** The first Unix time, in seconds, at which the escrow refunds the deposit. */
 export function returnFrom({ across }: Deposit): number {
   return across.fillDeadline + RETURN_AFTER_SEC
 }

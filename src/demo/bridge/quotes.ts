@@ -7,12 +7,12 @@ import { encodeBalanceOf, encodeLatestRound, ZERO_ADDRESS } from '../network/dem
 import { toQuantity } from '../network/rpc.ts'
 import { type BridgeChain, type BridgeToken, tokenAt } from './bridge-chain.ts'
 import { type Deposit, encodeDeposit, idOfDeposit, isCoin } from './deposit.ts'
-import { type CarryingPrice, priceCarrying } from './price-carrying.ts'
+import { type DeliveryPrice, priceDelivery } from './price-delivery.ts'
 
 /** The bridge's name in routes and statuses. */
 export const TOOL = 'demo-bridge'
 
-/** A fault of a request to the bridge, with LI.FI's code for it. */
+/** Why a request to the bridge is refused, with LI.FI's error code. */
 export class QuestionFault extends Error {
   override readonly name = 'QuestionFault'
   readonly code: 1002 | 1003 | 1011
@@ -26,15 +26,15 @@ export class QuestionFault extends Error {
   }
 }
 
-/** The relayer may deliver for so many seconds after the quote. */
+/** How long after the quote the relayer may deliver. */
 const DELIVER_WITHIN_SEC = 3_600
 
 /** Seconds for the blocks of deposit and delivery, counted like those of other payments, so that routes are comparable. */
 const DURATION_SEC = 2 * USUAL_BLOCK_SEC
 
-/** Measured gas: a deposit of a token that the escrow already holds, the surplus for one that it does not hold, and a deposit of coins. */
+/** Measured gas: a deposit of a token that the escrow already holds, the extra gas when it holds none, and a deposit of the native coin. */
 const DEPOSIT_GAS = 122_000n
-const FIRST_OF_TOKEN_GAS = 17_100n
+const FIRST_DEPOSIT_GAS = 17_100n
 const COIN_DEPOSIT_GAS = 104_000n
 /** A delivery to accounts that never held the token, with a platform fee. */
 const DELIVERY_GAS = 147_000n
@@ -54,7 +54,8 @@ interface Question {
 /**
  * Answers LI.FI's contract-calls request with a quote signed by the relayer.
  *
- * @param nowSec - seconds since 1970
+ * @param asked - the body of the request, not checked yet
+ * @param nowSec - Unix time
  * @throws QuestionFault
  */
 export async function quote(chains: readonly BridgeChain[], asked: unknown, nowSec: number): Promise<LiFiStep> {
@@ -122,20 +123,24 @@ function readQuestion(chains: readonly BridgeChain[], asked: unknown): Question 
   check(source !== destination, 'fromChain and toChain are the same')
   const from = tokenAt(source, textOf(question.fromToken))
   const to = tokenAt(destination, textOf(question.toToken))
-  if (from === undefined || to === undefined) throw new QuestionFault(1003, 'no such token')
-  check(!isCoin(to.address), 'toToken is a coin: only tokens are delivered with a call')
+  if (from === undefined || to === undefined)
+    throw new QuestionFault(1003, 'fromToken or toToken is not a token of its chain')
+  check(!isCoin(to.address), 'toToken is a native coin: the bridge delivers only tokens')
   const { toAmount, contractCalls } = question
-  check(typeof toAmount === 'string' && /^[1-9]\d{0,37}$/.test(toAmount), 'toAmount is no amount')
+  check(
+    typeof toAmount === 'string' && /^[1-9]\d{0,37}$/.test(toAmount),
+    'toAmount must be a positive whole number of at most 38 digits',
+  )
   const [call, ...more] = Array.isArray(contractCalls) ? contractCalls : []
-  check(call !== undefined && more.length === 0, 'contractCalls is not one call')
+  check(call !== undefined && more.length === 0, 'contractCalls must contain exactly one call')
   const isProxy = textOf(call.toContractAddress).toLowerCase() === destination.feeProxy.toLowerCase()
-  check(isProxy, `only ${destination.feeProxy} is called there`)
+  check(isProxy, `toContractAddress must be ${destination.feeProxy}`)
   check(
     textOf(call.fromTokenAddress).toLowerCase() === to.address.toLowerCase(),
-    'the call takes another token than toToken',
+    'fromTokenAddress of the call must be toToken',
   )
-  check(call.fromAmount === toAmount, 'the call takes another amount than toAmount')
-  check(isHex(call.toContractCallData), 'toContractCallData is no data')
+  check(call.fromAmount === toAmount, 'fromAmount of the call must be toAmount')
+  check(isHex(call.toContractCallData), 'toContractCallData must be hexadecimal digits after 0x')
   const payer = addressOf(question.fromAddress, 'fromAddress')
   return {
     source,
@@ -151,8 +156,8 @@ function readQuestion(chains: readonly BridgeChain[], asked: unknown): Question 
   }
 }
 
-function check(isRight: boolean, fault: string): asserts isRight {
-  if (!isRight) throw new QuestionFault(1011, fault)
+function check(isValid: boolean, fault: string): asserts isValid {
+  if (!isValid) throw new QuestionFault(1011, fault)
 }
 
 function textOf(value: unknown): string {
@@ -160,18 +165,18 @@ function textOf(value: unknown): string {
 }
 
 function addressOf(value: unknown, name: string): Address {
-  check(typeof value === 'string' && isAddress(value, { strict: false }), `${name} is no address`)
+  check(typeof value === 'string' && isAddress(value, { strict: false }), `${name} is not an address`)
   return getAddress(value)
 }
 
 function chainOf(chains: readonly BridgeChain[], id: unknown): BridgeChain {
   const chain = chains.find(({ chainId }) => String(chainId) === String(id))
-  if (chain === undefined) throw new QuestionFault(1003, `no chain ${String(id)}`)
+  if (chain === undefined) throw new QuestionFault(1003, `the bridge has no chain ${String(id)}`)
   return chain
 }
 
 /** Uses the present prices of the feeds of both chains. */
-async function priceOf({ source, destination, from, to, wanted }: Question): Promise<CarryingPrice> {
+async function priceOf({ source, destination, from, to, wanted }: Question): Promise<DeliveryPrice> {
   const [fromUsd, toUsd, coinUsd, { baseFeePerGas }, held] = await Promise.all([
     readPrice(source, from),
     readPrice(destination, to),
@@ -182,7 +187,7 @@ async function priceOf({ source, destination, from, to, wanted }: Question): Pro
   if (held < wanted) {
     throw new QuestionFault(
       1002,
-      `the bridge has too little ${to.symbol} on ${destination.name}`,
+      `the bridge holds too little ${to.symbol} on ${destination.name}`,
       'INSUFFICIENT_LIQUIDITY',
     )
   }
@@ -191,7 +196,7 @@ async function priceOf({ source, destination, from, to, wanted }: Question): Pro
     destination: { decimals: to.decimals, usd: toUsd },
     coin: { decimals: destination.coin.decimals, usd: coinUsd },
   }
-  return priceCarrying(priced, { wanted, gasWei: DELIVERY_GAS * (baseFeePerGas + destination.tipPerGas) })
+  return priceDelivery(priced, { wanted, gasWei: DELIVERY_GAS * (baseFeePerGas + destination.tipPerGas) })
 }
 
 const ROUND = parseAbiParameters('uint80, int256, uint256, uint256, uint80')
@@ -209,10 +214,10 @@ async function readBalance({ client }: BridgeChain, { address }: BridgeToken, ow
 async function gasOfDeposit(source: BridgeChain, from: BridgeToken): Promise<bigint> {
   if (isCoin(from.address)) return COIN_DEPOSIT_GAS
   const isFirst = (await readBalance(source, from, source.escrow)) === 0n
-  return isFirst ? DEPOSIT_GAS + FIRST_OF_TOKEN_GAS : DEPOSIT_GAS
+  return isFirst ? DEPOSIT_GAS + FIRST_DEPOSIT_GAS : DEPOSIT_GAS
 }
 
-function describe(question: Question, price: CarryingPrice): LiFiStep {
+function describe(question: Question, price: DeliveryPrice): LiFiStep {
   const { source, destination, from, to, payer, fallbackTo, wanted, call, gasLimit } = question
   const [fromToken, toToken] = [asToken(source, from), asToken(destination, to)]
   const action = {
@@ -232,8 +237,8 @@ function describe(question: Question, price: CarryingPrice): LiFiStep {
     approvalAddress: isCoin(from.address) ? ZERO_ADDRESS : source.escrow,
     executionDuration: DURATION_SEC,
     feeCosts: [
-      feeCost('Relayer fee', 'What the bridge keeps', fromToken, price.bridgeFee, price.amount),
-      feeCost('Destination gas', 'The gas of the delivery', fromToken, price.gasFee, price.amount),
+      feeCost('Relayer fee', 'Fee of the relayer', fromToken, price.bridgeFee, price.amount),
+      feeCost('Destination gas', 'Gas of the delivery', fromToken, price.gasFee, price.amount),
     ],
     gasCosts: [],
   }
@@ -251,7 +256,7 @@ function describe(question: Question, price: CarryingPrice): LiFiStep {
     },
     estimate,
   }
-  const toolDetails = { key: TOOL, name: "The demo's bridge", logoURI: '' }
+  const toolDetails = { key: TOOL, name: 'Bridge of the demo', logoURI: '' }
   return { id: randomUUID(), type: 'lifi', tool: TOOL, toolDetails, action, estimate, includedSteps: [custom] }
 }
 

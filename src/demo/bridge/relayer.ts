@@ -15,15 +15,16 @@ export interface Relayer {
 interface Task {
   chain: BridgeChain
   call: ContractCall
-  says: string
+  /** For the log. */
+  message: string
 }
 
-/** Confirmations of a delivery before the deposit is claimed: more blocks than a hard kill can lose, so that the delivery is not lost. */
-const DEEP_ENOUGH = MAX_UNSAVED_BLOCKS + 1
+/** Blocks on top of a delivery before the deposit is claimed: more than a hard kill can lose, so that a claimed delivery stays. */
+const CLAIM_DEPTH = MAX_UNSAVED_BLOCKS + 1
 
 /**
- * Several times what a delivery uses. An estimate is not safe: the executor survives a payment that runs out of gas as if the contract had
- * refused it, and the node would estimate that case.
+ * Several times what a delivery uses. An estimate would be too low: the executor treats a payment that runs out of gas like one that the
+ * contract refuses and succeeds all the same, so the node finds the gas for that case.
  */
 const GAS = 1_000_000n
 
@@ -35,7 +36,7 @@ export function createRelayer(chains: readonly BridgeChain[], book: Book, logger
   const underWay = new Map<string, Hex>()
   const refused = new Set<string>()
 
-  async function carryOut({ chain, call, says }: Task, key: string): Promise<void> {
+  async function carryOut({ chain, call, message }: Task, key: string): Promise<void> {
     const { rpc } = chain.client
     const sent = underWay.get(key)
     if (sent !== undefined && (await isUnderWay(chain, sent))) return
@@ -45,10 +46,13 @@ export function createRelayer(chains: readonly BridgeChain[], book: Book, logger
       await rpc.call('eth_estimateGas', [{ from, to: call.to, data: call.data }])
       const hash = await chain.client.send(from, call, { gas: GAS, maxPriorityFeePerGas: tipPerGas })
       underWay.set(key, hash)
-      logger.info({ chain: chain.name, hash }, says)
+      logger.info({ chain: chain.name, hash }, message)
     } catch (error) {
       if (!refused.has(key))
-        logger.warn({ chain: chain.name, err: error }, 'the bridge could not do what is due; it goes on trying')
+        logger.warn(
+          { chain: chain.name, err: error },
+          'a transaction of the bridge was refused; the bridge keeps trying',
+        )
       refused.add(key)
     }
   }
@@ -57,7 +61,7 @@ export function createRelayer(chains: readonly BridgeChain[], book: Book, logger
     async step() {
       for (const entry of book.entries()) {
         const task = decide(entry, chains, book)
-        if (task !== undefined) await carryOut(task, `${task.says} ${entry.id}`)
+        if (task !== undefined) await carryOut(task, `${task.message} ${entry.id}`)
       }
     },
   }
@@ -79,16 +83,20 @@ function decide(entry: Entry, chains: readonly BridgeChain[], book: Book): Task 
     // A claimed deposit is delivered again when a kill has lost the delivery.
     if (book.headOf(destination).timestampSec <= deposit.across.fillDeadline) {
       const call = encodeDelivery(destination.executor, id, deposit)
-      return { chain: destination, call, says: 'the bridge delivers' }
+      return { chain: destination, call, message: 'the bridge delivers a deposit' }
     }
     if (closed !== undefined || book.headOf(source).timestampSec < returnFrom(deposit)) return undefined
     return {
       chain: source,
       call: encodeGiveBack(source.escrow, deposit),
-      says: 'the bridge gives back what it could not deliver',
+      message: 'the bridge refunds a deposit that was not delivered in time',
     }
   }
-  const isDeep = book.headOf(destination).number - delivered.block >= DEEP_ENOUGH
-  if (closed !== undefined || !isDeep) return undefined
-  return { chain: source, call: encodeTake(source.escrow, deposit), says: 'the bridge takes what it has delivered' }
+  const isConfirmed = book.headOf(destination).number - delivered.block >= CLAIM_DEPTH
+  if (closed !== undefined || !isConfirmed) return undefined
+  return {
+    chain: source,
+    call: encodeTake(source.escrow, deposit),
+    message: 'the bridge claims a deposit that it delivered',
+  }
 }

@@ -32,10 +32,10 @@ export async function startBridgeServer(
       const txHash = searchParams.get('txHash') ?? ''
       await book.read()
       const status = await statusOf(chains, book.entries(), txHash)
-      if (status === undefined) throw new QuestionFault(1003, 'no transfer of that transaction')
+      if (status === undefined) throw new QuestionFault(1003, 'the transaction is no transfer of the bridge')
       return { status: 200, body: status }
     }
-    throw new QuestionFault(1003, 'no such path')
+    throw new QuestionFault(1003, 'there is no such path')
   }
 
   return serveLocally((request, response) => {
@@ -46,7 +46,7 @@ export async function startBridgeServer(
     }
     answer(request)
       .catch((error: unknown) => {
-        if (!(error instanceof QuestionFault)) logger.warn({ err: error }, 'the bridge could not answer')
+        if (!(error instanceof QuestionFault)) logger.warn({ err: error }, 'the bridge failed to answer a request')
         return explain(error)
       })
       .then((answered) => send(response, answered))
@@ -57,7 +57,8 @@ export async function startBridgeServer(
 const STATUS_OF_CODE = { 1002: 404, 1003: 404, 1011: 400 } as const
 
 function explain(error: unknown): Answer {
-  if (!(error instanceof QuestionFault)) return { status: 500, body: { message: 'the bridge has failed', code: 1006 } }
+  if (!(error instanceof QuestionFault))
+    return { status: 500, body: { message: 'internal error of the bridge', code: 1006 } }
   const { code, message, toolCode } = error
   const errors = toolCode === undefined ? [] : [{ errorType: 'NO_QUOTE', code: toolCode, tool: TOOL, message }]
   return { status: STATUS_OF_CODE[code], body: { message, code, errors } }
@@ -72,7 +73,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   let size = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > MAX_BODY_BYTES) throw new QuestionFault(1011, 'the question is too long')
+    if (size > MAX_BODY_BYTES) throw new QuestionFault(1011, `the body is longer than ${MAX_BODY_BYTES} bytes`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
@@ -82,6 +83,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new QuestionFault(1011, 'the question is no JSON')
+    throw new QuestionFault(1011, 'the body is not valid JSON')
   }
 }

@@ -44,7 +44,7 @@ export async function statusOf(
 
 function verdict({ delivered, closed }: Entry): Pick<FullStatusData, 'status' | 'substatus'> {
   if (delivered !== undefined) {
-    // Where the call failed the wallet has got the tokens themselves.
+    // When the call failed, the wallet got the tokens.
     return { status: 'DONE', substatus: delivered.isPaid ? 'COMPLETED' : 'PARTIAL' }
   }
   if (closed?.kind === 'RETURNED') return { status: 'DONE', substatus: 'REFUNDED' }

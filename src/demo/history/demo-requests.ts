@@ -1,14 +1,15 @@
 /**
- * The payment requests of the demo: terms that are the same at every start, and what this room asks of the one that
- * stores them.
+ * The payment requests of the demo, whose terms are the same at every start, and the interface of the store that the demo
+ * needs for them.
  */
 import { createHash } from 'node:crypto'
-import { type Address, parseAddress } from '../../domain/address.ts'
+import type { Address } from '../../domain/address.ts'
 import { currencyId } from '../../domain/currency.ts'
 import { paymentReferenceOf } from '../../domain/payment-reference.ts'
+import { canonical } from '../network/chain-config.ts'
 import type { DemoChainName } from '../network/chain-specs.ts'
 
-/** What account `demo` asks to be paid, in the fields and forms of `POST /v1/request`. */
+/** The terms of a request of account `demo`, with the fields and forms of `POST /v1/request`. */
 export interface DemoRequestTerms {
   /** `01` and 64 digits. */
   requestId: string
@@ -72,10 +73,4 @@ export function referenceOf(terms: DemoRequestTerms): `0x${string}` {
 
 function digest(text: string): string {
   return createHash('sha256').update(`waybill demo ${text}`).digest('hex')
-}
-
-function canonical(address: string): Address {
-  const parsed = parseAddress(address)
-  if (!parsed.ok) throw new TypeError(`${address} is no address: ${parsed.detail}`)
-  return parsed.address
 }

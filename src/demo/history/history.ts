@@ -11,7 +11,7 @@ import { createRandom, type Random } from './random.ts'
 
 export const PAYMENTS_PER_CHAIN = 100
 const DAY_SEC = 86_400
-const LEAST_CENTS = 100
+const MIN_CENTS = 100
 const MAX_CENTS = 5_000_000
 /** Natural logarithm of the median amount in cents (about 120 US dollars), and its standard deviation. */
 const LOG_MEDIAN = 9.4
@@ -101,5 +101,5 @@ function partsOf(amount: bigint, random: Random): bigint[] {
 
 function randomCents(random: Random): number {
   const drawn = Math.round(Math.exp(LOG_MEDIAN + LOG_DEVIATION * random.normal()))
-  return Math.min(MAX_CENTS, Math.max(LEAST_CENTS, drawn))
+  return Math.min(MAX_CENTS, Math.max(MIN_CENTS, drawn))
 }

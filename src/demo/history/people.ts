@@ -15,7 +15,7 @@ export const DEPLOYER_PLACE = 0
 export const RELAYER_PLACE = 24
 
 /** The account index of each role. Fixed, because addresses stand in demo.json and in payments on the chain. */
-const PLACES = {
+const ACCOUNT_INDEXES = {
   deployer: DEPLOYER_PLACE,
   livePayer: 1,
   pendingPayer: 2,
@@ -49,7 +49,7 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
     // Routing asks the bridge only for the best-funded tokens. Mostly DAI, so that the choice does not depend on the prices of the hour.
     name: 'direct',
     place: 16,
-    says: 'Holds USDC, USDT and DAI and gas on every chain: can pay any request directly, those in US dollars at the rate of the moment.',
+    says: 'Holds USDC, USDT, DAI and gas on every chain: can pay any request directly, those in US dollars at the current rate.',
     holds: (['ETHEREUM', 'POLYGON', 'ARBITRUM', 'BSC'] as const).map((chain) => ({
       chain,
       coins: 50,
@@ -59,40 +59,40 @@ export const DEMO_WALLETS: readonly DemoWalletSpec[] = [
   {
     name: 'otherToken',
     place: 17,
-    says: 'Holds DAI and gas on ETHEREUM and nothing else: pays a USDC request there by a swap in a deep pool.',
+    says: 'Holds only DAI and gas on ETHEREUM: pays a USDC request there by a swap in a deep pool.',
     holds: [{ chain: 'ETHEREUM', coins: 2, tokens: { DAI: 10_000 } }],
   },
   {
     name: 'otherChain',
     place: 18,
-    says: 'Holds USDC and gas on ARBITRUM and nothing else: pays a request on another chain by the bridge.',
+    says: 'Holds only USDC and gas on ARBITRUM: pays a request on another chain over the bridge.',
     holds: [{ chain: 'ARBITRUM', coins: 2, tokens: { USDC: 10_000 } }],
   },
   {
     name: 'noGas',
     place: 19,
-    says: 'Holds USDC on every chain and not a wei of gas: routes say that gas is missing.',
+    says: 'Holds USDC on every chain but no gas: routes warn that gas is missing.',
     holds: (['ETHEREUM', 'POLYGON', 'ARBITRUM', 'BSC'] as const).map((chain) => ({ chain, tokens: { USDC: 10_000 } })),
   },
   {
     name: 'coinsOnly',
     place: 20,
-    says: "Holds the chains' own coins and no token: pays the request in ETH directly, and those in tokens by the bridge from another chain.",
+    says: 'Holds the native coin of every chain and no token: pays the request in ETH directly, and requests in tokens over the bridge.',
     holds: (['ETHEREUM', 'POLYGON', 'ARBITRUM', 'BSC'] as const).map((chain) => ({ chain, coins: 20 })),
   },
   {
     name: 'justEnough',
     place: 21,
-    says: 'Holds exactly 150 USDC and gas on ETHEREUM: enough for the open request, too little with a platform fee on top.',
+    says: 'Holds exactly 150 USDC and gas on ETHEREUM: enough for the open request, but not with a platform fee on top.',
     holds: [{ chain: 'ETHEREUM', coins: 1, tokens: { USDC: 150 } }],
   },
   {
     name: 'shallowPool',
     place: 23,
-    says: 'Holds USDT and gas on ETHEREUM and nothing else: pays a USDC request there by a swap in a shallow pool, which costs it.',
+    says: 'Holds only USDT and gas on ETHEREUM: pays a USDC request there by a swap in a shallow pool, with a price impact.',
     holds: [{ chain: 'ETHEREUM', coins: 2, tokens: { USDT: 10_000 } }],
   },
-  { name: 'empty', place: 22, says: 'Holds nothing anywhere: no routes, and a reason for each.', holds: [] },
+  { name: 'empty', place: 22, says: 'Holds nothing: gets no routes, and a reason for each missing one.', holds: [] },
 ]
 
 export interface DemoPeople {
@@ -118,15 +118,15 @@ export async function readPeople(rpc: Rpc): Promise<DemoPeople> {
     return address
   }
   return {
-    deployer: at(PLACES.deployer),
-    livePayer: at(PLACES.livePayer),
-    pendingPayer: at(PLACES.pendingPayer),
-    spoofer: at(PLACES.spoofer),
-    feeCollector: at(PLACES.feeCollector),
-    livePayee: at(PLACES.livePayee),
-    relayer: at(PLACES.relayer),
-    payers: PLACES.payers.map(at),
-    payees: PLACES.payees.map(at),
+    deployer: at(ACCOUNT_INDEXES.deployer),
+    livePayer: at(ACCOUNT_INDEXES.livePayer),
+    pendingPayer: at(ACCOUNT_INDEXES.pendingPayer),
+    spoofer: at(ACCOUNT_INDEXES.spoofer),
+    feeCollector: at(ACCOUNT_INDEXES.feeCollector),
+    livePayee: at(ACCOUNT_INDEXES.livePayee),
+    relayer: at(ACCOUNT_INDEXES.relayer),
+    payers: ACCOUNT_INDEXES.payers.map(at),
+    payees: ACCOUNT_INDEXES.payees.map(at),
     wallets: DEMO_WALLETS.map((wallet) => ({ ...wallet, address: at(wallet.place) })),
   }
 }

@@ -83,6 +83,6 @@ function toPayment(spec: DemoChainSpec, deployed: Deployed, planned: PlannedPaym
 
 function tokenAddress(deployed: Deployed, symbol: string): Address {
   const token = deployed.tokens.find((candidate) => candidate.symbol === symbol)
-  if (!token) throw new RangeError(`no token ${symbol} stands on this chain`)
+  if (!token) throw new RangeError(`this chain has no token ${symbol}`)
   return token.address
 }

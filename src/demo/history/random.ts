@@ -4,7 +4,7 @@
 export interface Random {
   /** In [0, 1). */
   next(): number
-  /** A whole number in [0, below). */
+  /** A whole number in [0, limit). */
   below(limit: number): number
   pick<T>(list: readonly T[]): T
   /** Roughly normal, mean 0, standard deviation 1. */
@@ -26,7 +26,7 @@ export function createRandom(seed: number): Random {
     below,
     pick<T>(list: readonly T[]): T {
       const chosen = list[below(list.length)]
-      if (chosen === undefined) throw new RangeError('nothing to pick from: the list is empty')
+      if (chosen === undefined) throw new RangeError('the list is empty')
       return chosen
     },
     normal: () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next()),

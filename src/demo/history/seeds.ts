@@ -1,6 +1,6 @@
 /**
- * The requests that demo.json offers, with the payments that bring each into its documented state. Nobody pays them again, so the
- * state stays. The request with a pending payment belongs to the live payer.
+ * The requests that demo.json offers, with the payments that bring each into its documented state. The demo never pays them
+ * again, so they keep that state. The request with the pending payment is in pending-request.ts.
  */
 import { parseAmount } from '../../domain/decimal.ts'
 import type { DemoChainName, DemoChainSpec } from '../network/chain-specs.ts'
@@ -61,7 +61,7 @@ const SEEDS: readonly SeedDraft[] = [
     symbol: 'USDC',
     amount: '100',
     paid: ['130'],
-    says: 'Over-paid: 130 where 100 USDC on ETHEREUM were asked.',
+    says: 'Over-paid: 130 USDC for a request of 100 on ETHEREUM.',
   },
   {
     name: 'fiat',
@@ -69,7 +69,7 @@ const SEEDS: readonly SeedDraft[] = [
     symbol: 'USDC',
     invoice: 'USD',
     amount: '500',
-    says: 'Open: 500 US dollars, to be paid in USDC on ARBITRUM at the rate of the moment. Wallet direct can pay it.',
+    says: 'Open: 500 US dollars, to be paid in USDC on ARBITRUM at the current rate. The wallet direct can pay it.',
   },
   {
     name: 'fiat-paid',
@@ -78,7 +78,7 @@ const SEEDS: readonly SeedDraft[] = [
     invoice: 'USD',
     amount: '200',
     paid: ['200'],
-    says: 'Paid: 200 US dollars, in ETH on ETHEREUM at the rate of the moment.',
+    says: 'Paid: 200 US dollars, in ETH on ETHEREUM at the rate of that time.',
   },
   { name: 'native', chain: 'ETHEREUM', symbol: 'ETH', amount: '0.25', says: 'Open: 0.25 ETH on ETHEREUM.' },
   {
@@ -88,7 +88,7 @@ const SEEDS: readonly SeedDraft[] = [
     amount: '1000',
     spoofed: true,
     says:
-      'Open, although somebody sent a worthless "USDC" to the payee and real USDC to himself under its reference: ' +
+      'Open, although a spoofer sent a worthless "USDC" to the payee and real USDC to his own wallet under its reference: ' +
       'neither counts.',
   },
 ]
@@ -138,12 +138,12 @@ function planSeed(
     conversion: draft.invoice !== undefined,
     exact: true,
   })
-  const honest = (draft.paid ?? []).map(payment)
-  const payments = draft.spoofed ? [...honest, ...spoofs(payment(draft.amount, 0), people)] : honest
+  const genuine = (draft.paid ?? []).map(payment)
+  const payments = draft.spoofed ? [...genuine, ...spoofs(payment(draft.amount, 0), people)] : genuine
   return { name: draft.name, says: draft.says, terms, payments }
 }
 
-/** A worthless token paid to the payee, and the real token paid to oneself: for both the real proxy emits its event. */
+/** The payee gets a worthless token, and the spoofer pays himself the real one: for both the real proxy emits its event. */
 function spoofs(payment: PlannedPayment, people: DemoPeople): PlannedPayment[] {
   const spoof = { ...payment, payer: people.spoofer }
   return [
@@ -155,12 +155,12 @@ function spoofs(payment: PlannedPayment, people: DemoPeople): PlannedPayment[] {
 /** @throws RangeError when it has more decimals than its unit */
 function toUnits(amount: string, decimals: number): bigint {
   const units = parseAmount(amount, decimals)
-  if (units === undefined) throw new RangeError(`${amount} is no amount with ${decimals} decimals`)
+  if (units === undefined) throw new RangeError(`${amount} is not an amount with at most ${decimals} decimals`)
   return units
 }
 
 function at<T>(list: readonly T[], index: number): T {
   const item = list[index % list.length]
-  if (item === undefined) throw new RangeError('nobody to choose from: the list is empty')
+  if (item === undefined) throw new RangeError('the list is empty')
   return item
 }

@@ -67,7 +67,7 @@ export interface Anvil {
 }
 
 export class AnvilStartError extends Error {
-  /** The state to continue cannot be parsed; anvil would start a fresh chain. */
+  /** Whether the state to continue cannot be parsed, so that only a new chain can start. */
   readonly stateUnreadable: boolean
 
   constructor(message: string, { stateUnreadable = false } = {}) {

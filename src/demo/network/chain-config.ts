@@ -1,5 +1,4 @@
 /** Describes a demo chain like a chains file. */
-
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { type Address, parseAddress } from '../../domain/address.ts'
 import { FEED_HEARTBEAT_SEC, POOL_TOKEN_BETWEEN, USUAL_BLOCK_SEC } from './chain-specs.ts'
@@ -92,8 +91,9 @@ function describeBridge({ escrow, executor }: DeployedBridge): Pick<ChainConfig,
   }
 }
 
-function canonical(address: string): Address {
+/** @throws TypeError when the text is not an address */
+export function canonical(address: string): Address {
   const parsed = parseAddress(address)
-  if (!parsed.ok) throw new TypeError(`${address} is no address: ${parsed.detail}`)
+  if (!parsed.ok) throw new TypeError(`${address} is not an address: ${parsed.detail}`)
   return parsed.address
 }

@@ -9,7 +9,7 @@ import type { DemoChain } from './network.ts'
 import { toQuantity } from './rpc.ts'
 
 const TICK_MS = 1_000
-/** Saving writes the whole chain, so it waits for some blocks or seconds. */
+/** A save writes the whole state of the chain, so it is not done for each block. */
 const SAVE_AFTER_BLOCKS = 4
 const SAVE_AFTER_SEC = 30
 

@@ -9,7 +9,7 @@ import type { Deployed } from './deployment.ts'
 /** Coins move each minute, stablecoins six times an hour, because the chain stores every move as a transaction. */
 const COIN_INTERVAL_SEC = 60
 const STABLECOIN_INTERVAL_SEC = 600
-/** Above the priority fee of payments, by which blocks are ordered: a new price comes before the payments in its block. */
+/** wei. Anvil orders a block by the fee caps: above those of payments, so that a new price comes before the payments in its block. */
 const FIRST_IN_BLOCK_FEE = 2_000n * 10n ** 9n
 
 export interface Feeds {

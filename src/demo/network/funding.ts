@@ -43,7 +43,7 @@ export async function supplyPeople(
   for (const payer of [deployer, livePayer, pendingPayer, spoofer, relayer, ...payers]) {
     await setCoins(payer, PAYER_COINS * COIN)
   }
-  for (const nobody of [people.feeCollector, people.livePayee, ...people.payees]) await setCoins(nobody, 0n)
+  for (const recipient of [people.feeCollector, people.livePayee, ...people.payees]) await setCoins(recipient, 0n)
   for (const wallet of people.wallets) {
     const coins = wallet.holds.find((holding) => holding.chain === spec.name)?.coins ?? 0
     await setCoins(wallet.address, BigInt(coins) * COIN)

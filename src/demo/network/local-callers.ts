@@ -20,10 +20,13 @@ const JSON_TYPE = /^application\/json\s*(?:;|$)/i
 export function refuseForeign({ method, headers }: IncomingMessage): Refusal | undefined {
   const { host = '', origin, 'content-type': type = '' } = headers
   if (!isLoopbackAuthority(host)) {
-    return { status: 403, message: `the host "${host}" is not served by the demo: call it as localhost or 127.0.0.1` }
+    return { status: 403, message: `the demo does not serve the host "${host}": call it as localhost or 127.0.0.1` }
   }
   if (origin !== undefined && !EXTENSION.test(origin)) {
-    return { status: 403, message: `pages of ${origin} may not call the demo; programs and wallets may` }
+    return {
+      status: 403,
+      message: `web pages of ${origin} may not call the demo; only programs and browser wallets may`,
+    }
   }
   if (method === 'POST' && !JSON_TYPE.test(type)) {
     return { status: 415, message: `Content-Type is "${type}": send application/json` }

@@ -128,7 +128,7 @@ async function continueChain(
   logger: Logger,
 ): Promise<RunningChain | undefined> {
   if (layoutVersion !== LAYOUT_VERSION) {
-    logger.warn({ chain: spec.name }, 'a demo chain was made by another version of the demo: it begins anew')
+    logger.warn({ chain: spec.name }, 'a demo chain was created by another version of the demo: it is created again')
     return undefined
   }
   let anvil: Anvil
@@ -136,12 +136,15 @@ async function continueChain(
     anvil = await startAnvil({ ...anvilOptions(spec, state), genesisTimeSec, loadFile: state.stateFile })
   } catch (error) {
     if (!(error instanceof AnvilStartError) || !error.stateUnreadable) throw error
-    logger.warn({ chain: spec.name, err: error }, 'the state of a demo chain cannot be read: it begins anew')
+    logger.warn(
+      { chain: spec.name, err: error },
+      'the state of a demo chain cannot be read: the chain is created again',
+    )
     return undefined
   }
   const client = createChainClient(anvil.rpc)
   if ((await readGenesis(client)).hash !== genesisHash) {
-    logger.warn({ chain: spec.name }, 'a demo chain has another genesis than its record: it begins anew')
+    logger.warn({ chain: spec.name }, 'a demo chain has another genesis block than its record: it is created again')
     await anvil.stop()
     return undefined
   }

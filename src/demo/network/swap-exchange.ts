@@ -47,7 +47,7 @@ export function planExchange(
   const address = add(encodeCreation('DemoExchange'))
   const swapToPay = add(encodeCreation('ERC20SwapToPay', [address, owner]))
   const exchange = { address, pairCodeHash, swapToPay }
-  const fillings = pools.flatMap(({ tokens: symbols, each }) => {
+  const poolCalls = pools.flatMap(({ tokens: symbols, each }) => {
     const [a, b] = [named(tokens, symbols[0]), named(tokens, symbols[1])]
     const pair = pairOf(exchange, a.address, b.address)
     return [
@@ -56,16 +56,16 @@ export function planExchange(
       { to: pair, data: encodeFunctionData({ abi: ABI, functionName: 'sync' }) },
     ]
   })
-  const leave = tokens.flatMap((token) => [
+  const approvals = tokens.flatMap((token) => [
     encodeFunctionData({ abi: ABI, functionName: 'approveRouterToSpend', args: [token.address] }),
     encodeFunctionData({ abi: ABI, functionName: 'approvePaymentProxyToSpend', args: [token.address, erc20FeeProxy] }),
   ])
-  return { exchange, calls: [...fillings, ...leave.map((data) => ({ to: swapToPay, data }))] }
+  return { exchange, calls: [...poolCalls, ...approvals.map((data) => ({ to: swapToPay, data }))] }
 }
 
 function named<T extends { symbol: string }>(tokens: readonly T[], symbol: string): T {
   const token = tokens.find((candidate) => candidate.symbol === symbol)
-  if (!token) throw new RangeError(`no token ${symbol} stands on this chain`)
+  if (!token) throw new RangeError(`this chain has no token ${symbol}`)
   return token
 }
 

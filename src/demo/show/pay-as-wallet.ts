@@ -1,10 +1,11 @@
 import { formatAmount } from '../../domain/decimal.ts'
-import type { DemoFile, DemoFileChain } from '../demo-file.ts'
+import type { DemoFileChain } from '../demo-file.ts'
 import type { Rpc } from '../network/rpc.ts'
 import {
   type CalldataTransaction,
   type DemoRequest,
   type FoundPayment,
+  findDemoChain,
   makeRequest,
   type RunningDemo,
   readHolding,
@@ -54,7 +55,7 @@ export async function payAsWallet(
   const query = new URLSearchParams({ wallet, route })
   const calldata = await demo.get<Calldata>(`/v1/request/${request.paymentReference}/pay?${query}`)
   sayQuote(say, request, calldata)
-  const chain = chainOf(demo, calldata.route.chainId)
+  const chain = findDemoChain(demo, calldata.route.chainId)
   const before = await readBalances(demo, { wallet, request, calldata, chain })
   say(
     'before',
@@ -64,7 +65,7 @@ export async function payAsWallet(
   const hash = await sendAll(demo.rpcOf(chain), calldata, { say, signal })
   const found = await waitForPayment(demo, { paymentReference: reference, hash }, signal)
   if (found.txHash !== hash)
-    say('carried', found.type, found.txHash, `block ${found.blockNumber} of ${request.network}`)
+    say('delivered', found.type, found.txHash, `block ${found.blockNumber} of ${request.network}`)
   const after = await readBalances(demo, { wallet, request, calldata, chain })
   say(
     'after',
@@ -92,21 +93,11 @@ function sayQuote(say: Say, request: DemoRequest, { route, maxSourceAmount, warn
     route.id,
     route.provider,
     `spends ${route.sourceAmount} ${route.token} on ${route.chain}`,
-    `at most ${maxSourceAmount}`,
+    `at most ${maxSourceAmount} ${route.token}`,
   )
-  say('fee', `${route.feeAmount} ${route.feeCurrency}`, `${route.feeRate} of what the payee receives`)
+  say('fee', `${route.feeAmount} ${route.feeCurrency}`, `${route.feeRate} of the amount that the payee receives`)
   for (const { type, amount, currency } of route.feeBreakdown) say('cost', type, `${amount} ${currency}`)
   for (const { reason, message } of [...route.warnings, ...warnings]) say('warning', reason, message)
-}
-
-function chainThat({ chains }: DemoFile, isIt: (chain: DemoFileChain) => boolean, name: string): DemoFileChain {
-  const chain = chains.find(isIt)
-  if (chain === undefined) throw new Error(`${name} is no chain of demo.json`)
-  return chain
-}
-
-function chainOf({ file }: RunningDemo, chainId: string): DemoFileChain {
-  return chainThat(file, ({ chainId: id }) => `eip155:${id}` === chainId, chainId)
 }
 
 interface Balance {
@@ -116,7 +107,7 @@ interface Balance {
   decimals: number
 }
 
-/** What the wallet spends, its gas, and what the payee receives. */
+/** The wallet's balances of the token that it spends and of the coin for gas, and the payee's of the token that he receives. */
 async function readBalances(
   demo: RunningDemo,
   {
@@ -133,8 +124,8 @@ async function readBalances(
   })
   const spent = [...new Set([route.token, chain.native.symbol])].map((symbol) => of('wallet', chain, wallet, symbol))
   const [paid = ''] = request.paymentCurrency.split('-')
-  const far = chainThat(demo.file, ({ name }) => name === request.network, request.network)
-  return Promise.all([...spent, of('payee', far, request.payee, paid)])
+  const destination = findDemoChain(demo, request.network)
+  return Promise.all([...spent, of('payee', destination, request.payee, paid)])
 }
 
 /** @returns the hash of the last transaction */
@@ -148,7 +139,7 @@ async function sendAll(
     const { kind, message } = steps[place] ?? { kind: '', message: '' }
     say('step', kind, message)
     const { hash, blockNumber, gasUsed } = await sendTransaction(rpc, transaction, signal)
-    const limit = transaction.gas === undefined ? 'as the node estimated' : `of ${BigInt(transaction.gas)}`
+    const limit = transaction.gas === undefined ? 'without a limit' : `of a limit of ${BigInt(transaction.gas)}`
     say('sent', kind, hash, `block ${blockNumber}`, `gas ${gasUsed} ${limit}`)
     last = hash
   }

@@ -5,6 +5,7 @@ import { type ContractCall, encodeApprove, encodeErc20Payment, encodeNativePayme
 import { type Rpc, toQuantity } from '../network/rpc.ts'
 import {
   type FoundPayment,
+  findDemoChain,
   makeRequest,
   type RunningDemo,
   readHolding,
@@ -46,23 +47,23 @@ export async function showRefund(
 ): Promise<void> {
   const id = paymentId ?? (await payNew(demo, { say, signal }))
   const payment = await demo.get<RefundedPayment>(`/v1/payments/${encodeURIComponent(id)}`)
-  const way = await chooseWay(demo, payment)
-  say('refund', `${payment.amount} ${payment.currency}`, `from ${payment.payee}`, `to ${way.to}`)
-  say('reference', way.paymentReference, way.says)
-  const chain = chainOf(demo, payment.network)
-  const hash = await payBack(demo.rpcOf(chain), chain, { payment, way }, { say, signal })
+  const terms = await chooseRefundTerms(demo, payment)
+  say('refund', `${payment.amount} ${payment.currency}`, `from ${payment.payee}`, `to ${terms.to}`)
+  say('reference', terms.paymentReference, terms.says)
+  const chain = findDemoChain(demo, payment.network)
+  const hash = await payBack(demo.rpcOf(chain), chain, { payment, terms }, { say, signal })
   const look = async () => {
     const now = await demo.get<RefundedPayment>(`/v1/payments/${id}`)
     return now.refunds.some(({ txHash }) => txHash === hash) ? now : undefined
   }
   const seen = await waitFor(`the refund by transaction ${hash}`, look, signal)
-  say('found', `GET /v1/payments/${id}`, seen.status, `${seen.refunds.at(-1)?.amount} returned`)
-  say('waits', `${chain.name} makes the block of the refund final; that takes a minute, on POLYGON twenty`)
+  say('found', `GET /v1/payments/${id}`, seen.status, `${seen.refunds.at(-1)?.amount} refunded`)
+  say('waits', `until the block of the refund is final on ${chain.name}: about a minute, on POLYGON about twenty`)
   const isReturned = async () => {
     const now = await look()
     return now?.status === 'REFUNDED' ? now : undefined
   }
-  const returned = await waitFor('the end of the refund', isReturned, signal, FINALITY_MS)
+  const returned = await waitFor('the status REFUNDED', isReturned, signal, FINALITY_MS)
   say('refunded', `GET /v1/payments/${id}`, returned.status)
 }
 
@@ -75,56 +76,55 @@ async function payNew(demo: RunningDemo, context: { say: Say; signal: AbortSigna
   return (await payAsWallet(demo, { wallet, route: ROUTE, paymentReference }, context)).id
 }
 
-interface RefundWay {
+interface RefundTerms {
   readonly to: Address
   readonly paymentReference: Hex
   readonly says: string
 }
 
 /** The refund goes to the refund address under its reference if the request has one, else to the payer under the request's own. */
-async function chooseWay(demo: RunningDemo, payment: RefundedPayment): Promise<RefundWay> {
+async function chooseRefundTerms(demo: RunningDemo, payment: RefundedPayment): Promise<RefundTerms> {
   const { id, paymentReference, payer } = payment
   if (paymentReference === undefined) throw new Error(`payment ${id} belongs to no request of the demo`)
   const { refundAddress, refundReference } = await readRequest(demo, paymentReference)
   if (refundAddress !== undefined && refundReference !== undefined) {
-    const says = 'refundReference of the request: to its refundAddress'
+    const says = 'the refundReference of the request, which pays to its refundAddress'
     return { to: refundAddress as Address, paymentReference: refundReference as Hex, says }
   }
-  if (payer === undefined) throw new Error(`nobody knows who made payment ${id}, and its request has no refund address`)
-  const says = 'paymentReference of the request: to whoever paid'
+  if (payer === undefined)
+    throw new Error(`the payer of payment ${id} is unknown, and its request has no refund address`)
+  const says = 'the paymentReference of the request, which pays back to the payer'
   return { to: payer as Address, paymentReference: paymentReference as Hex, says }
-}
-
-function chainOf({ file }: RunningDemo, name: string): DemoFileChain {
-  const chain = file.chains.find((each) => each.name === name)
-  if (chain === undefined) throw new Error(`${name} is no chain of demo.json`)
-  return chain
 }
 
 /** @returns the hash of the refund */
 async function payBack(
   rpc: Rpc,
   chain: DemoFileChain,
-  { payment, way }: { payment: RefundedPayment; way: RefundWay },
+  { payment, terms }: { payment: RefundedPayment; terms: RefundTerms },
   { say, signal }: { say: Say; signal: AbortSignal },
 ): Promise<string> {
   const { payee } = payment
   const accounts = await rpc.call<string[]>('eth_accounts')
   if (!accounts.some((account) => account.toLowerCase() === payee.toLowerCase())) {
-    throw new Error(`${payee} is no merchant of the demo, so the demo has no key to pay back with`)
+    throw new Error(`${payee} is not a merchant of the demo, so the demo has no key that can sign the refund`)
   }
   const coins = BigInt(await rpc.call<string>('eth_getBalance', [payee, 'latest']))
   if (coins < GAS_MONEY_WEI) {
     await rpc.call('anvil_setBalance', [payee, toQuantity(coins + GAS_MONEY_WEI)])
-    say('gas', payee, `+${formatAmount(GAS_MONEY_WEI, chain.native.decimals)} ${chain.native.symbol} from nowhere`)
+    say(
+      'gas',
+      payee,
+      `+${formatAmount(GAS_MONEY_WEI, chain.native.decimals)} ${chain.native.symbol} for gas, set by the node`,
+    )
   }
   const [symbol = ''] = payment.currency.split('-')
   const { units, decimals } = await readHolding(rpc, chain, { owner: payee, symbol })
   const amount = parseAmount(payment.amount, decimals) ?? 0n
   if (units < amount)
-    throw new Error(`${payee} has ${formatAmount(units, decimals)} ${symbol} left, which is too little`)
+    throw new Error(`${payee} has only ${formatAmount(units, decimals)} ${symbol} left: too little for the refund`)
   let last = ''
-  for (const [kind, call] of encodeRefund(chain, symbol, { ...way, amount })) {
+  for (const [kind, call] of encodeRefund(chain, symbol, { ...terms, amount })) {
     const { to, data, value = 0n } = call
     const transaction = { from: payee, to, data, value: toQuantity(value), chainId: toQuantity(BigInt(chain.chainId)) }
     const { hash, blockNumber, gasUsed } = await sendTransaction(rpc, transaction, signal)

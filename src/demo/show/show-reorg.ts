@@ -37,14 +37,14 @@ export async function showReorg(
   const wallet = demo.file.wallets[PAYER]?.address ?? ''
   const paid = await payAsWallet(demo, { wallet, route: ROUTE, paymentReference }, { say, signal })
 
-  const taken = await takeOut(rpc, paid)
-  say('reorg', `anvil_reorg ${taken.depth}`, `blocks from ${paid.blockNumber} on of ${chain.name} are others now`)
-  const gone = await waitFor(`the end of payment ${paid.id}`, () => seeGone(demo, paid.id), signal)
+  const removed = await removeBlocks(rpc, paid)
+  say('reorg', `anvil_reorg ${removed.depth}`, `the blocks of ${chain.name} from ${paid.blockNumber} on are replaced`)
+  const gone = await waitFor(`the removal of payment ${paid.id}`, () => seeGone(demo, paid.id), signal)
   say('gone', `GET /v1/payments/${paid.id}`, String(gone.status), gone.message)
 
-  await sendAgain(rpc, taken.transactions)
+  await sendAgain(rpc, removed.transactions)
   const { blockNumber } = await waitForReceipt(rpc, paid.txHash, signal)
-  say('again', paid.txHash, `block ${blockNumber}`)
+  say('mined', paid.txHash, `again in block ${blockNumber}`)
   const back = await waitForPayment(demo, { paymentReference, hash: paid.txHash }, signal)
   const there = await demo.get<FoundPayment>(`/v1/payments/${paid.id}`)
   say('back', `GET /v1/payments/${there.id}`, '200', `${there.amount} ${there.currency}`, there.status)
@@ -52,7 +52,7 @@ export async function showReorg(
 }
 
 /** Replaces a payment's block and all later ones by empty blocks. @returns their number, and the signed transactions that were in them */
-async function takeOut(
+async function removeBlocks(
   rpc: Rpc,
   { blockNumber, txHash }: FoundPayment,
 ): Promise<{ depth: number; transactions: string[] }> {

@@ -5,10 +5,10 @@ export interface Priced {
   readonly usd: bigint
 }
 
-/** The cost of a transfer, in base units of the source token; `amount` is the sum of the other fields. */
-export interface CarryingPrice {
+/** What the payer deposits for a delivery, in base units of the source token; `amount` is the sum of the other fields. */
+export interface DeliveryPrice {
   readonly amount: bigint
-  /** The value of what is delivered. */
+  /** The value of the delivered amount. */
   readonly worth: bigint
   /** The relayer's fee. */
   readonly bridgeFee: bigint
@@ -26,10 +26,10 @@ const BPS = 10_000n
  * @param wanted - base units to deliver
  * @param gasWei - cost of the delivery in the destination's native coin
  */
-export function priceCarrying(
+export function priceDelivery(
   { source, destination, coin }: { source: Priced; destination: Priced; coin: Priced },
   { wanted, gasWei }: { wanted: bigint; gasWei: bigint },
-): CarryingPrice {
+): DeliveryPrice {
   const inSource = (amount: bigint, token: Priced) =>
     ceil(amount * token.usd * 10n ** BigInt(source.decimals), source.usd * 10n ** BigInt(token.decimals))
   const worth = inSource(wanted, destination)
