@@ -66,7 +66,7 @@ export interface CapacityLimits {
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** The environment is no valid configuration; `faults` has everything that is wrong. */
+/** The environment or a file that it names is not valid; `faults` lists everything that is wrong. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly faults: readonly string[]
@@ -84,11 +84,11 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   ['DATA_DIR', 'folder of the embedded database and the demo (default ./data)'],
   ['LOG_LEVEL', `${logLevels.join(', ')} (default info)`],
   ['TLS_CERT', 'PEM file of the certificate chain; the port then speaks TLS only; needs TLS_KEY'],
-  ['TLS_KEY', 'PEM file of the certificate’s key, without passphrase'],
+  ['TLS_KEY', 'PEM file of the private key of TLS_CERT, without passphrase'],
   ['CORS_ORIGINS', 'origins that browsers may call from, separated by commas, or * (default none)'],
   [
     'TRUSTED_PROXIES',
-    'addresses and networks (10.0.0.0/8) of proxies whose forwarding headers are trusted (default none)',
+    'addresses and networks (10.0.0.0/8) of proxies whose X-Forwarded-For or Forwarded header is trusted (default none)',
   ],
   ['MAX_CONNECTIONS', 'connections at once (default 8000)'],
   ['MAX_CONNECTIONS_PER_ADDRESS', 'connections of one address at once, TRUSTED_PROXIES excepted (default 1000)'],
@@ -96,7 +96,7 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   ['MAX_STREAMS', 'streams at once, not counted as calls (default 1000)'],
   ['MAX_STREAMS_PER_KEY', 'streams of one key at once (default a tenth of MAX_STREAMS)'],
   ['MAX_STREAMS_PER_ACCOUNT', 'streams of all keys of one account at once (default a fifth of MAX_STREAMS)'],
-  ['MIN_EXPORT_ROWS_PER_SECOND', 'payments a second that the reader of an export must take (default 10)'],
+  ['MIN_EXPORT_ROWS_PER_SECOND', 'minimum speed at which an export must be read, in payments a second (default 10)'],
   ['MAX_SEARCHES_PER_KEY', 'searches, lists and exports of one key at once; further ones wait (default 4)'],
   ['MAX_SUMMARIES_PER_KEY', 'summaries of one key at once; further ones wait (default 1)'],
   ['DATABASE_URL', 'postgres:// URL instead of the embedded database; needs CHAINS_FILE'],
@@ -111,7 +111,7 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
   ],
   [
     'CHAINS_FILE',
-    'JSON file of the chains to serve (see chains/mainnets.json), or none for search only; without it and DATABASE_URL the demo runs',
+    'JSON file of the chains to serve (see chains/mainnets.json), or none for search only; without CHAINS_FILE and DATABASE_URL the demo runs',
   ],
   ['LIFI_URL', 'https:// URL of LI.FI (https://li.quest), for cross-chain routes (default none; not in the demo)'],
   ['LIFI_API_KEY', 'API key of LI.FI, for a larger quota (default none)'],
@@ -266,7 +266,7 @@ function readLifi(read: (name: string) => string | undefined, faults: string[]):
   const parsed = URL.parse(url)
   const isPlain = parsed?.protocol === 'http:'
   if (parsed === null || !(isPlain || parsed.protocol === 'https:')) {
-    faults.push('LIFI_URL is not a https:// URL, such as https://li.quest')
+    faults.push('LIFI_URL is not an https:// URL, such as https://li.quest')
     return undefined
   }
   if (parsed.username !== '' || parsed.password !== '' || parsed.search !== '' || parsed.hash !== '') {

@@ -141,15 +141,19 @@ export function helpOf(command: Command): string {
 /** The help text of the whole command line. */
 export function helpOfAll(commands: readonly Command[]): string {
   return [
-    'Waybill: the routes by which a wallet can pay, and search of payments across chains.',
+    'Waybill finds the routes by which a wallet can pay a request, and searches payments across chains.',
     'Usage: waybill COMMAND [OPTIONS]',
     table(
       'Commands',
-      commands.map(({ path, summary }) => [path.join(' '), summary]),
+      commands.map(({ path, summary }) => [path.join(' '), firstSentence(summary)]),
     ),
     table('Environment', configHelp),
     'waybill COMMAND --help explains one command. Exit code: 0 success, 1 partial or complete failure, 2 wrong usage.',
   ].join('\n\n')
+}
+
+function firstSentence(text: string): string {
+  return text.replace(/[.:] .*$/, '.')
 }
 
 function table(title: string, rows: readonly (readonly [name: string, meaning: string])[]): string {

@@ -3,7 +3,7 @@ import { createApiKeyRepository } from '../auth/sql/api-key-repository.ts'
 import type { Account } from '../domain/account.ts'
 import type { CommandContext } from './command.ts'
 
-/** @returns undefined where there is no account of that name, after a message on stderr */
+/** @returns undefined when there is no account of that name, after a message on standard error */
 export async function findAccount(
   knex: Knex,
   name: string,

@@ -40,8 +40,8 @@ describe('a duration', () => {
     expect(parseDuration('overlap', text)).toBe(expected)
   })
 
-  it('is refused by the name of its option', () => {
-    expect(() => parseDuration('overlap', '1 day')).toThrow('--overlap "1 day" is no duration')
+  it('that is not valid is refused with the name of its option', () => {
+    expect(() => parseDuration('overlap', '1 day')).toThrow('--overlap "1 day" is not a duration')
   })
 })
 

@@ -14,7 +14,7 @@ const MAX_CALLS_PER_MINUTE = 1_000_000
 export function parseDuration(option: string, text: string): number {
   const durationMs = durationOf(text)
   if (durationMs !== undefined) return durationMs
-  throw new UsageError(`--${option} "${text}" is no duration: use a number and m, h, d or w, such as 24h`)
+  throw new UsageError(`--${option} "${text}" is not a duration: use a number and m, h, d or w, such as 24h`)
 }
 
 /**
@@ -42,7 +42,7 @@ export function parseRate(text: string): number {
   const rate = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN
   if (rate <= MAX_CALLS_PER_MINUTE) return rate
   throw new UsageError(
-    `--rate "${text}" is no number of calls a minute: use 1 to ${MAX_CALLS_PER_MINUTE}, or 0 for any`,
+    `--rate "${text}" is not a number of calls a minute: use 1 to ${MAX_CALLS_PER_MINUTE}, or 0 for no limit`,
   )
 }
 

@@ -92,5 +92,5 @@ export function chainNamed(chains: ChainDirectory, word: string): ChainConfig {
   const config = resolved.kind === 'chain' ? chains.config(resolved.name) : undefined
   if (config !== undefined) return config
   const names = chains.configured.map(({ name }) => name).join(', ')
-  throw new UsageError(`"${word}" is no chain of the chains file, which has ${names}`)
+  throw new UsageError(`the chains file has no chain "${word}"; it has ${names}`)
 }

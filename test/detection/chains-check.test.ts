@@ -379,6 +379,6 @@ describe('waybill chains check', () => {
     ])
     const none = await checkOne('FANTOM')
     expect([none.code, none.stdout]).toEqual([2, ''])
-    expect(none.stderr).toContain('"FANTOM" is no chain of the chains file, which has BASE, POLYGON')
+    expect(none.stderr).toContain('the chains file has no chain "FANTOM"; it has BASE, POLYGON')
   })
 })

@@ -159,7 +159,7 @@ describe('chains restart changes nothing', () => {
   it.each<[string, number, string[], Record<string, string>, string]>([
     ['without a block', 2, ['BASE'], {}, '--from is missing'],
     ['from something that is no block', 2, ['BASE', '--from', '-1'], {}, '--from'],
-    ['on a chain that the file lacks', 2, ['POLYGON', '--from', '1'], {}, '"POLYGON" is no chain of the chains file'],
+    ['on a chain that the file lacks', 2, ['POLYGON', '--from', '1'], {}, 'the chains file has no chain "POLYGON"'],
     [
       'without a chains file',
       2,

@@ -111,7 +111,7 @@ it('makes a file that others could read private when it exports to it, and refus
   const refused = await Promise.all([exportTo(link), exportTo(folder)])
   expect(refused.map(({ code, stderr }) => [code, stderr])).toEqual([
     [2, expect.stringContaining('is a symbolic link')],
-    [2, expect.stringContaining('is no ordinary file')],
+    [2, expect.stringContaining('is not a regular file')],
   ])
   expect(await readFile(readable, 'utf8')).toBe('before')
   expect((await exportTo(readable)).code).toBe(0)

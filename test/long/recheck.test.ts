@@ -170,7 +170,7 @@ async function dump(): Promise<string> {
   return rows.map(({ rows: [row] }) => row.rows).join('\n\n')
 }
 
-describe('what older rules have stored', () => {
+describe('what older rules stored', () => {
   let forged: { byStranger: Made; wrongPayer: Made; toUnknown: Made; honest: Made; imported: Made }
   let strangersHash: Hex
   let importedBefore: unknown
@@ -231,7 +231,7 @@ describe('what older rules have stored', () => {
   }
   const importedRow = () => knex('payments').where({ account_id: shop.accountId, imported: true }).first()
 
-  it('is left alone unless it is from before the rules changed', async () => {
+  it('is unchanged unless it is older than the change of the rules', async () => {
     // This database is seconds old, as the first blocks are.
     const rules = { name: '0008-refund-wallets' }
     await knex('schema_migrations')
@@ -247,7 +247,7 @@ describe('what older rules have stored', () => {
     expect(await dump()).toBe(before)
   })
 
-  it('is told by a dry run, which changes nothing', async () => {
+  it('is listed by a dry run, which changes nothing', async () => {
     const before = await dump()
     const tried = await recheck('--dry-run')
     expect(await dump()).toBe(before)
@@ -276,7 +276,7 @@ describe('what older rules have stored', () => {
     expect(changesOf(forged.honest)).toEqual([])
   })
 
-  it('is put right beside a service that runs, and then there is nothing left to do', async () => {
+  it('is corrected while the service runs, and a second run changes nothing', async () => {
     const tried = await recheck('--dry-run')
     service.detection.start()
     const done = await recheck('--account', 'shop', '--chain', 'base')
@@ -303,7 +303,7 @@ describe('what older rules have stored', () => {
     expect(await dump()).toBe(after)
   })
 
-  it('goes on behind a request where it broke off', async () => {
+  it('is continued after the request where an earlier run stopped', async () => {
     const ids = Object.values(forged)
       .map(({ request }) => request.requestId)
       .toSorted()
@@ -315,11 +315,11 @@ describe('what older rules have stored', () => {
     const all = ['chains', 'recheck', '--before', '2999-01-01']
     const broken = await runCommand({ ...environment, CHAINS_FILE: file }, all)
     expect(broken.code).toBe(1)
-    expect(broken.stderr).toContain('0 changes; it broke off: run it again')
+    expect(broken.stderr).toContain('0 changes; it stopped early: run it again')
   })
 })
 
-it('what went to a stranger is no refund while a bridge has told who paid', async () => {
+it('a payment to a stranger is not a refund when the bridge reported the payer', async () => {
   const made = await makeRequest()
   const { payer, payee, stranger, request } = made
   const { paymentReference } = request
@@ -340,7 +340,7 @@ it('what went to a stranger is no refund while a bridge has told who paid', asyn
   expect(await statusOf(made)).toBe('REFUNDED')
 })
 
-it('what an operator has accepted counts again when a reorg has moved it to another block', async () => {
+it('an accepted event counts again when a reorg has moved it to another block', async () => {
   const made = await makeRequest()
   await pay(made.payer, made.payee, made.request.paymentReference)
   await look()
@@ -365,24 +365,24 @@ it('what an operator has accepted counts again when a reorg has moved it to anot
 })
 
 it.each([
-  [['chains', 'recheck', '--chain', 'nowhere'], 'is no chain of the chains file'],
+  [['chains', 'recheck', '--chain', 'nowhere'], 'the chains file has no chain "nowhere"'],
   [['chains', 'recheck', '--account', 'The Shop'], 'is not an account'],
-  [['chains', 'recheck', '--before', 'yesterday'], '--before is "yesterday", which is no time'],
-  [['chains', 'recheck', '--before', '2026-02-30'], 'which is no time'],
-  [['chains', 'recheck', '--after', '12'], '--after is "12", which is no request id'],
+  [['chains', 'recheck', '--before', 'yesterday'], '--before is "yesterday", which is not a time'],
+  [['chains', 'recheck', '--before', '2026-02-30'], 'which is not a time'],
+  [['chains', 'recheck', '--after', '12'], '--after is "12", which is not a request id'],
   [['chains', 'recheck', '--after', `01${'a'.repeat(64)}`], 'give --account and --chain as well'],
   [['unmatched', 'list', '--reason', 'WRONG_PAYE'], 'did you mean "WRONG_PAYEE"?'],
   [['unmatched', 'list', '--limit', '-1'], 'argument is ambiguous'],
   [['unmatched', 'list', '--limit', '100001'], 'at most 100000'],
-  [['unmatched', 'list', '--chain', 'nowhere'], 'is no chain of the chains file'],
-  [accept({ tx: '0x12' }), '--tx is "0x12", which is no transaction hash'],
+  [['unmatched', 'list', '--chain', 'nowhere'], 'the chains file has no chain "nowhere"'],
+  [accept({ tx: '0x12' }), '--tx is "0x12", which is not a transaction hash'],
   [accept({ event: '-1' }), 'argument is ambiguous'],
   [accept({ event: '1.5' }), '--event is "1.5"'],
   [accept({ as: 'gift' }), '--as is "gift": use payment or refund'],
   [accept({ reason: ' ' }), '--reason must be a text of 1 to 500 characters'],
   [accept({ reason: 'x'.repeat(501) }), '--reason must be a text'],
   [accept({ reason: 'a\nb' }), 'on one line'],
-  [accept({ chain: 'nowhere' }), 'is no chain of the chains file'],
+  [accept({ chain: 'nowhere' }), 'the chains file has no chain "nowhere"'],
   [['unmatched', 'accept', '--chain', 'BASE'], '--tx is missing'],
   [['unmatched', 'unaccept', '--chain', 'BASE'], '--tx is missing'],
 ])('%j is wrong usage', async (words, says) => {

@@ -16,7 +16,7 @@ function waybill(...words: string[]) {
 const KEY = /^wb_[0-9A-Za-z]{40}\n$/
 const TIME = /^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-it('keys live from their creation to their revocation', async () => {
+it('a key is created, rotated, revoked and audited', async () => {
   const made = await waybill('keys', 'create', '--account', 'acme', '--scopes', 'payments:read', '--rate', '60')
   expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(KEY)])
   expect(made.stderr).toContain('of acme: payments:read; 60/min. Keep it now')
@@ -24,7 +24,7 @@ it('keys live from their creation to their revocation', async () => {
 
   const rotated = await waybill('keys', 'rotate', oldId, '--overlap', '2h')
   expect([rotated.code, rotated.stdout]).toEqual([0, expect.stringMatching(KEY)])
-  expect(rotated.stderr).toContain(`key ${oldId} is valid until `)
+  expect(rotated.stderr).toContain(`the old key ${oldId} is valid until `)
   const rows = rowsOf((await waybill('keys', 'list', '--account', 'acme')).stdout)
   expect(rows.map(([, account, , scopes, , ...rest]) => [account, scopes, ...rest])).toEqual([
     ['acme', 'payments:read', 'in force', '60/min', expect.stringMatching(/^expires 20/), 'never used'],
@@ -49,7 +49,7 @@ it('keys live from their creation to their revocation', async () => {
   expect(audit.stderr).toBe('4 changes\n')
 })
 
-it('a key may have no limit, a limit of its own or the default, and an end', async () => {
+it('a key has no limit, its own limit or the default, and may expire', async () => {
   const create = (...words: string[]) =>
     waybill('keys', 'create', '--account', 'terms', '--scopes', 'routes:read', ...words)
   expect((await create('--rate', '0')).stderr).toContain('no limit')
@@ -63,7 +63,7 @@ it('a key may have no limit, a limit of its own or the default, and an end', asy
   ])
 })
 
-it('tells what was used when, and what has expired', async () => {
+it('the list shows the last use and expired keys', async () => {
   await waybill('keys', 'create', '--account', 'used', '--scopes', 'routes:read', '--expires', '1d')
   const past = new Date('2026-01-01T00:00:00.000Z')
   await database

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** A data folder that nothing uses yet. */
+/** The environment for a new data folder. */
 const fresh = (name: string) => ({ DATA_DIR: join(folder, name), PORT: '0' })
 
 async function startService(environment: Record<string, string>) {
@@ -44,7 +44,7 @@ async function call(url: string, key: string, body?: object) {
   return { status: response.status, body: (await response.json()) as Answer }
 }
 
-/** What these tests look at of any answer. */
+/** The fields of answers that these tests read. */
 interface Answer {
   readonly payments: unknown[]
   readonly paymentReference: string
@@ -65,7 +65,7 @@ const requestTerms = {
   network: 'base',
 }
 
-/** A chain whose node nobody reaches. */
+/** A chain whose node cannot be reached. */
 const deadChain = {
   name: 'BASE',
   chainId: 8453,
@@ -78,7 +78,7 @@ const deadChain = {
   ],
 }
 
-describe('a configuration that is wrong ends with 2, all faults on standard error', () => {
+describe('a wrong configuration ends with exit code 2 and all faults on standard error', () => {
   const cases: [string, Record<string, string>, string[]][] = [
     ['a demo for others to reach', { HOST: '0.0.0.0' }, ['HOST is 0.0.0.0, but the demo listens on loopback only']],
     [
@@ -88,7 +88,7 @@ describe('a configuration that is wrong ends with 2, all faults on standard erro
     ],
     ['several at once', { PORT: '99999', LOG_LEVEL: 'loud' }, ['- PORT is "99999"', '- LOG_LEVEL is "loud"']],
     [
-      'files that are not there among the rest',
+      'missing files beside other faults',
       {
         PORT: '99999',
         CHAINS_FILE: '/nowhere/chains.json',
@@ -127,12 +127,12 @@ describe('a configuration that is wrong ends with 2, all faults on standard erro
     expect(faults.join('\n')).toMatch(/native[\s\S]*chainId/)
   })
 
-  it('a folder that holds real data, for a demo', async () => {
+  it('the folder of a service, for a demo', async () => {
     const settings = fresh('real')
     await mkdir(settings.DATA_DIR)
     await writeFile(join(settings.DATA_DIR, 'use'), 'service\n')
     const { code, stderr } = await runWaybill(['serve'], settings)
-    expect([code, stderr]).toEqual([2, expect.stringContaining('holds data that are not those of a demo')])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('holds the data of a service, not of a demo')])
   })
 })
 
@@ -149,7 +149,7 @@ describe('search only', () => {
   })
   afterAll(() => service?.kill('SIGKILL'))
 
-  it('answers, and has no chain', async () => {
+  it('answers searches, and has no chain', async () => {
     expect(service.stdout()).toContain('no chains, search only')
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
     expect((await fetch(`${url}/readyz`)).status).toBe(200)
@@ -159,27 +159,29 @@ describe('search only', () => {
     expect([made.status, made.body.details[0]?.reason]).toEqual([400, 'NETWORK_NOT_CONFIGURED'])
   })
 
-  it('has no demo key and no mark of a demo, and takes any host', async () => {
+  it('has no demo key and no header of the demo, and accepts any host', async () => {
     const { status } = await call(`${url}/payments`, 'demo')
     expect(status).toBe(401)
     const { headers } = await fetch(`${url}/healthz`)
     expect(headers.get('x-waybill-demo')).toBeNull()
   })
 
-  it('leaves a port to whoever has it: the second one ends with 1 and nothing stays behind', async () => {
+  it('ends a second process on the same port with exit code 1 and leaves nothing behind', async () => {
     const taken = { ...fresh('second'), CHAINS_FILE: 'none', PORT: new URL(url).port }
     const { code, stdout, stderr } = await runWaybill(['serve'], taken)
     expect([code, stdout]).toEqual([1, ''])
-    expect(stderr).toContain(`waybill serve: port ${taken.PORT} of 127.0.0.1 is in use; stop what listens there`)
+    expect(stderr).toContain(
+      `waybill serve: port ${taken.PORT} of 127.0.0.1 is in use; stop the process that listens there`,
+    )
     await expect(joinEmbeddedServer(taken.DATA_DIR)).rejects.toMatchObject({ reason: 'NOT_RUNNING' })
   })
 
-  it('ends with 0 when told to', async () => {
+  it('ends with exit code 0 on SIGTERM', async () => {
     expect(await stop(service)).toMatchObject({ code: 0, signal: null })
   })
 })
 
-describe('a database of somebody else', () => {
+describe('an external database', () => {
   let database: TestDatabase
   let databaseUrl: string
 
@@ -190,7 +192,7 @@ describe('a database of somebody else', () => {
   })
   afterAll(() => database.drop())
 
-  it('is used by the service and by commands, and DATA_DIR is left alone', async () => {
+  it('is used by the service and by commands, which leave DATA_DIR alone', async () => {
     const settings = { ...fresh('unused'), CHAINS_FILE: 'none', DATABASE_URL: databaseUrl }
     expect(await runWaybill(['migrate'], settings)).toMatchObject({ code: 0, stdout: '' })
     const key = await createKey(settings)
@@ -200,7 +202,7 @@ describe('a database of somebody else', () => {
     expect(existsSync(settings.DATA_DIR)).toBe(false)
   })
 
-  it('ends the start with 1 where it is not there, its password untold', async () => {
+  it('that is missing ends the start with exit code 1, without its password in the message', async () => {
     const gone = { ...fresh('unused'), CHAINS_FILE: 'none', DATABASE_URL: 'postgres://u:hush@127.0.0.1:1/db' }
     for (const words of [['serve'], ['keys', 'list']]) {
       const { code, stdout, stderr } = await runWaybill(words, gone)
@@ -213,7 +215,7 @@ describe('a database of somebody else', () => {
   })
 })
 
-it('serves chains whose nodes are not reached, and says in its answers what is missing', async () => {
+it('serves chains whose nodes cannot be reached, and answers why routes are missing', async () => {
   const file = join(folder, 'chains.json')
   const bridged = deadChain.tokens.map((token) => ({ ...token, symbol: 'USDC.e', bridged: true }))
   const other = { ...deadChain, name: 'ARBITRUM', chainId: 42161, tokens: bridged }
@@ -239,7 +241,7 @@ it('serves chains whose nodes are not reached, and says in its answers what is m
 })
 
 describe('the command line', () => {
-  it('explains itself and a command on standard output, and ends with 0', async () => {
+  it('writes its help and that of a command to standard output, and ends with exit code 0', async () => {
     const all = await runWaybill(['--help'], {})
     expect(all).toMatchObject({ code: 0, stderr: '' })
     for (const name of ['serve', 'migrate', 'keys create', 'keys list', 'keys revoke'])
@@ -252,7 +254,7 @@ describe('the command line', () => {
     })
   })
 
-  it('ends with 2 for words that make no command', async () => {
+  it('ends with exit code 2 for words that are not a command', async () => {
     const wrong = [['sevre'], ['keys', 'create', '--account', 'a'], ['keys', 'revoke', '7'], ['serve', 'now']]
     const ends = await Promise.all(wrong.map((words) => runWaybill(words, fresh('never'))))
     expect(ends.map(({ code, stdout }) => [code, stdout])).toEqual(wrong.map(() => [2, '']))

@@ -22,22 +22,22 @@ afterAll(async () => {
 it.each([
   ['one without the other', { TLS_CERT: tlsPaths.first.cert }, ['TLS_CERT is set and TLS_KEY is not']],
   [
-    'files that are not there',
+    'missing files',
     { TLS_CERT: '/nowhere/cert.pem', TLS_KEY: '/nowhere/key.pem' },
     ['- TLS_CERT cannot be read: ENOENT', '- TLS_KEY cannot be read: ENOENT'],
   ],
   [
-    'a key of another',
+    'the key of another certificate',
     { TLS_CERT: tlsPaths.first.cert, TLS_KEY: tlsPaths.renewed.key },
     ['is not the key of the first certificate in TLS_CERT'],
   ],
-])('%s end the start with 2', async (_name, environment, says) => {
+])('%s: the start ends with exit code 2', async (_name, environment, says) => {
   const { code, stderr } = await runWaybill(['serve'], { DATA_DIR: join(folder, 'never'), PORT: '0', ...environment })
   expect(code).toBe(2)
   for (const text of says) expect(stderr).toContain(text)
 })
 
-it('SIGHUP reads the certificate anew, and keeps the old one where the new one cannot be served', async () => {
+it('SIGHUP reloads the certificate, and keeps the old one when the new one is not valid', async () => {
   const own = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
   const put = async (paths: { cert: string; key: string }) => {
     await copyFile(paths.cert, own.cert)
@@ -56,7 +56,7 @@ it('SIGHUP reads the certificate anew, and keeps the old one where the new one c
 
   await put(tlsPaths.renewed)
   service.kill('SIGHUP')
-  await service.says(/the certificate was read anew/, 'stderr')
+  await service.says(/the certificate was reloaded/, 'stderr')
   expect(await nameServedAt(Number(port))).toBe('renewed')
 
   service.kill('SIGTERM')

@@ -9,7 +9,7 @@ import { STORE_VARIABLES, withStore } from '../with-store.ts'
 export const auditCommand: Command = {
   path: ['audit'],
   summary:
-    'List changes of API keys and refund wallets, and accepted unmatched events, oldest first: time, actor, action, key (- for ' +
+    'List changes of API keys and refund wallets, and accepted unmatched events, oldest first: time, actor, action, key id (- for ' +
     'none), account, details.',
   options: [{ name: 'account', value: 'A', help: 'only this account' }],
   environment: STORE_VARIABLES,

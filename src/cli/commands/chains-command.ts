@@ -109,7 +109,7 @@ function refuseTakenBack(name: string, found: FoundTransaction | undefined): voi
 
 function parseBlock(text = ''): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new UsageError(`--from is "${text}", which is no block: use a whole number`)
+  throw new UsageError(`--from is "${text}", which is not a block number: use a whole number`)
 }
 
 function explainRestart({ network, scannedBlock, finalBlock, alarm }: StoredChain, block: number, found: FoundAbove) {

@@ -23,7 +23,7 @@ type WriteRows = (knex: Knex, accountId: number, out: Writable, signal: AbortSig
 /** `export payments --account A`: one line a payment. */
 export const exportPaymentsCommand: Command = {
   path: ['export', 'payments'],
-  summary: 'Write all payments of an account, oldest first, as lines for import.',
+  summary: 'Write all payments of an account, oldest first, in the form that import reads: one JSON object a line.',
   options: optionsOf('payments'),
   environment: STORE_VARIABLES,
   run: (input, context) => runExport('payment', writePayments, input, context),
@@ -32,7 +32,8 @@ export const exportPaymentsCommand: Command = {
 /** `export requests --account A`: one line a payment request. */
 export const exportRequestsCommand: Command = {
   path: ['export', 'requests'],
-  summary: 'Write all payment requests of an account, oldest first, as lines for import.',
+  summary:
+    'Write all payment requests of an account, oldest first, in the form that import reads: one JSON object a line.',
   options: optionsOf('payment requests'),
   environment: STORE_VARIABLES,
   run: (input, context) => runExport('payment request', writeRequests, input, context),
@@ -89,7 +90,7 @@ async function writeRequests(knex: Knex, accountId: number, out: Writable, signa
 async function refuseOtherThanFile(target: string): Promise<void> {
   const found = await lstat(target).catch(() => undefined)
   if (found === undefined || found.isFile()) return
-  const what = found.isSymbolicLink() ? 'a symbolic link' : 'no ordinary file'
+  const what = found.isSymbolicLink() ? 'a symbolic link' : 'not a regular file'
   throw new UsageError(`--output is ${target}, which is ${what}: name a file, or leave it out for standard output`)
 }
 

@@ -21,9 +21,13 @@ export const keysCreate: Command = {
   summary: 'Create an API key. It is shown only once.',
   options: [
     { ...account, required: true },
-    { name: 'scopes', value: 'a,b', help: `what it may do, of ${scopes.join(', ')}`, required: true },
+    { name: 'scopes', value: 'a,b', help: `what the key may do, one or more of ${scopes.join(', ')}`, required: true },
     { name: 'rate', value: 'N', help: `calls a minute (default ${DEFAULT_CALLS_PER_MINUTE}; 0 for no limit)` },
-    { name: 'expires', value: 'WHEN', help: 'a date, its last day in UTC, or a duration such as 90d (default never)' },
+    {
+      name: 'expires',
+      value: 'WHEN',
+      help: 'its last day in UTC (2027-12-31), a time, or a duration such as 90d (default never)',
+    },
   ],
   environment: STORE_VARIABLES,
   async run({ options }, context) {
@@ -65,7 +69,7 @@ export const keysRotate: Command = {
     }
     showOnce(issued, context)
     const end = new Date(now.getTime() + overlapMs).toISOString()
-    context.stderr.write(`key ${text} is valid until ${end} at most\n`)
+    context.stderr.write(`the old key ${text} is valid until ${end} at the latest\n`)
     return EXIT_GOOD
   },
 }

@@ -15,14 +15,14 @@ import { STORE_VARIABLES, withStore } from '../with-store.ts'
 import { writeFully } from '../write-fully.ts'
 
 /** How often progress is reported. */
-const SAY_EVERY_MS = 1_000
+const REPORT_INTERVAL_MS = 1_000
 
 /** `chains recheck`: one line a change, columns separated by tabs. */
 export const chainsRecheck: Command = {
   path: ['chains', 'recheck'],
   summary:
-    'Look again at stored payments, refunds and unmatched events that older rules have judged, and put right who paid and what is a ' +
-    'refund. Reads their transactions, not whole chains. One line a change: account, chain, request, what, which, change. The service ' +
+    'Apply the present rules to payments, refunds and unmatched events that older rules have judged, and correct who paid and what is ' +
+    'a refund. Reads their transactions, not whole chains. One line a change: account, chain, request, kind, id, change. The service ' +
     'may run. Exit code 1 when a transaction could not be read.',
   options: [
     { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' },
@@ -30,10 +30,14 @@ export const chainsRecheck: Command = {
     {
       name: 'before',
       value: 'TIME',
-      help: 'payments and refunds in blocks before then (default when the rules changed)',
+      help: 'only payments and refunds in blocks before this time (default: when the rules changed)',
     },
-    { name: 'after', value: 'REQUEST', help: 'go on behind this request id, where an earlier run broke off' },
-    { name: 'dry-run', help: 'change nothing, only tell what would change' },
+    {
+      name: 'after',
+      value: 'REQUEST',
+      help: 'continue after this request id, where an earlier run stopped; needs --account and --chain',
+    },
+    { name: 'dry-run', help: 'change nothing, only show what would change' },
   ],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
@@ -55,10 +59,10 @@ export const chainsRecheck: Command = {
         if (account === undefined) return EXIT_FAILED
         for (const { name: network } of chosen.filter((chain) => followedContracts(chain).length > 0)) {
           const terms = { accountId: account.id, before, after, isTrial, signal: context.signal }
-          const told = { ...context, title: `${account.name} on ${network}` }
+          const output = { ...context, title: `${account.name} on ${network}` }
           const lineOf = ({ requestId, what, id, change }: RecheckChange) =>
             [account.name, network, requestId, what, id, change].join('\t')
-          isAllRead = (await tellRecheck(detection.recheck(network, terms), lineOf, told)) && isAllRead
+          isAllRead = (await reportRecheck(detection.recheck(network, terms), lineOf, output)) && isAllRead
         }
       }
       if (isTrial) context.stderr.write('nothing was changed\n')
@@ -68,15 +72,15 @@ export const chainsRecheck: Command = {
 }
 
 /** @returns whether every transaction could be read */
-async function tellRecheck(
+async function reportRecheck(
   steps: AsyncIterable<RecheckStep>,
   lineOf: (change: RecheckChange) => string,
   { stdout, stderr, title }: Pick<CommandContext, 'stdout' | 'stderr'> & { readonly title: string },
 ): Promise<boolean> {
   const sum = { requests: 0, transactions: 0, unread: 0, changes: 0 }
   let last = ''
-  let saidMs = performance.now()
-  const tell = () =>
+  let reportedMs = performance.now()
+  const totals = () =>
     `${title}: ${count(sum.requests, 'request')}, ${count(sum.transactions, 'transaction')} read, ${count(sum.changes, 'change')}`
   try {
     for await (const step of steps) {
@@ -87,31 +91,31 @@ async function tellRecheck(
       sum.changes += step.changes.length
       for (const change of step.changes) await writeFully(stdout, `${lineOf(change)}\n`)
       for (const txHash of step.unread)
-        stderr.write(`${title}: ${txHash} is not on the chain as it was looked at, or could not be read\n`)
-      if (performance.now() - saidMs < SAY_EVERY_MS) continue
-      saidMs = performance.now()
-      stderr.write(`${tell()}, up to request ${last}\n`)
+        stderr.write(`${title}: transaction ${txHash} is no longer on the chain or could not be read\n`)
+      if (performance.now() - reportedMs < REPORT_INTERVAL_MS) continue
+      reportedMs = performance.now()
+      stderr.write(`${totals()}, up to request ${last}\n`)
     }
   } catch (error) {
-    const goOn = last === '' ? 'run it again' : `go on with --after ${last}`
-    throw new Error(`${tell()}; it broke off: ${goOn}`, { cause: error })
+    const remedy = last === '' ? 'run it again' : `continue with --after ${last}`
+    throw new Error(`${totals()}; it stopped early: ${remedy}`, { cause: error })
   }
-  stderr.write(`${tell()}\n`)
+  stderr.write(`${totals()}\n`)
   return sum.unread === 0
 }
 
 function parseBefore(text: string): Date {
   const parsed = parseDateBound(text)
   if (parsed.ok) return new Date(parsed.atMs)
-  throw new UsageError(`--before is "${text}", which is no time: ${parsed.detail}`)
+  throw new UsageError(`--before is "${text}", which is not a time: ${parsed.detail}`)
 }
 
-/** Requests of one account on one chain have an order; so the two must be told. */
+/** Requests are read in order within one account on one chain, so a place in that order needs both. */
 function parseAfter({ after = '', account, chain }: Readonly<Record<string, string | undefined>>): string {
   const requestId = parseRequestId(after)
-  if (requestId === undefined) throw new UsageError(`--after is "${after}", which is no request id`)
+  if (requestId === undefined) throw new UsageError(`--after is "${after}", which is not a request id`)
   if (account !== undefined && chain !== undefined) return requestId
-  throw new UsageError('--after goes on in one account on one chain: give --account and --chain as well')
+  throw new UsageError('--after continues in one account on one chain: give --account and --chain as well')
 }
 
 function count(number: number, noun: string): string {

@@ -28,12 +28,12 @@ const eventOptions = [
   { name: 'chain', value: 'NAME', help: 'chain of the event, by a name or id', required: true },
   { name: 'tx', value: 'HASH', help: 'hash of its transaction', required: true },
   { name: 'event', value: 'N', help: 'index of the payment event within the transaction, from 0', required: true },
-  { name: 'account', value: 'A', help: 'account that the decision is for', required: true },
+  { name: 'account', value: 'A', help: 'account for which the event counts', required: true },
 ] as const
-const why = {
+const reasonOption = {
   name: 'reason',
   value: 'TEXT',
-  help: 'why, for the audit log, up to 500 characters',
+  help: 'why, for the audit log; 1 to 500 characters on one line',
   required: true,
 } as const
 
@@ -41,8 +41,8 @@ const why = {
 export const unmatchedList: Command = {
   path: ['unmatched', 'list'],
   summary:
-    'List events of payment contracts that count as neither payment nor refund, newest first: time, chain, transaction, event, ' +
-    'account (- for none), reason, recipient, amount in base units, token (- for the native coin), payer (- for unknown).',
+    'List events of payment contracts that count as neither payment nor refund, newest first: time, chain, transaction hash, index of ' +
+    'the event, account (- for none), reason, recipient, amount in base units, token (- for the native coin), payer (- for unknown).',
   options: [
     { name: 'account', value: 'A', help: 'only this account' },
     { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' },
@@ -71,10 +71,10 @@ export const unmatchedList: Command = {
 export const unmatchedAccept: Command = {
   path: ['unmatched', 'accept'],
   summary:
-    'Count an unmatched event as a payment or a refund. As a refund: ' +
-    `${acceptableReasons.REFUND.join(', ')} (this one under the request's own reference); as a payment: ` +
-    `${acceptableReasons.PAYMENT.join(', ')}. It stays accepted when its chain is read again. The service may run.`,
-  options: [...eventOptions, { name: 'as', value: 'KIND', help: 'payment or refund', required: true }, why],
+    'Count an unmatched event as a payment or a refund. Reasons that can be accepted as a refund: ' +
+    `${acceptableReasons.REFUND.join(', ')} (the last under the request's own reference); as a payment: ` +
+    `${acceptableReasons.PAYMENT.join(', ')}. The event stays accepted when its chain is read again. The service may run.`,
+  options: [...eventOptions, { name: 'as', value: 'KIND', help: 'payment or refund', required: true }, reasonOption],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run(input, context) {
     const as = parseKind(input.options.as)
@@ -89,7 +89,7 @@ export const unmatchedAccept: Command = {
 export const unmatchedUnaccept: Command = {
   path: ['unmatched', 'unaccept'],
   summary: 'Undo the acceptance of an event: the rules apply to it again. The service may run.',
-  options: [...eventOptions, why],
+  options: [...eventOptions, reasonOption],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   run: (input, context) =>
     decide(input, context, async ({ detection, network, decision }) => {
@@ -138,7 +138,9 @@ async function readChainId(word: string, context: CommandContext): Promise<strin
 function parseReason(text: string): UnmatchedReason {
   const found = unmatchedReasons.find((reason) => reason === text.toUpperCase())
   if (found !== undefined) return found
-  throw new UsageError(`--reason is "${text}", which is none; ${suggestName(text.toUpperCase(), unmatchedReasons)}`)
+  throw new UsageError(
+    `--reason is "${text}", which is not a reason; ${suggestName(text.toUpperCase(), unmatchedReasons)}`,
+  )
 }
 
 function parseKind(text = ''): AcceptedAs {
@@ -149,13 +151,13 @@ function parseKind(text = ''): AcceptedAs {
 
 function parseHash(text = ''): Hex {
   if (/^0x[0-9a-f]{64}$/i.test(text)) return text.toLowerCase() as Hex
-  throw new UsageError(`--tx is "${text}", which is no transaction hash: use 0x and 64 hexadecimal digits`)
+  throw new UsageError(`--tx is "${text}", which is not a transaction hash: use 0x and 64 hexadecimal digits`)
 }
 
-function parseCount(name: string, text = '', most: number): number {
+function parseCount(name: string, text = '', max: number): number {
   const count = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-  if (count <= most) return count
-  throw new UsageError(`--${name} is "${text}": use a whole number of at most ${Math.min(most, 999_999_999)}`)
+  if (count <= max) return count
+  throw new UsageError(`--${name} is "${text}": use a whole number of at most ${Math.min(max, 999_999_999)}`)
 }
 
 function parseNote(text = ''): string {
@@ -166,10 +168,10 @@ function parseNote(text = ''): string {
 
 function lineOf({ timestamp, network, txHash, eventIndex, account = '-', reason, event }: ListedUnmatched): string {
   const { to, amount = '-', token, paidFrom } = event
-  const said = [shown(to), amount, shown(token), shown(paidFrom)]
-  return [timestamp.toISOString(), network, txHash, eventIndex, account, reason, ...said].join('\t')
+  const columns = [addressOrDash(to), amount, addressOrDash(token), addressOrDash(paidFrom)]
+  return [timestamp.toISOString(), network, txHash, eventIndex, account, reason, ...columns].join('\t')
 }
 
-function shown(address: string | undefined): string {
+function addressOrDash(address: string | undefined): string {
   return address === undefined ? '-' : formatAddress(address as Address)
 }

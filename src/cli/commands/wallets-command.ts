@@ -13,7 +13,7 @@ import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
 import { stampDataFolder } from '../serve/stamp-data-folder.ts'
 import { STORE_VARIABLES, withStore } from '../with-store.ts'
 
-/** Turns an error about the caller's input into wrong usage. */
+/** Turns an error about invalid input into a UsageError. */
 async function asUsage<T>(work: Promise<T>): Promise<T> {
   try {
     return await work
@@ -23,17 +23,17 @@ async function asUsage<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-const account = { name: 'account', value: 'A', help: 'account that refunds from it', required: true } as const
+const account = { name: 'account', value: 'A', help: 'account that refunds from the wallet', required: true } as const
 const address = { name: 'ADDRESS', help: 'the wallet: 0x and 40 hexadecimal digits' } as const
 
 /** `wallets add ADDRESS --account A`: writes the wallet as registered. */
 export const walletsAdd: Command = {
   path: ['wallets', 'add'],
   summary:
-    'Register a wallet from which an account refunds, beside the payees of its requests. What it sends counts as a refund from then ' +
-    'on, on every chain.',
+    'Register a wallet from which an account refunds, in addition to the payees of its requests. From then on, what it sends ' +
+    'under the references of the account counts as a refund, on every chain.',
   positionals: [address],
-  options: [account, { name: 'note', value: 'TEXT', help: 'what to remember of it, up to 256 characters' }],
+  options: [account, { name: 'note', value: 'TEXT', help: 'a note of up to 256 characters' }],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ positionals: [text = ''], options }, context) {
     const name = parseAccountName(options.account)
@@ -54,7 +54,7 @@ export const walletsAdd: Command = {
 /** `wallets list --account A`: one line a wallet, columns separated by tabs. */
 export const walletsList: Command = {
   path: ['wallets', 'list'],
-  summary: 'List the wallets from which an account refunds: address, when it was registered, state, note.',
+  summary: 'List the refund wallets of an account: address, time of registration, state, note.',
   options: [account, { name: 'removed', help: 'list removed wallets too' }],
   environment: STORE_VARIABLES,
   async run({ options }, context) {
@@ -74,7 +74,7 @@ export const walletsList: Command = {
 /** `wallets remove ADDRESS --account A`: writes the removed wallet. */
 export const walletsRemove: Command = {
   path: ['wallets', 'remove'],
-  summary: 'Remove a wallet from which an account refunds. Refunds that it has sent so far stay refunds.',
+  summary: 'Remove a refund wallet of an account. The refunds that it has sent stay refunds.',
   positionals: [address],
   options: [account],
   environment: STORE_VARIABLES,

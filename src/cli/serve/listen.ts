@@ -5,9 +5,9 @@ import type { Logger } from '../../domain/logger.ts'
 import { readTls } from './read-tls.ts'
 
 const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'is in use; stop what listens there, or set PORT',
-  EACCES: 'is not for this user to listen on; set PORT to 1024 or more',
-  EADDRNOTAVAIL: 'is not on this machine; set HOST',
+  EADDRINUSE: 'is in use; stop the process that listens there, or set PORT',
+  EACCES: 'needs privileges that this user lacks; set PORT to 1024 or more',
+  EADDRNOTAVAIL: 'is not available, because this machine lacks the address; set HOST',
 }
 
 /**
@@ -33,9 +33,9 @@ async function renew(listener: Listener, config: Config, logger: Logger): Promis
   try {
     const tls = await readTls(config, new Date())
     if (tls !== undefined) listener.renewCertificate(tls)
-    logger.info({}, 'the certificate was read anew')
+    logger.info({}, 'the certificate was reloaded')
   } catch (error) {
     const faults = error instanceof ConfigError ? error.faults : [String(error)]
-    logger.error({ faults }, 'the certificate was not read anew; the old one stays in use')
+    logger.error({ faults }, 'the new certificate is not valid; the old one stays in use')
   }
 }

@@ -1,7 +1,7 @@
 import type { Listener } from '../../api/listener/listener.ts'
 import type { Logger } from '../../domain/logger.ts'
 
-/** How long calls in flight may take after the process was told to stop. */
+/** How long calls in flight may take after the stop begins. */
 const GRACE_MS = 10_000
 
 /**
@@ -21,13 +21,13 @@ export async function runUntilStopped({
   readonly logger: Logger
   readonly failures: readonly Promise<Error>[]
 }): Promise<void> {
-  const told = new Promise<undefined>((resolve) => {
+  const stopRequested = new Promise<undefined>((resolve) => {
     if (signal.aborted) resolve(undefined)
     signal.addEventListener('abort', () => resolve(undefined), { once: true })
   })
-  const failure = await Promise.race([told, ...failures])
-  if (failure === undefined) logger.info({}, 'stopping: no new calls; those in flight finish')
-  else logger.error({ reason: failure.message }, 'stopping: something that cannot be done without has failed')
+  const failure = await Promise.race([stopRequested, ...failures])
+  if (failure === undefined) logger.info({}, 'stopping: no new calls; calls in flight may finish')
+  else logger.error({ reason: failure.message }, 'stopping: a part that the service needs has failed')
   await listener.stop({ graceMs: GRACE_MS })
   if (failure !== undefined) throw failure
 }

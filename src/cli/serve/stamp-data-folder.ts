@@ -25,10 +25,10 @@ export async function stampDataFolder(dataDir: string, use: DataUse): Promise<vo
 
 function refuseOtherUse(dataDir: string, found: string, wanted: DataUse): void {
   if (found === wanted) return
-  const description = found === 'demo' ? 'holds the data of a demo' : 'holds data that are not those of a demo'
+  const description = found === 'demo' ? 'holds the data of a demo' : 'holds the data of a service, not of a demo'
   const remedy =
     wanted === 'demo'
-      ? 'Set it to another folder for the demo, or set CHAINS_FILE to serve what this one holds'
+      ? 'Set it to another folder for the demo, or set CHAINS_FILE to serve the data in this one'
       : 'Set it to another folder, or unset CHAINS_FILE to run the demo'
   throw new ConfigError([`DATA_DIR is ${dataDir}, which ${description}. ${remedy}`])
 }
