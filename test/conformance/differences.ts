@@ -1,11 +1,11 @@
 /**
- * The cases of connectrpc's conformance suite in which this service differs from what the suite expects, each with its reason. Whatever
- * else fails is a fault; see tools/conformance.ts.
+ * The cases of connectrpc's conformance suite in which this service differs from what the suite expects, each with its reason. Any other
+ * failing case is a defect; see tools/conformance.ts.
  */
 export interface Difference {
   /** Names of cases. */
   readonly cases: RegExp
-  /** What the suite may say about them. Anything else that it says is a fault. */
+  /** The lines that the suite may report about them. Any other line is a defect. */
   readonly says: readonly RegExp[]
   readonly reason: string
 }

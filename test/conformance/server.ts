@@ -56,7 +56,7 @@ writeMessage(messageOf(registry, 'ServerCompatResponse'), {
 })
 process.once('SIGTERM', () => void listener.stop({ graceMs: 0 }))
 
-/** Shows what is not in order. Errors of the code INTERNAL that the suite asks for are. */
+/** Prints unexpected errors, but not the ConnectErrors that the suite asks for. */
 function logFault(fields: { readonly err?: unknown }, message: string): void {
   if (!(fields.err instanceof ConnectError)) console.error(message, fields)
 }

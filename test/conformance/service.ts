@@ -19,7 +19,7 @@ interface ErrorDefinition {
   readonly details: readonly Any[]
 }
 
-/** What a response is to consist of. Unary methods have `response`, streams have `responseData` and `error`. */
+/** The response that the suite asks for. Unary methods have `response`, streams have `responseData` and `error`. */
 interface ResponseDefinition {
   readonly responseHeaders: readonly Header[]
   readonly responseTrailers: readonly Header[]
@@ -89,7 +89,7 @@ async function answerOnce(info: RequestInfo, requests: readonly Request[], conte
   return { payload: { requestInfo, ...(response?.case === 'responseData' && { data: response.value }) } }
 }
 
-/** Answers each request with one message; when the requests have ended, sends what is left. */
+/** Answers each request with one message; when the requests have ended, sends the remaining messages. */
 async function* answerEach(
   info: RequestInfo,
   first: Request,
@@ -114,7 +114,7 @@ async function* answerEach(
   if (definition?.error !== undefined) throw toConnectError(definition.error)
 }
 
-/** Sends all that is defined, the first message with the requests that were read. */
+/** Sends all messages of the definition, the first one with the requests that were read. */
 async function* answerRest(
   info: RequestInfo,
   requests: readonly Request[],
@@ -137,14 +137,14 @@ async function unimplemented() {
 
 type RequestInfo = ReturnType<typeof requestInfoOf>
 
-/** Makes the messages in which the service tells what it was sent. */
+/** Makes the messages in which the service reports the requests that it received. */
 function requestInfoOf(service: DescService) {
   const desc = findMessage(service, 'ConformancePayload').nestedMessages.find(({ name }) => name === 'RequestInfo')
   if (desc === undefined) throw new Error('ConformancePayload has no RequestInfo')
   const inputs = new Map(service.methods.map(({ input }) => [input.typeName, input]))
   const pack = (request: Request) => {
     const input = inputs.get(request.$typeName)
-    if (input === undefined) throw new TypeError(`${request.$typeName} is no request`)
+    if (input === undefined) throw new TypeError(`${request.$typeName} is not a request`)
     return anyPack(input, request)
   }
   const ofRequests = (requests: readonly Request[]) => create(desc, { requests: requests.map(pack) })

@@ -207,7 +207,7 @@ describe('a conversion counts', () => {
     expect(await scanned(wanted)).toEqual(counted(amount))
   })
 
-  it('at the rate of the block before, where the feed moved after it in its own', async () => {
+  it('at the rate of the block before, when the feed moved after it in the same block', async () => {
     const wanted = await request('moved')
     const order = { maxPriorityFeePerGas: 50n * 10n ** 9n }
     await chain.client.send(payer, convert(wanted), order)
@@ -216,7 +216,7 @@ describe('a conversion counts', () => {
     expect(await scanned(wanted)).toEqual(counted('100'))
   })
 
-  it('at the rate of its own block, where the feed moved before it there', async () => {
+  it('at the rate of its own block, when the feed moved before it in that block', async () => {
     const wanted = await request('moved before')
     const order = { maxPriorityFeePerGas: 50n * 10n ** 9n }
     await chain.client.send(chain.deployer, encodeSetFeed(chain.tokens.DAI.feed, 2n * USD, undefined), order)
@@ -235,7 +235,7 @@ describe('a conversion counts', () => {
     expect(await scanned(wanted)).toEqual(verdict)
   })
 
-  it('for what arrived of a token that takes a fee on the way, rounded down', async () => {
+  it('for the amount that arrived of a token with a fee on transfers, rounded down', async () => {
     const wanted = await request('tax', { paymentCurrency: 'TAX-BASE' })
     await take(wanted, { amount: 3_333_333_333n })
     expect(await scanned(wanted)).toEqual({
@@ -247,7 +247,7 @@ describe('a conversion counts', () => {
 })
 
 describe('a conversion does not count', () => {
-  it('at a dead feed, which the payer let the proxy take', async () => {
+  it('at the price of a dead feed, which the payer allowed the proxy to use', async () => {
     const wanted = await request('dead feed')
     await chain.setFeed(chain.tokens.DAI.feed, { answer: 10n * USD })
     await passTime(2 * HOUR)
@@ -268,7 +268,7 @@ describe('a conversion does not count', () => {
     expect(await scanned(wanted)).toEqual(verdict)
   })
 
-  it('by a path that runs in a circle and halves what arrives', async () => {
+  it('by a circular path that halves the received amount', async () => {
     const wanted = await request('circle')
     await take(wanted, { path: ['JPY', 'USD'] })
     expect(await scanned(wanted)).toEqual(notCounted('RATE_OFF', 'TOO_LITTLE'))
@@ -282,13 +282,13 @@ describe('a conversion does not count', () => {
     })
   })
 
-  it('by a circle into coins', async () => {
+  it('by a circular path into the native coin', async () => {
     const wanted = await request('circle of coins', { paymentCurrency: 'ETH-BASE' })
     await take(wanted, { path: ['JPY', 'USD'] })
     expect(await scanned(wanted)).toEqual(notCounted('RATE_OFF', 'TOO_LITTLE'))
   })
 
-  it.each([0n, -1n, -(2n ** 191n)])('where a feed of our path answers %d', async (answer) => {
+  it.each([0n, -1n, -(2n ** 191n)])('when a feed of our path answers %d', async (answer) => {
     const [wanted, inEuro] = [
       await request(`bad ${answer}`),
       await request(`bad euro ${answer}`, { invoiceCurrency: 'EUR' }),
@@ -304,19 +304,19 @@ describe('a conversion does not count', () => {
     expect(await scanned(inEuro)).toEqual(notCounted('RATE_OFF', 'NO_RATE'))
   })
 
-  it('from a currency that no path is configured for', async () => {
+  it('from a currency without a configured path', async () => {
     const wanted = await request('yen', { invoiceCurrency: 'JPY' })
     await take(wanted, { path: ['USD'] })
     expect(await scanned(wanted)).toEqual(notCounted('RATE_OFF', 'NO_PATH'))
   })
 })
 
-describe('what is asked of a node', () => {
+describe('the calls to a node', () => {
   const isRate = (data: unknown) => String(data).startsWith(GET_RATE)
   const ratesAsked = () =>
     proxy.calls.filter(({ params }) => isRate((params[0] as { data?: string } | undefined)?.data)).length
 
-  it('is one rate a block, in the exchange of its prices, and that of its parent only in doubt', async () => {
+  it('ask one rate a block, in the HTTP request of its prices, and the rate of the parent block only in doubt', async () => {
     const exchangesFor = async (...calls: ContractCall[]) => {
       await detection.scanOnce()
       for (const call of calls) await chain.client.send(payer, call)
@@ -379,8 +379,8 @@ describe('what is asked of a node', () => {
   }
 })
 
-describe('a node that keeps no old state', () => {
-  it('is computed for as the contract computes', async () => {
+describe('a node without old states', () => {
+  it('has its rates computed like the contract computes them', async () => {
     const { conversionPath: contract } = chain.contracts
     const { DAI, USDC } = chain.tokens
     const coin = chain.native.conversionHash
@@ -421,7 +421,7 @@ describe('a node that keeps no old state', () => {
       ? Promise.resolve({ rpcError: { code: -32_000, message: 'missing trie node' } })
       : undefined
 
-  it('judges all of this as one that does', async () => {
+  it('leads to the same judgements as a node with old states', async () => {
     const other = await createTestDatabase()
     try {
       const shop = await addAccount(other.knex, 'shop')
@@ -437,7 +437,7 @@ describe('a node that keeps no old state', () => {
     }
   })
 
-  it('does not count what feeds without rounds cannot tell of', async () => {
+  it('does not count conversions whose feeds have no rounds', async () => {
     const wanted = await request('no rounds')
     await take(wanted)
     const feed = chain.tokens.DAI.feed.toLowerCase()

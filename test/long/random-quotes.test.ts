@@ -7,7 +7,7 @@ const COUNT = 300
 const FRESH_PAIRS = 43
 const GWEI = 10n ** 9n
 
-/** Where hardhat and geth are; `npm run try:nodes` installs them and says. */
+/** Paths of hardhat and geth; `npm run try:nodes` installs them and sets the variables. */
 const { HARDHAT: hardhat = '', GETH: geth = '' } = process.env
 
 const nodes: [name: string, start: StartNode, isThere: boolean][] = [
@@ -17,25 +17,22 @@ const nodes: [name: string, start: StartNode, isThere: boolean][] = [
 ]
 
 describe.each(nodes)('%s', (name, start, isThere) => {
-  it.runIf(isThere)(
-    'takes 300 random quotes as they are handed out: none fails, and each costs what it says',
-    async () => {
-      const node = await start()
-      try {
-        const chain = await deployForPayers(node, { fresh: FRESH_PAIRS })
-        // Half on a busy chain, whose base fee stays; half on one that is left alone, where it decays to nothing.
-        const taken = [
-          ...(await takeRandomQuotes(chain, { count: COUNT / 2, seed: 7, baseFee: 8n * GWEI })),
-          ...(await takeRandomQuotes(chain, { count: COUNT / 2, seed: 11 })),
-        ]
-        console.log(describeTaken(name, taken))
-        expect(taken.length).toBe(COUNT)
-        expect(offTheLine(taken)).toEqual([])
-      } finally {
-        await node.stop()
-      }
-    },
-  )
+  it.runIf(isThere)('pays by 300 random quotes: none fails, and each costs what was quoted', async () => {
+    const node = await start()
+    try {
+      const chain = await deployForPayers(node, { fresh: FRESH_PAIRS })
+      // Half with a constant base fee, as on a busy chain; half on an idle chain, whose base fee decays to zero.
+      const taken = [
+        ...(await takeRandomQuotes(chain, { count: COUNT / 2, seed: 7, baseFee: 8n * GWEI })),
+        ...(await takeRandomQuotes(chain, { count: COUNT / 2, seed: 11 })),
+      ]
+      console.log(describeTaken(name, taken))
+      expect(taken.length).toBe(COUNT)
+      expect(offTheLine(taken)).toEqual([])
+    } finally {
+      await node.stop()
+    }
+  })
 })
 
 function describeTaken(name: string, taken: readonly TakenQuote[]): string {

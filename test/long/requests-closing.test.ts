@@ -53,7 +53,7 @@ function pay(paymentReference: string, amount: bigint) {
 }
 
 describe('a request that was cancelled', () => {
-  it('has no routes, however it is asked, and payments of it are found and counted all the same', async () => {
+  it('has no routes in any kind of call, and its payments are still found and counted', async () => {
     const { request } = await running.service.requests.create(shop, terms)
     expect((await routesOf(request)).body['routes']).toHaveLength(1)
     const cancelled = await cancel(request.paymentReference)
@@ -86,7 +86,7 @@ describe('a request that was cancelled', () => {
     expect(await findDifferences(running.database.knex)).toEqual([])
   })
 
-  it('stays as it is when it is cancelled again', async () => {
+  it('does not change when it is cancelled again', async () => {
     const { request } = await running.service.requests.create(shop, terms)
     const at = new Date(NOW.getTime() - 86_400_000)
     const { knex } = running.database
@@ -96,7 +96,7 @@ describe('a request that was cancelled', () => {
     expect((await cancel(request.paymentReference)).body).toMatchObject({ cancelledAt: '2026-02-28T12:00:00Z' })
   })
 
-  it('is the same of another account only for that account', async () => {
+  it('is cancelled only for the account that cancels it', async () => {
     const other = await createApiKeyRepository(running.database.knex).ensureAccount('other')
     const mine = await running.service.requests.create(shop, terms)
     const { requestId, salt, paymentReference } = mine.request
@@ -106,7 +106,7 @@ describe('a request that was cancelled', () => {
     expect((await ask(`/v1/request/${paymentReference}`)).body['cancelledAt']).toBeUndefined()
   })
 
-  it('is cancelled once, also while it is made, imported and paid from all sides', async () => {
+  it('is cancelled once, also while other calls create, import and pay it', async () => {
     const { knex } = running.database
     const repository = createRequestImportRepository(knex)
     const known = { chains: createChainDirectory([]), tokens: createTokenDirectory([]) }
@@ -139,7 +139,7 @@ describe('a request that was cancelled', () => {
 })
 
 describe('a request that expires', () => {
-  it('has no quotes that outlast it', async () => {
+  it('has no quotes that expire later than the request', async () => {
     const expiresAt = new Date(NOW.getTime() + 10_000).toISOString()
     const { request } = await running.service.requests.create(shop, { ...terms, expiresAt })
     const { body } = await routesOf(request)
@@ -148,7 +148,7 @@ describe('a request that expires', () => {
     expect((await ask(path)).body).toMatchObject({ expiresAt: '2026-03-01T12:00:10Z' })
   })
 
-  it('has no routes from the moment on that it names, and payments of it are found and counted all the same', async () => {
+  it('has no routes from its expiry on, and its payments are still found and counted', async () => {
     const requestId = `01${'ea'.repeat(32)}`
     const entry = {
       terms: { ...terms, requestId, expiresAt: NOW.toISOString() },
@@ -174,7 +174,7 @@ describe('a request that expires', () => {
     })
   })
 
-  it('and was cancelled is told to be cancelled', async () => {
+  it('and was cancelled is reported as cancelled', async () => {
     const requestId = `01${'eb'.repeat(32)}`
     const entry = { terms: { ...terms, requestId, expiresAt: '2026-01-01' }, createdAt: NOW }
     await running.service.requests.storeAll(shop, [entry])

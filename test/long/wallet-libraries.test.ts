@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => node.stop())
 
-/** What a wallet in a page is, as EIP-1193 has it. */
+/** The provider of a browser wallet, by EIP-1193. */
 const provider = {
   request: (async ({ method, params }: { method: string; params?: unknown[] }) =>
     node.rpc.call(method, params ?? [])) as EIP1193RequestFn,
@@ -28,10 +28,10 @@ interface Payer {
   readonly account: PrivateKeyAccount
 }
 
-/** Hands one transaction over, in the way of a library. @returns its hash */
+/** Sends one transaction with a library. @returns its hash */
 type Send = (transaction: PreparedTransaction, payer: Payer) => Promise<string>
 
-/** Held by the provider, or by the library itself. */
+/** Each library with a key in the provider, and with a key of its own. */
 const ways: [string, Send][] = [
   ['a plain provider', (tx) => provider.request({ method: 'eth_sendTransaction', params: [tx as never] })],
   [
@@ -77,7 +77,7 @@ const ways: [string, Send][] = [
   ],
 ]
 
-it.each(ways)('%s takes the transactions as they are handed out', async (name, send) => {
+it.each(ways)('%s sends the prepared transactions unchanged', async (name, send) => {
   const key = generatePrivateKey()
   const account = privateKeyToAccount(key)
   await node.rpc.call('anvil_setBalance', [account.address, '0x8ac7230489e80000'])

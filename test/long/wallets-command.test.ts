@@ -24,7 +24,7 @@ afterAll(() => Promise.all([database?.drop(), rm(folder, { recursive: true, forc
 
 const waybill = (...words: string[]) => runCommand(environment, words)
 
-it('a wallet is registered once, listed, removed and registered anew, with a line of the audit log each', async () => {
+it('a wallet is registered once, listed, removed and registered again, with a line of the audit log each', async () => {
   const added = await waybill('wallets', 'add', WALLET.toLowerCase(), '--account', 'shop', '--note', 'support')
   expect(added.code).toBe(0)
   expect(rowsOf(added.stdout)).toEqual([[WALLET, expect.stringMatching(TIME), 'registered', 'support']])
@@ -60,9 +60,9 @@ it.each([
   ['a wallet of Tron', ['wallets', 'add', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t', '--account', 'shop'], 'EVM'],
   ['a configured token', ['wallets', 'add', token, '--account', 'shop'], 'it is the token'],
   ['a note too long', ['wallets', 'add', WALLET, '--account', 'shop', '--note', 'x'.repeat(257)], 'more than 256'],
-  ['a note of nothing', ['wallets', 'add', WALLET, '--account', 'shop', '--note', ''], 'it is empty'],
+  ['an empty note', ['wallets', 'add', WALLET, '--account', 'shop', '--note', ''], 'it is empty'],
   ['no account', ['wallets', 'add', WALLET], '--account is missing'],
-  ['a name that is no account’s', ['wallets', 'list', '--account', 'The Shop'], 'is not an account'],
+  ['an invalid account name', ['wallets', 'list', '--account', 'The Shop'], 'is not an account'],
   ['no wallet', ['wallets', 'remove', '--account', 'shop'], 'ADDRESS is missing'],
   ['no address to remove', ['wallets', 'remove', '0x12', '--account', 'shop'], 'is not a valid address'],
 ])('%s is wrong usage and changes nothing', async (_, words, says) => {
@@ -71,13 +71,13 @@ it.each([
   expect(await waybill('audit')).toEqual(before)
 })
 
-it('an account that is not there is told, and not made', async () => {
+it('an unknown account is reported and not created', async () => {
   const refused = { code: 1, stdout: '', stderr: 'there is no account "nobody"\n' }
   expect(await waybill('wallets', 'add', WALLET, '--account', 'nobody')).toEqual(refused)
   expect(await waybill('wallets', 'list', '--account', 'nobody')).toEqual(refused)
 })
 
-it('an account has 100 wallets at most', async () => {
+it('an account has at most 100 wallets', async () => {
   await waybill('keys', 'create', '--account', 'many', '--scopes', 'payments:read')
   const { id } = await database.knex('accounts').where({ name: 'many' }).first('id')
   const rows = Array.from({ length: 100 }, (_, n) => ({

@@ -1,6 +1,6 @@
 /**
- * Days on which the service itself dies, or its database has no room: nothing on the chain is lost or counted twice, callers are told
- * what is wrong at once, and nobody has to restart anything for it to go on.
+ * A service that is killed, and one whose pool is exhausted: no payment is lost or counted twice, calls fail at once with a reason, and the
+ * service recovers without help.
  *
  * A database that is killed: payment-life-database.test.ts. Statements past their deadline: protocols.test.ts.
  */
@@ -26,7 +26,7 @@ import { silentLogger } from '../support/logs.ts'
 import { startWaybill, type WaybillProcess } from '../support/process.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
-/** Less than a lease lasts, so that a wait for one that nobody holds fails. */
+/** Shorter than a lease, so that a test fails when it waits for the lease of a dead process. */
 const PATIENCE = { timeout: 10_000, interval: 50 }
 
 async function newKey(knex: Knex): Promise<{ key: string; account: Account }> {
@@ -35,9 +35,9 @@ async function newKey(knex: Knex): Promise<{ key: string; account: Account }> {
   return { key, account: stored.account }
 }
 
-describe('a service that is killed while it reads what a chain has been through', () => {
-  /** Blocks that the node gives logs of at once, so that the past is read in many steps. */
-  const WIDEST = 7
+describe('a service that is killed while it reads the past of a chain', () => {
+  /** The largest range of logs that the node answers, so that the past is read in many steps. */
+  const MAX_RANGE = 7
   const BLOCKS = 24
   const PAYMENTS_A_BLOCK = 12
 
@@ -66,7 +66,7 @@ describe('a service that is killed while it reads what a chain has been through'
     await fillChain()
     const config = chain.config({ name: 'BASE', finalityDepth: 3 })
     const file = join(folder, 'chains.json')
-    // Half of it is the time between two looks, of which the shortest is a quarter of a second.
+    // The service polls after half the block time, but not more often than each quarter of a second.
     const followed = { ...config, rpcUrls: [proxy.url], blockTimeSeconds: 0.5 }
     await writeFile(file, JSON.stringify({ chains: [followed] }))
     settings = { DATA_DIR: join(folder, 'unused'), PORT: '0', CHAINS_FILE: file, DATABASE_URL: urlOfDatabase(database) }
@@ -80,7 +80,7 @@ describe('a service that is killed while it reads what a chain has been through'
     await rm(folder, { recursive: true, force: true })
   })
 
-  /** Payments of different amounts, alone and several in one transaction, where one in the middle pays somebody else. */
+  /** Payments of different amounts, single ones and several in one transaction, of which the middle one pays a stranger. */
   async function fillChain(): Promise<void> {
     const payers = chain.wallets.slice(0, 3)
     for (const payer of payers) {
@@ -108,7 +108,7 @@ describe('a service that is killed while it reads what a chain has been through'
     'event TransferWithReferenceAndFee(address tokenAddress, address to, uint256 amount, bytes indexed paymentReference, uint256 feeAmount, address feeAddress)',
   ])
 
-  /** Read from the node itself: each event of the proxy that pays one of the requests. */
+  /** The events of the proxy that pay one of the requests, read directly from the node. */
   async function eventsOnChain(): Promise<string[]> {
     const filter = { address: chain.contracts.erc20FeeProxy, fromBlock: '0x0', toBlock: 'latest' }
     const logs = await chain.client.rpc.call<Log[]>('eth_getLogs', [filter])
@@ -128,19 +128,19 @@ describe('a service that is killed while it reads what a chain has been through'
     readonly pagination: { readonly nextCursor?: string }
   }
 
-  /** Every payment that the service tells of, page by page. */
-  async function paymentsTold(url: string): Promise<string[]> {
-    const told: string[] = []
+  /** Every payment that the service returns, page by page. */
+  async function paymentsServed(url: string): Promise<string[]> {
+    const served: string[] = []
     for (let query: string | undefined = 'limit=100'; query !== undefined; ) {
       const answer = await fetch(`${url}/payments?${query}`, { headers: { 'x-api-key': key } })
       expect(answer.status).toBe(200)
       const { payments, pagination } = (await answer.json()) as Page
       for (const { paymentReference, amount, txHash, eventIndex } of payments) {
-        told.push(`${paymentReference} ${amount} ${txHash} ${eventIndex}`)
+        served.push(`${paymentReference} ${amount} ${txHash} ${eventIndex}`)
       }
       query = pagination.nextCursor && `cursor=${encodeURIComponent(pagination.nextCursor)}&limit=100`
     }
-    return told
+    return served
   }
 
   async function startService(): Promise<string> {
@@ -162,15 +162,15 @@ describe('a service that is killed while it reads what a chain has been through'
     unmatched: (await database.knex('unmatched_events').select('topic')).length,
   })
 
-  /** The node gives narrow ranges alone; at the second with events that this process asks for, `meet` is called, once. */
+  /** The node answers narrow ranges only. Calls `meet` once, before the answer to the second range with events. */
   function atSecondRange(meet: () => Promise<void>): Meddle {
     let withEvents = 0
     return ({ method, params: [filter] }, ask) => {
       if (method !== 'eth_getLogs') return undefined
       const { fromBlock, toBlock } = filter as { fromBlock?: Hex; toBlock?: Hex }
       if (fromBlock === undefined || toBlock === undefined) return undefined
-      if (Number(toBlock) - Number(fromBlock) >= WIDEST) {
-        return Promise.resolve({ rpcError: { code: -32_000, message: `block range is limited to ${WIDEST}` } })
+      if (Number(toBlock) - Number(fromBlock) >= MAX_RANGE) {
+        return Promise.resolve({ rpcError: { code: -32_000, message: `block range is limited to ${MAX_RANGE}` } })
       }
       return ask().then(async (logs) => {
         if ((logs as Log[]).length > 0 && ++withEvents === 2) await meet()
@@ -179,7 +179,7 @@ describe('a service that is killed while it reads what a chain has been through'
     }
   }
 
-  /** Resolves when the process waits for logs, or for a receipt, which it never gets. */
+  /** Resolves once the process waits for logs or for a receipt that the node never sends. */
   async function untilItAsksFor(what: 'LOGS' | 'RECEIPTS'): Promise<void> {
     const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>()
     const never = new Promise<never>(() => {})
@@ -199,7 +199,7 @@ describe('a service that is killed while it reads what a chain has been through'
     await asked
   }
 
-  /** Calls `body` when the process is in the middle of a transaction, some rows of which it has written. */
+  /** Calls `body` while the process waits in the middle of a transaction, some rows of which it has written. */
   async function whileItWrites(body: () => Promise<void>): Promise<void> {
     const { promise: due, resolve: onDue } = Promise.withResolvers<void>()
     const { promise: locked, resolve: onLocked } = Promise.withResolvers<void>()
@@ -215,7 +215,7 @@ describe('a service that is killed while it reads what a chain has been through'
       await trx.raw('lock table payments in share mode')
       onLocked()
       const waiting = async () => {
-        // Not in this transaction, to which the server would tell the same each time.
+        // Not in this transaction, which would see the same activity each time.
         const { rows } = await database.knex.raw<{ rows: unknown[] }>(
           `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
              and query like '%insert into "payments"%'`,
@@ -227,14 +227,14 @@ describe('a service that is killed while it reads what a chain has been through'
     })
   }
 
-  /** What the process had stored when it was killed, which is whole steps. */
+  /** What the process had stored when it was killed. */
   async function afterTheKill() {
-    // Another test waits until the lease of a process that was killed has run out. Comes after what was not committed.
+    // Another test covers the wait for the lease of a killed process. The statement waits until the open transaction was rolled back.
     await dropLeases(database.knex)
     return stored()
   }
 
-  it('goes on where it was, three times: each event that pays is one payment', async () => {
+  it('continues after three kills, and each paying event is one payment', async () => {
     const head = Number((await chain.client.head()).number)
     const left: Awaited<ReturnType<typeof stored>>[] = []
 
@@ -269,7 +269,7 @@ describe('a service that is killed while it reads what a chain has been through'
     await expect.poll(scannedBlock, PATIENCE).toBe(head)
     expect(onChain).toHaveLength(BLOCKS * PAYMENTS_A_BLOCK + (BLOCKS / 4) * 2)
     expect(onChain.filter((event) => event.endsWith(' 2'))).toHaveLength(BLOCKS / 4)
-    expect((await paymentsTold(url)).toSorted()).toEqual(onChain.toSorted())
+    expect((await paymentsServed(url)).toSorted()).toEqual(onChain.toSorted())
     expect(await stored()).toEqual({ scanned: head, payments: onChain.length, unmatched: BLOCKS / 4 })
   }, 40_000)
 })
@@ -305,7 +305,7 @@ describe('a service whose pool has no free connection', () => {
     return { status: answer.status, reason: details?.[0]?.reason, tookMs: performance.now() - startedAtMs }
   }
 
-  it('says so at once, also to many and to a key that it has not met, lives on, and answers when there is room', async () => {
+  it('answers DATABASE_UNAVAILABLE at once, also to many calls and to a key that is not cached, and recovers', async () => {
     const [met, unmet] = keys
     expect(await search(met)).toMatchObject({ status: 200 })
     const holders = await Promise.all(Array.from({ length: POOL_MAX }, () => database.knex.transaction()))

@@ -59,22 +59,22 @@ async function seed(name: string): Promise<{ account: Account; requestId: string
 }
 
 describe('waybill check', () => {
-  it('says nothing on standard output of an account in order', async () => {
+  it('writes nothing to standard output for an account without differences', async () => {
     await seed('sound')
     const checked = await check('--account', 'sound')
     expect(checked).toMatchObject({ code: 0, stdout: '' })
-    // two inserts of the request, settled by two updates; an insert, and its update
+    // Two inserts for the request, which settling updates twice; one insert without a request, and its update.
     expect(checked.stderr).toBe('sound: 3 payments, 6 changes, 1 requests\nno differences\n')
   })
 
   const broken: [name: string, statements: readonly string[], expected: RegExp][] = [
     [
-      'a count',
+      'a wrong count',
       [`update payment_statistics set n = n + 1 where account_id = :account and status = 3`],
       /^statistics\tBASE - USDC-BASE - - CONFIRMED\t3 USDC .*\t2 USDC 2026-11-01T12:00:00Z to 2026-11-01T12:00:00Z$/,
     ],
     [
-      'a bound that leaves payments out',
+      'a time bound that excludes payments',
       [`update payment_statistics set last_at = last_at - interval '1 s' where account_id = :account and status = 3`],
       /^statistics\tBASE - USDC-BASE - - CONFIRMED\t2 USDC .* to 2026-11-01T11:59:59Z\t2 USDC .* to 2026-11-01T12:00:00Z$/,
     ],
@@ -84,7 +84,7 @@ describe('waybill check', () => {
       /^statistics\tBASE - USDC-BASE - - FAILED\tnone\t1 USDC/,
     ],
     [
-      'a combination that is priced and not said to be',
+      'a priced combination that is marked as unpriced',
       [
         `update payments set amount_in_usd = 5 where account_id = :account and status = 5`,
         `update payment_statistics set priced = false where account_id = :account and status = 5`,
@@ -97,7 +97,7 @@ describe('waybill check', () => {
       /^changes\t2 to 3\tnone\tone of each from 1 to 6$/,
     ],
     [
-      'a change that is not counted',
+      'a logged change that is not counted',
       [`update account_changes set last_change = 5 where account_id = :account`],
       /^changes\t6 to 6\tlogged\tnone but from 1 to 5$/,
     ],
@@ -112,7 +112,7 @@ describe('waybill check', () => {
       /^changes\t6 of \S+\tkind 2 without the row before\tthe row before$/,
     ],
     [
-      'a payment that went unseen',
+      'a payment that was deleted without a logged change',
       [
         `delete from payments where account_id = :account and id = '${PAYMENT_IDS[2]}'`,
         `update payment_statistics set n = n - 1 where account_id = :account and status = 5`,
@@ -120,7 +120,7 @@ describe('waybill check', () => {
       /^changes\t\d of \S+3\tno delete of a missing payment\ta payment$/,
     ],
     [
-      'a payment of a covered request',
+      'a payment with the wrong status for its request',
       [
         `update payments set status = 2 where account_id = :account and id = '${PAYMENT_IDS[0]}'`,
         `update payment_statistics set n = 1 where account_id = :account and status in (2, 3)`,
@@ -128,22 +128,22 @@ describe('waybill check', () => {
       /^payment\t\S+1\tPARTIAL\tCONFIRMED$/,
     ],
     [
-      'what was returned of a surplus',
+      'a wrong amount of returned surplus',
       ['update requests set surplus_returned = 7 where account_id = :account'],
       /^request\t01\w+\t\w+, 7 returned of the surplus\t\w+, 0 returned of the surplus$/,
     ],
     [
-      'a request whose events nobody looks for',
+      'a request whose topics are missing',
       ['delete from reference_topics where account_id = :account'],
       /^request\t01\w+\ta topic is missing\tits topics are stored$/,
     ],
     [
-      'a payment without the request whose reference it names',
+      'a payment that is not linked to the request of its reference',
       [`update requests set payment_reference = decode('00000000000000aa', 'hex') where account_id = :account`],
       /^payment\t\S+3\tno request\trequest 01\w+, whose reference it names$/,
     ],
   ]
-  it.each(broken)('names %s', async (name, statements, expected) => {
+  it.each(broken)('reports %s', async (name, statements, expected) => {
     const { account } = await seed(name.replaceAll(' ', '-'))
     for (const statement of statements) await knex.raw(statement, { account: account.id })
     const checked = await check('--account', account.name)
@@ -155,7 +155,7 @@ describe('waybill check', () => {
     expect(checked.stderr).toMatch(/\n1 difference\n$/)
   })
 
-  it('repairs what follows from the payments, and names what does not', async () => {
+  it('repairs what is derived from the payments, and reports the rest', async () => {
     const { account, requestId } = await seed('repaired')
     const { id } = account
     await knex('payment_statistics').where({ account_id: id }).update({ n: 7 })
@@ -163,7 +163,7 @@ describe('waybill check', () => {
     await knex('requests').where({ account_id: id }).update({ surplus_returned: 7 })
     expect((await check('--account', account.name, '--repair')).code).toBe(0)
     expect(await check('--account', account.name)).toMatchObject({ code: 0, stdout: '' })
-    // watchers who had seen change 5 cannot know what came behind it
+    // A watch at change 5 cannot know what followed it.
     expect(await knex('account_changes').where({ account_id: id })).toMatchObject([
       { last_change: 6n, pruned_change: 6n },
     ])
@@ -178,7 +178,7 @@ describe('waybill check', () => {
     await knex('requests').where({ account_id: id }).delete()
   })
 
-  it('looks at every account unless told of one', async () => {
+  it('checks every account by default', async () => {
     const { code, lines } = await check()
     expect(code).toBe(1)
     expect(new Set(lines.map((line) => line.split('\t')[0]))).toEqual(
@@ -186,7 +186,7 @@ describe('waybill check', () => {
     )
   })
 
-  it('fails for an account that is not there, and for what cannot be one', async () => {
+  it('fails for an unknown account and for an invalid account name', async () => {
     expect(await check('--account', 'nobody')).toMatchObject({ code: 1, stderr: 'there is no account "nobody"\n' })
     expect(await check('--account', 'No Body')).toMatchObject({ code: 2, stdout: '' })
   })

@@ -67,7 +67,7 @@ describe('two services on one database', () => {
   const urls = () => [first.url, second.url]
 
   it.each(['/payments?limit=2', '/payments?limit=2&sortBy=amount&sortOrder=asc', '/v1/request?limit=2'])(
-    'walk %s with one cursor after the other, forth and back',
+    'page through %s with the cursors of one another',
     async (path) => {
       const ids = ({ payments = [], requests = [] }: Answer) => [
         ...payments.map(({ id }) => id),
@@ -95,7 +95,7 @@ describe('two services on one database', () => {
     },
   )
 
-  it('take a key that the other side made at once, and refuse it within 5 seconds of its end', async () => {
+  it('accept a key of the other process at once, and refuse it within 5 seconds after its revocation', async () => {
     const repository = createApiKeyRepository(first.database.knex)
     const { key, stored } = await issueApiKey(repository, { account: 'shop', scopes: ['payments:read'], now: NOW })
     const statuses = () => Promise.all(urls().map(async (url) => (await call(url, key, { path: '/payments' })).status))
@@ -113,7 +113,7 @@ describe('two services on one database', () => {
     expect(lastServedAtMs - revokedAtMs).toBeLessThan(5_000)
   })
 
-  it('store one request for one idempotency key, whichever is asked, also at the same time', async () => {
+  it('store one request for one idempotency key, also when both are called at the same time', async () => {
     const terms = {
       payee: values['payee'],
       amount: '3',
@@ -178,7 +178,7 @@ describe('processes that start at once on an empty database', () => {
   })
   afterAll(() => database?.drop())
 
-  it('run each migration once, and all serve', async () => {
+  it('run each migration once, and all of them serve', async () => {
     const settings = { PORT: '0', CHAINS_FILE: 'none', DATABASE_URL: urlOfDatabase(database), DATA_DIR: '/nowhere' }
     const commands = Array.from({ length: 3 }, () => runWaybill(['migrate'], settings))
     const service = startWaybill(['serve'], settings)
@@ -302,7 +302,7 @@ describe('processes that follow the same chains', () => {
     return (json.payments ?? []).map(({ txHash }) => txHash).toSorted()
   }
 
-  it('are one at a time on each chain; killed, the other goes on within the lease, and nothing is doubled or lost', async () => {
+  it('follow each chain one at a time; when one is killed the other takes over within the lease, and no payment is doubled or lost', async () => {
     const both = [await startFollower(), await startFollower()]
     const [one, two] = both as [Follower, Follower]
     for (const n of chains.keys()) await whoFollows(n, both)

@@ -70,7 +70,7 @@ const found = async (url: string, seen?: string) =>
 
 let imported = 0
 
-/** As another process of the service or a command would write it: each is older than the one before. */
+/** Imports a payment by a command; each is older than the one before. */
 async function importPayment(): Promise<string> {
   imported += 1
   const reference = `INV-${imported}`
@@ -94,7 +94,7 @@ const readersOnReplica = async () => {
   return rows.length as number
 }
 
-test('processes read from a replica, and show no caller less than it has seen on any of them', async () => {
+test('processes read from a replica, and no caller reads an older state than it has seen on any of them', async () => {
   const first = await importPayment()
   const [one, other, third] = await Promise.all([startService(), startService(), startService()])
   await vi.waitFor(async () => {
@@ -104,7 +104,7 @@ test('processes read from a replica, and show no caller less than it has seen on
 
   await db.replica().raw('select pg_wal_replay_pause()')
   const second = await importPayment()
-  // nobody has seen it yet, so an answer without it is an answer
+  // No caller has seen it yet, so an answer without it is correct.
   expect(await found(one)).toEqual([first])
   expect(await found(other)).toEqual([first])
 
@@ -137,7 +137,7 @@ test('processes read from a replica, and show no caller less than it has seen on
   }
   await db.startReplica()
   await vi.waitFor(async () => {
-    // whatever is written keeps the two from standing on either side of the end of a page of the log
+    // At the end of a page of the log the two positions can differ by its header; any write moves past it.
     await db.primary.raw(`select pg_logical_emit_message(false, 'test', '')`)
     await found(one)
     expect(await readersOnReplica()).toBeGreaterThanOrEqual(1)
