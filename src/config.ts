@@ -11,7 +11,7 @@ export interface StoreConfig {
 }
 
 /** An external PostgreSQL. */
-export interface UrlDatabase {
+interface UrlDatabase {
   readonly kind: 'URL'
   readonly url: string
   /** Streaming replicas, for reads only. */
@@ -51,7 +51,7 @@ export interface Config extends StoreConfig {
 }
 
 /** Limits of this process; one that is absent has its default. */
-export interface CapacityLimits {
+interface CapacityLimits {
   readonly maxConnections?: number
   readonly maxConnectionsPerAddress?: number
   readonly maxCalls?: number
@@ -63,8 +63,8 @@ export interface CapacityLimits {
   readonly maxSummariesPerKey?: number
 }
 
-export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-export type LogLevel = (typeof logLevels)[number]
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+type LogLevel = (typeof logLevels)[number]
 
 /** The environment or a file that it names is not valid; `faults` lists everything that is wrong. */
 export class ConfigError extends Error {
@@ -125,23 +125,13 @@ export const configHelp: readonly (readonly [name: string, meaning: string])[] =
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Reads the configuration of the service.
+ * Reads the configuration of the service. Does not throw, so that a caller can add the faults of the files that it names.
  *
  * @param environment - an empty value counts as absent
  * @param workingFolder - the folder that DATA_DIR and CHAINS_FILE are relative to
- * @throws ConfigError with all faults at once
- */
-export function readConfig(environment: Environment, workingFolder: string): Config {
-  const { config, faults } = inspectConfig(environment, workingFolder)
-  return orThrow(faults, config)
-}
-
-/**
- * Reads the configuration without throwing, so that a caller can add the faults of files that it names.
- *
  * @returns all faults. With faults, use the configuration only to find more of them
  */
-export function inspectConfig(
+export function readConfig(
   environment: Environment,
   workingFolder: string,
 ): { readonly config: Config; readonly faults: readonly string[] } {
@@ -167,19 +157,16 @@ export function inspectConfig(
   return { config, faults }
 }
 
-/** Reads the configuration of a command that needs the database only. Parameters and errors as {@link readConfig}. */
+/** Reads the configuration of a command that needs the database only. Parameters as {@link readConfig}. @throws ConfigError with all faults */
 export function readStoreConfig(environment: Environment, workingFolder: string): StoreConfig {
   const faults: string[] = []
-  return orThrow(faults, readStore(readerOf(environment), workingFolder, faults))
+  const config = readStore(readerOf(environment), workingFolder, faults)
+  if (faults.length > 0) throw new ConfigError(faults)
+  return config
 }
 
 function readerOf(environment: Environment) {
   return (name: string) => (environment[name] === '' ? undefined : environment[name])
-}
-
-function orThrow<T>(faults: readonly string[], config: T): T {
-  if (faults.length > 0) throw new ConfigError(faults)
-  return config
 }
 
 function readStore(read: (name: string) => string | undefined, workingFolder: string, faults: string[]): StoreConfig {

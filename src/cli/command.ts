@@ -19,7 +19,7 @@ export interface CommandContext {
 }
 
 /** An option with a value, or a switch without. */
-export interface CommandOption {
+interface CommandOption {
   readonly name: string
   /** Placeholder of the value in the help; absent for a switch. */
   readonly value?: string
@@ -51,7 +51,7 @@ export class UsageError extends Error {
 }
 
 /** The parsed arguments of a command. */
-export type ParsedWords = { readonly help: true } | ({ readonly help: false } & CommandInput)
+type ParsedWords = { readonly help: true } | ({ readonly help: false } & CommandInput)
 
 /**
  * Parses the arguments of a command by its declaration.

@@ -3,7 +3,7 @@ import type { BadLine, ImportCounts } from '../imports/import-lines.ts'
 import { writeFully } from './write-fully.ts'
 
 /** Reports the progress of an import. */
-export interface ImportProgress {
+interface ImportProgress {
   onBatch(counts: ImportCounts, bad: readonly BadLine[]): Promise<void>
   /** Writes how the import ended, and the totals. */
   end(how: string): Promise<void>

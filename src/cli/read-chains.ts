@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises'
 import { type ChainDirectory, createChainDirectory } from '../chains/chain-directory.ts'
 import type { ChainConfig } from '../chains/chains-file.ts'
 import { parseChainsFile } from '../chains/parse-chains-file.ts'
-import { type Config, ConfigError, inspectConfig } from '../config.ts'
+import { type Config, ConfigError, readConfig } from '../config.ts'
 import { type CommandContext, UsageError } from './command.ts'
 
 /** The configuration and the chains of a command. */
-export interface Setup {
+interface Setup {
   readonly config: Config
   /** Undefined for the demo, which creates its chains at start. */
   readonly chains: readonly ChainConfig[] | undefined
@@ -22,7 +22,7 @@ export async function readSetup(
   context: Pick<CommandContext, 'environment' | 'workingFolder'>,
   readMore: (config: Config) => Promise<unknown> = async () => {},
 ): Promise<Setup> {
-  const { config, faults } = inspectConfig(context.environment, context.workingFolder)
+  const { config, faults } = readConfig(context.environment, context.workingFolder)
   const [chains, more] = await Promise.allSettled([readChains(config, context), readMore(config)])
   const all = [...faults, ...faultsOf(chains), ...faultsOf(more)]
   if (all.length > 0 || chains.status === 'rejected') throw new ConfigError(all)

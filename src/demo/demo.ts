@@ -38,8 +38,6 @@ export interface Demo {
   configs: readonly ChainConfig[]
   /** Names of chains that this start created. Stored rows of an earlier chain of that name are obsolete. */
   freshChains: readonly string[]
-  /** Those of the fresh chains that existed before, but whose state is missing, torn, or of another genesis. */
-  lostChains: readonly string[]
   /** Settles when a chain's node ended unexpectedly. */
   crashed: Promise<{ chain: string; exit: AnvilExit }>
   /** URL of the bridge between the chains, which has the API of LI.FI. */
@@ -74,11 +72,9 @@ export async function startDemo({
     throw error
   })
   const run = createRun({ network, bridge }, { dataDir, logger, now })
-  const namesOf = (chains: readonly DemoChain[]): string[] => chains.map((chain) => chain.spec.name)
   return {
     configs: network.configs,
-    freshChains: namesOf(network.chains.filter((chain) => chain.fresh)),
-    lostChains: namesOf(network.chains.filter((chain) => chain.lost)),
+    freshChains: network.chains.filter(({ fresh }) => fresh).map(({ spec }) => spec.name),
     crashed: network.crashed,
     bridgeUrl: bridge.url,
     seed: run.seed,

@@ -24,7 +24,7 @@ export const PAYMENT_INTERVAL_MS = 5_000
 const MIN_CENTS = 500
 const CENTS_SPREAD = 50_000
 
-export interface LivePayer {
+interface LivePayer {
   /** Creates a request and pays it; the chain's clock mines the payment. */
   payOnce(): Promise<{ terms: DemoRequestTerms; hash: Hex }>
 }

@@ -10,7 +10,7 @@ import { dropLeases } from '../../store/leases-repository.ts'
 import type { CommandContext } from '../command.ts'
 
 /** The database of a service. */
-export interface OpenStore {
+interface OpenStore {
   readonly knex: Knex
   /** Present when the configuration names replicas. */
   readonly readPools?: ReadPools

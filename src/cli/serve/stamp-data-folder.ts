@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { ConfigError } from '../../config.ts'
 
 /** What a data folder holds. Demo data and real data never share a folder. */
-export type DataUse = 'demo' | 'service'
+type DataUse = 'demo' | 'service'
 
 const FILE = 'use'
 

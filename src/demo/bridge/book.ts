@@ -28,7 +28,7 @@ export interface Book {
   headOf(chain: BridgeChain): Head
 }
 
-export interface Head {
+interface Head {
   number: number
   hash: string
   timestampSec: number

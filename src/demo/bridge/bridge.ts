@@ -17,18 +17,11 @@ export interface Bridge {
   stop(): Promise<void>
 }
 
-export interface BridgeOptions {
-  now: () => Date
-  logger: Logger
-  /** Milliseconds between two looks at the chains; 1,000 by default. */
-  lookEveryMs?: number
-}
-
 const LOOK_EVERY_MS = 1_000
 
 export async function startBridge(
   chains: readonly BridgeChain[],
-  { now, logger, lookEveryMs = LOOK_EVERY_MS }: BridgeOptions,
+  { now, logger }: { now: () => Date; logger: Logger },
 ): Promise<Bridge> {
   const book = createBook(chains)
   const relayer = createRelayer(chains, book, logger)
@@ -46,7 +39,7 @@ export async function startBridge(
       await look().catch((error: unknown) => {
         if (!signal.aborted) logger.warn({ err: error }, 'the bridge could not read its chains; it tries again')
       })
-      await setTimeout(lookEveryMs, undefined, { signal }).catch(() => undefined)
+      await setTimeout(LOOK_EVERY_MS, undefined, { signal }).catch(() => undefined)
     }
   }
 

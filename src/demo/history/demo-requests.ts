@@ -37,7 +37,7 @@ export interface DemoRequests {
   create(terms: readonly DemoRequestTerms[]): Promise<void>
 }
 
-export interface RequestDraft {
+interface RequestDraft {
   /** Unique, and the same at every start: id and salt are derived from it. */
   name: string
   payee: string

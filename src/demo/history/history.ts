@@ -17,7 +17,7 @@ const MAX_CENTS = 5_000_000
 const LOG_MEDIAN = 9.4
 const LOG_DEVIATION = 1.3
 
-export interface HistoryEntry {
+interface HistoryEntry {
   terms: DemoRequestTerms
   payments: readonly PlannedPayment[]
 }

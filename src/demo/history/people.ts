@@ -30,13 +30,13 @@ const ACCOUNT_INDEXES = {
 export const DEMO_ACCOUNTS = 25
 
 /** The balances of a demo wallet on a chain: tokens in whole units, `coins` in units of the native coin. */
-export interface WalletHolding {
+interface WalletHolding {
   chain: DemoChainName
   coins?: number
   tokens?: Readonly<Record<string, number>>
 }
 
-export interface DemoWalletSpec {
+interface DemoWalletSpec {
   name: string
   place: number
   says: string

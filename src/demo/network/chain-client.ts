@@ -28,7 +28,7 @@ export interface SendOptions {
   maxPriorityFeePerGas?: bigint
 }
 
-export interface BlockOptions {
+interface BlockOptions {
   timestampSec?: number
   /** wei, for this block only. */
   baseFeePerGas?: bigint

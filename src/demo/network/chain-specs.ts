@@ -7,8 +7,7 @@ import type { PoolSpec } from './swap-exchange.ts'
 const GWEI = 10n ** 9n
 const USD = 10n ** 8n
 
-export const DEMO_CHAIN_NAMES = ['ETHEREUM', 'POLYGON', 'ARBITRUM', 'BSC'] as const
-export type DemoChainName = (typeof DEMO_CHAIN_NAMES)[number]
+export type DemoChainName = 'ETHEREUM' | 'POLYGON' | 'ARBITRUM' | 'BSC'
 
 export interface DemoChainSpec extends ChainSpec {
   name: DemoChainName

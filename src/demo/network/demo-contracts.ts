@@ -152,7 +152,7 @@ export function encodeAggregators(
 }
 
 /** The terms of every payment. Amounts in base units of the token or coin; with a zero `feeAddress` no fee is paid. */
-export interface PaymentTerms {
+interface PaymentTerms {
   to: Address
   amount: bigint
   /** 8 bytes. */
@@ -162,7 +162,7 @@ export interface PaymentTerms {
 }
 
 /** Amount and fee in the invoice currency: fiat with 8 decimals. */
-export interface ConversionTerms extends PaymentTerms {
+interface ConversionTerms extends PaymentTerms {
   path: readonly Address[]
   maxRateTimespanSec: bigint
 }

@@ -1,5 +1,5 @@
 /** Moves the price feeds of a demo chain. */
-import type { Address, Hex } from 'viem'
+import type { Address } from 'viem'
 import { usdPrice } from '../history/planned-payment.ts'
 import type { ChainClient } from './chain-client.ts'
 import type { DemoChainSpec } from './chain-specs.ts'
@@ -18,7 +18,7 @@ export interface Feeds {
    *
    * @param atMostAgeSec - replaces each feed's own interval; `symbols` limits the move to some feeds
    */
-  move(timeSec: number, only?: { symbols: readonly string[]; atMostAgeSec: number }): Promise<Hex[]>
+  move(timeSec: number, only?: { symbols: readonly string[]; atMostAgeSec: number }): Promise<void>
 }
 
 export function createFeeds(chain: {
@@ -44,14 +44,12 @@ export function createFeeds(chain: {
           ? only.symbols.includes(feed.symbol) && timeSec - feed.movedSec > only.atMostAgeSec
           : timeSec - feed.movedSec >= feed.intervalSec,
       )
-      const hashes: Hex[] = []
       for (const feed of due) {
         const call = encodeSetFeed(feed.address, usdPrice(spec, feed.symbol, timeSec))
         const fees = { maxFeePerGas: FIRST_IN_BLOCK_FEE, maxPriorityFeePerGas: spec.tipPerGas }
-        hashes.push(await client.send(people.deployer, call, { gas: 150_000n, ...fees }))
+        await client.send(people.deployer, call, { gas: 150_000n, ...fees })
         feed.movedSec = timeSec
       }
-      return hashes
     },
   }
 }

@@ -33,8 +33,6 @@ export interface DemoChain {
   state: ChainStateFolder
   /** Whether it has contracts and funds but no history yet. */
   fresh: boolean
-  /** Whether it is fresh although it existed before: its old state is missing, torn or of another genesis. */
-  lost: boolean
 }
 
 export interface DemoNetwork {
@@ -110,12 +108,12 @@ async function startChain(spec: DemoChainSpec, context: StartContext): Promise<D
   const state = await openStateFolder(join(context.folder, spec.name))
   const record = await state.open()
   const continued = record && (await continueChain(spec, state, record, context.logger))
-  if (continued) return { ...(await openGateway(continued)), fresh: false, lost: false }
+  if (continued) return { ...(await openGateway(continued)), fresh: false }
   await state.clear()
-  return { ...(await openGateway(await makeChain(spec, state, context.now()))), fresh: true, lost: state.existed }
+  return { ...(await openGateway(await makeChain(spec, state, context.now()))), fresh: true }
 }
 
-type RunningChain = Omit<DemoChain, 'gateway' | 'fresh' | 'lost'>
+type RunningChain = Omit<DemoChain, 'gateway' | 'fresh'>
 
 async function openGateway(chain: RunningChain): Promise<RunningChain & Pick<DemoChain, 'gateway'>> {
   return { ...chain, gateway: await startNodeGateway(chain.anvil.rpcUrl) }

@@ -41,12 +41,10 @@ export interface ChainStateFolder {
    * @throws Error when another process keeps using the folder
    */
   open(): Promise<ChainRecord | undefined>
-  /** Whether the folder had files before `open`. */
-  existed: boolean
   /** Deletes everything except the lock. */
   clear(): Promise<void>
-  /** Writes the chain's present state. @returns bytes written */
-  save(rpc: Rpc): Promise<number>
+  /** Writes the chain's present state. */
+  save(rpc: Rpc): Promise<void>
   /** Marks the chain complete. */
   complete(chain: Omit<ChainRecord, 'layoutVersion'>): Promise<void>
 }
@@ -61,7 +59,6 @@ export async function openStateFolder(folder: string): Promise<ChainStateFolder>
     lockFile: join(folder, 'lock'),
     exitFile,
     stateFile,
-    existed: existsSync(recordFile) || existsSync(stateFile) || existsSync(exitFile),
     async open() {
       await waitForRelease(join(folder, 'lock'))
       // If it is complete, it is newer than any save.
@@ -75,9 +72,7 @@ export async function openStateFolder(folder: string): Promise<ChainStateFolder>
     },
     async save(rpc) {
       const zipped = await rpc.call<string>('anvil_dumpState')
-      const state = await unzip(Buffer.from(zipped.slice(2), 'hex'))
-      await writeAtomically(stateFile, state)
-      return state.length
+      await writeAtomically(stateFile, await unzip(Buffer.from(zipped.slice(2), 'hex')))
     },
     async complete(chain) {
       const record: ChainRecord = { layoutVersion: LAYOUT_VERSION, ...chain }
