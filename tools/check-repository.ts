@@ -46,7 +46,7 @@ async function findBreakingBase(): Promise<BreakingBase> {
   return hasProto ? { found: true, commit } : { found: false, reason: `${commit.slice(0, 7)} has no proto/ yet` }
 }
 
-/** Generates from scratch elsewhere and compares with gen/ as it stands in the work tree. */
+/** Generates the code into a temporary folder and compares it with gen/ in the work tree. */
 export async function checkGenerated(): Promise<CheckResult> {
   return inTemporaryFolder(async (folder) => {
     const generated = await runCommand('node', [join(root, 'tools/generate.ts'), folder])

@@ -2,8 +2,8 @@
  * Runs every static check concurrently and prints one line a check, then the output of those that failed. Exit code 1 when any failed. A
  * check that cannot run here is skipped and prints the reason.
  *
- *   npm run check                    all of them
- *   npm run check -- types lint      those whose name contains one of the words
+ *   npm run check                    all checks
+ *   npm run check -- types lint      checks whose name contains one of the words
  */
 
 import { checkBreaking, checkGenerated, checkLinks, checkLockFile, checkRegistryHosts } from './check-repository.ts'

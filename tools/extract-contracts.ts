@@ -39,7 +39,7 @@ function extractRequestContract(path: string): CompiledContract {
   }
 }
 
-/** A typechain factory wants ethers only to talk to a chain; its ABI and bytecode are plain constants. */
+/** A typechain factory needs ethers only for calls to a chain; its ABI and bytecode are constants. */
 function evaluateFactory(source: string, name: string): { abi: readonly unknown[]; bytecode: `0x${string}` } {
   const ethers = { ContractFactory: Object }
   const exports: Record<string, { abi: readonly unknown[]; bytecode: `0x${string}` }> = {}

@@ -61,7 +61,7 @@ describe('the chains file of the real networks', () => {
     expect(addresses.filter((address) => getAddress(address) !== address)).toEqual([])
   })
 
-  // Version by version as Request has deployed them; several versions at one address stand once, under the newest.
+  // Each version that Request has deployed; several versions at one address are listed once, under the newest.
   it.each([
     ['ETHEREUM', ['0.2.0'], ['0.1.0', '0.2.0'], ['0.1.0', '0.1.1'], ['0.1.0', '0.2.0']],
     ['POLYGON', ['0.1.0', '0.2.0'], ['0.1.0', '0.2.0'], ['0.1.0'], ['0.1.0', '0.2.0']],

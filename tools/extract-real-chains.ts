@@ -113,7 +113,7 @@ interface Deployment {
 const require = createRequire(import.meta.url)
 const requestPackage = dirname(require.resolve('@requestnetwork/smart-contracts/package.json'))
 
-/** Its modules want ethers, and hardhat's tools, only to talk to chains; what they publish is constant. */
+/** Its modules need ethers and hardhat's tools only for calls to chains; the published data are constants. */
 function evaluate(path: string): Record<string, unknown> {
   const exports: Record<string, unknown> = {}
   const ContractArtifact = class {

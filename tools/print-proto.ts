@@ -1,5 +1,5 @@
 /**
- * Prints a file descriptor as .proto source. Knows what buf/validate/validate.proto uses (proto2 and proto3 messages,
+ * Prints a file descriptor as .proto source. Supports what buf/validate/validate.proto uses (proto2 and proto3 messages,
  * enums, oneofs, extensions, reserved names and numbers, scalar file options, the `predefined` field option) and throws
  * on the rest. Used by tools/vendor-protos.ts, which compiles the print again and compares.
  */
@@ -55,7 +55,7 @@ function printer(file: FileDescriptorProto) {
     return block(`message ${type.name}`, lines)
   }
 
-  /** A oneof stands where its first member stands, so that the order of fields is kept. */
+  /** A oneof is printed at the place of its first member, which keeps the order of fields. */
   function printOneof(member: FieldDescriptorProto, type: DescriptorProto): string[] {
     const members = type.field.filter((other) => inOneof(other) && other.oneofIndex === member.oneofIndex)
     if (members[0] !== member) return []
@@ -104,7 +104,7 @@ function printFileOptions(file: FileDescriptorProto): string {
   return lines.toSorted().join('\n')
 }
 
-/** Extensions of one message stand in one block, in the order of the descriptor. */
+/** Prints the extensions of one message as one block, in the order of the descriptor. */
 function printExtensions(extensions: readonly FieldDescriptorProto[], print: Pick<Printer, 'field'>): string[] {
   const byExtendee = Map.groupBy(extensions, ({ extendee }) => extendee)
   return [...byExtendee].map(([extendee, fields]) => block(`extend ${extendee.slice(1)}`, fields.map(print.field)))

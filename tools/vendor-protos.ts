@@ -5,7 +5,7 @@
  *   npm run vendor-protos            writes proto_vendor/ from scratch (needs npm's access to packages)
  *   npm run vendor-protos -- DIR     writes DIR instead, to compare
  *
- * The packages are unpacked into a temporary folder and are no dependencies: google-proto-files alone is 83 MB.
+ * The packages are unpacked into a temporary folder and are not dependencies: google-proto-files alone has 83 MB.
  * No package contains buf/validate/validate.proto as source, so it is printed from the descriptor in @bufbuild/protovalidate; the printed
  * file is compiled and compared with that descriptor.
  */

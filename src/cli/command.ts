@@ -14,7 +14,7 @@ export interface CommandContext {
   readonly stderr: Writable
   /** Who runs the command, `user@host`, for the audit log. */
   readonly actor: string
-  /** Fires when the process is told to stop. */
+  /** Fires when the process gets SIGTERM or SIGINT. */
   readonly signal: AbortSignal
 }
 

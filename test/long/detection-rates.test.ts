@@ -1,6 +1,6 @@
 /**
- * A conversion's path is the payer's choice, so its fiat amount is his word: what counts is the rate of our own path. On Request's
- * deployed proxies and ChainlinkConversionPath, over PostgreSQL.
+ * The payer chooses the path of a conversion, so its fiat amount proves nothing: the rate of the configured path decides. Uses Request's
+ * deployed proxies and ChainlinkConversionPath, and PostgreSQL.
  */
 import type { Knex } from 'knex'
 import { type Address, decodeFunctionResult, encodeFunctionData, type Hex, keccak256, parseAbi, toBytes } from 'viem'
@@ -57,7 +57,7 @@ let detection: Detection
 let account: Account
 let payer: Address
 const warnings: unknown[] = []
-/** A dollar and back by way of yen is half a dollar. No path of ours takes the latter three. */
+/** From dollars to yen and back, half of the amount is lost. No configured path uses the last three feeds. */
 let feeds: Record<'euroInUsd' | 'daiInEuro' | 'usdInYen' | 'yenInUsd', Address>
 
 const now = async () => (await chain.client.head()).timestampSec
@@ -131,14 +131,14 @@ async function request(seed: string, terms: TestTerms = {}) {
   return storeRequest(knex, account, makeRequest({ payee, ...usual, ...terms }))
 }
 
-/** What stands between the fiat currency and what is paid; `amount` in the fiat currency. */
+/** `path` has the currencies between the fiat currency and the token; `amount` is in the fiat currency. */
 interface Conversion {
   amount?: bigint
   path?: readonly string[]
   maxRateTimespanSec?: bigint
 }
 
-/** A conversion as any payer can make it; `token` absent pays coins. */
+/** The call of a conversion, as any payer can make it. */
 function convert(
   { payee, paymentReference, invoiceCurrency, paymentCurrency }: PaymentRequest,
   { amount = 100n * USD, path = [], maxRateTimespanSec = 0n }: Conversion = {},
@@ -160,7 +160,7 @@ function convert(
 
 const take = (wanted: PaymentRequest, conversion?: Conversion) => chain.send(payer, convert(wanted, conversion))
 
-/** What is stored of a request: its payments' amounts, what was unmatched, what is still to be paid. */
+/** The stored result for a request: amounts of its payments, reasons of unmatched events, outstanding amount. */
 async function verdictOn(db: Knex, whose: Account, wanted: PaymentRequest) {
   const payments = await paymentsOf(db, whose, wanted)
   const topic = Buffer.from(keccak256(wanted.paymentReference).slice(2), 'hex')
@@ -172,7 +172,7 @@ async function verdictOn(db: Knex, whose: Account, wanted: PaymentRequest) {
   }
 }
 
-/** Blocks of the test's node may share a second, and rounds of a feed are told apart by seconds where the node has no old state. */
+/** Moves the time on, because blocks of the test's node may share a second, and without old state feed rounds are told apart by seconds. */
 const passTime = async (seconds = 10) => chain.mine({ timestampSec: (await now()) + seconds })
 
 async function scanned(wanted: PaymentRequest) {
@@ -410,7 +410,7 @@ describe('a node without old states', () => {
       })
       const path = addresses.map(canonical)
       const past = { contract: canonical(contract), path, timestampSec: await now() }
-      // Which currency is the coin the contract alone knows.
+      // Only the contract knows which currency is the native coin.
       const decimalsOf = (address: string) => (address === canonical(coin) ? 18 : undefined)
       expect(await findPathRateAt(reader, { ...past, decimalsOf })).toEqual({ rate, oldestSec, scale })
     }

@@ -1,6 +1,6 @@
 /**
- * What older rules have stored, put right by `chains recheck`. The old rules are gone, so their outcome is forged: payments and refunds
- * are found on a real chain, and then stored as the old rules would have.
+ * `chains recheck` corrects what older rules stored. The old rules no longer exist, so their results are forged: payments and refunds are
+ * found on a real chain, and their rows are then changed to what the old rules would have stored.
  */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ beforeAll(async () => {
     makeTempFolder('recheck'),
   ])
   knex = database.knex
-  // What this contract pays is taken for a bridge's, so that nobody knows who paid.
+  // As an executor of a bridge, this contract makes payments whose payer is unknown.
   const executors = [canonical(chain.contracts.paymentBatch)]
   const config = { ...chain.config({ name: 'BASE', finalityDepth: FINALITY }), executors }
   const file = join(folder, 'chains.json')
@@ -137,7 +137,7 @@ async function forgePayer(made: Made, payer: Hex): Promise<void> {
   })
 }
 
-/** The old rules knew no refund to somebody who is not known to have paid. */
+/** Replaces a refund by an unmatched event: the old rules had no refunds to a recipient who is not known to have paid. */
 async function forgeUnmatched(txHash: Hex): Promise<void> {
   const refund = await knex('refunds')
     .where({ tx_hash: hexToBytes(txHash) })
@@ -203,7 +203,7 @@ describe('what older rules stored', () => {
 
     await forgeRefund(byStranger, strangersHash)
     await forgePayer(wrongPayer, wrongPayer.stranger)
-    // Whoever is named there, an import may have said it.
+    // Stays as it is, because the payer may come from an import.
     await forgePayer(imported, imported.stranger)
     await forgeRefund(wrongPayer, toStranger)
     await forgeUnmatched(toAnybody)
@@ -238,7 +238,7 @@ describe('what older rules stored', () => {
       .where(rules)
       .update({ applied_at: new Date('2026-01-01T00:00:00Z') })
     const before = await dump()
-    // Unmatched events are looked at whatever their time: what they would count for is seen in no block anew.
+    // Unmatched events are checked whatever their time, because no later block would lead to another check of them.
     const tried = rowsOf((await waybill('chains', 'recheck', '--dry-run')).stdout)
     expect(tried.map(([, , requestId]) => requestId)).toEqual(
       expect.arrayContaining([forged.toUnknown.request.requestId]),
@@ -326,7 +326,7 @@ it('a payment to a stranger is not a refund when the bridge reported the payer',
   const token = chain.tokens.USDC.address
   await chain.payInOneTransaction(payer, [{ kind: 'ERC20', token, to: payee, amount: HUNDRED, paymentReference }])
   await look()
-  // As the bridge's status tells it later.
+  // Like the payer that the status of the bridge reports later.
   await forgePayer(made, payer)
   await pay(payee, stranger, paymentReference)
   await look()
@@ -344,7 +344,7 @@ it('an accepted event counts again when a reorg has moved it to another block', 
   const made = await makeRequest()
   await pay(made.payer, made.payee, made.request.paymentReference)
   await look()
-  // One whose key the node has: others' transactions cannot be mined again.
+  // From a wallet whose key the node has: only its transactions can be mined again.
   const hash = await pay(chain.wallets[0], made.refundAddress, made.refundReference)
   await chain.mine()
   await service.scan()

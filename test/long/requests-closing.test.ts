@@ -1,4 +1,4 @@
-/** What becomes of requests that are cancelled or expire, on a chain and in the database, and what nobody could pay. */
+/** Requests that are cancelled or expire, on a chain and in the database, and warnings for requests that cannot be paid. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts'
 import { createChainDirectory } from '../../src/chains/chain-directory.ts'
@@ -81,7 +81,7 @@ describe('a request that was cancelled', () => {
     expect((await ask(`/payments?requestId=${request.requestId}`)).body).toMatchObject({
       payments: [{ status: 'CONFIRMED' }],
     })
-    // That the money has come is told before that the request was cancelled.
+    // The warning that the request is paid comes before the one that it was cancelled.
     expect((await routesOf(request)).body).toMatchObject({ routes: [], warnings: [{ reason: 'REQUEST_ALREADY_PAID' }] })
     expect(await findDifferences(running.database.knex)).toEqual([])
   })

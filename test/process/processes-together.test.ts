@@ -1,6 +1,6 @@
 /**
- * Several processes of the service on one database are one service: what one makes the others take, each chain is followed by one of
- * them at a time, and when that one dies another goes on.
+ * Several processes of the service on one database are one service: each accepts what another created, one at a time follows a chain, and
+ * when that one dies another takes over.
  */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ import { runWaybill, startWaybill, type WaybillProcess } from '../support/proces
 import { NOW, startTestService, type TestService } from '../support/service.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
-/** What these tests look at of any answer. */
+/** The fields of answers that these tests read. */
 interface Answer {
   readonly requestId: string
   readonly paymentReference: Hex
@@ -154,7 +154,7 @@ describe('two services on one database', () => {
   })
 })
 
-/** A service beside another, with a pool of its own. */
+/** Starts a second service on the database of another, with its own pool. */
 async function startBeside({ database, chain }: TestService) {
   const knex = createDatabase(database.connection)
   const chains = [chain.config({ name: 'ETHEREUM', finalityDepth: 3 })]
@@ -189,7 +189,7 @@ describe('processes that start at once on an empty database', () => {
       expect((await fetch(`${url}/readyz`)).status).toBe(200)
       const names = MIGRATIONS.map(({ name }) => name)
       const ran = ended.flatMap(({ stdout }) => stdout.split('\n').filter((line) => line !== ''))
-      // What is missing here the service ran.
+      // The service ran the migrations that are missing here.
       expect(new Set(ran).size).toBe(ran.length)
       expect(names).toEqual(expect.arrayContaining(ran))
       expect(await database.knex('schema_migrations').orderBy('name').pluck('name')).toEqual(names.toSorted())
@@ -201,7 +201,7 @@ describe('processes that start at once on an empty database', () => {
 })
 
 describe('processes that follow the same chains', () => {
-  /** Longest that a chain stays with a process that was killed, and then some for the other to look. */
+  /** How long a chain can stay with a killed process, and time for the other to notice. */
   const TAKEOVER = { timeout: 36_000, interval: 100 }
   const PATIENCE = { timeout: 10_000, interval: 100 }
   const NETWORKS = ['BASE', 'POLYGON'] as const
@@ -209,7 +209,7 @@ describe('processes that follow the same chains', () => {
   interface Follower {
     readonly process: WaybillProcess
     readonly url: string
-    /** A way to each chain of its own, which shows what this process asks. */
+    /** A proxy before each chain, which records the calls of this process. */
     readonly proxies: readonly RpcProxy[]
   }
 
@@ -224,7 +224,7 @@ describe('processes that follow the same chains', () => {
     database = await createTestDatabase()
     chains.push(...(await Promise.all(NETWORKS.map((_, n) => startTestChain({ chainId: 31_571 + n, addressSeed: n })))))
     const scopes = 'payments:read,requests:read,requests:write'
-    // Without a limit of calls: what is waited for is asked for often.
+    // Without a limit of calls, because the test polls.
     const words = ['keys', 'create', '--account', 'shop', '--scopes', scopes, '--rate', '0']
     const made = await runWaybill(words, settings())
     key = made.stdout.trim()
@@ -263,7 +263,7 @@ describe('processes that follow the same chains', () => {
     return follower
   }
 
-  /** How often each process has asked for the head of a chain so far, which only who follows it does. */
+  /** How often each process has asked for the head of a chain, which only its follower does. */
   const looksAt = (chain: number, all: readonly Follower[]) =>
     all.map(({ proxies }) => {
       const isLook = ({ method, params }: { method: string; params: readonly unknown[] }) =>
@@ -326,7 +326,7 @@ describe('processes that follow the same chains', () => {
     expect(performance.now() - diedAtMs).toBeLessThan(20_000)
     for (const n of chains.keys()) expect(await whoFollows(n, [survivor])).toBe(survivor)
 
-    // One that is told to stop gives its chains back, so that nobody waits for a lease to run out.
+    // On SIGTERM a process releases its chains, so that no other waits for its leases to expire.
     const third = await startFollower()
     for (const n of chains.keys()) expect(await whoFollows(n, [survivor, third])).toBe(survivor)
     survivor.process.kill('SIGTERM')

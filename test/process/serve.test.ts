@@ -261,7 +261,7 @@ describe('the command line', () => {
   })
 })
 
-/** Of a port on which nobody listens any more. */
+/** The URL of a port on which nothing listens any more. */
 async function unusedUrl(): Promise<string> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -18,7 +18,7 @@ interface OpenStore {
   readonly failed: Promise<Error>
 }
 
-/** Longer than the longest deadline of a call: a last resort against statements that nobody waits for. */
+/** Longer than the longest deadline of a call: a last resort against abandoned statements. */
 const STATEMENT_TIMEOUT_MS = 60_000
 
 /**

@@ -5,7 +5,7 @@ import type { Logger } from '../../domain/logger.ts'
 const GRACE_MS = 10_000
 
 /**
- * Waits until the process is told to stop or a part that it needs fails. Then stops listening and lets calls in flight finish.
+ * Waits until the signal fires or a part that the service needs fails. Then stops listening and lets calls in flight finish.
  *
  * @param options.failures - each resolves with an error when its part fails
  * @throws that error, after everything has stopped
