@@ -78,7 +78,7 @@ function planLivePayment(
     name: `live ${spec.name} ${now.getTime()}`,
     payee: people.livePayee,
     amount: formatAmount(amount, decimals),
-    ...(conversion ? { invoice: 'USD' as const } : {}),
+    invoice: conversion ? 'USD' : undefined,
     symbol,
     chain: spec.name,
     reference: `live-${now.getTime()}`,

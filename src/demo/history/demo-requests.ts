@@ -43,7 +43,7 @@ interface RequestDraft {
   payee: string
   amount: string
   /** A symbol or `USD`; by default the payment currency's symbol. */
-  invoice?: 'USD'
+  invoice?: 'USD' | undefined
   symbol: string
   chain: DemoChainName
   reference: string

@@ -67,7 +67,7 @@ function planEntry({ spec, people, random, fromSec, toSec, serial }: EntryContex
     name: `history ${spec.name} ${serial}`,
     payee,
     amount: formatAmount(amount, decimals),
-    ...(conversion ? { invoice: 'USD' as const } : {}),
+    invoice: conversion ? 'USD' : undefined,
     symbol,
     chain: spec.name,
     reference: `order-${spec.name.toLowerCase()}-${1_000 + serial}`,

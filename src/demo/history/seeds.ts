@@ -119,7 +119,7 @@ function planSeed(
     name: `seed ${draft.name}`,
     payee,
     amount: draft.amount,
-    ...(draft.invoice ? { invoice: draft.invoice } : {}),
+    invoice: draft.invoice,
     symbol: draft.symbol,
     chain: draft.chain,
     reference: `demo-${draft.name}`,
