@@ -40,7 +40,7 @@ const handlers = {
     sayHello(context)
     for (let number = 0; number < request.number; number += 1) {
       yielded += 1
-      yield { text: request.text === 'large' ? large : request.text, number }
+      yield { text: request.text === 'large' ? large : request.text, number: request.text === 'bad' ? 0.5 : number }
     }
     await finish(request.text, context)
   },
@@ -164,6 +164,15 @@ describe.each(streamProtocols)('over %s', (protocol) => {
     const { error } = await client.call(protocol, methods[name], [{ text: 'foreign' }], { headers })
     expect(error).toMatchObject({ code: 'aborted', message: 'elsewhere', reason: 'ELSEWHERE', metadata: { a: 'b' } })
     expect(lines.map(({ fields }) => fields.code)).toEqual(['aborted'])
+  })
+
+  it('a message that cannot be encoded is INTERNAL, and is logged with its cause', async () => {
+    const { error } = await client.call(protocol, methods.count, [{ text: 'bad', number: 1 }], { headers })
+    expect(error).toMatchObject({ code: 'internal', reason: 'INTERNAL' })
+    expect(lines.at(-1)).toMatchObject({
+      level: 'error',
+      fields: { reason: 'INTERNAL', err: expect.any(Error) as Error },
+    })
   })
 
   it.each(['sum', 'chat'] as const)('%s judges every message', async (name) => {

@@ -115,12 +115,18 @@ async function sendAnswers({ answers, header, trailer }: StreamAnswer, terms: An
     }
     writer ??= beginAnswers(header(), terms)
     await writer.end(trailer())
-  } catch (error) {
-    if (!(error instanceof WaybillError)) throw error
-    if (writer === undefined) return sendRpcError(inbound, form, error, { header: header(), trailer: trailer() })
+  } catch (thrown) {
+    const isKnown = thrown instanceof WaybillError
+    if (writer === undefined) {
+      if (!isKnown) throw thrown
+      return sendRpcError(inbound, form, thrown, { header: header(), trailer: trailer() })
+    }
+    const error = isKnown ? thrown : waybillError('INTERNAL', {}, { cause: thrown })
     inbound.onRefused(error)
     // Where the caller is gone nothing more can be written, and the call core knows.
     await writer.end(trailer(), error).catch(() => {})
+    // A message that could not be encoded: the call core does not know of it, so it is logged further up.
+    if (!isKnown) throw thrown
   }
 }
 
