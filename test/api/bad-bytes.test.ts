@@ -195,6 +195,12 @@ const rows: Readonly<Record<string, Row>> = {
     code: 'internal',
     body: hex('01 00000001 61'),
   },
+  'that is compressed where the stated compression is none': {
+    reason: 'UNSTATED_COMPRESSION',
+    code: 'internal',
+    body: hex('01 00000001 61'),
+    encoding: 'Identity',
+  },
   'too large': {
     reason: 'BODY_TOO_LARGE',
     code: 'resource_exhausted',

@@ -1,5 +1,5 @@
 import { waybillError } from '../../errors/waybill-error.ts'
-import { decodeContent } from '../http/request-body.ts'
+import { decodeContent, findCompression } from '../http/request-body.ts'
 
 /*
  * gRPC, gRPC-Web and the streams of Connect put five bytes before each message: flags and length. The lowest flag says that the message
@@ -81,7 +81,7 @@ async function openMessage(flags: number, message: Uint8Array, terms: EnvelopeTe
   if (flags === 0) return message
   if (flags !== COMPRESSED) throw malformed(`the flags ${flags} of its message are unknown`)
   const { encoding, maxBytes } = terms
-  if (encoding === undefined || encoding === 'identity') throw waybillError('UNSTATED_COMPRESSION', {})
+  if (findCompression(encoding) === undefined) throw waybillError('UNSTATED_COMPRESSION', {})
   return decodeContent(message, encoding, maxBytes)
 }
 
