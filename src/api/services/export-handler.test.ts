@@ -1,0 +1,28 @@
+import { create } from '@bufbuild/protobuf'
+import { createContextValues, createHandlerContext } from '@connectrpc/connect'
+import { expect, it } from 'vitest'
+import { ExportPaymentsRequestSchema } from '../../../gen/payments/v1/payment_export_pb.js'
+import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
+import type { Payment } from '../../domain/payment.ts'
+import { callerKey } from '../calls/call-context.ts'
+import { createExportHandlers } from './export-handler.ts'
+
+const context = createHandlerContext({
+  service: PaymentSearchService,
+  method: PaymentSearchService.method.exportPayments,
+  protocolName: 'grpc',
+  requestMethod: 'POST',
+  url: '/',
+  contextValues: createContextValues().set(callerKey, { account: { id: 4, name: 'acme' }, keyId: 'key' }),
+})
+
+it('gives answers without a getter of their own, which V8 would keep until a major collection', async () => {
+  const handlers = createExportHandlers(async function* () {
+    yield [{ fees: [], exchangeRates: [], refunds: [], statusHistory: [] }] as unknown as readonly Payment[]
+  })
+  for await (const answer of handlers.exportPayments(create(ExportPaymentsRequestSchema), context)) {
+    expect('payments' in answer).toBe(true)
+    expect(Object.keys(answer)).toEqual(['batch'])
+  }
+  expect.assertions(2)
+})
