@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import type { Interceptor } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { callerKey } from '../../src/api/calls/call-context.ts'
-import type { ServedService } from '../../src/api/calls/call-core.ts'
 import type { Authenticate } from '../../src/api/calls/require-caller.ts'
+import type { ServedService } from '../../src/api/calls/served-method.ts'
 
 /**
  * Serves handlers with connect-node alone, over HTTP/1.1: nothing of this project stands around them but an interceptor that sets the

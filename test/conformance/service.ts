@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { create, type DescMessage, type DescService, type Message } from '@bufbuild/protobuf'
 import { type Any, anyPack } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect'
-import { type ServedService, serveService } from '../../src/api/calls/call-core.ts'
+import { type ServedService, serveService } from '../../src/api/calls/served-method.ts'
 
 /*
  * The messages of connectrpc/conformance/v1/service.proto, as far as the handlers read them. The protos come with the suite and are

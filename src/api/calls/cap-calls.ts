@@ -1,6 +1,6 @@
 import { waybillError } from '../../errors/waybill-error.ts'
 import { type Call, isStream, whenComplete } from './call.ts'
-import type { Answer, Interceptor, Next, ServedMethod } from './call-core.ts'
+import type { Answer, Interceptor, Next, ServedMethod } from './served-method.ts'
 
 /** How many calls may run at once in this process. */
 export interface CallCaps {

@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type Answers, createCall, type IncomingCall } from './call.ts'
-import type { ServedMethod } from './call-core.ts'
 import { keepDeadline } from './keep-deadline.ts'
+import type { ServedMethod } from './served-method.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,8 +1,8 @@
 import { type WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { createAlarms, type SetAlarm } from '../listener/alarms.ts'
 import { type Answers, type Call, isStream, whenComplete } from './call.ts'
-import type { Interceptor, ServedMethod } from './call-core.ts'
 import { createReaderPace, type ReaderPace } from './reader-pace.ts'
+import type { Interceptor, ServedMethod } from './served-method.ts'
 
 /** How long calls may take, and how slow their readers may be. */
 export interface TimeLimits {

@@ -1,8 +1,8 @@
 import type { Logger } from '../../domain/logger.ts'
 import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import { type Answers, type Call, isStream, type Protocol } from './call.ts'
-import type { Interceptor } from './call-core.ts'
 import { codeName, wireFormOfError } from './error-mapping.ts'
+import type { Interceptor } from './served-method.ts'
 
 /**
  * Writes one line for each call: method, protocol, code, reason, duration and account. The outermost interceptor, which also turns

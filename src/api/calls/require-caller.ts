@@ -3,7 +3,7 @@ import type { ReportLimit } from '../../auth/rate-limit.ts'
 import type { Account } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { headerOf, whenComplete } from './call.ts'
-import type { Interceptor } from './call-core.ts'
+import type { Interceptor } from './served-method.ts'
 
 /**
  * Finds the account of a caller, and counts the call.

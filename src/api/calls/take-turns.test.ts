@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Answers, Call } from './call.ts'
-import type { ServedMethod } from './call-core.ts'
+import type { ServedMethod } from './served-method.ts'
 import { takeTurns, turnLimitsOf } from './take-turns.ts'
 
 const oneAtATime = { ...turnLimitsOf(1, 8), maxSearchesPerKey: 1, maxWaitingPerKey: 0 }

@@ -1,12 +1,9 @@
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { Answers, Call } from './call.ts'
-import type { Interceptor } from './call-core.ts'
 import { createFairTurns, type FairTurns, TooManyAtOnceError } from './fair-turns.ts'
+import type { Interceptor, TurnKind } from './served-method.ts'
 
-/** Work whose turns are shared out fairly among keys: reading pages of payments, and summarising all of them. */
-export type TurnKind = 'page' | 'summary'
-
-/** How much of this work this process does at once. */
+/** How much work of each kind this process does at once. */
 export interface TurnLimits {
   /** Pages of searches, lists and exports. */
   readonly maxSearches: number

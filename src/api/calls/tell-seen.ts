@@ -3,7 +3,7 @@ import type { HandlerContext } from '@connectrpc/connect'
 import type { Account } from '../../domain/account.ts'
 import type { Answers, Messages } from './call.ts'
 import { callerKey } from './call-context.ts'
-import type { ServedMethod, ServedService } from './call-core.ts'
+import type { ServedMethod, ServedService } from './served-method.ts'
 
 /** In an answer: the position of the database that the caller has seen. In a request: the position that the answer must have reached. */
 const SEEN_HEADER = 'x-waybill-seen'

@@ -7,7 +7,7 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from '../../../gen/grpc/health/v1/health_pb.js'
 import { waybillError } from '../../errors/waybill-error.ts'
-import { type ServedService, serveService } from '../calls/call-core.ts'
+import { type ServedService, serveService } from '../calls/served-method.ts'
 
 /** How often the state is read for those who watch it, in milliseconds. */
 const WATCH_EVERY_MS = 1000

@@ -16,7 +16,7 @@ import {
   type ServerReflectionResponseSchema,
 } from '../../../gen/grpc/reflection/v1/reflection_pb.js'
 import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.js'
-import { type ServedService, serveService } from '../calls/call-core.ts'
+import { type ServedService, serveService } from '../calls/served-method.ts'
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']>
 

@@ -2,7 +2,7 @@ import { BlockList } from 'node:net'
 import type { Reason } from '../../errors/reasons.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
 import { createReadClientAddress } from '../http/client-address.ts'
-import type { Allowance } from './connection-limits.ts'
+import type { Allowance } from './allowance.ts'
 
 /**
  * The work that an address may cause without making calls, in units of about 0.1 ms of CPU time. Calls that are answered are not abuse,

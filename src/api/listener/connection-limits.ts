@@ -1,4 +1,5 @@
 import { type AbuseLimits, DEFAULT_ABUSE_LIMITS } from './abuse.ts'
+import type { Allowance } from './allowance.ts'
 
 /** Limits of connections, apart from their calls. */
 export interface ConnectionLimits {
@@ -28,12 +29,6 @@ export interface ConnectionLimits {
   readonly abuse: AbuseLimits
 }
 
-/** A token bucket: so many at once, and so many a second in the long run. */
-export interface Allowance {
-  readonly burst: number
-  readonly perSecond: number
-}
-
 export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   maxHeaderBytes: 64 * 1024,
   maxHeaders: 500,
@@ -50,30 +45,4 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   // As long as a unary call may take.
   drainTimeoutMs: 30_000,
   abuse: DEFAULT_ABUSE_LIMITS,
-}
-
-/** Counts against an allowance. */
-export interface AllowanceCounter {
-  /** Counts one. @returns whether it was allowed */
-  readonly take: () => boolean
-  readonly giveBack: () => void
-}
-
-/** @param nowMs - a monotonic clock */
-export function createAllowance({ burst, perSecond }: Allowance, nowMs: () => number): AllowanceCounter {
-  let left = burst
-  let countedAtMs = nowMs()
-  return {
-    take() {
-      const now = nowMs()
-      left = Math.min(burst, left + ((now - countedAtMs) / 1000) * perSecond)
-      countedAtMs = now
-      if (left < 1) return false
-      left -= 1
-      return true
-    },
-    giveBack() {
-      left = Math.min(burst, left + 1)
-    },
-  }
 }

@@ -3,7 +3,7 @@ import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js
 import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
 import type { RefundWallets } from '../../requests/refund-wallets.ts'
 import type { SummarizePayments } from '../../search/totals/summarize-payments.ts'
-import { type ServedService, serveService } from '../calls/call-core.ts'
+import { type ServedService, serveService } from '../calls/served-method.ts'
 import { chooseExportForm } from './export-forms.ts'
 import { countExported, createExportHandlers, type ReadExport } from './export-handler.ts'
 import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'

@@ -1,0 +1,90 @@
+import type { DescMethod, DescService, Message } from '@bufbuild/protobuf'
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { Scope } from '../../auth/api-key.ts'
+import type { ChooseForm } from '../rest/stream-format.ts'
+import type { Call, Messages } from './call.ts'
+
+/** Work whose turns are shared out fairly among keys: reading pages of payments, and summarising all of them. */
+export type TurnKind = 'page' | 'summary'
+
+/** The scope that each method of a service needs, by local name; `open` for a service that needs no key. */
+export type ServiceAccess<S extends DescService> = 'open' | { readonly [K in keyof S['method']]: Scope | MethodAccess }
+
+/** The scope of a method, and how it differs from other methods. */
+export interface MethodAccess {
+  readonly scope: Scope
+  /** A caller who can send no key may send a ticket. */
+  readonly takesTicket?: true
+  /** Chooses how REST writes its stream, instead of the forms of all streams. */
+  readonly chooseForm?: ChooseForm
+  /** The kind of work whose turns are shared out among the keys; none by default. */
+  readonly turn?: TurnKind
+  /** The rows of a message of its stream. The reader's pace is then measured in rows, otherwise in messages. */
+  readonly rowsOf?: (message: object) => number
+  /** The id of an answer of its stream, for readers of server-sent events, who ask with it for what follows; undefined for none. */
+  readonly eventIdOf?: (answer: object) => string | undefined
+}
+
+/** A service with its handlers. */
+export interface ServedService {
+  readonly service: DescService
+  readonly methods: readonly ServedMethod[]
+}
+
+/** One method of it. */
+export interface ServedMethod {
+  readonly desc: DescMethod
+  /** `/payments.v1.RoutesService/GetPaymentRoutes` */
+  readonly path: string
+  readonly scope: Scope | 'open'
+  readonly takesTicket: boolean
+  readonly chooseForm: ChooseForm | undefined
+  readonly turn: TurnKind | undefined
+  readonly rowsOf: ((message: object) => number) | undefined
+  readonly eventIdOf: ((answer: object) => string | undefined) | undefined
+  readonly handler: Handler
+}
+
+/** A handler without the types of its messages. */
+type Handler = (request: Message | Messages, context: HandlerContext) => unknown
+
+/**
+ * Adds to a service its handlers and the scopes of its methods.
+ *
+ * @param handlers - as Connect's own router takes them
+ */
+export function serveService<S extends DescService>(
+  service: S,
+  handlers: ServiceImpl<S>,
+  access: ServiceAccess<S>,
+): ServedService {
+  const methods = service.methods.map((desc): ServedMethod => {
+    const localName = desc.localName as keyof S['method']
+    const handler: unknown = handlers[localName]
+    if (typeof handler !== 'function') throw new TypeError(`${service.typeName}.${desc.name} has no handler`)
+    const given: Scope | MethodAccess | 'open' = access === 'open' ? 'open' : access[localName]
+    const needed: Omit<MethodAccess, 'scope'> & { scope: Scope | 'open' } =
+      typeof given === 'object' ? given : { scope: given }
+    return {
+      desc,
+      path: `/${service.typeName}/${desc.name}`,
+      scope: needed.scope,
+      takesTicket: needed.takesTicket === true,
+      chooseForm: needed.chooseForm,
+      turn: needed.turn,
+      rowsOf: needed.rowsOf,
+      eventIdOf: needed.eventIdOf,
+      handler: handler.bind(handlers) as Handler,
+    }
+  })
+  return { service, methods }
+}
+
+/** What a handler answers: a message, or what `create` takes to make it; or the `Answers` of a stream. */
+export type Answer = object
+
+/** The next interceptor, or the handler. */
+export type Next = (call: Call) => Promise<Answer>
+
+/** One concern of all calls. Composed once for each method, run once for each call, whatever the protocol. */
+export type Interceptor = (method: ServedMethod, next: Next) => Next
