@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net'
 import type { Interceptor } from '@connectrpc/connect'
 import { connectNodeAdapter } from '@connectrpc/connect-node'
 import { callerKey } from '../../src/api/calls/call-context.ts'
-import type { Authenticate } from '../../src/api/calls/require-caller.ts'
 import type { ServedService } from '../../src/api/calls/served-method.ts'
+import type { Authenticate } from '../../src/auth/authenticate.ts'
 
 /**
  * Serves handlers with connect-node alone, over HTTP/1.1: nothing of this project stands around them but an interceptor that sets the
@@ -20,8 +20,7 @@ export async function startPlainConnect(
     if (scope === undefined || scope === 'open') throw new Error(`${request.method.name} has no scope`)
     const { header } = request
     const credentials = { apiKey: header.get('x-api-key'), account: header.get('x-account'), address: () => '' }
-    const { account, keyId } = await authenticate(credentials, scope, () => {})
-    request.contextValues.set(callerKey, { account, keyId })
+    request.contextValues.set(callerKey, await authenticate(credentials, scope, () => {}))
     return next(request)
   }
   const adapter = connectNodeAdapter({

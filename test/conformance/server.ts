@@ -40,7 +40,7 @@ const listener = await serveApi({
   host: '127.0.0.1',
   port: 0,
   services: [serveConformance(service)],
-  authenticate: async () => ({ account: { id: 1, name: 'conformance' } }),
+  authenticate: async () => ({ account: { id: 1, name: 'conformance' }, keyId: 'conformance' }),
   logger: { debug() {}, info() {}, warn() {}, error: logFault },
   ready: async () => true,
   ...(asked.useTls && tls && { transport: { tls: { cert: textOf(tls.cert), key: textOf(tls.key) } } }),

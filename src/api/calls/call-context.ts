@@ -1,12 +1,6 @@
 import { createContextKey, type HandlerContext } from '@connectrpc/connect'
+import type { Caller } from '../../auth/caller.ts'
 import type { Account } from '../../domain/account.ts'
-
-/** Who makes a call. */
-export interface Caller {
-  readonly account: Account
-  /** The id of the key that was used, which is no secret; undefined for keys that are not stored. */
-  readonly keyId: string | undefined
-}
 
 /**
  * The key of the caller in a handler's context values; undefined for methods that need no key. Handlers take Connect's own

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { DescMethod, Message } from '@bufbuild/protobuf'
 import { type ContextValues, createContextValues, type HandlerContext } from '@connectrpc/connect'
+import type { Caller } from '../../auth/caller.ts'
 import type { ReportLimit } from '../../auth/rate-limit.ts'
-import type { Account } from '../../domain/account.ts'
 import type { WaybillError } from '../../errors/waybill-error.ts'
 import { callerKey } from './call-context.ts'
 
@@ -48,8 +48,8 @@ export interface IncomingCall extends CallOrigin {
 export interface Call extends HandlerContext {
   readonly incoming: IncomingCall
   readonly requestId: string
-  account?: Account
-  keyId?: string
+  /** Set once it is known; absent for methods that need no key. */
+  caller?: Caller
   deadlineAtMs?: number
   /** True while the request is read: a deadline that passes then is the caller's fault. */
   isReading?: boolean
@@ -92,8 +92,7 @@ class StartedCall implements Call {
   readonly method: DescMethod
   readonly incoming: IncomingCall
   readonly requestId: string
-  account?: Account
-  keyId?: string
+  caller?: Caller
   deadlineAtMs?: number
   #controller: AbortController | undefined
   #requestHeader: Headers | undefined
@@ -144,8 +143,7 @@ class StartedCall implements Call {
   }
 
   get values(): ContextValues {
-    const { account, keyId } = this
-    this.#values ??= createContextValues().set(callerKey, account && { account, keyId })
+    this.#values ??= createContextValues().set(callerKey, this.caller)
     return this.#values
   }
 

@@ -1,5 +1,6 @@
 import { waybillError } from '../../errors/waybill-error.ts'
 import { type Call, isStream, whenComplete } from './call.ts'
+import { callerOf } from './call-context.ts'
 import type { Answer, Interceptor, Next, ServedMethod } from './served-method.ts'
 
 /** How many calls may run at once in this process. */
@@ -59,17 +60,15 @@ export function capStreams({ maxStreamsPerKey, maxStreamsPerAccount }: StreamCap
   return ({ desc, scope }, next) => {
     if (desc.methodKind === 'unary' || scope === 'open') return next
     return async (call) => {
-      const { keyId, account } = call
-      if (keyId !== undefined && !ofKeys.take(keyId)) {
-        throw waybillError('TOO_MANY_STREAMS', { holder: 'key', limit: maxStreamsPerKey })
-      }
-      if (account !== undefined && !ofAccounts.take(account.id)) {
-        if (keyId !== undefined) ofKeys.give(keyId)
+      const { keyId, account } = callerOf(call)
+      if (!ofKeys.take(keyId)) throw waybillError('TOO_MANY_STREAMS', { holder: 'key', limit: maxStreamsPerKey })
+      if (!ofAccounts.take(account.id)) {
+        ofKeys.give(keyId)
         throw waybillError('TOO_MANY_STREAMS', { holder: 'account', limit: maxStreamsPerAccount })
       }
       return holdUntilOver(call, next, () => {
-        if (keyId !== undefined) ofKeys.give(keyId)
-        if (account !== undefined) ofAccounts.give(account.id)
+        ofKeys.give(keyId)
+        ofAccounts.give(account.id)
       })
     }
   }

@@ -66,9 +66,9 @@ interface EndedCall {
 }
 
 function writeLine(logger: Logger, { call, method, startMs, error }: EndedCall): void {
-  const { requestId, account, incoming } = call
+  const { requestId, caller, incoming } = call
   const { protocol } = incoming
-  const fields = { requestId, method, protocol, ...outcomeOf(error, protocol, startMs), account: account?.name }
+  const fields = { requestId, method, protocol, ...outcomeOf(error, protocol, startMs), account: caller?.account.name }
   logOutcome(logger, { fields, error, protocol }, 'call')
 }
 

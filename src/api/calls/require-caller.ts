@@ -1,30 +1,8 @@
-import type { Scope } from '../../auth/api-key.ts'
+import type { Authenticate } from '../../auth/authenticate.ts'
 import type { ReportLimit } from '../../auth/rate-limit.ts'
-import type { Account } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { headerOf, whenComplete } from './call.ts'
 import type { Interceptor } from './served-method.ts'
-
-/**
- * Finds the account of a caller, and counts the call.
- *
- * @param report - called with the state of the limit that the call counts against
- * @throws WaybillError MISSING_API_KEY, INVALID_API_KEY, MISSING_SCOPE, RATE_LIMITED and the like
- */
-export type Authenticate = (
-  credentials: {
-    /** Header `x-api-key`. */
-    readonly apiKey: string | null
-    /** A ticket that stands in for the key. */
-    readonly ticket?: string | null | undefined
-    /** Header `x-account`. */
-    readonly account: string | null
-    /** The caller's address. */
-    readonly address: () => string
-  },
-  scope: Scope,
-  report: ReportLimit,
-) => Promise<{ readonly account: Account; readonly keyId?: string }>
 
 /** Whether a key is neither revoked nor expired. */
 export type IsKeyInForce = (keyId: string) => Promise<boolean>
@@ -64,10 +42,8 @@ export function requireCaller({ authenticate, countOpen, isKeyInForce, recheckMs
       const apiKey = headerOf(headers, 'x-api-key')
       const ticket = takesTicket && apiKey === null ? call.incoming.readTicket?.() : null
       const credentials = { apiKey, ticket, account: headerOf(headers, 'x-account'), address: clientAddress }
-      const { account, keyId } = await authenticate(credentials, scope, reportLimit)
-      call.account = account
-      if (keyId === undefined) return next(call)
-      call.keyId = keyId
+      call.caller = await authenticate(credentials, scope, reportLimit)
+      const { keyId } = call.caller
       if (desc.methodKind === 'unary' || isKeyInForce === undefined) return next(call)
       const answer = await next(call)
       const stopChecking = recheck(() => isKeyInForce(keyId), {

@@ -6,7 +6,8 @@ import { takeTurns, turnLimitsOf } from './take-turns.ts'
 const oneAtATime = { ...turnLimitsOf(1, 8), maxSearchesPerKey: 1, maxWaitingPerKey: 0 }
 
 function callOf(methodKind: string, signal = new AbortController().signal): Call {
-  return { method: { methodKind }, keyId: '1', account: { id: 1 }, deadlineAtMs: Date.now() + 1_000, signal } as never
+  const caller = { keyId: '1', account: { id: 1 } }
+  return { method: { methodKind }, caller, deadlineAtMs: Date.now() + 1_000, signal } as never
 }
 
 it('gives a stream a turn while it makes a message, and none while its reader takes it', async () => {

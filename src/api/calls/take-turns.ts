@@ -76,8 +76,8 @@ export function takeTurns(limits: TurnLimits, nowMs: () => number = () => perfor
 }
 
 /** A platform key acts for many accounts, which must not wait for each other. */
-function whoIs({ keyId, account }: Call): string {
-  return `${keyId ?? ''} ${account?.id ?? ''}`
+function whoIs({ caller }: Call): string {
+  return caller === undefined ? '' : `${caller.keyId} ${caller.account.id}`
 }
 
 async function* inTurns(answers: Answers, take: () => Promise<() => void>): Answers {

@@ -25,7 +25,7 @@ const context = createHandlerContext({
   protocolName: 'grpc',
   requestMethod: 'POST',
   url: '/',
-  contextValues: createContextValues().set(callerKey, { account, keyId: undefined }),
+  contextValues: createContextValues().set(callerKey, { account, keyId: 'key' }),
 })
 
 function address(text: string): Address {

@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect'
+import type { ServiceImpl } from '@connectrpc/connect'
 import type { RefundWalletSchema } from '../../../gen/payments/v1/refund_wallet_pb.js'
 import type { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { formatAddress } from '../../domain/address.ts'
@@ -17,19 +17,19 @@ export type RefundWalletHandlers = Pick<
 export function createRefundWalletHandlers(wallets: RefundWallets): RefundWalletHandlers {
   return {
     async addRefundWallet(wallet, context) {
-      return walletToProto(await wallets.add(accountOf(context), wallet, keyOf(context), context.signal))
+      const caller = callerOf(context)
+      return walletToProto(await wallets.add(caller.account, wallet, caller, context.signal))
     },
     async listRefundWallets({ includeRemoved = false }, context) {
       const found = await wallets.list(accountOf(context), includeRemoved, context.signal)
       return { wallets: found.map(walletToProto), pagination: { limit: MAX_WALLETS_A_PAGE, hasMore: false } }
     },
     async removeRefundWallet({ address }, context) {
-      return walletToProto(await wallets.remove(accountOf(context), address, keyOf(context), context.signal))
+      const caller = callerOf(context)
+      return walletToProto(await wallets.remove(caller.account, address, caller, context.signal))
     },
   }
 }
-
-const keyOf = (context: HandlerContext) => ({ keyId: callerOf(context).keyId })
 
 /** The most wallets that an account can ever register, so there is always one page. */
 const MAX_WALLETS_A_PAGE = 1_000

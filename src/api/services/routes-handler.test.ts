@@ -23,7 +23,7 @@ const context = createHandlerContext({
   protocolName: 'grpc',
   requestMethod: 'POST',
   url: '/',
-  contextValues: createContextValues().set(callerKey, { account, keyId: undefined }),
+  contextValues: createContextValues().set(callerKey, { account, keyId: 'key' }),
 })
 
 const answer: RoutesAnswer = {

@@ -8,6 +8,7 @@ import {
   type WatchPaymentsResponseSchema,
   type WatchTicketSchema,
 } from '../../../gen/payments/v1/payment_watch_pb.js'
+import type { Caller } from '../../auth/caller.ts'
 import type { Account } from '../../domain/account.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { SearchInput } from '../../search/filter/search-input.ts'
@@ -23,10 +24,7 @@ export interface WatchCalls {
     input: SearchInput,
     terms: { readonly watchCursor: string | undefined; readonly signal: AbortSignal },
   ): AsyncIterable<WatchMessage>
-  issueTicket(caller: {
-    readonly account: Account
-    readonly keyId: string
-  }): Promise<{ ticket: string; expiresAt: Date }>
+  issueTicket(caller: Caller): Promise<{ ticket: string; expiresAt: Date }>
 }
 
 /** Answers WatchPayments and CreateWatchTicket. */
@@ -46,9 +44,7 @@ export function createWatchHandlers(calls: WatchCalls) {
       _: CreateWatchTicketRequest,
       context: HandlerContext,
     ): Promise<MessageInitShape<typeof WatchTicketSchema>> {
-      const { account, keyId } = callerOf(context)
-      if (keyId === undefined) throw new TypeError('a ticket was asked for without a key')
-      const { ticket, expiresAt } = await calls.issueTicket({ account, keyId })
+      const { ticket, expiresAt } = await calls.issueTicket(callerOf(context))
       return { ticket, expiresAt: timestampFromDate(expiresAt) }
     },
   }

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { DescService, Message } from '@bufbuild/protobuf'
 import type { HandlerContext } from '@connectrpc/connect'
-import type { Authenticate } from '../../../src/api/calls/require-caller.ts'
 import { type ServedService, serveService } from '../../../src/api/calls/served-method.ts'
+import type { Authenticate } from '../../../src/auth/authenticate.ts'
 import { waybillError } from '../../../src/errors/waybill-error.ts'
 import { compileProtos } from '../compile-protos.ts'
 
@@ -55,5 +55,5 @@ export function recordingLogger() {
 export const authenticateGood: Authenticate = async ({ apiKey }) => {
   if (apiKey === null) throw waybillError('MISSING_API_KEY', {})
   if (apiKey !== 'good') throw waybillError('INVALID_API_KEY', {})
-  return { account: { id: 1, name: 'acme' } }
+  return { account: { id: 1, name: 'acme' }, keyId: 'good' }
 }
