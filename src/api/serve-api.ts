@@ -104,7 +104,7 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
   const stopping = new AbortController()
   const isReady = () => askReady(options.ready, stopping.signal, logger)
 
-  const { rest, rpc } = createServers(options, { limits, isReady, stopping: stopping.signal })
+  const { rest, rpc } = createServers(options, { limits, countOpen, isReady, stopping: stopping.signal })
   const isManyClients = createIsTrustedProxy(options.trustedProxies ?? [])
   const abuse = createAbuseCounter({
     limits: limits.abuse,
@@ -144,12 +144,13 @@ export async function serveApi(options: ApiOptions): Promise<Listener> {
 
 interface ServerTerms {
   readonly limits: ApiLimits
+  readonly countOpen: CountOpen
   readonly isReady: () => Promise<boolean>
   readonly stopping: AbortSignal
 }
 
 /** Makes the call core and the servers of all protocols above it. */
-function createServers(options: ApiOptions, { limits, isReady, stopping }: ServerTerms) {
+function createServers(options: ApiOptions, { limits, countOpen, isReady, stopping }: ServerTerms) {
   const descriptors = options.services.map(({ service }) => service)
   const health = createHealthService(descriptors, isReady)
   const files = filesOf([...descriptors, health.service])
@@ -158,7 +159,7 @@ function createServers(options: ApiOptions, { limits, isReady, stopping }: Serve
   const methods = createCallCore({
     services,
     authenticate: options.authenticate,
-    countOpen: options.countOpen ?? (() => {}),
+    countOpen,
     isKeyInForce: options.isKeyInForce,
     validate: createValidate(),
     classify: options.classify ?? (() => undefined),

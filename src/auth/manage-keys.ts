@@ -32,7 +32,7 @@ export async function issueApiKey(
 ): Promise<IssuedApiKey> {
   const { scopes, now, callsPerMinute = DEFAULT_CALLS_PER_MINUTE, expiresAt, actor = SERVICE } = terms
   const account = await repository.ensureAccount(terms.account)
-  const issued = drawKey({ account, scopes, callsPerMinute, createdAt: now, ...(expiresAt && { expiresAt }) })
+  const issued = drawKey({ account, scopes, callsPerMinute, createdAt: now, expiresAt })
   await repository.insert(issued.stored, { actor, at: now })
   return issued
 }
@@ -53,7 +53,7 @@ export async function rotateApiKey(
   const { account, scopes, callsPerMinute } = old
   const lifetimeMs = old.expiresAt && old.expiresAt.getTime() - old.createdAt.getTime()
   const expiresAt = lifetimeMs === undefined ? undefined : new Date(now.getTime() + lifetimeMs)
-  const issued = drawKey({ account, scopes, callsPerMinute, createdAt: now, ...(expiresAt && { expiresAt }) })
+  const issued = drawKey({ account, scopes, callsPerMinute, createdAt: now, expiresAt })
   const change = { actor, at: now }
   const isReplaced = await repository.replace(id, issued.stored, new Date(now.getTime() + overlapMs), change)
   return isReplaced ? issued : undefined

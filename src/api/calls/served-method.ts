@@ -67,7 +67,7 @@ export function serveService<S extends DescService>(
       typeof given === 'object' ? given : { scope: given }
     return {
       desc,
-      path: `/${service.typeName}/${desc.name}`,
+      path: pathOf(desc),
       scope: needed.scope,
       takesTicket: needed.takesTicket === true,
       chooseForm: needed.chooseForm,
@@ -78,6 +78,11 @@ export function serveService<S extends DescService>(
     }
   })
   return { service, methods }
+}
+
+/** The path of a method in gRPC, gRPC-Web and Connect. */
+export function pathOf({ parent, name }: DescMethod): string {
+  return `/${parent.typeName}/${name}`
 }
 
 /** What a handler answers: a message, or what `create` takes to make it; or the `Answers` of a stream. */

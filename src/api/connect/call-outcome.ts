@@ -2,15 +2,10 @@ import type { WaybillError } from '../../errors/waybill-error.ts'
 import type { Given } from '../calls/call.ts'
 import { connectErrorJson, grpcErrorTrailers, metadataOf, wireFormOfError } from '../calls/error-mapping.ts'
 import type { HeaderFields } from '../http/exchange.ts'
-import { errorHeaders, type Inbound } from '../http/http-answer.ts'
+import { errorHeaders, fieldsOf, type Inbound } from '../http/http-answer.ts'
 import { ACCEPTED_ENCODINGS } from '../http/request-body.ts'
 import { sealConnectEnd, sealWebTrailers } from './envelope.ts'
 import { contentTypeOf, type RpcForm } from './rpc-form.ts'
-
-/** Headers as the fields of an answer. */
-export function fieldsOf(headers: Headers | undefined): HeaderFields {
-  return headers === undefined ? {} : Object.fromEntries(headers)
-}
 
 /**
  * The trailers that end a call of gRPC or gRPC-Web.
@@ -26,8 +21,8 @@ export function grpcTrailers(trailer: Headers | undefined, error?: WaybillError)
 export function connectEnd(trailer: Headers | undefined, error?: WaybillError): Uint8Array {
   const metadata = [...(trailer ?? []), ...((error && metadataOf(error)) ?? [])].map(([name, value]) => [name, [value]])
   return sealConnectEnd({
-    ...(error && { error: connectErrorJson(error) }),
-    ...(metadata.length > 0 && { metadata: Object.fromEntries(metadata) }),
+    error: error && connectErrorJson(error),
+    metadata: metadata.length > 0 ? Object.fromEntries(metadata) : undefined,
   })
 }
 
@@ -39,13 +34,13 @@ export function connectEnd(trailer: Headers | undefined, error?: WaybillError): 
 export function sendRpcError(inbound: Inbound, form: RpcForm, error: WaybillError, given?: Given): void {
   inbound.onRefused(error)
   if (form.protocol !== 'connect') sendGrpcError(inbound, form, error, given)
-  // A stream has the status 200 whatever comes of it. But clients know a Content-Type that is not served by its status.
+  // A stream of Connect always has status 200. But clients recognise a Content-Type that is not served by status 415.
   else if (form.isEnveloped && error.reason !== 'UNSUPPORTED_CONTENT_TYPE') {
     sendConnectStreamError(inbound, form, error, given)
   } else sendConnectError(inbound, error, given)
 }
 
-/** What an answer says about the compressions that are served, where the caller's is not. */
+/** Names the compressions that are served, if the caller's is not one of them. */
 function encodingHeaders(form: RpcForm, { reason }: WaybillError): HeaderFields | undefined {
   if (reason !== 'UNSUPPORTED_CONTENT_ENCODING') return undefined
   if (form.protocol === 'connect') return { 'connect-accept-encoding': ACCEPTED_ENCODINGS.join(',') }
@@ -69,7 +64,7 @@ export function sendGrpc(inbound: Inbound, form: RpcForm, answer: GrpcAnswer): v
   const { envelope, trailers } = answer
   const headers = rpcHeaders(inbound, form, answer.headers)
   if (form.protocol === 'grpc') {
-    // Without headers of the handler and without a message the trailers are sent as headers. Clients would take both for trailers.
+    // Without a message the trailers are sent as headers, unless the handler has set headers: clients would take those for trailers.
     const isTrailersOnly = envelope === undefined && Object.keys(answer.headers).length === 0
     if (isTrailersOnly) exchange.send({ status: 200, headers: { ...headers, ...trailers } })
     else exchange.send({ status: 200, headers, body: envelope, trailers })
@@ -83,7 +78,7 @@ export function sendGrpc(inbound: Inbound, form: RpcForm, answer: GrpcAnswer): v
 /**
  * The headers of an answer.
  *
- * @param given - what the handler has set, and what belongs to this answer
+ * @param given - the headers that the handler has set, and further ones of this answer
  */
 export function rpcHeaders(
   { grpcHeaders, commonHeaders }: Inbound,

@@ -3,10 +3,10 @@ import { type Given, headerOf } from '../calls/call.ts'
 import type { CallableMethod } from '../calls/call-core.ts'
 import { readGrpcTimeout } from '../calls/read-timeout.ts'
 import { readBody } from '../http/exchange.ts'
-import { encodeBody, type Inbound, originOf } from '../http/http-answer.ts'
+import { encodeBody, fieldsOf, type Inbound, originOf } from '../http/http-answer.ts'
 import { findCompression } from '../http/request-body.ts'
 import { decodeBase64 } from './base64-text.ts'
-import { fieldsOf, grpcTrailers, sendGrpc, sendRpcError } from './call-outcome.ts'
+import { grpcTrailers, sendGrpc, sendRpcError } from './call-outcome.ts'
 import { ENVELOPE_OVERHEAD, openEnvelope, sealEnvelope } from './envelope.ts'
 import type { MessageCodec } from './message-codec.ts'
 import type { RpcForm } from './rpc-form.ts'
@@ -26,7 +26,7 @@ export function createGrpcUnaryServer(
 ): GrpcUnaryServer {
   async function readRequest({ exchange }: Inbound, { format, isText }: RpcForm) {
     const encoding = headerOf(exchange.headers, 'grpc-encoding') ?? undefined
-    // Also where no message is compressed: the caller is to hear of it with its first call.
+    // Checked even if the message is not compressed, so that the caller learns of it with its first call.
     findCompression(encoding)
     const maxSent = isText ? Math.ceil(maxBodyBytes / 3) * 4 + 8 : maxBodyBytes + ENVELOPE_OVERHEAD
     const sent = await readBody(exchange, maxSent, maxBodyBytes)
@@ -49,9 +49,9 @@ export function createGrpcUnaryServer(
       })
       const encoded = codec.encode(plain, form.format)
       const bytes = typeof encoded === 'string' ? Buffer.from(encoded) : encoded
-      // Every client of grpc-js says that it takes gzip. Those that mean it compress their requests as well.
-      const takes = headerOf(exchange.headers, 'grpc-encoding') ?? undefined
-      const { body, headers } = await encodeBody(bytes, takes, compressMinBytes)
+      // Not by grpc-accept-encoding, since every client of grpc-js lists gzip there. Only clients that compress their requests want it.
+      const accepted = headerOf(exchange.headers, 'grpc-encoding') ?? undefined
+      const { body, headers } = await encodeBody(bytes, accepted, compressMinBytes)
       const encoding = headers['content-encoding']
       sendGrpc(inbound, form, {
         headers: { ...fieldsOf(header), ...(encoding !== undefined && { 'grpc-encoding': encoding }) },

@@ -5,10 +5,17 @@ import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
 import { readConnectTimeout, readGrpcTimeout } from '../calls/read-timeout.ts'
 import { breakOffStuck } from '../http/break-off-stuck.ts'
 import { type AnswerWriter, readPieces } from '../http/exchange.ts'
-import { type ContentEncoding, chooseEncoding, compress, type Inbound, originOf } from '../http/http-answer.ts'
+import {
+  type ContentEncoding,
+  chooseEncoding,
+  compress,
+  fieldsOf,
+  type Inbound,
+  originOf,
+} from '../http/http-answer.ts'
 import { findCompression } from '../http/request-body.ts'
 import { createBase64Decoder } from './base64-text.ts'
-import { connectEnd, fieldsOf, grpcTrailers, rpcHeaders, sendRpcError } from './call-outcome.ts'
+import { connectEnd, grpcTrailers, rpcHeaders, sendRpcError } from './call-outcome.ts'
 import { openEnvelopes, sealEnvelope, sealWebTrailers } from './envelope.ts'
 import type { MessageCodec } from './message-codec.ts'
 import type { RpcForm } from './rpc-form.ts'
@@ -73,7 +80,7 @@ async function* readRequests(
   const isConnect = form.protocol === 'connect'
   if (isConnect) refuseOtherVersions(exchange)
   const encoding = headerOf(exchange.headers, isConnect ? 'connect-content-encoding' : 'grpc-encoding') ?? undefined
-  // Also where no message is compressed: the caller is to hear of it with its first call.
+  // Checked even if no message is compressed, so that the caller learns of it with its first call.
   findCompression(encoding)
   const pieces = readPieces(exchange)
   const body = form.isText ? decodeText(pieces) : pieces
@@ -123,7 +130,7 @@ async function sendAnswers({ answers, header, trailer }: StreamAnswer, terms: An
     }
     const error = isKnown ? thrown : waybillError('INTERNAL', {}, { cause: thrown })
     inbound.onRefused(error)
-    // Where the caller is gone nothing more can be written, and the call core knows.
+    // If the caller is gone, nothing more can be written. The call core has logged the call.
     await writer.end(trailer(), error).catch(() => {})
     // A message that could not be encoded: the call core does not know of it, so it is logged further up.
     if (!isKnown) throw thrown
@@ -161,7 +168,7 @@ function writeIn({ isText }: RpcForm, writer: AnswerWriter, envelope: Uint8Array
   return writer.write(isText ? Buffer.from(Buffer.from(envelope).toString('base64')) : envelope)
 }
 
-/** The first compression of ours that the caller takes; that of its requests where it does not say. */
+/** Chosen among the compressions that the caller accepts; if it names none, that of its requests. */
 function answerEncoding({ exchange: { headers } }: Inbound, { protocol }: RpcForm): ContentEncoding | undefined {
   const prefix = protocol === 'connect' ? 'connect' : 'grpc'
   const stated = protocol === 'connect' ? 'connect-content-encoding' : 'grpc-encoding'

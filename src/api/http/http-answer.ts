@@ -24,6 +24,11 @@ export interface Inbound {
   readonly onRefused: (error: WaybillError) => void
 }
 
+/** Headers that a handler has set, as the fields of an answer. */
+export function fieldsOf(headers: Headers | undefined): HeaderFields {
+  return headers === undefined ? {} : Object.fromEntries(headers)
+}
+
 /** What the call core needs to know about a request, whatever its protocol. */
 export function originOf({ exchange, requestId, clientAddress, reportLimit }: Inbound): CallOrigin {
   const { method: httpMethod, headers, onHangUp } = exchange

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseTemplate } from '../../transcoding/paths/template-parser.ts'
-import { findNearestLiteralPath, findNearestPath, trimSlashes } from './nearest-path.ts'
+import { findNearestLiteralPath, findNearestPath } from './nearest-path.ts'
 
 const templates = [
   '/payments',
@@ -66,8 +66,4 @@ test.each([
   ['/', undefined],
 ])('%s means %s among paths without variables', (path, expected) => {
   expect(findNearestLiteralPath(path, others)).toBe(expected)
-})
-
-test('double slashes and slashes at the end are removed', () => {
-  expect(['//a///b//', '/', '', '/a'].map(trimSlashes)).toEqual(['/a/b', '/', '/', '/a'])
 })

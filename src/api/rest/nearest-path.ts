@@ -2,7 +2,7 @@ import { findNearestName } from '../../domain/nearest.ts'
 import type { PathTemplate, Segment } from '../../transcoding/paths/template-parser.ts'
 
 /** Removes double slashes and slashes at the end of a path. */
-export function trimSlashes(rawPath: string): string {
+function trimSlashes(rawPath: string): string {
   return `/${segmentsOf(rawPath).join('/')}`
 }
 

@@ -5,7 +5,7 @@ import type { Answers } from '../calls/call.ts'
 import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
 import { breakOffStuck } from '../http/break-off-stuck.ts'
 import type { AnswerWriter, Exchange, HeaderFields } from '../http/exchange.ts'
-import { chooseEncoding, type Inbound, originOf, sendHttpError } from '../http/http-answer.ts'
+import { chooseEncoding, fieldsOf, type Inbound, originOf, sendHttpError } from '../http/http-answer.ts'
 import { createStreamCompressor, type StreamCompressor } from '../http/stream-compression.ts'
 import { chooseStreamFormat, type StreamFormat } from './stream-format.ts'
 
@@ -125,14 +125,13 @@ async function* textsOf({ call, format }: OpenStream, source: Source, heartbeatM
 }
 
 function headersOf({ inbound: { commonHeaders }, answered, format }: OpenStream): HeaderFields {
-  const given = answered.header()
   return {
     ...commonHeaders,
     vary: `accept, ${commonHeaders.vary ?? ''}`,
     'cache-control': 'no-store',
     // Proxies such as nginx would otherwise hold messages back until their buffer is full.
     'x-accel-buffering': 'no',
-    ...(given && Object.fromEntries(given)),
+    ...fieldsOf(answered.header()),
     ...format.headers,
     'content-type': format.contentType,
   }
@@ -165,7 +164,7 @@ function readAhead(answers: Answers): Source {
   let pending: Promise<IteratorResult<object>> | undefined
   const read = () => {
     const result = iterator.next()
-    // It may fail while nobody awaits it.
+    // It may reject while nobody awaits it.
     result.catch(() => {})
     return result
   }

@@ -3,9 +3,11 @@ import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import type { RouteMatch } from '../../transcoding/paths/router.ts'
 import { InvalidHttpRuleError, type Route, type Transcoder } from '../../transcoding/transcoder.ts'
 import type { CallableMethod, UnaryAnswer } from '../calls/call-core.ts'
+import { pathOf } from '../calls/served-method.ts'
 import type { HeaderFields } from '../http/exchange.ts'
 import {
   encodeBody,
+  fieldsOf,
   type Inbound,
   matchesEtag,
   methodNotAllowed,
@@ -110,7 +112,7 @@ function createUnaryServer({ compressMinBytes }: RestOptions) {
     const { text, stable = text } = encodeStable?.(answer.plain) ?? { text: route.encodeResponse(answer.plain) }
     const headers: HeaderFields = {
       ...commonHeaders,
-      ...(answer.header && Object.fromEntries(answer.header)),
+      ...fieldsOf(answer.header),
       'content-type': 'application/json',
     }
     if (cacheable) {
@@ -149,10 +151,6 @@ function createUnaryServer({ compressMinBytes }: RestOptions) {
 const MAX_SUGGESTED_FOR = 256
 
 function noTimeout(): undefined {}
-
-function pathOf({ parent, name }: DescMethod): string {
-  return `/${parent.typeName}/${name}`
-}
 
 function withOptions(allow: readonly string[]): readonly string[] {
   return [...new Set([...allow, 'OPTIONS'])].toSorted()

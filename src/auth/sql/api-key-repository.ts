@@ -16,10 +16,10 @@ export interface StoredApiKey {
   /** Calls a minute; 0 for no limit. */
   readonly callsPerMinute: number
   readonly createdAt: Date
-  readonly expiresAt?: Date
-  readonly revokedAt?: Date
+  readonly expiresAt?: Date | undefined
+  readonly revokedAt?: Date | undefined
   /** Accurate to about a minute. */
-  readonly lastUsedAt?: Date
+  readonly lastUsedAt?: Date | undefined
 }
 
 interface Row {
@@ -181,7 +181,7 @@ function audit(
 }
 
 function termsOf({ scopes, callsPerMinute, expiresAt }: StoredApiKey): Readonly<Record<string, unknown>> {
-  return { scopes, callsPerMinute, ...(expiresAt !== undefined && { expiresAt: expiresAt.toISOString() }) }
+  return { scopes, callsPerMinute, expiresAt: expiresAt?.toISOString() }
 }
 
 function toRow(key: StoredApiKey) {
@@ -206,8 +206,8 @@ function fromRow(row: Row): StoredApiKey {
     scopes: row.scopes,
     callsPerMinute: row.calls_per_minute,
     createdAt: row.created_at,
-    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
-    ...(row.revoked_at !== null && { revokedAt: row.revoked_at }),
-    ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
+    expiresAt: row.expires_at ?? undefined,
+    revokedAt: row.revoked_at ?? undefined,
+    lastUsedAt: row.last_used_at ?? undefined,
   }
 }
