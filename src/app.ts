@@ -62,8 +62,8 @@ export interface Service {
   /** Removes old rows from the log of changes. */
   readonly pruning: ChangePruning
   /**
-   * Finds out how the nodes of all chains measure gas, so that the first payer does not wait for it. Never rejects; ends early when the signal
-   * fires.
+   * Finds out how the nodes of all chains measure gas, so that the first payer does not wait for it. Never rejects; ends early when the
+   * signal aborts.
    */
   learnNodes(signal: AbortSignal): Promise<void>
   /** Starts to answer. Options that are absent have defaults. */

@@ -15,7 +15,7 @@ function start(maxBatch: number) {
   return { lookUp, questions }
 }
 
-it('asks one question at a time, for all that wait, and for each name once', async () => {
+it('runs one query at a time, for all names that wait, each of them once', async () => {
   const { lookUp, questions } = start(3)
   const [first, second, again, ...rest] = ['a', 'b', 'b', 'c', 'd', 'e'].map(lookUp)
   expect(questions.map(({ names }) => names)).toEqual([['a']])
@@ -30,7 +30,7 @@ it('asks one question at a time, for all that wait, and for each name once', asy
   expect(await rest[2]).toBe('E')
 })
 
-it('tells a failure to those who waited for it, and asks on', async () => {
+it('rejects the look-ups of a query that failed, and goes on', async () => {
   const { lookUp, questions } = start(10)
   const failing = lookUp('a').catch((error: Error) => error.message)
   const next = lookUp('b')

@@ -27,7 +27,7 @@ export function createFindKeyInForce(options: {
   })
   return async (keyId) => {
     if (keyId === processKey?.id) return processKey
-    // The id of another process's own key is no UUID, and such a key is not stored.
+    // The own key of another process is not stored, and its id is not a UUID.
     if (!UUID.test(keyId)) return undefined
     const key = await lookUp(keyId)
     return key !== undefined && isInForce(key, now()) ? key : undefined

@@ -33,20 +33,20 @@ it('refuses an address beyond its limit, and no other, until its minute is over'
   expect(['a', 'a', 'a'].map(isRefused)).toEqual([false, false, true])
 })
 
-it('gives back what was spent on a good key, and what was told of it', () => {
+it('undoes the count and the report of a call with a good key', () => {
   const { spend, isRefused, told } = start(1)
   spend('a')()
   expect(told()).toBeUndefined()
   expect([isRefused('a'), isRefused('a')]).toEqual([false, true])
 })
 
-it('lets any number through where there is no limit, and tells nothing', () => {
+it('without a limit lets any number of calls through, and reports nothing', () => {
   const { isRefused, told } = start(0)
   expect(Array.from({ length: 1000 }, () => isRefused('a'))).not.toContain(true)
   expect(told()).toBeUndefined()
 })
 
-it('keeps no more than its most addresses, the newest of them', () => {
+it('keeps only the newest MAX_ADDRESSES addresses', () => {
   const { isRefused } = start(1)
   for (let i = 0; i < 2 * MAX_ADDRESSES; i++) isRefused(String(i))
   expect(isRefused(String(2 * MAX_ADDRESSES - 1))).toBe(true)

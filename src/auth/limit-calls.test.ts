@@ -3,7 +3,7 @@ import { createCountCall, MAX_KEYS } from './limit-calls.ts'
 import type { LimitState } from './rate-limit.ts'
 import type { LeaseCalls } from './sql/call-windows-repository.ts'
 
-/** A minute that processes share, on one clock, as the table of the database is. */
+/** The shared counts of the database, on one clock. */
 function shareMinute() {
   let nowMs = 0
   let asked = 0
@@ -31,7 +31,7 @@ const warnings: object[] = []
 const ignore = () => {}
 const logger = { debug: ignore, info: ignore, warn: (fields: object) => void warnings.push(fields), error: ignore }
 
-/** One process: says of each call whether it got through, and what its caller was told. */
+/** One process: whether each call got through, and the states that were reported. */
 function startProcess(lease: LeaseCalls, monotonicMs: () => number, leaseTimeoutMs = 60_000) {
   const count = createCountCall({ lease, monotonicMs, logger, leaseTimeoutMs })
   const states: (LimitState | undefined)[] = []
@@ -62,7 +62,7 @@ describe('one process', () => {
     },
   )
 
-  it('tells how many are left, and for how long', async () => {
+  it('reports how many calls are left, and for how long', async () => {
     const shared = shareMinute()
     shared.pass(12_300)
     const { call, last } = startProcess(shared.lease, shared.clock)
@@ -75,7 +75,7 @@ describe('one process', () => {
     expect(last()).toEqual({ ...state, remaining: 0 })
   })
 
-  it('begins anew with the minute, and not a moment earlier', async () => {
+  it('starts again with the next minute, and not earlier', async () => {
     const shared = shareMinute()
     const { call } = startProcess(shared.lease, shared.clock)
     expect([await call('one', 1), await call('one', 1)]).toEqual(['through', 'RATE_LIMITED'])
@@ -85,14 +85,14 @@ describe('one process', () => {
     expect([await call('one', 1), await call('one', 1)]).toEqual(['through', 'RATE_LIMITED'])
   })
 
-  it('counts and tells nothing of a key without limit', async () => {
+  it('neither counts nor reports the calls of a key without limit', async () => {
     const shared = shareMinute()
     const { through, told } = startProcess(shared.lease, shared.clock)
     expect(await through(1000, 'one', 0)).toBe(1000)
     expect([told(), shared.asked()]).toEqual([0, 0])
   })
 
-  it('asks for 38 of 300 calls and for fewer than one in a hundred of 30,000, and no more once it is refused', async () => {
+  it('leases 38 times for 300 calls, less than once in 100 for 30,000, and not again once refused', async () => {
     const asked = async (limit: number) => {
       const shared = shareMinute()
       const { call } = startProcess(shared.lease, shared.clock)
@@ -106,7 +106,7 @@ describe('one process', () => {
     expect(await asked(30_000)).toBeLessThan(30_000 / 100)
   })
 
-  it('forgets keys beyond the most that it keeps, and the shared minute does not', async () => {
+  it('evicts keys beyond MAX_KEYS, which the shared count still limits', async () => {
     const shared = shareMinute()
     const { call } = startProcess(shared.lease, shared.clock)
     expect([await call('first', 1), await call('first', 1)]).toEqual(['through', 'RATE_LIMITED'])
@@ -118,7 +118,7 @@ describe('one process', () => {
 })
 
 describe('several processes', () => {
-  it('never let more than the limit through together, and refuse early by a tenth for each other one at most', async () => {
+  it('never let more than the limit through together, and at most a tenth less for each other process', async () => {
     const limit = 300
     for (const others of [1, 2, 4]) {
       const shared = shareMinute()
@@ -129,21 +129,21 @@ describe('several processes', () => {
       const through = others + ((await first?.through(2 * limit, 'one', limit)) ?? 0)
       expect(through).toBeGreaterThanOrEqual(limit - others * (limit / 10))
       expect(through).toBeLessThanOrEqual(limit)
-      // What lay unused goes through where it lies, and no more.
+      // The other processes let through the calls that they had leased, and no more.
       const left = await Promise.all(rest.map((each) => each.through(limit, 'one', limit)))
       expect(through + left.reduce((sum, each) => sum + each, 0)).toBe(limit)
     }
   })
 })
 
-describe('without the database', () => {
+describe('with a database', () => {
   const never: LeaseCalls = () => new Promise(() => {})
   const broken: LeaseCalls = () => Promise.reject(new Error('gone'))
 
   it.each([
     ['does not answer', never, 1],
     ['fails', broken, 60_000],
-  ])('that %s, each process lets the limit through by itself', async (_, lease, timeoutMs) => {
+  ])('that %s, each process grants the whole limit by itself', async (_, lease, timeoutMs) => {
     let nowMs = 0
     const [first, second] = [0, 1].map(() => startProcess(lease, () => nowMs, timeoutMs))
     warnings.length = 0
@@ -155,7 +155,7 @@ describe('without the database', () => {
     expect(await first?.through(40, 'one', 10)).toBe(10)
   })
 
-  it('that is lost in the middle of a minute, a process goes on with what was left', async () => {
+  it('that is lost in the middle of a minute, a process grants what was left', async () => {
     const shared = shareMinute()
     let isLost = false
     const { through, call } = startProcess((terms) => (isLost ? broken(terms) : shared.lease(terms)), shared.clock)

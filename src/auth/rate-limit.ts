@@ -1,8 +1,8 @@
 import { type WaybillError, waybillError } from '../errors/waybill-error.ts'
 
-/** How a caller stands against a limit, after the call that was just counted. */
+/** The state of a caller's limit, after the call that was just counted. */
 export interface LimitState {
-  /** What is limited: a key's calls, or what an address does without one. */
+  /** What is limited: the calls of a key, or those of an address without one. */
   readonly policy: 'key' | 'address'
   /** Calls a minute. */
   readonly limit: number
@@ -12,7 +12,7 @@ export interface LimitState {
   readonly resetSeconds: number
 }
 
-/** Told how a caller stands, before the call is let through or refused; undefined withdraws what was told before. */
+/** Receives the state of a limit before the call is let through or refused; undefined withdraws an earlier state. */
 export type ReportLimit = (state: LimitState | undefined) => void
 
 /** One minute, in ms: the window of every limit. */

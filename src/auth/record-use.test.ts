@@ -14,7 +14,7 @@ it('writes a key once a minute, several in one statement, and never two statemen
   })
   for (const keyId of ['a', 'a', 'b', 'c', 'b']) recordUse(keyId)
   expect(written.map(({ keyIds }) => keyIds)).toEqual([['a']])
-  // What fails is made up for by the next use.
+  // A write that fails is not repeated; the next use is written again.
   written[0]?.done.reject(new Error('gone'))
   await expect.poll(() => written.length).toBe(2)
   expect(written[1]?.keyIds).toEqual(['b', 'c'])

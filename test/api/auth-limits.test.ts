@@ -242,7 +242,7 @@ describe('last use', () => {
 })
 
 describe('the audit log', () => {
-  it('tells who changed which key, when and how, without the key itself', async () => {
+  it('says who changed which key, when and how, without the key itself', async () => {
     const { key, stored } = await issueApiKey(repository, {
       account: 'audited',
       scopes: READ,

@@ -89,7 +89,7 @@ interface Cell {
   readonly isEnveloped: boolean
 }
 
-/** REST has a route for one of the methods. */
+/** REST has a route for one of the methods only. */
 const cells: readonly Cell[] = forms.flatMap((form) =>
   kinds
     .filter((kind) => form.protocol !== 'rest' || kind === 'Count')
@@ -103,12 +103,12 @@ interface Row {
   readonly reason: string
   /** `invalid_argument` by default. */
   readonly code?: string
-  /** What REST has in its place. */
+  /** The code in REST, if it differs. */
   readonly codeOfRest?: string
-  /** The message; none for a format in which the mistake cannot be made. */
+  /** The message; absent for a format in which the mistake cannot be made. */
   readonly binary?: Uint8Array
   readonly json?: string | Uint8Array
-  /** The flags of its envelope, or the body as a whole. Both are for envelopes alone. */
+  /** The flags of its envelope, or the whole body. Both only for cells with envelopes. */
   readonly flags?: number
   readonly body?: Uint8Array
   /** The compression that the call states. */
@@ -145,7 +145,7 @@ const rows: Readonly<Record<string, Row>> = {
     json: '{"inner":{"number":"a"}}',
   },
   'with a field of number 0': { reason: 'MALFORMED_BODY', binary: hex('02 01 61') },
-  'with a field that ends behind its message': { reason: 'MALFORMED_BODY', binary: hex('2a 02 10 80 01') },
+  'with a field that extends beyond its message': { reason: 'MALFORMED_BODY', binary: hex('2a 02 10 80 01') },
   'not in UTF-8': {
     reason: 'INVALID_UTF8',
     binary: hex('0a 01 ff'),
@@ -190,7 +190,7 @@ const rows: Readonly<Record<string, Row>> = {
     flags: 1,
     encoding: 'gzip',
   },
-  'that is compressed and does not say how': {
+  'that is compressed without a stated compression': {
     reason: 'UNSTATED_COMPRESSION',
     code: 'internal',
     body: hex('01 00000001 61'),
@@ -336,7 +336,7 @@ it('a message after others has the same reason as the first', async () => {
 it.each([
   ['application/grpc', 'grpc-accept-encoding', 'identity,gzip,br'],
   ['application/connect+proto', 'connect-accept-encoding', 'gzip,br'],
-])('%s is told the compressions that there are', async (type, header, value) => {
+])('%s with an unknown compression is answered with those that are served', async (type, header, value) => {
   const cell = cells.find(({ form, kind }) => kind === 'Chat' && form.contentType.stream === type) as Cell
   const { headers } = await post(cell, envelope(Buffer.alloc(0)), 'foo')
   expect(headers[header]).toBe(value)

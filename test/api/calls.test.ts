@@ -81,7 +81,7 @@ function nextLine(): Promise<Record<string, unknown>> {
   })
 }
 
-/** A handler that tells when it was reached and when its signal fired, and never answers by itself. */
+/** A handler that never answers, and records when it was reached and when its signal aborted. */
 function hangingHandler(listens: boolean) {
   const reached = Promise.withResolvers<HandlerContext>()
   const fired = Promise.withResolvers<unknown>()
@@ -114,7 +114,7 @@ describe.each(protocols)('over %s', (protocol) => {
     })
   })
 
-  it('a hang-up fires the signal and is logged as cancelled', async () => {
+  it('a hang-up aborts the signal and is logged as cancelled', async () => {
     const { handler, reached, fired } = hangingHandler(true)
     handle = handler
     const line = nextLine()
@@ -130,7 +130,7 @@ describe.each(protocols)('over %s', (protocol) => {
     expect(lines).toHaveLength(1)
   })
 
-  it('the signal stays silent after the answer, also when the connection closes and the deadline passes', async () => {
+  it('the signal does not abort after the answer, also when the connection closes and the deadline passes', async () => {
     const contexts: HandlerContext[] = []
     handle = ({ name }, context) => {
       contexts.push(context)
@@ -172,13 +172,13 @@ it.each([
   ['connect-json', { 'connect-timeout-ms': '0' }],
   ['connect-binary', { 'connect-timeout-ms': '0' }],
   ['grpc-web', { 'grpc-timeout': '0m' }],
-])('over %s a timeout of nothing fails before the handler', async (protocol, timeout) => {
+])('over %s a timeout of zero fails before the handler', async (protocol, timeout) => {
   handle = () => expect.unreachable()
   const outcome = await clientOf(protocol).call(store, { name: 'a' }, { headers: { ...key, ...timeout } })
   expect(outcome).toMatchObject({ code: 'deadline_exceeded', reason: 'DEADLINE_EXCEEDED' })
 })
 
-it('a timeout below a millisecond is told as it was sent', async () => {
+it('the error names a timeout below a millisecond as it was sent', async () => {
   handle = () => new Promise(() => {})
   const options = { headers: { ...key, 'grpc-timeout': '250u' } }
   const outcome = await clientOf('grpc-web').call(store, { name: 'a' }, options)
@@ -207,7 +207,7 @@ describe('a hang-up before the handler', () => {
     stream.on('error', () => {})
     stream.write('{"na')
     await once(session, 'remoteSettings')
-    // The server has the request once it has answered a ping that was sent behind it.
+    // The server has the request once it has answered a ping that was sent after it.
     await new Promise((resolve) => session.ping(resolve))
     stream.destroy()
     expect(await line).toMatchObject({ reason: 'CALL_CANCELLED' })
@@ -229,7 +229,7 @@ describe('a hang-up before the handler', () => {
   it.each([
     ['tests.v1.EchoService/Store', 'a call'],
     ['tests.v1.EchoService/Count', 'a stream'],
-  ])('a body that is missing when the time of gRPC is up is what was too slow: %s', async (path) => {
+  ])('a body that is missing when the timeout of gRPC passes is REQUEST_TOO_SLOW: %s', async (path) => {
     const line = nextLine()
     const session = connectHttp2(listener.url)
     const fields = { ':method': 'POST', 'content-type': 'application/grpc', 'grpc-timeout': '200m', ...key }

@@ -58,7 +58,7 @@ afterEach(async () => {
   await listener.stop({ graceMs: 0 })
 })
 
-/** Calls over HTTP/2 in a process of its own, which can be killed with no time to say goodbye. */
+/** Calls over HTTP/2 in a process of its own, which can be killed before it closes its connection. */
 function callFromProcess(path: string, contentType: string, body: string): ChildProcess {
   const program = `
     const session = require('node:http2').connect('${listener.url}')
@@ -89,12 +89,12 @@ describe('a client over HTTP/2 that is killed', () => {
     child.kill('SIGKILL')
     await fired
     expect(signal.reason).toMatchObject({ reason: 'CALL_CANCELLED' })
-    // It waits for every connection, for longer than this test may take.
+    // Resolves only when every connection is closed.
     await listener.stop({ graceMs: 60_000 })
   })
 })
 
-describe('what never becomes a request', () => {
+describe('bytes that are not a request', () => {
   it.each([
     [
       'headers that are too large',
@@ -105,7 +105,7 @@ describe('what never becomes a request', () => {
     ['garbage', 'this is no request\r\n\r\n', 400, 'MALFORMED_REQUEST'],
     ['half a request', 'GET / HTTP/1.1\r\nhost: a\r\n', 408, 'REQUEST_TOO_SLOW'],
     ['a tunnel', 'CONNECT host:80 HTTP/1.1\r\nhost: host:80\r\n\r\n', 405, 'METHOD_NOT_ALLOWED'],
-  ])('%s is answered like everything else', async (_name, bytes, status, reason) => {
+  ])('%s: the answer has the usual headers', async (_name, bytes, status, reason) => {
     const { headers, ...answer } = await sendBytes(listener.port, bytes)
     expect(answer.status).toBe(status)
     expect(JSON.parse(answer.body)).toMatchObject({ details: [{ reason, domain: 'waybill' }] })
@@ -143,7 +143,7 @@ describe('headers over HTTP/2', () => {
     expect(answer).toMatchObject({ ':status': 431, 'x-request-id': expect.any(String), 'x-waybill-demo': 'true' })
   })
 
-  it('too large for gRPC are answered as gRPC does', async () => {
+  it('that are too large have a gRPC status in a gRPC call', async () => {
     const fields = { ':method': 'POST', 'content-type': 'application/grpc', 'x-filler': 'a'.repeat(70_000) }
     const [answer] = (await once(ask(fields), 'response')) as [Record<string, unknown>]
     expect(answer).toMatchObject({ ':status': 200, 'grpc-status': '3' })

@@ -266,7 +266,7 @@ describe('an export that is interrupted', () => {
     )
   })
 
-  /** Reads only the head until it is told to read more. */
+  /** Reads only the head until the test reads more. */
   async function begin(query: string): Promise<IncomingMessage> {
     const request = get(`${running.url}${PATH}?${query}`, { headers: { 'x-api-key': running.keys.nobody } })
     const [response] = (await once(request, 'response')) as [IncomingMessage]

@@ -23,7 +23,7 @@ interface StreamRequest extends Message {
 
 let listener: Listener
 let lines: ReturnType<typeof recordingLogger>['lines']
-/** What the stream answers with. */
+/** The handler of the stream. */
 let handle: (request: StreamRequest, context: HandlerContext) => AsyncIterable<object>
 /** What a handler waits for. */
 let gate: PromiseWithResolvers<void>
@@ -77,7 +77,7 @@ function get(path: string, headers: Record<string, string>, init: RequestInit = 
   return fetch(listener.url + path, { headers, ...init })
 }
 
-/** Reads what has come whenever something has, until it is enough. */
+/** Reads until the text is enough. */
 async function readUntil(response: Response, isEnough: (text: string) => boolean): Promise<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
   if (reader === undefined) throw new Error('no body')
@@ -172,7 +172,7 @@ describe('server-sent events', () => {
     )
   })
 
-  it('go on behind the last one that was read', async () => {
+  it('continue after the last one that was read', async () => {
     const response = await get('/v1/count/a?number=3', { ...sse, 'last-event-id': '1' })
     expect((await response.text()).split('\n\n')[0]).toBe('id: 2\ndata: {"text":"a","number":2,"eventId":"2"}')
   })
@@ -226,7 +226,7 @@ describe('a stream that is silent', () => {
   it.each([
     [ndjson, '\n\n', '\n\n{"result":{"text":"a","number":0,"eventId":""}}\n'],
     [sse, ': keep-alive\n\n: keep-alive\n\n', 'data: {"text":"a","number":0,"eventId":""}\n\nevent: end\ndata: {}\n\n'],
-  ])('beats: %j', async (headers, beats, end) => {
+  ])('sends heartbeats: %j', async (headers, beats, end) => {
     const response = await get('/v1/count/a', headers)
     const [watched, whole] = response.body?.tee() ?? []
     expect(await readUntil(new Response(watched), (text) => text.length >= beats.length)).toMatch(beats)
@@ -234,13 +234,13 @@ describe('a stream that is silent', () => {
     expect((await new Response(whole).text()).endsWith(end)).toBe(true)
   })
 
-  it('ends when its time is up', async () => {
+  it('ends at the limit of all streams', async () => {
     await restart({ heartbeatMs: 20, maxStreamMs: 200 })
     const events = await (await get('/v1/count/a', sse)).text()
     expect(events).toMatch(/event: error\ndata: \{"code":"unavailable",.*"reason":"STREAM_EXPIRED".*\}\n\n$/)
   })
 
-  it('ends politely when the process stops', async () => {
+  it('ends with an error when the process stops', async () => {
     const response = await get('/v1/count/a', ndjson)
     const stopped = listener.stop({ graceMs: 10_000 })
     expect(await response.text()).toMatch(/^\n*\{"error":\{"code":"unavailable",.*"reason":"SHUTTING_DOWN".*\}\}\n$/)
@@ -296,8 +296,8 @@ describe('compression', () => {
   })
 })
 
-describe('the methods of a path with a stream', () => {
-  it.each(['1.1', '2'])('HEAD has the header alone, over HTTP/%s', async (version) => {
+describe('the HTTP methods of a path with a stream', () => {
+  it.each(['1.1', '2'])('HEAD is answered with the header only, over HTTP/%s', async (version) => {
     const path = '/v1/count/a?number=2'
     if (version === '2') {
       const session = connectHttp2(listener.url)
@@ -312,7 +312,7 @@ describe('the methods of a path with a stream', () => {
     }
   })
 
-  it('HEAD of what fails has its status', async () => {
+  it('HEAD of a call that fails has its status', async () => {
     expect((await get('/v1/count/a', {}, { method: 'HEAD' })).status).toBe(401)
   })
 

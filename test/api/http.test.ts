@@ -68,7 +68,7 @@ function requestLine(target: string, extra = ''): string {
   return `GET ${target} HTTP/1.1\r\nhost: localhost\r\nx-api-key: good\r\nconnection: close\r\n${extra}\r\n`
 }
 
-describe('what is wrong with a path', () => {
+describe('a wrong path or query', () => {
   it.each([
     ['an unknown path', '/nowhere', {}, 404, 'not_found', 'ROUTE_NOT_FOUND'],
     ['the root', '/', {}, 404, 'not_found', 'ROUTE_NOT_FOUND'],
@@ -112,15 +112,15 @@ describe('what is wrong with a path', () => {
   })
 })
 
-describe('a path that there is not', () => {
+describe('an unknown path', () => {
   it.each([
     ['a slash at its end', '/v1/echo/a/', 'did you mean /v1/echo/a?'],
     ['a segment mistyped', '/v1/ecko/a', 'did you mean /v1/echo/a?'],
     ['a segment missing', '/echo/a', 'did you mean /v1/echo/a?'],
-    ['a slash behind what is no route', '/healthz/', 'did you mean /healthz?'],
+    ['a slash at the end of a path without a route', '/healthz/', 'did you mean /healthz?'],
     ['an RPC in another case', '/tests.v1.EchoService/echo', 'did you mean /tests.v1.EchoService/Echo?'],
     ['nothing near', '/nowhere-at-all', 'use one of: /v1/echo/{name}, /v1/echo, /v1/wait/{name}'],
-  ])('with %s is told of the nearest', async (_name, path, suggestion) => {
+  ])('with %s: the answer suggests the nearest path', async (_name, path, suggestion) => {
     for (const method of ['GET', 'OPTIONS']) {
       const answer = await fetch(listener.url + path, { method })
       expect(await readRestAnswer(answer)).toMatchObject({
@@ -134,7 +134,7 @@ describe('a path that there is not', () => {
     ['an unknown method', '/tests.v1.EchoService/Nope', 'application/json'],
     ['an unknown method, in binary', '/tests.v1.EchoService/Nope', 'application/proto'],
     ['an unknown service', '/no.such.v1.Service/Nope', 'application/json'],
-  ])('and that is an RPC of Connect, %s, has the error of Connect', async (_name, path, contentType) => {
+  ])('of an RPC, %s, has an error in the form of Connect', async (_name, path, contentType) => {
     const answer = await post(path, '{}', { 'content-type': contentType })
     expect(answer.status).toBe(404)
     expect(await answer.json()).toMatchObject({
@@ -170,7 +170,7 @@ function reasonOf([info]: ErrorBody['details']): string | undefined {
   return info?.debug?.reason ?? info?.reason
 }
 
-describe('what is wrong with a body', () => {
+describe('a wrong body', () => {
   const json = { 'content-type': 'application/json' }
   const proto = { 'content-type': 'application/proto' }
   const restAndConnect = ['/v1/echo', storePath]
@@ -225,9 +225,9 @@ describe('what is wrong with a body', () => {
   })
 
   it.each([
-    ['bytes that are no message', Buffer.from([0xff, 0xff, 0xff]), 'MALFORMED_BODY'],
+    ['bytes that are not a message', Buffer.from([0xff, 0xff, 0xff]), 'MALFORMED_BODY'],
     ['a message that ends too soon', Buffer.from([0x0a, 0x05, 0x61]), 'MALFORMED_BODY'],
-    ['a text that is no UTF-8', Buffer.from([0x0a, 0x01, 0xff]), 'INVALID_UTF8'],
+    ['a text that is not UTF-8', Buffer.from([0x0a, 0x01, 0xff]), 'INVALID_UTF8'],
     ['an unknown field number', Buffer.from([0x0a, 0x01, 0x61, 0xf8, 0x06, 0x01]), 'UNKNOWN_FIELD'],
     ['an unknown field number inside', Buffer.from([0x0a, 0x01, 0x61, 0x22, 0x03, 0xf8, 0x06, 0x01]), 'UNKNOWN_FIELD'],
     ['an undefined enum number', Buffer.from([0x0a, 0x01, 0x61, 0x18, 0x63]), 'UNKNOWN_ENUM_VALUE'],
@@ -237,7 +237,7 @@ describe('what is wrong with a body', () => {
     expect([answer.status, outcome.details[0]?.debug.reason]).toEqual([400, reason])
   })
 
-  it('a body where the route takes none', async () => {
+  it('a body is refused where the route takes none', async () => {
     const socket = await sendBytes(`${requestLine('/v1/echo/a', 'content-length: 2\r\n')}{}`)
     expect(socket.head).toMatch(/^http\/1\.1 400 /)
     expect(socket.body).toContain('UNEXPECTED_BODY')
@@ -251,7 +251,7 @@ describe('what is wrong with a body', () => {
   })
 })
 
-describe('what is wrong with a frame of gRPC', () => {
+describe('an envelope of gRPC', () => {
   const frame = (flags: number, length: number, bytes: Uint8Array) => {
     const prefix = Buffer.alloc(5)
     prefix[0] = flags
@@ -288,27 +288,27 @@ describe('what is wrong with a frame of gRPC', () => {
     ['a truncated message', frame(0, 10, message), {}, '3'],
     ['two messages', Buffer.concat([frame(0, 3, message), frame(0, 3, message)]), {}, '12'],
     ['unknown flags', frame(4, 3, message), {}, '3'],
-    ['compressed without saying how', frame(1, 3, message), {}, '13'],
+    ['compressed without a stated compression', frame(1, 3, message), {}, '13'],
     ['a length beyond the limit', frame(0, 0xffffffff, message), {}, '8'],
-    ['no timeout', frame(0, 3, message), { 'grpc-timeout': 'soon' }, '3'],
-  ])('%s', async (_name, body, headers, status) => {
+    ['a malformed timeout', frame(0, 3, message), { 'grpc-timeout': 'soon' }, '3'],
+  ])('%s is refused', async (_name, body, headers, status) => {
     const answer = await callGrpc(body, headers)
     expect(answer).toMatchObject({ ':status': 200, 'grpc-status': status, 'x-waybill-demo': 'true' })
     expect(answer).toHaveProperty('grpc-status-details-bin')
     expect(answer).toHaveProperty('x-request-id')
   })
 
-  it('compressed in an unknown way is answered with the ways that are known', async () => {
+  it('in an unknown compression is answered with those that are served', async () => {
     const answer = await callGrpc(frame(1, 3, message), { 'grpc-encoding': 'snappy' })
     expect(answer).toMatchObject({ 'grpc-status': '12', 'grpc-accept-encoding': 'identity,gzip,br' })
   })
 
-  it('an unknown method', async () => {
+  it('to an unknown method is UNIMPLEMENTED', async () => {
     const answer = await callGrpc(frame(0, 3, message), {}, '/tests.v1.EchoService/Nothing')
     expect(answer).toMatchObject({ ':status': 200, 'grpc-status': '12' })
   })
 
-  it('a compressed message is read, and answered in kind when large', async () => {
+  it('with a compressed message is read, and a large answer is compressed as well', async () => {
     const zipped = gzipSync(Buffer.from([0x0a, 5, ...Buffer.from('large')]))
     const answer = await callGrpc(frame(1, zipped.length, zipped), { 'grpc-encoding': 'gzip' })
     expect(answer).toMatchObject({ 'grpc-status': '0', 'grpc-encoding': 'gzip' })
@@ -369,7 +369,7 @@ describe('a call of Connect by GET', () => {
   })
 })
 
-describe('what is no proper request at all', () => {
+describe('a malformed request', () => {
   it.each([
     ['a query of 1 MB', requestLine(`/v1/echo/a?code=${'a'.repeat(1_000_000)}`), 431, 'HEADERS_TOO_LARGE'],
     ['a header of 1 MB', requestLine('/v1/echo/a', `x-filler: ${'a'.repeat(1_000_000)}\r\n`), 431, 'HEADERS_TOO_LARGE'],
@@ -404,7 +404,7 @@ describe('what is no proper request at all', () => {
 
   it.each([
     ['nothing', ''],
-    ['half of what tells the protocol', 'PR'],
+    ['half of the first bytes of HTTP/2', 'PR'],
     ['half a request', 'GET /healthz HTTP/1.1\r\nhos'],
   ])('a connection that sends %s is closed in time', async (_name, bytes) => {
     const socket = connectSocket(listener.port, listener.host)
@@ -416,7 +416,7 @@ describe('what is no proper request at all', () => {
 })
 
 describe('what HTTP clients expect', () => {
-  it('every answer carries what the process says in all', async () => {
+  it('every answer has the additional headers of the process', async () => {
     for (const path of ['/v1/echo/a', '/nowhere', '/healthz', '/v1/echo/%zz']) {
       expect((await get(path)).headers.get('x-waybill-demo')).toBe('true')
     }
@@ -428,7 +428,7 @@ describe('what HTTP clients expect', () => {
     expect(headers.get('vary')).toContain('x-api-key')
   })
 
-  it('a handler may put something into the header of the answer', async () => {
+  it('a handler may set headers of the answer', async () => {
     expect((await get('/v1/echo/header')).headers.get('x-from-handler')).toBe('yes')
     const answer = await post(storePath, '{"name":"header"}', { 'content-type': 'application/json' })
     expect(answer.headers.get('x-from-handler')).toBe('yes')
@@ -452,7 +452,7 @@ describe('what HTTP clients expect', () => {
     session.close()
   })
 
-  it('an entity tag is answered with 304 and moves with the resource, not with its confirmations', async () => {
+  it('a known entity tag is answered with 304; it changes with the resource, but not with its confirmations', async () => {
     const first = (await get('/v1/echo/a')).headers.get('etag') ?? ''
     confirmations += 1
     const again = await get('/v1/echo/a', { ...key, 'if-none-match': `"other", ${first}` })
@@ -460,7 +460,7 @@ describe('what HTTP clients expect', () => {
     expect((await get('/v1/echo/b', { ...key, 'if-none-match': first })).status).toBe(200)
   })
 
-  it('a large answer is compressed for those who take it', async () => {
+  it('a large answer is compressed for callers that accept it', async () => {
     const session = connectHttp2(listener.url)
     const ask = async (acceptEncoding: string) => {
       const stream = session.request({ ':path': '/v1/echo/large', ...key, 'accept-encoding': acceptEncoding })
@@ -522,7 +522,7 @@ describe('what HTTP clients expect', () => {
     expect(head).toMatch(/^http\/1\.1 200 /)
   })
 
-  it('/healthz and /readyz say no more than they must', async () => {
+  it('/healthz and /readyz give no details', async () => {
     expect(await (await get('/healthz', {})).json()).toEqual({ status: 'ok' })
     expect(await (await get('/readyz', {})).json()).toEqual({ status: 'ok' })
     isReady = () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.7:5432'))

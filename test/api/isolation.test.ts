@@ -20,7 +20,7 @@ import { describeProbes, ownNames, type Probe } from './isolation-probes.ts'
 
 const gen = join(import.meta.dirname, '../../gen')
 const EVERY_SCOPE = ['routes:read', 'payments:read', 'requests:read', 'requests:write'] as const
-const WAYS = ['Connect JSON as it comes', 'gRPC'] as const
+const WAYS = ['Connect JSON without a client', 'gRPC'] as const
 
 let running: TestService
 let ways: Ways
@@ -290,7 +290,7 @@ it('no other key reads, counts, infers or changes anything of the account', asyn
   dumpBefore = await dumpTables()
   await deleteRowsOf('shop')
   const readsAlone = await askAll(readsOnly, readers())
-  // Another account, since the first now has rows of its own; answers do not tell the account.
+  // Another account, since the first now has rows of its own; answers do not name the account.
   const writtenAlone = await askAll(writes, [callerOf('writer-2')])
   expect(reads.size).toBeGreaterThan(300)
   expect(Object.fromEntries(reads)).toEqual(Object.fromEntries(readsAlone))

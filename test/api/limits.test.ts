@@ -172,7 +172,7 @@ function retryDelayOf(bytes: Uint8Array): number | undefined {
   return detail && Number(fromBinary(RetryInfoSchema, detail.value).retryDelay?.seconds)
 }
 
-/** The headers of an answer that tell limits. */
+/** The rate limit headers of an answer. */
 function limitsOf({ header }: Answer) {
   const names = ['ratelimit-policy', 'ratelimit', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']
   return names.map(header)
@@ -186,7 +186,7 @@ describe.each([
 ] as const)('over %s', (protocol, call, good, limited, unauthenticated, invalid) => {
   const hasRetryAfter = protocol === 'REST' || protocol === 'Connect'
 
-  it('every answer to a key tells how many calls are left, and a call beyond the limit is refused with the time to wait', async () => {
+  it('every answer to a key says how many calls are left, and a call beyond the limit is refused with the time to wait', async () => {
     const key = await issue(3)
     const answers = [await call(key), await call(key, 'a name that is too long'), await call(key), await call(key)]
     expect(answers.map(({ status }) => status)).toEqual([good, invalid, good, limited])
@@ -203,7 +203,7 @@ describe.each([
     expect((await call(key)).status).toBe(good)
   })
 
-  it('answers to a key without limit tell none', async () => {
+  it('answers to a key without limit have no such headers', async () => {
     const answer = await call(await issue(0))
     expect([answer.status, ...limitsOf(answer)]).toEqual([good, null, null, null, null, null])
   })
@@ -220,7 +220,7 @@ describe.each([
   })
 })
 
-it('a stream is one call, whatever it carries', async () => {
+it('a stream counts as one call, however many messages it has', async () => {
   const key = await issue(2)
   const transport = createConnectTransport({ httpVersion: '1.1', baseUrl: listener.url })
   const client = createClient(service as typeof Health, transport) as unknown as {

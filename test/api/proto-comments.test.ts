@@ -14,7 +14,7 @@ function readComments(): ReadonlyMap<string, string> {
   return new Map(files.filter((file) => file.package === 'payments.v1').flatMap(commentsOf))
 }
 
-/** A path tells the place in a FileDescriptorProto: numbers of fields and indexes in turn. */
+/** A path is a place in a FileDescriptorProto: numbers of fields and indexes in turn. */
 function commentsOf(file: FileDescriptorProto): [string, string][] {
   const texts = new Map<string, string>(
     file.sourceCodeInfo?.location.map(({ path, leadingComments }) => [
@@ -81,7 +81,7 @@ describe('the comments of payments.v1', () => {
     }
   })
 
-  it('name reasons of the table and values of enums alone', () => {
+  it('name only reasons of the table and values of enums', () => {
     const words = new Set([...comments.values()].flatMap(wordsInCapitals))
     const values = [...comments.keys()].map((name) => name.slice(name.lastIndexOf('.') + 1))
     const known = new Set([...Object.keys(reasons), ...Object.keys(Code), ...values, ...ROUTE_IDS])

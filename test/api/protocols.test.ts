@@ -266,7 +266,10 @@ describe.each(calls)('a field that the definition of %s does not have', (method,
   })
 
   it('is refused by its JSON name', async () => {
-    const outcome = await ask(ways.named('Connect JSON as it comes'), { method, request: { ...request, __proto: 1 } })
+    const outcome = await ask(ways.named('Connect JSON without a client'), {
+      method,
+      request: { ...request, __proto: 1 },
+    })
     expect([outcome.httpStatus, ...reasonAndCode(outcome)]).toEqual([400, 'invalid_argument', 'UNKNOWN_FIELD'])
     expect(outcome.error?.violations).toMatchObject([{ field: '__proto', reason: 'UNKNOWN_FIELD' }])
   })
@@ -320,7 +323,7 @@ describe('calls that the database keeps waiting', () => {
   })
 
   it.each([
-    ['Connect JSON as it comes', 'connect-timeout-ms', '50'],
+    ['Connect JSON without a client', 'connect-timeout-ms', '50'],
     ['Connect GET binary', 'connect-timeout-ms', '50'],
     ['gRPC-Web', 'grpc-timeout', '50m'],
     ['gRPC of connect', 'grpc-timeout', '50000u'],

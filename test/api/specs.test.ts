@@ -36,7 +36,7 @@ afterAll(async () => {
   await listener.stop({ graceMs: 0 })
 })
 
-/** The header, the body and the trailer of an answer. */
+/** The headers, the body and the trailers of an answer. */
 async function post(path: string, type: string, body: Uint8Array) {
   const fields = { ':method': 'POST', ':path': path, 'content-type': type, 'x-api-key': 'good' }
   const stream = session.request(fields)
@@ -54,7 +54,7 @@ const message = Buffer.from([0, 0, 0, 0, 3, 0x0a, 1, 0x61])
 const none = Buffer.alloc(0)
 const two = Buffer.concat([message, message])
 
-describe('a unary method that gets no message or several', () => {
+describe('a method of one request that gets no message or several', () => {
   it.each([
     ['unary, none', UNARY, none],
     ['unary, two', UNARY, two],
@@ -76,7 +76,7 @@ describe('a unary method that gets no message or several', () => {
 
   it('an empty message counts as a message', async () => {
     const { fields } = await post(UNARY, 'application/grpc', Buffer.alloc(5))
-    // It lacks a name.
+    // The refusal of a request without a name shows that the message was read.
     expect(fields).toMatchObject({ 'grpc-status': '3', 'grpc-message': expect.stringContaining('name') })
   })
 })

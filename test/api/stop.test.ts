@@ -56,7 +56,7 @@ async function isOpen(port: number): Promise<boolean> {
 }
 
 describe('stop', () => {
-  it.each(protocols)('lets a call over %s finish, and takes no other', async (protocol) => {
+  it.each(protocols)('lets a call over %s finish, and accepts no other', async (protocol) => {
     const clients = createProtocolClients(listener.url, { store: '/v1/echo' })
     const client = clients.find((each) => each.protocol === protocol)
     const call = client?.call(store, { name: 'last' }, { headers: key })
@@ -70,7 +70,7 @@ describe('stop', () => {
     for (const each of clients) each.close()
   })
 
-  it('closes idle connections at once, whatever they speak', async () => {
+  it('closes idle connections of every protocol at once', async () => {
     const silent = connectSocket(listener.port, listener.host)
     await once(silent, 'connect')
     const http1 = connectSocket(listener.port, listener.host)
@@ -101,7 +101,7 @@ describe('stop', () => {
     await stopped
   })
 
-  it('takes no further request on a connection over HTTP/2', async () => {
+  it('accepts no further request on an HTTP/2 connection', async () => {
     const session: ClientHttp2Session = connectHttp2(listener.url)
     const first = session.request({ ':path': '/v1/echo/a', ...key })
     await reached.promise
@@ -117,7 +117,7 @@ describe('stop', () => {
     await stopped
   })
 
-  it('cuts off what is left after the grace period, and fires its signal', async () => {
+  it('ends the calls that are left after the grace period, and aborts their signals', async () => {
     const socket = connectSocket(listener.port, listener.host)
     socket.on('error', () => {})
     socket.write('GET /v1/echo/a HTTP/1.1\r\nhost: a\r\nx-api-key: good\r\n\r\n')
@@ -133,7 +133,7 @@ describe('stop', () => {
     expect(await isOpen(listener.port)).toBe(false)
   })
 
-  it('leaves nothing that keeps the port', async () => {
+  it('frees the port', async () => {
     const { port } = listener
     await listener.stop({ graceMs: 0 })
     listener = await serveApi({

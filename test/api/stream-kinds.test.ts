@@ -34,7 +34,7 @@ let lines: ReturnType<typeof recordingLogger>['lines']
 let ended: PromiseWithResolvers<unknown>
 let yielded: number
 
-/** Answers according to `text`; what it waits for by `stay` only the end of the call brings. */
+/** Answer according to `text`; with `stay` they wait for the end of the call. */
 const handlers = {
   async *count(request: StreamRequest, context: HandlerContext) {
     sayHello(context)
@@ -72,7 +72,7 @@ function sayHello({ requestHeader, responseHeader, responseTrailer, signal }: Ha
   signal.addEventListener('abort', () => ended.resolve(signal.reason))
 }
 
-/** As a service from elsewhere fails. */
+/** The error of a service that throws Connect's own errors. */
 const foreign = new ConnectError('elsewhere', Code.Aborted, undefined, [
   { desc: ErrorInfoSchema, value: { reason: 'ELSEWHERE', domain: 'tests', metadata: { a: 'b' } } },
 ])
@@ -147,7 +147,7 @@ describe.each(streamProtocols)('over %s', (protocol) => {
     ['count', [{ text: 'fail', number: 2 }], 2],
     ['sum', [{ text: 'a' }, { text: 'fail' }], 0],
     ['chat', [{ text: 'a' }, { text: 'fail' }, { text: 'b' }], 2],
-  ] as const)('%s fails midway with its details, and keeps header and trailer', async (name, requests, count) => {
+  ] as const)('%s fails midway with its details, and has its header and trailer', async (name, requests, count) => {
     const { messages, error, header, trailer } = await client.call(protocol, methods[name], requests, { headers })
     expect(messages).toHaveLength(count)
     expect(error).toMatchObject({
@@ -160,7 +160,7 @@ describe.each(streamProtocols)('over %s', (protocol) => {
     expect(lines.map(({ fields }) => fields.reason)).toEqual(['RATE_LIMITED'])
   })
 
-  it.each(['count', 'sum', 'chat'] as const)('%s may fail as a service from elsewhere does', async (name) => {
+  it.each(['count', 'sum', 'chat'] as const)('%s may fail with a ConnectError', async (name) => {
     const { error } = await client.call(protocol, methods[name], [{ text: 'foreign' }], { headers })
     expect(error).toMatchObject({ code: 'aborted', message: 'elsewhere', reason: 'ELSEWHERE', metadata: { a: 'b' } })
     expect(lines.map(({ fields }) => fields.code)).toEqual(['aborted'])
@@ -175,7 +175,7 @@ describe.each(streamProtocols)('over %s', (protocol) => {
     })
   })
 
-  it.each(['sum', 'chat'] as const)('%s judges every message', async (name) => {
+  it.each(['sum', 'chat'] as const)('%s checks every message', async (name) => {
     const requests = [{ text: 'good' }, { text: 'longer than sixteen' }]
     const { error } = await client.call(protocol, methods[name], requests, { headers })
     expect(error).toMatchObject({ code: 'invalid_argument', violations: [{ field: 'text' }] })
@@ -225,7 +225,7 @@ describe.each(streamProtocols)('over %s', (protocol) => {
         expect(outcome).toMatchObject({ messages, error: undefined })
         return outcome.header[protocol.startsWith('connect') ? 'connect-content-encoding' : 'grpc-encoding']
       })
-      // grpc-js does not tell.
+      // grpc-js does not show it.
       const told = protocol === 'grpc-js' ? undefined : compression
       expect(await Promise.all(encodings)).toEqual(kinds.map(() => told))
     },
@@ -283,8 +283,8 @@ describe('a unary method', () => {
   })
 })
 
-/** How much a reader may leave in the buffers of the kernel and of this process: nobody reads, so all of it is memory. */
-const MOST_BUFFERED_BYTES = 16 * 1024 * 1024
+/** The most that the buffers of the kernel and of this process may hold for a reader that takes nothing. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 
 describe('a reader that stops', () => {
   beforeEach(() => restart({ maxStreamMs: 400, drainMs: 100 }))
@@ -292,7 +292,7 @@ describe('a reader that stops', () => {
   async function expectBounded(): Promise<void> {
     expect(await ended.promise).toMatchObject({ reason: 'STREAM_EXPIRED' })
     expect(yielded * large.length).toBeGreaterThan(0)
-    expect(yielded * large.length).toBeLessThan(MOST_BUFFERED_BYTES)
+    expect(yielded * large.length).toBeLessThan(MAX_BUFFERED_BYTES)
   }
 
   it.each(['application/x-ndjson', 'text/event-stream'])('fills no memory, and is cut off: %s', async (accept) => {

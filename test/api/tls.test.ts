@@ -121,7 +121,7 @@ describe('over TLS', () => {
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it('a plaintext client is told to use TLS', async () => {
+  it('a plaintext client is refused, with the advice to use TLS', async () => {
     await listen({ tls: testCertificate })
     const { status, body } = await sendBytes(listener.port, 'GET / HTTP/1.1\r\nhost: a\r\n\r\n')
     expect([status, body]).toEqual([400, expect.stringContaining('this port speaks TLS only')])

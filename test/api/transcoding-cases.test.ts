@@ -168,7 +168,7 @@ function upperCaseSlashes(vars: readonly (readonly [string, string])[]): Record<
 function runQueryCase({ message: typeName, query, expect: expected }: QueryCase): Outcome {
   const desc = registry.getMessage(typeName)
   if (desc === undefined) throw new Error(`no message ${typeName} in the cases' proto files`)
-  // The bytes tell an unset field from an empty one, and NaN equals NaN. The JSON is for the reader of a failure.
+  // The bytes distinguish an unset field from an empty one, and NaN equals NaN. The JSON is for the reader of a failure.
   const describeMessage = (message: Message) => ({ json: toJson(desc, message), bytes: toBinary(desc, message) })
   const mapQuery = compileQueryMapping(desc, {
     boundInPath: [],

@@ -4,7 +4,7 @@ import type { Account } from '../../domain/account.ts'
 
 /**
  * The key of the caller in a handler's context values; undefined for methods that need no key. Handlers take Connect's own
- * {@link HandlerContext} and find whatever else they need in its values, so that they run on any of Connect's servers.
+ * {@link HandlerContext} and find their caller in its values, so that they run on any of Connect's servers.
  */
 export const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' })
 

@@ -22,7 +22,7 @@ export interface CallCoreOptions extends CallCaps, StreamCaps, CallerOptions, Ti
   readonly requestTimeoutMs: number
 }
 
-/** A method behind its interceptors. */
+/** A method with its interceptors, ready to be called. */
 export interface CallableMethod {
   readonly desc: DescMethod
   readonly path: string
@@ -58,8 +58,8 @@ export interface StreamAnswer {
 }
 
 /**
- * Makes the call core, which all protocols share. Each method stands behind the same interceptors, in this order: log, cap, deadline,
- * caller, cap of the caller's streams, checks of the request, turn. So nothing of a request is judged before its caller is known.
+ * Makes the call core, which all protocols share. Every call passes the same interceptors in this order: log, cap, deadline, caller, cap
+ * of the caller's streams, checks of the request, turn. So no request is checked before its caller is known.
  *
  * @returns the methods by path
  */

@@ -70,9 +70,9 @@ describe('toWaybillError', () => {
 
   it.each([
     ['an error of the table', waybillError('MISSING_API_KEY', {}), 'MISSING_API_KEY'],
-    ['what the database failed with', 'down', 'DATABASE_UNAVAILABLE'],
+    ['a failure of the database', 'down', 'DATABASE_UNAVAILABLE'],
     ['a plain error', new Error('x'), 'INTERNAL'],
-    ['what is no error', undefined, 'INTERNAL'],
+    ['a value that is not an error', undefined, 'INTERNAL'],
   ])('%s', (_name, thrown, reason) => {
     expect(toWaybillError(thrown, classify)).toMatchObject({ reason })
   })

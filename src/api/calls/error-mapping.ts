@@ -33,7 +33,7 @@ const codeOfKind: Readonly<Record<ReasonKind, Code>> = {
   TIMEOUT: Code.DeadlineExceeded,
   UNAVAILABLE: Code.Unavailable,
   INTERNAL: Code.Internal,
-  // A notice is no error: throwing one is a mistake of this program.
+  // A notice is not an error: throwing one is a mistake of this program.
   NOTICE: Code.Internal,
 }
 
@@ -50,13 +50,13 @@ const specialForms: Partial<Record<Reason, WireForm>> = {
   BODY_TOO_LARGE: { code: Code.ResourceExhausted, httpStatus: 413 },
   UNSUPPORTED_CONTENT_TYPE: { code: Code.InvalidArgument, httpStatus: 415 },
   UNSUPPORTED_CONTENT_ENCODING: { code: Code.InvalidArgument, httpStatus: 415 },
-  // INTERNAL by the specifications of gRPC ("Compression", "Test cases") and of Connect. The caller is to blame all the same.
+  // INTERNAL by the specifications of gRPC ("Compression", "Test cases") and of Connect, although the mistake is the caller's.
   UNSTATED_COMPRESSION: { code: Code.Internal, httpStatus: 400 },
   TOO_MANY_HEADERS: { code: Code.InvalidArgument, httpStatus: 431 },
   HEADERS_TOO_LARGE: { code: Code.InvalidArgument, httpStatus: 431 },
 }
 
-/** Reasons whose form differs where gRPC, gRPC-Web and Connect prescribe one. */
+/** Reasons for which gRPC, gRPC-Web and Connect prescribe another form than REST has. */
 const rpcForms: Partial<Record<Reason, WireForm>> = {
   UNSUPPORTED_CONTENT_ENCODING: { code: Code.Unimplemented, httpStatus: 501 },
 }

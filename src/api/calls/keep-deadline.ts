@@ -20,7 +20,7 @@ export interface TimeLimits {
 
 /**
  * Ends a call when its deadline passes or its caller hangs up. The signal aborts, which cancels the work below, and the call fails at
- * once, whether the work listens to the signal or not. Once the answer is complete the signal does not abort any more.
+ * once, even if the work ignores the signal. Once the answer is complete the signal does not abort any more.
  */
 export function keepDeadline(limits: TimeLimits): Interceptor {
   const { maxCallMs, maxStreamMs } = limits
@@ -94,7 +94,7 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
   let fail: (error: WaybillError) => void = ignore
   let callOff = ignore
   const { onHangUp, stopping } = call.incoming
-  // Called here, since `dispose` is not for a stream that ends before anybody has begun to read it.
+  // Called by `end`, since `dispose` is not called for a stream that ends before anybody has begun to read it.
   const letGo = () => {
     done = true
     callOff()
@@ -116,7 +116,7 @@ function watch(call: Call, timeoutMs: number, setAlarm: SetAlarm, whyExpired: ()
   else if (!done) stopping?.addEventListener('abort', stop, { once: true })
   const dispose = () => {
     letGo()
-    // The promise that it rejects has settled; kept, it would hold the answer in memory as long as the call.
+    // Its promise has settled, and would keep the answer in memory for as long as the call exists.
     fail = ignore
   }
   const unlessEnded = <T>(work: Promise<T>): Promise<T> => {

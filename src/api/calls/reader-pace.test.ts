@@ -13,7 +13,7 @@ interface Step {
 
 const messages = (count: number, step: Step): readonly Step[] => Array.from({ length: count }, () => step)
 
-/** How many messages a reader gets of those, at ten rows a second and 30 seconds of slack. */
+/** How many messages a reader gets, at ten rows a second and 30 seconds of slack. */
 function read(steps: readonly Step[]): number {
   let isEnded = false
   const onTooSlow = () => {
@@ -36,7 +36,7 @@ function read(steps: readonly Step[]): number {
 }
 
 it.each<[string, readonly Step[], number]>([
-  ['takes all at the least rate', messages(1_000, { waits: 2 }), 1_000],
+  ['takes all at the minimum rate', messages(1_000, { waits: 2 }), 1_000],
   ['takes all far faster', messages(1_000, { waits: 0.01 }), 1_000],
   ['makes a pause that is allowed', [...messages(5, { waits: 1 }), { waits: 29 }, ...messages(99, { waits: 1 })], 105],
   [
@@ -52,9 +52,9 @@ it.each<[string, readonly Step[], number]>([
 it.each<[string, readonly Step[], number]>([
   ['takes a message every 29 seconds', messages(1_000, { waits: 29 }), 2],
   ['takes a row every 29 seconds', messages(1_000, { waits: 29, rows: 1 }), 2],
-  ['takes half of the least rate', messages(1_000, { waits: 4 }), 16],
+  ['takes half of the minimum rate', messages(1_000, { waits: 4 }), 16],
   ['makes one pause after the other', [{ waits: 29 }, { waits: 1 }, { waits: 29 }, { waits: 1 }], 3],
   ['takes nothing for as long as the slack', [{ waits: 0 }, { waits: 30 }, { waits: 0 }], 1],
-])('a reader that %s is told so', (_, steps, count) => {
+])('a reader that %s is too slow', (_, steps, count) => {
   expect(read(steps)).toBe(count)
 })

@@ -6,7 +6,7 @@ export interface PaceTerms {
   readonly rowsPerSecond: number
   /** How long the reader may take nothing, or how far it may fall behind in all, in milliseconds. */
   readonly slackMs: number
-  /** Called when the reader is too slow; again and again where nobody acts on it. */
+  /** Called when the reader is too slow; again with each further message, if the call goes on. */
   readonly onTooSlow: () => void
 }
 

@@ -72,7 +72,7 @@ interface Prefix {
 function readPrefix(bytes: Uint8Array, { maxBytes }: EnvelopeTerms): Prefix {
   const flags = bytes[0] ?? 0
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(1)
-  // Refused before anything is set aside for what is only claimed.
+  // Refused before any memory is allocated for a length that is only claimed.
   if (length > maxBytes) throw waybillError('BODY_TOO_LARGE', { limit: maxBytes })
   return { flags, length }
 }
@@ -117,7 +117,7 @@ export function sealWebTrailers(trailers: Readonly<Record<string, string>>): Uin
   return withPrefix(Buffer.from(lines.join('')), WEB_TRAILERS)
 }
 
-/** Writes the outcome of a stream of Connect, which ends the body. */
+/** Writes the outcome of a stream of Connect, which ends the body. @param outcome - to be written as JSON */
 export function sealConnectEnd(outcome: object): Uint8Array {
   return withPrefix(Buffer.from(JSON.stringify(outcome)), CONNECT_END)
 }

@@ -9,10 +9,10 @@ import {
 import { waybillError } from '../../errors/waybill-error.ts'
 import { type ServedService, serveService } from '../calls/served-method.ts'
 
-/** How often the state is read for those who watch it, in milliseconds. */
+/** How often the state is read for watches, in milliseconds. */
 const WATCH_EVERY_MS = 1000
 
-/** For those who watch an unknown service: services are not added while the process runs, so there is nothing more to tell. */
+/** For watches of an unknown service, whose state never changes: services are not added while the process runs. */
 async function untilAborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort')
 }
@@ -28,7 +28,7 @@ export function createHealthService(services: readonly DescService[], isReady: (
   const statusOf = async () => ((await isReady()) ? Status.SERVING : Status.NOT_SERVING)
 
   let nextLook: Promise<Status> | undefined
-  /** The state after the interval. All who watch share one reading. */
+  /** The state after the interval. All watches share one reading. */
   function lookAgain(): Promise<Status> {
     nextLook ??= delay(WATCH_EVERY_MS, undefined, { ref: false }).then(() => {
       nextLook = undefined

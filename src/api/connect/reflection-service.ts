@@ -21,15 +21,15 @@ import { type ServedService, serveService } from '../calls/served-method.ts'
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']>
 
 /**
- * The files of services and all that they import. With the types of errors, in which clients such as grpcurl show the details of an
- * error, though no service names them.
+ * The files of services and all that they import, with the types of error details. No service names those, but clients such as grpcurl need
+ * them to show the details of an error.
  */
 export function filesOf(services: readonly DescService[]): readonly DescFile[] {
   return withDependencies([...services.map((service) => service.file), errorDetailsFile, statusFile])
 }
 
 /**
- * Makes server reflection, in v1 and in the v1alpha that older clients ask for. They differ in nothing but their names. Both need no key.
+ * Makes server reflection, in v1 and in the v1alpha that older clients ask for. They differ only in their names, and need no key.
  *
  * @param services - the services that can be asked for, beside reflection itself
  * @param files - all files that can be asked for, beside those of reflection

@@ -22,7 +22,7 @@ export const CONNECT_JSON: RpcForm = {
   isText: false,
 }
 
-/** A call of a method whose Content-Type names no protocol: its error has the form of Connect, which anybody can read. */
+/** A call of a method whose Content-Type names no protocol: its error has the form of Connect, which is plain JSON. */
 export const UNKNOWN_FORM: RpcForm = { ...CONNECT_JSON, isServed: false }
 
 const grpcPattern = /^application\/grpc(-web)?(-text)?(?:\+([\w.-]+))?\s*(?:;.*)?$/i
@@ -61,7 +61,7 @@ function readFormat(name: string): Pick<RpcForm, 'format' | 'isServed'> {
   return { format: format === 'json' ? 'json' : 'binary', isServed: format === 'json' || format === 'proto' }
 }
 
-/** Parsed once: every call has one of them. */
+/** The Content-Types of nearly all calls, parsed once. */
 const usualForms: ReadonlyMap<string, RpcForm | undefined> = new Map(
   ['', '+proto', '+json']
     .flatMap((codec) => [`application/grpc${codec}`, `application/grpc-web${codec}`, `application/connect${codec}`])

@@ -29,7 +29,7 @@ describe('the client address', () => {
     ['a port', { 'x-forwarded-for': '192.0.2.1:4711' }, '192.0.2.1'],
     ['IPv6 with a port', { 'x-forwarded-for': '[2001:db8::1]:4711' }, '2001:db8:0:0::/64'],
     ['no address', { 'x-forwarded-for': '192.0.2.1, unknown' }, PROXY],
-    ['an address behind one that hides', { 'x-forwarded-for': '192.0.2.1, unknown, 10.4.4.4' }, '10.4.4.4'],
+    ['an address beyond a hop that hides its own', { 'x-forwarded-for': '192.0.2.1, unknown, 10.4.4.4' }, '10.4.4.4'],
     ['an empty header', { 'x-forwarded-for': '' }, PROXY],
     ['Forwarded', { forwarded: 'for=192.0.2.1;proto=https' }, '192.0.2.1'],
     ['Forwarded with more than one hop', { forwarded: 'for=203.0.113.9, proto=http;FOR="192.0.2.1:80"' }, '192.0.2.1'],
@@ -42,11 +42,11 @@ describe('the client address', () => {
     expect(read(`::ffff:${PROXY}`, headers)).toBe(expected)
   })
 
-  it('takes nobody else at their word', () => {
+  it('ignores the forwarding headers of other peers', () => {
     expect(read('11.0.0.1', { 'x-forwarded-for': '192.0.2.1' })).toBe('11.0.0.1')
   })
 
-  it('refuses to trust what is no network', () => {
+  it('refuses a trusted proxy that is neither an address nor a network', () => {
     expect(() => createReadClientAddress(['proxy.example'])).toThrow('"proxy.example" is neither')
   })
 })

@@ -51,7 +51,7 @@ export interface Exchange {
   readonly send: (answer: WholeAnswer) => void
   /** Begins an answer. It may end with trailers only if the head says so. */
   readonly begin: (head: AnswerHead) => AnswerWriter
-  /** Breaks off an incomplete answer in a way that the caller can tell from its end. */
+  /** Breaks off an incomplete answer, so that the caller can tell it from a complete one. */
   readonly abandon: () => void
 }
 
@@ -128,7 +128,7 @@ export function readBody(
  */
 export async function* readPieces({ body, isCutOff }: Exchange): AsyncIterable<Uint8Array> {
   try {
-    // Destroyed, it would take the answer with it.
+    // Destroying the body would break off the answer as well.
     yield* body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>
   } catch (cause) {
     throw waybillError('CALL_CANCELLED', {}, { cause })
@@ -204,7 +204,7 @@ export function http2Exchange(
     if (!completed) hangUp.fire()
   })
   stream.on('error', () => {})
-  // Refuses the rest of a body that nobody reads any more, which would keep the stream open.
+  // Refuses the rest of a body that is no longer read: it would keep the stream open.
   const refuseRest = () => {
     if (!stream.readableEnded && !stream.closed) stream.close(constants.NGHTTP2_NO_ERROR)
   }

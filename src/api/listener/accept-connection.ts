@@ -19,7 +19,7 @@ export interface Acceptance {
   readonly plaintext: boolean
   readonly versions: readonly HttpVersion[]
   readonly open: OpenConnections
-  /** Counts a connection, and tells why it is one too many; undefined if it is not. */
+  /** Counts a connection, and says why it is one too many; undefined if it is not. */
   readonly findExcess: (socket: Socket) => Excess | undefined
   readonly limits: ConnectionLimits
   readonly abuse: AbuseCounter
@@ -41,7 +41,7 @@ export interface OpenConnections {
   readonly sockets: Set<Socket>
   /** Those of which it is not known yet what they speak, in plaintext or within TLS. */
   readonly undecided: Set<Socket>
-  /** Those beyond the limits, which are told so. */
+  /** Those beyond the limits that are being refused with an answer. */
   readonly refused: Set<Socket>
   readonly sessions: Set<ServerHttp2Session>
 }
@@ -50,7 +50,7 @@ export function noConnections(): OpenConnections {
   return { sockets: new Set(), undecided: new Set(), refused: new Set(), sessions: new Set() }
 }
 
-/** At most so many connections beyond the limits are told so at once; the others are closed without an answer. */
+/** At most so many connections beyond the limits are refused with an answer at once; the others are closed without one. */
 const MAX_REFUSALS = 100
 
 /** Accepts a new connection: hands it to the server of what it speaks, or refuses it. */
@@ -133,7 +133,7 @@ function serve(acceptance: Acceptance, socket: Socket, version: HttpVersion): vo
 
 interface Refusal {
   readonly error: WaybillError
-  /** In which version the client is told. */
+  /** The version of HTTP of the answer. */
   readonly version: HttpVersion
 }
 

@@ -12,11 +12,11 @@ it.each([
   ['a method that begins as the preface', 'PROPFIND / HTTP/1.1', '1.1'],
   ['bytes that may become the preface', 'PR', undefined],
   ['bytes that are no protocol', [0, 255], '1.1'],
-])('%s is told by its first bytes', (_name, bytes, protocol) => {
+])('%s is recognised by its first bytes', (_name, bytes, protocol) => {
   expect(protocolOf(Buffer.from(bytes as string))).toBe(protocol)
 })
 
-it('TLS is not looked for within TLS', () => {
+it('TLS is not recognised within TLS', () => {
   expect(versionOf(Buffer.from([22]))).toBe('1.1')
 })
 

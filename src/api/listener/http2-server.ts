@@ -43,7 +43,7 @@ export function createHttp2(options: Http2Options): Http2Server {
     streamResetRate: 2 * MANY_CLIENTS * limits.resets.perSecond,
   })
   const guards = new WeakMap<Http2Session, SessionGuard>()
-  // A session gives its socket only behind a proxy that cannot be destroyed. The session is created during the event of its connection.
+  // A session gives its socket only as a proxy that cannot destroy it. The session is created during the event of its connection.
   let socket: Socket | undefined
   server.prependListener('connection', (connected: Socket) => {
     socket = connected

@@ -27,7 +27,7 @@ it.each([
 
 it('stops at the limit of values', () => {
   const values = Array.from({ length: 100_000 }, () => ({ kind: { case: 'boolValue' as const, value: true } }))
-  // Behind the limit, bytes that would be refused as malformed.
+  // After the limit come bytes that would be refused as malformed.
   const bytes = Buffer.concat([encode(ListValueSchema, { values }), Buffer.from([0xff])])
   expect(() => checkBinary(ListValueSchema, bytes, { ...limits, maxValues: 10 })).toThrow(
     expect.objectContaining({ reason: 'BODY_TOO_COMPLEX' }),
@@ -55,8 +55,8 @@ it.each([
 it.each([
   ['ends within a tag', [0x80]],
   ['ends within a field', [0x0a, 5, 1]],
-  ['has a field that ends behind its message', [0x12, 2, 0x0a, 9, 0, 0, 0]],
-  ['has a number that ends behind its message', [0x12, 2, 0x18, 0x80, 0x01]],
+  ['has a field that extends beyond its message', [0x12, 2, 0x0a, 9, 0, 0, 0]],
+  ['has a number that extends beyond its message', [0x12, 2, 0x18, 0x80, 0x01]],
   ['has a field of number 0', [0x02, 1, 0x61]],
 ])('throws for a message that %s', (_name, bytes) => {
   expect(() => checkBinary(DescriptorProtoSchema, Uint8Array.from(bytes), limits)).toThrow(

@@ -12,9 +12,8 @@ export interface BinaryLimits {
 }
 
 /**
- * Checks a binary message before protobuf-es decodes it, and makes nothing while it does: two bytes are enough for a message that takes
- * microseconds and hundreds of bytes to make. protobuf-es looks at no wire types, so that a number in the place of a text would be read
- * as the text's length.
+ * Checks a binary message before protobuf-es decodes it, without making any object: two bytes can encode a message that takes microseconds
+ * and hundreds of bytes to make. protobuf-es ignores wire types, so it would read a number in the place of a text as the text's length.
  *
  * @throws WaybillError BODY_TOO_COMPLEX, BODY_TOO_DEEP
  * @throws TranscodingError INVALID_VALUE for a wire type that is not the field's, as for a JSON value of another type
@@ -44,7 +43,7 @@ function checkMessage(desc: DescMessage, scan: Scan, end: number): void {
     if (known === undefined) reader.skip(wireType, number)
     else checkField(known, wireType, scan, end)
   }
-  if (reader.pos > end) throw new RangeError('a field ends behind its message')
+  if (reader.pos > end) throw new RangeError('a field extends beyond its message')
 }
 
 function checkField({ field, wireType, isPackable }: KnownField, sent: WireType, scan: Scan, end: number): void {
@@ -56,7 +55,7 @@ function checkField({ field, wireType, isPackable }: KnownField, sent: WireType,
   }
   const length = reader.uint32()
   const fieldEnd = reader.pos + length
-  if (fieldEnd > end) throw new RangeError('a field ends behind its message')
+  if (fieldEnd > end) throw new RangeError('a field extends beyond its message')
   const { message } = field
   if (message !== undefined) {
     path.push(field)

@@ -56,7 +56,7 @@ async function within<T>(timeoutMs: number, reading: Promise<T>): Promise<T> {
 }
 
 async function* checkAll(requests: Messages, input: DescMessage, check: (request: Message) => void): Messages {
-  // A mistake of the handler never comes here: a generator does not see what its reader throws.
+  // Errors of the handler are not caught here: a generator does not see what its reader throws.
   try {
     for await (const request of requests) {
       check(request)
@@ -67,7 +67,7 @@ async function* checkAll(requests: Messages, input: DescMessage, check: (request
   }
 }
 
-/** The requests of all protocols get the reasons of their mistakes here. */
+/** Gives an error of a decoder its reason, for the requests of all protocols. */
 function withReason(error: unknown, input: DescMessage): unknown {
   return error instanceof TranscodingError ? fromTranscodingError(error, input) : error
 }

@@ -93,7 +93,7 @@ describe('a parameter of another API', () => {
     [GetPaymentRoutesRequestSchema, 'payer', 'did you mean "wallet"?'],
     [AddRefundWalletRequestSchema, 'payer', undefined],
     [CreatePaymentRequestRequestSchema, 'paymentReference', undefined],
-  ] as const)('of %s: %s, whose nearest name would mislead, is told: %s', (desc, given, says) => {
+  ] as const)('of %s: %s, whose nearest name would be misleading: %s', (desc, given, says) => {
     expect(suggestOwnName(given, namesOf(desc))).toBe(says)
   })
 
@@ -138,7 +138,7 @@ describe('a value of another API', () => {
     else expect(suggestion).toMatch(`did you mean "${ours}"?`)
   })
 
-  it.each(['cancelled', 'EXPIRED'])('of a request: %s is none', (given) => {
+  it.each(['cancelled', 'EXPIRED'])('of a request: %s is not a status', (given) => {
     expect(suggestOwnValue(given, requests)).toBe('that is not a status: see cancelledAt and expiresAt')
   })
 })

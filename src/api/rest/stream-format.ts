@@ -43,7 +43,7 @@ function jsonLines(contentType: string): StreamFormat {
 
 /**
  * Server-sent events (HTML standard, 9.2). The name of the event tells messages from errors, so the data is the message itself. A browser
- * takes the end of the body for a broken connection and calls again, so an event of its own tells the end.
+ * takes the end of the body for a broken connection and calls again, so a complete stream ends with an event of its own.
  */
 const serverSentEvents: StreamFormat = {
   contentType: 'text/event-stream',

@@ -52,7 +52,7 @@ const more: Payment = {
   statusHistory: [{ status: 'PENDING', at: '2026-03-01T12:00:06.789Z' }],
 }
 
-/** The whole file of an export of the two that then failed. */
+/** The whole file of an export that failed after two payments. */
 function fileOf(format: ExportPaymentsRequest_Format): string {
   const form = chooseExportForm(undefined, create(ExportPaymentsRequestSchema, { format }))
   const message = form.message({ batch: [least, more] }, JSON.stringify, undefined)

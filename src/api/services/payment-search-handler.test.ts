@@ -100,7 +100,7 @@ const most: Payment = {
 
 const json = (payment: Payment) => toJson(PaymentSchema, create(PaymentSchema, paymentToProto(payment)))
 
-test('what is unknown of a payment is absent', () => {
+test('unknown fields of a payment are absent', () => {
   expect(toJson(PaymentSchema, create(PaymentSchema, paymentToProto(least)), { alwaysEmitImplicit: true })).toEqual({
     id: least.id,
     status: 'PENDING',
@@ -119,7 +119,7 @@ test('what is unknown of a payment is absent', () => {
   })
 })
 
-test('what is known goes out: addresses with their checksum, Tron addresses and hashes in their own form', () => {
+test('known fields are written: addresses with their checksum, Tron addresses and hashes in their own form', () => {
   expect(json(most)).toEqual({
     id: most.id,
     status: 'CONFIRMED',
@@ -178,14 +178,14 @@ test('what is known goes out: addresses with their checksum, Tron addresses and 
   })
 })
 
-test('every status and type has its own word', () => {
+test('every status and type has its own enum value', () => {
   expect(paymentStatuses.map((status) => json({ ...least, status }))).toMatchObject(
     paymentStatuses.map((status) => ({ status })),
   )
   expect(paymentTypes.map((type) => json({ ...least, type }))).toMatchObject(paymentTypes.map((type) => ({ type })))
 })
 
-/** Handlers over a search that writes down what it was asked and answers one page. */
+/** Handlers over a search that records its input and returns one page. */
 function handlersOver(page: PaymentPage) {
   const asked: SearchInput[] = []
   const handlers = createPaymentSearchHandlers({
@@ -202,7 +202,7 @@ function handlersOver(page: PaymentPage) {
 
 const empty: PaymentPage = { payments: [], pagination: { limit: 20 }, asOf: [], watchCursor: 'w' }
 
-test('a page goes out with its cursors, its total and how far each chain is looked at', async () => {
+test('a page has its cursors, its total, and how far each chain was read', async () => {
   const { handlers } = handlersOver({
     payments: [least],
     pagination: { limit: 20, nextCursor: 'n', prevCursor: 'p', total: { count: 10_000, relation: 'AT_LEAST' } },

@@ -72,12 +72,12 @@ const answer: RoutesAnswer = {
 }
 
 const refuse = (): never => {
-  throw new TypeError('nobody asked for this')
+  throw new TypeError('this method is not called here')
 }
 const unasked = { streamRoutes: refuse, preparePayment: refuse }
 
 describe('GetPaymentRoutes', () => {
-  it('writes an answer as the contract names it', async () => {
+  it('writes an answer with the field names of the contract', async () => {
     const handlers = createRoutesHandlers({ ...unasked, findRoutes: async () => answer })
     const response = await handlers.getPaymentRoutes(create(GetPaymentRoutesRequestSchema), context)
     const json = toJson(GetPaymentRoutesResponseSchema, create(GetPaymentRoutesResponseSchema, response), {
@@ -99,7 +99,7 @@ describe('GetPaymentRoutes', () => {
     })
   })
 
-  it('asks for the account of the call, with its signal and deadline, and leaves out what was not sent', async () => {
+  it('passes on the account, signal and deadline of the call, and leaves out fields that were not sent', async () => {
     const asked: unknown[] = []
     const handlers = createRoutesHandlers({
       ...unasked,
@@ -127,7 +127,7 @@ describe('GetPaymentRoutes', () => {
     places: fc.constantFrom(0, 6, 8, 18),
   })
 
-  it('carries fee, feeRate, price_impact and totalCost to the last bit, on every protocol', async () => {
+  it('keeps every bit of fee, feeRate, price_impact and totalCost, in every encoding', async () => {
     await fc.assert(
       fc.asyncProperty(fees, fees, async (amount, fraction) => {
         const feeAmount = formatDecimal(amount)

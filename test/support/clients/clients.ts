@@ -1,6 +1,6 @@
 /**
- * The same call over every protocol: each way takes a method and a request as JSON, and tells what came back in one form,
- * so that outcomes can be compared field by field.
+ * The same call over every protocol: each way takes a method and a request as JSON, and returns the outcome in one form, so that outcomes can
+ * be compared field by field.
  */
 import {
   type DescMessage,
@@ -33,7 +33,7 @@ const methods: ReadonlyMap<string, DescMethod> = new Map(
   ),
 )
 
-/** A method of `payments.v1` by its name alone. */
+/** A method of `payments.v1` by its name. */
 export function methodNamed(name: string): DescMethod {
   const method = methods.get(name)
   if (method === undefined) throw new Error(`there is no method ${name}`)
@@ -47,34 +47,34 @@ export function rpcPathOf({ parent, name }: DescMethod): string {
 
 export interface Ask {
   readonly method: DescMethod
-  /** By JSON names, as a caller would write it; nothing of it need be valid. */
+  /** By JSON names. May be invalid. */
   readonly request: JsonObject
-  /** Fields that no definition has, for ways that are binary. */
+  /** Fields that the definition does not have, for binary ways. */
   readonly unknownFields?: readonly UnknownField[]
   readonly headers: Readonly<Record<string, string>>
   readonly signal?: AbortSignal
 }
 
-/** An error as it came, in the one form that every protocol can give. */
+/** An error, in the same form for every protocol. */
 export interface WireError {
   /** `invalid_argument` */
   readonly code: string
   readonly message: string
   readonly info: JsonValue
   readonly violations: JsonValue
-  /** The route that came with it. */
+  /** The route in its details. */
   readonly route: JsonValue
   /** `@type` of all details, in order. */
   readonly details: readonly string[]
 }
 
 export interface Outcome {
-  /** Of the two protocols that speak HTTP's own. */
+  /** Only of REST and of Connect without a client. */
   readonly httpStatus?: number
-  /** The message: as it came where the protocol is JSON, else written by protobuf-es with every implicit field. */
+  /** The message: as it was sent if the way reads raw JSON, else written by protobuf-es with every implicit field. */
   readonly answer?: JsonValue
   readonly error?: WireError
-  /** Whether `answer` is what came, byte for byte. */
+  /** Whether `answer` is the JSON that was sent. */
   readonly isRaw: boolean
   readonly requestId: string | null
 }
@@ -82,7 +82,7 @@ export interface Outcome {
 /** One way to call. */
 export interface Way {
   readonly name: string
-  /** Whether it goes for methods without side effects alone. */
+  /** Whether it can call only methods without side effects. */
   readonly readsOnly: boolean
   ask(ask: Ask): Promise<Outcome>
 }
@@ -138,7 +138,7 @@ function rest(url: string): Way {
   }
 }
 
-/** What google.api.http makes of a request: path variables first, the rest in the query, or all in the body. */
+/** Writes a request as google.api.http says: path variables first, the rest in the query or in the body. */
 export function restRequestOf(
   method: DescMethod,
   request: JsonObject,
@@ -166,10 +166,10 @@ function textOf(value: JsonValue): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** Connect's JSON without a client, so that nothing is lost or added on this side. */
+/** Connect's JSON without a client, which might lose or add something. */
 function rawConnect(url: string): Way {
   return {
-    name: 'Connect JSON as it comes',
+    name: 'Connect JSON without a client',
     readsOnly: false,
     async ask({ method, request, headers, signal }) {
       const response = await fetch(url + rpcPathOf(method), {
@@ -201,7 +201,7 @@ function overTransport(name: string, transport: Transport): Way {
       } catch (thrown) {
         const error = ConnectError.from(thrown)
         const details = error.details.map((detail) => {
-          if (!('type' in detail)) throw new Error('a detail of this side', { cause: thrown })
+          if (!('type' in detail)) throw new Error('the client made a detail itself', { cause: thrown })
           return { type: detail.type, value: detail.value }
         })
         return {
@@ -214,7 +214,7 @@ function overTransport(name: string, transport: Transport): Way {
   }
 }
 
-/** The client of grpc-js, which shares no code with the server, with the codecs of protobuf-es. */
+/** The client of grpc-js, which shares no code with the server except the codecs of protobuf-es. */
 function grpcJs(url: string): { way: Way; close: () => void } {
   const client = new Client(url.replace('http://', ''), credentials.createInsecure())
   const ask = ({ method, request, unknownFields, headers, signal }: Ask): Promise<Outcome> => {
@@ -277,7 +277,7 @@ function describe(error: { code: string; message: string; details: readonly RawD
   }
 }
 
-/** The body of an error over plain HTTP. */
+/** Reads the body of an error of REST. */
 export function ofHttpError(body: JsonObject): WireError {
   const details = body['details'] as ({ '@type': string } & JsonObject)[]
   const typed = details.map(({ '@type': url, ...fields }) => ({ type: url.split('/').at(-1) ?? '', fields }))
@@ -292,7 +292,7 @@ export function ofHttpError(body: JsonObject): WireError {
   }
 }
 
-/** The body of an error of Connect. Its `debug` is checked to say the same as its bytes. */
+/** Reads the body of an error of Connect, whose `debug` must agree with its bytes. */
 export function ofConnectError(body: JsonObject): WireError {
   const details = body['details'] as { type: string; value: string; debug: JsonObject }[]
   const described = describe({
@@ -302,7 +302,7 @@ export function ofConnectError(body: JsonObject): WireError {
   })
   const info = details.find(({ type }) => type === ErrorInfoSchema.typeName)?.debug
   if (JSON.stringify(info) !== JSON.stringify(described.info)) throw new Error('debug and bytes of a detail differ')
-  if (codeFromString(described.code) === undefined) throw new Error(`Connect knows no code ${described.code}`)
+  if (codeFromString(described.code) === undefined) throw new Error(`${described.code} is not a code of Connect`)
   return described
 }
 

@@ -10,7 +10,7 @@ import { compileProtos } from '../compile-protos.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 
-/** The messages of the service that the protocol tests serve, as far as they look into them. */
+/** The fields of the request that tests read. */
 export interface EchoRequest extends Message {
   readonly name: string
   readonly limit?: number
@@ -27,7 +27,7 @@ export function loadTestService(typeName: string): DescService {
       cpSync(join(root, part), folder, { recursive: true })
     }
     const service = compileProtos(folder).getService(typeName)
-    if (service === undefined) throw new Error(`${typeName} is not there`)
+    if (service === undefined) throw new Error(`${typeName} was not found`)
     return service
   } finally {
     rmSync(folder, { recursive: true })
@@ -36,13 +36,13 @@ export function loadTestService(typeName: string): DescService {
 
 export type EchoHandler = (request: EchoRequest, context: HandlerContext) => unknown
 
-/** Puts the service beside handlers, without the types that only generated code has. */
+/** Serves a service that was compiled at run time, so its handlers are not typed by generated code. */
 export function serveEcho(service: DescService, handlers: Readonly<Record<string, EchoHandler>>): ServedService {
   const access = Object.fromEntries(service.methods.map((method) => [method.localName, 'payments:read']))
   return serveService(service, handlers as never, access as never)
 }
 
-/** What the log was given, and a logger that gives it. */
+/** A logger, and the lines that it was given. */
 export function recordingLogger() {
   const lines: { readonly level: string; readonly message: string; readonly fields: Record<string, unknown> }[] = []
   const write = (level: string) => (fields: object, message: string) => {
@@ -51,7 +51,7 @@ export function recordingLogger() {
   return { lines, logger: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') } }
 }
 
-/** Knows one key, `good`. */
+/** Accepts one key, `good`. */
 export const authenticateGood: Authenticate = async ({ apiKey }) => {
   if (apiKey === null) throw waybillError('MISSING_API_KEY', {})
   if (apiKey !== 'good') throw waybillError('INVALID_API_KEY', {})

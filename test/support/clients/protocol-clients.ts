@@ -22,7 +22,7 @@ import { StatusSchema } from '../../../gen/google/rpc/status_pb.js'
 export const protocols = ['rest', 'connect-json', 'connect-binary', 'grpc-web', 'grpc'] as const
 export type ClientProtocol = (typeof protocols)[number]
 
-/** What a call came to, whatever its protocol. */
+/** The result of a call, the same for every protocol. */
 export type Outcome =
   | { readonly answer: JsonValue }
   | {
@@ -35,7 +35,7 @@ export type Outcome =
 
 export interface ProtocolClient {
   readonly protocol: ClientProtocol
-  /** Calls a unary method with a request given as a message, which REST writes as the body of its route. */
+  /** Calls a unary method. REST sends the request as a JSON body. */
   readonly call: (method: DescMethod, request: object, options?: CallOptions) => Promise<Outcome>
   readonly close: () => void
 }
@@ -49,7 +49,7 @@ export interface CallOptions {
 /**
  * Makes a client of each protocol.
  *
- * @param restPaths - the path of each method that is called with `body: "*"`, by local name
+ * @param restPaths - the paths of routes with `body: "*"`, by local name of the method
  */
 export function createProtocolClients(
   url: string,
@@ -96,7 +96,7 @@ function restClient(url: string, paths: Readonly<Record<string, string>>): Proto
   }
 }
 
-/** Reads an answer of plain HTTP. */
+/** Reads an answer of REST. */
 export async function readRestAnswer(answer: Response): Promise<Outcome> {
   const json = (await answer.json()) as { code: string; message: string; details: Record<string, JsonValue>[] }
   if (answer.ok) return { answer: json as unknown as JsonValue }
@@ -127,7 +127,7 @@ function transportClient(protocol: ClientProtocol, transport: Transport, close: 
   }
 }
 
-/** Reads an error as connect's clients throw it. */
+/** Reads an error that a client of Connect threw. */
 export function fromConnectError(error: ConnectError): Outcome {
   const [info] = error.findDetails(ErrorInfoSchema)
   const [bad] = error.findDetails(BadRequestSchema)
@@ -161,7 +161,7 @@ function grpcClient(url: string): ProtocolClient {
   }
 }
 
-/** What grpc-js takes for a call of a method of ours, whatever its kind. */
+/** The arguments of grpc-js for a call of any kind. */
 export function grpcJsCall(method: DescMethod, { headers = {}, timeoutMs }: CallOptions) {
   const metadata = new Metadata()
   for (const [name, value] of Object.entries(headers)) metadata.set(name, value)

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 
-/** An answer of HTTP/1.1 as it came. */
+/** An answer of HTTP/1.1 as it was received. */
 export interface RawAnswer {
   readonly status: number
   /** Names in lower case. */
@@ -8,12 +8,12 @@ export interface RawAnswer {
   readonly body: string
 }
 
-/** Sends bytes to a port and reads the one answer; nothing in between puts a target or a header right. */
+/** Sends bytes to a port, unchanged, and reads the one answer. */
 export async function sendBytes(port: number, bytes: Uint8Array | string): Promise<RawAnswer> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const chunks: Buffer[] = []
   socket.on('data', (chunk) => chunks.push(chunk))
-  // A server that refuses a long body closes before all of it was written; what it said is what counts.
+  // A server that refuses a long body closes the connection before all of it is written. Only its answer counts.
   socket.on('error', () => {})
   socket.on('end', () => socket.destroy())
   const closed = new Promise((resolve) => socket.once('close', resolve))
@@ -23,10 +23,10 @@ export async function sendBytes(port: number, bytes: Uint8Array | string): Promi
   return parseAnswer(answer.toString('utf8'))
 }
 
-/** A request to be sent byte for byte. */
+/** A request to send byte for byte. */
 export interface RawRequest {
   readonly method?: string
-  /** As it is to stand in the request line, one character a byte. */
+  /** As in the request line, one character for each byte. */
   readonly target: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array | string

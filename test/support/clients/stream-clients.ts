@@ -22,7 +22,7 @@ import { fromConnectError, fromServiceError, grpcJsCall, type Outcome } from './
 export const streamProtocols = ['grpc-js', 'grpc', 'grpc-web', 'connect-json', 'connect-binary'] as const
 export type StreamProtocol = (typeof streamProtocols)[number]
 
-/** What a stream came to. */
+/** The result of a stream. */
 export interface StreamOutcome {
   readonly messages: readonly JsonValue[]
   readonly header: Readonly<Record<string, string>>
@@ -33,9 +33,9 @@ export interface StreamOutcome {
 export interface StreamOptions {
   readonly headers?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
-  /** What requests are compressed with and answers may be. grpc-js knows gzip alone. */
+  /** The compression of requests, and the one accepted for answers. grpc-js supports only gzip. */
   readonly compression?: 'gzip' | 'br'
-  /** Called with each message; what it resolves with decides whether the call goes on. */
+  /** Called with each message; decides whether the call goes on. */
   readonly onMessage?: (message: JsonValue) => 'go on' | 'hang up'
 }
 

@@ -7,7 +7,7 @@ import { createStreamClient, streamProtocols } from './stream-clients.ts'
 export const watchWays = [...streamProtocols, 'JSON lines', 'server-sent events'] as const
 export type WatchWay = (typeof watchWays)[number]
 
-/** An event of a watch as it came, by its JSON names. */
+/** An event of a watch, by its JSON names. */
 export interface WatchedJson extends JsonObject {
   readonly type: 'ADDED' | 'UPDATED' | 'REMOVED' | 'HEARTBEAT'
   readonly watchCursor: string
@@ -21,10 +21,10 @@ export interface WatchCall {
   readonly onMessage: (message: WatchedJson) => 'go on' | 'hang up'
 }
 
-/** What a watch came to. */
+/** The result of a watch. */
 export interface WatchOutcome {
   readonly messages: readonly WatchedJson[]
-  /** Code and reason of what ended it, where that was not the reader. */
+  /** The error that ended it; absent if the reader ended it. */
   readonly error?: { readonly code: string; readonly reason: string; readonly httpStatus?: number }
 }
 
@@ -81,7 +81,7 @@ async function watchOverHttp(call: WatchCall, accept: string, read: (piece: stri
       }
     }
   }
-  throw new Error('the body ended without a word')
+  throw new Error('the body ended without an error')
 }
 
 function errorOf(body: JsonObject, httpStatus?: number) {
