@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { silentLogger } from '../../../test/support/logs.ts'
 import type { Hex } from '../../domain/hex.ts'
-import { silentLogger } from '../../domain/logger.ts'
 import type { Findings } from '../match/detected.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
 import type { PendingReplays } from '../sql/pending-replays-repository.ts'
