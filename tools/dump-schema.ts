@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Knex } from 'knex'
 import { startEmbeddedServer } from '../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../src/postgres/knex.ts'
-import { migrate } from '../src/postgres/migrate.ts'
+import { migrate } from '../src/postgres/migrations/migrate.ts'
 
 /** Objects that the dump does not write. It writes tables with their indexes, identity sequences and row types. */
 const UNDUMPED = `

@@ -5,7 +5,7 @@ import { Metadata, type MethodDefinition, Server, ServerCredentials, type Servic
 import { callerKey } from '../../src/api/calls/call-context.ts'
 import { grpcErrorTrailers } from '../../src/api/calls/error-mapping.ts'
 import type { ServedMethod } from '../../src/api/calls/served-method.ts'
-import { compileUnknownCheck } from '../../src/api/messages/unknown-fields.ts'
+import { compileUnknownCheck } from '../../src/api/messages/unknown-numbers.ts'
 import { createValidate } from '../../src/api/messages/validation.ts'
 import { WaybillError, waybillError } from '../../src/errors/waybill-error.ts'
 import { authenticate, logger, services } from './calls.ts'

@@ -3,7 +3,7 @@ import type { StoreConfig } from '../config.ts'
 import { checkDatabase } from '../postgres/check-database.ts'
 import { openEmbeddedServer } from '../postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../postgres/knex.ts'
-import { migrate } from '../postgres/migrate.ts'
+import { migrate } from '../postgres/migrations/migrate.ts'
 import type { CommandContext } from './command.ts'
 
 /** The environment variables that configure a command's database. */

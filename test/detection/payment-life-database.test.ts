@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { formatAmount } from '../../src/domain/decimal.ts'
 import { type EmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
-import { migrate } from '../../src/postgres/migrate.ts'
+import { migrate } from '../../src/postgres/migrations/migrate.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import {
   type Caller,

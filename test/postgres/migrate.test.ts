@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createDatabase } from '../../src/postgres/knex.ts'
-import { DatabaseTooNewError, migrate, pendingMigrations } from '../../src/postgres/migrate.ts'
 import { MIGRATIONS } from '../../src/postgres/migrations/list.ts'
+import { DatabaseTooNewError, migrate, pendingMigrations } from '../../src/postgres/migrations/migrate.ts'
 import type { Migration } from '../../src/postgres/migrations/migration.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
 import { PATIENCE } from '../support/patience.ts'

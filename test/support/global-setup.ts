@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import type { TestProject } from 'vitest/node'
 import { type EmbeddedServer, startEmbeddedServer } from '../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../src/postgres/knex.ts'
-import { migrate } from '../../src/postgres/migrate.ts'
+import { migrate } from '../../src/postgres/migrations/migrate.ts'
 import { makeTempFolder } from './temp-folder.ts'
 
 /** The migrated database that every test database is a copy of. */

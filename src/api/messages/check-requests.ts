@@ -4,7 +4,7 @@ import { TranscodingError } from '../../transcoding/transcoding-error.ts'
 import type { Call, Messages } from '../calls/call.ts'
 import type { Interceptor } from '../calls/served-method.ts'
 import { fromTranscodingError } from './request-errors.ts'
-import { compileUnknownCheck } from './unknown-fields.ts'
+import { compileUnknownCheck } from './unknown-numbers.ts'
 import type { Validate } from './validation.ts'
 
 /**

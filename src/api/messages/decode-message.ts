@@ -14,7 +14,7 @@ export type MessageDecoder = (bytes: Uint8Array, format: MessageFormat) => Messa
 /**
  * Compiles the one decoder of a request message, which unary calls and streams of every RPC protocol use. JSON is decoded as strictly as
  * in REST, and both formats have the same limits, so that a mistake has the same reason whichever way it comes. Unknown fields and enum
- * numbers of binary messages are refused after decoding; see unknown-fields.ts.
+ * numbers of binary messages are refused after decoding; see unknown-numbers.ts.
  *
  * The decoder throws TranscodingError and WaybillError.
  *

@@ -17,7 +17,7 @@ import {
   traceCall,
   UNTRIED_NODE,
   whyUnsupported,
-} from './trace-support.ts'
+} from './trace-methods.ts'
 
 /** Reads the calls of transactions whose receipt does not tell who paid. */
 export interface TraceReader {

@@ -5,7 +5,7 @@ import { createPacing, type Pacing } from '../../nodes/pacing.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import { startTimeLimit, type TimeLimit } from '../../nodes/time-limit.ts'
 import type { GasMeter } from '../measuring/gas-meter.ts'
-import type { GasAnswer, GasQuestion } from '../measuring/question.ts'
+import type { GasAnswer, GasQuestion } from '../measuring/gas-question.ts'
 import type { Ask, LookReader, Reading } from './look-reader.ts'
 
 /** One URL of a chain: its node, and what is known of how well the node works. */

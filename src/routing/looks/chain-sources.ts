@@ -1,6 +1,6 @@
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
-import { type GasAnswer, type GasQuestion, isComplete } from '../measuring/question.ts'
+import { type GasAnswer, type GasQuestion, isComplete } from '../measuring/gas-question.ts'
 import { ANOTHER_ANSWERED, type ChainSource, NOT_NEEDED } from './chain-source.ts'
 import type { Ask, Reading } from './look-reader.ts'
 

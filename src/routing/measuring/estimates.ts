@@ -9,7 +9,7 @@ import type { Address } from '../../domain/address.ts'
 import { type RpcAnswer, type RpcCall, resultIn } from '../../nodes/json-rpc.ts'
 import { isRevert } from '../../nodes/rpc-error.ts'
 import type { StepEffect } from '../quotes/steps.ts'
-import { type GasAnswer, type GasCall, type GasQuestion, isPlausibleGas, type StepGas } from './question.ts'
+import { type GasAnswer, type GasCall, type GasQuestion, isPlausibleGas, type StepGas } from './gas-question.ts'
 import type { TokenSlots } from './token-slots.ts'
 
 /** Where a token keeps balances and allowances; undefined where that is not known. */

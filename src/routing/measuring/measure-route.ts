@@ -5,7 +5,7 @@ import type { Scanner, ScanOptions } from '../looks/scan.ts'
 import type { ChainState } from '../looks/wallet-state.ts'
 import { assembleRoute, l1FeesOf, l1GasOf, type UnrankedRoute, warn } from '../quotes/assemble-route.ts'
 import type { Step } from '../quotes/steps.ts'
-import type { GasAnswer, GasCall, GasQuestion, StepGas } from './question.ts'
+import type { GasAnswer, GasCall, GasQuestion, StepGas } from './gas-question.ts'
 
 /** A route of which the gas was measured on a node, as far as possible. */
 export interface MeasuredRoute {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Address } from '../../domain/address.ts'
-import type { GasQuestion } from './question.ts'
+import type { GasQuestion } from './gas-question.ts'
 import { decodeSimulation, encodeSimulation } from './simulation.ts'
 
 const WALLET = '0x00000000000000000000000000000000000000aa' as Address

@@ -15,7 +15,7 @@ import {
   currencyMatchesOf,
   type FilterValues,
 } from './payment-filter.ts'
-import { readQueryText } from './read-query-text.ts'
+import { readFreeText } from './read-free-text.ts'
 import {
   type NameSources,
   resolveCurrency,
@@ -50,7 +50,7 @@ export async function parseFilter(input: SearchInput, sources: NameSources): Pro
   requireShortReferences(input.reference ?? [])
   const values = lists as FilterValues
   const amountDecimals = fewestDecimals(values, sources.tokens)
-  const q = input.q === undefined ? undefined : readQueryText('q', input.q)
+  const q = input.q === undefined ? undefined : readFreeText('q', input.q)
   return { ...requireDateRange(input), ...parseAmounts(input, amountDecimals), ...values, q }
 }
 

@@ -4,7 +4,7 @@ import type { Knex } from 'knex'
 import type { Connection } from '../../../src/postgres/embedded/embedded-connection.ts'
 import { type EmbeddedServer, startEmbeddedServer } from '../../../src/postgres/embedded/embedded-server.ts'
 import { createDatabase } from '../../../src/postgres/knex.ts'
-import { migrate } from '../../../src/postgres/migrate.ts'
+import { migrate } from '../../../src/postgres/migrations/migrate.ts'
 import { makeTempFolder } from '../temp-folder.ts'
 
 /** A primary with a migrated database, and a real server that follows it by streaming. */

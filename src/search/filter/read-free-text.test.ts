@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { TextReading } from './payment-filter.ts'
-import { readQueryText } from './read-query-text.ts'
+import { readFreeText } from './read-free-text.ts'
 
 const HASH = 'ab'.repeat(32)
 const REQUEST = `01${HASH}`
@@ -27,8 +27,8 @@ test.each<[text: string, also: TextReading | undefined]>([
   [`${TRON.slice(0, -1)}u`, undefined],
 ])('%s may be a merchant reference as written, and %o', (text, also) => {
   const readings = [...(also === undefined ? [] : [also]), { as: 'reference', value: text }]
-  expect(readQueryText('q', text)).toEqual(readings)
-  expect(readQueryText('q', ` \t${text}\n`)).toEqual(readings)
+  expect(readFreeText('q', text)).toEqual(readings)
+  expect(readFreeText('q', ` \t${text}\n`)).toEqual(readings)
 })
 
 test.each([
@@ -38,7 +38,7 @@ test.each([
   [`0X${WALLET.slice(2).toUpperCase()}`, WALLET.toLowerCase()],
   [TRON, TRON],
 ])('%s means the wallet alone', (text, address) => {
-  expect(readQueryText('q', ` ${text} `)).toEqual([{ as: 'walletAddress', value: address }])
+  expect(readFreeText('q', ` ${text} `)).toEqual([{ as: 'walletAddress', value: address }])
 })
 
 test.each([
@@ -50,7 +50,7 @@ test.each([
   ['\ud800', 'INVALID_REFERENCE'],
   ['x'.repeat(257), 'INVALID_REFERENCE'],
 ])('%j is refused', (text, reason) => {
-  expect(() => readQueryText('q', text)).toThrow(
+  expect(() => readFreeText('q', text)).toThrow(
     expect.objectContaining({ reason, metadata: expect.objectContaining({ field: 'q' }) }),
   )
 })

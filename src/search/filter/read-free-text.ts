@@ -17,7 +17,7 @@ const ADDRESS_FORM = /^0x[0-9a-f]{40}$/i
  * @throws INVALID_ADDRESS for an address with a wrong checksum; INVALID_REFERENCE for a text that is no reference (empty, control
  *   characters, more than 256 characters)
  */
-export function readQueryText(field: string, given: string): readonly TextReading[] {
+export function readFreeText(field: string, given: string): readonly TextReading[] {
   const text = given.trim()
   const address = parseAddress(text)
   if (address.ok) return [{ as: 'walletAddress', value: address.address }]

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
-import { inTransaction } from './cancellable.ts'
-import { MIGRATIONS } from './migrations/list.ts'
-import type { Migration } from './migrations/migration.ts'
+import { inTransaction } from '../cancellable.ts'
+import { MIGRATIONS } from './list.ts'
+import type { Migration } from './migration.ts'
 
 /** The database has migrations that this version of the program does not know. */
 export class DatabaseTooNewError extends Error {

@@ -9,7 +9,7 @@ import {
   type NodeTraces,
   UNTRIED_NODE,
   whyUnsupported,
-} from './trace-support.ts'
+} from './trace-methods.ts'
 
 const MINUTE = 60_000
 const NOW = 1_000_000
