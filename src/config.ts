@@ -50,18 +50,21 @@ export interface Config extends StoreConfig {
     | undefined
 }
 
+/** The limits that can be set, by their variables. */
+const capacities = [
+  ['MAX_CONNECTIONS', 'maxConnections'],
+  ['MAX_CONNECTIONS_PER_ADDRESS', 'maxConnectionsPerAddress'],
+  ['MAX_CALLS', 'maxCalls'],
+  ['MAX_STREAMS', 'maxOpenStreams'],
+  ['MAX_STREAMS_PER_KEY', 'maxStreamsPerKey'],
+  ['MAX_STREAMS_PER_ACCOUNT', 'maxStreamsPerAccount'],
+  ['MIN_EXPORT_ROWS_PER_SECOND', 'minRowsPerSecond'],
+  ['MAX_SEARCHES_PER_KEY', 'maxSearchesPerKey'],
+  ['MAX_SUMMARIES_PER_KEY', 'maxSummariesPerKey'],
+] as const
+
 /** Limits of this process; one that is absent has its default. */
-interface CapacityLimits {
-  readonly maxConnections?: number
-  readonly maxConnectionsPerAddress?: number
-  readonly maxCalls?: number
-  readonly maxOpenStreams?: number
-  readonly maxStreamsPerKey?: number
-  readonly maxStreamsPerAccount?: number
-  readonly minRowsPerSecond?: number
-  readonly maxSearchesPerKey?: number
-  readonly maxSummariesPerKey?: number
-}
+type CapacityLimits = { readonly [K in (typeof capacities)[number][1]]?: number }
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 type LogLevel = (typeof logLevels)[number]
@@ -290,18 +293,6 @@ function readTls(
   if (key !== undefined) faults.push('TLS_KEY is set and TLS_CERT is not: set both or neither')
   return undefined
 }
-
-const capacities: readonly (readonly [name: string, limit: keyof CapacityLimits])[] = [
-  ['MAX_CONNECTIONS', 'maxConnections'],
-  ['MAX_CONNECTIONS_PER_ADDRESS', 'maxConnectionsPerAddress'],
-  ['MAX_CALLS', 'maxCalls'],
-  ['MAX_STREAMS', 'maxOpenStreams'],
-  ['MAX_STREAMS_PER_KEY', 'maxStreamsPerKey'],
-  ['MAX_STREAMS_PER_ACCOUNT', 'maxStreamsPerAccount'],
-  ['MIN_EXPORT_ROWS_PER_SECOND', 'minRowsPerSecond'],
-  ['MAX_SEARCHES_PER_KEY', 'maxSearchesPerKey'],
-  ['MAX_SUMMARIES_PER_KEY', 'maxSummariesPerKey'],
-]
 
 function readLimits(read: (name: string) => string | undefined, faults: string[]): CapacityLimits {
   const limits: { -readonly [K in keyof CapacityLimits]: number } = {}
