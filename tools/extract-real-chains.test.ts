@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getAddress } from 'viem'
 import { describe, expect, it } from 'vitest'
@@ -37,6 +37,11 @@ describe('the chains file of the real networks', () => {
     const check = ['tools/extract-real-chains.ts', '--check']
     const { status, stderr } = spawnSync('node', check, { cwd: root, encoding: 'utf8' })
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  })
+
+  it('names the schema beside the parser', () => {
+    const { $schema } = JSON.parse(text) as { $schema: string }
+    expect(existsSync(join(root, 'chains', $schema))).toBe(true)
   })
 
   it('has the seven chains, each under the id of the built-in table', () => {

@@ -341,7 +341,7 @@ function isObject(value: unknown): boolean {
 }
 
 const chains: readonly HandKeptChain[] = table.chains
-const text = `${format({ $schema: '../src/domain/chains-file.schema.json', chains: chains.map(chainOf) })}\n`
+const text = `${format({ $schema: '../src/chains/chains-file.schema.json', chains: chains.map(chainOf) })}\n`
 if (!process.argv.includes('--check')) writeFileSync(OUTPUT, text)
 else if (readFileSync(OUTPUT, 'utf8') !== text) {
   process.stderr.write(
