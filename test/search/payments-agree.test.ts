@@ -3,6 +3,7 @@ import { seededRandom } from '../../bench/search/seeded-random.ts'
 import { addDecimals, type Decimal, formatDecimal, parseDecimal } from '../../src/domain/decimal.ts'
 import { type Payment, paymentStatuses, paymentTypes } from '../../src/domain/payment.ts'
 import { createExportPages } from '../../src/search/export/export-pages.ts'
+import type { FilterName } from '../../src/search/filter/payment-filter.ts'
 import type { SearchInput } from '../../src/search/filter/search-input.ts'
 import type { PaymentSearch } from '../../src/search/page/payment-search.ts'
 import type { GroupName } from '../../src/search/sql/read-summary.ts'
@@ -63,7 +64,7 @@ const one = <T>(values: readonly T[]): T => values[Math.floor(random() * values.
 const some = <T>(values: readonly T[]): T[] => [one(values), one(values)]
 
 /** Some values for each filter. */
-const filters: Readonly<Record<string, () => SearchInput>> = {
+const filters: Readonly<Record<FilterName, () => SearchInput>> = {
   fromDate: () => ({ fromDate: one(['2026-03-01', '2026-03-03T12:00:00Z', '2026-03-15']) }),
   toDate: () => ({ toDate: one(['2026-03-16', '2026-03-17T00:00:00+05:45', '2027-01-01']) }),
   minAmount: () => ({ minAmount: one(['0', '1', '10.5']) }),
@@ -86,10 +87,10 @@ const filters: Readonly<Record<string, () => SearchInput>> = {
 
 /** No filter, each filter alone, and random pairs and triples. */
 function inputs(): SearchInput[] {
-  const names = Object.keys(filters)
+  const names = Object.keys(filters) as FilterName[]
   const several = Array.from({ length: 40 }, () => [one(names), one(names), one(names)])
   return [[], ...names.map((name) => [name]), ...several].map((chosen) =>
-    Object.assign({}, ...chosen.map((name) => filters[name]?.())),
+    Object.assign({}, ...chosen.map((name) => filters[name]())),
   )
 }
 
