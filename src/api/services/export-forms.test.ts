@@ -6,6 +6,7 @@ import {
 } from '../../../gen/payments/v1/payment_export_pb.js'
 import type { Address } from '../../domain/address.ts'
 import type { Payment } from '../../domain/payment.ts'
+import { toPaymentLine } from '../../domain/payment-line.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import { chooseExportForm } from './export-forms.ts'
 
@@ -82,5 +83,9 @@ describe('an export', () => {
         "",
       ]
     `)
+  })
+  it('as CSV has a column for every field of a line', () => {
+    const [header = ''] = fileOf(ExportPaymentsRequest_Format.CSV).split('\r\n')
+    expect(header.split(',').toSorted()).toEqual(Object.keys(toPaymentLine(least)).toSorted())
   })
 })
