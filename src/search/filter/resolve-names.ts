@@ -47,8 +47,9 @@ export async function resolveCurrency(
 ): Promise<readonly CurrencyMatch[]> {
   const known = configuredPayment(sources, text) ?? fiatInvoice(text)
   if (known !== undefined) return known
-  const ofAccount = (await importedPayment(sources, text)) ?? (await importedInvoice(sources, text))
-  if (ofAccount !== undefined) return ofAccount
+  const imported = await importedPayment(sources, text)
+  const matches = imported ?? (await importedInvoice(sources, text))
+  if (matches !== undefined) return matches
   const names = namesOf(await sources.account.symbols(), await sources.account.invoiceCurrencies())
   throw waybillError('UNKNOWN_CURRENCY', { field, value: text, suggestion: sources.tokens.suggest(text, names) })
 }
