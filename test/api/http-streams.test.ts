@@ -151,6 +151,25 @@ describe('JSON lines', () => {
     expect(lines.map(({ fields }) => fields.reason)).toEqual(['RATE_LIMITED'])
   })
 
+  it.each(['identity', 'gzip'])('end with INTERNAL where a message cannot be encoded, with %s', async (encoding) => {
+    handle = async function* ({ text }) {
+      yield { text }
+      yield {
+        get text() {
+          throw new Error('there is no text')
+        },
+      }
+      yield { text }
+    }
+    const text = await (await get('/v1/count/a', { ...ndjson, 'accept-encoding': encoding })).text()
+    const [first = '', last = '', ...more] = text.trimEnd().split('\n')
+    expect(JSON.parse(first)).toMatchObject({ result: { text: 'a' } })
+    expect(JSON.parse(last)).toMatchObject({ error: { code: 'internal', details: [{ reason: 'INTERNAL' }] } })
+    expect(more).toEqual([])
+    const errors = () => lines.filter(({ level }) => level === 'error').map(({ fields }) => fields)
+    await expect.poll(errors).toMatchObject([{ reason: 'INTERNAL', err: expect.any(Error) as Error }])
+  })
+
   it('go over HTTP/2 as well', async () => {
     const session = connectHttp2(listener.url)
     const stream = session.request({ ':path': '/v1/count/a?number=1', ...ndjson })

@@ -1,5 +1,5 @@
 import type { Message } from '@bufbuild/protobuf'
-import { WaybillError } from '../../errors/waybill-error.ts'
+import { WaybillError, waybillError } from '../../errors/waybill-error.ts'
 import type { Route } from '../../transcoding/transcoder.ts'
 import type { Answers } from '../calls/call.ts'
 import type { CallableMethod, StreamAnswer } from '../calls/call-core.ts'
@@ -95,10 +95,17 @@ async function sendStream(stream: OpenStream, source: Source, options: RestStrea
   const writer = exchange.begin({ status: 200, headers: { ...headersOf(stream), ...coding }, hasTrailers: false })
   const compressor = encoding && createStreamCompressor(encoding)
   const release = breakOffStuck(exchange, answered.signal, options.drainMs)
+  let failure: Error | undefined
   try {
-    for await (const text of textsOf(stream, source, options.heartbeatMs)) await writePiece(writer, compressor, text)
+    const onUnencodable = (cause: unknown) => {
+      failure = new Error('a message of the stream cannot be encoded', { cause })
+    }
+    const texts = textsOf(stream, source, { heartbeatMs: options.heartbeatMs, onUnencodable })
+    for await (const text of texts) await writePiece(writer, compressor, text)
     if (compressor !== undefined) await writer.write(await compressor.finish())
     writer.end()
+    // The call core does not know of a message that could not be encoded, so it is logged further up.
+    if (failure !== undefined) throw failure
   } catch (error) {
     // The reader is gone. The call core knows, too, and ends the call.
     if (!(error instanceof WaybillError)) throw error
@@ -108,9 +115,25 @@ async function sendStream(stream: OpenStream, source: Source, options: RestStrea
   }
 }
 
-/** The pieces of the body. Each message is taken when the reader has room for it. */
-async function* textsOf({ call, format }: OpenStream, source: Source, heartbeatMs: number): AsyncGenerator<string> {
+/**
+ * The pieces of the body. Each message is taken when the reader has room for it.
+ *
+ * @param terms.onUnencodable - called with the cause if a message cannot be encoded; the body then ends with INTERNAL
+ */
+async function* textsOf(
+  { call, format }: OpenStream,
+  source: Source,
+  { heartbeatMs, onUnencodable }: { readonly heartbeatMs: number; readonly onUnencodable: (cause: unknown) => void },
+): AsyncGenerator<string> {
   const { method, route } = call
+  const encode = (answer: object) => {
+    try {
+      return format.message(answer, route.encodeResponse, method.eventIdOf?.(answer))
+    } catch (cause) {
+      onUnencodable(cause)
+      return undefined
+    }
+  }
   yield format.begin ?? ''
   for (;;) {
     const result = await source.next(heartbeatMs).catch(asFailure)
@@ -119,7 +142,9 @@ async function* textsOf({ call, format }: OpenStream, source: Source, heartbeatM
     else if (result.done === true) return yield format.end
     else {
       source.take()
-      yield format.message(result.value, route.encodeResponse, method.eventIdOf?.(result.value))
+      const text = encode(result.value)
+      if (text === undefined) return yield format.error(waybillError('INTERNAL', {}))
+      yield text
     }
   }
 }
