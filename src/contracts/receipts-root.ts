@@ -1,0 +1,139 @@
+/**
+ * The receiptsRoot of a block's header, computed from the receipts that a node gives: the root of a Merkle-Patricia trie over the encoded
+ * receipts, with their places as keys. A node that leaves a log out of a receipt, or changes one, gives receipts with another root.
+ *
+ * @see https://eips.ethereum.org/EIPS/eip-2718#receipts, https://ethereum.org/developers/docs/data-structures-and-encoding/patricia-merkle-trie
+ */
+import { keccak_256 } from '@noble/hashes/sha3'
+import { toRlp } from 'viem'
+import { bytesToHex, type Hex, hexToBytes } from '../domain/hex.ts'
+import type { RpcLog } from './decode-events.ts'
+
+/** What the encoding of a receipt needs of it, as nodes return it. Quantities are hexadecimal. */
+export interface EncodableReceipt {
+  /** Absent where the node knows legacy transactions only. */
+  readonly type?: string | undefined
+  /** `0x1` or `0x0`. */
+  readonly status?: string | undefined
+  /** The state after the transaction, which receipts from before Byzantium have in place of a status. */
+  readonly root?: string | undefined
+  readonly cumulativeGasUsed: string
+  readonly logsBloom: string
+  readonly logs: readonly Pick<RpcLog, 'address' | 'topics' | 'data'>[]
+  /** Of deposits on OP-stack chains. */
+  readonly depositNonce?: string | undefined
+  /** Of deposits on OP-stack chains since Canyon. Only with it the nonce is encoded. */
+  readonly depositReceiptVersion?: string | undefined
+}
+
+/** What RLP encodes: bytes, or a list. */
+export type Rlp = Uint8Array | readonly Rlp[]
+
+/** Types of EIPs 2930, 1559, 4844 and 7702; then Arbitrum's deposit, unsigned, contract, retry, submit, internal and old ones. */
+const PLAIN_TYPES: ReadonlySet<number> = new Set([1, 2, 3, 4, 0x64, 0x65, 0x66, 0x68, 0x69, 0x6a, 0x78])
+/** A deposit on an OP-stack chain; on Scroll a message, which is encoded as a deposit without a nonce. */
+const DEPOSIT_TYPE = 0x7e
+
+/**
+ * The root of a block's receipts.
+ *
+ * @param receipts - all of the block, in order
+ * @returns undefined where the encoding of a receipt is not known
+ */
+export function receiptsRootOf(receipts: readonly EncodableReceipt[]): Hex | undefined {
+  const encoded: Uint8Array[] = []
+  for (const receipt of receipts) {
+    const bytes = encodeReceipt(receipt)
+    if (bytes === undefined) return undefined
+    encoded.push(bytes)
+  }
+  return rootOfList(encoded)
+}
+
+/** A receipt as its block's trie holds it. @returns undefined for a type whose encoding is not known */
+export function encodeReceipt(receipt: EncodableReceipt): Uint8Array | undefined {
+  const type = Number(receipt.type ?? '0x0')
+  const outcome = receipt.root === undefined ? quantityBytes(receipt.status ?? '') : hexToBytes(receipt.root)
+  const content: Rlp[] = [
+    outcome,
+    quantityBytes(receipt.cumulativeGasUsed),
+    hexToBytes(receipt.logsBloom),
+    receipt.logs.map(({ address, topics, data }) => [hexToBytes(address), topics.map(hexToBytes), hexToBytes(data)]),
+  ]
+  if (type === 0) return encodeRlp(content)
+  if (type === DEPOSIT_TYPE) content.push(...depositContent(receipt))
+  else if (!PLAIN_TYPES.has(type)) return undefined
+  return Buffer.concat([Uint8Array.of(type), encodeRlp(content)])
+}
+
+function depositContent({ depositNonce, depositReceiptVersion }: EncodableReceipt): Rlp[] {
+  if (depositReceiptVersion === undefined) return []
+  return [quantityBytes(depositNonce ?? '0x0'), quantityBytes(depositReceiptVersion)]
+}
+
+/** The root of a trie whose keys are the places of a list, RLP-encoded. */
+function rootOfList(values: readonly Uint8Array[]): Hex {
+  const leaves = values.map((value, place) => ({ path: nibblesOf(encodeRlp(placeBytes(place))), value }))
+  return bytesToHex(keccak_256(encodeRlp(leaves.length === 0 ? new Uint8Array() : nodeOf(leaves, 0))))
+}
+
+/** RLP. @see https://ethereum.org/developers/docs/data-structures-and-encoding/rlp */
+export function encodeRlp(value: Rlp): Uint8Array {
+  // Its type asks for lists that can be changed, which it does not do.
+  return toRlp(value as Parameters<typeof toRlp>[0], 'bytes')
+}
+
+/** A number as RLP holds it: without leading zeros, and 0 as no bytes at all. */
+export function quantityBytes(quantity: string): Uint8Array {
+  const digits = quantity.replace(/^0x0*/, '')
+  return hexToBytes(digits.length % 2 === 0 ? digits : `0${digits}`)
+}
+
+function placeBytes(place: number): Uint8Array {
+  return quantityBytes(`0x${place.toString(16)}`)
+}
+
+interface Leaf {
+  /** The key, 4 bits each. */
+  readonly path: readonly number[]
+  readonly value: Uint8Array
+}
+
+/** The node above some leaves whose paths agree up to a depth. No path is the beginning of another. */
+function nodeOf(leaves: readonly Leaf[], depth: number): Rlp {
+  const [first] = leaves
+  if (first === undefined) return new Uint8Array()
+  if (leaves.length === 1) return [compactPath(first.path.slice(depth), true), first.value]
+  const common = commonDepth(leaves, depth)
+  if (common > depth) return [compactPath(first.path.slice(depth, common), false), referenceTo(nodeOf(leaves, common))]
+  const children = Array.from({ length: 16 }, (_, nibble) => {
+    const below = leaves.filter(({ path }) => path[depth] === nibble)
+    return below.length === 0 ? new Uint8Array() : referenceTo(nodeOf(below, depth + 1))
+  })
+  return [...children, new Uint8Array()]
+}
+
+/** How a node names another: by its hash, or as it is where that is shorter. */
+function referenceTo(node: Rlp): Rlp {
+  const bytes = encodeRlp(node)
+  return bytes.length < 32 ? node : keccak_256(bytes)
+}
+
+function commonDepth(leaves: readonly Leaf[], depth: number): number {
+  const [first, ...others] = leaves
+  let common = depth
+  while (others.every(({ path }) => path[common] === first?.path[common])) common++
+  return common
+}
+
+/** A part of a path as bytes. The first half byte says whether it ends in a leaf and whether its length is odd. */
+function compactPath(path: readonly number[], endsInLeaf: boolean): Uint8Array {
+  const isOdd = path.length % 2 === 1
+  const flag = (endsInLeaf ? 2 : 0) + (isOdd ? 1 : 0)
+  const nibbles = isOdd ? [flag, ...path] : [flag, 0, ...path]
+  return hexToBytes(nibbles.map((nibble) => nibble.toString(16)).join(''))
+}
+
+function nibblesOf(bytes: Uint8Array): number[] {
+  return [...bytes].flatMap((byte) => [byte >> 4, byte & 15])
+}
