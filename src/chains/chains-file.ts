@@ -29,6 +29,10 @@ export interface ChainConfig {
   readonly swapV3?: SwapV3Config | undefined
   /** Present where the chain charges for publishing transactions on its parent chain: how to ask for that fee. */
   readonly l1Fee?: L1FeeKind
+  /** The first block that is read. Absent: as `since` says. */
+  readonly startBlock?: number | undefined
+  /** The first block at or after this time is the first that is read. Absent, as `startBlock`: a day before the oldest request. */
+  readonly since?: Date | undefined
   readonly finality: FinalityConfig
   /** The usual time between blocks. The estimated duration of a payment follows from it. */
   readonly blockTimeSeconds: number

@@ -153,6 +153,13 @@ describe('parseChainsFile', () => {
     ],
     ['a contract twice', 'contracts.1', base().contracts[0], 'given twice'],
     ['a finality depth of 0', 'finality', { depth: 0 }, 'finality.depth'],
+    ['a negative startBlock', 'startBlock', -1, 'startBlock must be >= 0'],
+    ['half a startBlock', 'startBlock', 1.5, 'startBlock must be integer'],
+    ['a startBlock in words', 'startBlock', '1', 'startBlock must be integer'],
+    ['a time that is none', 'since', 'yesterday', 'since: "yesterday" is no date'],
+    ['a time without offset', 'since', '2026-01-31T00:00:00', 'it has no offset'],
+    ['a day that never was', 'since', '2026-02-30', 'no such day'],
+    ['a time as a number', 'since', 1_700_000_000, 'since must be string'],
   ])('refuses %s', (_, path, value, mention) => {
     const chain = base()
     setAt(chain, path.split('.'), value)
@@ -160,6 +167,14 @@ describe('parseChainsFile', () => {
     const faults = parsed.ok ? '' : parsed.faults.join('\n')
     expect(faults).toContain(mention)
     expect(faults).not.toContain('secret')
+  })
+
+  it('reads since as a moment or a day, and not beside startBlock', () => {
+    const since = (text: string) => parse([{ ...base(), since: text }])
+    expect(since('2026-01-31')).toMatchObject({ ok: true, chains: [{ since: new Date('2026-01-31T00:00:00Z') }] })
+    expect(since('2026-01-31T01:30:00+01:00')).toMatchObject({ chains: [{ since: new Date('2026-01-31T00:30:00Z') }] })
+    const both = parse([{ ...base(), since: '2026-01-31', startBlock: 5 }])
+    expect(both.ok ? [] : both.faults).toEqual([expect.stringContaining('given beside startBlock 5')])
   })
 
   it.each(['', '{', '[]', '{"chains":[]}', 'null'])('refuses the file %s', (text) => {

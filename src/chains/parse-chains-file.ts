@@ -1,6 +1,7 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { type Address, parseAddress } from '../domain/address.ts'
 import { parseFiatCode } from '../domain/currency.ts'
+import { parseDateBound } from '../domain/date-bound.ts'
 import schema from './chains-file.schema.json' with { type: 'json' }
 import type { ChainConfig, ConversionConfig, FinalityConfig, LifiConfig } from './chains-file.ts'
 
@@ -9,9 +10,10 @@ type ParsedChainsFile =
   | { readonly ok: true; readonly chains: readonly ChainConfig[] }
   | { readonly ok: false; readonly faults: readonly string[] }
 
-/** A chain that fits the schema: a {@link ChainConfig} whose addresses are not parsed yet, and without the default depth of finality. */
-interface ShapedChain extends Omit<ChainConfig, 'finality'> {
+/** A chain that fits the schema: a {@link ChainConfig} whose addresses and dates are not parsed yet, and without the default depth of finality. */
+interface ShapedChain extends Omit<ChainConfig, 'finality' | 'since'> {
   readonly optional?: boolean
+  readonly since?: string
   readonly finality: Omit<FinalityConfig, 'depth'> & Partial<FinalityConfig>
 }
 
@@ -93,6 +95,7 @@ function readChain(
         ? []
         : readUrl(url, `${path}.rpcUrls[${i}]`, environment, faults),
     ),
+    since: chain.since === undefined ? undefined : readSince(chain, chain.since, `${path}.since`, faults),
     finality: { depth: FINALITY_DEPTHS.get(chain.chainId) ?? DEFAULT_FINALITY_DEPTH, ...chain.finality },
     multicall: address(chain.multicall, 'multicall'),
     native: { ...chain.native, usdFeed: feed(chain.native.usdFeed, 'native.usdFeed') },
@@ -125,6 +128,17 @@ function readChain(
       router: address(chain.swapV3.router, 'swapV3.router'),
     },
   }
+}
+
+function readSince({ startBlock }: ShapedChain, since: string, path: string, faults: string[]): Date | undefined {
+  if (startBlock !== undefined) {
+    faults.push(`${path}: "${since}" is given beside startBlock ${startBlock}: leave out one of the two`)
+    return undefined
+  }
+  const parsed = parseDateBound(since)
+  if (parsed.ok) return new Date(parsed.firstMs)
+  faults.push(`${path}: "${since}" is no date: ${parsed.detail}. Give 2026-01-31 or 2026-01-31T12:00:00Z`)
+  return undefined
 }
 
 /** Reads the addresses below a path. What is wrong with one is added to the faults. */

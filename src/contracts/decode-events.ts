@@ -137,12 +137,16 @@ export function decodeTransferLog({ address, topics, data }: LogContent): Transf
   }
 }
 
-/** Decodes a factory's event. @returns the SingleRequestProxy that it created; undefined for other logs */
-export function decodeCreatedProxyLog({ topics, data }: Pick<RpcLog, 'topics' | 'data'>): Address | undefined {
-  const [kind] = topics
+/** Decodes a factory's event. @returns the SingleRequestProxy that it created, and the topic of its payments; undefined for other logs */
+export function decodeCreatedProxyLog({
+  topics,
+  data,
+}: Pick<RpcLog, 'topics' | 'data'>): { readonly address: Address; readonly topic: Hex } | undefined {
+  const [kind, topic] = topics
+  if (topic === undefined) return undefined
   const count = kind === eventTopics.tokenRequestProxy ? 6 : kind === eventTopics.nativeRequestProxy ? 5 : undefined
   const words = count === undefined ? undefined : splitWords(data.slice(2), count)
-  return words && addressOf(words[0])
+  return words && { address: addressOf(words[0]), topic: topic as Hex }
 }
 
 /** The address in an indexed topic. */

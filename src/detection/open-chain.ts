@@ -14,11 +14,17 @@ import { createTraceReader } from './read/trace-reader.ts'
 import type { DetectionRepository } from './sql/detection-repository.ts'
 import { createPaymentWriter, type PaymentWriter } from './write/payment-writer.ts'
 
-/** One chain: how its nodes are read, its events matched and its payments written. For following it and for reading transactions again. */
-export interface OpenChain {
+/** How a chain's nodes are read and its events matched. */
+export interface ChainReading {
   readonly tools: FindingTools
   readonly reader: ChainReader
+}
+
+/** One chain: how it is read and its payments written. For following it and for reading transactions again. */
+export interface OpenChain extends ChainReading {
   readonly writer: PaymentWriter
+  /** For back-fill, whose doubts about a node are its own. */
+  readonly backfill: ChainReading
 }
 
 export interface OpenChainOptions {
@@ -36,7 +42,14 @@ export interface OpenChainOptions {
 
 /** Puts together the parts of one configured chain. Does not ask the nodes anything yet. */
 export function openChain(options: OpenChainOptions): OpenChain {
-  const { knex, config, tokens, repository, clock, logger, onExchange, rpcTimeoutMs } = options
+  const { knex, config, clock } = options
+  const chain = { chainId: caip2Of(config.chainId), network: config.name }
+  const writer = createPaymentWriter({ knex, chain, clock })
+  return { ...openReading(options), writer, backfill: openReading(options) }
+}
+
+function openReading(options: OpenChainOptions): ChainReading {
+  const { config, tokens, repository, clock, logger, onExchange, rpcTimeoutMs } = options
   const { name: network } = config
   const chainId = caip2Of(config.chainId)
   const client = createRpcClient({
@@ -71,5 +84,5 @@ export function openChain(options: OpenChainOptions): OpenChain {
     }),
     traces: createTraceReader({ client, network, logger, clock }),
   }
-  return { tools, reader, writer: createPaymentWriter({ knex, chain: { chainId, network }, clock }) }
+  return { tools, reader }
 }

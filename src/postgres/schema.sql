@@ -88,9 +88,17 @@ create table chain_contracts (
   chain_id text collate "C" not null,
   address bytea not null,
   from_block bigint not null,
-  filled_block bigint not null,
-  fill_until bigint not null,
   constraint chain_contracts_pkey PRIMARY KEY (chain_id, address)
+);
+
+create table chain_spans (
+  chain_id text collate "C" not null,
+  address bytea not null,
+  from_block bigint not null,
+  next_block bigint not null,
+  until_block bigint not null,
+  read_time timestamp(0) with time zone,
+  constraint chain_spans_pkey PRIMARY KEY (chain_id, address, from_block)
 );
 
 create table chain_state (
@@ -105,6 +113,9 @@ create table chain_state (
   has_finalized_tag boolean not null default false,
   alarm text,
   updated_at timestamp(3) with time zone not null,
+  start_block bigint,
+  start_since timestamp(3) with time zone,
+  wanted_since timestamp(3) with time zone,
   constraint chain_state_pkey PRIMARY KEY (chain_id)
 );
 

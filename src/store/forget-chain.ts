@@ -42,6 +42,7 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
       'unmatched_events',
       'single_request_proxies',
       'chain_blocks',
+      'chain_spans',
       'chain_contracts',
       'chain_state',
     ]) {

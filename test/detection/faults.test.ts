@@ -323,7 +323,7 @@ describe('a contract that is added later', () => {
     proxy.meddle(({ method }) => (method === 'eth_getLogs' ? refuse('history was pruned') : undefined))
     detection = begin({}, { contracts, rpcUrls: [proxy.url, chain.rpcUrl] })
     await knex('leases').delete()
-    await scan()
+    await expect(scan()).rejects.toThrow(/history was pruned/)
     expect(await statuses(request)).toEqual([])
     await scan()
     expect(await statuses(request)).toEqual(['CONFIRMED'])

@@ -21,7 +21,11 @@ function readBytecode(name: string): Hex {
 async function deploy(chain: TestChain, name: string, args: readonly [Hex, Hex, Hex]): Promise<Hex> {
   const data = encodeDeployData({ abi: CONSTRUCTORS, bytecode: readBytecode(name), args })
   const { transactionHash } = await chain.send(chain.deployer, { data }, { gas: 15_000_000n })
-  const receipt = await chain.client.rpc.call<{ contractAddress: Hex }>('eth_getTransactionReceipt', [transactionHash])
+  const read = () =>
+    chain.client.rpc.call<{ contractAddress: Hex } | null>('eth_getTransactionReceipt', [transactionHash])
+  // Not every chain mines by itself.
+  const receipt = (await read()) ?? (await chain.mine().then(read))
+  if (receipt === null) throw new Error(`${name} was not deployed`)
   return receipt.contractAddress
 }
 

@@ -154,8 +154,13 @@ describe('a service that is killed while it reads the past of a chain', () => {
     expect(await service?.ended).toMatchObject({ signal: 'SIGKILL' })
   }
 
-  const scannedBlock = async () =>
-    Number((await database.knex('chain_state').first('scanned_block'))?.scanned_block ?? 0)
+  /** Up to which block all is read. */
+  const scannedBlock = async () => {
+    const { rows } = await database.knex.raw<{ rows: { block: bigint | null }[] }>(
+      `select coalesce((select min(next_block) - 1 from chain_spans), (select scanned_block from chain_state)) as block`,
+    )
+    return Number(rows[0]?.block ?? 0)
+  }
   const stored = async () => ({
     scanned: await scannedBlock(),
     payments: (await database.knex('payments').select('id')).length,

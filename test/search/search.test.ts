@@ -231,6 +231,7 @@ test('confirmations count up to the head until a payment is final, and asOf tell
     scanned_time: '2026-03-01T00:00:05Z',
     head_block: 110,
     final_block: 60,
+    start_block: 0,
     updated_at: '2026-03-01T00:00:06Z',
   })
   const page = await search({ sortBy: 'status', sortOrder: 'asc' }, eight)

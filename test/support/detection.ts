@@ -58,6 +58,7 @@ export function configOf(chain: TestChain, name: string, options: Partial<ChainC
         heartbeatSeconds: hour,
       })),
     },
+    startBlock: 0,
     finality: { useFinalizedTag: false, depth: 3 },
     blockTimeSeconds: 2,
     ...options,

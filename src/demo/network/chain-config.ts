@@ -77,6 +77,7 @@ export function describeChain(
         }
       : {}),
     ...(bridge ? describeBridge(bridge) : {}),
+    startBlock: 0,
     finality: { useFinalizedTag: false, depth: spec.finalityDepth },
     blockTimeSeconds: USUAL_BLOCK_SEC,
   }

@@ -2,19 +2,15 @@ import type { Knex } from 'knex'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { Logger } from '../../domain/logger.ts'
-import { RpcError } from '../../nodes/rpc-error.ts'
 import type { Lease } from '../../store/leases-repository.ts'
 import type { Findings } from '../match/detected.ts'
 import type { OpenChain } from '../open-chain.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
-import type { ContractGap } from '../sql/chain-contracts-repository.ts'
 import { createFinality, type Finality } from './finality.ts'
 import { loadPosition } from './load-position.ts'
 import {
   afterBlocks,
-  afterGapRead,
   afterRewind,
-  chooseGap,
   chooseStep,
   decideFork,
   isForked,
@@ -57,7 +53,7 @@ const MORE: StepOutcome = { kind: 'MORE' }
 const CAUGHT_UP: StepOutcome = { kind: 'CAUGHT_UP' }
 const ALARM: StepOutcome = { kind: 'ALARM' }
 
-/** Follows one chain: first final blocks as ranges of logs, then block by block by hash. */
+/** Follows one chain: final blocks that were missed as ranges of logs, then block by block by hash. What is far below is read by back-fill. */
 export interface BlockFollower {
   /**
    * Looks at the chain once and writes what is new.
@@ -88,7 +84,6 @@ interface Follower extends BlockFollowerOptions, OpenChain {
   readonly events: EventReader
   readonly finalBlocks: FinalBlocksReader
   position: Position | undefined
-  gaps: readonly ContractGap[]
   suspicion: Suspicion
 }
 
@@ -103,7 +98,6 @@ export function createBlockFollower(options: BlockFollowerOptions): BlockFollowe
     events,
     finalBlocks: createFinalBlocksReader({ reader: chain.reader, events, clock }),
     position: undefined,
-    gaps: [],
     suspicion: NO_SUSPICION,
   }
   return {
@@ -146,9 +140,8 @@ async function look(follower: Follower, signal: AbortSignal | undefined): Promis
 async function load(follower: Follower, signal: AbortSignal | undefined): Promise<Position | undefined> {
   const loaded = await loadPosition(follower, signal)
   if (loaded === 'ALARM') return undefined
-  follower.position = loaded.position
-  follower.gaps = loaded.gaps
-  return loaded.position
+  follower.position = loaded
+  return loaded
 }
 
 async function take(
@@ -158,19 +151,21 @@ async function take(
   signal: AbortSignal | undefined,
 ): Promise<StepOutcome> {
   switch (next.kind) {
-    case 'BACKFILL': {
+    case 'JUMP':
+      return jump(follower, at, next.to, signal)
+    case 'CATCH_UP': {
       const write: WriteFinalBlocks = (last, findings) => advance(follower, at, { blocks: [last], findings }, signal)
       return readFinal(follower, next, write, signal)
     }
     case 'FOLLOW': {
       const followed = await followBlocks(follower, at, next.numbers, signal)
       trust(follower)
-      return followed.kind === 'CAUGHT_UP' ? fillGap(follower, at, signal) : followed
+      return followed
     }
     case 'STAY':
       await writeHeights(follower, before, at, signal)
       trust(follower)
-      return fillGap(follower, at, signal)
+      return CAUGHT_UP
     case 'NODE_BEHIND':
       await writeHeights(follower, before, at, signal)
       contradict(follower, next.reason)
@@ -208,15 +203,33 @@ async function writeHeights(
 async function advance(
   follower: Follower,
   at: Position,
-  { blocks, findings }: { readonly blocks: readonly BlockHeader[]; readonly findings: Findings | undefined },
+  read: {
+    readonly blocks: readonly BlockHeader[]
+    readonly findings: Findings | undefined
+    readonly leavesUnread?: boolean
+  },
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const { lease, writer, finality, onCommitted } = follower
   const { scanned: from, headBlock, finalBlock } = at
+  const { blocks, findings } = read
   const hasFinalizedTag = finality.hasTag()
-  await writer.advance({ lease, from, blocks, headBlock, finalBlock, hasFinalizedTag, findings }, signal)
+  await writer.advance({ lease, from, headBlock, finalBlock, hasFinalizedTag, ...read }, signal)
   follower.position = afterBlocks(at, blocks)
   if (findings !== undefined) await onCommitted(findings)
+}
+
+/** Goes on at the last final block, and leaves the blocks before it to back-fill. */
+async function jump(
+  follower: Follower,
+  at: Position,
+  to: number,
+  signal: AbortSignal | undefined,
+): Promise<StepOutcome> {
+  const [header] = await follower.reader.headers([to], signal)
+  if (header === undefined) return waitForNode(follower, `block ${to} is final, and the node does not have it`)
+  await advance(follower, at, { blocks: [header], findings: undefined, leavesUnread: true }, signal)
+  return MORE
 }
 
 async function readFinal(
@@ -252,29 +265,6 @@ async function followBlocks(
   const findings = await events.read({ logs: inChainOrder(logs), blocks, areFinal: false, isCanonical }, signal)
   await advance(follower, at, { blocks, findings }, signal)
   return tip.number === at.headBlock ? CAUGHT_UP : MORE
-}
-
-/** Reads some blocks for a contract that was added to the chains file after they had been read. */
-async function fillGap(follower: Follower, at: Position, signal: AbortSignal | undefined): Promise<StepOutcome> {
-  const next = chooseGap(follower.gaps, at.finalBlock)
-  if (next === undefined) return CAUGHT_UP
-  const { gap, from, until } = next
-  const { address } = gap
-  const write: WriteFinalBlocks = async ({ number: filledBlock }, findings) => {
-    const { config, lease, writer, logger, onCommitted } = follower
-    await writer.addContractEvents({ lease, address, filledBlock, findings }, signal)
-    follower.gaps = afterGapRead(follower.gaps, gap, filledBlock)
-    if (filledBlock >= gap.fillUntil)
-      logger.info({ network: config.name, address }, 'the added contract is read up to now')
-    await onCommitted(findings)
-  }
-  try {
-    return await readFinal(follower, { from, until, addresses: [address] }, write, signal)
-  } catch (error) {
-    if (!(error instanceof RpcError)) throw error
-    if (decideFailure(error, follower.suspicion).doubtsNode) follower.reader.doubt(error.message)
-    return { kind: 'WAIT', reason: `the added contract ${address} cannot be read: ${error.message}` }
-  }
 }
 
 /** Takes back the blocks that a reorg replaced. If a final block was replaced, the chain is stopped. */

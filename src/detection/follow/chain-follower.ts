@@ -16,6 +16,7 @@ import { type OpenChain, type OpenChainOptions, openChain } from '../open-chain.
 import type { ReplayQueue } from '../repair/replay-queue.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
 import { CheckpointMovedError } from '../write/payment-writer.ts'
+import { type Backfill, createBackfill } from './backfill.ts'
 import { type BlockFollower, createBlockFollower, type StepOutcome } from './block-follower.ts'
 import { type ChainHealth, createChainHealth, type HealthStatus } from './chain-health.ts'
 import { keepLease } from './keep-lease.ts'
@@ -47,7 +48,7 @@ export interface ChainFollower {
   readonly chainId: string
   readonly chain: OpenChain
   status(): ChainStatus
-  /** Steps until there is nothing new. @throws what a step throws; ChainFollowedError */
+  /** Steps until there is nothing new and nothing left to back-fill. @throws what a step throws; ChainFollowedError */
   scan(): Promise<void>
   /** Removes what was found above a block, and reads the chain anew from there. @throws RangeError, RpcError, ChainFollowedError */
   restartFrom(block: number, beforehand?: () => Promise<void>): Promise<void>
@@ -86,7 +87,10 @@ interface Follower {
   readonly chain: OpenChain
   readonly replays: ReplayQueue
   readonly health: ChainHealth
+  /** What keeps back-fill from moving. */
+  readonly backfillHealth: ChainHealth
   readonly blocks: BlockFollower
+  readonly backfill: Backfill
   readonly logger: Logger
   readonly clock: () => Date
   isFollowing: boolean
@@ -111,7 +115,7 @@ export function createChainFollower(options: ChainFollowerOptions): ChainFollowe
     network,
     chainId,
     chain,
-    status: () => ({ network, ...follower.heights, ...follower.health.status(), following: follower.isFollowing }),
+    status: () => statusOf(follower),
     scan: () => scan(follower),
     restartFrom: (block, beforehand) => restartFrom(follower, block, beforehand),
     run: (signal) => run(follower, signal),
@@ -138,7 +142,9 @@ function assemble(options: ChainFollowerOptions): Follower {
     chain,
     replays,
     health: createChainHealth({ network, logger, clock }),
+    backfillHealth: createChainHealth({ network: `${network} (back-fill)`, logger, clock }),
     blocks: createBlockFollower({ knex, config, lease, chain, logger, clock, onCommitted }),
+    backfill: createBackfill({ knex, config, lease, chain, logger, clock, onCommitted }),
     logger,
     clock,
     isFollowing: false,
@@ -147,6 +153,18 @@ function assemble(options: ChainFollowerOptions): Follower {
     unpruned: keepUnknown,
   }
   return follower
+}
+
+function statusOf(follower: Follower): ChainStatus {
+  const { network, heights, health, backfillHealth, isFollowing } = follower
+  const status = health.status()
+  return {
+    network,
+    ...heights,
+    ...status,
+    failing: status.failing ?? backfillHealth.status().failing,
+    following: isFollowing,
+  }
 }
 
 async function afterCommit(follower: Follower, findings: Findings): Promise<void> {
@@ -158,14 +176,44 @@ async function afterCommit(follower: Follower, findings: Findings): Promise<void
   follower.unpruned = 0
 }
 
+/** Two loops, so that following never waits for back-fill. */
 async function run(follower: Follower, signal: AbortSignal): Promise<void> {
+  await Promise.all([follow(follower, signal), fill(follower, signal)])
+  await giveUpLease(follower)
+}
+
+async function follow(follower: Follower, signal: AbortSignal): Promise<void> {
   let failures = 0
   while (!signal.aborted) {
     const pace = await turn(follower, failures, signal)
     failures = pace.failures
     if (pace.waitMs > 0) await sleep(pace.waitMs, undefined, { signal }).catch(() => {})
   }
-  await giveUpLease(follower)
+}
+
+/** Reads what was left out, while this process follows the chain. */
+async function fill(follower: Follower, signal: AbortSignal): Promise<void> {
+  const { pollMs, backfillHealth } = follower
+  let failures = 0
+  while (!signal.aborted) {
+    let pace: Pace = { waitMs: pollMs, failures: 0 }
+    try {
+      if (follower.isFollowing) pace = paceAfter((await fillStep(follower, signal)).kind, pollMs)
+    } catch (error) {
+      if (signal.aborted) return
+      if (!(error instanceof LeaseLostError)) backfillHealth.failed(error)
+      pace = paceAfterError(failures, { isFollowing: follower.isFollowing, pollMs })
+    }
+    failures = pace.failures
+    if (pace.waitMs > 0) await sleep(pace.waitMs, undefined, { signal }).catch(() => {})
+  }
+}
+
+async function fillStep({ knex, lease, leaseTtlMs, backfill, backfillHealth }: Follower, signal?: AbortSignal) {
+  const outcome = await keepLease({ knex, lease, ttlMs: leaseTtlMs }, (ending) => backfill.step(ending), { signal })
+  if (outcome.kind === 'AGAIN' || outcome.kind === 'WAIT') backfillHealth.waits(outcome.reason)
+  else backfillHealth.moved()
+  return outcome
 }
 
 /** Takes one step, whatever happens. */
@@ -182,9 +230,14 @@ async function turn(follower: Follower, failures: number, signal: AbortSignal): 
 }
 
 async function scan(follower: Follower): Promise<void> {
-  const { network } = follower
+  await repeat(follower.network, () => step(follower))
+  await repeat(follower.network, () => fillStep(follower))
+}
+
+/** Steps until nothing is left to do. */
+async function repeat(network: string, takeStep: () => Promise<Outcome>): Promise<void> {
   for (let fruitless = 0; ; ) {
-    const outcome = await step(follower)
+    const outcome = await takeStep()
     if (outcome.kind === 'ELSEWHERE') throw new ChainFollowedError(network)
     if (outcome.kind !== 'MORE' && outcome.kind !== 'AGAIN') return
     fruitless = outcome.kind === 'AGAIN' ? fruitless + 1 : 0

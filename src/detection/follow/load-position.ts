@@ -5,7 +5,7 @@ import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { ChainReader } from '../read/chain-reader.ts'
 import { readBlocks } from '../sql/chain-blocks-repository.ts'
-import { type ContractGap, declareContracts } from '../sql/chain-contracts-repository.ts'
+import { declareContracts } from '../sql/chain-contracts-repository.ts'
 import { findChain } from '../sql/chain-state-repository.ts'
 import type { PaymentWriter } from '../write/payment-writer.ts'
 import type { Finality } from './finality.ts'
@@ -20,12 +20,6 @@ interface PositionSource {
   readonly finality: Finality
 }
 
-/** Where to go on, and what is still to be read of contracts that were added. */
-interface LoadedPosition {
-  readonly position: Position
-  readonly gaps: readonly ContractGap[]
-}
-
 /**
  * Reads from the database how far a chain was read. Begins to follow one that was never followed.
  *
@@ -35,7 +29,7 @@ interface LoadedPosition {
 export async function loadPosition(
   source: PositionSource,
   signal: AbortSignal | undefined,
-): Promise<LoadedPosition | 'ALARM'> {
+): Promise<Position | 'ALARM'> {
   const { knex, config, finality } = source
   const chainId = caip2Of(config.chainId)
   const stored = await findChain(knex, chainId)
@@ -46,11 +40,12 @@ export async function loadPosition(
   }
   await checkGenesis(source, stored.genesisHash, signal)
   finality.recall(stored.hasFinalizedTag)
-  const gaps = await declareContracts(knex, chainId, followedContracts(config), stored.scannedBlock)
+  const addresses = followedContracts(config).map(({ address }) => address)
+  await knex.transaction((trx) => declareContracts(trx, chainId, addresses, stored.scannedBlock))
   const blocks = await readBlocks(knex, chainId)
   const scanned = { number: stored.scannedBlock, hash: stored.scannedHash }
   const { headBlock, finalBlock } = stored
-  return { position: { scanned, blocks: blocks.length > 0 ? blocks : [scanned], headBlock, finalBlock }, gaps }
+  return { scanned, blocks: blocks.length > 0 ? blocks : [scanned], headBlock, finalBlock }
 }
 
 /** A chain with the same id but another genesis block is another chain, and nothing that is stored is true of it. */
@@ -61,18 +56,17 @@ async function checkGenesis({ config, reader }: PositionSource, known: Hex, sign
   throw new RpcError('WRONG_CHAIN', `${config.name} is not the chain that was followed before: ${text}`)
 }
 
-/** Sets the first checkpoint: the last block before any followed contract's `fromBlock` that is final. */
+/** Sets the first checkpoint: the last final block. The blocks below it are read beside. */
 async function setFirstCheckpoint(
   { config, reader, writer, finality }: PositionSource,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const firstBlock = Math.min(...followedContracts(config).map(({ fromBlock }) => fromBlock))
   const view = await reader.view(0, config.finality.useFinalizedTag, signal)
   const byDepth = Math.max(0, view.head.number - config.finality.depth)
-  const before = Math.max(0, Math.min(firstBlock - 1, finality.finalBlock(view, byDepth)))
-  const [genesis, checkpoint] = await reader.headers([0, before], signal)
+  const last = finality.finalBlock(view, byDepth)
+  const [genesis, checkpoint] = await reader.headers([0, last], signal)
   if (genesis === undefined || checkpoint === undefined) {
-    throw new RpcError('UNREACHABLE', `the node of ${config.name} does not have block ${before}`)
+    throw new RpcError('UNREACHABLE', `the node of ${config.name} does not have block ${last}`)
   }
   await writer.open(genesis.hash, checkpoint, view.head.number)
 }

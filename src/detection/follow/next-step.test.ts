@@ -1,15 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { RpcLog } from '../../contracts/decode-events.ts'
-import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { BlockHeader, ChainView } from '../read/chain-reader.ts'
-import type { ContractGap } from '../sql/chain-contracts-repository.ts'
 import {
   afterBlocks,
-  afterGapRead,
   afterRewind,
-  chooseGap,
   chooseStep,
   decideFork,
   type ForkDecision,
@@ -66,7 +62,19 @@ describe('the step after a look at the chain', () => {
       'reads final blocks as a range',
       positionAt(10, { head: 500, final: 450, lowest: 10 }),
       500,
-      { kind: 'BACKFILL', from: 11, until: 450 },
+      { kind: 'CATCH_UP', from: 11, until: 450 },
+    ],
+    [
+      'reads 500 final blocks before it goes on',
+      positionAt(10, { head: 511, final: 510, lowest: 10 }),
+      511,
+      { kind: 'CATCH_UP', from: 11, until: 510 },
+    ],
+    [
+      'leaves more than 500 final blocks to back-fill',
+      positionAt(10, { head: 600, final: 511, lowest: 10 }),
+      600,
+      { kind: 'JUMP', to: 511 },
     ],
     ['reads by hash above the final block', positionAt(450, { head: 500, final: 450 }), 500, follow(451, 50)],
     [
@@ -153,29 +161,5 @@ describe('blocks whose logs were read', () => {
   ])('%s', (_, lists, count, logs, error) => {
     const blocks = [block(1), block(2), block(3)]
     expect(takeBlocksRead(blocks, lists)).toEqual({ blocks: blocks.slice(0, count), logs, refusal: error })
-  })
-})
-
-describe('gaps of added contracts', () => {
-  const gap = (digit: string, filledBlock: number, fillUntil: number): ContractGap => ({
-    address: digit.repeat(40) as Address,
-    filledBlock,
-    fillUntil,
-  })
-  const [a, b] = [gap('a', 10, 100), gap('b', 50, 100)]
-
-  it.each<[string, readonly ContractGap[], final: number, unknown]>([
-    ['are read from the first', [a, b], 500, { gap: a, from: 11, until: 100 }],
-    ['are read up to the final block', [a, b], 30, { gap: a, from: 11, until: 30 }],
-    ['wait while the blocks are not final', [a, b], 10, undefined],
-    ['that are not final yet let others go first', [b, a], 30, { gap: a, from: 11, until: 30 }],
-    ['are none', [], 500, undefined],
-  ])('%s', (_, gaps, final, step) => {
-    expect(chooseGap(gaps, final)).toEqual(step)
-  })
-
-  it('take turns, and are gone once they are read', () => {
-    expect(afterGapRead([a, b], a, 40)).toEqual([b, { ...a, filledBlock: 40 }])
-    expect(afterGapRead([a, b], a, 100)).toEqual([b])
   })
 })

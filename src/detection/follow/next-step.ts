@@ -1,7 +1,6 @@
 import type { RpcLog } from '../../contracts/decode-events.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { BlockHeader, ChainView } from '../read/chain-reader.ts'
-import type { ContractGap } from '../sql/chain-contracts-repository.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
 
 /** How far a chain was read, and what a follower does next: values and rules, without I/O. */
@@ -18,8 +17,10 @@ export interface Position {
 
 /** What a look at the chain leads to. Block numbers include both ends. */
 export type NextStep =
+  /** So many final blocks that they are read beside: go on at the last of them. */
+  | { readonly kind: 'JUMP'; readonly to: number }
   /** Final blocks: read them as a range of logs. */
-  | { readonly kind: 'BACKFILL'; readonly from: number; readonly until: number }
+  | { readonly kind: 'CATCH_UP'; readonly from: number; readonly until: number }
   /** Blocks that are not final: read each by its hash. */
   | { readonly kind: 'FOLLOW'; readonly numbers: readonly number[] }
   /** There is no new block. */
@@ -28,6 +29,9 @@ export type NextStep =
   | { readonly kind: 'NODE_BEHIND'; readonly reason: string }
 
 const MAX_BLOCKS_A_STEP = 50
+
+/** New payments do not wait for more final blocks than this. The narrowest nodes give 10 in a request, most give all. */
+const MAX_CATCH_UP_BLOCKS = 500
 
 /** Whether a reorg replaced the block that was read last, or the head of a chain that became shorter. */
 export function isForked({ scanned, blocks }: Position, { atTip, head }: ChainView): boolean {
@@ -59,7 +63,8 @@ export function chooseStep({ scanned, headBlock, finalBlock }: Position, { head 
   }
   if (headBlock === scanned.number) return { kind: 'STAY' }
   const from = scanned.number + 1
-  if (scanned.number < finalBlock) return { kind: 'BACKFILL', from, until: finalBlock }
+  if (finalBlock - scanned.number > MAX_CATCH_UP_BLOCKS) return { kind: 'JUMP', to: finalBlock }
+  if (scanned.number < finalBlock) return { kind: 'CATCH_UP', from, until: finalBlock }
   const last = Math.min(headBlock, scanned.number + MAX_BLOCKS_A_STEP)
   return { kind: 'FOLLOW', numbers: Array.from({ length: last - scanned.number }, (_, index) => from + index) }
 }
@@ -137,23 +142,4 @@ export function takeBlocksRead(blocks: readonly BlockHeader[], lists: readonly (
     logs: read.flatMap((list) => (list instanceof RpcError ? [] : list)),
     refusal,
   }
-}
-
-/** Blocks to read for a contract that was added to the chains file. */
-interface GapStep {
-  readonly gap: ContractGap
-  readonly from: number
-  readonly until: number
-}
-
-/** Chooses the next gap to read; undefined where none has final blocks left to read. */
-export function chooseGap(gaps: readonly ContractGap[], finalBlock: number): GapStep | undefined {
-  const gap = gaps.find(({ filledBlock }) => filledBlock < finalBlock)
-  return gap && { gap, from: gap.filledBlock + 1, until: Math.min(finalBlock, gap.fillUntil) }
-}
-
-/** The gaps after one of them was read up to a block. The others go first, so that all of them get their turn. */
-export function afterGapRead(gaps: readonly ContractGap[], gap: ContractGap, lastBlock: number): ContractGap[] {
-  const others = gaps.filter((each) => each !== gap)
-  return lastBlock < gap.fillUntil ? [...others, { ...gap, filledBlock: lastBlock }] : others
 }

@@ -67,6 +67,8 @@ export interface UnmatchedEvent extends Sighting {
 /** A contract that Request's factory created to pay one request. It is an intermediary: whoever gives it the money is the payer. */
 export interface CreatedProxy {
   readonly address: Address
+  /** Of all payments that it makes. */
+  readonly topic: Hex
   readonly blockNumber: number
 }
 

@@ -84,8 +84,8 @@ function decodeLog(log: RpcLog): LoggedEvent[] {
 
 function findCreatedProxies(logs: readonly RpcLog[], { factories }: FollowedContracts): CreatedProxy[] {
   return logs.flatMap((log) => {
-    const address = factories.has(log.address.toLowerCase() as Address) ? decodeCreatedProxyLog(log) : undefined
-    return address === undefined ? [] : [{ address, blockNumber: Number(log.blockNumber) }]
+    const created = factories.has(log.address.toLowerCase() as Address) ? decodeCreatedProxyLog(log) : undefined
+    return created === undefined ? [] : [{ ...created, blockNumber: Number(log.blockNumber) }]
   })
 }
 

@@ -69,6 +69,15 @@ export async function* recheckChain(knex: Knex, chain: OpenChain, terms: Recheck
   }
 }
 
+/** Reads some requests again, as {@link recheckChain} does. @throws RpcError */
+export async function recheckRequests(
+  chain: OpenChain,
+  requests: readonly RecheckedRequest[],
+  terms: Pick<RecheckTerms, 'accountId' | 'isTrial' | 'signal'>,
+): Promise<void> {
+  for (const batch of batchesOf(requests)) await recheckBatch(chain, batch, terms)
+}
+
 /** Batches of whole requests with few enough transactions to read at once. A request with more is split, in the order of the chain. */
 function* batchesOf(page: readonly RecheckedRequest[]): Generator<RecheckedRequest[]> {
   let batch: RecheckedRequest[] = []
@@ -91,7 +100,7 @@ function* batchesOf(page: readonly RecheckedRequest[]): Generator<RecheckedReque
 async function recheckBatch(
   chain: OpenChain,
   batch: readonly RecheckedRequest[],
-  { accountId, isTrial, signal }: RecheckTerms,
+  { accountId, isTrial, signal }: Pick<RecheckTerms, 'accountId' | 'isTrial' | 'signal'>,
 ): Promise<RecheckStep> {
   const step = {
     requestId: batch.at(-1)?.requestId ?? '',

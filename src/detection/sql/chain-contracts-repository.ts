@@ -1,72 +1,70 @@
 import type { Knex } from 'knex'
-import type { PaymentContractConfig } from '../../chains/chains-file.ts'
 import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
+import { deleteSpansBelow, deleteSpansOfOthers, insertSpans } from './chain-spans-repository.ts'
 
-/** Blocks that were read before a contract was added to the chains file: its events in them are still to be read. */
-export interface ContractGap {
+/** A contract, and the lowest block from which its events are read or are to be read. */
+export interface ReadContract {
   readonly address: Address
-  /** The last block that was read for this contract. */
-  readonly filledBlock: number
-  /** The last block to read for it. */
-  readonly fillUntil: number
+  readonly fromBlock: number
 }
 
 /**
- * Stores which contracts are followed from now on. A contract that is new, or whose `fromBlock` is lower than before, gets a gap up to the
- * block that the chain was read to. One that is no longer listed is forgotten, so it counts as new if it is listed again.
- *
- * @returns all gaps of the chain, lowest block first
+ * Stores which contracts are followed from now on. The blocks up to `scannedBlock` have not been read for a contract that is new, so the chain's start is
+ * forgotten until {@link lowerContracts} has made spans of them. A contract that is no longer listed is forgotten with its spans.
  */
-export function declareContracts(
-  knex: Knex,
+export async function declareContracts(
+  trx: Knex.Transaction,
   chainId: string,
-  contracts: readonly PaymentContractConfig[],
+  addresses: readonly Address[],
   scannedBlock: number,
-): Promise<ContractGap[]> {
-  return knex.transaction(async (trx) => {
-    const addresses = contracts.map(({ address }) => addressToBytes(address))
-    await trx.raw('delete from chain_contracts where chain_id = ? and not (address = any(?))', [chainId, addresses])
-    for (const { address, fromBlock } of contracts) {
-      await trx.raw(
-        `insert into chain_contracts as known (chain_id, address, from_block, filled_block, fill_until)
-         values (?, ?, ?, ?, ?)
-         on conflict (chain_id, address) do update set from_block = excluded.from_block,
-           filled_block = excluded.filled_block, fill_until = excluded.fill_until
-           where known.from_block > excluded.from_block`,
-        // The genesis block has no logs.
-        [chainId, addressToBytes(address), fromBlock, Math.max(0, fromBlock - 1), scannedBlock],
-      )
-    }
-    return readGaps(trx, chainId)
-  })
+): Promise<void> {
+  const listed = addresses.map(addressToBytes)
+  await trx.raw('delete from chain_contracts where chain_id = ? and not (address = any(?))', [chainId, listed])
+  await deleteSpansOfOthers(trx, chainId, addresses)
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    `insert into chain_contracts (chain_id, address, from_block)
+     select ?, address, ? from unnest(?::bytea[]) as listed (address)
+     on conflict (chain_id, address) do nothing`,
+    [chainId, scannedBlock + 1, listed],
+  )
+  if (rowCount > 0) await trx('chain_state').where({ chain_id: chainId }).update({ start_block: null })
 }
 
-async function readGaps(trx: Knex, chainId: string): Promise<ContractGap[]> {
-  const rows = await trx('chain_contracts')
-    .select<{ address: Buffer; filled_block: bigint; fill_until: bigint }[]>('address', 'filled_block', 'fill_until')
+/** Forgets what was read for which contract. */
+export async function forgetContracts(trx: Knex.Transaction, chainId: string): Promise<void> {
+  await trx('chain_contracts').where({ chain_id: chainId }).delete()
+  await deleteSpansOfOthers(trx, chainId, [])
+}
+
+export async function readContracts(knex: Knex, chainId: string): Promise<ReadContract[]> {
+  const rows = await knex('chain_contracts')
+    .select<{ address: Buffer; from_block: bigint }[]>('address', 'from_block')
     .where({ chain_id: chainId })
-    .whereRaw('filled_block < fill_until')
-    .orderBy(['filled_block', 'address'])
-  return rows.map((row) => ({
-    address: addressFromBytes(row.address),
-    filledBlock: Number(row.filled_block),
-    fillUntil: Number(row.fill_until),
+    .orderBy('address')
+  return rows.map(({ address, from_block }) => ({
+    address: addressFromBytes(address),
+    fromBlock: Number(from_block),
   }))
 }
 
-/** Stores up to which block a contract's gap was read. */
-export async function markFilled(trx: Knex, chainId: string, address: Address, filledBlock: number): Promise<void> {
-  await trx('chain_contracts')
-    .where({ chain_id: chainId, address: addressToBytes(address) })
-    .update({ filled_block: filledBlock })
-}
-
-/** Limits all gaps of a chain to blocks up to a number: the blocks above it are going to be read for all contracts. */
-export async function limitGaps(trx: Knex, chainId: string, number: number): Promise<void> {
-  await trx('chain_contracts')
-    .where({ chain_id: chainId })
-    .update({
-      filled_block: trx.raw('least(filled_block, ?::bigint)', [number]),
-      fill_until: trx.raw('least(fill_until, ?::bigint)', [number]),
-    })
+/**
+ * Moves the blocks from which contracts are read. Blocks below the old one become spans.
+ *
+ * @param mayRaise - whether a higher block counts too: then what is left to read below it is dropped
+ */
+export async function moveContracts(
+  trx: Knex.Transaction,
+  chainId: string,
+  wanted: readonly ReadContract[],
+  mayRaise: boolean,
+): Promise<void> {
+  const known = new Map((await readContracts(trx, chainId)).map(({ address, fromBlock }) => [address, fromBlock]))
+  for (const { address, fromBlock } of wanted) {
+    const before = known.get(address)
+    if (before === undefined || before === fromBlock || (before < fromBlock && !mayRaise)) continue
+    if (before < fromBlock) await deleteSpansBelow(trx, chainId, address, fromBlock)
+    else await insertSpans(trx, chainId, [{ address, from: fromBlock, until: before - 1 }])
+    const at = { chain_id: chainId, address: addressToBytes(address) }
+    await trx('chain_contracts').where(at).update({ from_block: fromBlock })
+  }
 }

@@ -18,6 +18,12 @@ export interface StoredChain {
   readonly hasFinalizedTag: boolean
   /** Why the chain is stopped; absent while it is followed. */
   readonly alarm?: string | undefined
+  /** The lowest block that is read or to be read; absent until it was found, and after a contract was added. */
+  readonly startBlock?: number | undefined
+  /** The time from which `startBlock` was found; absent where it was given as a number. */
+  readonly startSince?: Date | undefined
+  /** The time from which a stored request may have been paid, if that was earlier than `startSince` when the request was stored. */
+  readonly wantedSince?: Date | undefined
 }
 
 /** Identifies one block. */
@@ -37,6 +43,9 @@ interface ChainRow {
   readonly final_block: bigint
   readonly has_finalized_tag: boolean
   readonly alarm: string | null
+  readonly start_block: bigint | null
+  readonly start_since: Date | null
+  readonly wanted_since: Date | null
 }
 
 /** @param chainId - CAIP-2 */
@@ -89,11 +98,13 @@ interface ChainUpdate {
   readonly hasFinalizedTag?: boolean
   /** null ends an alarm. */
   readonly alarm?: string | null
+  readonly startBlock?: number
+  readonly startSince?: Date | null
   readonly now: Date
 }
 
 export async function updateChain(knex: Knex, chainId: string, update: ChainUpdate): Promise<void> {
-  const { checkpoint, headBlock, finalBlock, hasFinalizedTag, alarm, now } = update
+  const { checkpoint, headBlock, finalBlock, hasFinalizedTag, alarm, startBlock, startSince, now } = update
   await knex('chain_state')
     .where({ chain_id: chainId })
     // Knex leaves out columns whose value is undefined.
@@ -103,8 +114,18 @@ export async function updateChain(knex: Knex, chainId: string, update: ChainUpda
       final_block: finalBlock,
       has_finalized_tag: hasFinalizedTag,
       alarm,
+      start_block: startBlock,
+      start_since: startSince,
       updated_at: now,
     })
+}
+
+/** Notes that payments since a time are wanted on a chain. Does nothing where they are read or noted already. */
+export async function wantSince(knex: Knex, network: string, since: Date): Promise<void> {
+  await knex('chain_state')
+    .where({ network })
+    .whereRaw('(start_since is null or start_since > ?) and (wanted_since is null or wanted_since > ?)', [since, since])
+    .update({ wanted_since: since })
 }
 
 function columnsOfCheckpoint({ number, hash, timestampSec }: Omit<BlockHeader, 'parentHash'>) {
@@ -123,5 +144,8 @@ function toStoredChain(row: ChainRow): StoredChain {
     finalBlock: Number(row.final_block),
     hasFinalizedTag: row.has_finalized_tag,
     alarm: row.alarm ?? undefined,
+    startBlock: row.start_block === null ? undefined : Number(row.start_block),
+    startSince: row.start_since ?? undefined,
+    wantedSince: row.wanted_since ?? undefined,
   }
 }

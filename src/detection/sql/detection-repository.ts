@@ -3,6 +3,8 @@ import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { MatchableRequest } from '../match/match-event.ts'
 import { type Acceptance, findAccepted } from './accepted-events-repository.ts'
+import { wantSince } from './chain-state-repository.ts'
+import { oldestRequestsOf, sinceRequest } from './oldest-request.ts'
 import {
   type ChainTransactions,
   findDetectedPayers,
@@ -11,6 +13,7 @@ import {
   type KnownPayers,
   type WalletTime,
 } from './payers-repository.ts'
+import { findPaidByProxies, type RecheckedRequest } from './recheck-repository.ts'
 import { findRequestProxies } from './request-proxies-repository.ts'
 import {
   findAccountNames,
@@ -37,6 +40,9 @@ export interface DetectionRepository {
   transactionsOfTopics(accountId: number, topics: readonly Hex[]): Promise<SeenTransaction[]>
   requestProxiesAmong(chainId: string, addresses: readonly Address[]): Promise<Set<Address>>
   claimedTopics(chainId: string): Promise<Hex[]>
+  paidByProxies(accountId: number, topics: readonly Hex[]): Promise<Map<string, RecheckedRequest[]>>
+  /** Has chains read from a day before the oldest of these requests on, where they are not. */
+  wantPayments(accountId: number, topics: readonly Hex[]): Promise<void>
 }
 
 /** Makes the repository on a database. */
@@ -52,5 +58,10 @@ export function createDetectionRepository(knex: Knex): DetectionRepository {
     transactionsOfTopics: (accountId, topics) => findTransactionsOfTopics(knex, accountId, topics),
     requestProxiesAmong: (chainId, addresses) => findRequestProxies(knex, chainId, addresses),
     claimedTopics: (chainId) => findClaimedTopics(knex, chainId),
+    paidByProxies: (accountId, topics) => findPaidByProxies(knex, accountId, topics),
+    async wantPayments(accountId, topics) {
+      const oldest = await oldestRequestsOf(knex, accountId, topics)
+      for (const [network, createdAt] of oldest) await wantSince(knex, network, sinceRequest(createdAt))
+    },
   }
 }

@@ -1,7 +1,9 @@
 import type { Knex } from 'knex'
-import { bytesToHex, type Hex } from '../../domain/hex.ts'
+import { addressFromBytes } from '../../domain/address.ts'
+import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
 import { type AccountEvent, columnsOf } from './account-event.ts'
+import { findRequestProxies } from './request-proxies-repository.ts'
 
 /** The migration since which refunds count only if the payee's own money moved. */
 const RULES_MIGRATION = '0008-refund-wallets'
@@ -21,8 +23,6 @@ export interface RecheckedRequest {
 /** Selects what to read again. */
 interface RecheckScope {
   readonly accountId: number
-  /** Canonical name of the chain. */
-  readonly network: string
   /** CAIP-2. */
   readonly chainId: string
   /** Only payments and refunds in blocks before this time; unmatched events of any time. */
@@ -54,7 +54,10 @@ interface TransactionRow {
  */
 export async function nextRechecked(
   knex: Knex,
-  scope: RecheckScope,
+  scope: RecheckScope & {
+    /** Canonical name of the chain. */
+    readonly network: string
+  },
   after: string,
   limit: number,
 ): Promise<RecheckedRequest[]> {
@@ -64,6 +67,42 @@ export async function nextRechecked(
      where account_id = ? and network = ? and request_id > ? order by request_id limit ?`,
     [accountId, network, Buffer.from(after, 'hex'), limit],
   )
+  return findEvents(knex, scope, requests)
+}
+
+/** Nothing is as late as this. */
+const AT_ANY_TIME = new Date(8_640_000_000_000)
+
+/** Finds an account's requests with these topics that have detected payments by SingleRequestProxies. By CAIP-2 of the chain of the payments. */
+export async function findPaidByProxies(
+  knex: Knex,
+  accountId: number,
+  topics: readonly Hex[],
+): Promise<Map<string, RecheckedRequest[]>> {
+  const { rows } = await knex.raw<{ rows: (RequestRow & { chain_id: string; payer: Buffer })[] }>(
+    `select r.request_id, r.topic, r.refund_topic, p.chain_id, p.payer from requests r
+     join payments p on p.account_id = r.account_id and p.request_id = r.request_id
+     where r.account_id = ? and p.account_id = ? and r.topic = any(?) and p.detected and not p.imported and p.payer is not null`,
+    [accountId, accountId, topics.map(hexToBytes)],
+  )
+  const found = new Map<string, RecheckedRequest[]>()
+  for (const [chainId, ofChain] of Map.groupBy(rows, ({ chain_id }) => chain_id)) {
+    const payers = ofChain.map(({ payer }) => addressFromBytes(payer))
+    const proxies = await findRequestProxies(knex, chainId, payers)
+    const paid = ofChain.filter(({ payer }) => proxies.has(addressFromBytes(payer)))
+    const distinct = new Map(paid.map((row) => [row.request_id.toString('hex'), row]))
+    const scope = { accountId, chainId, before: AT_ANY_TIME }
+    if (distinct.size > 0) found.set(chainId, await findEvents(knex, scope, [...distinct.values()]))
+  }
+  return found
+}
+
+/** Finds the transactions of requests that are to be read again. */
+async function findEvents(
+  knex: Knex,
+  scope: RecheckScope,
+  requests: readonly RequestRow[],
+): Promise<RecheckedRequest[]> {
   const matched = Map.groupBy(await findMatched(knex, scope, requests), ({ request_id }) => request_id.toString('hex'))
   const unmatched = Map.groupBy(await findDoubted(knex, scope, requests), ({ topic }) => topic.toString('hex'))
   return requests.map((request) => {

@@ -1,15 +1,11 @@
 import type { Knex } from 'knex'
-import { addressFromBytes, addressToBytes, ZERO_ADDRESS } from '../../domain/address.ts'
+import { addressFromBytes } from '../../domain/address.ts'
 import { readStoredDecimal } from '../../domain/decimal.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
-import { codeOfType } from '../../domain/payment.ts'
 import { chunksOf } from '../chunks.ts'
 import type { MatchableRequest } from '../match/match-event.ts'
 
 const TOPICS_A_STATEMENT = 2_000
-
-/** The first byte of every stored EVM address. */
-const EVM_FAMILY = addressToBytes(ZERO_ADDRESS).subarray(0, 1)
 
 /** A transaction that has an event with some topic. */
 export interface SeenTransaction {
@@ -122,7 +118,7 @@ interface TransactionRow {
  * - events that are unmatched for no account or for other accounts
  * - payments and refunds of other accounts that know the topic
  * - the account's own payments that were imported and not yet detected
- * - the account's own refunds to bridge payers (see {@link findReturnsToBridgePayers})
+ * - the account's own refunds to payers who became known later (see {@link findReturnsToPayers})
  *
  * Everything else that the account has was read for it already.
  *
@@ -139,7 +135,7 @@ export async function findTransactionsOfTopics(
     'select chain_id, tx_hash, block_number from unmatched_events where topic = any(?) and account_id <> ?',
     [bytes, accountId],
   )
-  const found = [...unmatched, ...(await findReturnsToBridgePayers(knex, accountId, bytes))]
+  const found = [...unmatched, ...(await findReturnsToPayers(knex, accountId, bytes))]
   for (const account of new Set([...directory.values()].flat())) {
     const own = topics.filter((topic) => directory.get(topic)?.includes(account)).map(hexToBytes)
     found.push(...(await findMatchedTransactions(knex, { account, asking: accountId, topics: own })))
@@ -148,20 +144,24 @@ export async function findTransactionsOfTopics(
 }
 
 /**
- * Finds what the payee sent to an address under a request's own topic before a bridge named that address as a payer of the request. Such a
- * transfer is a refund already while the payer is unknown, unless the address is a refund wallet of the account: only that is left as
- * WRONG_PAYEE until the payer is known.
+ * Finds what went to an address under a request's own topic before that address was known as a payer of the request: a bridge named the payer later, or
+ * the payment is in a block that was read later. Where a payment has no known payer, anybody may be that payer.
  */
-async function findReturnsToBridgePayers(knex: Knex, accountId: number, topics: Buffer[]): Promise<TransactionRow[]> {
-  const { rows } = await knex.raw<{ rows: TransactionRow[] }>(
-    `select u.chain_id, u.tx_hash, u.block_number from unmatched_events u
-     where u.topic = any(:topics) and u.account_id = :accountId and u.reason = 'WRONG_PAYEE' and exists (
-       select from requests r join payments p on p.account_id = r.account_id and p.request_id = r.request_id
-       where r.account_id = :accountId and p.account_id = :accountId and r.topic = u.topic and p.type = :crosschain
-         and p.payer = :evm || decode(substr(u.event ->> 'to', 3), 'hex'))`,
-    { topics, accountId, crosschain: codeOfType('CROSSCHAIN'), evm: EVM_FAMILY },
+async function findReturnsToPayers(knex: Knex, accountId: number, topics: Buffer[]): Promise<TransactionRow[]> {
+  const { rows: returns } = await knex.raw<{ rows: (TransactionRow & { topic: Buffer; payee: string })[] }>(
+    `select chain_id, tx_hash, block_number, topic, event ->> 'to' as payee from unmatched_events
+     where topic = any(?) and account_id = ? and reason = 'WRONG_PAYEE'`,
+    [topics, accountId],
   )
-  return rows
+  if (returns.length === 0) return []
+  const { rows: payers } = await knex.raw<{ rows: { topic: Buffer; payer: Buffer | null }[] }>(
+    `select distinct r.topic, p.payer from requests r
+     join payments p on p.account_id = r.account_id and p.request_id = r.request_id
+     where r.account_id = ? and p.account_id = ? and r.topic = any(?)`,
+    [accountId, accountId, returns.map(({ topic }) => topic)],
+  )
+  const known = new Set(payers.map(({ topic, payer }) => `${bytesToHex(topic)} ${payer && addressFromBytes(payer)}`))
+  return returns.filter(({ topic, payee }) => [payee, null].some((payer) => known.has(`${bytesToHex(topic)} ${payer}`)))
 }
 
 /** Payments and refunds of an account under topics, without those that were detected for the asking account. */

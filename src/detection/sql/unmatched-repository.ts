@@ -98,6 +98,20 @@ export async function storeUnmatched(trx: Knex, chainId: string, events: readonl
   }
 }
 
+/** Pairs of account and topic, among these, under which money went to somebody who was not known as a payer. */
+export async function findReturnsToUnknown(
+  trx: Knex,
+  chainId: string,
+  { accountIds, topics }: { readonly accountIds: readonly number[]; readonly topics: readonly Hex[] },
+): Promise<{ readonly accountId: number; readonly topic: Hex }[]> {
+  const { rows } = await trx.raw<{ rows: { account_id: number; topic: Buffer }[] }>(
+    `select distinct account_id, topic from unmatched_events
+     where chain_id = ? and account_id = any(?) and topic = any(?) and reason = 'WRONG_PAYEE'`,
+    [chainId, [...accountIds], topics.map(hexToBytes)],
+  )
+  return rows.map(({ account_id, topic }) => ({ accountId: account_id, topic: bytesToHex(topic) }))
+}
+
 /** Deletes the unmatched events of these transactions and topics: those of the account, and those that belong to no account. */
 export async function deleteUnmatchedOfTopics(
   trx: Knex,

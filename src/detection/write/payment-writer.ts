@@ -1,5 +1,4 @@
 import type { Knex } from 'knex'
-import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { inTransaction } from '../../postgres/cancellable.ts'
 import { assertLeaseHeld, type Lease } from '../../store/leases-repository.ts'
@@ -15,7 +14,8 @@ import {
   readBlocks,
   timeOfBlock,
 } from '../sql/chain-blocks-repository.ts'
-import { limitGaps, markFilled } from '../sql/chain-contracts-repository.ts'
+import { forgetContracts, moveContracts, type ReadContract, readContracts } from '../sql/chain-contracts-repository.ts'
+import { insertSpans, limitSpans, markRead, type Span } from '../sql/chain-spans-repository.ts'
 import {
   insertChain,
   lockChain,
@@ -23,12 +23,15 @@ import {
   type StoredChain,
   updateChain,
 } from '../sql/chain-state-repository.ts'
+import { addPendingReplays } from '../sql/pending-replays-repository.ts'
 import { deleteRequestProxiesAbove, storeRequestProxies } from '../sql/request-proxies-repository.ts'
 import { accountsAbove } from '../sql/restart-repository.ts'
+import { findAccountsOfTopics } from '../sql/topics-repository.ts'
 import {
   deleteUnmatchedAbove,
   deleteUnmatchedAt,
   deleteUnmatchedOfTopics,
+  findReturnsToUnknown,
   pruneUnmatched,
   storeUnmatched,
 } from '../sql/unmatched-repository.ts'
@@ -45,6 +48,15 @@ export class CheckpointMovedError extends Error {
   }
 }
 
+/** A span was read, limited or dropped meanwhile, or the chain was stopped, so what was read of the span is not to be written. */
+export class SpanMovedError extends Error {
+  override readonly name = 'SpanMovedError'
+
+  constructor(network: string) {
+    super(`the blocks of ${network} that were read are not wanted any more`)
+  }
+}
+
 /** Blocks that were read, and what was found in them. */
 interface Advance {
   readonly lease: Lease
@@ -57,15 +69,30 @@ interface Advance {
   /** Whether a node of the chain has ever answered a `finalized` block. */
   readonly hasFinalizedTag: boolean
   readonly findings?: Findings | undefined
+  /** Whether the blocks from the checkpoint to the last of `blocks` are not read yet: they become spans. */
+  readonly leavesUnread?: boolean
 }
 
-/** What was found of a contract in final blocks that were read before it was added. */
-interface ContractEvents {
+/** What was found in final blocks of a span. */
+interface SpanRead {
   readonly lease: Lease
-  readonly address: Address
-  /** The last block that was read for the contract. */
-  readonly filledBlock: number
+  /** The span as it was before. */
+  readonly span: Span
+  /** The last block that was read. */
+  readonly last: BlockHeader
   readonly findings: Findings
+}
+
+/** Where reading a chain starts. */
+interface Start {
+  readonly lease: Lease
+  readonly block: number
+  /** The time from which the block was found; undefined where it was given. */
+  readonly since: Date | undefined
+  /** From which block each contract is to be read. */
+  readonly contracts: readonly ReadContract[]
+  /** Whether what is left to read below is dropped. */
+  readonly mayRaise: boolean
 }
 
 /** A reorg: blocks above `to` are no longer part of the chain. */
@@ -119,8 +146,10 @@ export interface PaymentWriter {
    * @returns undefined for a chain that was never followed
    */
   correct(correction: Correction, signal?: AbortSignal): Promise<Corrected | undefined>
-  /** Writes what was found of a contract that was added to the chains file. @throws LeaseLostError */
-  addContractEvents(added: ContractEvents, signal?: AbortSignal): Promise<void>
+  /** Writes what was found in a span. @throws LeaseLostError, SpanMovedError */
+  writeSpan(read: SpanRead, signal?: AbortSignal): Promise<void>
+  /** Sets where reading the chain starts, and makes spans of what is not read yet. @throws LeaseLostError */
+  setStart(start: Start, signal?: AbortSignal): Promise<void>
   /**
    * Deletes all that was detected above a block, final or not, and clears the alarm, so that the chain is read anew from there.
    *
@@ -148,7 +177,9 @@ export function createPaymentWriter(writing: Writing): PaymentWriter {
     open: (genesisHash, checkpoint, headBlock) =>
       knex.transaction(async (trx) => {
         const isNew = await insertChain(trx, { ...chain, genesisHash, checkpoint, headBlock, now: clock() })
-        if (isNew) await insertBlocks(trx, chainId, [checkpoint], new Map())
+        if (!isNew) return
+        await forgetContracts(trx, chainId)
+        await insertBlocks(trx, chainId, [checkpoint], new Map())
       }),
     advance: (given, signal) => inTransaction(knex, signal, (trx) => advance(writing, trx, given)),
     rewind: (given, signal) => inTransaction(knex, signal, (trx) => rewind(writing, trx, given)),
@@ -157,7 +188,8 @@ export function createPaymentWriter(writing: Writing): PaymentWriter {
       runTrial<Corrected | undefined>(isTrial, (finish) =>
         inTransaction(knex, signal, async (trx) => finish(await correct(writing, trx, given))),
       ),
-    addContractEvents: (given, signal) => inTransaction(knex, signal, (trx) => addContractEvents(writing, trx, given)),
+    writeSpan: (given, signal) => inTransaction(knex, signal, (trx) => writeSpan(writing, trx, given)),
+    setStart: (given, signal) => inTransaction(knex, signal, (trx) => setStart(writing, trx, given)),
     restart: (lease, from) => knex.transaction((trx) => restart(writing, trx, lease, from)),
     raiseAlarm: (text) => updateChain(knex, chainId, { alarm: text, now: clock() }),
     pruneUnmatched: (keep) => pruneUnmatched(knex, chainId, keep),
@@ -165,16 +197,32 @@ export function createPaymentWriter(writing: Writing): PaymentWriter {
 }
 
 async function advance(writing: Writing, trx: Knex.Transaction, given: Advance): Promise<void> {
-  const { lease, from, blocks, headBlock, finalBlock, hasFinalizedTag, findings } = given
+  const { lease, from, blocks, headBlock, finalBlock, hasFinalizedTag, findings, leavesUnread = false } = given
   const { chainId } = writing.chain
   const stored = await lockAt(writing, trx, lease, from)
   const checkpoint = blocks.at(-1)
+  if (leavesUnread && checkpoint !== undefined) await leaveUnread(trx, stored, checkpoint.number)
   const finalisedBlock = finalisedBlockOf({ finalBlock, scannedBlock: checkpoint?.number ?? stored.scannedBlock })
   await insertBlocks(trx, chainId, blocksToStore(blocks, finalisedBlock), accountsByBlock(findings))
   const finalised = await accountsInBlocks(trx, chainId, '<=', finalisedBlock)
   await storeFindings(writing, trx, { findings, finalised, finalBlock: finalisedBlock, headBlock })
   await deleteFinalBlocks(trx, chainId, finalisedBlock)
   await updateChain(trx, chainId, { checkpoint, headBlock, finalBlock, hasFinalizedTag, now: writing.clock() })
+}
+
+/** Makes spans of the blocks above the checkpoint up to `until`. */
+async function leaveUnread(
+  trx: Knex.Transaction,
+  { chainId, scannedBlock, scannedTime }: StoredChain,
+  until: number,
+): Promise<void> {
+  const contracts = await readContracts(trx, chainId)
+  const spans = contracts.map(({ address, fromBlock }) => ({
+    address,
+    from: Math.max(fromBlock, scannedBlock + 1),
+    until,
+  }))
+  await insertSpans(trx, chainId, spans, scannedTime)
 }
 
 /** Takes the chain's lock: whoever writes rows of a chain waits here, so checkpoint, blocks and payments move together. */
@@ -226,18 +274,44 @@ async function changeAccounts(
   }
 }
 
-async function addContractEvents(
+async function writeSpan(
   writing: Writing,
   trx: Knex.Transaction,
-  { lease, address, filledBlock, findings }: ContractEvents,
+  { lease, span, last, findings }: SpanRead,
 ): Promise<void> {
+  const { chainId, network } = writing.chain
+  await assertLeaseHeld(trx, lease)
+  const stored = await lockChain(trx, chainId)
+  if (stored === undefined || stored.alarm !== undefined || !(await markRead(trx, chainId, span, last))) {
+    throw new SpanMovedError(network)
+  }
+  const { headBlock } = stored
+  await storeFindings(writing, trx, { findings, finalised: [], finalBlock: finalisedBlockOf(stored), headBlock })
+  await judgeLaterEventsAgain(trx, chainId, findings)
+}
+
+/**
+ * Later blocks may have been read before these. What was decided there without the payments and proxies that were found here is decided again: money
+ * that went to somebody who was not known as a payer, and payments through a contract that was not known as a proxy.
+ */
+async function judgeLaterEventsAgain(trx: Knex.Transaction, chainId: string, findings: Findings): Promise<void> {
+  const { accounts, directory, proxies } = findings
+  const among = { accountIds: [...accounts.keys()], topics: [...directory.keys()] }
+  const returns = accounts.size === 0 ? [] : await findReturnsToUnknown(trx, chainId, among)
+  const ofProxies = await findAccountsOfTopics(trx, [...new Set(proxies.map(({ topic }) => topic))])
+  const through = [...ofProxies].flatMap(([topic, ids]) => ids.map((accountId) => ({ accountId, topic })))
+  const again = new Map([...returns, ...through].map((each) => [`${each.accountId} ${each.topic}`, each]))
+  await addPendingReplays(trx, [...again.values()])
+}
+
+async function setStart(writing: Writing, trx: Knex.Transaction, start: Start): Promise<void> {
+  const { lease, block, since, contracts, mayRaise } = start
   const { chainId } = writing.chain
   await assertLeaseHeld(trx, lease)
   const stored = await lockChain(trx, chainId)
   if (stored === undefined) return
-  const { headBlock } = stored
-  await storeFindings(writing, trx, { findings, finalised: [], finalBlock: finalisedBlockOf(stored), headBlock })
-  await markFilled(trx, chainId, address, filledBlock)
+  await moveContracts(trx, chainId, contracts, mayRaise)
+  await updateChain(trx, chainId, { startBlock: block, startSince: since ?? null, now: writing.clock() })
 }
 
 async function rewind(writing: Writing, trx: Knex.Transaction, { lease, from, to }: Rewind): Promise<void> {
@@ -292,7 +366,7 @@ async function restart(writing: Writing, trx: Knex.Transaction, lease: Lease, fr
     headBlock: stored.headBlock,
   })
   if (verdict === 'FINAL') await insertBlocks(trx, chainId, [from], new Map())
-  await limitGaps(trx, chainId, number)
+  await limitSpans(trx, chainId, number)
   const finalBlock = Math.min(stored.finalBlock, number)
   await updateChain(trx, chainId, { checkpoint: from, finalBlock, alarm: null, now: writing.clock() })
 }

@@ -8,6 +8,7 @@ import { carriedPayments } from './0007-carried-payments.ts'
 import { refundWallets } from './0008-refund-wallets.ts'
 import { requestColumns, requestIndexes, requestStatus } from './0010-requests.ts'
 import { singleRequestProxies } from './0011-single-request-proxies.ts'
+import { chainSpans } from './0012-chain-spans.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
@@ -24,4 +25,5 @@ export const MIGRATIONS: readonly Migration[] = [
   requestStatus,
   requestIndexes,
   singleRequestProxies,
+  chainSpans,
 ]

@@ -46,7 +46,7 @@ export interface PaymentPage {
   readonly watchCursor: string
 }
 
-/** How far a chain has been scanned; without a block and time, not at all. */
+/** Up to which block all of a chain is read; without a block and time, nothing or an unknown part is. */
 export interface ChainAsOf {
   readonly network: string
   readonly block?: bigint | undefined
@@ -223,6 +223,6 @@ function asOfChains(chains: ChainDirectory, progress: readonly ChainProgress[]):
   const byChain = new Map(progress.map((chain) => [chain.chainId, chain]))
   return chains.configured.map(({ name, chainId }) => {
     const chain = byChain.get(caip2Of(chainId))
-    return { network: name, block: chain?.scannedBlock, time: chain?.scannedTime }
+    return { network: name, block: chain?.readBlock, time: chain?.readTime }
   })
 }

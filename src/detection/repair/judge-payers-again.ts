@@ -1,0 +1,23 @@
+import type { Hex } from '../../domain/hex.ts'
+import type { OpenChain } from '../open-chain.ts'
+import type { DetectionRepository } from '../sql/detection-repository.ts'
+import { recheckRequests } from './recheck.ts'
+
+/**
+ * Reads requests again that were paid by a SingleRequestProxy which was not known as one then, because the block that created it was read later. Whoever
+ * gave the proxy the money is the payer, or nobody is known as such.
+ *
+ * @param chains - by CAIP-2; requests on other chains are left out
+ * @throws RpcError
+ */
+export async function judgePayersAgain(
+  repository: DetectionRepository,
+  chains: ReadonlyMap<string, OpenChain>,
+  { accountId, topics }: { readonly accountId: number; readonly topics: readonly Hex[] },
+  signal?: AbortSignal,
+): Promise<void> {
+  for (const [chainId, requests] of await repository.paidByProxies(accountId, topics)) {
+    const chain = chains.get(chainId)
+    if (chain !== undefined) await recheckRequests(chain, requests, { accountId, isTrial: false, signal })
+  }
+}
