@@ -1,6 +1,7 @@
 import type { Account } from '../domain/account.ts'
+import { cutPage } from '../domain/pages/cut-page.ts'
+import { type CursorSeal, openCursorOfVersion, sealCursor } from '../domain/pages/sealed-cursor.ts'
 import { DEFAULT_PAGE_LIMIT, requirePageLimit } from '../domain/require-input.ts'
-import { type CursorSeal, openCursorOfVersion, sealCursor } from '../domain/sealed-cursor.ts'
 import { waybillError } from '../errors/waybill-error.ts'
 import {
   type FilterInput,
@@ -79,10 +80,10 @@ export async function listRequests(
   const query = { matching, rows: limit + 1, position: carried?.position }
   const found = matchesNothing(matching) ? [] : await lists.page(account, query, signal)
   const total = await countMatches(lists, { account, matching, includeTotal: input.includeTotal ?? 'none', signal })
-  const page = cutPage(found, limit, carried?.position)
+  const page = cutPage(found, limit, carried?.position, positionOf)
   const cursorAt = (position: PagePosition) => writeCursor(seal, { filter, limit, position })
   return {
-    requests: page.requests,
+    requests: page.entries,
     limit,
     nextCursor: page.next && cursorAt(page.next),
     prevCursor: page.previous && cursorAt(page.previous),
@@ -146,38 +147,6 @@ async function countMatches(
   if (includeTotal === 'exact') return { count: limit, relation: 'AT_LEAST' }
   const expected = await lists.estimate(account, matching, signal)
   return { count: Math.min(Math.max(Math.round(expected), count), MAX_COUNT), relation: 'ESTIMATED' }
-}
-
-interface CutPage {
-  /** Newest first. */
-  readonly requests: readonly RequestWithBalance[]
-  readonly next: PagePosition | undefined
-  readonly previous: PagePosition | undefined
-}
-
-/** Makes a page, and the positions after and before it, of the requests found: in reading order, with up to one more than the page holds. */
-function cutPage(found: readonly RequestWithBalance[], limit: number, position: PagePosition | undefined): CutPage {
-  const hasMore = found.length > limit
-  const backward = position?.direction === 'NEWER'
-  const kept = found.slice(0, limit)
-  const requests = backward ? kept.toReversed() : kept
-  const [first, last] = [requests.at(0), requests.at(-1)]
-  if (first === undefined || last === undefined) return emptyPage(position)
-  return {
-    requests,
-    // Going backward, the page that the caller came from follows.
-    next: hasMore || backward ? positionOf(last, 'OLDER') : undefined,
-    previous: (backward ? hasMore : position !== undefined) ? positionOf(first, 'NEWER') : undefined,
-  }
-}
-
-/** Nothing is left on this side of the position: the only cursor leads back, and includes the request that the position is at. */
-function emptyPage(position: PagePosition | undefined): CutPage {
-  if (position === undefined) return { requests: [], next: undefined, previous: undefined }
-  const back = { ...position, inclusive: !position.inclusive }
-  return position.direction === 'OLDER'
-    ? { requests: [], next: undefined, previous: { ...back, direction: 'NEWER' } }
-    : { requests: [], next: { ...back, direction: 'OLDER' }, previous: undefined }
 }
 
 function positionOf({ request }: RequestWithBalance, direction: PagePosition['direction']): PagePosition {

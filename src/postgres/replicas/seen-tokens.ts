@@ -1,5 +1,5 @@
 import type { Account } from '../../domain/account.ts'
-import { openCursor, sealCursor } from '../../domain/sealed-cursor.ts'
+import { openCursor, sealCursor } from '../../domain/pages/sealed-cursor.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { ReadPools } from './read-pools.ts'
 

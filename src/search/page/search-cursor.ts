@@ -1,4 +1,4 @@
-import { type CursorSeal, openCursorOfVersion, sealCursor } from '../../domain/sealed-cursor.ts'
+import { type CursorSeal, openCursorOfVersion, sealCursor } from '../../domain/pages/sealed-cursor.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 import type { FilterValues } from '../filter/payment-filter.ts'
 import { filterFields } from '../filter/search-fields.ts'

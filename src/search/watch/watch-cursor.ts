@@ -1,4 +1,4 @@
-import { type CursorSeal, openCursorOfVersion, sealCursor } from '../../domain/sealed-cursor.ts'
+import { type CursorSeal, openCursorOfVersion, sealCursor } from '../../domain/pages/sealed-cursor.ts'
 import { waybillError } from '../../errors/waybill-error.ts'
 
 /** A watch cursor is the number of a change of an account, sealed. It carries no filter, so any watch of the account can begin at it. */
