@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import type { Knex } from 'knex'
 import type { ChainDirectory } from '../chains/chain-directory.ts'
 import { followedContracts } from '../chains/chains-file.ts'
@@ -81,12 +82,13 @@ export interface DetectionOptions {
 export function createDetection(options: DetectionOptions): Detection {
   const { knex, chains, logger } = options
   const owner = options.owner ?? randomUUID()
+  const ownName = `${hostname()}/${process.pid}`
   const repository = createDetectionRepository(knex)
   const replays = createReplayQueue({ repository, pending: createPendingReplays(knex), logger })
   // eth_getLogs without an address gives the logs of every contract.
   const followed = chains.configured.filter((chain) => followedContracts(chain).length > 0)
   const followers = followed.map((config): ChainFollower => {
-    const follower = createChainFollower({ ...options, config, owner, repository, replays })
+    const follower = createChainFollower({ ...options, config, owner, process: ownName, repository, replays })
     replays.addChain(follower.chainId, follower.chain)
     return follower
   })

@@ -91,6 +91,14 @@ create table chain_contracts (
   constraint chain_contracts_pkey PRIMARY KEY (chain_id, address)
 );
 
+create table chain_reports (
+  chain_id text collate "C" not null,
+  owner text not null,
+  written_at timestamp(3) with time zone not null,
+  report jsonb not null,
+  constraint chain_reports_pkey PRIMARY KEY (chain_id)
+);
+
 create table chain_spans (
   chain_id text collate "C" not null,
   address bytea not null,
@@ -326,7 +334,9 @@ create table unmatched_events (
   event jsonb not null,
   constraint unmatched_events_pkey PRIMARY KEY (chain_id, tx_hash, event_index, account_id)
 );
+CREATE INDEX unmatched_events_account ON unmatched_events USING btree (account_id, "timestamp", chain_id, tx_hash, event_index);
 CREATE INDEX unmatched_events_block ON unmatched_events USING btree (chain_id, block_number);
+CREATE INDEX unmatched_events_time ON unmatched_events USING btree ("timestamp", chain_id, tx_hash, event_index, account_id);
 CREATE INDEX unmatched_events_topic ON unmatched_events USING btree (topic);
 
 create table watch_tickets (

@@ -44,6 +44,7 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
       'chain_blocks',
       'chain_spans',
       'chain_contracts',
+      'chain_reports',
       'chain_state',
     ]) {
       await trx(table).where({ chain_id: chainId }).delete()

@@ -76,6 +76,8 @@ interface BlockFollowerOptions {
   readonly clock: () => Date
   /** Called after each commit with what was found. */
   readonly onCommitted: (findings: Findings) => Promise<void>
+  /** Called after a reorg was taken back, with the number of blocks that it removed. */
+  readonly onReorg: (blocks: number) => void
 }
 
 /** A follower: what it works with, and what it remembers. The rules are in `next-step.ts`, `suspicion.ts`, `finality.ts`, `log-range.ts`. */
@@ -281,6 +283,7 @@ async function resolveFork(follower: Follower, at: Position, signal: AbortSignal
         'reorg: the blocks above were removed',
       )
       follower.position = afterRewind(at, to)
+      follower.onReorg(at.scanned.number - to.number)
       return MORE
     }
     case 'CAME_BACK':

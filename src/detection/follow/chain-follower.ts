@@ -14,6 +14,7 @@ import {
 import type { Findings } from '../match/detected.ts'
 import { type OpenChain, type OpenChainOptions, openChain } from '../open-chain.ts'
 import type { ReplayQueue } from '../repair/replay-queue.ts'
+import { type ChainReporter, createChainReporter, type FollowerFacts } from '../report/chain-reporter.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
 import { CheckpointMovedError } from '../write/payment-writer.ts'
 import { type Backfill, createBackfill } from './backfill.ts'
@@ -59,6 +60,8 @@ export interface ChainFollower {
 interface ChainFollowerOptions extends OpenChainOptions {
   /** Unique to one run of one process. */
   readonly owner: string
+  /** Host and process id, for operators. */
+  readonly process: string
   readonly replays: ReplayQueue
   /** Default CHAIN_LEASE_MS. */
   readonly leaseTtlMs?: number
@@ -91,9 +94,11 @@ interface Follower {
   readonly backfillHealth: ChainHealth
   readonly blocks: BlockFollower
   readonly backfill: Backfill
+  readonly reporter: ChainReporter
   readonly logger: Logger
   readonly clock: () => Date
   isFollowing: boolean
+  followingSince: Date
   /** The newest block numbers that this process knows. */
   heights: ChainHeights | undefined
   sweptAtMs: number
@@ -130,6 +135,9 @@ function assemble(options: ChainFollowerOptions): Follower {
   const lease = { name: `follow:${chainId}`, owner }
   const chain = openChain(options)
   const onCommitted = (findings: Findings) => afterCommit(follower, findings)
+  const facts = () => factsOf(follower)
+  const reporter = createChainReporter({ knex, lease, chainId, process: options.process, logger, clock, facts })
+  const onReorg = (removed: number) => reporter.reorged(removed)
   const follower: Follower = {
     knex,
     config,
@@ -143,11 +151,13 @@ function assemble(options: ChainFollowerOptions): Follower {
     replays,
     health: createChainHealth({ network, logger, clock }),
     backfillHealth: createChainHealth({ network: `${network} (back-fill)`, logger, clock }),
-    blocks: createBlockFollower({ knex, config, lease, chain, logger, clock, onCommitted }),
+    blocks: createBlockFollower({ knex, config, lease, chain, logger, clock, onCommitted, onReorg }),
     backfill: createBackfill({ knex, config, lease, chain, logger, clock, onCommitted }),
+    reporter,
     logger,
     clock,
     isFollowing: false,
+    followingSince: clock(),
     heights: undefined,
     sweptAtMs: Number.NEGATIVE_INFINITY,
     unpruned: keepUnknown,
@@ -167,6 +177,17 @@ function statusOf(follower: Follower): ChainStatus {
   }
 }
 
+/** What operators are told; undefined while another process follows the chain. */
+function factsOf({ isFollowing, followingSince, health, backfillHealth }: Follower): FollowerFacts | undefined {
+  if (!isFollowing) return undefined
+  const failing = health.status().failing ?? backfillHealth.status().failing
+  return {
+    followingSince: followingSince.toISOString(),
+    trouble: failing && { since: failing.since.toISOString(), reason: failing.reason },
+    nodes: [],
+  }
+}
+
 async function afterCommit(follower: Follower, findings: Findings): Promise<void> {
   const { replays, chain, keepUnknown } = follower
   await replays.recheck(findings)
@@ -178,7 +199,9 @@ async function afterCommit(follower: Follower, findings: Findings): Promise<void
 
 /** Two loops, so that following never waits for back-fill. */
 async function run(follower: Follower, signal: AbortSignal): Promise<void> {
+  const stopReporting = follower.reporter.start()
   await Promise.all([follow(follower, signal), fill(follower, signal)])
+  await stopReporting()
   await giveUpLease(follower)
 }
 
@@ -232,6 +255,7 @@ async function turn(follower: Follower, failures: number, signal: AbortSignal): 
 async function scan(follower: Follower): Promise<void> {
   await repeat(follower.network, () => step(follower))
   await repeat(follower.network, () => fillStep(follower))
+  await follower.reporter.write()
 }
 
 /** Steps until nothing is left to do. */
@@ -272,6 +296,7 @@ async function holdLease(follower: Follower): Promise<boolean> {
   const isHeld = isRenewed || (await acquireLease(knex, lease, leaseTtlMs))
   // Another process may have written meanwhile.
   if (!isRenewed) follower.blocks.reset()
+  if (isHeld && !follower.isFollowing) follower.followingSince = follower.clock()
   follower.isFollowing = isHeld
   return isHeld
 }

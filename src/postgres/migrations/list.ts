@@ -9,6 +9,7 @@ import { refundWallets } from './0008-refund-wallets.ts'
 import { requestColumns, requestIndexes, requestStatus } from './0010-requests.ts'
 import { singleRequestProxies } from './0011-single-request-proxies.ts'
 import { chainSpans } from './0012-chain-spans.ts'
+import { chainReports } from './0013-chain-reports.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
@@ -26,4 +27,5 @@ export const MIGRATIONS: readonly Migration[] = [
   requestIndexes,
   singleRequestProxies,
   chainSpans,
+  chainReports,
 ]

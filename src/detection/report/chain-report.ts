@@ -1,0 +1,72 @@
+/**
+ * What the process that follows a chain tells about it, as it is stored: JSON, so times are text in ISO 8601. What is in `chain_state` is not
+ * repeated.
+ */
+export interface ChainReport {
+  /** Host and process id. */
+  readonly process: string
+  readonly followingSince: string
+  /** What keeps the chain from moving; absent while it moves. */
+  readonly trouble?: { readonly since: string; readonly reason: string } | undefined
+  readonly reorgs: ReorgCount
+  /** In the order of the configuration. */
+  readonly nodes: readonly NodeReport[]
+  /** Old blocks that are read beside the new ones; absent when there are none. */
+  readonly backfill?: BackfillReport | undefined
+  /** Nodes that are suspected to answer wrongly. */
+  readonly suspects?: readonly NodeSuspect[] | undefined
+  /** Payments without US dollars whose token has a feed; absent where they are not counted. */
+  readonly unpricedPayments?: number | undefined
+}
+
+/** The reorgs of a chain that were seen, also by earlier processes. */
+export interface ReorgCount {
+  readonly count: number
+  /** In blocks that were removed. */
+  readonly deepest: number
+  readonly lastAt?: string | undefined
+}
+
+export const NO_REORGS: ReorgCount = { count: 0, deepest: 0 }
+
+/** A node of the chain, as this process knows it. */
+export interface NodeReport {
+  /** Host of its URL; the rest of it may hold keys. */
+  readonly host: string
+  /** Since the process started, by method; failed calls included. */
+  readonly calls: Readonly<Record<string, { readonly calls: number; readonly errors: number }>>
+  /** HTTP requests since the process started. */
+  readonly requests: number
+  /** What is kept to; absent where no limit is known. */
+  readonly rate?:
+    | { readonly perSecond: number; readonly unit: 'REQUESTS' | 'CALLS'; readonly isDeclared: boolean }
+    | undefined
+  /** What is left of the day's budget, in `rate.unit`; absent where none is set. */
+  readonly budgetLeft?: number | undefined
+  /** Until when nothing is sent, milliseconds since 1970. */
+  readonly pausedUntilMs?: number | undefined
+  /** Blocks in one call for logs, as learned. */
+  readonly logRange?: number | undefined
+  /** Calls in one HTTP request at most. */
+  readonly batchSize: number
+  readonly breaker: 'CLOSED' | 'OPEN'
+}
+
+/** How far reading old blocks has come. */
+export interface BackfillReport {
+  readonly blocksDone: number
+  readonly blocksTotal: number
+  readonly blocksPerSecond?: number | undefined
+  readonly secondsLeft?: number | undefined
+}
+
+export interface NodeSuspect {
+  readonly host: string
+  readonly reason: string
+  readonly at: string
+}
+
+/** Adds a reorg. @param blocks - how many blocks it removed */
+export function addReorg(reorgs: ReorgCount, blocks: number, at: Date): ReorgCount {
+  return { count: reorgs.count + 1, deepest: Math.max(reorgs.deepest, blocks), lastAt: at.toISOString() }
+}

@@ -1,0 +1,113 @@
+import type { Knex } from 'knex'
+import type { Logger } from '../../domain/logger.ts'
+import type { Lease } from '../../store/leases-repository.ts'
+import { readChainReport, writeChainReport } from '../sql/chain-reports-repository.ts'
+import { addReorg, type ChainReport, NO_REORGS, type ReorgCount } from './chain-report.ts'
+
+/** What a follower knows and the reporter does not. */
+export type FollowerFacts = Omit<ChainReport, 'process' | 'reorgs'>
+
+/** Writes what the process that follows a chain knows of it into the database, for `chains status` and ListChains of any process. */
+export interface ChainReporter {
+  /** Counts a reorg. @param blocks - how many blocks it removed */
+  reorged(blocks: number): void
+  /** Writes a report if it differs from the last one or that is old. Never throws: a report is not worth a stopped chain. */
+  write(): Promise<void>
+  /** Writes every few seconds. @returns ends it, after a last report */
+  start(): () => Promise<void>
+}
+
+interface ReporterOptions {
+  readonly knex: Knex
+  /** The lease on following the chain. */
+  readonly lease: Lease
+  /** CAIP-2. */
+  readonly chainId: string
+  /** Host and process id. */
+  readonly process: string
+  readonly logger: Logger
+  readonly clock: () => Date
+  /** Called before each report; undefined while another process follows the chain. */
+  readonly facts: () => FollowerFacts | undefined
+}
+
+const WRITE_EVERY_MS = 3_000
+/** A report that does not change is written again after this, so that its age shows whether the process lives. */
+const REPEAT_AFTER_MS = 15_000
+
+interface Reporter extends ReporterOptions {
+  /** Since this process began to follow the chain. */
+  reorgs: ReorgCount
+  /** Those that earlier processes counted; undefined until they are read. */
+  before: ReorgCount | undefined
+  written: string | undefined
+  writtenAtMs: number
+}
+
+/** Makes the reporter of one chain. */
+export function createChainReporter(options: ReporterOptions): ChainReporter {
+  const reporter: Reporter = {
+    ...options,
+    reorgs: NO_REORGS,
+    before: undefined,
+    written: undefined,
+    writtenAtMs: Number.NEGATIVE_INFINITY,
+  }
+  const write = () => writeQuietly(reporter)
+  return {
+    reorged(blocks) {
+      reporter.reorgs = addReorg(reporter.reorgs, blocks, options.clock())
+    },
+    write,
+    start() {
+      let writing: Promise<void> | undefined
+      const timer = setInterval(() => {
+        writing ??= write().finally(() => {
+          writing = undefined
+        })
+      }, WRITE_EVERY_MS)
+      return async () => {
+        clearInterval(timer)
+        await writing
+        await write()
+      }
+    },
+  }
+}
+
+async function writeQuietly(reporter: Reporter): Promise<void> {
+  try {
+    await writeIfDue(reporter)
+  } catch (err) {
+    reporter.logger.debug({ chainId: reporter.chainId, err }, 'the report of the chain was not written')
+  }
+}
+
+async function writeIfDue(reporter: Reporter): Promise<void> {
+  const { knex, lease, chainId, clock, facts } = reporter
+  const known = facts()
+  if (known === undefined) {
+    // Another process counts now; its count is read when this one follows the chain again.
+    reporter.before = undefined
+    reporter.reorgs = NO_REORGS
+    reporter.written = undefined
+    return
+  }
+  reporter.before ??= (await readChainReport(knex, chainId))?.reorgs ?? NO_REORGS
+  const reorgs = sumOf(reporter.before, reporter.reorgs)
+  const report: ChainReport = { process: reporter.process, reorgs, ...known }
+  const text = JSON.stringify(report)
+  const at = clock()
+  if (text === reporter.written && at.getTime() - reporter.writtenAtMs < REPEAT_AFTER_MS) return
+  await writeChainReport(knex, lease, { chainId, report, at })
+  reporter.written = text
+  reporter.writtenAtMs = at.getTime()
+}
+
+function sumOf(before: ReorgCount, since: ReorgCount): ReorgCount {
+  return {
+    count: before.count + since.count,
+    deepest: Math.max(before.deepest, since.deepest),
+    lastAt: since.lastAt ?? before.lastAt,
+  }
+}

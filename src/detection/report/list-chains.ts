@@ -1,0 +1,116 @@
+import type { Knex } from 'knex'
+import { type ChainConfig, followedContracts } from '../../chains/chains-file.ts'
+import { caip2Of } from '../../domain/chain.ts'
+import {
+  type ChainFacts,
+  type ChainHeights,
+  countUnmatched,
+  readChainFacts,
+  type UnmatchedCount,
+} from '../sql/chain-reports-repository.ts'
+import type { BackfillReport, NodeReport, NodeSuspect, ReorgCount } from './chain-report.ts'
+
+/**
+ * How following a chain goes.
+ * - `NOT_STARTED`: no block is read yet
+ * - `CATCHING_UP`: blocks that are final already are still being read
+ * - `FOLLOWING`: each new block is read as it comes
+ * - `FAILING`: something keeps it from moving
+ * - `STOPPED`: it has an alarm
+ * - `NOT_FOLLOWED`: no process follows it
+ */
+export type ChainState = 'NOT_STARTED' | 'CATCHING_UP' | 'FOLLOWING' | 'FAILING' | 'STOPPED' | 'NOT_FOLLOWED'
+
+/** A chain as operators see it. */
+export interface ListedChain {
+  /** Canonical name. */
+  readonly network: string
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly state: ChainState
+  /** Absent until a block is read. */
+  readonly heights?: ChainHeights | undefined
+  readonly lag?: { readonly blocks: number; readonly seconds: number } | undefined
+  readonly alarm?: string | undefined
+  readonly trouble?: { readonly since: Date; readonly reason: string } | undefined
+  readonly reorgs?: ReorgCount | undefined
+  readonly backfill?: BackfillReport | undefined
+  readonly nodes: readonly NodeReport[]
+  readonly suspects: readonly NodeSuspect[]
+  /** The process that follows the chain, or did last. */
+  readonly follower?:
+    | { readonly process: string; readonly since: Date; readonly reportedAt: Date; readonly isStale: boolean }
+    | undefined
+  /** By reason, over all accounts. */
+  readonly unmatched: readonly Pick<UnmatchedCount, 'reason' | 'events'>[]
+  readonly unpricedPayments?: number | undefined
+}
+
+/** A living process reports at least every 15 s. */
+const STALE_AFTER_MS = 30_000
+
+/**
+ * Lists the chains that are followed, from what the processes have stored, in the order of the configuration.
+ *
+ * @param configs - chains without payment contracts are left out
+ */
+export async function listChains(
+  knex: Knex,
+  configs: readonly ChainConfig[],
+  now: Date,
+  signal?: AbortSignal,
+): Promise<ListedChain[]> {
+  const followed = configs.filter((config) => followedContracts(config).length > 0)
+  const chainIds = followed.map(({ chainId }) => caip2Of(chainId))
+  const [facts, counts] = await Promise.all([readChainFacts(knex, chainIds, signal), countUnmatched(knex, signal)])
+  return facts.map((each, place) => {
+    const unmatched = counts.filter(({ chainId }) => chainId === each.chainId)
+    return describeChain(followed[place]?.name ?? each.chainId, { ...each, unmatched }, now)
+  })
+}
+
+/** Puts together what is stored of a chain. */
+export function describeChain(
+  network: string,
+  { unmatched, ...facts }: ChainFacts & { readonly unmatched: readonly UnmatchedCount[] },
+  now: Date,
+): ListedChain {
+  const { chainId, heights, alarm, report } = facts
+  return {
+    network,
+    chainId,
+    state: stateOf(facts),
+    heights,
+    lag: heights && lagOf(heights, now),
+    alarm,
+    trouble: report?.trouble && { ...report.trouble, since: new Date(report.trouble.since) },
+    reorgs: report?.reorgs,
+    backfill: report?.backfill,
+    nodes: report?.nodes ?? [],
+    suspects: report?.suspects ?? [],
+    follower: report && {
+      process: report.process,
+      since: new Date(report.followingSince),
+      reportedAt: report.writtenAt,
+      isStale: now.getTime() - report.writtenAt.getTime() > STALE_AFTER_MS,
+    },
+    unmatched: unmatched.map(({ reason, events }) => ({ reason, events })),
+    unpricedPayments: report?.unpricedPayments,
+  }
+}
+
+function stateOf({ heights, alarm, report, isFollowed }: ChainFacts): ChainState {
+  if (alarm !== undefined) return 'STOPPED'
+  if (!isFollowed) return heights === undefined ? 'NOT_STARTED' : 'NOT_FOLLOWED'
+  if (report?.trouble !== undefined) return 'FAILING'
+  if (heights === undefined) return 'NOT_STARTED'
+  return heights.scanned < heights.final || report?.backfill !== undefined ? 'CATCHING_UP' : 'FOLLOWING'
+}
+
+/** The clocks of chains and of this machine differ by some seconds. */
+function lagOf({ scanned, scannedTime, head }: ChainHeights, now: Date) {
+  return {
+    blocks: Math.max(0, head - scanned),
+    seconds: Math.max(0, Math.floor((now.getTime() - scannedTime.getTime()) / 1_000)),
+  }
+}
