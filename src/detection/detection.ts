@@ -12,6 +12,7 @@ import type { PaymentRequest } from '../domain/payment-request.ts'
 import { type ChainFollower, type ChainStatus, createChainFollower } from './follow/chain-follower.ts'
 import { acceptEvent, unacceptEvent } from './repair/accept-event.ts'
 import { createCarriedQueue, type FindSource } from './repair/carried-queue.ts'
+import { createEnrichmentQueue } from './repair/enrichment-queue.ts'
 import { type RecheckStep, type RecheckTerms, recheckChain } from './repair/recheck.ts'
 import { createReplayQueue } from './repair/replay-queue.ts'
 import { createDetectionRepository } from './sql/detection-repository.ts'
@@ -72,6 +73,8 @@ export interface DetectionOptions {
   readonly pollIntervalMs?: number
   /** For one exchange with a node; default 10,000. */
   readonly rpcTimeoutMs?: number
+  /** For figures that a payment can do without, while a chain is followed; default 2,000. What is not read then is looked up later. */
+  readonly patienceMs?: number
   /** How many unmatched events of unknown topics are kept of a chain, and how many of accounts; default 100,000. */
   readonly keepUnknown?: number
   /** Finds where a payment came from that a bridge delivered. If absent, payers of such payments stay unknown. */
@@ -95,6 +98,13 @@ export function createDetection(options: DetectionOptions): Detection {
   const readers = new Map(followers.map(({ network, chain }) => [network, chain.reader]))
   const { findSource, clock } = options
   const carried = findSource && createCarriedQueue({ knex, chains, findSource, readers, logger, clock, owner })
+  const enrichments = createEnrichmentQueue({
+    knex,
+    chains: followers.map(({ chain }) => chain),
+    logger,
+    clock,
+    owner,
+  })
   const followerOf = (network: string): ChainFollower => {
     const follower = followers.find((each) => each.network === network)
     if (follower === undefined) throw new RangeError(`${network} is not followed`)
@@ -107,7 +117,8 @@ export function createDetection(options: DetectionOptions): Detection {
       if (running !== undefined) return
       const ending = new AbortController()
       const loops = followers.map((follower) => follower.run(ending.signal))
-      running = { ending, done: Promise.all([...loops, replays.run(ending.signal), carried?.run(ending.signal)]) }
+      const queues = [replays, enrichments, ...(carried === undefined ? [] : [carried])]
+      running = { ending, done: Promise.all([...loops, ...queues.map((queue) => queue.run(ending.signal))]) }
     },
     async stop() {
       running?.ending.abort(new Error('detection is stopping'))
@@ -126,6 +137,7 @@ export function createDetection(options: DetectionOptions): Detection {
       const chosen = followers.filter((follower) => network === undefined || follower.network === network)
       for (const follower of chosen) await follower.scan()
       await replays.drain()
+      await enrichments.drain()
     },
   }
 }

@@ -10,6 +10,7 @@ import { createPriceReader } from './read/block-prices.ts'
 import { type ChainReader, createChainReader } from './read/chain-reader.ts'
 import { createMarketReader } from './read/market.ts'
 import { createRateReader } from './read/path-rates.ts'
+import { LIVE } from './read/patience.ts'
 import { createTraceReader } from './read/trace-reader.ts'
 import type { DetectionRepository } from './sql/detection-repository.ts'
 import { createPaymentWriter, type PaymentWriter } from './write/payment-writer.ts'
@@ -38,6 +39,8 @@ export interface OpenChainOptions {
   readonly onExchange?: () => void
   /** For one exchange with a node; default 10,000. */
   readonly rpcTimeoutMs?: number
+  /** For figures that a payment can do without, such as prices and traces, while the chain is followed; default 2,000. */
+  readonly patienceMs?: number
 }
 
 /** Puts together the parts of one configured chain. Does not ask the nodes anything yet. */
@@ -73,7 +76,7 @@ function openReading(options: OpenChainOptions): ChainReading {
   const native = tokens.native(network)
   if (native === undefined) throw new Error(`the chain ${network} is not in the directory of tokens`)
   const tools: FindingTools = {
-    chain: { name: network, chainId, native, followed: sortContracts(config) },
+    chain: { name: network, chainId, native, followed: sortContracts(config), hasL1Fee: config.l1Fee === 'OP_STACK' },
     tokens,
     repository,
     market: createMarketReader({
@@ -81,8 +84,10 @@ function openReading(options: OpenChainOptions): ChainReading {
       native,
       prices: createPriceReader(reader),
       rates: createRateReader({ reader, conversion: config.conversion, native, tokens }),
+      clock,
     }),
     traces: createTraceReader({ client, network, logger, clock }),
+    live: { ...LIVE, ms: options.patienceMs ?? LIVE.ms },
   }
   return { tools, reader }
 }

@@ -71,6 +71,10 @@ create table carried_payments (
   tx_hash bytea not null,
   attempts integer not null default 0,
   due_at timestamp(3) with time zone not null,
+  source_chain_id text collate "C",
+  source_tx_hash bytea,
+  source_block_number bigint,
+  source_block_hash bytea,
   constraint carried_payments_pkey PRIMARY KEY (account_id, payment_id)
 );
 CREATE INDEX carried_payments_due ON carried_payments USING btree (due_at);
@@ -230,6 +234,20 @@ CREATE INDEX payments_source_network ON payments USING btree (account_id, source
 CREATE INDEX payments_source_tx ON payments USING btree (account_id, source_tx_hash) WHERE source_tx_hash IS NOT NULL;
 CREATE INDEX payments_status ON payments USING btree (account_id, status, "timestamp", id) INCLUDE (type, network, source_network, currency_symbol, currency, invoice_currency, amount, amount_in_usd, invoice_amount);
 CREATE INDEX payments_usd ON payments USING btree (account_id, amount_in_usd, id) INCLUDE ("timestamp", status, type, network, source_network, currency_symbol, currency, invoice_currency, reference);
+
+create table pending_enrichments (
+  chain_id text collate "C" not null,
+  account_id integer not null,
+  tx_hash bytea not null,
+  block_number bigint not null,
+  lacks text[] not null,
+  attempts integer not null default 0,
+  queued_at timestamp(3) with time zone not null,
+  due_at timestamp(3) with time zone,
+  constraint pending_enrichments_pkey PRIMARY KEY (chain_id, account_id, tx_hash)
+);
+CREATE INDEX pending_enrichments_block ON pending_enrichments USING btree (chain_id, block_number);
+CREATE INDEX pending_enrichments_due ON pending_enrichments USING btree (chain_id, due_at) WHERE due_at IS NOT NULL;
 
 create table pending_replays (
   topic bytea not null,

@@ -38,6 +38,7 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
     }
     for (const table of [
       'carried_payments',
+      'pending_enrichments',
       'accepted_events',
       'unmatched_events',
       'single_request_proxies',

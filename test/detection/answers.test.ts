@@ -111,7 +111,7 @@ describe('a feed that misbehaves', () => {
       return refuse('execution reverted', 3)
     })
     proxy.calls.length = 0
-    expect(await priceNow()).toEqual([undefined])
+    expect(await priceNow()).toEqual(['UNREAD'])
     expect(proxy.calls.length).toBeLessThan(100)
   })
 })

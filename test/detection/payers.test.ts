@@ -1,15 +1,5 @@
 import type { Knex } from 'knex'
-import {
-  type Abi,
-  concatHex,
-  encodeFunctionData,
-  type Hex,
-  numberToHex,
-  padHex,
-  parseAbi,
-  size,
-  zeroAddress,
-} from 'viem'
+import { type Abi, concatHex, encodeFunctionData, type Hex, numberToHex, padHex, parseAbi, zeroAddress } from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { eventTopics } from '../../src/contracts/decode-events.ts'
 import {
@@ -20,12 +10,13 @@ import {
 } from '../../src/demo/network/demo-contracts.ts'
 import type { Detection } from '../../src/detection/detection.ts'
 import { createChainReader, type TransactionReceipt } from '../../src/detection/read/chain-reader.ts'
+import { UNHURRIED } from '../../src/detection/read/patience.ts'
 import { createTraceReader } from '../../src/detection/read/trace-reader.ts'
 import type { Account } from '../../src/domain/account.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRpcClient } from '../../src/nodes/rpc-client.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
-import { encodeBatch } from '../support/chains/contract-calls.ts'
+import { callingCode, encodeBatch } from '../support/chains/contract-calls.ts'
 import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { deploySwapToPay, deployUniswapV2, type SwapToPay } from '../support/chains/uniswap.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
@@ -159,14 +150,6 @@ const encode = (functionName: (typeof ABI)[number]['name'], args: readonly unkno
 function loggingCode(topics: readonly Hex[]): Hex {
   const pushed = topics.toReversed().map((topic) => concatHex(['0x7f', padHex(topic, { size: 32 })]))
   return concatHex([...pushed, '0x60806000', numberToHex(0xa0 + topics.length), '0x00'])
-}
-
-/** Code that makes one call, whoever calls it. */
-function callingCode({ to, data, value = 0n }: ContractCall): Hex {
-  const length = numberToHex(size(data), { size: 2 })
-  const body = concatHex(['0x6000600061', length, '0x60007f', numberToHex(value, { size: 32 }), '0x73', to, '0x5af100'])
-  const offset = numberToHex(size(body) + 9, { size: 2 })
-  return concatHex(['0x61', length, '0x61', offset, '0x600039', body, data])
 }
 
 async function setCode(at: Hex, code: Hex): Promise<void> {
@@ -445,7 +428,7 @@ describe('a node', () => {
     const [receipt] = await createChainReader(client, []).receipts(transactions)
     const reader = createTraceReader({ client, network: 'BASE', logger: silentLogger, clock, pauseMs: 1 })
     const read = async () => {
-      const { known } = await reader.read([receipt as TransactionReceipt])
+      const { known } = await reader.read([receipt as TransactionReceipt], UNHURRIED)
       return known.get(transactions[0] as Hex)?.kind
     }
     return { read }

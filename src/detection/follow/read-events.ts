@@ -7,6 +7,7 @@ import type { Findings } from '../match/detected.ts'
 import { findPayments } from '../match/find-payments.ts'
 import type { FindingTools } from '../match/finding-tools.ts'
 import type { BlockHeader, ChainReader, TransactionReceipt } from '../read/chain-reader.ts'
+import { BACKFILL } from '../read/patience.ts'
 
 /** A block or transaction that the node had a moment ago is gone: the chain moved while it was read. */
 export class ChainMovedError extends Error {
@@ -46,6 +47,7 @@ export function createEventReader(options: EventReaderOptions): EventReader {
         logs: from.logs,
         receipts: (hashes: readonly Hex[]) => readReceipts(options, hashes, from, signal),
         blockTimes: (numbers: readonly number[]) => readBlockTimes(reader, { numbers, ...from }, signal),
+        patience: from.areFinal ? BACKFILL : tools.live,
       }
       const findings = await findPayments(tools, logged, signal)
       const warning = describeRateProblem(findings)

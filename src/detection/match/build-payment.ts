@@ -12,7 +12,7 @@ import type { ExchangeRate, PaymentFee, PaymentGas } from '../../domain/payment.
 import { paymentIdOf } from '../../domain/payment-id.ts'
 import type { UsdPrice } from '../read/block-prices.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
-import type { DetectedPayment, DetectedRefund, Sighting } from './detected.ts'
+import type { DetectedPayment, DetectedRefund, Lack, Sighting } from './detected.ts'
 import { isConversionRequest, type Match, type PaymentMatch } from './match-event.ts'
 import type { SeenEvent } from './read-transaction.ts'
 
@@ -25,6 +25,8 @@ interface PaymentParts {
   /** CAIP-2. */
   readonly chainId: string
   readonly native: Token
+  /** Whether receipts should have an `l1Fee`. */
+  readonly hasL1Fee: boolean
   readonly match: PaymentMatch
   readonly event: SeenEvent
   readonly receipt: TransactionReceipt
@@ -138,8 +140,9 @@ function usdRate(token: Token, price: UsdPrice): ExchangeRate {
 }
 
 /** The price of the coin, by which the gas was valued; none where the payment's own rate is the same price. */
-function nativeRates({ native, nativePrice, match, event, receipt }: PaymentParts): ExchangeRate[] {
-  if (nativePrice === undefined || receipt.effectiveGasPrice === undefined) return []
+function nativeRates(parts: PaymentParts): ExchangeRate[] {
+  const { native, nativePrice, match, event, receipt } = parts
+  if (nativePrice === undefined || lacksOfGas(receipt, parts).length > 0) return []
   const isListed = match.token.id === native.id && !(event.conversion && match.request.invoiceCurrency === 'USD')
   return isListed ? [] : [usdRate(native, nativePrice)]
 }
@@ -167,9 +170,20 @@ function feesOf({ match, event }: PaymentParts, usd: UsdWorth): PaymentFee[] {
     })
 }
 
-/** What the transaction cost its sender, L1 fee included; unknown where the node tells no gas price. */
-function gasOf({ receipt, native, nativePrice }: PaymentParts): PaymentGas | undefined {
-  if (receipt.effectiveGasPrice === undefined) return undefined
+/** What a receipt does not tell of the cost of its transaction. */
+export function lacksOfGas(
+  { effectiveGasPrice, l1Fee, isDeposit }: TransactionReceipt,
+  { hasL1Fee }: Pick<PaymentParts, 'hasL1Fee'>,
+): Lack[] {
+  return [
+    ...(effectiveGasPrice === undefined ? (['GAS'] as const) : []),
+    ...(hasL1Fee && l1Fee === undefined && !isDeposit ? (['L1_FEE'] as const) : []),
+  ]
+}
+
+/** What the transaction cost its sender, L1 fee included; unknown where the node tells no gas price, or no L1 fee though the chain has one. */
+function gasOf({ receipt, native, nativePrice, hasL1Fee }: PaymentParts): PaymentGas | undefined {
+  if (receipt.effectiveGasPrice === undefined || lacksOfGas(receipt, { hasL1Fee }).length > 0) return undefined
   const wei = receipt.gasUsed * receipt.effectiveGasPrice + (receipt.l1Fee ?? 0n)
   const amount = { units: wei, places: native.decimals }
   const inUsd = nativePrice && formatDecimal(multiplyDecimals(amount, nativePrice.usd, MAX_DECIMAL_PLACES))

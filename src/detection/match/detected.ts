@@ -72,6 +72,25 @@ export interface CreatedProxy {
   readonly blockNumber: number
 }
 
+/**
+ * A figure of a transaction that could not be read, and may be readable later. It delays no payment.
+ *
+ * - `PRICE`: what token or gas was worth in US dollars
+ * - `GAS`: the price of its gas
+ * - `L1_FEE`: what a rollup charged for its parent chain, without which the cost of the gas is unknown
+ * - `TRACE`: its calls, which may tell who paid
+ */
+export type Lack = 'PRICE' | 'GAS' | 'L1_FEE' | 'TRACE'
+
+/** What is not known yet of an account's events in a transaction. */
+export interface LackingTransaction {
+  readonly accountId: number
+  readonly txHash: Hex
+  readonly blockNumber: number
+  /** At least one. */
+  readonly lacks: ReadonlySet<Lack>
+}
+
 /** What was found in some blocks or transactions. */
 export interface Findings {
   /** By account id. */
@@ -83,4 +102,6 @@ export interface Findings {
   readonly directory: ReadonlyMap<Hex, readonly number[]>
   /** Transactions that were to be read again and were left out, because the node that traces them failed. */
   readonly untraced: ReadonlySet<Hex>
+  /** What is to be looked up again. */
+  readonly lacking: readonly LackingTransaction[]
 }

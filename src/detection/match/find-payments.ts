@@ -3,10 +3,11 @@ import type { Address } from '../../domain/address.ts'
 import type { Hex } from '../../domain/hex.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
 import type { Market, ValuedPayment } from '../read/market.ts'
+import type { Patience } from '../read/patience.ts'
 import type { FirstPayment } from '../sql/payers-repository.ts'
 import { type AccountBook, openAccountBook } from './account-book.ts'
-import { buildPayment, buildRefund } from './build-payment.ts'
-import type { CreatedProxy, Findings } from './detected.ts'
+import { buildPayment, buildRefund, lacksOfGas } from './build-payment.ts'
+import type { CreatedProxy, Findings, Lack, LackingTransaction } from './detected.ts'
 import type { FindingTools } from './finding-tools.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
 import { judgeRate } from './judge-rate.ts'
@@ -29,6 +30,9 @@ interface LoggedEvents {
   blockTimes(numbers: readonly number[]): Promise<ReadonlyMap<number, number>>
   /** Whether all of these transactions were read before: then what is stored of them is left out of matching. */
   readonly areReread?: boolean
+  /** Of those: which had no trace then either, so that nothing is lost if they have none now. */
+  readonly neverTraced?: ReadonlySet<Hex>
+  readonly patience: Patience
 }
 
 /** An event of a topic that an account knows, and what it is to that account. */
@@ -61,10 +65,12 @@ export async function findPayments(
   const times = await logged.blockTimes([...blockNumbers])
   const proxies = findCreatedProxies(logged.logs, followed)
   const areReread = logged.areReread ?? false
-  const known = await readKnownEvents(tools, { receipts, proxies, directory, areReread }, signal)
+  const { patience, neverTraced = new Set<Hex>() } = logged
+  const wanted = { receipts, proxies, directory, areReread, neverTraced, patience }
+  const known = await readKnownEvents(tools, wanted, signal)
   const byAccount = await eventsByAccount(tools, { events: known.events, directory, onlyAccount, areReread })
   const valued = byAccount.flatMap((each) => findValuedPayments(tools, each, times))
-  const market = await tools.market.read(valued, signal)
+  const market = await tools.market.read(valued, patience, signal)
   const matched = byAccount.flatMap((each) => matchEvents(tools, each, { times, market }))
   const unmatched = [
     ...matched.flatMap((each) => describeMatched(each, timeOf(times, each.receipt.blockNumber))),
@@ -72,7 +78,29 @@ export async function findPayments(
     ...tooLarge.map((each) => describeUnread(each, 'RECEIPT_TOO_LARGE', timeOf(times, each.blockNumber))),
   ]
   const accounts = await buildAccounts(tools, matched, { times, market })
-  return { accounts, unmatched, proxies, directory, untraced: known.untraced }
+  const lacking = findLacking(tools, matched, { market, lackTrace: known.lackTrace })
+  return { accounts, unmatched, proxies, directory, untraced: known.untraced, lacking }
+}
+
+/** Finds what is not known yet of the transactions of matched events, by account. */
+function findLacking(
+  { chain }: FindingTools,
+  matched: readonly MatchedEvent[],
+  { market, lackTrace }: { readonly market: Market; readonly lackTrace: ReadonlySet<Hex> },
+): LackingTransaction[] {
+  const found = new Map<string, LackingTransaction & { readonly lacks: Set<Lack> }>()
+  for (const { accountId, match, receipt } of matched) {
+    const { txHash, blockNumber } = receipt
+    const key = `${accountId} ${txHash}`
+    const lacks = found.get(key)?.lacks ?? new Set<Lack>()
+    if (lackTrace.has(txHash)) lacks.add('TRACE')
+    if (match.kind === 'PAYMENT') {
+      for (const lack of lacksOfGas(receipt, chain)) lacks.add(lack)
+      if ([match.token, chain.native].some((token) => market.isUnread(token, blockNumber))) lacks.add('PRICE')
+    }
+    if (lacks.size > 0) found.set(key, { accountId, txHash, blockNumber, lacks })
+  }
+  return [...found.values()]
 }
 
 function decodeLog(log: RpcLog): LoggedEvent[] {
@@ -211,6 +239,7 @@ async function buildAccounts(
       account: name,
       chainId: chain.chainId,
       native: chain.native,
+      hasL1Fee: chain.hasL1Fee,
       match,
       event,
       receipt,

@@ -1,6 +1,7 @@
 import type { TokenDirectory } from '../../chains/token-directory.ts'
 import type { Token } from '../../domain/currency.ts'
 import type { MarketReader } from '../read/market.ts'
+import type { Patience } from '../read/patience.ts'
 import type { TraceReader } from '../read/trace-reader.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
@@ -13,6 +14,8 @@ interface ObservedChain {
   readonly chainId: string
   readonly native: Token
   readonly followed: FollowedContracts
+  /** Whether receipts should have an `l1Fee`. */
+  readonly hasL1Fee: boolean
 }
 
 /** What finding the payments of one chain needs beside its logs. */
@@ -22,4 +25,6 @@ export interface FindingTools {
   readonly repository: DetectionRepository
   readonly market: MarketReader
   readonly traces: TraceReader
+  /** How long figures are waited for while the chain is followed. */
+  readonly live: Patience
 }

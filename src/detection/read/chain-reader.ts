@@ -37,6 +37,8 @@ export interface TransactionReceipt {
   readonly effectiveGasPrice?: bigint | undefined
   /** In wei; what some second layers charge for the first. */
   readonly l1Fee?: bigint | undefined
+  /** Whether it is a deposit from the first layer, which pays no `l1Fee`. */
+  readonly isDeposit?: boolean
   /** In the order of the chain. */
   readonly logs: readonly RpcLog[]
 }
@@ -54,6 +56,13 @@ export interface ChainReader {
   receipts(hashes: readonly Hex[], signal?: AbortSignal): Promise<(TransactionReceipt | RpcError | undefined)[]>
   /** `eth_call`s, each at its block; the error of one is its answer. */
   calls(reads: readonly ReadAtBlock[], signal?: AbortSignal): Promise<RpcAnswer[]>
+  /**
+   * As `calls`, but each node is asked in turn for what those before it refused, since some keep old state and others do not. Reverts are answers.
+   * Failures do not count against a node.
+   *
+   * @returns undefined for a call that no node answered
+   */
+  callsAnywhere(reads: readonly ReadAtBlock[], signal?: AbortSignal): Promise<(RpcAnswer | undefined)[]>
   /**
    * Distrusts the node that answered last: other nodes are asked first for a while, and it is asked for its chain id again.
    *
@@ -119,15 +128,40 @@ export function createChainReader(client: RpcClient, addresses: readonly Address
       return answers.map((answer) => (answer.ok ? toReceipt(answer.result) : answer.error))
     },
     calls(reads, signal) {
-      return client.batch(
-        reads.map(({ to, data, block }) => ({
-          method: 'eth_call',
-          params: [{ to, data }, block === 'latest' ? block : toQuantity(block)],
-        })),
-        signal,
-      )
+      return client.batch(reads.map(contractCall), signal)
     },
+    callsAnywhere: (reads, signal) => callAnywhere(client, reads, signal),
   }
+}
+
+function contractCall({ to, data, block }: ReadAtBlock): RpcCall {
+  return { method: 'eth_call', params: [{ to, data }, block === 'latest' ? block : toQuantity(block)] }
+}
+
+async function callAnywhere(
+  client: Pick<RpcClient, 'tryBatch'>,
+  reads: readonly ReadAtBlock[],
+  signal: AbortSignal | undefined,
+): Promise<(RpcAnswer | undefined)[]> {
+  const found = new Map<ReadAtBlock, RpcAnswer>()
+  const asked = new Set<number>()
+  for (;;) {
+    const open = reads.filter((read) => !found.has(read))
+    if (open.length === 0) break
+    const callsOf = (node: number) => (asked.has(node) ? undefined : open.map(contractCall))
+    const turn = await client.tryBatch(callsOf, signal).catch(ignoreRpcError)
+    if (turn === undefined) break
+    asked.add(turn.node)
+    for (const [index, read] of open.entries()) {
+      const answer = turn.answers[index]
+      if (answer?.ok === true || answer?.error.kind === 'REVERTED') found.set(read, answer)
+    }
+  }
+  return reads.map((read) => found.get(read))
+}
+
+function ignoreRpcError(error: unknown): undefined {
+  if (!(error instanceof RpcError)) throw error
 }
 
 function blockCall(block: string): RpcCall {
@@ -165,6 +199,9 @@ function toLogs(json: unknown): RpcLog[] {
   return json as RpcLog[]
 }
 
+/** The transaction type of deposits on the OP stack. */
+const DEPOSIT_TYPE = '0x7e'
+
 interface ReceiptJson {
   readonly transactionHash: Hex
   readonly blockHash: Hex
@@ -174,6 +211,7 @@ interface ReceiptJson {
   readonly gasUsed: string
   readonly effectiveGasPrice?: string
   readonly l1Fee?: string | null
+  readonly type?: string
   readonly logs: RpcLog[]
 }
 
@@ -189,6 +227,7 @@ function toReceipt(json: unknown): TransactionReceipt | undefined {
     gasUsed: BigInt(receipt.gasUsed),
     effectiveGasPrice: receipt.effectiveGasPrice ? BigInt(receipt.effectiveGasPrice) : undefined,
     l1Fee: typeof receipt.l1Fee === 'string' ? BigInt(receipt.l1Fee) : undefined,
+    isDeposit: receipt.type === DEPOSIT_TYPE,
     logs: receipt.logs.toSorted((a, b) => Number(a.logIndex) - Number(b.logIndex)),
   }
 }

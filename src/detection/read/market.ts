@@ -1,7 +1,8 @@
 import type { Token } from '../../domain/currency.ts'
-import type { PriceReader, PriceWish, UsdPrice } from './block-prices.ts'
+import { type PriceReader, type PriceWish, pegOf, type UsdPrice } from './block-prices.ts'
 import { type ContractCaller, gatherCalls } from './gather-calls.ts'
 import type { RatedPath, RateReader, RateWish } from './path-rates.ts'
+import { createOptionalSource, type OptionalSource, type Patience } from './patience.ts'
 
 /** What money was worth when payments were made. */
 export interface Market {
@@ -9,6 +10,8 @@ export interface Market {
   pathOf(event: object): RatedPath | undefined
   /** The price of a payment's token, or of the chain's coin, at the payment's block. */
   priceAt(token: Token, blockNumber: number): UsdPrice | undefined
+  /** Whether that price could not be read now. */
+  isUnread(token: Token, blockNumber: number): boolean
 }
 
 /** A payment whose prices and rates are to be read. */
@@ -22,11 +25,12 @@ export interface ValuedPayment extends PriceWish {
 /** Reads what a chain's money was worth. */
 export interface MarketReader {
   /**
-   * Reads rates and prices together, so that they cost as many exchanges as the longer of the two.
+   * Reads rates and prices together, so that they cost as many exchanges as the longer of the two. Rates decide what counts, so they are waited
+   * for; prices only as long as `patience` lasts.
    *
-   * @throws RpcError when no node answers
+   * @throws RpcError when no node answers for a rate
    */
-  read(payments: readonly ValuedPayment[], signal?: AbortSignal): Promise<Market>
+  read(payments: readonly ValuedPayment[], patience: Patience, signal?: AbortSignal): Promise<Market>
 }
 
 /** Makes the reader of one chain. */
@@ -35,27 +39,66 @@ export function createMarketReader(options: {
   readonly native: Token
   readonly prices: PriceReader
   readonly rates: RateReader
+  readonly clock: () => Date
 }): MarketReader {
-  const { reader, native, prices, rates } = options
+  const { native, clock } = options
+  const source = createOptionalSource(clock)
   return {
-    async read(payments, signal) {
-      const through = gatherCalls(reader, signal)
+    async read(payments, patience, signal) {
       const converted = payments.flatMap(({ event, conversion, ...payment }) =>
         conversion === undefined ? [] : [{ event, ...payment, ...conversion }],
       )
       const priced = payments.flatMap(({ token, blockNumber, timestampSec }) =>
         [token, native].map((each) => ({ token: each, blockNumber, timestampSec })),
       )
-      const [paths, found] = await Promise.all([
-        converted.length === 0 ? [] : rates.ratesAt(converted, through, signal),
-        prices.pricesAt(priced, signal, through),
-      ])
+      const { paths, found } = await readBoth({ ...options, source, patience, converted, priced }, signal)
       const pathOf = new Map(converted.map(({ event }, index) => [event, paths[index]]))
-      const priceOf = new Map(priced.map((wish, index) => [`${wish.token.id} ${wish.blockNumber}`, found[index]]))
+      const priceOf = new Map(priced.map((wish, index) => [`${wish.token.id} ${wish.blockNumber}`, found?.[index]]))
+      const readAt = (token: Token, blockNumber: number) => priceOf.get(`${token.id} ${blockNumber}`)
       return {
         pathOf: (event) => pathOf.get(event),
-        priceAt: (token, blockNumber) => priceOf.get(`${token.id} ${blockNumber}`),
+        priceAt(token, blockNumber) {
+          const price = readAt(token, blockNumber) ?? (found === undefined ? pegOf(token) : undefined)
+          return price === 'UNREAD' ? undefined : price
+        },
+        isUnread: (token, blockNumber) =>
+          readAt(token, blockNumber) === 'UNREAD' || (found === undefined && mayHavePrice(token)),
       }
     },
+  }
+}
+
+/** Whether only the chain knows the price of a token. */
+function mayHavePrice(token: Token): boolean {
+  return token.usdFeed !== undefined && pegOf(token) === undefined
+}
+
+interface Wanted {
+  readonly reader: ContractCaller
+  readonly prices: PriceReader
+  readonly rates: RateReader
+  readonly source: OptionalSource
+  readonly patience: Patience
+  readonly converted: readonly (RateWish & { readonly event: object })[]
+  readonly priced: readonly PriceWish[]
+}
+
+/** @returns `found` undefined where prices could not be read */
+async function readBoth(
+  { reader, prices, rates, source, patience, converted, priced }: Wanted,
+  signal: AbortSignal | undefined,
+) {
+  const ending = new AbortController()
+  const through = gatherCalls(reader, signal === undefined ? ending.signal : AbortSignal.any([signal, ending.signal]))
+  const ask = () => prices.pricesAt(priced, ending.signal, through)
+  const asksFeeds = priced.some(({ token }) => token.usdFeed !== undefined)
+  try {
+    const [paths, found] = await Promise.all([
+      converted.length === 0 ? [] : rates.ratesAt(converted, through, signal),
+      asksFeeds ? source.read(ask, patience, signal) : ask(),
+    ])
+    return { paths, found }
+  } finally {
+    ending.abort()
   }
 }

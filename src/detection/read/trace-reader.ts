@@ -7,6 +7,7 @@ import { RpcError } from '../../nodes/rpc-error.ts'
 import { chunksOf } from '../chunks.ts'
 import type { CallFrame, KnownCalls } from './call-frames.ts'
 import type { TransactionReceipt } from './chain-reader.ts'
+import type { Patience } from './patience.ts'
 import {
   afterFailure,
   afterUnsupported,
@@ -23,11 +24,11 @@ import {
 export interface TraceReader {
   /**
    * Reads traces where a node has them, else the transactions' own calls. What cannot be read is left out: a node that has no traces, or fails at
-   * them, does not stop detection.
+   * them, does not stop detection. Traces that take longer than `patience` count as failed.
    *
    * @throws RpcError when no node answers for a transaction; the signal's reason
    */
-  read(receipts: readonly TransactionReceipt[], signal?: AbortSignal): Promise<ReadCalls>
+  read(receipts: readonly TransactionReceipt[], patience: Patience, signal?: AbortSignal): Promise<ReadCalls>
 }
 
 /** What was read of transactions' calls. */
@@ -58,19 +59,22 @@ interface Tracing extends TraceReaderOptions {
 /** Makes the reader of one chain. */
 export function createTraceReader(options: TraceReaderOptions): TraceReader {
   const tracing: Tracing = { ...options, nodes: new Map() }
-  return { read: (receipts, signal) => readCalls(tracing, receipts, signal) }
+  return { read: (receipts, patience, signal) => readCalls(tracing, receipts, patience, signal) }
 }
 
 async function readCalls(
   tracing: Tracing,
   receipts: readonly TransactionReceipt[],
+  patience: Patience,
   signal: AbortSignal | undefined,
 ): Promise<ReadCalls> {
+  const tooLate = AbortSignal.timeout(patience.ms)
+  const limit: Limit = { signal, tooLate, ended: signal === undefined ? tooLate : AbortSignal.any([signal, tooLate]) }
   const known = new Map<Hex, KnownCalls>()
   const failed = new Set<Hex>()
   for (const some of chunksOf(receipts, TRACES_AT_ONCE)) {
     const hashes = some.map(({ txHash }) => txHash)
-    const read = await readTraces(tracing, hashes, signal)
+    const read = await readTraces(tracing, hashes, limit)
     for (const [hash, root] of read.traces) known.set(hash, { kind: 'TRACE', root })
     for (const hash of read.failed) failed.add(hash)
   }
@@ -84,13 +88,21 @@ interface Traces {
   readonly failed: ReadonlySet<Hex>
 }
 
+/** Until when traces are waited for. */
+interface Limit {
+  readonly signal: AbortSignal | undefined
+  readonly tooLate: AbortSignal
+  /** Fires with either. */
+  readonly ended: AbortSignal
+}
+
 /** Asks until a node answers with traces, or with errors of its own. Finding out which node traces how costs no try. */
-async function readTraces(tracing: Tracing, hashes: readonly Hex[], signal: AbortSignal | undefined): Promise<Traces> {
+async function readTraces(tracing: Tracing, hashes: readonly Hex[], limit: Limit): Promise<Traces> {
   const traces = new Map<Hex, CallFrame>()
   const failed = new Set<Hex>()
   for (let tries = 0; tries < MAX_TRIES; ) {
     const missing = hashes.filter((hash) => !traces.has(hash))
-    const round = await askRound(tracing, missing, signal)
+    const round = await askRound(tracing, missing, limit)
     if (round.kind === 'UNSUPPORTED') {
       noteUnsupported(tracing, round)
       continue
@@ -107,8 +119,8 @@ async function readTraces(tracing: Tracing, hashes: readonly Hex[], signal: Abor
       collectTraces(missing, round, { traces, failed })
       if (!round.answers.some(isNotKnownYet)) break
     }
-    tries += 1
-    if (tries < MAX_TRIES) await sleep(tracing.pauseMs ?? 250, undefined, { signal })
+    tries += limit.tooLate.aborted ? MAX_TRIES : 1
+    if (tries < MAX_TRIES) await sleep(tracing.pauseMs ?? 250, undefined, { signal: limit.signal })
     else if (round.kind === 'FAILED') noteFailures(tracing, round)
   }
   return { traces, failed }
@@ -130,7 +142,7 @@ interface Answered {
   readonly answers: readonly RpcAnswer[]
 }
 
-async function askRound(tracing: Tracing, hashes: readonly Hex[], signal: AbortSignal | undefined): Promise<Round> {
+async function askRound(tracing: Tracing, hashes: readonly Hex[], limit: Limit): Promise<Round> {
   const { client, clock, nodes } = tracing
   const asked = new Set<number>()
   const callsOf = (node: number) => {
@@ -139,7 +151,7 @@ async function askRound(tracing: Tracing, hashes: readonly Hex[], signal: AbortS
     asked.add(node)
     return hashes.map((hash) => traceCall(method, hash))
   }
-  const answered = await orRpcError(client.tryBatch(callsOf, signal))
+  const answered = await orRpcError(limit.tooLate.aborted ? LATE : client.tryBatch(callsOf, limit.ended), limit)
   if (answered === undefined) return { kind: 'NOT_ASKED' }
   if (answered instanceof RpcError) return { kind: 'FAILED', asked, error: answered }
   const { node, answers } = answered
@@ -154,11 +166,15 @@ function tracesOf({ nodes }: Tracing, node: number): NodeTraces {
   return nodes.get(node) ?? UNTRIED_NODE
 }
 
-async function orRpcError<T>(asking: Promise<T>): Promise<T | RpcError> {
+const LATE = new RpcError('TIMEOUT', 'the traces took too long')
+
+async function orRpcError<T>(asking: Promise<T> | RpcError, { signal, tooLate }: Limit): Promise<T | RpcError> {
   try {
     return await asking
   } catch (error) {
     if (error instanceof RpcError) return error
+    signal?.throwIfAborted()
+    if (tooLate.aborted) return LATE
     throw error
   }
 }

@@ -5,6 +5,7 @@ import { insertAuditEntry } from '../../store/audit-repository.ts'
 import { eventKeyOf, type Findings } from '../match/detected.ts'
 import { type AcceptedAs, acceptableReasons } from '../match/match-event.ts'
 import type { OpenChain } from '../open-chain.ts'
+import { UNHURRIED } from '../read/patience.ts'
 import { type Acceptance, deleteAcceptance, findAccepted, storeAcceptance } from '../sql/accepted-events-repository.ts'
 import type { AccountEvent } from '../sql/account-event.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
@@ -131,7 +132,7 @@ async function readOne(
   signal: AbortSignal | undefined,
 ): Promise<ReadAgain> {
   const repository = withAcceptance(chain.tools.repository, eventKeyOf({ txHash, eventIndex }), acceptance)
-  const asked = { accountId, topics: new Set([topic]), txHashes: [txHash], areReread: true }
+  const asked = { accountId, topics: new Set([topic]), txHashes: [txHash], areReread: true, patience: UNHURRIED }
   const read = await readAgain({ ...chain, tools: { ...chain.tools, repository } }, asked, signal)
   return { ...read, findings: onlyEvent(read.findings, eventIndex) }
 }

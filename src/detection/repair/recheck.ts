@@ -8,7 +8,8 @@ import type { RefundRow } from '../../store/request-ledger.ts'
 import type { Findings } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
 import type { OpenChain } from '../open-chain.ts'
-import { nextRechecked, type RecheckedRequest } from '../sql/recheck-repository.ts'
+import { UNHURRIED } from '../read/patience.ts'
+import { nextRechecked, type RecheckedRequest, readRechecked } from '../sql/recheck-repository.ts'
 import { rowKeyAt, rowKeyOf } from '../write/payment-rows.ts'
 import type { Corrected } from '../write/payment-writer.ts'
 import { readAgain } from './replay.ts'
@@ -78,6 +79,26 @@ export async function recheckRequests(
   for (const batch of batchesOf(requests)) await recheckBatch(chain, batch, terms)
 }
 
+/** Reads all transactions of some requests again, whatever their age, and corrects what is stored. @throws RpcError */
+export async function recheckRequestIds(
+  knex: Knex,
+  chain: OpenChain,
+  {
+    accountId,
+    requestIds,
+    now,
+  }: { readonly accountId: number; readonly requestIds: readonly string[]; readonly now: Date },
+  signal?: AbortSignal,
+): Promise<void> {
+  const { name: network, chainId } = chain.tools.chain
+  const terms = { accountId, before: new Date(now.getTime() + AHEAD_MS), after: '', isTrial: false, signal }
+  const requests = await readRechecked(knex, { ...terms, network, chainId }, requestIds)
+  await recheckRequests(chain, requests, terms)
+}
+
+/** The time of a block can be a little ahead of ours. */
+const AHEAD_MS = 24 * 60 * 60 * 1_000
+
 /** Batches of whole requests with few enough transactions to read at once. A request with more is split, in the order of the chain. */
 function* batchesOf(page: readonly RecheckedRequest[]): Generator<RecheckedRequest[]> {
   let batch: RecheckedRequest[] = []
@@ -109,7 +130,7 @@ async function recheckBatch(
   const txHashes = [...new Set(batch.flatMap((request) => request.txHashes))]
   if (txHashes.length === 0) return { ...step, transactions: 0, unread: [], changes: [] }
   const topics = new Set(batch.flatMap((request) => request.topics))
-  const asked = { accountId, topics, txHashes, areReread: true }
+  const asked = { accountId, topics, txHashes, areReread: true, patience: UNHURRIED }
   const { findings, blockOf } = await readAgain(chain, asked, signal)
   const certain = withoutRateProblems(findings)
   const corrected = await chain.writer.correct({ accountId, findings: certain, blockOf, isTrial }, signal)
@@ -122,7 +143,7 @@ async function recheckBatch(
 }
 
 /** The rate of an old conversion may no longer be readable, so a payment that is unmatched for its rate now stays as it is stored. */
-function withoutRateProblems(findings: Findings): Findings {
+export function withoutRateProblems(findings: Findings): Findings {
   const isRateProblem = (reason: UnmatchedReason) => reason === 'STALE_RATE' || reason === 'RATE_OFF'
   return { ...findings, unmatched: findings.unmatched.filter(({ reason }) => !isRateProblem(reason)) }
 }

@@ -21,6 +21,7 @@ describe('a running queue', () => {
     unmatched: [],
     proxies: [],
     directory: new Map([['0xa', []]]),
+    lacking: [],
     untraced: new Set(),
   }
 

@@ -7,6 +7,7 @@ import { findPayments } from '../match/find-payments.ts'
 import type { FindingTools } from '../match/finding-tools.ts'
 import type { OpenChain } from '../open-chain.ts'
 import type { ChainReader, TransactionReceipt } from '../read/chain-reader.ts'
+import type { Patience } from '../read/patience.ts'
 import type { StoredBlock } from '../sql/chain-state-repository.ts'
 import type { DetectionRepository } from '../sql/detection-repository.ts'
 import type { SeenTransaction } from '../sql/topics-repository.ts'
@@ -57,7 +58,11 @@ async function replayOnChain(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const txHashes = transactions.map(({ txHash }) => txHash)
-  const { findings, blockOf } = await readAgain(chain, { accountId, topics, txHashes }, signal)
+  const { findings, blockOf } = await readAgain(
+    chain,
+    { accountId, topics, txHashes, patience: chain.tools.live },
+    signal,
+  )
   await chain.writer.attach({ accountId, findings, blockOf }, signal)
 }
 
@@ -71,7 +76,9 @@ export interface ReadAgain {
 /**
  * Reads transactions again and matches their events under some topics for an account.
  *
+ * @param asked.topics - empty for all topics that the account knows
  * @param asked.areReread - whether the account had these events matched before: then what is stored of them is left out of matching
+ * @param asked.neverTraced - transactions that had no trace then either
  * @throws RpcError
  */
 export async function readAgain(
@@ -81,16 +88,20 @@ export async function readAgain(
     readonly topics: ReadonlySet<Hex>
     readonly txHashes: readonly Hex[]
     readonly areReread?: boolean
+    readonly neverTraced?: ReadonlySet<Hex>
+    readonly patience: Patience
   },
   signal: AbortSignal | undefined,
 ): Promise<ReadAgain> {
-  const { accountId, topics, areReread = false } = asked
+  const { accountId, topics, areReread = false, neverTraced = new Set<Hex>(), patience } = asked
   const receipts = inChainOrder((await reader.receipts(asked.txHashes, signal)).flatMap(toReceipts))
   const logged = {
     logs: receipts.flatMap((receipt) => receipt.logs.filter((log) => hasTopic(log, topics, tools))),
     receipts: async () => receipts,
     blockTimes: (numbers: readonly number[]) => readTimes(reader, numbers, signal),
     areReread,
+    neverTraced,
+    patience,
   }
   const findings = await findPayments(tools, logged, signal, accountId)
   return { findings, blockOf: blocksOf(receipts.filter(({ txHash }) => !findings.untraced.has(txHash))) }
@@ -110,7 +121,8 @@ function inChainOrder(receipts: readonly TransactionReceipt[]): TransactionRecei
 
 function hasTopic(log: RpcLog, topics: ReadonlySet<Hex>, { chain }: FindingTools): boolean {
   const event = decodeFeeProxyLog(log)
-  return event !== undefined && topics.has(event.topic) && chain.followed.contracts.has(event.emitter)
+  if (event === undefined || !chain.followed.contracts.has(event.emitter)) return false
+  return topics.size === 0 || topics.has(event.topic)
 }
 
 function blocksOf(receipts: readonly TransactionReceipt[]): Map<Hex, StoredBlock> {

@@ -62,12 +62,12 @@ export async function nextRechecked(
   limit: number,
 ): Promise<RecheckedRequest[]> {
   const { accountId, network } = scope
-  const { rows: requests } = await knex.raw<{ rows: RequestRow[] }>(
+  const { rows } = await knex.raw<{ rows: RequestRow[] }>(
     `select request_id, topic, refund_topic from requests
      where account_id = ? and network = ? and request_id > ? order by request_id limit ?`,
     [accountId, network, Buffer.from(after, 'hex'), limit],
   )
-  return findEvents(knex, scope, requests)
+  return findEvents(knex, scope, rows)
 }
 
 /** Nothing is as late as this. */
@@ -95,6 +95,24 @@ export async function findPaidByProxies(
     if (distinct.size > 0) found.set(chainId, await findEvents(knex, scope, [...distinct.values()]))
   }
   return found
+}
+
+/** Reads requests by their ids; those that are not stored are left out. */
+export async function readRechecked(
+  knex: Knex,
+  scope: RecheckScope & {
+    /** Canonical name of the chain. */
+    readonly network: string
+  },
+  requestIds: readonly string[],
+): Promise<RecheckedRequest[]> {
+  const { accountId, network } = scope
+  const { rows } = await knex.raw<{ rows: RequestRow[] }>(
+    `select request_id, topic, refund_topic from requests
+     where account_id = ? and network = ? and request_id = any(?) order by request_id`,
+    [accountId, network, requestIds.map((id) => Buffer.from(id, 'hex'))],
+  )
+  return findEvents(knex, scope, rows)
 }
 
 /** Finds the transactions of requests that are to be read again. */

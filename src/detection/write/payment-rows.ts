@@ -1,5 +1,5 @@
 import { formatDecimal, parseDecimal } from '../../domain/decimal.ts'
-import { codeOfType, rankOfStatus } from '../../domain/payment.ts'
+import { codeOfType, type ExchangeRate, rankOfStatus } from '../../domain/payment.ts'
 import { factsOfPayment, type PaymentFacts, type PaymentRow } from '../../store/payment-row.ts'
 import type { DetectedPayment, EventPlace } from '../match/detected.ts'
 
@@ -107,20 +107,38 @@ function markDetected(row: PaymentRow): PaymentRow {
 const MATCHED_COLUMNS = ['block_number', 'request_id', 'type', 'amount', 'invoice_amount', 'currency'] as const
 
 /**
- * Corrects a stored row by what reading its event again found. The payer is replaced, even by an unknown one; the other columns only where the
- * rules now come to another payment. An imported row stays, and so does the payer that a bridge named.
+ * Corrects a stored row by what reading its event again found. The payer is replaced, even by an unknown one; figures that were unknown are
+ * filled in; the other columns change only where the rules now come to another payment. Of an imported row only what is unknown is filled in. The
+ * payer that a bridge named stays.
  *
  * @returns the given row when nothing changes
  */
 export function correctFacts(row: PaymentRow, facts: PaymentFacts): PaymentRow {
-  if (row.imported) return row
+  if (row.imported) return row.detected ? fillIn(row, { ...facts, payer: row.payer ?? facts.payer }) : row
   const isOther =
     MATCHED_COLUMNS.some((name) => !isSameValue(row[name], facts[name])) ||
     canonicalValue(withoutUsd(row.fees)) !== canonicalValue(withoutUsd(facts.fees))
   const isCarried = facts.type === codeOfType('CROSSCHAIN') && row.type === facts.type
   const { payer, source_network, source_tx_hash } = isCarried ? row : facts
   if (isOther) return { ...row, ...facts, payer, source_network, source_tx_hash }
-  return isSameValue(row.payer, payer) ? row : { ...row, payer }
+  return fillIn(row, { ...facts, payer })
+}
+
+/** Sets the payer, and each figure that the row lacks. @returns the given row when nothing changes */
+function fillIn(row: PaymentRow, { payer, amount_in_usd, gas, fees, exchange_rates }: PaymentFacts): PaymentRow {
+  const filled = {
+    payer,
+    amount_in_usd: row.amount_in_usd ?? amount_in_usd,
+    gas: row.gas?.amountInUsd === undefined ? (gas ?? row.gas) : row.gas,
+    fees: row.fees.every(({ amountInUsd }) => amountInUsd === undefined) && fees.length > 0 ? fees : row.fees,
+    exchange_rates: [...row.exchange_rates, ...exchange_rates.filter((rate) => !hasRate(row.exchange_rates, rate))],
+  }
+  const columns = Object.keys(filled) as (keyof typeof filled)[]
+  return columns.every((name) => isSameValue(row[name], filled[name])) ? row : { ...row, ...filled }
+}
+
+function hasRate(rates: PaymentRow['exchange_rates'], { from, to }: ExchangeRate): boolean {
+  return rates.some((rate) => rate.from === from && rate.to === to)
 }
 
 function withoutUsd(fees: PaymentRow['fees']): unknown {

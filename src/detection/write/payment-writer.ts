@@ -23,6 +23,7 @@ import {
   type StoredChain,
   updateChain,
 } from '../sql/chain-state-repository.ts'
+import { deleteEnrichmentsAbove, queueEnrichments } from '../sql/enrichments-repository.ts'
 import { addPendingReplays } from '../sql/pending-replays-repository.ts'
 import { deleteRequestProxiesAbove, storeRequestProxies } from '../sql/request-proxies-repository.ts'
 import { accountsAbove } from '../sql/restart-repository.ts'
@@ -260,6 +261,19 @@ async function storeFindings(
   }))
   await storeUnmatched(trx, chainId, findings?.unmatched ?? [])
   await storeRequestProxies(trx, chainId, findings?.proxies ?? [])
+  await queueLacking(writing, trx, findings?.lacking ?? [])
+}
+
+/** A figure that could not be read is first looked up again after this time. */
+const FIRST_ENRICHMENT_MS = 5_000
+
+async function queueLacking(
+  { chain, clock }: Writing,
+  trx: Knex.Transaction,
+  lacking: Findings['lacking'],
+): Promise<void> {
+  const now = clock()
+  await queueEnrichments(trx, chain.chainId, lacking, { now, dueAt: new Date(now.getTime() + FIRST_ENRICHMENT_MS) })
 }
 
 /** Changes accounts in ascending order, as all writers of payments do, so that they never deadlock. */
@@ -344,6 +358,7 @@ async function removeAbove(
   await changeAccounts(writing, trx, accountIds, () => ({ ...NOTHING, ...change }))
   await deleteUnmatchedAbove(trx, chainId, above)
   await deleteRequestProxiesAbove(trx, chainId, above)
+  await deleteEnrichmentsAbove(trx, chainId, above)
   await deleteBlocksAbove(trx, chainId, above)
 }
 
@@ -380,11 +395,12 @@ async function attach(
   const stored = await lockChain(trx, chainId)
   if (stored === undefined) return
   const canonical = findCanonical(stored, await readBlocks(trx, chainId), blockOf)
-  const { payments, refunds, unmatched } = findingsOf(accountId, findings, canonical)
+  const { payments, refunds, unmatched, lacking } = findingsOf(accountId, findings, canonical)
   await changeReread(writing, trx, stored, { accountId, payments, refunds })
   const topics = findings.directory.keys()
   await deleteUnmatchedOfTopics(trx, chainId, { accountId, txHashes: canonical, topics })
   await storeUnmatched(trx, chainId, unmatched)
+  await queueLacking(writing, trx, lacking)
 }
 
 async function correct(
@@ -396,12 +412,13 @@ async function correct(
   const stored = await lockChain(trx, chainId)
   if (stored === undefined) return undefined
   const canonical = findCanonical(stored, await readBlocks(trx, chainId), blockOf)
-  const { payments, refunds, unmatched } = findingsOf(accountId, findings, canonical)
+  const { payments, refunds, unmatched, lacking } = findingsOf(accountId, findings, canonical)
   const own = unmatched.filter((event) => event.accountId === accountId)
   const rereadEvents = [...payments, ...refunds, ...own]
   const applied = await changeReread(writing, trx, stored, { accountId, payments, refunds, rereadEvents })
   await deleteUnmatchedAt(trx, chainId, accountId, rereadEvents)
   await storeUnmatched(trx, chainId, own)
+  await queueLacking(writing, trx, lacking)
   await beside?.(trx, canonical)
   return { ...applied, canonical }
 }
@@ -411,13 +428,15 @@ function findingsOf(accountId: number, findings: Findings, canonical: ReadonlySe
   const isCanonical = ({ txHash }: { readonly txHash: Hex }) => canonical.has(txHash)
   const { payments, refunds } = findings.accounts.get(accountId) ?? NOTHING
   const unmatched = findings.unmatched.filter(isCanonical)
-  return { payments: payments.filter(isCanonical), refunds: refunds.filter(isCanonical), unmatched }
+  const lacking = findings.lacking.filter((each) => each.accountId === accountId && isCanonical(each))
+  return { payments: payments.filter(isCanonical), refunds: refunds.filter(isCanonical), unmatched, lacking }
 }
 
 interface AccountFindings {
   readonly payments: readonly DetectedPayment[]
   readonly refunds: readonly DetectedRefund[]
   readonly unmatched: readonly UnmatchedEvent[]
+  readonly lacking: Findings['lacking']
 }
 
 /** Changes one account by events in blocks that were read before. */

@@ -10,6 +10,7 @@ import { requestColumns, requestIndexes, requestStatus } from './0010-requests.t
 import { singleRequestProxies } from './0011-single-request-proxies.ts'
 import { chainSpans } from './0012-chain-spans.ts'
 import { chainReports } from './0013-chain-reports.ts'
+import { pendingEnrichments } from './0014-pending-enrichments.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
@@ -28,4 +29,5 @@ export const MIGRATIONS: readonly Migration[] = [
   singleRequestProxies,
   chainSpans,
   chainReports,
+  pendingEnrichments,
 ]

@@ -1,5 +1,15 @@
 /** Calls and reads of a demo chain's contracts that the demo itself never makes. */
-import { type Address, decodeFunctionResult, encodeFunctionData, erc20Abi, parseAbi } from 'viem'
+import {
+  type Address,
+  concatHex,
+  decodeFunctionResult,
+  encodeFunctionData,
+  erc20Abi,
+  type Hex,
+  numberToHex,
+  parseAbi,
+  size,
+} from 'viem'
 import type { DemoPayment } from '../../../src/demo/history/encode-payment.ts'
 import type { ChainClient } from '../../../src/demo/network/chain-client.ts'
 import type { ContractCall } from '../../../src/demo/network/demo-contracts.ts'
@@ -57,4 +67,12 @@ export async function convertFiat(
   const data = await client.read({ to: deployed.contracts.conversionPath, data: call })
   const [result] = decodeFunctionResult({ abi: CONVERSION_ABI, functionName: 'getConversion', data })
   return result
+}
+
+/** Code that makes one call, whoever calls it. */
+export function callingCode({ to, data, value = 0n }: ContractCall): Hex {
+  const length = numberToHex(size(data), { size: 2 })
+  const body = concatHex(['0x6000600061', length, '0x60007f', numberToHex(value, { size: 32 }), '0x73', to, '0x5af100'])
+  const offset = numberToHex(size(body) + 9, { size: 2 })
+  return concatHex(['0x61', length, '0x61', offset, '0x600039', body, data])
 }

@@ -1,0 +1,194 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Knex } from 'knex'
+import type { Hex } from '../../domain/hex.ts'
+import type { Logger } from '../../domain/logger.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import { acquireLease, releaseLease } from '../../store/leases-repository.ts'
+import type { PaymentRow } from '../../store/payment-row.ts'
+import type { Lack } from '../match/detected.ts'
+import type { OpenChain } from '../open-chain.ts'
+import { UNHURRIED } from '../read/patience.ts'
+import {
+  deleteEnrichments,
+  findDueEnrichments,
+  type PendingEnrichment,
+  postponeEnrichment,
+} from '../sql/enrichments-repository.ts'
+import type { Corrected } from '../write/payment-writer.ts'
+import { recheckRequestIds, withoutRateProblems } from './recheck.ts'
+import { readAgain } from './replay.ts'
+
+/**
+ * Looks up what was not known of payments when they were stored: prices, gas, fees of rollups, and calls that tell who paid. The entries are in the
+ * database.
+ */
+export interface EnrichmentQueue {
+  /** Looks up what is due, once. @throws errors of the database; the signal's reason */
+  drain(signal?: AbortSignal): Promise<void>
+  /** Looks up what is due until the signal fires; never rejects. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+interface EnrichmentQueueOptions {
+  readonly knex: Knex
+  readonly chains: readonly OpenChain[]
+  readonly logger: Logger
+  readonly clock: () => Date
+  /** Unique to this run of this process: of those that share a database, one looks up figures of a chain at a time. */
+  readonly owner: string
+}
+
+const POLL_EVERY_MS = 2_000
+const ENTRIES_AT_ONCE = 50
+const LEASE_TTL_MS = 120_000
+/** For the entries of one account. A turn has at most ENTRIES_AT_ONCE accounts, and ends when half of its lease is over. */
+const LOOK_UP_MS = 30_000
+const TURN_MS = LEASE_TTL_MS / 2
+
+/** The wait after the second lookup; it doubles after each. */
+const FIRST_WAIT_MS = 10_000
+const MAX_WAIT_MS = 6 * 60 * 60 * 1_000
+const GIVE_UP_AFTER_MS = 5 * 24 * 60 * 60 * 1_000
+
+/**
+ * The time to wait after a lookup that left something open; undefined to give up.
+ *
+ * @param attempts - earlier lookups
+ * @param ageMs - since the entry was queued
+ */
+export function waitAfterLookup(attempts: number, ageMs: number): number | undefined {
+  return ageMs >= GIVE_UP_AFTER_MS ? undefined : Math.min(FIRST_WAIT_MS * 2 ** attempts, MAX_WAIT_MS)
+}
+
+/** Makes the queue of one process. Chains are looked at beside each other, so that one whose nodes hang delays no other. */
+export function createEnrichmentQueue(options: EnrichmentQueueOptions): EnrichmentQueue {
+  const { chains } = options
+  return {
+    async drain(signal = new AbortController().signal) {
+      for (const chain of chains) await drainChain(options, chain, signal)
+    },
+    async run(signal) {
+      await Promise.all(chains.map((chain) => runChain(options, chain, signal)))
+    },
+  }
+}
+
+async function runChain(options: EnrichmentQueueOptions, chain: OpenChain, signal: AbortSignal): Promise<void> {
+  const { logger } = options
+  while (!signal.aborted) {
+    await drainChain(options, chain, signal).catch((error: unknown) => {
+      if (signal.aborted) return
+      const { name: network } = chain.tools.chain
+      logger.warn(
+        { network, err: error },
+        'missing figures of payments could not be looked up; they will be tried again',
+      )
+    })
+    await sleep(POLL_EVERY_MS, undefined, { signal }).catch(() => {})
+  }
+}
+
+async function drainChain(options: EnrichmentQueueOptions, chain: OpenChain, signal: AbortSignal): Promise<void> {
+  while (await drainSome(options, chain, signal)) signal.throwIfAborted()
+}
+
+/** @returns whether more may be due */
+async function drainSome(options: EnrichmentQueueOptions, chain: OpenChain, signal: AbortSignal): Promise<boolean> {
+  const { knex, clock, owner } = options
+  const { chainId } = chain.tools.chain
+  if ((await findDueEnrichments(knex, chainId, clock(), 1)).length === 0) return false
+  const lease = { name: `enrich:${chainId}`, owner }
+  if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return false
+  const endMs = performance.now() + TURN_MS
+  try {
+    const due = await findDueEnrichments(knex, chainId, clock(), ENTRIES_AT_ONCE)
+    for (const [accountId, entries] of Map.groupBy(due, (entry) => entry.accountId)) {
+      if (performance.now() > endMs) return true
+      await lookUp(options, chain, { accountId, entries }, signal)
+    }
+    return due.length === ENTRIES_AT_ONCE
+  } finally {
+    await releaseLease(knex, lease)
+  }
+}
+
+interface AccountEntries {
+  readonly accountId: number
+  readonly entries: readonly PendingEnrichment[]
+}
+
+/** Reads the transactions again, and writes what is known now. Whatever fails is tried again later. */
+async function lookUp(
+  options: EnrichmentQueueOptions,
+  chain: OpenChain,
+  account: AccountEntries,
+  stopping: AbortSignal,
+): Promise<void> {
+  const tooLate = AbortSignal.timeout(LOOK_UP_MS)
+  try {
+    await enrich(options, chain, account, AbortSignal.any([stopping, tooLate]))
+  } catch (error) {
+    stopping.throwIfAborted()
+    if (!(error instanceof RpcError) && !tooLate.aborted) throw error
+    for (const entry of account.entries) await postpone(options, chain, entry)
+  }
+}
+
+async function enrich(
+  options: EnrichmentQueueOptions,
+  chain: OpenChain,
+  { accountId, entries }: AccountEntries,
+  signal: AbortSignal,
+): Promise<void> {
+  const { chainId } = chain.tools.chain
+  const txHashes = entries.map(({ txHash }) => txHash)
+  const neverTraced = new Set(entries.filter(({ lacks }) => lacks.has('TRACE')).map(({ txHash }) => txHash))
+  const asked = { accountId, topics: new Set<Hex>(), txHashes, areReread: true, neverTraced, patience: UNHURRIED }
+  const { findings, blockOf } = await readAgain(chain, asked, signal)
+  const lacking = new Map(findings.lacking.map(({ txHash, lacks }) => [txHash, lacks]))
+  let read: ReadonlySet<Hex> = new Set()
+  const beside = async (trx: Knex.Transaction, canonical: ReadonlySet<Hex>) => {
+    read = canonical
+    const complete = txHashes.filter((txHash) => canonical.has(txHash) && !lacking.has(txHash))
+    await deleteEnrichments(trx, chainId, accountId, complete)
+  }
+  const certain = withoutRateProblems(findings)
+  const corrected = await chain.writer.correct({ accountId, findings: certain, blockOf, beside }, signal)
+  for (const entry of entries) {
+    const stillLacks = read.has(entry.txHash) ? lacking.get(entry.txHash) : entry.lacks
+    if (stillLacks !== undefined) await postpone(options, chain, { ...entry, lacks: stillLacks })
+  }
+  // What counts as a refund depends on who paid.
+  const requestIds = corrected === undefined ? [] : withOtherPayers(corrected)
+  const now = options.clock()
+  if (requestIds.length > 0) await recheckRequestIds(options.knex, chain, { accountId, requestIds, now }, signal)
+}
+
+/** Ids of the requests of payments whose payer was found, or that are gone because their payee made them. */
+function withOtherPayers({ paymentsBefore, payments }: Corrected): string[] {
+  const payerOf = ({ payer }: { readonly payer: Buffer | null }) => payer?.toString('hex')
+  const after = new Map(payments.map((row) => [row.id, row]))
+  const isOther = (before: PaymentRow) => {
+    const row = after.get(before.id)
+    return row === undefined || payerOf(row) !== payerOf(before)
+  }
+  const requestIds = [...paymentsBefore.values()].filter(isOther).flatMap(({ request_id }) => request_id ?? [])
+  return [...new Set(requestIds.map((id) => id.toString('hex')))]
+}
+
+async function postpone(
+  { knex, clock, logger }: EnrichmentQueueOptions,
+  { tools }: OpenChain,
+  entry: PendingEnrichment,
+): Promise<void> {
+  const nowMs = clock().getTime()
+  const waitMs = waitAfterLookup(entry.attempts, nowMs - entry.queuedAt.getTime())
+  const dueAt = waitMs === undefined ? undefined : new Date(nowMs + waitMs)
+  await postponeEnrichment(knex, tools.chain.chainId, { ...entry, attempts: entry.attempts + 1 }, dueAt)
+  if (dueAt !== undefined) return
+  const lacks: Lack[] = [...entry.lacks]
+  logger.warn(
+    { network: tools.chain.name, txHash: entry.txHash, lacks },
+    'figures of a payment were not found; they are not looked up again',
+  )
+}

@@ -1,0 +1,117 @@
+import type { Knex } from 'knex'
+import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import { chunksOf } from '../chunks.ts'
+import type { Lack, LackingTransaction } from '../match/detected.ts'
+
+/** A transaction of which a figure is to be looked up again. */
+export interface PendingEnrichment extends LackingTransaction {
+  /** Lookups after which something was still lacking. */
+  readonly attempts: number
+  readonly queuedAt: Date
+}
+
+interface Row {
+  readonly account_id: number
+  readonly tx_hash: Buffer
+  readonly block_number: bigint
+  readonly lacks: readonly Lack[]
+  readonly attempts: number
+  readonly queued_at: Date
+}
+
+const ROWS_A_STATEMENT = 1_000
+
+/** Queues transactions that lack something; those that are queued already stay as they are. */
+export async function queueEnrichments(
+  trx: Knex,
+  chainId: string,
+  lacking: readonly LackingTransaction[],
+  at: { readonly now: Date; readonly dueAt: Date },
+): Promise<void> {
+  for (const some of chunksOf(lacking, ROWS_A_STATEMENT)) {
+    const rows = some.map(({ accountId, txHash, blockNumber, lacks }) => ({
+      chain_id: chainId,
+      account_id: accountId,
+      tx_hash: hexToBytes(txHash),
+      block_number: blockNumber,
+      lacks: [...lacks].toSorted(),
+      queued_at: at.now,
+      due_at: at.dueAt,
+    }))
+    await trx('pending_enrichments').insert(rows).onConflict(['chain_id', 'account_id', 'tx_hash']).ignore()
+  }
+}
+
+/** Reads the entries of a chain that are due, longest due first. */
+export async function findDueEnrichments(
+  knex: Knex,
+  chainId: string,
+  now: Date,
+  limit: number,
+): Promise<PendingEnrichment[]> {
+  const rows = await knex<Row>('pending_enrichments')
+    .where('chain_id', chainId)
+    .where('due_at', '<=', now)
+    .orderBy('due_at')
+    .limit(limit)
+  return rows.map((row) => ({
+    accountId: row.account_id,
+    txHash: bytesToHex(row.tx_hash),
+    blockNumber: Number(row.block_number),
+    lacks: new Set(row.lacks),
+    attempts: row.attempts,
+    queuedAt: row.queued_at,
+  }))
+}
+
+/** @param dueAt - undefined: not to be looked up any more */
+export async function postponeEnrichment(
+  knex: Knex,
+  chainId: string,
+  { accountId, txHash, lacks, attempts }: Pick<PendingEnrichment, 'accountId' | 'txHash' | 'lacks' | 'attempts'>,
+  dueAt: Date | undefined,
+): Promise<void> {
+  await knex('pending_enrichments')
+    .where({ chain_id: chainId, account_id: accountId, tx_hash: hexToBytes(txHash) })
+    .update({ lacks: [...lacks].toSorted(), attempts, due_at: dueAt ?? null })
+}
+
+export async function deleteEnrichments(
+  knex: Knex,
+  chainId: string,
+  accountId: number,
+  txHashes: readonly Hex[],
+): Promise<void> {
+  if (txHashes.length === 0) return
+  await knex('pending_enrichments')
+    .where({ chain_id: chainId, account_id: accountId })
+    .whereIn('tx_hash', txHashes.map(hexToBytes))
+    .delete()
+}
+
+/** Deletes the entries of blocks above a number. */
+export async function deleteEnrichmentsAbove(trx: Knex, chainId: string, number: number): Promise<void> {
+  await trx('pending_enrichments').where({ chain_id: chainId }).where('block_number', '>', number).delete()
+}
+
+/** How many transactions of a chain lack a figure. */
+export interface LackCount {
+  /** CAIP-2. */
+  readonly chainId: string
+  /** `PRICE`: those of unpriced payments. */
+  readonly lack: Lack
+  /** Those that will be looked up again. */
+  readonly pending: number
+  /** Those that were given up after days. */
+  readonly givenUp: number
+}
+
+/** Counts the transactions whose figures are unknown, by chain and figure; a transaction of two accounts counts twice. */
+export async function countLacking(knex: Knex): Promise<LackCount[]> {
+  const { rows } = await knex.raw<{ rows: LackCount[] }>(
+    `select chain_id as "chainId", lack, (count(*) filter (where due_at is not null))::integer as pending,
+            (count(*) filter (where due_at is null))::integer as "givenUp"
+       from pending_enrichments cross join unnest(lacks) as lack group by 1, 2 order by 1, 2`,
+  )
+  return rows
+}
