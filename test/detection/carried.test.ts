@@ -57,9 +57,10 @@ describe('a payment that a bridge delivered', () => {
     await far.fund(far.tokens.USDC, executor, 10n ** 15n)
     await far.approve(executor, far.tokens.USDC, far.contracts.erc20FeeProxy, 10n ** 15n)
     payer = near.wallets[0]
-    await near.fund(near.tokens.USDC, payer, 100n)
+    await near.fund(near.tokens.USDC, payer, 1_000n)
     const sent = encodeTransfer(near.tokens.USDC.address, freshAddress('escrow'), 100n)
     sourceTx = (await near.send(payer, sent)).transactionHash
+    await near.mine({ blocks: 5 })
   })
   afterAll(async () => {
     await Promise.all([near, far, server].map((each) => each?.stop()))
@@ -288,6 +289,59 @@ describe('a payment that a bridge delivered', () => {
     await queueOf().drain()
     expect(sourceOf(await paymentOf(request))).toEqual(source())
     expect(server.asked).toEqual([txHash, again.transactionHash])
+  })
+
+  /** A delivery whose source is on a chain that can still change. */
+  async function deliverFromFresh() {
+    const { request } = await deliver()
+    const sent = encodeTransfer(near.tokens.USDC.address, freshAddress('escrow'), 1n)
+    const { transactionHash: freshTx } = await near.send(payer, sent)
+    await detection.scanOnce()
+    server.behave(changed((good) => ({ ...good, sending: { ...good.sending, txHash: freshTx } })))
+    await queueOf().drain()
+    expect(sourceOf(await paymentOf(request))).toEqual({ ...source(), txHash: freshTx })
+    return { request, freshTx }
+  }
+  const checkAgain = async () => {
+    nowMs += 15_000
+    await queueOf().drain()
+  }
+
+  it('loses a source that a reorg removes, and gets the one that is there then', async () => {
+    const { request } = await deliverFromFresh()
+    await near.reorg(1)
+    const again = await near.send(payer, encodeTransfer(near.tokens.USDC.address, freshAddress('escrow'), 2n))
+    await detection.scanOnce()
+    server.behave((_, response) => answer(response, 404, NOT_FOUND))
+    await checkAgain()
+    expect(sourceOf(await paymentOf(request))).toEqual(unknown)
+    server.behave(changed((good) => ({ ...good, sending: { ...good.sending, txHash: again.transactionHash } })))
+    await checkAgain()
+    expect(sourceOf(await paymentOf(request))).toEqual({ ...source(), txHash: again.transactionHash })
+    expect(await queued()).toHaveLength(1)
+    await near.mine({ blocks: 5 })
+    await detection.scanOnce()
+    await checkAgain()
+    expect(await queued()).toEqual([])
+  })
+
+  it('keeps a source that a reorg moves to another block, also while its service must not be asked', async () => {
+    const { request, freshTx } = await deliverFromFresh()
+    const [before] = await queued()
+    await near.mine({ timestampSec: Math.floor(Date.now() / 1_000) + 100 })
+    await near.reorg(2, [{ hash: freshTx, offset: 1 }])
+    await detection.scanOnce()
+    const asked = server.asked.length
+    const headers = { 'ratelimit-remaining': '0', 'ratelimit-reset': '6000' }
+    server.behave((_, response) => answer(response, 429, { message: 'slow down', code: 1005 }, headers))
+    await checkAgain()
+    expect(server.asked.length).toBe(asked)
+    const [moved] = await queued()
+    expect(Number(moved.source_block_number)).toBe(Number(before.source_block_number) + 1)
+    await near.mine({ blocks: 5 })
+    await detection.scanOnce()
+    await checkAgain()
+    expect([await queued(), sourceOf(await paymentOf(request))]).toEqual([[], { ...source(), txHash: freshTx }])
   })
 
   it('leaves nothing behind if it is gone when the answer comes', async () => {

@@ -14,10 +14,15 @@ import {
   type CarriedPayment,
   deleteCarried,
   findDueCarried,
+  keepSeen,
   type PaymentSource,
+  payerFrom,
   postponeCarried,
+  type SeenSource,
   storeSource,
+  takeSourceBack,
 } from '../sql/carried-repository.ts'
+import { findChain } from '../sql/chain-state-repository.ts'
 
 /**
  * Asks a service that knows bridges where a delivery came from. Chain ids are EIP-155 numbers. Never rejects.
@@ -41,7 +46,7 @@ interface BridgeTransfer {
   readonly payer: Address
 }
 
-/** Looks up where payments came from that bridges delivered. The entries are in the database. */
+/** Looks up where payments came from that bridges delivered, and checks that until it is final. The entries are in the database. */
 export interface CarriedQueue {
   /** Looks up what is due, once. @throws the signal's reason */
   drain(signal?: AbortSignal): Promise<void>
@@ -72,6 +77,9 @@ const MAX_ATTEMPTS = 20
 
 const ENTRIES_AT_ONCE = 10
 const LEASE_TTL_MS = 60_000
+
+/** How often a source that is not final yet is checked. */
+const CHECK_EVERY_MS = 15_000
 
 /** For one lookup, source chain included. All lookups of one turn end while the lease is held. */
 const LOOK_UP_MS = 5_000
@@ -112,14 +120,15 @@ async function drain(queue: Queue, signal: AbortSignal = new AbortController().s
 /** @returns whether more may be due */
 async function drainSome(queue: Queue, signal: AbortSignal): Promise<boolean> {
   const { knex, clock, lease } = queue
-  if (isPaused(queue) || (await findDueCarried(knex, clock(), 1)).length === 0) return false
+  const findDue = (limit: number) => findDueCarried(knex, { now: clock(), onlySeen: isPaused(queue) }, limit)
+  if ((await findDue(1)).length === 0) return false
   if (!(await acquireLease(knex, lease, LEASE_TTL_MS))) return false
   try {
-    const due = await findDueCarried(knex, clock(), ENTRIES_AT_ONCE)
+    const due = await findDue(ENTRIES_AT_ONCE)
     for (const carried of due) {
       signal.throwIfAborted()
-      await lookUp(queue, carried, signal)
-      if (isPaused(queue)) return false
+      if (carried.seen !== undefined) await checkSeen(queue, carried, carried.seen, signal)
+      else if (!isPaused(queue)) await lookUp(queue, carried, signal)
     }
     return due.length === ENTRIES_AT_ONCE
   } finally {
@@ -139,22 +148,85 @@ async function lookUp(queue: Queue, carried: CarriedPayment, stopping: AbortSign
   const answer = await queue.findSource({ chainId, txHash: carried.txHash }, signal)
   if (answer.kind === 'NOT_ASKED') queue.pausedUntilMs = clock().getTime() + answer.forMs
   else if (answer.kind === 'NEVER') await deleteCarried(knex, carried)
-  else if (answer.kind === 'FOUND' && (await isConfirmed(queue, answer.transfer, signal))) {
-    await store(queue, carried, answer.transfer)
-  } else {
+  else {
+    const confirmation = answer.kind === 'FOUND' ? await confirm(queue, answer.transfer, signal) : REFUTED
+    if (answer.kind === 'FOUND' && confirmation.kind === 'CONFIRMED') {
+      await store(queue, carried, answer.transfer, confirmation.seen)
+      return
+    }
     stopping.throwIfAborted()
     await postpone(queue, carried)
   }
 }
 
-async function store(queue: Queue, carried: CarriedPayment, transfer: BridgeTransfer): Promise<void> {
+/** @param seen - where the source was seen; undefined where its chain is not followed */
+async function store(
+  queue: Queue,
+  carried: CarriedPayment,
+  transfer: BridgeTransfer,
+  seen: SeenSource | undefined,
+): Promise<void> {
   const { knex, lease, chains, clock } = queue
   const { sourceChainId, sourceTxHash: txHash, payer } = transfer
   const source: PaymentSource = { network: networkOf(chains, sourceChainId), txHash, payer }
+  const check = seen && !(await isFinal(queue, seen)) ? { seen, dueAt: nextCheck(queue) } : undefined
   await inTransaction(knex, undefined, async (trx) => {
     await assertLeaseHeld(trx, lease)
-    await storeSource(trx, carried, { source, now: clock() })
+    await storeSource(trx, carried, { source, now: clock(), check })
   })
+}
+
+function nextCheck({ clock }: Queue): Date {
+  return new Date(clock().getTime() + CHECK_EVERY_MS)
+}
+
+async function isFinal({ knex }: Queue, { chainId, blockNumber }: SeenSource): Promise<boolean> {
+  const stored = await findChain(knex, chainId)
+  return stored !== undefined && stored.finalBlock >= blockNumber
+}
+
+/** Checks whether a source is still part of its chain: as long as its block is not final, a reorg can remove it. */
+async function checkSeen(
+  queue: Queue,
+  carried: CarriedPayment,
+  seen: SeenSource,
+  stopping: AbortSignal,
+): Promise<void> {
+  const { knex, lease, clock } = queue
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(LOOK_UP_MS)])
+  const payer = await payerFrom(knex, carried, seen.txHash)
+  const reader = readerOf(queue, Number(seen.chainId.split(':')[1]))
+  const found = reader && payer && (await findSeen(reader, seen, payer, signal).catch(() => 'UNKNOWN' as const))
+  stopping.throwIfAborted()
+  if (found === undefined) await deleteCarried(knex, carried)
+  else if (found === 'UNKNOWN') await keepSeen(knex, carried, seen, nextCheck(queue))
+  else if (found === 'GONE') {
+    queue.logger.info(
+      { payment: carried.paymentId },
+      'a reorg removed the source of a bridge payment: it is looked up again',
+    )
+    await inTransaction(knex, undefined, async (trx) => {
+      await assertLeaseHeld(trx, lease)
+      await takeSourceBack(trx, carried, clock())
+    })
+  } else if (found.blockHash === seen.blockHash && (await isFinal(queue, seen))) await deleteCarried(knex, carried)
+  else await keepSeen(knex, carried, found, nextCheck(queue))
+}
+
+/** Finds where a source transaction is now. UNKNOWN: the node does not have the block, or does not answer for the transaction. */
+async function findSeen(
+  reader: ChainReader,
+  seen: SeenSource,
+  payer: Address,
+  signal: AbortSignal,
+): Promise<SeenSource | 'GONE' | 'UNKNOWN'> {
+  const [header] = await reader.headers([seen.blockNumber], signal)
+  if (header === undefined) return 'UNKNOWN'
+  if (header.hash === seen.blockHash) return seen
+  const [receipt] = await reader.receipts([seen.txHash], signal)
+  if (receipt instanceof RpcError) return 'UNKNOWN'
+  if (receipt === undefined || !isTransactionOf(payer, receipt)) return 'GONE'
+  return { ...seen, blockNumber: receipt.blockNumber, blockHash: receipt.blockHash }
 }
 
 function networkOf(chains: ChainDirectory, chainId: number): string | undefined {
@@ -162,18 +234,28 @@ function networkOf(chains: ChainDirectory, chainId: number): string | undefined 
   return resolved.kind === 'chain' ? resolved.name : undefined
 }
 
+/** The reader of a chain, if that is followed. */
+function readerOf({ chains, readers }: Queue, chainId: number): ChainReader | undefined {
+  return readers.get(networkOf(chains, chainId) ?? '')
+}
+
+type Confirmation = { readonly kind: 'CONFIRMED'; readonly seen: SeenSource | undefined } | { readonly kind: 'REFUTED' }
+
+const REFUTED: Confirmation = { kind: 'REFUTED' }
+
 /** Checks an answer against the source chain, if that is followed. */
-async function isConfirmed(queue: Queue, transfer: BridgeTransfer, signal: AbortSignal): Promise<boolean> {
-  const { chains, readers, logger } = queue
+async function confirm(queue: Queue, transfer: BridgeTransfer, signal: AbortSignal): Promise<Confirmation> {
   const { sourceChainId, sourceTxHash, payer } = transfer
-  const reader = readers.get(networkOf(chains, sourceChainId) ?? '')
-  if (reader === undefined) return true
+  const reader = readerOf(queue, sourceChainId)
+  if (reader === undefined) return { kind: 'CONFIRMED', seen: undefined }
   const [receipt] = await reader.receipts([sourceTxHash], signal).catch(() => [])
-  if (receipt === undefined || receipt instanceof RpcError) return false
-  const isPayers = isTransactionOf(payer, receipt)
-  if (!isPayers)
-    logger.warn({ hash: sourceTxHash, payer }, 'a bridge names a payer who has no part in the source transaction')
-  return isPayers
+  if (receipt === undefined || receipt instanceof RpcError) return REFUTED
+  if (!isTransactionOf(payer, receipt)) {
+    queue.logger.warn({ hash: sourceTxHash, payer }, 'a bridge names a payer who has no part in the source transaction')
+    return REFUTED
+  }
+  const { txHash, blockNumber, blockHash } = receipt
+  return { kind: 'CONFIRMED', seen: { chainId: caip2Of(sourceChainId), txHash, blockNumber, blockHash } }
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { type Address, addressToBytes } from '../../domain/address.ts'
+import { type Address, addressFromBytes, addressToBytes } from '../../domain/address.ts'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import { codeOfType } from '../../domain/payment.ts'
 import { topicOfReference } from '../../domain/payment-reference.ts'
@@ -7,7 +7,7 @@ import { changePayments, type LockedAccount, lockAccount } from '../../store/pay
 import type { PaymentRow } from '../../store/payment-row.ts'
 import { addPendingReplays } from './pending-replays-repository.ts'
 
-/** A payment that a bridge delivered and whose source (chain, transaction, payer) is still to be looked up. */
+/** A payment that a bridge delivered and whose source (chain, transaction, payer) is still to be looked up, or is not final yet. */
 export interface CarriedPayment {
   readonly accountId: number
   readonly paymentId: string
@@ -17,6 +17,17 @@ export interface CarriedPayment {
   readonly txHash: Hex
   /** Lookups that found nothing. */
   readonly attempts: number
+  /** Where the source was seen; absent while it is unknown. */
+  readonly seen?: SeenSource | undefined
+}
+
+/** A source transaction on a followed chain. A reorg there can remove it. */
+export interface SeenSource {
+  /** CAIP-2. */
+  readonly chainId: string
+  readonly txHash: Hex
+  readonly blockNumber: number
+  readonly blockHash: Hex
 }
 
 /** Where a payment came from. */
@@ -33,30 +44,76 @@ interface Row {
   readonly chain_id: string
   readonly tx_hash: Buffer
   readonly attempts: number
+  readonly source_chain_id: string | null
+  readonly source_tx_hash: Buffer | null
+  readonly source_block_number: bigint | null
+  readonly source_block_hash: Buffer | null
 }
+
+const UNSEEN = { source_chain_id: null, source_tx_hash: null, source_block_number: null, source_block_hash: null }
 
 const CROSSCHAIN = codeOfType('CROSSCHAIN')
 
-/** Queues those of an account's payments that a bridge delivered and whose source is unknown. */
+/**
+ * Queues those of an account's payments that a bridge delivered and whose source is unknown. An entry that is there already belongs to a payment that
+ * a reorg removed: its source is looked up again.
+ */
 export async function queueCarried({ trx, accountId, at }: LockedAccount, rows: readonly PaymentRow[]): Promise<void> {
   const queued = rows.flatMap(({ id, type, source_tx_hash, tx_hash, chain_id }) =>
     type === CROSSCHAIN && source_tx_hash === null && tx_hash !== null && chain_id !== null
-      ? [{ account_id: accountId, payment_id: id, chain_id, tx_hash, due_at: at }]
+      ? [{ account_id: accountId, payment_id: id, chain_id, tx_hash, due_at: at, ...UNSEEN }]
       : [],
   )
-  if (queued.length > 0) await trx('carried_payments').insert(queued).onConflict(['account_id', 'payment_id']).ignore()
+  if (queued.length === 0) return
+  const reset = ['tx_hash', 'due_at', ...Object.keys(UNSEEN)]
+  await trx('carried_payments').insert(queued).onConflict(['account_id', 'payment_id']).merge(reset)
 }
 
-/** Reads the entries that are due, longest due first. */
-export async function findDueCarried(knex: Knex, now: Date, limit: number): Promise<CarriedPayment[]> {
-  const rows = await knex<Row>('carried_payments').where('due_at', '<=', now).orderBy('due_at').limit(limit)
-  return rows.map(({ account_id, payment_id, chain_id, tx_hash, attempts }) => ({
-    accountId: account_id,
-    paymentId: payment_id,
-    chainId: chain_id,
-    txHash: bytesToHex(tx_hash),
-    attempts,
+/** Reads the entries that are due, longest due first. @param onlySeen - only those whose source was seen */
+export async function findDueCarried(
+  knex: Knex,
+  { now, onlySeen }: { readonly now: Date; readonly onlySeen: boolean },
+  limit: number,
+): Promise<CarriedPayment[]> {
+  const query = knex<Row>('carried_payments').where('due_at', '<=', now).orderBy('due_at').limit(limit)
+  const rows = await (onlySeen ? query.whereNotNull('source_tx_hash') : query)
+  return rows.map((row) => ({
+    accountId: row.account_id,
+    paymentId: row.payment_id,
+    chainId: row.chain_id,
+    txHash: bytesToHex(row.tx_hash),
+    attempts: row.attempts,
+    seen: seenIn(row),
   }))
+}
+
+function seenIn({ source_chain_id, source_tx_hash, source_block_number, source_block_hash }: Row) {
+  if (source_chain_id === null || source_tx_hash === null) return undefined
+  if (source_block_number === null || source_block_hash === null) return undefined
+  return {
+    chainId: source_chain_id,
+    txHash: bytesToHex(source_tx_hash),
+    blockNumber: Number(source_block_number),
+    blockHash: bytesToHex(source_block_hash),
+  }
+}
+
+/** Keeps an entry until its source is final. */
+export async function keepSeen(
+  knex: Knex,
+  { accountId, paymentId }: CarriedPayment,
+  { chainId, txHash, blockNumber, blockHash }: SeenSource,
+  dueAt: Date,
+): Promise<void> {
+  const columns = {
+    source_chain_id: chainId,
+    source_tx_hash: hexToBytes(txHash),
+    source_block_number: blockNumber,
+    source_block_hash: hexToBytes(blockHash),
+  }
+  await knex('carried_payments')
+    .where({ account_id: accountId, payment_id: paymentId })
+    .update({ ...columns, attempts: 0, due_at: dueAt })
 }
 
 export async function postponeCarried(
@@ -74,13 +131,24 @@ export async function deleteCarried(knex: Knex, { accountId, paymentId }: Carrie
 }
 
 /**
- * Stores where a payment came from and deletes its entry. Does not touch a payment that is gone or whose source is known already. Now that the
- * payer is known, events that sent money back to him may be refunds, so the events under the payment's reference are replayed.
+ * Stores where a payment came from. Deletes its entry, unless the source is to be checked until it is final. Does not touch a payment that is gone
+ * or whose source is known already. Now that the payer is known, events that sent money back to him may be refunds, so the events under the
+ * payment's reference are replayed.
+ *
+ * @param check - when to check the source
  */
 export async function storeSource(
   trx: Knex.Transaction,
   carried: CarriedPayment,
-  { source, now }: { readonly source: PaymentSource; readonly now: Date },
+  {
+    source,
+    now,
+    check,
+  }: {
+    readonly source: PaymentSource
+    readonly now: Date
+    readonly check?: { readonly seen: SeenSource; readonly dueAt: Date } | undefined
+  },
 ): Promise<void> {
   const { accountId, paymentId } = carried
   const account = await lockAccount(trx, accountId, now)
@@ -94,7 +162,34 @@ export async function storeSource(
   const unsourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: null }
   const changed = await changePayments(account, trx('payments').where(unsourced).update(columns).toSQL())
   if (changed.length > 0) await replayReference(trx, accountId, paymentId)
-  await deleteCarried(trx, carried)
+  if (changed.length > 0 && check !== undefined) await keepSeen(trx, carried, check.seen, check.dueAt)
+  else await deleteCarried(trx, carried)
+}
+
+/** Takes a source back that a reorg removed from its chain: source and payer are unknown again, and are looked up again. */
+export async function takeSourceBack(trx: Knex.Transaction, carried: CarriedPayment, now: Date): Promise<void> {
+  const { accountId, paymentId, seen } = carried
+  if (seen === undefined) return
+  const account = await lockAccount(trx, accountId, now)
+  const columns = { source_tx_hash: null, source_network: null, payer: null, line_hash: null, updated_at: now }
+  const sourced = { account_id: accountId, id: paymentId, type: CROSSCHAIN, source_tx_hash: hexToBytes(seen.txHash) }
+  const changed = await changePayments(account, trx('payments').where(sourced).update(columns).toSQL())
+  if (changed.length > 0) await replayReference(trx, accountId, paymentId)
+  await trx('carried_payments')
+    .where({ account_id: accountId, payment_id: paymentId })
+    .update({ ...UNSEEN, attempts: 0, due_at: now })
+}
+
+/** The payer of a payment whose source is this transaction; undefined where the payment is gone, or came from elsewhere. */
+export async function payerFrom(
+  knex: Knex,
+  { accountId, paymentId }: CarriedPayment,
+  txHash: Hex,
+): Promise<Address | undefined> {
+  const row = await knex('payments')
+    .where({ account_id: accountId, id: paymentId, source_tx_hash: hexToBytes(txHash) })
+    .first<{ payer: Buffer | null } | undefined>('payer')
+  return row?.payer ? addressFromBytes(row.payer) : undefined
 }
 
 async function replayReference(trx: Knex.Transaction, accountId: number, paymentId: string): Promise<void> {
