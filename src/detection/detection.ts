@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Knex } from 'knex'
 import type { ChainDirectory } from '../chains/chain-directory.ts'
-import { followedContracts } from '../chains/chains-file.ts'
+import { type ChainConfig, followedContracts } from '../chains/chains-file.ts'
 import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Account } from '../domain/account.ts'
 import type { Hex } from '../domain/hex.ts'
@@ -10,11 +10,13 @@ import type { Logger } from '../domain/logger.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { type ChainFollower, type ChainStatus, createChainFollower } from './follow/chain-follower.ts'
+import { openChain } from './open-chain.ts'
 import { acceptEvent, unacceptEvent } from './repair/accept-event.ts'
 import { createCarriedQueue, type FindSource } from './repair/carried-queue.ts'
 import { createEnrichmentQueue } from './repair/enrichment-queue.ts'
 import { type RecheckStep, type RecheckTerms, recheckChain } from './repair/recheck.ts'
 import { createReplayQueue } from './repair/replay-queue.ts'
+import { type RereadStep, type RereadTerms, rereadRange } from './repair/reread-range.ts'
 import { createDetectionRepository } from './sql/detection-repository.ts'
 import { createPendingReplays } from './sql/pending-replays-repository.ts'
 
@@ -45,6 +47,13 @@ export interface Detection {
    * @throws RangeError for a chain that is not followed; RpcError
    */
   recheck(network: string, terms: RecheckTerms): AsyncGenerator<RecheckStep>
+  /**
+   * Reads final blocks of a chain again, and makes what is stored of them equal to it.
+   *
+   * @param node - the host of the URL to ask; the first that works where absent
+   * @throws NotRereadableError; RangeError for a chain that is not followed or has no such node; RpcError
+   */
+  reread(network: string, terms: RereadTerms & { readonly node?: string | undefined }): AsyncGenerator<RereadStep>
   /**
    * Accepts an unmatched event of a chain as a payment or a refund.
    *
@@ -131,6 +140,11 @@ export function createDetection(options: DetectionOptions): Detection {
       await followerOf(network).restartFrom(block, beforehand)
     },
     recheck: (network, terms) => recheckChain(knex, followerOf(network).chain, terms),
+    reread: (network, { node, ...terms }) => {
+      const { config, chain } = followerOf(network)
+      const asked = node === undefined ? chain : openChain({ ...options, repository, config: withNode(config, node) })
+      return rereadRange({ knex, chain: asked, replays, logger, clock }, terms)
+    },
     accept: async (network, decision, signal) => acceptEvent(knex, followerOf(network).chain, decision, signal),
     unaccept: async (network, decision, signal) => unacceptEvent(knex, followerOf(network).chain, decision, signal),
     async scanOnce(network) {
@@ -140,6 +154,13 @@ export function createDetection(options: DetectionOptions): Detection {
       await enrichments.drain()
     },
   }
+}
+
+function withNode(config: ChainConfig, node: string): ChainConfig {
+  const rpcUrls = config.rpcUrls.filter((url) => new URL(url).host === node)
+  if (rpcUrls.length > 0) return { ...config, rpcUrls }
+  const hosts = config.rpcUrls.map((url) => new URL(url).host).join(', ')
+  throw new RangeError(`${config.name} has no node ${node}; it has ${hosts}`)
 }
 
 /** The topics that events of a request's payments and refunds can have. */

@@ -3,13 +3,14 @@ import type { Knex } from 'knex'
 /** Actions on API keys. */
 export const keyActions = ['CREATE_KEY', 'ROTATE_KEY', 'REVOKE_KEY'] as const
 
-/** Actions that are logged: on API keys, on refund wallets, and on unmatched events. */
+/** Actions that are logged: on API keys, on refund wallets, on unmatched events, and on what was found on a chain. */
 export type AuditAction =
   | (typeof keyActions)[number]
   | 'ADD_WALLET'
   | 'REMOVE_WALLET'
   | 'ACCEPT_EVENT'
   | 'UNACCEPT_EVENT'
+  | 'REREAD_RANGE'
 
 /** One change, as it is logged. */
 export interface AuditEntry {

@@ -1,5 +1,6 @@
 import { followedContracts } from '../../chains/chains-file.ts'
-import type { RecheckChange, RecheckStep } from '../../detection/repair/recheck.ts'
+import type { RecheckChange } from '../../detection/repair/describe-changes.ts'
+import type { RecheckStep } from '../../detection/repair/recheck.ts'
 import { findRulesStart } from '../../detection/sql/recheck-repository.ts'
 import { parseDateBound } from '../../domain/date-bound.ts'
 import { parseRequestId } from '../../domain/payment-reference.ts'

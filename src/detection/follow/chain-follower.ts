@@ -47,6 +47,7 @@ export interface ChainFollower {
   readonly network: string
   /** CAIP-2. */
   readonly chainId: string
+  readonly config: ChainConfig
   readonly chain: OpenChain
   status(): ChainStatus
   /** Steps until there is nothing new and nothing left to back-fill. @throws what a step throws; ChainFollowedError */
@@ -115,10 +116,11 @@ interface ChainHeights {
 /** Makes the follower of one configured chain. */
 export function createChainFollower(options: ChainFollowerOptions): ChainFollower {
   const follower = assemble(options)
-  const { network, chainId, chain } = follower
+  const { network, chainId, config, chain } = follower
   return {
     network,
     chainId,
+    config,
     chain,
     status: () => statusOf(follower),
     scan: () => scan(follower),

@@ -35,11 +35,15 @@ interface EventReaderOptions {
   readonly tools: FindingTools
   readonly reader: ChainReader
   readonly logger: Logger
+  /** Whether all blocks were read before: then what is stored of their transactions is left out of matching. */
+  readonly areReread?: boolean
+  /** Further transactions whose stored payments are left out of matching. */
+  readonly doubted?: () => readonly Hex[]
 }
 
 /** Makes the reader of one chain. */
 export function createEventReader(options: EventReaderOptions): EventReader {
-  const { tools, reader, logger } = options
+  const { tools, reader, logger, areReread = false, doubted } = options
   let warnedAtMs: number | undefined
   return {
     async read(from, signal) {
@@ -48,6 +52,8 @@ export function createEventReader(options: EventReaderOptions): EventReader {
         receipts: (hashes: readonly Hex[]) => readReceipts(options, hashes, from, signal),
         blockTimes: (numbers: readonly number[]) => readBlockTimes(reader, { numbers, ...from }, signal),
         patience: from.areFinal ? BACKFILL : tools.live,
+        areReread,
+        doubted: doubted?.() ?? [],
       }
       const findings = await findPayments(tools, logged, signal)
       const warning = describeRateProblem(findings)

@@ -37,6 +37,8 @@ interface BookedEvents {
   readonly events: readonly { readonly event: SeenEvent; readonly txHash: Hex }[]
   /** Whether they were matched before: then what is stored of their payments is left out. */
   readonly areReread: boolean
+  /** Further transactions whose stored payments are left out. */
+  readonly doubted?: readonly Hex[]
 }
 
 type Sources = Pick<
@@ -50,7 +52,7 @@ type Sources = Pick<
  */
 export async function openAccountBook(
   repository: Sources,
-  { accountId, chainId, events, areReread }: BookedEvents,
+  { accountId, chainId, events, areReread, doubted = [] }: BookedEvents,
 ): Promise<AccountBook> {
   const topics = new Set(events.map(({ event }) => event.topic))
   const transactions = { chainId, txHashes: [...new Set(events.map(({ txHash }) => txHash))] }
@@ -64,7 +66,7 @@ export async function openAccountBook(
   const payers = await repository.payersOf(
     accountId,
     requests.map(({ requestId }) => requestId),
-    areReread ? transactions : undefined,
+    areReread ? { chainId, txHashes: [...transactions.txHashes, ...doubted] } : undefined,
   )
   return createAccountBook({ requests, wallets, accepted, kept, payers })
 }

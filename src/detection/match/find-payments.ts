@@ -33,6 +33,8 @@ interface LoggedEvents {
   /** Of those: which had no trace then either, so that nothing is lost if they have none now. */
   readonly neverTraced?: ReadonlySet<Hex>
   readonly patience: Patience
+  /** Further transactions whose stored payments are left out of matching, since they are in doubt. */
+  readonly doubted?: readonly Hex[]
 }
 
 /** An event of a topic that an account knows, and what it is to that account. */
@@ -68,7 +70,8 @@ export async function findPayments(
   const { patience, neverTraced = new Set<Hex>() } = logged
   const wanted = { receipts, proxies, directory, areReread, neverTraced, patience }
   const known = await readKnownEvents(tools, wanted, signal)
-  const byAccount = await eventsByAccount(tools, { events: known.events, directory, onlyAccount, areReread })
+  const { doubted = [] } = logged
+  const byAccount = await eventsByAccount(tools, { events: known.events, directory, onlyAccount, areReread, doubted })
   const valued = byAccount.flatMap((each) => findValuedPayments(tools, each, times))
   const market = await tools.market.read(valued, patience, signal)
   const matched = byAccount.flatMap((each) => matchEvents(tools, each, { times, market }))
@@ -131,11 +134,13 @@ async function eventsByAccount(
     directory,
     onlyAccount,
     areReread,
+    doubted,
   }: {
     readonly events: readonly ReadEvent[]
     readonly directory: Findings['directory']
     readonly onlyAccount: number | undefined
     readonly areReread: boolean
+    readonly doubted: readonly Hex[]
   },
 ): Promise<AccountEvents[]> {
   const knownBy = ({ topic }: SeenEvent) => directory.get(topic) ?? []
@@ -148,6 +153,7 @@ async function eventsByAccount(
       chainId: chain.chainId,
       events: own.map(({ event, receipt }) => ({ event, txHash: receipt.txHash })),
       areReread,
+      doubted,
     })
     seen.push({ accountId, events: own, book })
   }

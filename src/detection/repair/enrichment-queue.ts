@@ -160,8 +160,8 @@ async function enrich(
   }
   // What counts as a refund depends on who paid.
   const requestIds = corrected === undefined ? [] : withOtherPayers(corrected)
-  const now = options.clock()
-  if (requestIds.length > 0) await recheckRequestIds(options.knex, chain, { accountId, requestIds, now }, signal)
+  const terms = { accountId, requestIds, signal }
+  for await (const _ of recheckRequestIds(options.knex, chain, terms)) signal?.throwIfAborted()
 }
 
 /** Ids of the requests of payments whose payer was found, or that are gone because their payee made them. */

@@ -18,6 +18,8 @@ export async function judgePayersAgain(
 ): Promise<void> {
   for (const [chainId, requests] of await repository.paidByProxies(accountId, topics)) {
     const chain = chains.get(chainId)
-    if (chain !== undefined) await recheckRequests(chain, requests, { accountId, isTrial: false, signal })
+    if (chain === undefined) continue
+    for await (const _ of recheckRequests(chain, requests, { accountId, isTrial: false, signal }))
+      signal?.throwIfAborted()
   }
 }

@@ -1,17 +1,12 @@
 import type { Knex } from 'knex'
-import { addressFromBytes, formatAddress } from '../../domain/address.ts'
-import { trimNumeric } from '../../domain/decimal.ts'
-import { bytesToHex, type Hex } from '../../domain/hex.ts'
-import { statusOfRank } from '../../domain/payment.ts'
-import type { PaymentRow } from '../../store/payment-row.ts'
-import type { RefundRow } from '../../store/request-ledger.ts'
+import type { Hex } from '../../domain/hex.ts'
+import { chunksOf } from '../chunks.ts'
 import type { Findings } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
 import type { OpenChain } from '../open-chain.ts'
 import { UNHURRIED } from '../read/patience.ts'
 import { nextRechecked, type RecheckedRequest, readRechecked } from '../sql/recheck-repository.ts'
-import { rowKeyAt, rowKeyOf } from '../write/payment-rows.ts'
-import type { Corrected } from '../write/payment-writer.ts'
+import { describeChanges, type RecheckChange } from './describe-changes.ts'
 import { readAgain } from './replay.ts'
 
 /** Which events of an account are read again. */
@@ -26,16 +21,6 @@ export interface RecheckTerms {
   readonly signal?: AbortSignal | undefined
 }
 
-/** A correction of a stored payment or refund. */
-export interface RecheckChange {
-  readonly requestId: string
-  readonly what: 'payment' | 'refund'
-  /** Of a payment its id; of a refund `transaction:event`. */
-  readonly id: string
-  /** For example `REFUNDED -> CONFIRMED`, `removed: NOT_FROM_PAYEE`. */
-  readonly change: string
-}
-
 /** A batch of requests that is done. */
 export interface RecheckStep {
   /** The last request that was read: `after` to continue from here. */
@@ -48,6 +33,8 @@ export interface RecheckStep {
   readonly changes: readonly RecheckChange[]
 }
 
+/** The year 9999: later than any block. */
+const FAR_FUTURE_MS = 253_370_764_800_000
 const REQUESTS_A_PAGE = 500
 const TRANSACTIONS_A_BATCH = 200
 
@@ -71,33 +58,34 @@ export async function* recheckChain(knex: Knex, chain: OpenChain, terms: Recheck
 }
 
 /** Reads some requests again, as {@link recheckChain} does. @throws RpcError */
-export async function recheckRequests(
+export async function* recheckRequests(
   chain: OpenChain,
   requests: readonly RecheckedRequest[],
   terms: Pick<RecheckTerms, 'accountId' | 'isTrial' | 'signal'>,
-): Promise<void> {
-  for (const batch of batchesOf(requests)) await recheckBatch(chain, batch, terms)
+): AsyncGenerator<RecheckStep> {
+  for (const batch of batchesOf(requests)) yield await recheckBatch(chain, batch, terms)
 }
 
-/** Reads all transactions of some requests again, whatever their age, and corrects what is stored. @throws RpcError */
-export async function recheckRequestIds(
+/**
+ * The same for all transactions of some requests, given by their ids: what counts as a refund depends on their payments, wherever they are.
+ *
+ * @throws RpcError
+ */
+export async function* recheckRequestIds(
   knex: Knex,
   chain: OpenChain,
   {
     accountId,
     requestIds,
-    now,
-  }: { readonly accountId: number; readonly requestIds: readonly string[]; readonly now: Date },
-  signal?: AbortSignal,
-): Promise<void> {
+    signal,
+  }: Pick<RecheckTerms, 'accountId' | 'signal'> & { readonly requestIds: readonly string[] },
+): AsyncGenerator<RecheckStep> {
   const { name: network, chainId } = chain.tools.chain
-  const terms = { accountId, before: new Date(now.getTime() + AHEAD_MS), after: '', isTrial: false, signal }
-  const requests = await readRechecked(knex, { ...terms, network, chainId }, requestIds)
-  await recheckRequests(chain, requests, terms)
+  const scope = { accountId, network, chainId, before: new Date(FAR_FUTURE_MS) }
+  for (const ids of chunksOf(requestIds, REQUESTS_A_PAGE)) {
+    yield* recheckRequests(chain, await readRechecked(knex, scope, ids), { accountId, isTrial: false, signal })
+  }
 }
-
-/** The time of a block can be a little ahead of ours. */
-const AHEAD_MS = 24 * 60 * 60 * 1_000
 
 /** Batches of whole requests with few enough transactions to read at once. A request with more is split, in the order of the chain. */
 function* batchesOf(page: readonly RecheckedRequest[]): Generator<RecheckedRequest[]> {
@@ -138,7 +126,7 @@ async function recheckBatch(
     ...step,
     transactions: blockOf.size,
     unread: txHashes.filter((txHash) => !corrected?.canonical.has(txHash)),
-    changes: corrected === undefined ? [] : describeChanges(corrected, certain, chain),
+    changes: corrected === undefined ? [] : describeChanges(corrected, certain, chain.tools.chain),
   }
 }
 
@@ -146,51 +134,4 @@ async function recheckBatch(
 export function withoutRateProblems(findings: Findings): Findings {
   const isRateProblem = (reason: UnmatchedReason) => reason === 'STALE_RATE' || reason === 'RATE_OFF'
   return { ...findings, unmatched: findings.unmatched.filter(({ reason }) => !isRateProblem(reason)) }
-}
-
-function describeChanges(corrected: Corrected, findings: Findings, { tools }: OpenChain): RecheckChange[] {
-  const { name: network, chainId } = tools.chain
-  const reasons = new Map(findings.unmatched.map((event) => [rowKeyAt(event, { network, chainId }), event.reason]))
-  const removed = (row: PaymentRow | RefundRow) => `removed: ${reasons.get(rowKeyOf(row) ?? '') ?? 'not found'}`
-  const { paymentsBefore, payments, refundsBefore, refunds } = corrected
-  const after = new Map(payments.map((row) => [row.id, row]))
-  const ofPayments = [...new Map([...paymentsBefore, ...after]).keys()].flatMap((id) => {
-    const [old, row] = [paymentsBefore.get(id), after.get(id)]
-    const changes = old === undefined ? ['found'] : row === undefined ? [removed(old)] : differencesOf(old, row)
-    const requestId = (row ?? old)?.request_id?.toString('hex') ?? ''
-    return changes.map((change) => ({ requestId, what: 'payment' as const, id, change }))
-  })
-  const ofRefunds = (
-    rows: readonly RefundRow[],
-    others: readonly RefundRow[],
-    describe: (row: RefundRow) => string,
-  ) => {
-    const keys = new Set(others.map(rowKeyOf))
-    return rows
-      .filter((row) => !keys.has(rowKeyOf(row)))
-      .map((row) => ({
-        requestId: row.request_id.toString('hex'),
-        what: 'refund' as const,
-        id: `${bytesToHex(row.tx_hash)}:${row.event_index}`,
-        change: describe(row),
-      }))
-  }
-  return [
-    ...ofRefunds(refundsBefore, refunds, removed),
-    ...ofRefunds(refunds, refundsBefore, ({ amount, currency }) => `found: ${trimNumeric(amount)} ${currency}`),
-    ...ofPayments,
-  ]
-}
-
-function differencesOf(old: PaymentRow, row: PaymentRow): string[] {
-  const payerOf = ({ payer }: PaymentRow) => (payer === null ? 'unknown' : formatAddress(addressFromBytes(payer)))
-  const fields: readonly (readonly [string, (of: PaymentRow) => string])[] = [
-    ['payer ', payerOf],
-    ['amount ', ({ amount }) => trimNumeric(amount)],
-    ['refunded ', ({ refunded_amount }) => trimNumeric(refunded_amount)],
-    ['', ({ status }) => statusOfRank(status)],
-  ]
-  return fields.flatMap(([name, textOf]) =>
-    textOf(old) === textOf(row) ? [] : [`${name}${textOf(old)} -> ${textOf(row)}`],
-  )
 }

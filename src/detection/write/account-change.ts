@@ -48,6 +48,8 @@ export interface AccountChange {
   readonly removal?: Removal | undefined
   /** Events that were read again: what is stored of them is corrected, or deleted where it no longer counts. Imported payments stay. */
   readonly rereadEvents?: readonly EventPlace[] | undefined
+  /** Whether an imported payment whose event was never read becomes detected although its event is among `rereadEvents`. */
+  readonly detectsImported?: boolean
   readonly now: Date
 }
 
@@ -145,7 +147,11 @@ function changeRows(
   change: AccountChange,
 ) {
   const areReread = change.rereadEvents !== undefined
-  const payments = addPayments(stored, change, chain, areReread ? correctFacts : attachFacts)
+  const isToCorrect = (row: PaymentRow) =>
+    areReread && !(change.detectsImported === true && row.imported && !row.detected)
+  const payments = addPayments(stored, change, chain, (row, facts) =>
+    isToCorrect(row) ? correctFacts(row, facts) : attachFacts(row, facts),
+  )
   const refunds = addRefunds(storedRefunds, change, chain, areReread)
   return {
     payments: finalisePayments(payments, chain, change),

@@ -39,6 +39,7 @@ import {
 import { type AccountChange, type AppliedChange, applyAccountChange } from './account-change.ts'
 import { accountsByBlock, blocksToStore, finalisedBlockOf, findCanonical, judgeRestart } from './block-rules.ts'
 import type { WrittenChain } from './payment-rows.ts'
+import { runTrial } from './run-trial.ts'
 
 /** Another process moved the chain's checkpoint, so what was to be written was decided on an old state. */
 export class CheckpointMovedError extends Error {
@@ -451,27 +452,6 @@ async function changeReread(
   await addAccountToBlocks(trx, chain.chainId, accountId, numbers)
   const heights = { finalBlock: finalisedBlockOf(stored), headBlock: stored.headBlock }
   return applyAccountChange(trx, chain, { ...change, ...heights, now: clock() })
-}
-
-/** Thrown to roll back a transaction whose result alone was wanted. */
-class TrialEnded extends Error {
-  override readonly name = 'TrialEnded'
-}
-
-/** Runs a transaction that is rolled back after it gave its result, if it is a trial. */
-async function runTrial<T>(
-  isTrial: boolean,
-  run: (finish: (result: T) => void) => Promise<void>,
-): Promise<T | undefined> {
-  let finished: T | undefined
-  const finish = (result: T) => {
-    finished = result
-    if (isTrial) throw new TrialEnded()
-  }
-  await run(finish).catch((error: unknown) => {
-    if (!(error instanceof TrialEnded)) throw error
-  })
-  return finished
 }
 
 const NOTHING: Pick<AccountFindings, 'payments' | 'refunds'> = { payments: [], refunds: [] }

@@ -1,0 +1,100 @@
+import type { RereadChange, RereadStep } from '../../detection/repair/reread-range.ts'
+import { createLogger } from '../../observability/create-logger.ts'
+import { type Command, type CommandContext, UsageError } from '../command.ts'
+import { openDetection } from '../open-detection.ts'
+import { chainNamed, findChains, readSetup } from '../read-chains.ts'
+import { EXIT_FAILED, EXIT_GOOD } from '../run-command-line.ts'
+import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { writeFully } from '../write-fully.ts'
+
+/** How often progress is reported. */
+const REPORT_INTERVAL_MS = 1_000
+
+/** `chains reread NAME --from A --to B`: one line a change, columns separated by tabs. */
+export const chainsReread: Command = {
+  path: ['chains', 'reread'],
+  summary:
+    'Read final blocks of a chain again, and add, correct or remove payments, refunds and unmatched events, so that they equal what the ' +
+    'blocks hold. Imported payments stay. One line a change: account (- for none), chain, request, kind, id, change. The service may ' +
+    'run; a second run changes nothing. Exit code 1 when a transaction could not be read.',
+  positionals: [{ name: 'NAME', help: 'the chain, by a name or id' }],
+  options: [
+    { name: 'from', value: 'BLOCK', help: 'the first block', required: true },
+    { name: 'to', value: 'BLOCK', help: 'the last block, which must be final and read', required: true },
+    { name: 'node', value: 'HOST', help: 'ask this node of the chains file (default: the first that works)' },
+    { name: 'dry-run', help: 'change nothing, only show what would change' },
+  ],
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  async run({ positionals: [word = ''], options }, context) {
+    const { from, to } = parseRange(options)
+    const setup = await readSetup(context)
+    const { config } = setup
+    const chains = await findChains(setup, context)
+    const { name, rpcUrls } = chainNamed(chains, word)
+    const node = options.node === undefined ? undefined : parseNode(options.node, rpcUrls)
+    const logger = createLogger({ level: config.logLevel, stream: context.stderr })
+    const isTrial = options['dry-run'] !== undefined
+    return withStore(config, context, async (knex) => {
+      const detection = openDetection(knex, chains, logger)
+      const terms = { from, to, isTrial, node, actor: context.actor, signal: context.signal }
+      const isAllRead = await reportReread(detection.reread(name, terms), { ...context, name, from, to })
+      if (isTrial) context.stderr.write('nothing was changed\n')
+      return isAllRead ? EXIT_GOOD : EXIT_FAILED
+    })
+  },
+}
+
+/** @returns whether every transaction could be read */
+async function reportReread(
+  steps: AsyncIterable<RereadStep>,
+  {
+    stdout,
+    stderr,
+    name,
+    from,
+    to,
+  }: Pick<CommandContext, 'stdout' | 'stderr'> & { readonly name: string; readonly from: number; readonly to: number },
+): Promise<boolean> {
+  const sum = { changes: 0, unread: 0, block: from - 1 }
+  let reportedMs = performance.now()
+  const totals = () => `${name}: blocks ${from} to ${sum.block} read, ${sum.changes} changes`
+  try {
+    for await (const { block, changes, unread } of steps) {
+      sum.block = Math.max(sum.block, block)
+      sum.changes += changes.length
+      sum.unread += unread.length
+      for (const change of changes) await writeFully(stdout, `${lineOf(name, change)}\n`)
+      for (const txHash of unread)
+        stderr.write(`${name}: transaction ${txHash} could not be traced and was left as it is\n`)
+      if (performance.now() - reportedMs < REPORT_INTERVAL_MS) continue
+      reportedMs = performance.now()
+      stderr.write(`${totals()}\n`)
+    }
+  } catch (error) {
+    const remedy = sum.block < from ? 'run it again' : `continue with --from ${Math.min(sum.block + 1, to)}`
+    throw new Error(`${totals()}; it stopped early: ${remedy}`, { cause: error })
+  }
+  stderr.write(`${totals()}\n`)
+  return sum.unread === 0
+}
+
+function lineOf(network: string, { account = '-', requestId, what, id, change }: RereadChange): string {
+  return [account, network, requestId || '-', what, id, change].join('\t')
+}
+
+function parseRange({ from, to }: Readonly<Record<string, string | undefined>>) {
+  const range = { from: parseBlock('from', from), to: parseBlock('to', to) }
+  if (range.from <= range.to) return range
+  throw new UsageError(`--from ${range.from} is above --to ${range.to}: give the lower block first`)
+}
+
+function parseBlock(option: string, text = ''): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new UsageError(`--${option} is "${text}", which is not a block number: use a whole number`)
+}
+
+function parseNode(host: string, rpcUrls: readonly string[]): string {
+  const hosts = rpcUrls.map((url) => new URL(url).host)
+  if (hosts.includes(host)) return host
+  throw new UsageError(`--node is "${host}", which is not a node of this chain; it has ${hosts.join(', ')}`)
+}

@@ -1,0 +1,182 @@
+/** The repair of what a node that lied has left in the database: it left logs out, misstated amounts and invented payments. */
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Knex } from 'knex'
+import { keccak256 } from 'viem'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Detection } from '../../src/detection/detection.ts'
+import type { Account } from '../../src/domain/account.ts'
+import type { Hex } from '../../src/domain/hex.ts'
+import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { invents, misstates, omits, type Receipt, together, topicOf } from '../support/chains/lies.ts'
+import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
+import {
+  addAccount,
+  canonical,
+  configOf,
+  detect,
+  makeRequest,
+  paymentsOf,
+  storeRequest,
+  unmatchedOf,
+} from '../support/detection.ts'
+import { rowsOf, runCommand } from '../support/run-command.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+
+const COIN = 10n ** 18n
+
+let database: TestDatabase
+let knex: Knex
+let chain: TestChain
+let liar: RpcProxy
+let folder: string
+let account: Account
+let detection: Detection
+let environment: Record<string, string>
+
+beforeAll(async () => {
+  ;[database, chain, folder] = await Promise.all([
+    createTestDatabase(),
+    startTestChain({ chainId: 31_562 }),
+    makeTempFolder('reread'),
+  ])
+  knex = database.knex
+  liar = await startRpcProxy(chain.rpcUrl)
+  const file = join(folder, 'chains.json')
+  const rpcUrls = [liar.url, chain.rpcUrl]
+  await writeFile(file, JSON.stringify({ chains: [{ ...chain.config({ name: 'BASE', finalityDepth: 3 }), rpcUrls }] }))
+  environment = { DATABASE_URL: urlOfDatabase(database), CHAINS_FILE: file }
+  account = await addAccount(knex, 'shop')
+  detection = detect(knex, [configOf(chain, 'BASE', { rpcUrls: [liar.url] })])
+})
+afterAll(async () => {
+  await liar?.stop()
+  await Promise.all([chain?.stop(), database?.drop(), rm(folder, { recursive: true, force: true })])
+})
+
+let requests = 0
+const payeeOf = (index: number) => canonical(`0x${keccak256(new TextEncoder().encode(`reread ${index}`)).slice(-40)}`)
+async function request(): Promise<PaymentRequest> {
+  const made = makeRequest({
+    payee: payeeOf(requests++),
+    network: 'BASE',
+    paymentCurrency: 'ETH-BASE',
+    amount: '1',
+  })
+  return storeRequest(knex, account, made)
+}
+async function pay({ payee, paymentReference }: PaymentRequest, from = chain.wallets[0]): Promise<Hex> {
+  const payment = { kind: 'NATIVE', to: payee as Hex, amount: COIN, paymentReference } as const
+  return (await chain.pay(from, payment)).transactionHash
+}
+const factsOf = async (wanted: PaymentRequest) =>
+  (await paymentsOf(knex, account, wanted)).map(({ amount, status, txHash, final }) => [amount, status, txHash, final])
+const headNumber = async () => Number((await chain.client.head()).number)
+const reread = (...words: string[]) => runCommand(environment, ['chains', 'reread', 'BASE', ...words])
+
+it('adds what a node left out, corrects what it misstated, and removes what it invented', async () => {
+  const before = await headNumber()
+  const [paid, omitted, misstated, unpaid] = [await request(), await request(), await request(), await request()]
+  const stranger = makeRequest({ payee: payeeOf(999), network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1' })
+  const hashes = [await pay(paid), await pay(omitted), await pay(misstated), await pay(stranger)]
+  const model = (await chain.client.rpc.call('eth_getTransactionReceipt', [hashes[0]])) as Receipt
+  liar.meddle(together(omits(omitted), omits(stranger), misstates(misstated, COIN / 2n), invents(unpaid, model)))
+  await chain.mine({ blocks: 4 })
+  await detection.scanOnce()
+  expect(await factsOf(omitted)).toEqual([])
+  expect(await factsOf(misstated)).toEqual([['0.5', 'PARTIAL', hashes[2], true]])
+  expect(await factsOf(unpaid)).toEqual([['1', 'CONFIRMED', keccak256(topicOf(unpaid)), true]])
+
+  const to = (await headNumber()) - 3
+  const honest = ['--from', String(before), '--to', String(to), '--node', new URL(chain.rpcUrl).host]
+  const stored = async () => [
+    await knex('payments').orderBy('id'),
+    await knex('unmatched_events').orderBy('tx_hash'),
+    await knex('audit_log').where({ action: 'REREAD_RANGE' }),
+  ]
+  const untouched = await stored()
+  const trial = await reread(...honest, '--dry-run')
+  expect(trial).toMatchObject({ code: 0, stderr: expect.stringMatching(/5 changes\nnothing was changed\n$/) })
+  expect(await stored()).toEqual(untouched)
+
+  const done = await reread(...honest)
+  expect([done.code, done.stdout]).toEqual([0, trial.stdout])
+  const lines = rowsOf(done.stdout)
+  const changesOf = ({ requestId }: PaymentRequest) =>
+    lines.filter((line) => line[2] === requestId).map((line) => line[5])
+  expect(changesOf(omitted)).toEqual(['found'])
+  expect(changesOf(misstated)).toEqual(['amount 0.5 -> 1', 'PARTIAL -> CONFIRMED'])
+  expect(changesOf(unpaid)).toEqual(['removed: not found'])
+  expect(lines.filter(([, , , kind]) => kind === 'event')).toEqual([
+    ['-', 'BASE', '-', 'event', `${hashes[3]}:0`, 'unmatched: UNKNOWN_TOPIC'],
+  ])
+  expect(await factsOf(paid)).toEqual([['1', 'CONFIRMED', hashes[0], true]])
+  expect(await factsOf(omitted)).toEqual([['1', 'CONFIRMED', hashes[1], true]])
+  expect(await factsOf(misstated)).toEqual([['1', 'CONFIRMED', hashes[2], true]])
+  expect(await factsOf(unpaid)).toEqual([])
+  const audited = await knex('audit_log').where({ action: 'REREAD_RANGE' })
+  expect(audited).toMatchObject([{ actor: 'ann@host', account: 'shop', details: { chain: 'BASE', changes: 4 } }])
+
+  const repaired = await stored()
+  expect(await reread(...honest)).toMatchObject({ code: 0, stdout: '' })
+  expect(await stored()).toEqual(repaired)
+})
+
+it('counts a refund whose payment it found, and keeps imported payments', async () => {
+  const [payer, , , payee] = chain.wallets
+  const made = makeRequest({ payee: canonical(payee), network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1' })
+  const returned = await storeRequest(knex, account, made)
+  const imported = await request()
+  liar.meddle(omits(returned))
+  await pay(returned)
+  await pay(imported)
+  const paidAt = await headNumber()
+  await chain.mine({ blocks: 4 })
+  await detection.scanOnce()
+  liar.meddle()
+  await chain.pay(payee, {
+    kind: 'NATIVE',
+    to: payer,
+    amount: COIN,
+    paymentReference: returned.paymentReference,
+  })
+  await chain.mine({ blocks: 4 })
+  await detection.scanOnce()
+  expect(await unmatchedOf(knex, account.id)).toEqual(['WRONG_PAYEE'])
+  // An imported row whose event the chain does not have.
+  const importedRow = knex('payments').where({ request_id: Buffer.from(imported.requestId, 'hex') })
+  await importedRow.clone().update({ imported: true, tx_hash: Buffer.alloc(32, 0xab) })
+
+  const done = await reread('--from', String(paidAt - 1), '--to', String(paidAt))
+  expect(done.code).toBe(0)
+  expect((await factsOf(returned)).map(([, status]) => status)).toEqual(['REFUNDED'])
+  expect(await unmatchedOf(knex, account.id)).toEqual([])
+  expect(await importedRow.clone().where({ tx_hash: Buffer.alloc(32, 0xab) })).toHaveLength(1)
+})
+
+describe('chains reread changes nothing', () => {
+  it.each<[string, number, string[], string]>([
+    ['without a first block', 2, ['BASE', '--to', '2'], '--from is missing'],
+    ['without a last block', 2, ['BASE', '--from', '2'], '--to is missing'],
+    ['from something that is no block', 2, ['BASE', '--from', '-1', '--to', '2'], '--from'],
+    ['from a fraction', 2, ['BASE', '--from', '1.5', '--to', '2'], '--from is "1.5", which is not a block number'],
+    ['up to something that is no block', 2, ['BASE', '--from', '1', '--to', '0x2'], '--to is "0x2", which is not'],
+    ['with the blocks the wrong way round', 2, ['BASE', '--from', '3', '--to', '2'], '--from 3 is above --to 2'],
+    ['on a chain that the file lacks', 2, ['POLYGON', '--from', '1', '--to', '2'], 'has no chain "POLYGON"'],
+    ['from a node that the file lacks', 2, ['BASE', '--from', '1', '--to', '2', '--node', 'x'], '--node is "x", which'],
+    [
+      'up to a block that is not final',
+      1,
+      ['BASE', '--from', '1', '--to', '999999'],
+      'block 999999 of BASE is not final',
+    ],
+  ])('%s', async (_, code, words, says) => {
+    const payments = await knex('payments').orderBy('id')
+    const ended = await runCommand(environment, ['chains', 'reread', ...words])
+    expect([ended.code, ended.stdout]).toEqual([code, ''])
+    expect(ended.stderr).toContain(says)
+    expect(await knex('payments').orderBy('id')).toEqual(payments)
+  })
+})
