@@ -33,7 +33,6 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Shorter than a lease, so that waiting for a lease that was not released fails the test. */
 const PATIENCE = { timeout: 10_000 }
 
 async function startService(): Promise<string> {
@@ -118,7 +117,7 @@ it('after a reorg of final blocks the command brings payments back to what is on
   const refused = await runWaybill(words, settings)
   expect([refused.code, refused.stdout]).toEqual([1, ''])
   expect(refused.stderr).toMatch(
-    /another process follows BASE; nothing was changed\. Stop every process of the service .* keeps its chains for 15 seconds/,
+    /another process follows BASE; nothing was changed\. Stop every process of the service .* keeps its chains for 3 seconds/,
   )
   expect(refused.stderr).not.toMatch(/forg/i)
   expect(await payments()).toEqual(found)
@@ -151,7 +150,7 @@ it('the documentation says how long a chain stays with a process that is gone', 
     return text.replaceAll('\n', ' ')
   }
   const seconds = CHAIN_LEASE_MS / 1_000
-  expect(await page('internals/detection.md')).toContain(`another takes over within ${seconds} seconds`)
+  expect(await page('internals/detection.md')).toContain(`by a lease in the database of ${seconds} seconds`)
   expect(await page('guides/repair.md')).toContain(`one that was killed keeps its chains for ${seconds} seconds`)
 })
 

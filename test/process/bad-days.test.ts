@@ -26,7 +26,6 @@ import { silentLogger } from '../support/logs.ts'
 import { startWaybill, type WaybillProcess } from '../support/process.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 
-/** Shorter than a lease, so that a test fails when it waits for the lease of a dead process. */
 const PATIENCE = { timeout: 10_000, interval: 50 }
 
 async function newKey(knex: Knex): Promise<{ key: string; account: Account }> {

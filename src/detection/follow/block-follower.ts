@@ -297,14 +297,14 @@ async function resolveFork(follower: Follower, at: Position, signal: AbortSignal
 
 /** Asks the other nodes whether a final block was replaced, one node a step, then stops the chain. */
 async function confirmReplacement(follower: Follower, reason: string): Promise<StepOutcome> {
-  const { config, reader, writer, clock } = follower
+  const { config, lease, reader, writer, clock } = follower
   const nowMs = clock().getTime()
   const suspicion = noteReplacement(follower.suspicion, nowMs)
   if (!isReplacementCertain(suspicion, { nodes: config.rpcUrls.length, nowMs })) {
     follower.suspicion = noteReplacement(suspicion, nowMs, reader.doubt(reason))
     return { kind: 'AGAIN', reason }
   }
-  await writer.raiseAlarm(reason)
+  await writer.raiseAlarm(lease, reason)
   follower.suspicion = { ...suspicion, replacement: undefined }
   follower.position = undefined
   return ALARM

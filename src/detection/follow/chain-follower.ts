@@ -6,6 +6,7 @@ import type { Logger } from '../../domain/logger.ts'
 import {
   acquireLease,
   CHAIN_LEASE_MS,
+  isLeaseFree,
   type Lease,
   LeaseLostError,
   releaseLease,
@@ -212,7 +213,7 @@ async function follow(follower: Follower, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const pace = await turn(follower, failures, signal)
     failures = pace.failures
-    if (pace.waitMs > 0) await sleep(pace.waitMs, undefined, { signal }).catch(() => {})
+    if (pace.waitMs > 0) await pause(follower, pace, signal)
   }
 }
 
@@ -239,6 +240,14 @@ async function fillStep({ knex, lease, leaseTtlMs, backfill, backfillHealth }: F
   if (outcome.kind === 'AGAIN' || outcome.kind === 'WAIT') backfillHealth.waits(outcome.reason)
   else backfillHealth.moved()
   return outcome
+}
+
+/** Waits for the next step. A process that fails does not renew its lease meanwhile: perhaps another reaches the nodes. */
+async function pause(follower: Follower, { waitMs, failures }: Pace, signal: AbortSignal): Promise<void> {
+  const { knex, lease, leaseTtlMs, isFollowing } = follower
+  const wait = (ending: AbortSignal) => sleep(waitMs, undefined, { signal: ending }).catch(() => {})
+  if (isFollowing && failures === 0) await keepLease({ knex, lease, ttlMs: leaseTtlMs }, wait, { signal })
+  else await wait(signal)
 }
 
 /** Takes one step, whatever happens. */
@@ -295,7 +304,7 @@ async function step(follower: Follower, signal?: AbortSignal): Promise<Outcome> 
 async function holdLease(follower: Follower): Promise<boolean> {
   const { knex, lease, leaseTtlMs } = follower
   const isRenewed = follower.isFollowing && (await renewLease(knex, lease, leaseTtlMs))
-  const isHeld = isRenewed || (await acquireLease(knex, lease, leaseTtlMs))
+  const isHeld = isRenewed || ((await isLeaseFree(knex, lease)) && (await acquireLease(knex, lease, leaseTtlMs)))
   // Another process may have written meanwhile.
   if (!isRenewed) follower.blocks.reset()
   if (isHeld && !follower.isFollowing) follower.followingSince = follower.clock()

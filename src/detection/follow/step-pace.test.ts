@@ -17,8 +17,8 @@ describe('the pace of a follower', () => {
     ['AGAIN', 500, 500],
     ['WAIT', 500, 500],
     ['ALARM', 500, 500],
-    ['ELSEWHERE', 500, 2_000],
-    ['ELSEWHERE', 5_000, 5_000],
+    ['ELSEWHERE', 500, 750],
+    ['ELSEWHERE', 2_000, 750],
   ])('after %s, polling every %i ms, is a step in %i ms', (outcome, pollMs, waitMs) => {
     expect(paceAfter(outcome, pollMs)).toEqual({ waitMs, failures: 0 })
   })

@@ -16,8 +16,8 @@ const MIN_POLL_MS = 250
 const MAX_POLL_MS = 2_000
 const FIRST_BACKOFF_MS = 500
 const MAX_BACKOFF_MS = 30_000
-/** How often to look what the process that follows the chain has written. */
-const WATCH_EVERY_MS = 2_000
+/** How often to look whether the process that follows the chain still does, and what it has written. */
+const WATCH_EVERY_MS = 750
 
 /** Time between two looks at a chain that has nothing new: half its block time, within limits. */
 export function pollIntervalOf(blockTimeSeconds: number): number {
@@ -27,7 +27,7 @@ export function pollIntervalOf(blockTimeSeconds: number): number {
 /** The pace after a turn that did not throw. */
 export function paceAfter(outcome: TurnOutcome, pollMs: number): Pace {
   if (outcome === 'MORE') return { waitMs: 0, failures: 0 }
-  return { waitMs: outcome === 'ELSEWHERE' ? Math.max(pollMs, WATCH_EVERY_MS) : pollMs, failures: 0 }
+  return { waitMs: outcome === 'ELSEWHERE' ? WATCH_EVERY_MS : pollMs, failures: 0 }
 }
 
 /**

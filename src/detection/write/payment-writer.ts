@@ -158,8 +158,8 @@ export interface PaymentWriter {
    * @throws LeaseLostError; RangeError for a block that was not read yet, or that has been replaced since
    */
   restart(lease: Lease, from: BlockHeader): Promise<void>
-  /** Stops the chain for every process until an operator restarts it. */
-  raiseAlarm(text: string): Promise<void>
+  /** Stops the chain for every process until an operator restarts it. @throws LeaseLostError */
+  raiseAlarm(lease: Lease, text: string): Promise<void>
   /** Limits the stored unmatched events; see the function of the same name. */
   pruneUnmatched(keep: number): Promise<void>
 }
@@ -193,7 +193,11 @@ export function createPaymentWriter(writing: Writing): PaymentWriter {
     writeSpan: (given, signal) => inTransaction(knex, signal, (trx) => writeSpan(writing, trx, given)),
     setStart: (given, signal) => inTransaction(knex, signal, (trx) => setStart(writing, trx, given)),
     restart: (lease, from) => knex.transaction((trx) => restart(writing, trx, lease, from)),
-    raiseAlarm: (text) => updateChain(knex, chainId, { alarm: text, now: clock() }),
+    raiseAlarm: (lease, text) =>
+      knex.transaction(async (trx) => {
+        await assertLeaseHeld(trx, lease)
+        await updateChain(trx, chainId, { alarm: text, now: clock() })
+      }),
     pruneUnmatched: (keep) => pruneUnmatched(knex, chainId, keep),
   }
 }
