@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { encodeDeployData, type Hex, parseAbi } from 'viem'
+import { type Address, encodeDeployData, type Hex, parseAbi } from 'viem'
+import type { Rpc } from '../../src/demo/network/rpc.ts'
 import type { TestChain } from '../support/chains/chain.ts'
 
 const require = createRequire(import.meta.url)
@@ -18,7 +19,15 @@ function readBytecode(name: string): Hex {
   return bytecode as Hex
 }
 
-async function deploy(chain: TestChain, name: string, args: readonly [Hex, Hex, Hex]): Promise<Hex> {
+/** The parts of a chain that a deployment needs. */
+interface Host extends Pick<TestChain, 'deployer'> {
+  readonly client: { readonly rpc: Pick<Rpc, 'call'> }
+  readonly contracts: Pick<TestChain['contracts'], 'erc20FeeProxy' | 'ethereumFeeProxy'>
+  mine(): Promise<unknown>
+  send(from: Address, call: { data: Hex }, options?: { gas?: bigint }): Promise<{ transactionHash: Hex }>
+}
+
+async function deploy(chain: Host, name: string, args: readonly [Hex, Hex, Hex]): Promise<Hex> {
   const data = encodeDeployData({ abi: CONSTRUCTORS, bytecode: readBytecode(name), args })
   const { transactionHash } = await chain.send(chain.deployer, { data }, { gas: 15_000_000n })
   const read = () =>
@@ -30,13 +39,13 @@ async function deploy(chain: TestChain, name: string, args: readonly [Hex, Hex, 
 }
 
 /** BatchPayments over the chain's proxies. */
-export function deployBatchPayments(chain: TestChain): Promise<Hex> {
+export function deployBatchPayments(chain: Host): Promise<Hex> {
   const { erc20FeeProxy, ethereumFeeProxy } = chain.contracts
   return deploy(chain, 'BatchPayments', [erc20FeeProxy, ethereumFeeProxy, chain.deployer])
 }
 
 /** SingleRequestProxyFactory over the chain's proxies. */
-export function deployRequestProxyFactory(chain: TestChain): Promise<Hex> {
+export function deployRequestProxyFactory(chain: Host): Promise<Hex> {
   const { erc20FeeProxy, ethereumFeeProxy } = chain.contracts
   return deploy(chain, 'SingleRequestProxyFactory', [ethereumFeeProxy, erc20FeeProxy, chain.deployer])
 }

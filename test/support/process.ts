@@ -58,6 +58,21 @@ export function startWaybill(
   }
 }
 
+/** Runs a TypeScript program of this project to its end. @param path - from the project's root */
+export async function runProgram(path: string, words: readonly string[]): Promise<Ended> {
+  const child = spawn(`${ROOT}/tools/with-node`, ['node', `${ROOT}/${path}`, ...words], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const said = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      said[name] += text
+    })
+  }
+  const [code, signal] = await once(child, 'close')
+  return { code, signal, ...said }
+}
+
 /** Runs a command to its end. */
 export function runWaybill(
   words: readonly string[],

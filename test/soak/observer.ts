@@ -1,0 +1,90 @@
+/** Asks both services about requests throughout, and judges what they answer a moment later, when the soak knows what the chain had. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Answer, readBalance, readPayments } from './answers.ts'
+import type { ChainStory } from './chain-story.ts'
+import type { AccountName, Invoice } from './invoices.ts'
+import { type Difference, judgeAnswer } from './judge.ts'
+import type { KnownRequest } from './money-model.ts'
+import type { Plan } from './seeded-plan.ts'
+import { callService, ServiceError, type SoakService } from './soak-services.ts'
+
+/** The soak writes down a block a moment after the service can have seen it. */
+const KNOWN_AFTER_MS = 1_500
+const PAUSE_MS = 40
+
+export interface Observed {
+  readonly services: readonly SoakService[]
+  readonly keys: Readonly<Record<AccountName, string>>
+  readonly invoices: () => readonly Invoice[]
+  readonly storyOf: (network: string) => ChainStory
+  readonly isLate: (invoice: Invoice) => boolean
+  readonly plan: Plan
+  readonly onDifference: (difference: Difference) => void
+}
+
+export interface ObserverCounts {
+  answers: number
+  /** Answers with an error, by status. */
+  readonly errors: Map<number, number>
+  /** The last errors of the service itself. */
+  readonly lastErrors: string[]
+}
+
+export async function observe(observed: Observed, counts: ObserverCounts, signal: AbortSignal): Promise<void> {
+  const waiting: { readonly answer: Answer; readonly isLate: boolean }[] = []
+  const judgeKnown = (untilMs: number) => {
+    for (let first = waiting[0]; first !== undefined && first.answer.atMs < untilMs; first = waiting[0]) {
+      waiting.shift()
+      const story = observed.storyOf(first.answer.request.network)
+      const difference = judgeAnswer(first.answer, { story, isLate: first.isLate })
+      if (difference !== undefined) observed.onDifference(difference)
+    }
+  }
+  while (!signal.aborted) {
+    await sleep(PAUSE_MS)
+    const asked = await askSomething(observed, counts)
+    if (asked !== undefined) waiting.push(asked)
+    judgeKnown(Date.now() - KNOWN_AFTER_MS)
+  }
+  await sleep(KNOWN_AFTER_MS)
+  judgeKnown(Number.POSITIVE_INFINITY)
+}
+
+async function askSomething({ services, keys, invoices, isLate, plan }: Observed, counts: ObserverCounts) {
+  const known = invoices()
+  if (known.length === 0) return undefined
+  // The newest change most.
+  const invoice = plan.pick(plan.chance(0.8) ? known.slice(-30) : known)
+  const request = plan.pick(invoice.requests)
+  const service = plan.pick(services)
+  const kind = plan.chance(0.6) ? 'PAYMENTS' : 'BALANCE'
+  try {
+    const answer = await ask({ service, key: keys[request.account as AccountName], request, kind })
+    counts.answers++
+    return { answer, isLate: isLate(invoice) }
+  } catch (error) {
+    if (error instanceof ServiceError) noteError(counts, error)
+    return undefined
+  }
+}
+
+function noteError({ errors, lastErrors }: ObserverCounts, error: ServiceError): void {
+  errors.set(error.status, (errors.get(error.status) ?? 0) + 1)
+  lastErrors.push(error.message)
+  if (lastErrors.length > 5) lastErrors.shift()
+}
+
+interface Question {
+  readonly service: SoakService
+  readonly key: string
+  readonly request: KnownRequest
+  readonly kind: 'PAYMENTS' | 'BALANCE'
+}
+
+export async function ask({ service, key, request, kind }: Question): Promise<Answer> {
+  const { reference, network } = request
+  const path = kind === 'PAYMENTS' ? `/payments?paymentReference=${reference}&limit=100` : `/v1/request/${reference}`
+  const answer = await callService(service, key, { path })
+  const seen = kind === 'PAYMENTS' ? readPayments(answer, network) : readBalance(answer)
+  return { request, service: service.name, atMs: Date.now(), seen }
+}
