@@ -408,6 +408,22 @@ describe('restarts and failures', () => {
     await expect(scan()).rejects.toThrow(/another process/)
   })
 
+  it('match what the process before left unmatched when it died, as soon as another takes the chain over', async () => {
+    await scan()
+    await knex('leases').update({ expires_at: new Date(0) })
+    const first = detect(knex, [followed()], { owner: 'first' })
+    const request = newRequest()
+    await send(request, 100)
+    await chain.mine()
+    await first.scanOnce()
+    await storeRequest(knex, account, request)
+    // As if the event had been stored just after the request's earlier events were looked for.
+    await knex('pending_replays').delete()
+    await knex('leases').update({ expires_at: new Date(0) })
+    await scan()
+    expect(await statuses(request)).toEqual(['PENDING'])
+  })
+
   it('write nothing after another process took the chain over', async () => {
     await scan()
     const request = await storeRequest(knex, account, newRequest())

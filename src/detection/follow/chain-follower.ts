@@ -193,7 +193,13 @@ function factsOf({ isFollowing, followingSince, health, backfillHealth }: Follow
 
 async function afterCommit(follower: Follower, findings: Findings): Promise<void> {
   const { replays, chain, keepUnknown } = follower
-  await replays.recheck(findings)
+  try {
+    await replays.recheck(findings)
+  } catch (error) {
+    // The findings are stored, so the next step does not find them again.
+    follower.sweptAtMs = Number.NEGATIVE_INFINITY
+    throw error
+  }
   follower.unpruned += findings.unmatched.length
   if (follower.unpruned < keepUnknown / 100) return
   await chain.writer.pruneUnmatched(keepUnknown)
@@ -305,8 +311,9 @@ async function holdLease(follower: Follower): Promise<boolean> {
   const { knex, lease, leaseTtlMs } = follower
   const isRenewed = follower.isFollowing && (await renewLease(knex, lease, leaseTtlMs))
   const isHeld = isRenewed || ((await isLeaseFree(knex, lease)) && (await acquireLease(knex, lease, leaseTtlMs)))
-  // Another process may have written meanwhile.
+  // Another process may have written meanwhile, and died before it compared new events with new requests.
   if (!isRenewed) follower.blocks.reset()
+  if (isHeld && !isRenewed) follower.sweptAtMs = Number.NEGATIVE_INFINITY
   if (isHeld && !follower.isFollowing) follower.followingSince = follower.clock()
   follower.isFollowing = isHeld
   return isHeld
