@@ -137,6 +137,17 @@ const spoofs: Record<string, Spoof> = {
     attack: async (request) => chain.pay(attacker, { ...usdc(request), proxy: await chain.deployErc20FeeProxy() }),
     reasons: [],
   },
+  // It emits no event, so there is nothing that could be FAILED.
+  'a payment that is reverted': {
+    attack: async ({ payee: to, paymentReference }) => {
+      const terms = { to, amount: 10n ** 30n, paymentReference }
+      const call = encodeErc20Payment(chain.contracts.erc20FeeProxy, chain.tokens.USDC.address, terms)
+      const hash = await chain.client.send(attacker, call)
+      await chain.mine()
+      expect((await chain.receipt(hash))?.succeeded).toBe(false)
+    },
+    reasons: [],
+  },
   'a plain transfer to the payee': {
     attack: ({ payee }) => chain.send(attacker, encodeTransfer(chain.tokens.USDC.address, payee, HUNDRED)),
     reasons: [],

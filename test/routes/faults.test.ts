@@ -74,6 +74,17 @@ describe('requests to the nodes', () => {
     expect(methods(proxies.ethereum.bodies[2])).toEqual(usual)
   })
 
+  // In a call geth has a base fee of 0, and Arbitrum the block number of its parent chain. anvil shows neither.
+  it('never ask a contract for the base fee or the number of the block', async () => {
+    await find(newRouting())
+    const asked = [...proxies.ethereum.bodies, ...proxies.base.bodies].join()
+    const balanceOf = '70a08231'
+    expect(asked).toContain(balanceOf)
+    const getBasefee = '3e64a696'
+    const getBlockNumber = '42cbb15c'
+    for (const selector of [getBasefee, getBlockNumber]) expect(asked).not.toContain(selector)
+  })
+
   it('are none when the answer needs no chain', async () => {
     const routing = newRouting()
     const tron = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
