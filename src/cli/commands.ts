@@ -11,6 +11,7 @@ import { migrateCommand } from './commands/migrate-command.ts'
 import { chainsRecheck } from './commands/recheck-command.ts'
 import { serveCommand } from './commands/serve-command.ts'
 import { unmatchedAccept, unmatchedList, unmatchedUnaccept } from './commands/unmatched-command.ts'
+import { verifyCommand } from './commands/verify-command.ts'
 import { walletsAdd, walletsList, walletsRemove } from './commands/wallets-command.ts'
 
 /** Every command, in the order of the help. */
@@ -35,6 +36,7 @@ export const commands: readonly Command[] = [
   chainsRestart,
   chainsRecheck,
   chainsReread,
+  verifyCommand,
   unmatchedList,
   unmatchedAccept,
   unmatchedUnaccept,

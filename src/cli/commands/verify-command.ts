@@ -1,0 +1,152 @@
+import type { ChainConfig } from '../../chains/chains-file.ts'
+import { createTokenDirectory } from '../../chains/token-directory.ts'
+import { createLogger } from '../../observability/create-logger.ts'
+import { verifyChain } from '../../verify/verify-chain.ts'
+import type { VerifyDifference, VerifyProgress, VerifyReport } from '../../verify/verify-report.ts'
+import { parseAccountName } from '../account-option.ts'
+import { type Command, type CommandContext, UsageError } from '../command.ts'
+import { findAccount } from '../find-account.ts'
+import { chainNamed, findChains, readSetup } from '../read-chains.ts'
+import { EXIT_FAILED, EXIT_GOOD, EXIT_UNDECIDED } from '../run-command-line.ts'
+import { STORE_VARIABLES, withStore } from '../with-store.ts'
+import { writeFully } from '../write-fully.ts'
+
+/** How often progress is reported. */
+const REPORT_INTERVAL_MS = 1_000
+
+/** `verify`: one line a difference, columns separated by tabs; or one JSON object a line. */
+export const verifyCommand: Command = {
+  path: ['verify'],
+  summary:
+    'Prove that the payments, refunds, unmatched events and settled requests of a chain are what its blocks say: reads all receipts that ' +
+    'can matter, checks them against the hashes of their blocks, and judges them by rules of its own. One line a difference: kind, ' +
+    'account, transaction or request, event index, field, stored value, value by the chain. Changes nothing; the service may run. Exit ' +
+    'code 1 when there is a difference, 3 when there is none but something could not be decided.',
+  options: [
+    { name: 'chain', value: 'NAME', help: 'the chain, by a name or id', required: true },
+    { name: 'from', value: 'BLOCK', help: 'the first block (default: the first that is read for payments)' },
+    { name: 'to', value: 'BLOCK', help: 'the last block (default: the last final one)' },
+    { name: 'account', value: 'A', help: 'only this account' },
+    { name: 'json', help: 'one JSON object a difference, and one with the totals at the end' },
+  ],
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  async run({ options }, context) {
+    const range = parseRange(options)
+    const name = options.account === undefined ? undefined : parseAccountName(options.account)
+    const setup = await readSetup(context)
+    const { config } = setup
+    const chains = await findChains(setup, context)
+    const chain = chainNamed(chains, options.chain ?? '')
+    const logger = createLogger({ level: config.logLevel, stream: context.stderr })
+    return withStore(config, context, async (knex) => {
+      const account = name === undefined ? undefined : await findAccount(knex, name, context)
+      if (name !== undefined && account === undefined) return EXIT_FAILED
+      const report = await verifyChain({
+        knex,
+        chain,
+        tokens: createTokenDirectory(chains.configured),
+        ...range,
+        account,
+        clock: () => new Date(),
+        logger,
+        signal: context.signal,
+        onProgress: reporter(context, chain),
+      })
+      const isJson = options.json !== undefined
+      for (const difference of report.differences) {
+        await writeFully(context.stdout, `${isJson ? JSON.stringify(difference) : lineOf(difference)}\n`)
+      }
+      if (isJson) await writeFully(context.stdout, `${JSON.stringify(summaryOf(report))}\n`)
+      await writeFully(context.stderr, describe(report))
+      if (report.differences.length > 0) return EXIT_FAILED
+      return isDecided(report) ? EXIT_GOOD : EXIT_UNDECIDED
+    })
+  },
+}
+
+function parseRange({ from, to }: Readonly<Record<string, string | undefined>>): { from?: number; to?: number } {
+  const range = {
+    ...(from === undefined ? {} : { from: parseBlock('from', from) }),
+    ...(to === undefined ? {} : { to: parseBlock('to', to) }),
+  }
+  if (range.from === undefined || range.to === undefined || range.from <= range.to) return range
+  throw new UsageError(`--from is ${range.from}, which is above --to ${range.to}`)
+}
+
+function parseBlock(option: string, text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new UsageError(`--${option} is "${text}", which is not the number of a block`)
+}
+
+function isDecided({ unproven }: VerifyReport): boolean {
+  return unproven.every(({ isTold }) => isTold)
+}
+
+function reporter({ stderr }: Pick<CommandContext, 'stderr'>, { name }: ChainConfig) {
+  const startMs = performance.now()
+  let reportedMs = startMs
+  return ({ blocksDone, blocksTotal, events }: VerifyProgress): void => {
+    const nowMs = performance.now()
+    if (nowMs - reportedMs < REPORT_INTERVAL_MS) return
+    reportedMs = nowMs
+    const perSecond = blocksDone / ((nowMs - startMs) / 1_000)
+    const left = Math.ceil((blocksTotal - blocksDone) / perSecond)
+    stderr.write(
+      `${name}: ${number(blocksDone)} of ${number(blocksTotal)} blocks, ${number(Math.round(perSecond))} a second, ${number(left)} s left, ${number(events)} events\n`,
+    )
+  }
+}
+
+function lineOf(difference: VerifyDifference): string {
+  const { kind, account = '-', txHash, requestId, eventIndex = '-', field, stored = '-', chain = '-' } = difference
+  return [kind, account, txHash ?? requestId ?? '-', eventIndex, field, stored, chain].join('\t')
+}
+
+function summaryOf(report: VerifyReport): object {
+  const { network, block, from, to, notes, unproven, counts, differences } = report
+  const isEqual = differences.length === 0
+  return {
+    network,
+    block,
+    from,
+    to,
+    differences: differences.length,
+    isEqual,
+    unproven,
+    notes,
+    counts,
+    repair: repairOf(report),
+  }
+}
+
+function describe(report: VerifyReport): string {
+  const { network, block, from, to, notes, unproven, counts, differences } = report
+  const found = differences.length === 0 ? 'no difference' : `${number(differences.length)} differences`
+  const compared = `${number(counts.payments)} payments, ${number(counts.refunds)} refunds, ${number(counts.unmatched)} unmatched events, ${number(counts.requests)} requests`
+  const lines = [
+    ...notes,
+    ...unproven.map(({ where, why, isTold }) => `${where}: ${isTold ? '' : 'not provable: '}${why}`),
+    `${network} blocks ${from} to ${to}, at block ${block.number} ${block.hash}: ${compared}, receipts of ${number(counts.receiptsRead)} of ${number(counts.blocks)} blocks read`,
+    'not compared: amounts in US dollars, where a bridge took the money from, what a swap contract kept',
+    found,
+    ...repairOf(report).map((command) => `to repair: ${command}`),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** The commands that repair: read the blocks again; where only sums differ, recompute them. */
+function repairOf({ network, differences }: VerifyReport): string[] {
+  const blocks = differences.flatMap(({ blockNumber }) => (blockNumber === undefined ? [] : [blockNumber]))
+  const accounts = new Set(
+    differences.filter(({ kind }) => kind === 'STATISTICS' || kind === 'REQUEST').map(({ account }) => account),
+  )
+  const reread = `waybill chains reread ${network} --from ${blocks.reduce((a, b) => Math.min(a, b), Number.MAX_SAFE_INTEGER)} --to ${Math.max(...blocks)}`
+  return [
+    ...(blocks.length === 0 ? [] : [reread]),
+    ...[...accounts].map((account) => `waybill check --account ${account} --repair`),
+  ]
+}
+
+function number(value: number): string {
+  return value.toLocaleString('en')
+}

@@ -1,0 +1,73 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { ChainConfig } from '../chains/chains-file.ts'
+import type { RpcAnswer, RpcCall } from '../nodes/json-rpc.ts'
+import { createRpcClient } from '../nodes/rpc-client.ts'
+import { isTransportFailure, RpcError } from '../nodes/rpc-error.ts'
+
+/** The nodes of a chain, asked one by one: a proof has to know whose answer it is. */
+export interface ChainNodes {
+  /** How many there are; they are named by their place, from 0. */
+  readonly count: number
+  /** The host of a node: the rest of a URL may be a key. */
+  hostOf(node: number): string
+  /** @throws RpcError when the node does not answer after some attempts; the signal's reason */
+  ask(node: number, calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]>
+  /** Does work on the first node that manages it, the last that did first. @throws the first node's error when none does */
+  onAny<T>(work: (node: number) => Promise<T>): Promise<T>
+}
+
+/** Some blocks have receipts of many megabytes. */
+const TIMEOUT_MS = 60_000
+const ATTEMPTS = 4
+const FIRST_PAUSE_MS = 250
+
+/** Makes the nodes of a chain. Does nothing until they are asked. */
+export function openNodes(
+  { rpcUrls, chainId }: Pick<ChainConfig, 'rpcUrls' | 'chainId'>,
+  { clock, signal }: { readonly clock: () => Date; readonly signal?: AbortSignal | undefined },
+): ChainNodes {
+  const client = createRpcClient({ urls: rpcUrls, chainId, clock, timeoutMs: TIMEOUT_MS })
+  const hosts = rpcUrls.map((url) => new URL(url).host)
+  let preferred = 0
+
+  async function ask(node: number, calls: readonly RpcCall[]): Promise<readonly RpcAnswer[]> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const asked = await client.tryBatch((each) => (each === node ? calls : undefined), signal)
+        if (asked !== undefined) return asked.answers
+        throw new RpcError('UNREACHABLE', 'the node was not asked', { host: hosts[node] })
+      } catch (error) {
+        signal?.throwIfAborted()
+        if (attempt === ATTEMPTS || !isTransportFailure(error)) throw error
+        await wait(error.retryAfterMs ?? FIRST_PAUSE_MS * 4 ** (attempt - 1), undefined, { signal })
+      }
+    }
+  }
+
+  async function onAny<T>(work: (node: number) => Promise<T>): Promise<T> {
+    const order = [preferred, ...[...hosts.keys()].filter((node) => node !== preferred)]
+    let failure: unknown
+    for (const node of order) {
+      try {
+        const done = await work(node)
+        preferred = node
+        return done
+      } catch (error) {
+        signal?.throwIfAborted()
+        if (!(error instanceof RpcError)) throw error
+        failure ??= error
+      }
+    }
+    throw failure
+  }
+
+  return { count: hosts.length, hostOf: (node) => hosts[node] ?? '', ask, onAny }
+}
+
+/** The results of calls that must all succeed. @throws RpcError */
+export function resultsOf(answers: readonly RpcAnswer[]): unknown[] {
+  return answers.map((answer) => {
+    if (!answer.ok) throw answer.error
+    return answer.result
+  })
+}

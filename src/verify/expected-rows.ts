@@ -1,0 +1,218 @@
+import type { ChainConfig } from '../chains/chains-file.ts'
+import type { TokenDirectory } from '../chains/token-directory.ts'
+import { type Address, addressFromBytes } from '../domain/address.ts'
+import { caip2Of } from '../domain/chain.ts'
+import { symbolOfCurrency } from '../domain/currency.ts'
+import { formatAmount, formatDecimal, trimNumeric } from '../domain/decimal.ts'
+import { bytesToHex } from '../domain/hex.ts'
+import { type PaymentFee, statusOfRank, typeOfCode } from '../domain/payment.ts'
+import { paymentIdOf } from '../domain/payment-id.ts'
+import type { PaymentRow } from '../store/payment-row.ts'
+import type { RefundRow } from '../store/request-ledger.ts'
+import type { EventFact } from './chain-facts.ts'
+import type { Verdict } from './judge-event.ts'
+import type { UnmatchedRow } from './sql/stored-rows.ts'
+
+/** The values of a row as texts, by field; an unknown one is absent. What the chain and what the database has are compared in this form. */
+export type FieldTexts = Readonly<Record<string, string | undefined>>
+
+/** The chain of the rows. */
+export interface RowChain {
+  readonly chain: ChainConfig
+  readonly tokens: TokenDirectory
+}
+
+type PaymentVerdict = Extract<Verdict, { kind: 'PAYMENT' }>
+type RefundVerdict = Extract<Verdict, { kind: 'REFUND' }>
+
+/** What the row of a payment must hold, but for status and refunds. Values in US dollars are left out. */
+export function paymentTexts(
+  { chain, tokens }: RowChain,
+  fact: EventFact,
+  { request, token, amount, counted }: PaymentVerdict,
+  account: string,
+): FieldTexts {
+  const { event, txHash } = fact
+  const chainId = caip2Of(chain.chainId)
+  const isConversion = request.invoiceCurrency !== request.paymentCurrency
+  return {
+    id: paymentIdOf({ account, chainId, txHash, eventIndex: event.eventIndex }),
+    requestId: request.requestId,
+    type: fact.isCarried ? 'CROSSCHAIN' : isConversion ? 'CONVERSION' : 'DIRECT',
+    amount: formatDecimal(amount),
+    currency: token.id,
+    currencySymbol: symbolOfCurrency(token.id),
+    invoiceAmount: formatDecimal(counted),
+    invoiceCurrency: request.invoiceCurrency,
+    network: chain.name,
+    chainId,
+    blockNumber: String(fact.blockNumber),
+    eventIndex: String(event.eventIndex),
+    timestamp: timeText(new Date(fact.timestampSec * 1_000)),
+    payer: fact.payer,
+    payee: event.to,
+    initiator: fact.initiator,
+    tokenAddress: token.address,
+    paymentReference: request.paymentReference,
+    reference: request.reference,
+    fees: feesText(platformFee({ chain, tokens }, fact)),
+    gas: gasText({ chain, tokens }, fact),
+    sourceNetwork: fact.isCarried ? undefined : chain.name,
+    sourceTxHash: fact.isCarried ? undefined : txHash,
+    detected: 'true',
+    final: 'true',
+  }
+}
+
+function platformFee({ chain }: RowChain, { event, token }: EventFact): PaymentFee[] {
+  if (event.feeReceived === 0n || token === undefined) return []
+  return [
+    {
+      type: 'PLATFORM',
+      stage: 'SENDING',
+      amount: formatAmount(event.feeReceived, token.decimals),
+      currency: token.id,
+      receiverAddress: event.feeAddress,
+      network: chain.name,
+    },
+  ]
+}
+
+/** Fee lines without their worth in US dollars, and without what a swap took, which no receipt tells apart. */
+function feesText(fees: readonly PaymentFee[]): string {
+  return fees
+    .filter(({ type }) => type === 'PLATFORM')
+    .map(({ type, amount, currency, receiverAddress = '' }) => [type, amount, currency, receiverAddress].join(' '))
+    .join(', ')
+}
+
+function gasText({ chain, tokens }: RowChain, { gas }: EventFact): string | undefined {
+  const native = tokens.native(chain.name)
+  if (gas.effectiveGasPrice === undefined || native === undefined) return undefined
+  const wei = gas.gasUsed * gas.effectiveGasPrice + (gas.l1Fee ?? 0n)
+  const price = formatAmount(gas.effectiveGasPrice, native.decimals)
+  return `${gas.gasUsed} at ${price}, ${formatAmount(wei, native.decimals)} ${native.id}`
+}
+
+/** The same of a stored row. */
+export function storedPaymentTexts(row: PaymentRow): FieldTexts {
+  const { gas } = row
+  return {
+    id: row.id,
+    requestId: row.request_id?.toString('hex'),
+    type: row.type === null ? undefined : typeOfCode(row.type),
+    amount: trimNumeric(row.amount),
+    currency: row.currency,
+    currencySymbol: row.currency_symbol,
+    invoiceAmount: row.invoice_amount === null ? undefined : trimNumeric(row.invoice_amount),
+    invoiceCurrency: row.invoice_currency ?? undefined,
+    network: row.network,
+    chainId: row.chain_id ?? undefined,
+    blockNumber: row.block_number?.toString(),
+    eventIndex: row.event_index?.toString(),
+    timestamp: timeText(row.timestamp),
+    payer: addressText(row.payer),
+    payee: addressText(row.payee),
+    initiator: addressText(row.initiator),
+    tokenAddress: addressText(row.token_address),
+    paymentReference: row.payment_reference === null ? undefined : bytesToHex(row.payment_reference),
+    reference: row.reference ?? undefined,
+    fees: feesText(row.fees),
+    gas: gas === null ? undefined : `${gas.used} at ${gas.price}, ${gas.amount} ${gas.currency}`,
+    sourceNetwork: row.source_network ?? undefined,
+    sourceTxHash: row.source_tx_hash === null ? undefined : bytesToHex(row.source_tx_hash),
+    detected: String(row.detected),
+    final: String(row.final),
+  }
+}
+
+/** Status and refunds of a stored payment. */
+export function storedStanding(row: PaymentRow): FieldTexts {
+  const status = statusOfRank(row.status)
+  return {
+    status,
+    refunds: refundsText(row.refunds),
+    refundedAmount: trimNumeric(row.refunded_amount),
+    statusHistory: row.status_history.at(-1)?.status ?? status,
+  }
+}
+
+/** Entries of refunds, in a fixed order. */
+export function refundsText(
+  refunds: readonly { readonly amount: string; readonly txHash: string; readonly eventIndex?: number }[],
+): string {
+  return refunds
+    .map(({ amount, txHash, eventIndex }) => `${amount} by ${txHash} ${eventIndex ?? ''}`.trim())
+    .toSorted()
+    .join(', ')
+}
+
+/** What the row of a refund must hold. */
+export function refundTexts(fact: EventFact, { request, token, amount }: RefundVerdict): FieldTexts {
+  return {
+    requestId: request.requestId,
+    amount: formatDecimal(amount),
+    currency: token.id,
+    blockNumber: String(fact.blockNumber),
+    timestamp: timeText(new Date(fact.timestampSec * 1_000)),
+    final: 'true',
+  }
+}
+
+export function storedRefundTexts(row: RefundRow): FieldTexts {
+  return {
+    requestId: row.request_id.toString('hex'),
+    amount: trimNumeric(row.amount),
+    currency: row.currency,
+    blockNumber: row.block_number.toString(),
+    timestamp: timeText(row.timestamp),
+    final: String(row.final),
+  }
+}
+
+/** What the row of an unmatched event must hold. */
+export function unmatchedTexts(
+  { blockNumber, timestampSec, event }: Pick<EventFact, 'blockNumber' | 'timestampSec' | 'event'>,
+  reason: string,
+): FieldTexts {
+  return {
+    reason,
+    topic: event.topic,
+    blockNumber: String(blockNumber),
+    timestamp: timeText(new Date(timestampSec * 1_000)),
+    emitter: event.emitter,
+    token: event.token,
+    to: event.to,
+    amount: event.amount.toString(),
+    feeAmount: event.feeAmount.toString(),
+    feeAddress: event.feeAddress,
+    ...(reason === 'UNKNOWN_TOPIC'
+      ? {}
+      : { invoiceAmount: event.conversion?.amount.toString(), invoiceCurrency: event.conversion?.currency }),
+  }
+}
+
+export function storedUnmatchedTexts(row: UnmatchedRow): FieldTexts {
+  const { emitter, token, to, amount, feeAmount, feeAddress, invoiceAmount, invoiceCurrency } = row.event
+  return {
+    reason: row.reason,
+    topic: bytesToHex(row.topic),
+    blockNumber: row.block_number.toString(),
+    timestamp: timeText(row.timestamp),
+    emitter,
+    token,
+    to,
+    amount,
+    feeAmount,
+    feeAddress,
+    ...(row.reason === 'UNKNOWN_TOPIC' ? {} : { invoiceAmount, invoiceCurrency }),
+  }
+}
+
+function timeText(time: Date): string {
+  return time.toISOString().replace('.000Z', 'Z')
+}
+
+function addressText(bytes: Buffer | null): Address | undefined {
+  return bytes === null ? undefined : addressFromBytes(bytes)
+}

@@ -1,0 +1,50 @@
+import { type ChainConfig, followedContracts } from '../chains/chains-file.ts'
+import type { Address } from '../domain/address.ts'
+
+/** What the chains file says of addresses that have a part in payments. */
+export interface KnownContracts {
+  /** Whether events of a contract are followed in a block. */
+  isFollowed(emitter: Address, blockNumber: number): boolean
+  /** Whether it creates SingleRequestProxies. */
+  isFactory(address: Address): boolean
+  /** Whether it pays with what others gave it: listed, or a SingleRequestProxy that a factory has created. */
+  isIntermediary(address: Address): boolean
+  /** Whether it sells what it is given and pays with what it bought. */
+  isSwap(address: Address): boolean
+  /** Whether bridges pay through it. */
+  isExecutor(address: Address): boolean
+  /** Whether a token is in the chains file. Payers are looked for among Transfers of listed tokens alone. */
+  isListed(token: Address): boolean
+  /** Addresses of which events are followed, and topics that a factory's events have: what a bloom is searched for. */
+  readonly followed: readonly Address[]
+  addProxy(address: Address): void
+}
+
+/**
+ * @param fromBlocks - from which block the events of a contract were read, where it is not the block of the chains file
+ * @param proxies - SingleRequestProxies that are known already
+ */
+export function knowContracts(
+  chain: ChainConfig,
+  fromBlocks: ReadonlyMap<Address, number>,
+  proxies: Iterable<Address>,
+): KnownContracts {
+  const events = followedContracts(chain)
+  const startOf = new Map(events.map(({ address, fromBlock }) => [address, fromBlocks.get(address) ?? fromBlock]))
+  const ofKind = (kind: string) => chain.contracts.filter((each) => each.kind === kind).map(({ address }) => address)
+  const factories = new Set(ofKind('SINGLE_REQUEST_PROXY_FACTORY'))
+  const swaps = new Set([...ofKind('ERC20_SWAP_TO_PAY'), ...(chain.swapIntermediaries ?? [])])
+  const executors = new Set(chain.executors ?? [])
+  const intermediaries = new Set([...(chain.intermediaries ?? []), ...proxies])
+  const tokens = new Set(chain.tokens.map(({ address }) => address))
+  return {
+    isFollowed: (emitter, blockNumber) => blockNumber >= (startOf.get(emitter) ?? Number.POSITIVE_INFINITY),
+    isFactory: (address) => factories.has(address),
+    isIntermediary: (address) => intermediaries.has(address),
+    isSwap: (address) => swaps.has(address),
+    isExecutor: (address) => executors.has(address),
+    isListed: (token) => tokens.has(token),
+    followed: [...startOf.keys()],
+    addProxy: (address) => void intermediaries.add(address),
+  }
+}

@@ -1,0 +1,79 @@
+import { type ChainConfig, followedContracts } from '../chains/chains-file.ts'
+import type { Hex } from '../domain/hex.ts'
+import { RpcError } from '../nodes/rpc-error.ts'
+import type { ChainNodes } from './chain-nodes.ts'
+import { type Header, readHeader } from './read-headers.ts'
+import type { ChainPosition } from './sql/chain-position.ts'
+
+/** Consecutive blocks. */
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** The block at which all is computed, and the blocks that are compared. */
+export interface RangePlan {
+  readonly pinned: { readonly number: number; readonly hash: Hex; readonly isHashed: boolean }
+  readonly spans: readonly Span[]
+  /** Why less is compared than was asked for. */
+  readonly notes: readonly string[]
+}
+
+/**
+ * Pins the last block that is final for the node and for the database, and leaves out of the range what is above it or was not read yet.
+ *
+ * @throws RpcError when no node has the block; RangeError when nothing is left
+ */
+export async function planRange(
+  chain: ChainConfig,
+  nodes: ChainNodes,
+  position: ChainPosition,
+  asked: Span,
+): Promise<RangePlan> {
+  const header = await nodes.onAny((node) => readPinned(chain, nodes, node, position.finalBlock))
+  const pinned = { number: header.number, hash: header.hash, isHashed: header.isHashed }
+  const notes: string[] = []
+  const starts = followedContracts(chain).map(({ address, fromBlock }) => position.fromBlocks.get(address) ?? fromBlock)
+  // The genesis block has no logs.
+  const first = Math.max(1, Math.min(...starts))
+  const span = { from: Math.max(asked.from, first), to: Math.min(asked.to, pinned.number) }
+  if (asked.from < first && asked.from > 0)
+    notes.push(`blocks below ${first} are not read for payments and are left out`)
+  if (asked.to > pinned.number && asked.to < Number.MAX_SAFE_INTEGER) {
+    notes.push(`blocks above ${pinned.number} are not final or not read yet and are left out`)
+  }
+  const spans = position.unread.reduce((left, gap) => left.flatMap((each) => without(each, gap)), [span])
+  for (const { from, to } of position.unread.filter((gap) => gap.from <= span.to && gap.to >= span.from)) {
+    notes.push(`blocks ${from} to ${to} were not read for every contract yet and are left out`)
+  }
+  const kept = spans.filter(({ from, to }) => from <= to)
+  if (kept.length > 0) return { pinned, spans: kept, notes }
+  throw new RangeError(
+    `${chain.name} has no block between ${asked.from} and ${asked.to} that is final and was read: it is read from block ${first}, and block ${pinned.number} is the last final one`,
+  )
+}
+
+function without({ from, to }: Span, gap: Span): Span[] {
+  if (gap.to < from || gap.from > to) return [{ from, to }]
+  return [
+    { from, to: gap.from - 1 },
+    { from: gap.to + 1, to },
+  ].filter((each) => each.from <= each.to)
+}
+
+async function readPinned(
+  { finality }: ChainConfig,
+  nodes: ChainNodes,
+  node: number,
+  storedFinal: number,
+): Promise<Header> {
+  const host = nodes.hostOf(node)
+  const tagged = finality.useFinalizedTag ? await readHeader(nodes, node, 'finalized') : undefined
+  const head = tagged ?? (await readHeader(nodes, node, 'latest'))
+  if (head === undefined) throw new RpcError('INCONSISTENT', 'the node has no newest block', { host })
+  const final = tagged === undefined ? head.number - finality.depth : tagged.number
+  const number = Math.max(0, Math.min(final, storedFinal))
+  const header = await readHeader(nodes, node, number)
+  if (header === undefined) throw new RpcError('BEHIND', `the node does not have block ${number}`, { host })
+  return header
+}

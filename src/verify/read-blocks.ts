@@ -1,0 +1,118 @@
+import { eventTopics } from '../contracts/decode-events.ts'
+import { type BloomBits, bloomBitsOf, mayHold } from '../contracts/logs-bloom.ts'
+import type { Hex } from '../domain/hex.ts'
+import { RpcError } from '../nodes/rpc-error.ts'
+import type { SeenTransaction } from './chain-facts.ts'
+import type { ChainNodes } from './chain-nodes.ts'
+import type { KnownContracts } from './known-contracts.ts'
+import type { Span } from './plan-range.ts'
+import { type Header, readHeaders } from './read-headers.ts'
+import { readReceipts } from './read-receipts.ts'
+import { readLogs } from './transaction-events.ts'
+import type { Unproven } from './verify-report.ts'
+
+/** What some consecutive blocks hold. */
+export interface ReadBlocks {
+  /** Transactions with followed events, in the order of the chain. */
+  readonly seen: readonly SeenTransaction[]
+  /** Blocks whose events are not known for certain, so that nothing is compared with them. */
+  readonly uncertain: readonly number[]
+  readonly unproven: readonly Unproven[]
+  readonly receiptsRead: number
+  readonly first: Header
+  readonly last: Header
+}
+
+export interface BlockTools {
+  readonly nodes: ChainNodes
+  readonly contracts: KnownContracts
+}
+
+/**
+ * Reads consecutive blocks: all headers, and the receipts of those whose bloom does not exclude followed events. No node is asked for logs,
+ * because one that leaves logs out does so each time.
+ *
+ * @param before - the hash of the block before the first, where it is known
+ * @throws RpcError
+ */
+export async function readBlocks(tools: BlockTools, { from, to }: Span, before?: Hex): Promise<ReadBlocks> {
+  const { nodes, contracts } = tools
+  const { headers, node } = await nodes.onAny(async (each) => ({
+    headers: await readHeaders(nodes, each, { from, to, before }),
+    node: each,
+  }))
+  const [first, last] = [headers[0], headers.at(-1)]
+  if (first === undefined || last === undefined) throw new RangeError(`no blocks between ${from} and ${to}`)
+  const agreed = headers.every(({ isHashed }) => isHashed) || (await isAgreed(nodes, node, headers))
+  const isExcluded = excluderOf(contracts)
+  const state = {
+    seen: [] as SeenTransaction[],
+    uncertain: [] as number[],
+    unproven: [] as Unproven[],
+    receiptsRead: 0,
+  }
+  for (const header of headers) {
+    // The bloom of a header whose hash cannot be computed may be a lie, or always empty.
+    if (header.isHashed && isExcluded(header.logsBloom)) continue
+    if (header.transactions.length === 0 && header.isHashed) continue
+    state.receiptsRead++
+    await readOne(tools, header, header.isHashed || agreed, state)
+  }
+  return { ...state, first, last }
+}
+
+async function readOne(
+  { nodes, contracts }: BlockTools,
+  header: Header,
+  isRootKnown: boolean,
+  state: { seen: SeenTransaction[]; uncertain: number[]; unproven: Unproven[] },
+): Promise<void> {
+  const { receipts, proof, misreporting } = await readReceipts(nodes, header, isRootKnown)
+  const where = `block ${header.number}`
+  for (const host of misreporting) {
+    state.unproven.push({
+      where,
+      why: `${host} gave receipts that do not have the block's root; another node's were taken`,
+      isTold: true,
+    })
+  }
+  if (proof.kind === 'NONE') {
+    state.unproven.push({ where, why: proof.why })
+    if (proof.isContradicted) {
+      state.uncertain.push(header.number)
+      return
+    }
+  }
+  for (const receipt of receipts) {
+    const logs = readLogs(receipt, header.number, contracts)
+    for (const proxy of logs.createdProxies) contracts.addProxy(proxy)
+    if (logs.events.length > 0) state.seen.push({ header, receipt, logs })
+  }
+}
+
+/** Whether a second node gives the same headers, where their hashes cannot be computed. */
+async function isAgreed(nodes: ChainNodes, first: number, headers: readonly Header[]): Promise<boolean> {
+  const [from, to] = [headers[0]?.number ?? 0, headers.at(-1)?.number ?? 0]
+  const textOf = (some: readonly Header[]) => some.map(({ hash, receiptsRoot }) => `${hash} ${receiptsRoot}`).join()
+  for (let node = 0; node < nodes.count; node++) {
+    if (node === first) continue
+    const others = await readHeaders(nodes, node, { from, to }).catch((error: unknown) => {
+      if (error instanceof RpcError) return []
+      throw error
+    })
+    if (textOf(others) === textOf(headers)) return true
+  }
+  return false
+}
+
+/** Tells by a bloom whether a block has no event of a followed contract. */
+function excluderOf(contracts: KnownContracts): (bloom: Uint8Array) => boolean {
+  const payments = [eventTopics.erc20Payment, eventTopics.nativePayment].map(bloomBitsOf)
+  const creations = [eventTopics.tokenRequestProxy, eventTopics.nativeRequestProxy].map(bloomBitsOf)
+  const pairs: readonly (readonly [BloomBits, readonly BloomBits[]])[] = contracts.followed.map((address) => [
+    bloomBitsOf(address),
+    contracts.isFactory(address) ? creations : payments,
+  ])
+  return (bloom) =>
+    !pairs.some(([address, topics]) => mayHold(bloom, address) && topics.some((topic) => mayHold(bloom, topic)))
+}

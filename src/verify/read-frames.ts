@@ -1,0 +1,88 @@
+import { readQuantity } from '../contracts/words.ts'
+import type { Address } from '../domain/address.ts'
+import type { Hex } from '../domain/hex.ts'
+import { isObject } from '../nodes/rpc-error.ts'
+import type { ChainNodes } from './chain-nodes.ts'
+
+/** A call within a transaction that was not reverted. `value` in wei. */
+export interface Frame {
+  readonly from: Address
+  readonly to: Address
+  readonly value: bigint
+  readonly input: Hex
+  /** Whether it is an ordinary call: no delegate call, which runs code in the caller's name, and no static one. */
+  readonly isCall: boolean
+  readonly parent?: Frame | undefined
+}
+
+/**
+ * The calls of a transaction in the order in which they ended, as events at the end of calls come. Asks each node for each kind of trace.
+ *
+ * @returns undefined where no node traces it
+ */
+export async function readFrames(nodes: ChainNodes, txHash: Hex): Promise<readonly Frame[] | undefined> {
+  const calls = [
+    { method: 'debug_traceTransaction', params: [txHash, { tracer: 'callTracer' }], isOptional: true },
+    { method: 'trace_transaction', params: [txHash], isOptional: true },
+  ]
+  for (let node = 0; node < nodes.count; node++) {
+    for (const call of calls) {
+      const [answer] = await nodes.ask(node, [call]).catch(() => [])
+      if (!answer?.ok) continue
+      const frames = Array.isArray(answer.result) ? fromList(answer.result) : fromTree(answer.result, undefined)
+      if (frames !== undefined && frames.length > 0) return frames
+    }
+  }
+  return undefined
+}
+
+/** Geth's callTracer: a call with its inner `calls`; one that failed has an `error`, and all within it is undone. */
+function fromTree(value: unknown, parent: Frame | undefined): Frame[] | undefined {
+  if (!isObject(value)) return undefined
+  if (value['error'] !== undefined) return []
+  const frame = toFrame(value, value['type'], parent)
+  if (frame === undefined) return undefined
+  const inner = Array.isArray(value['calls']) ? value['calls'] : []
+  const frames: Frame[] = []
+  for (const call of inner) {
+    const below = fromTree(call, frame)
+    if (below === undefined) return undefined
+    frames.push(...below)
+  }
+  return [...frames, frame]
+}
+
+/** `trace_transaction`: a list in which each entry says by `traceAddress` where in the tree it stands. */
+function fromList(list: readonly unknown[]): Frame[] | undefined {
+  const root: Record<string, unknown> = { calls: [] }
+  for (const entry of list) {
+    if (!isObject(entry) || !isObject(entry['action']) || !Array.isArray(entry['traceAddress'])) return undefined
+    // Rewards of blocks and destroyed contracts are no calls.
+    const { action, error, type } = entry
+    const callType = type === 'call' ? action['callType'] : type
+    const node: Record<string, unknown> = { ...action, type: callType, calls: [], ...(error ? { error } : {}) }
+    if (type === 'create') node['to'] = isObject(entry['result']) ? entry['result']['address'] : undefined
+    let above: Record<string, unknown> = root
+    for (const place of [0, ...entry['traceAddress']].slice(0, -1) as number[]) {
+      above = (above['calls'] as Record<string, unknown>[])[place] ?? {}
+    }
+    const siblings = above['calls']
+    if (!Array.isArray(siblings)) return undefined
+    siblings.push(node)
+  }
+  return fromTree((root['calls'] as unknown[])[0], undefined)
+}
+
+function toFrame(value: Record<string, unknown>, type: unknown, parent: Frame | undefined): Frame | undefined {
+  const { from, to, input, init } = value
+  if (typeof from !== 'string') return undefined
+  const data = typeof input === 'string' ? input : typeof init === 'string' ? init : '0x'
+  return {
+    from: from.toLowerCase() as Address,
+    to: (typeof to === 'string' ? to.toLowerCase() : '') as Address,
+    value: readQuantity(value['value']) ?? 0n,
+    input: data as Hex,
+    isCall: typeof type === 'string' && type.toLowerCase() === 'call',
+    parent,
+  }
+}

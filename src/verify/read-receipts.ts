@@ -1,0 +1,186 @@
+import type { RpcLog } from '../contracts/decode-events.ts'
+import { type EncodableReceipt, receiptsRootOf } from '../contracts/receipts-root.ts'
+import { readQuantity } from '../contracts/words.ts'
+import { type Address, ZERO_ADDRESS } from '../domain/address.ts'
+import type { Hex } from '../domain/hex.ts'
+import { isObject, RpcError } from '../nodes/rpc-error.ts'
+import { type ChainNodes, resultsOf } from './chain-nodes.ts'
+import type { Header } from './read-headers.ts'
+
+/** A transaction's receipt. Amounts in wei. */
+export interface Receipt {
+  readonly txHash: Hex
+  readonly from: Address
+  /** Absent where the transaction created a contract. */
+  readonly to?: Address | undefined
+  readonly gasUsed: bigint
+  readonly effectiveGasPrice?: bigint | undefined
+  /** What an OP-stack chain charged for publishing it. */
+  readonly l1Fee?: bigint | undefined
+  readonly logs: readonly ReceiptLog[]
+}
+
+export type ReceiptLog = Pick<RpcLog, 'address' | 'topics' | 'data' | 'logIndex'>
+
+/**
+ * How sure the receipts of a block are:
+ *
+ * - `ROOT`: they have the root that the block's header names
+ * - `AGREED`: two nodes gave the same
+ * - `NONE`: neither; `why` tells
+ */
+export type Proof =
+  | { readonly kind: 'ROOT' | 'AGREED' }
+  | { readonly kind: 'NONE'; readonly why: string; readonly isContradicted: boolean }
+
+export interface ProvenReceipts {
+  readonly receipts: readonly Receipt[]
+  readonly proof: Proof
+  /** Hosts whose receipts do not have the root, while another node's do. */
+  readonly misreporting: readonly string[]
+}
+
+/** What one node answers. */
+interface Answer {
+  readonly host: string
+  readonly receipts: readonly RawReceipt[]
+  readonly hasRoot: boolean
+}
+
+type RawReceipt = EncodableReceipt & Readonly<Record<string, unknown>>
+
+/**
+ * Reads all receipts of a block, from the first node whose receipts have the root of the header. Where none has it, or the encoding of a
+ * receipt is not known, two nodes must agree.
+ *
+ * @param isRootKnown - whether the header's receiptsRoot is certain
+ * @throws RpcError when no node answers
+ */
+export async function readReceipts(nodes: ChainNodes, header: Header, isRootKnown: boolean): Promise<ProvenReceipts> {
+  const answers: Answer[] = []
+  let failure: RpcError | undefined
+  for (let node = 0; node < nodes.count; node++) {
+    const answer = await readFrom(nodes, node, header).catch((error: unknown) => {
+      if (!(error instanceof RpcError)) throw error
+      failure ??= error
+      return undefined
+    })
+    if (answer === undefined) continue
+    if (isRootKnown && answer.hasRoot) {
+      return { receipts: toReceipts(answer), proof: { kind: 'ROOT' }, misreporting: answers.map(({ host }) => host) }
+    }
+    const same = answers.find((other) => contentOf(other) === contentOf(answer))
+    if (same !== undefined) return { receipts: toReceipts(answer), proof: { kind: 'AGREED' }, misreporting: [] }
+    answers.push(answer)
+  }
+  const [first] = answers
+  if (first === undefined) throw failure ?? new RpcError('UNREACHABLE', 'the chain has no RPC URL')
+  return { receipts: toReceipts(first), proof: explainDoubt(answers, isRootKnown), misreporting: [] }
+}
+
+function explainDoubt(answers: readonly Answer[], isRootKnown: boolean): Proof {
+  const hosts = answers.map(({ host }) => host).join(' and ')
+  if (answers.length > 1) {
+    return {
+      kind: 'NONE',
+      why: `${hosts} give different receipts, and none has the block's root`,
+      isContradicted: true,
+    }
+  }
+  if (!isRootKnown) {
+    const why = `the header's hash cannot be computed, and there is no second node that agrees with ${hosts}`
+    return { kind: 'NONE', why, isContradicted: false }
+  }
+  const why = `the receipts of ${hosts} do not have the root that the block's header names: logs are missing or changed, or the chain encodes receipts in a way that is not known; add a second node to the chains file`
+  return { kind: 'NONE', why, isContradicted: true }
+}
+
+async function readFrom(nodes: ChainNodes, node: number, header: Header): Promise<Answer> {
+  const host = nodes.hostOf(node)
+  const receipts = await readRaw(nodes, node, header)
+  const { transactions } = header
+  const isComplete =
+    receipts.length === transactions.length &&
+    receipts.every((receipt, place) => receipt['transactionHash'] === transactions[place])
+  if (!isComplete)
+    throw new RpcError('INCONSISTENT', `the receipts of block ${header.number} are not its transactions'`, { host })
+  const counted = withoutStateSync(receipts)
+  const hasRoot = [receipts, counted].some(
+    (some) => receiptsRootOf(some) === header.receiptsRoot && hasGasOfSteps(some),
+  )
+  return { host, receipts, hasRoot }
+}
+
+/** Polygon lists a transaction of its own at the end of some blocks that is not in the root. It pays nobody. */
+function withoutStateSync(receipts: readonly RawReceipt[]): readonly RawReceipt[] {
+  const last = receipts.at(-1)
+  return last?.['from'] === ZERO_ADDRESS && readQuantity(last['gasUsed']) === 0n ? receipts.slice(0, -1) : receipts
+}
+
+/** The root covers the gas that all transactions so far used, and not the gas of each. */
+function hasGasOfSteps(receipts: readonly RawReceipt[]): boolean {
+  let before = 0n
+  return receipts.every(({ cumulativeGasUsed, gasUsed }) => {
+    const after = readQuantity(cumulativeGasUsed) ?? 0n
+    const isRight = readQuantity(gasUsed) === after - before
+    before = after
+    return isRight
+  })
+}
+
+async function readRaw(nodes: ChainNodes, node: number, { hash, transactions }: Header): Promise<RawReceipt[]> {
+  const [whole] = await nodes.ask(node, [{ method: 'eth_getBlockReceipts', params: [hash] }])
+  const list = whole?.ok && Array.isArray(whole.result) ? whole.result : await readEach(nodes, node, transactions)
+  return list.map((receipt) => checkReceipt(receipt, nodes.hostOf(node)))
+}
+
+async function readEach(nodes: ChainNodes, node: number, transactions: readonly Hex[]): Promise<unknown[]> {
+  if (transactions.length === 0) return []
+  const calls = transactions.map((hash) => ({ method: 'eth_getTransactionReceipt', params: [hash] }))
+  return resultsOf(await nodes.ask(node, calls))
+}
+
+/** @throws RpcError INCONSISTENT for what is no receipt */
+function checkReceipt(value: unknown, host: string): RawReceipt {
+  const isReceipt =
+    isObject(value) &&
+    typeof value['transactionHash'] === 'string' &&
+    typeof value['from'] === 'string' &&
+    typeof value['cumulativeGasUsed'] === 'string' &&
+    typeof value['logsBloom'] === 'string' &&
+    Array.isArray(value['logs'])
+  if (!isReceipt) throw new RpcError('INCONSISTENT', 'a receipt lacks a field', { host })
+  return value as unknown as RawReceipt
+}
+
+function contentOf({ receipts }: Answer): string {
+  return JSON.stringify(
+    receipts.map(({ status, cumulativeGasUsed, logs }) => [
+      status,
+      cumulativeGasUsed,
+      logs.map(({ address, topics, data }) => [address.toLowerCase(), topics, data]),
+    ]),
+  )
+}
+
+function toReceipts({ receipts }: Answer): Receipt[] {
+  let firstLog = 0
+  return receipts.map((receipt) => {
+    const { logs } = receipt
+    const to = receipt['to']
+    const numbered = logs.map(({ address, topics, data }, place) => {
+      // Counted here, since a node's own numbers are not in the root.
+      return { address, topics, data, logIndex: `0x${(firstLog + place).toString(16)}` }
+    })
+    firstLog += logs.length
+    return {
+      txHash: receipt['transactionHash'] as Hex,
+      from: (receipt['from'] as string).toLowerCase() as Address,
+      to: typeof to === 'string' ? (to.toLowerCase() as Address) : undefined,
+      gasUsed: readQuantity(receipt['gasUsed']) ?? 0n,
+      effectiveGasPrice: readQuantity(receipt['effectiveGasPrice']),
+      l1Fee: readQuantity(receipt['l1Fee']),
+      logs: numbered,
+    }
+  })
+}

@@ -1,0 +1,506 @@
+/** `verify`: no difference where detection was right, and each damage to the database found as what it is. */
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Knex } from 'knex'
+import { keccak256 } from 'viem'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { createTokenDirectory } from '../../src/chains/token-directory.ts'
+import type { Account } from '../../src/domain/account.ts'
+import type { Address } from '../../src/domain/address.ts'
+import type { Hex } from '../../src/domain/hex.ts'
+import { paymentReferenceOf } from '../../src/domain/payment-reference.ts'
+import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { verifyChain } from '../../src/verify/verify-chain.ts'
+import type { VerifyReport } from '../../src/verify/verify-report.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { createTestDatabase, type TestDatabase, urlOfDatabase } from '../support/data/database.ts'
+import { addAccount, canonical, configOf, detect, makeRequest, storeRequest } from '../support/detection.ts'
+import { silentLogger } from '../support/logs.ts'
+import { rowsOf, runCommand } from '../support/run-command.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+
+const USD = 10n ** 8n
+const TABLES = ['payments', 'refunds', 'unmatched_events', 'requests', 'payment_statistics'] as const
+
+let database: TestDatabase
+let knex: Knex
+let chain: TestChain
+let config: ChainConfig
+let shop: Account
+let other: Account
+let proxy: RpcProxy
+/** Requests and transactions of the scene, by what they show. */
+const requests = new Map<string, PaymentRequest>()
+const hashes = new Map<string, Hex>()
+
+beforeAll(async () => {
+  ;[database, chain] = await Promise.all([createTestDatabase(), startTestChain({ chainId: 31_571 })])
+  knex = database.knex
+  config = configOf(chain, 'BASE')
+  ;[shop, other] = [await addAccount(knex, 'shop'), await addAccount(knex, 'other')]
+  proxy = await startRpcProxy(chain.rpcUrl)
+  await playScene()
+  const detection = detect(knex, [config])
+  await detection.scanOnce()
+  await chain.mine({ blocks: 5 })
+  await detection.scanOnce()
+  for (const table of TABLES) await knex.raw(`create table kept_${table} as select * from ${table}`)
+})
+afterAll(async () => {
+  await Promise.all([chain?.stop(), proxy?.stop()])
+  await database?.drop()
+})
+afterEach(async () => {
+  proxy.meddle()
+  for (const table of TABLES) {
+    await knex(table).delete()
+    await knex.raw(`insert into ${table} select * from kept_${table}`)
+  }
+})
+
+/** Addresses as the chain's helpers take them. */
+const hexOf = (address: Address) => address as string as Hex
+
+function freshAddress(seed: string): Address {
+  return canonical(`0x${keccak256(new TextEncoder().encode(seed)).slice(-40)}`)
+}
+
+/** A stored request for its own payee, a wallet of the node where `payee` is given. */
+async function request(says: string, terms: Partial<Parameters<typeof makeRequest>[0]> = {}, account = shop) {
+  const made = makeRequest({ payee: freshAddress(says), network: 'BASE', ...terms })
+  const stored = await storeRequest(knex, account, made)
+  if (account === shop) requests.set(says, stored)
+  return stored
+}
+
+/** Payments and refunds of all kinds, and what only looks like one. */
+async function playScene(): Promise<void> {
+  const [payer, payee, third] = chain.wallets
+  const { USDC, TAX, DAI } = chain.tokens
+  for (const token of [USDC, DAI]) await chain.fund(token, payer, 10n ** 24n)
+  await chain.fund(USDC, payee, 10n ** 12n)
+  await chain.fund(TAX, payer, 10n ** 24n)
+  const token = { kind: 'ERC20', token: USDC.address } as const
+  const fee = { feeAmount: 1_000000n, feeAddress: hexOf(freshAddress('fee')) }
+  const note = async (says: string, paid: Promise<{ transactionHash: Hex }>) =>
+    void hashes.set(says, (await paid).transactionHash)
+  const pay = async (says: string, amount: bigint, terms: object = {}) => {
+    const { payee: to, paymentReference } = requests.get(says) ?? (await request(says))
+    await note(says, chain.pay(payer, { ...token, to: hexOf(to), amount, paymentReference, ...terms }))
+  }
+  await pay('token', 100_000000n, fee)
+  await pay('partial', 40_000000n)
+  const coins = await request('coins', { paymentCurrency: 'ETH-BASE', amount: '1' })
+  const { paymentReference } = coins
+  await note(
+    'coins',
+    chain.pay(payer, { kind: 'NATIVE', exact: true, to: hexOf(coins.payee), amount: 10n ** 18n, paymentReference }),
+  )
+  const fiat = await request('fiat', { invoiceCurrency: 'USD', amount: '25' })
+  const conversion = { to: hexOf(fiat.payee), amount: 25n * USD, paymentReference: fiat.paymentReference }
+  await note('fiat', chain.pay(payer, { ...token, kind: 'ERC20_CONVERSION', ...conversion }))
+  const taxed = await request('taxed', { paymentCurrency: 'TAX-BASE', amount: '99' })
+  await pay('taxed', 100n * 10n ** 18n, {
+    token: TAX.address,
+    to: hexOf(taxed.payee),
+    paymentReference: taxed.paymentReference,
+  })
+  const batch = await request('batch', { amount: '6' })
+  const each = { ...token, to: hexOf(batch.payee), paymentReference: batch.paymentReference }
+  const parts = [1_000000n, 2_000000n, 3_000000n].map((amount) => ({ ...each, amount }))
+  await note('batch', chain.payInOneTransaction(payer, parts))
+  await request('shared', {}, other).then(async (of) => {
+    await storeRequest(knex, shop, of)
+    await note(
+      'shared',
+      chain.pay(payer, { ...token, to: hexOf(of.payee), amount: 7_000000n, paymentReference: of.paymentReference }),
+    )
+  })
+  await playRefund([payer, payee, third], pay, note)
+  await request('fake')
+  await pay('fake', 100_000000n, { token: DAI.address })
+  await request('stranger').then(() => pay('stranger', 1_000000n, { to: third }))
+  await note('unknown', chain.pay(payer, { ...token, to: third, amount: 1n, paymentReference: '0x00000000000000aa' }))
+}
+
+/** A request that was paid twice by a tenth too much each: the first refund is of the surplus, the second of a payment. */
+async function playRefund(
+  [payer, payee, third]: readonly [Hex, Hex, Hex],
+  pay: (says: string, amount: bigint) => Promise<void>,
+  note: (says: string, paid: Promise<{ transactionHash: Hex }>) => Promise<void>,
+): Promise<void> {
+  const refundAddress = canonical(third)
+  const { requestId, salt } = await request('returned', { payee: canonical(payee), refundAddress, amount: '100' })
+  await pay('returned', 60_000000n)
+  await pay('returned', 50_000000n)
+  const back = { kind: 'ERC20', token: chain.tokens.USDC.address, to: third } as const
+  const paymentReference = paymentReferenceOf(requestId, salt, refundAddress)
+  await note('refund', chain.pay(payee, { ...back, amount: 60_000000n, paymentReference }))
+  await note('forged', chain.pay(payer, { ...back, amount: 5_000000n, paymentReference }))
+}
+
+function verify(options: Partial<Parameters<typeof verifyChain>[0]> = {}): Promise<VerifyReport> {
+  const tokens = createTokenDirectory([config])
+  const clock = () => new Date()
+  return verifyChain({ knex, chain: config, tokens, clock, logger: silentLogger, againAfterMs: 0, ...options })
+}
+
+/** Kind, field, stored and expected value of each difference but of statistics. */
+function foundIn({ differences }: VerifyReport): (string | undefined)[][] {
+  return differences
+    .filter(({ kind }) => kind !== 'STATISTICS')
+    .map(({ kind, field, stored, chain: expected }) => [kind, field, stored, expected])
+}
+
+const paidBy = (says: string) =>
+  knex('payments').where({ tx_hash: Buffer.from((hashes.get(says) ?? '').slice(2), 'hex') })
+const requestOf = (says: string) =>
+  knex('requests').where({ request_id: Buffer.from(requests.get(says)?.requestId ?? '', 'hex') })
+
+describe('what detection found', () => {
+  it('is what the chain says', async () => {
+    const report = await verify()
+    expect(report).toMatchObject({ differences: [], unproven: [], notes: [] })
+    expect(report.counts).toMatchObject({ payments: 12, refunds: 1, unmatched: 4 })
+    expect(await knex('payments').count('* as n')).toEqual([{ n: 12n }])
+    expect(await knex('unmatched_events').orderBy('block_number').pluck('reason')).toEqual([
+      'NOT_FROM_PAYEE',
+      'WRONG_TOKEN',
+      'WRONG_PAYEE',
+      'UNKNOWN_TOPIC',
+    ])
+  })
+
+  it('asks no node for logs, and for receipts only where a bloom allows events', async () => {
+    const asked = proxy.calls.length
+    const { counts } = await verify({ chain: { ...config, rpcUrls: [proxy.url] } })
+    const methods = proxy.calls.slice(asked).map(({ method }) => method)
+    expect(methods).not.toContain('eth_getLogs')
+    expect(counts.receiptsRead).toBeLessThan(counts.blocks / 2)
+    expect(methods.filter((method) => method === 'eth_getBlockReceipts')).toHaveLength(counts.receiptsRead)
+  })
+
+  it('is settled by the payments before and after the range, too', async () => {
+    const [{ block_number: number } = { block_number: 0n }] = await knex('refunds').select('block_number')
+    const report = await verify({ from: Number(number), to: Number(number) })
+    expect(report).toMatchObject({ differences: [], counts: { payments: 2, refunds: 1, requests: 1, blocks: 1 } })
+  })
+
+  it('is compared up to the last final block, and the rest is told', async () => {
+    const { to, block, notes } = await verify({ to: 1_000_000 })
+    expect(to).toBe(block.number)
+    expect(notes).toEqual([`blocks above ${to} are not final or not read yet and are left out`])
+    await expect(verify({ from: 900_000 })).rejects.toThrow(/no block between 900000 and/)
+  })
+})
+
+interface Damage {
+  readonly says: string
+  damage(): Promise<unknown>
+  readonly found: readonly (readonly (string | RegExp | undefined)[])[]
+}
+
+const damages: readonly Damage[] = [
+  {
+    says: 'a payment is missing',
+    damage: () => paidBy('token').delete(),
+    found: [
+      ['PAYMENT', 'row', undefined, /^100 USDC-BASE for request/],
+      ['REQUEST', 'paidAmount', '0', '100'],
+      ['REQUEST', 'outstandingAmount', '100', '0'],
+    ],
+  },
+  {
+    says: 'an amount is wrong by one unit',
+    damage: () => paidBy('token').update({ amount: '100.000001', invoice_amount: '100.000001' }),
+    found: [
+      ['PAYMENT', 'amount', '100.000001', '100'],
+      ['PAYMENT', 'invoiceAmount', '100.000001', '100'],
+      ['REQUEST', 'paidAmount', '100.000001', '100'],
+      ['REQUEST', 'overpaidAmount', '0.000001', '0'],
+    ],
+  },
+  {
+    says: 'a status is wrong',
+    damage: () => paidBy('partial').update({ status: 3 }),
+    found: [['PAYMENT', 'status', 'CONFIRMED', 'PARTIAL']],
+  },
+  {
+    says: 'a payer is invented',
+    damage: () =>
+      paidBy('batch')
+        .where({ event_index: 1 })
+        .update({ payer: Buffer.from(`01${'ab'.repeat(20)}`, 'hex') }),
+    found: [['PAYMENT', 'payer', `0x${'ab'.repeat(20)}`, /^0x[0-9a-f]{40}$/]],
+  },
+  {
+    says: 'a payer is forgotten',
+    damage: () => paidBy('coins').update({ payer: null }),
+    found: [['PAYMENT', 'payer', undefined, /^0x[0-9a-f]{40}$/]],
+  },
+  {
+    says: 'an event index is wrong',
+    damage: () => paidBy('batch').where({ event_index: 2 }).update({ event_index: 5 }),
+    found: [
+      ['PAYMENT', 'row', undefined, /^3 USDC-BASE for request/],
+      ['PAYMENT', 'row', /^3 USDC-BASE for request/, undefined],
+    ],
+  },
+  {
+    says: 'a payment is there twice',
+    damage: () =>
+      knex.raw(`create temporary table twice as select * from payments where event_index = 1 limit 1;
+        update twice set id = gen_random_uuid(), event_index = 9; insert into payments select * from twice; drop table twice`),
+    found: [
+      ['PAYMENT', 'row', /^2 USDC-BASE for request/, undefined],
+      ['REQUEST', 'paidAmount', '8', '6'],
+      ['REQUEST', 'overpaidAmount', '2', '0'],
+    ],
+  },
+  {
+    says: 'a fee line is lost',
+    damage: () => paidBy('token').update({ fees: '[]' }),
+    found: [['PAYMENT', 'fees', '', /^PLATFORM 1 USDC-BASE 0x/]],
+  },
+  {
+    says: 'the gas is wrong',
+    damage: () => paidBy('token').update({ gas: knex.raw(`jsonb_set(gas, '{used}', '"1"')`) }),
+    found: [['PAYMENT', 'gas', /^1 at /, /^\d{5,} at /]],
+  },
+  {
+    says: 'a block and a time are wrong',
+    damage: () => paidBy('token').update({ timestamp: knex.raw(`timestamp + interval '1 second'`), block_number: 1 }),
+    found: [
+      ['PAYMENT', 'blockNumber', '1', /^\d+$/],
+      ['PAYMENT', 'timestamp', /Z$/, /Z$/],
+    ],
+  },
+  {
+    says: 'a payment is of another request',
+    damage: async () =>
+      paidBy('token').update({ request_id: Buffer.from(requests.get('partial')?.requestId ?? '', 'hex') }),
+    found: [
+      ['PAYMENT', 'requestId', /^01/, /^01/],
+      ['REQUEST', 'paidAmount', '0', '100'],
+      ['REQUEST', 'outstandingAmount', '100', '0'],
+      ['REQUEST', 'paidAmount', '140', '40'],
+      ['REQUEST', 'outstandingAmount', '0', '60'],
+      ['REQUEST', 'overpaidAmount', '40', '0'],
+    ],
+  },
+  {
+    says: 'a payment is not final',
+    damage: () => paidBy('token').update({ final: false }),
+    found: [
+      ['PAYMENT', 'final', 'false', 'true'],
+      ['REQUEST', 'paidAmount', '0', '100'],
+      ['REQUEST', 'pendingAmount', '100', '0'],
+    ],
+  },
+  {
+    says: 'a refund is missing',
+    damage: () => knex('refunds').delete(),
+    found: [['REFUND', 'row', undefined, /^60 USDC-BASE for request/]],
+  },
+  {
+    says: 'a refund that nobody made',
+    damage: () =>
+      knex.raw(`create temporary table more as select * from refunds; update more set event_index = 3, amount = 1;
+        insert into refunds select * from more; drop table more`),
+    found: [['REFUND', 'row', /^1 USDC-BASE for request/, undefined]],
+  },
+  {
+    says: 'a refund is laid on the wrong payment',
+    damage: () => paidBy('returned').update({ refunds: '[]', refunded_amount: 0 }),
+    found: [
+      ['PAYMENT', 'refunds', '', /^40 by 0x/],
+      ['PAYMENT', 'refundedAmount', '0', '40'],
+    ],
+  },
+  {
+    says: 'the reason of an unmatched event is another',
+    damage: () => knex('unmatched_events').where({ reason: 'WRONG_TOKEN' }).update({ reason: 'NOTHING_RECEIVED' }),
+    found: [['UNMATCHED', 'reason', 'NOTHING_RECEIVED', 'WRONG_TOKEN']],
+  },
+  {
+    says: 'an unmatched event is missing',
+    damage: () => knex('unmatched_events').where({ reason: 'UNKNOWN_TOPIC' }).delete(),
+    found: [['UNMATCHED', 'row', undefined, 'UNKNOWN_TOPIC']],
+  },
+  {
+    says: 'the standing of a request is off',
+    damage: () => requestOf('returned').update({ surplus_returned: 9, status: 1 }),
+    found: [
+      ['REQUEST', 'status', 'OPEN', 'PAID'],
+      ['REQUEST', 'overpaidAmount', '1', '0'],
+      ['REQUEST', 'surplusReturned', '9', '10'],
+    ],
+  },
+]
+
+describe('damage to the database is found, and nothing else', () => {
+  it.each(damages)('$says', async ({ found, ...each }) => {
+    await each.damage()
+    const expected = found.map((values) =>
+      values.map((value) => (value instanceof RegExp ? expect.stringMatching(value) : value)),
+    )
+    expect(foundIn(await verify())).toEqual(expected)
+  })
+
+  it('statistics that do not count the payments', async () => {
+    await knex('payment_statistics').where({ currency: 'ETH-BASE' }).update({ n: 2 })
+    const { differences } = await verify()
+    expect(differences).toMatchObject(
+      [{ kind: 'STATISTICS', account: 'shop', stored: /^2 ETH/, chain: /^1 ETH/ }].map((difference) => ({
+        ...difference,
+        stored: expect.stringMatching(difference.stored),
+        chain: expect.stringMatching(difference.chain),
+      })),
+    )
+  })
+
+  it('of one account alone, where only it is asked about', async () => {
+    await knex('payments').where({ account_id: other.id }).delete()
+    expect(foundIn(await verify({ account: shop }))).toEqual([])
+    expect(foundIn(await verify({ account: other }))).not.toEqual([])
+  })
+
+  it('is not a difference when the service mends it a moment later', async () => {
+    await paidBy('partial').update({ status: 3 })
+    const mend = async () => paidBy('partial').update({ status: 2 })
+    const verifying = verify({
+      againAfterMs: 300,
+      onProgress: () => setTimeout(() => void mend(), 150),
+    })
+    expect(foundIn(await verifying)).toEqual([])
+  })
+})
+
+describe('a node', () => {
+  const through = (meddle: Meddle, ...urls: string[]) => {
+    proxy.meddle(meddle)
+    return verify({ chain: { ...config, rpcUrls: [proxy.url, ...urls] } })
+  }
+  /** Takes the logs out of the receipts of one transaction, and out of answers to eth_getLogs. */
+  const leaveOut: Meddle = ({ method }, ask) => {
+    if (method === 'eth_getLogs') return Promise.resolve([])
+    if (method !== 'eth_getBlockReceipts') return undefined
+    return ask().then((receipts) =>
+      (receipts as { transactionHash: Hex; logs: unknown[] }[]).map((receipt) =>
+        receipt.transactionHash === hashes.get('token') ? { ...receipt, logs: [] } : receipt,
+      ),
+    )
+  }
+
+  it('that leaves logs out is told, and nothing is compared with its block', async () => {
+    const { differences, unproven } = await through(leaveOut)
+    expect(differences).toEqual([])
+    expect(unproven).toEqual([
+      { where: expect.stringMatching(/^block \d+$/), why: expect.stringMatching(/do not have the root/) },
+    ])
+  })
+
+  it('that leaves logs out is passed over where another has them', async () => {
+    await paidBy('token').delete()
+    const report = await through(leaveOut, chain.rpcUrl)
+    expect(foundIn(report)[0]).toEqual(['PAYMENT', 'row', undefined, expect.stringMatching(/^100 USDC/)])
+    expect(report.unproven).toMatchObject([{ isTold: true }])
+  })
+
+  it('that changes a header, its bloom say, is not believed', async () => {
+    const meddle: Meddle = ({ method }, ask) =>
+      method === 'eth_getBlockByNumber'
+        ? ask().then((block) => ({ ...(block as object), logsBloom: `0x${'00'.repeat(256)}` }))
+        : undefined
+    const alone = await through(meddle)
+    expect(alone.unproven).not.toEqual([])
+    await paidBy('token').delete()
+    expect(foundIn(await through(meddle, chain.rpcUrl))).not.toEqual([])
+  })
+
+  it('without eth_getBlockReceipts is asked for each receipt', async () => {
+    const meddle: Meddle = ({ method }) =>
+      method === 'eth_getBlockReceipts'
+        ? Promise.resolve({ rpcError: { code: -32601, message: 'method not found' } })
+        : undefined
+    expect(await through(meddle)).toMatchObject({ differences: [], unproven: [] })
+  })
+})
+
+describe('the command', () => {
+  let folder: string
+  let environment: Record<string, string>
+
+  beforeAll(async () => {
+    folder = await makeTempFolder('verify')
+    const file = join(folder, 'chains.json')
+    await writeFile(file, JSON.stringify({ chains: [{ ...chain.config({ name: 'BASE', finalityDepth: 3 }) }] }))
+    environment = { CHAINS_FILE: file, DATABASE_URL: urlOfDatabase(database), DATA_DIR: join(folder, 'unused') }
+  })
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  it('ends with 0 and no line where nothing differs', async () => {
+    const { code, stdout, stderr } = await runCommand(environment, ['verify', '--chain', 'base'])
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
+    expect(stderr).toContain('12 payments, 1 refunds, 4 unmatched events')
+    expect(stderr).toContain('no difference')
+  })
+
+  it('ends with 1, a line for each difference, and the commands that repair', async () => {
+    await paidBy('coins').update({ payer: null })
+    const [{ block_number: block } = { block_number: 0n }] = await paidBy('coins').select('block_number')
+    const { code, stdout, stderr } = await runCommand(environment, ['verify', '--chain', 'BASE'])
+    expect(code).toBe(1)
+    const payer = canonical(chain.wallets[0])
+    expect(rowsOf(stdout)).toEqual([['PAYMENT', 'shop', hashes.get('coins'), '0', 'payer', '-', payer]])
+    expect(stderr).toContain(`to repair: waybill chains reread BASE --from ${block} --to ${block}\n`)
+  })
+
+  it('writes JSON, the last line with the totals', async () => {
+    await requestOf('token').update({ status: 1 })
+    const { code, stdout } = await runCommand(environment, ['verify', '--chain', 'BASE', '--json', '--account', 'shop'])
+    expect(code).toBe(1)
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object)
+    expect(lines).toMatchObject([
+      { kind: 'REQUEST', account: 'shop', field: 'status', stored: 'OPEN', chain: 'PAID' },
+      { network: 'BASE', differences: 1, isEqual: false, repair: ['waybill check --account shop --repair'] },
+    ])
+  })
+
+  it('ends with 3 where something could not be decided', async () => {
+    const file = join(folder, 'lying.json')
+    proxy.meddle(({ method }, ask) =>
+      method === 'eth_getBlockReceipts'
+        ? ask().then((receipts) => (receipts as object[]).map((receipt) => ({ ...receipt, logs: [] })))
+        : undefined,
+    )
+    const lying = { ...chain.config({ name: 'BASE', finalityDepth: 3 }), rpcUrls: [proxy.url] }
+    await writeFile(file, JSON.stringify({ chains: [lying] }))
+    const { code, stderr } = await runCommand({ ...environment, CHAINS_FILE: file }, ['verify', '--chain', 'BASE'])
+    expect(code).toBe(3)
+    expect(stderr).toMatch(/block \d+: not provable: the receipts of 127\.0\.0\.1:\d+ do not have the root/)
+  })
+
+  it.each([
+    [['verify'], 2, '--chain'],
+    [['verify', '--chain', 'NOWHERE'], 2, 'no chain "NOWHERE"'],
+    [['verify', '--chain', 'BASE', '--from=-1'], 2, '--from is "-1"'],
+    [['verify', '--chain', 'BASE', '--from', '0x10'], 2, '--from is "0x10"'],
+    [['verify', '--chain', 'BASE', '--to', '1.5'], 2, '--to is "1.5"'],
+    [['verify', '--chain', 'BASE', '--to', 'latest'], 2, '--to is "latest"'],
+    [['verify', '--chain', 'BASE', '--from', '9', '--to', '8'], 2, '--from is 9, which is above --to 8'],
+    [['verify', '--chain', 'BASE', '--account', ''], 2, '--account'],
+    [['verify', '--chain', 'BASE', '--account', 'nobody'], 1, 'nobody'],
+    [['verify', '--chain', 'BASE', '--from', '900000'], 1, 'no block between 900000'],
+    [['verify', '--chain', 'BASE', 'more'], 2, 'more'],
+  ])('%j is refused', async (words, code, mention) => {
+    const outcome = await runCommand(environment, words)
+    expect(outcome).toMatchObject({ code, stdout: '' })
+    expect(outcome.stderr).toContain(mention)
+  })
+})
