@@ -89,12 +89,14 @@ describe('the chains file of the real networks', () => {
     },
   )
 
-  it('counts batches and escrows among the intermediaries, and apart from them the swaps that nothing is paid through', () => {
-    const { intermediaries, swapIntermediaries } = chainNamed('ETHEREUM')
-    expect(intermediaries).toEqual([
-      '0x0dd57ffe83a53bcbd657e234b16a3e74fedb8fba',
-      '0x3cf63891928b8ceebb81c95426600a18cd59c03f',
-      '0x7dfd5955a1ed6bf74ccf8e24ff53e0a9a7e9f477',
+  it('counts escrows among the intermediaries, and apart from them the swaps that nothing is paid through', () => {
+    const { contracts, intermediaries, swapIntermediaries } = chainNamed('ETHEREUM')
+    expect(intermediaries).toEqual(['0x7dfd5955a1ed6bf74ccf8e24ff53e0a9a7e9f477'])
+    expect(
+      contracts.filter(({ kind }) => kind.startsWith('BATCH_')).map(({ kind, address }) => [kind, address]),
+    ).toEqual([
+      ['BATCH_PAYMENTS', '0x0dd57ffe83a53bcbd657e234b16a3e74fedb8fba'],
+      ['BATCH_CONVERSION_PAYMENTS', '0x3cf63891928b8ceebb81c95426600a18cd59c03f'],
     ])
     expect(swapIntermediaries).toEqual(
       expect.arrayContaining([

@@ -38,6 +38,9 @@ const PAYMENT_ARTIFACTS: readonly (readonly [kind: PaymentContractKind, artifact
   ['ERC20_CONVERSION_PROXY', 'Erc20ConversionProxy'],
   ['ETH_CONVERSION_PROXY', 'EthConversionProxy'],
   ['ERC20_SWAP_TO_PAY', 'ERC20SwapToPay'],
+  ['BATCH_PAYMENTS', 'BatchPayments'],
+  ['BATCH_PAYMENTS', 'BatchNoConversionPayments'],
+  ['BATCH_CONVERSION_PAYMENTS', 'BatchConversionPayments'],
   ['SINGLE_REQUEST_PROXY_FACTORY', 'SingleRequestProxyFactory'],
 ]
 
@@ -48,12 +51,7 @@ const LOWEST_VERSIONS: Partial<Record<PaymentContractKind, string>> = { ERC20_SW
  * Contracts that pay through a proxy with tokens that the payer sent in the same transaction. An escrow pays with tokens of an earlier
  * transaction; the payer of that is unknown. ERC20RecurringPaymentProxy is missing, because this package does not publish it.
  */
-const INTERMEDIARY_ARTIFACTS = [
-  'BatchPayments',
-  'BatchNoConversionPayments',
-  'BatchConversionPayments',
-  'ERC20EscrowToPay',
-]
+const INTERMEDIARY_ARTIFACTS = ['ERC20EscrowToPay']
 
 /** Contracts that swap the tokens of the payer and pay with the result. */
 const SWAP_ARTIFACTS = ['Erc20SwapConversion']

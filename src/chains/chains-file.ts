@@ -16,7 +16,7 @@ export interface ChainConfig {
   readonly native: NativeCoinConfig
   readonly tokens: readonly TokenConfig[]
   readonly contracts: readonly PaymentContractConfig[]
-  /** Contracts that pay with the token or coins that somebody gave them. The giver is the payer. */
+  /** Contracts that pay with the token or coins that somebody gave them. The giver is the payer. Batches among `contracts` need not be listed. */
   readonly intermediaries?: readonly Address[] | undefined
   /** Contracts that sell the token that somebody gave them and pay with what they bought. ERC20_SWAP_TO_PAY need not be listed. */
   readonly swapIntermediaries?: readonly Address[] | undefined
@@ -68,8 +68,8 @@ export interface TokenConfig extends PriceConfig {
 }
 
 /**
- * Kinds of payment contracts. ERC20_SWAP_TO_PAY has no events of its own, because it pays through the fee proxy. The events of the factory
- * name the SingleRequestProxies that it created.
+ * Kinds of payment contracts. ERC20_SWAP_TO_PAY and the batches have no events of their own, because they pay through the proxies. BATCH_PAYMENTS is
+ * BatchPayments and BatchNoConversionPayments. The events of the factory name the SingleRequestProxies that it created.
  */
 export type PaymentContractKind =
   | 'ERC20_FEE_PROXY'
@@ -77,6 +77,8 @@ export type PaymentContractKind =
   | 'ERC20_CONVERSION_PROXY'
   | 'ETH_CONVERSION_PROXY'
   | 'ERC20_SWAP_TO_PAY'
+  | 'BATCH_PAYMENTS'
+  | 'BATCH_CONVERSION_PAYMENTS'
   | 'SINGLE_REQUEST_PROXY_FACTORY'
 
 export interface PaymentContractConfig {
@@ -156,7 +158,10 @@ export interface FinalityConfig {
   readonly depth: number
 }
 
-/** The contracts whose events are followed. ERC20_SWAP_TO_PAY is not one, because it pays through the fee proxy. */
+/** Kinds without events of their own. */
+const UNFOLLOWED: readonly PaymentContractKind[] = ['ERC20_SWAP_TO_PAY', 'BATCH_PAYMENTS', 'BATCH_CONVERSION_PAYMENTS']
+
+/** The contracts whose events are followed: those that do not pay through another. */
 export function followedContracts({ contracts }: Pick<ChainConfig, 'contracts'>): readonly PaymentContractConfig[] {
-  return contracts.filter(({ kind }) => kind !== 'ERC20_SWAP_TO_PAY')
+  return contracts.filter(({ kind }) => !UNFOLLOWED.includes(kind))
 }

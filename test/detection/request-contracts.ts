@@ -1,15 +1,18 @@
-/** Contracts of Request that no demo chain has: its batch for coins and the factory of SingleRequestProxies, as its package compiled them. */
+/** Contracts of Request that no demo chain has: its batches and the factory of SingleRequestProxies, as its package compiled them. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { type Address, encodeDeployData, type Hex, parseAbi } from 'viem'
+import { type Abi, type Address, encodeDeployData, type Hex, parseAbi } from 'viem'
 import type { Rpc } from '../../src/demo/network/rpc.ts'
 import type { TestChain } from '../support/chains/chain.ts'
 
 const require = createRequire(import.meta.url)
 const requestPackage = dirname(require.resolve('@requestnetwork/smart-contracts/package.json'))
 
-const CONSTRUCTORS = parseAbi(['constructor(address, address, address)'])
+const CONSTRUCTORS = {
+  3: parseAbi(['constructor(address, address, address)']),
+  6: parseAbi(['constructor(address, address, address, address, address, address)']),
+} as const
 
 /** The package's modules import ethers, so the code is cut out of their text. */
 function readBytecode(name: string): Hex {
@@ -27,8 +30,9 @@ interface Host extends Pick<TestChain, 'deployer'> {
   send(from: Address, call: { data: Hex }, options?: { gas?: bigint }): Promise<{ transactionHash: Hex }>
 }
 
-async function deploy(chain: Host, name: string, args: readonly [Hex, Hex, Hex]): Promise<Hex> {
-  const data = encodeDeployData({ abi: CONSTRUCTORS, bytecode: readBytecode(name), args })
+async function deploy(chain: Host, name: string, args: readonly Hex[]): Promise<Hex> {
+  const abi: Abi = CONSTRUCTORS[args.length === 6 ? 6 : 3]
+  const data = encodeDeployData({ abi, bytecode: readBytecode(name), args })
   const { transactionHash } = await chain.send(chain.deployer, { data }, { gas: 15_000_000n })
   const read = () =>
     chain.client.rpc.call<{ contractAddress: Hex } | null>('eth_getTransactionReceipt', [transactionHash])
@@ -42,6 +46,13 @@ async function deploy(chain: Host, name: string, args: readonly [Hex, Hex, Hex])
 export function deployBatchPayments(chain: Host): Promise<Hex> {
   const { erc20FeeProxy, ethereumFeeProxy } = chain.contracts
   return deploy(chain, 'BatchPayments', [erc20FeeProxy, ethereumFeeProxy, chain.deployer])
+}
+
+/** BatchConversionPayments over the chain's proxies. */
+export function deployBatchConversionPayments(chain: TestChain): Promise<Hex> {
+  const { erc20FeeProxy, ethereumFeeProxy, erc20ConversionProxy, ethConversionProxy, conversionPath } = chain.contracts
+  const proxies = [erc20FeeProxy, ethereumFeeProxy, erc20ConversionProxy, ethConversionProxy]
+  return deploy(chain, 'BatchConversionPayments', [...proxies, conversionPath, chain.deployer])
 }
 
 /** SingleRequestProxyFactory over the chain's proxies. */

@@ -28,7 +28,12 @@ export function sortContracts(chain: ChainConfig): FollowedContracts {
         .map(({ address }) => address)
         .filter((address) => !factories.has(address)),
     ),
-    intermediaries: new Set([...(chain.intermediaries ?? []), ...swaps]),
+    intermediaries: new Set([
+      ...(chain.intermediaries ?? []),
+      ...ofKind('BATCH_PAYMENTS'),
+      ...ofKind('BATCH_CONVERSION_PAYMENTS'),
+      ...swaps,
+    ]),
     swaps,
     executors: new Set(chain.executors),
     tokens: new Set(chain.tokens.map(({ address }) => address)),

@@ -31,7 +31,7 @@ interface NativeOrigin {
   /** The direct caller of the proxy. */
   readonly caller?: Address | undefined
   readonly payer?: Address | undefined
-  /** Set on the last payment of a batch: what the batch then sent to the event's fee address, in wei. */
+  /** Set on the last payment before a batch sent its fee to the payments' fee address, in wei. */
   readonly batchFee?: bigint
 }
 
@@ -118,13 +118,20 @@ function fromCalls(
   return isTraceOfIt ? fromTrace(root, events, followed) : new Map()
 }
 
-/** A running contract or account: who called it, with how much, and which plain transfers of coins it made. */
+/** A running contract or account: who called it, with how much, and what it paid. */
 interface Context {
   readonly address: Address
   readonly caller: Address
   readonly value: bigint
   readonly parent: Context | undefined
-  readonly sent: { readonly to: Address; readonly value: bigint }[]
+  /** The payments that it made through proxies and the coins that it sent by itself, in order. */
+  readonly steps: (CalledPayment | Sent)[]
+}
+
+/** Coins sent without data. */
+interface Sent {
+  readonly sentTo: Address
+  readonly value: bigint
 }
 
 /** A call of a proxy for coins that was not reverted, and the running proxy. */
@@ -140,26 +147,37 @@ interface TracedPayment {
 function fromTrace(root: CallFrame, events: readonly NativeEvent[], followed: FollowedContracts): NativeOrigins {
   const traced = Map.groupBy(findTracedPayments(root, undefined, followed), ({ proxy }) => proxy.address)
   const origins = new Map<number, NativeOrigin>()
-  const batched: { readonly batch: Context; readonly event: NativeEvent }[] = []
+  const batched: { readonly batch: Context; readonly event: NativeEvent; readonly payment: CalledPayment }[] = []
   for (const [emitter, own] of Map.groupBy(events, (event) => event.emitter)) {
     const payments = traced.get(emitter) ?? []
     if (payments.length !== own.length || !own.every((event, i) => isSame(event, payments[i]?.payment))) continue
     for (const [index, event] of own.entries()) {
-      const { caller, parent } = (payments[index] as TracedPayment).proxy
+      const { payment, proxy } = payments[index] as TracedPayment
+      const { caller, parent } = proxy
       const isBatch = parent !== undefined && followed.intermediaries.has(caller)
-      if (isBatch) batched.push({ batch: parent, event })
+      if (isBatch) batched.push({ batch: parent, event, payment })
       else origins.set(event.position, followed.executors.has(caller) ? { caller } : { caller, payer: caller })
     }
   }
   for (const [batch, payments] of Map.groupBy(batched, (each) => each.batch)) {
     const own = payments.map(({ event }) => event)
     const payer = payerOfBatch(batch, own, followed)
-    for (const event of own) origins.set(event.position, { caller: batch.address, payer })
-    const last = own.reduce((a, b) => (a.position > b.position ? a : b))
-    const fee = batch.sent.find(({ to, value }) => to === last.feeAddress && value > 0n)
-    if (fee !== undefined) origins.set(last.position, { caller: batch.address, payer, batchFee: fee.value })
+    for (const { event, payment } of payments) {
+      const batchFee = batchFeeAfter(payment, batch)
+      origins.set(event.position, { caller: batch.address, payer, ...(batchFee > 0n ? { batchFee } : {}) })
+    }
   }
   return origins
+}
+
+/** The fee that a batch sent after a payment and before the next. Where the fee address is its caller, what he gets is his own change. */
+function batchFeeAfter(payment: CalledPayment, { steps, caller }: Context): bigint {
+  if (payment.feeAddress === caller) return 0n
+  for (const step of steps.slice(steps.indexOf(payment) + 1)) {
+    if (!('sentTo' in step)) return 0n
+    if (step.sentTo === payment.feeAddress && step.value > 0n) return step.value
+  }
+  return 0n
 }
 
 /** A batch contract can hold coins of others, so its caller is the payer only if that call brought enough for all of its payments. */
@@ -186,16 +204,18 @@ function* findTracedPayments(
   const context = contextOf(frame, parent)
   if (context === undefined) return
   for (const call of frame.calls) yield* findTracedPayments(call, context, followed)
-  if (frame.kind === 'CALL' && frame.input === '0x') parent?.sent.push({ to: frame.to, value: frame.value })
+  if (frame.kind === 'CALL' && frame.input === '0x') parent?.steps.push({ sentTo: frame.to, value: frame.value })
   if (!followed.contracts.has(context.address)) return
   const payment = decodeFeeProxyCall(frame.input, context.value)
-  if (payment !== undefined) yield { payment, proxy: context }
+  if (payment === undefined) return
+  context.parent?.steps.push(payment)
+  yield { payment, proxy: context }
 }
 
 /** A delegatecall runs in the context of its caller. */
 function contextOf(frame: CallFrame, parent: Context | undefined): Context | undefined {
   if (frame.kind === 'DELEGATE') return parent
-  return { address: frame.to, caller: frame.from, value: frame.value, parent, sent: [] }
+  return { address: frame.to, caller: frame.from, value: frame.value, parent, steps: [] }
 }
 
 /** A call that makes payments: of a proxy one, of a batch several. */

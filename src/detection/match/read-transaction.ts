@@ -9,6 +9,7 @@ import {
 import { type Address, ZERO_ADDRESS } from '../../domain/address.ts'
 import type { KnownCalls } from '../read/call-frames.ts'
 import type { TransactionReceipt } from '../read/chain-reader.ts'
+import { findBatchRuns } from './batch-runs.ts'
 import { type Claim, createTransferClaims, type PlacedTransfer } from './claim-transfers.ts'
 import { followMoney, type MoneySources } from './follow-money.ts'
 import type { FollowedContracts } from './followed-contracts.ts'
@@ -22,7 +23,7 @@ export interface SeenEvent extends FeeProxyEvent {
   readonly received: bigint
   /** What `feeAddress` received, likewise. 0 where no fee was charged. A fee in coins is charged also for address 0, which burns it. */
   readonly feeReceived: bigint
-  /** What `feeAddress` received beside it from the contract that swapped or batched; no event contains it. */
+  /** What `feeAddress` received beside it from the contract that swapped or batched, or its caller; no event contains it. */
   readonly swapFeeReceived: bigint
   /** Absent where it is not certain. */
   readonly payer?: Address | undefined
@@ -80,6 +81,7 @@ export function readTransaction(
     followed,
     drafts,
     unclaimed: transfers.filter((transfer) => !claims.isClaimed(transfer)),
+    runs: findBatchRuns(transfers, drafts.flatMap(paidByIntermediary(followed))),
     sources: followMoney(transfers, ({ position }) => payments.has(position), followed),
     origins: readOrigins(receipt, drafts, calls, followed),
   }
@@ -112,6 +114,7 @@ interface TransactionContext {
   readonly drafts: readonly Draft[]
   /** Transfers that no event has claimed, in log order. */
   readonly unclaimed: readonly PlacedTransfer[]
+  readonly runs: ReturnType<typeof findBatchRuns>
   readonly sources: MoneySources
   readonly origins: NativeOrigins
 }
@@ -159,22 +162,33 @@ function tokenPayerOf(paidBy: PlacedTransfer | undefined, { followed, sources }:
   return followed.intermediaries.has(paidBy.from) ? sources.get(paidBy.position) : paidBy.from
 }
 
+function paidByIntermediary({ intermediaries }: FollowedContracts) {
+  return ({ event: { token }, position, claim: { paidBy } }: Draft) =>
+    paidBy === undefined || token === undefined || !intermediaries.has(paidBy.from)
+      ? []
+      : [{ position, intermediary: paidBy.from, token }]
+}
+
 /**
- * Finds the fee of a swap or a batch. A swap sends its fee right after it paid. A batch sends its own once after all of its payments, or has its
- * caller send it. Both go to the fee address of the payments.
+ * Finds the fee of a swap or a batch. A swap sends its fee right after it paid. A batch sends its own once for all payments of a token, before or
+ * after them, or has its caller send it: it belongs to the last of these payments. Both go to the fee address of the payments. Where that is the
+ * payer, what he gets is his own change.
  */
 function addedFeeOf(
   { event: { token, feeAddress }, position, claim: { paidBy } }: Draft,
   payer: Address | undefined,
-  { followed, drafts, unclaimed }: TransactionContext,
+  { followed, drafts, unclaimed, runs }: TransactionContext,
 ): bigint {
-  if (paidBy === undefined || feeAddress === ZERO_ADDRESS || !followed.intermediaries.has(paidBy.from)) return 0n
+  if (paidBy === undefined || !followed.intermediaries.has(paidBy.from)) return 0n
+  if (feeAddress === ZERO_ADDRESS || feeAddress === payer) return 0n
   const isSwap = followed.swaps.has(paidBy.from)
-  const isOfSame = ({ claim }: Draft) => claim.paidBy?.from === paidBy.from && claim.paidBy.token === token
-  const next = drafts.find((each) => each.position > position && (isSwap || isOfSame(each)))
-  const until = next?.position ?? Number.POSITIVE_INFINITY
+  const next = isSwap ? drafts.find((each) => each.position > position) : undefined
+  const range = isSwap ? { after: position, before: next?.position ?? Number.POSITIVE_INFINITY } : runs.get(position)
+  if (range === undefined) return 0n
   const senders = isSwap ? [paidBy.from] : [paidBy.from, payer]
   const isFee = (each: PlacedTransfer) =>
     each.token === token && each.to === feeAddress && senders.includes(each.from) && each.value > 0n
-  return unclaimed.find((each) => each.position > position && each.position < until && isFee(each))?.value ?? 0n
+  return (
+    unclaimed.find((each) => each.position > range.after && each.position < range.before && isFee(each))?.value ?? 0n
+  )
 }
