@@ -3,6 +3,7 @@ import { compareDecimals, type Decimal, formatDecimal, readStoredDecimal } from 
 import { bytesToHex, hexToBytes } from '../domain/hex.ts'
 import { rankOfStatus, statusOfRank } from '../domain/payment.ts'
 import { type RequestStatus, rankOfRequestStatus, requestStatusOf } from '../domain/payment-request.ts'
+import { copyNewPayments } from './copy-new-payments.ts'
 import { changePayments, type LockedAccount } from './payment-changes.ts'
 import type { PaymentRow } from './payment-row.ts'
 import {
@@ -68,6 +69,9 @@ export interface RequestStanding {
 
 /** Rows in one statement. PostgreSQL takes 65,535 bindings. */
 const ROWS_A_STATEMENT = 500
+
+/** From so many new rows on, COPY is faster than a statement with their values. */
+const ROWS_TO_COPY = 20
 
 /** Requests whose payments are held in memory at once. */
 const REQUESTS_A_PAGE = 500
@@ -273,7 +277,10 @@ export async function savePayments(
   account: LockedAccount,
   { rows, stored }: { readonly rows: readonly PaymentRow[]; readonly stored: ReadonlyMap<string, PaymentRow> },
 ): Promise<void> {
-  const changed = rows.filter((row) => stored.get(row.id) !== row)
+  const added = rows.filter((row) => !stored.has(row.id))
+  const isCopied = added.length >= ROWS_TO_COPY
+  if (isCopied) await copyNewPayments(account, added)
+  const changed = rows.filter((row) => stored.get(row.id) !== row && !(isCopied && !stored.has(row.id)))
   for (let from = 0; from < changed.length; from += ROWS_A_STATEMENT) {
     const values = changed.slice(from, from + ROWS_A_STATEMENT).map(toInsert)
     const columns = Object.keys(values[0] ?? {}).filter((column) => column !== 'account_id' && column !== 'id')

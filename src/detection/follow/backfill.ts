@@ -6,6 +6,7 @@ import { RpcError } from '../../nodes/rpc-error.ts'
 import type { Lease } from '../../store/leases-repository.ts'
 import type { Findings } from '../match/detected.ts'
 import type { OpenChain } from '../open-chain.ts'
+import type { BlockHeader } from '../read/chain-reader.ts'
 import { readSpans, type Span } from '../sql/chain-spans-repository.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
 import { SpanMovedError } from '../write/payment-writer.ts'
@@ -106,33 +107,82 @@ function chooseSpan(spans: readonly Span[], finalBlock: number, failed?: Span): 
   return readable.find((span) => !isFailed(span)) ?? readable[0]
 }
 
+/** For so long a span is read before the spans are looked at again. */
+const SPAN_TURN_MS = 5_000
+
+/** Reads a span for a while. The next blocks are read and matched while what was found before is written. */
 async function readSpan(
   state: State,
-  span: Span,
+  chosen: Span,
   finalBlock: number,
   signal: AbortSignal | undefined,
 ): Promise<StepOutcome> {
-  const { lease, chain, blocks, onCommitted } = state
-  const { next: from, addresses } = span
-  const until = Math.min(span.until, finalBlock)
+  const { chain, blocks } = state
+  const until = Math.min(chosen.until, finalBlock)
+  const endsAtMs = performance.now() + SPAN_TURN_MS
+  const writing = createSpanWriting(state, chosen, signal)
+  let outcome: StepOutcome = MORE
   try {
-    const outcome = await blocks.read(
-      { from, until, addresses },
-      async (last, findings) => {
-        await chain.writer.writeSpan({ lease, span, last, findings }, signal)
-        await onCommitted(findings)
-      },
-      signal,
-    )
-    state.failed = outcome.kind === 'LACKING' ? span : undefined
-    if (outcome.kind !== 'LACKING') return outcome
-    chain.backfill.reader.doubt(outcome.reason)
-    return { kind: 'WAIT', reason: outcome.reason }
+    while (writing.next() <= until && performance.now() < endsAtMs) {
+      const wanted = { from: writing.next(), until, addresses: chosen.addresses }
+      const read = await blocks.read(wanted, (last, findings) => writing.write(last, findings), signal)
+      outcome = read.kind === 'LACKING' ? { kind: 'WAIT', reason: read.reason } : read
+      if (read.kind === 'LACKING') chain.backfill.reader.doubt(read.reason)
+      if (outcome.kind !== 'MORE') break
+    }
+    await writing.end()
+    state.failed = outcome.kind === 'WAIT' ? writing.span() : undefined
+    return outcome
   } catch (error) {
+    // What was read before the failure counts.
+    await writing.end().catch(() => {})
     if (error instanceof SpanMovedError) return MORE
-    state.failed = span
+    state.failed = writing.span()
     // Another node may have what this one lacks. What is too large is so for every node.
     if (error instanceof RpcError && error.kind !== 'TOO_LARGE') chain.backfill.reader.doubt(error.message)
     throw error
+  }
+}
+
+/** Writes the parts of a span one after the other. */
+interface SpanWriting {
+  /** The block after the last part that is written or being written. */
+  next(): number
+  /** Begins to write a part once the part before is written. @throws what writing that one threw */
+  write(last: BlockHeader, findings: Findings): Promise<void>
+  /** Resolves once all is written. @throws what writing threw */
+  end(): Promise<void>
+  /** The span as it is stored. */
+  span(): Span
+}
+
+function createSpanWriting(
+  { lease, chain, onCommitted }: State,
+  chosen: Span,
+  signal: AbortSignal | undefined,
+): SpanWriting {
+  let span = chosen
+  let { next } = chosen
+  let before: Findings | undefined
+  let running: Promise<void> = Promise.resolve()
+
+  async function commit(last: BlockHeader, findings: Findings): Promise<void> {
+    await chain.writer.writeSpan({ lease, span, last, findings, unseen: before }, signal)
+    span = { ...span, next: last.number + 1 }
+    before = findings
+    await onCommitted(findings)
+  }
+
+  return {
+    next: () => next,
+    async write(last, findings) {
+      await running
+      next = last.number + 1
+      running = commit(last, findings)
+      // It is awaited later.
+      running.catch(() => {})
+    },
+    end: () => running,
+    span: () => span,
   }
 }

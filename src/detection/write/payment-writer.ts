@@ -83,6 +83,8 @@ interface SpanRead {
   /** The last block that was read. */
   readonly last: BlockHeader
   readonly findings: Findings
+  /** What was found just before, and was perhaps not stored yet when these blocks were matched. */
+  readonly unseen: Findings | undefined
 }
 
 /** Where reading a chain starts. */
@@ -296,7 +298,7 @@ async function changeAccounts(
 async function writeSpan(
   writing: Writing,
   trx: Knex.Transaction,
-  { lease, span, last, findings }: SpanRead,
+  { lease, span, last, findings, unseen }: SpanRead,
 ): Promise<void> {
   const { chainId, network } = writing.chain
   await assertLeaseHeld(trx, lease)
@@ -306,18 +308,23 @@ async function writeSpan(
   }
   const { headBlock } = stored
   await storeFindings(writing, trx, { findings, finalised: [], finalBlock: finalisedBlockOf(stored), headBlock })
-  await judgeLaterEventsAgain(trx, chainId, findings)
+  await judgeLaterEventsAgain(trx, chainId, unseen === undefined ? [findings] : [unseen, findings])
 }
 
 /**
  * Later blocks may have been read before these. What was decided there without the payments and proxies that were found here is decided again: money
  * that went to somebody who was not known as a payer, and payments through a contract that was not known as a proxy.
  */
-async function judgeLaterEventsAgain(trx: Knex.Transaction, chainId: string, findings: Findings): Promise<void> {
-  const { accounts, directory, proxies } = findings
-  const among = { accountIds: [...accounts.keys()], topics: [...directory.keys()] }
-  const returns = accounts.size === 0 ? [] : await findReturnsToUnknown(trx, chainId, among)
-  const ofProxies = await findAccountsOfTopics(trx, [...new Set(proxies.map(({ topic }) => topic))])
+async function judgeLaterEventsAgain(
+  trx: Knex.Transaction,
+  chainId: string,
+  found: readonly Findings[],
+): Promise<void> {
+  const accountIds = [...new Set(found.flatMap(({ accounts }) => [...accounts.keys()]))]
+  const topics = [...new Set(found.flatMap(({ directory }) => [...directory.keys()]))]
+  const returns = accountIds.length === 0 ? [] : await findReturnsToUnknown(trx, chainId, { accountIds, topics })
+  const topicsOfProxies = new Set(found.flatMap(({ proxies }) => proxies.map(({ topic }) => topic)))
+  const ofProxies = await findAccountsOfTopics(trx, [...topicsOfProxies])
   const through = [...ofProxies].flatMap(([topic, ids]) => ids.map((accountId) => ({ accountId, topic })))
   const again = new Map([...returns, ...through].map((each) => [`${each.accountId} ${each.topic}`, each]))
   await addPendingReplays(trx, [...again.values()])

@@ -1,0 +1,189 @@
+/**
+ * Measures how detection reads a chain's past into the embedded database, from a node that answers at once: a process of its own that is asked over HTTP.
+ *
+ *   npm run bench:detection -- --events 100000
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { parseArgs } from 'node:util'
+import type { Knex } from 'knex'
+import { createApiKeyRepository } from '../src/auth/sql/api-key-repository.ts'
+import { createChainDirectory } from '../src/chains/chain-directory.ts'
+import type { ChainConfig } from '../src/chains/chains-file.ts'
+import { createTokenDirectory } from '../src/chains/token-directory.ts'
+import { createDetection } from '../src/detection/detection.ts'
+import type { Account } from '../src/domain/account.ts'
+import { caip2Of } from '../src/domain/chain.ts'
+import { openEmbeddedServer } from '../src/postgres/embedded/embedded-server.ts'
+import { createDatabase } from '../src/postgres/knex.ts'
+import { migrate } from '../src/postgres/migrations/migrate.ts'
+import { createRequestRepository } from '../src/requests/sql/request-repository.ts'
+import { forgetChain } from '../src/store/forget-chain.ts'
+import { meterCpu } from './cpu-seconds.ts'
+import { BENCH_CHAIN_ID, type BenchShape, benchConfig, benchRequest } from './detection/bench-chain.ts'
+import { type Figure, report } from './report.ts'
+
+const { values } = parseArgs({
+  options: {
+    events: { type: 'string', default: '100000' },
+    perBlock: { type: 'string', default: '1' },
+    blocks: { type: 'string', default: '8000000' },
+    only: { type: 'string' },
+  },
+})
+const EVENTS = Number(values.events)
+const EMPTY_BLOCKS = Number(values.blocks)
+const REQUESTS_AT_ONCE = 5_000
+const LIVE_PAYMENTS = 5
+
+const logger = { debug() {}, info() {}, warn: console.error, error: console.error }
+
+const folder = await mkdtemp(join(tmpdir(), 'waybill-detection-'))
+await using stack = new AsyncDisposableStack()
+stack.defer(() => rm(folder, { recursive: true }))
+const server = await openEmbeddedServer({ dataDir: join(folder, 'data'), signal: new AbortController().signal })
+stack.defer(() => server.release())
+const knex = stack.adopt(createDatabase(server.connection(), { poolMax: 6 }), (pool) => pool.destroy())
+await migrate(knex)
+const account = await createApiKeyRepository(knex).ensureAccount('bench')
+const wants = (name: string) => values.only === undefined || values.only === name
+const figures: Figure[] = []
+if (wants('beside')) figures.push(...(await measureBeside()))
+if (wants('backfill')) figures.push(...(await measureBackfill()))
+await report('detection', figures)
+
+async function measureBackfill(): Promise<Figure[]> {
+  const perBlock = Number(values.perBlock)
+  await forgetChain(knex, { name: 'BENCH', chainId: caip2Of(BENCH_CHAIN_ID) }, new Date())
+  await knex('leases').delete()
+  const shape = { head: Math.ceil(EVENTS / perBlock) + 10, events: EVENTS, eventsABlock: perBlock }
+  await storeRequests(knex, account)
+  await using node = await startNode(shape)
+  const readCpu = await meterCpu(knex)
+  const before = readCpu()
+  const startedMs = performance.now()
+  await openDetection(benchConfig([node.url])).scanOnce()
+  const seconds = (performance.now() - startedMs) / 1_000
+  const after = readCpu()
+  const [counted] = await knex('payments')
+    .whereNotNull('payer')
+    .whereNotNull('gas')
+    .where({ status: 3 })
+    .count({ n: '*' })
+  if (Number(counted?.['n']) !== EVENTS) throw new Error(`${counted?.['n']} payments were found instead of ${EVENTS}`)
+  const perEvent = (cpuSeconds: number) => (cpuSeconds * 1e6) / EVENTS
+  return [
+    { name: 'backfill.events/s', value: EVENTS / seconds, unit: 'events/s', target: { atLeast: 10_000 } },
+    { name: 'backfill.node', value: perEvent(after.node - before.node), unit: 'CPU µs/event' },
+    { name: 'backfill.postgres', value: perEvent(after.postgres - before.postgres), unit: 'CPU µs/event' },
+  ]
+}
+
+/** Follows beside a back-fill of empty blocks: when payments in new blocks are seen, and how the heap grows over the second half. */
+async function measureBeside(): Promise<Figure[]> {
+  const requests = Array.from({ length: LIVE_PAYMENTS }, (_, n) => benchRequest(n))
+  await createRequestRepository(knex).insertMany(account, requests)
+  await using node = await startNode({ head: EMPTY_BLOCKS, events: 0, eventsABlock: 1, rangeMs: 100 })
+  const config = benchConfig([node.url])
+  const detection = openDetection(config)
+  detection.start()
+  const looks: number[] = []
+  let half: number | undefined
+  for (let head = EMPTY_BLOCKS; ; ) {
+    const next = await lowestUnread()
+    if (next === 'NONE') break
+    if (next === undefined) continue
+    if (next > EMPTY_BLOCKS / 2) half ??= heapMib()
+    if (looks.length === LIVE_PAYMENTS) continue
+    const payment = requests[looks.length]
+    node.setHead(++head)
+    await untilPaid(payment?.requestId ?? '')
+    looks.push(await node.looks())
+  }
+  const end = heapMib()
+  await detection.stop()
+  console.error(`looks at the head until live payments were read, one each: ${looks.join(', ')}`)
+  return [
+    { name: 'live.polls', value: Math.max(...looks), unit: 'polls', target: { atMost: 1 } },
+    { name: 'memory.growth', value: Math.max(0, end - (half ?? end)), unit: 'MiB', target: { atMost: 8 } },
+  ]
+}
+
+/** The lowest block that back-fill has not read; undefined before it began, NONE once all is read. */
+async function lowestUnread(): Promise<number | 'NONE' | undefined> {
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  const { rows } = await knex.raw<{ rows: { next: bigint | null }[] }>(
+    'select (select min(next_block) from chain_spans) as next from chain_state where start_block is not null',
+  )
+  const [at] = rows
+  if (at === undefined) return undefined
+  return at.next === null ? 'NONE' : Number(at.next)
+}
+
+async function untilPaid(requestId: string): Promise<void> {
+  for (;;) {
+    const found = await knex('payments')
+      .where({ account_id: account.id, request_id: Buffer.from(requestId, 'hex') })
+      .first('id')
+    if (found !== undefined) return
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+/** What is reachable, in MiB. */
+function heapMib(): number {
+  globalThis.gc?.()
+  const { heapUsed, external } = process.memoryUsage()
+  return (heapUsed + external) / 2 ** 20
+}
+
+function openDetection(config: ChainConfig) {
+  return createDetection({
+    knex,
+    chains: createChainDirectory([config]),
+    tokens: createTokenDirectory([config]),
+    logger,
+    clock: () => new Date(),
+  })
+}
+
+async function storeRequests(pool: Knex, owner: Account): Promise<void> {
+  const repository = createRequestRepository(pool)
+  for (let from = 0; from < EVENTS; from += REQUESTS_AT_ONCE) {
+    const length = Math.min(REQUESTS_AT_ONCE, EVENTS - from)
+    await repository.insertMany(
+      owner,
+      Array.from({ length }, (_, index) => benchRequest(from + index)),
+    )
+  }
+  // Nothing came before them.
+  await pool('pending_replays').delete()
+  await pool.raw('vacuum analyze requests')
+}
+
+async function startNode(shape: BenchShape) {
+  const script = join(import.meta.dirname, 'detection-node.ts')
+  const child = spawn(process.execPath, [script, JSON.stringify(shape)], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const lines = createInterface(child.stdout)
+  const [url] = (await once(lines, 'line')) as [string]
+  let looks = Promise.withResolvers<number>()
+  lines.on('line', (line) => looks.resolve(Number(line)))
+  return {
+    url,
+    /** How often the head was asked for until the payment in the newest block was read. */
+    async looks() {
+      const count = await looks.promise
+      looks = Promise.withResolvers()
+      return count
+    },
+    setHead: (head: number) => child.stdin.write(`${head}\n`),
+    async [Symbol.asyncDispose]() {
+      child.stdin.end()
+      await once(child, 'exit')
+    },
+  }
+}
