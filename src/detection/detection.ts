@@ -7,6 +7,7 @@ import type { TokenDirectory } from '../chains/token-directory.ts'
 import type { Account } from '../domain/account.ts'
 import type { Hex } from '../domain/hex.ts'
 import type { Logger } from '../domain/logger.ts'
+import type { Meter } from '../domain/meter.ts'
 import { paymentReferenceOf, topicOfReference } from '../domain/payment-reference.ts'
 import type { PaymentRequest } from '../domain/payment-request.ts'
 import { type ChainFollower, type ChainStatus, createChainFollower } from './follow/chain-follower.ts'
@@ -84,6 +85,8 @@ export interface DetectionOptions {
   readonly rpcTimeoutMs?: number
   /** For figures that a payment can do without, while a chain is followed; default 2,000. What is not read then is looked up later. */
   readonly patienceMs?: number
+  /** Takes the figures of following and back-fill. Default: they are dropped. */
+  readonly meter?: Meter
   /** How many unmatched events of unknown topics are kept of a chain, and how many of accounts; default 100,000. */
   readonly keepUnknown?: number
   /** Finds where a payment came from that a bridge delivered. If absent, payers of such payments stay unknown. */

@@ -4,6 +4,7 @@ import type { Logger } from '../../domain/logger.ts'
 import type { CommandContext } from '../command.ts'
 import { listen } from './listen.ts'
 import { openStore } from './open-store.ts'
+import { reportBackfill } from './report-backfill.ts'
 import { runUntilStopped } from './run-until-stopped.ts'
 import { stampDataFolder } from './stamp-data-folder.ts'
 
@@ -31,6 +32,7 @@ export async function serveChains(
   })
   service.detection.start()
   stack.defer(() => service.detection.stop())
+  stack.defer(reportBackfill(context.stderr, () => service.detection.status()))
   service.pruning.start()
   stack.defer(() => service.pruning.stop())
   const listener = await listen(service, config, logger)

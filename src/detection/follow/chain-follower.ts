@@ -3,6 +3,7 @@ import type { Knex } from 'knex'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
+import { type Meter, silentMeter } from '../../domain/meter.ts'
 import {
   acquireLease,
   CHAIN_LEASE_MS,
@@ -12,13 +13,14 @@ import {
   releaseLease,
   renewLease,
 } from '../../store/leases-repository.ts'
+import { type Backfill, createBackfill } from '../backfill/backfill.ts'
+import type { BackfillProgress } from '../backfill/backfill-progress.ts'
 import type { Findings } from '../match/detected.ts'
 import { type OpenChain, type OpenChainOptions, openChain } from '../open-chain.ts'
 import type { ReplayQueue } from '../repair/replay-queue.ts'
 import { type ChainReporter, createChainReporter, type FollowerFacts } from '../report/chain-reporter.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
 import { CheckpointMovedError } from '../write/payment-writer.ts'
-import { type Backfill, createBackfill } from './backfill.ts'
 import { type BlockFollower, createBlockFollower, type StepOutcome } from './block-follower.ts'
 import { type ChainHealth, createChainHealth, type HealthStatus } from './chain-health.ts'
 import { keepLease } from './keep-lease.ts'
@@ -32,6 +34,8 @@ export interface ChainStatus extends HealthStatus {
   readonly final?: number | undefined
   /** Whether this process is the one that follows the chain. */
   readonly following: boolean
+  /** Old blocks that this process reads beside following; absent where none are left, or another process reads them. */
+  readonly backfill?: BackfillProgress | undefined
 }
 
 /** Another process holds the lease on the chain. */
@@ -71,6 +75,8 @@ interface ChainFollowerOptions extends OpenChainOptions {
   readonly pollIntervalMs?: number
   /** Default 100,000. */
   readonly keepUnknown?: number
+  /** Default: figures are dropped. */
+  readonly meter?: Meter
 }
 
 /** How often topics are looked for whose events were stored before their request, or the other way round. */
@@ -155,7 +161,16 @@ function assemble(options: ChainFollowerOptions): Follower {
     health: createChainHealth({ network, logger, clock }),
     backfillHealth: createChainHealth({ network: `${network} (back-fill)`, logger, clock }),
     blocks: createBlockFollower({ knex, config, lease, chain, logger, clock, onCommitted, onReorg }),
-    backfill: createBackfill({ knex, config, lease, chain, logger, clock, onCommitted }),
+    backfill: createBackfill({
+      knex,
+      config,
+      lease,
+      chain,
+      logger,
+      clock,
+      meter: options.meter ?? silentMeter,
+      onCommitted,
+    }),
     reporter,
     logger,
     clock,
@@ -169,7 +184,7 @@ function assemble(options: ChainFollowerOptions): Follower {
 }
 
 function statusOf(follower: Follower): ChainStatus {
-  const { network, heights, health, backfillHealth, isFollowing } = follower
+  const { network, heights, health, backfill, backfillHealth, isFollowing } = follower
   const status = health.status()
   return {
     network,
@@ -177,17 +192,26 @@ function statusOf(follower: Follower): ChainStatus {
     ...status,
     failing: status.failing ?? backfillHealth.status().failing,
     following: isFollowing,
+    backfill: isFollowing ? backfill.progress() : undefined,
   }
 }
 
 /** What operators are told; undefined while another process follows the chain. */
-function factsOf({ isFollowing, followingSince, health, backfillHealth }: Follower): FollowerFacts | undefined {
+function factsOf(follower: Follower): FollowerFacts | undefined {
+  const { isFollowing, followingSince, health, backfill, backfillHealth } = follower
   if (!isFollowing) return undefined
+  const progress = backfill.progress()
   const failing = health.status().failing ?? backfillHealth.status().failing
   return {
     followingSince: followingSince.toISOString(),
     trouble: failing && { since: failing.since.toISOString(), reason: failing.reason },
     nodes: [],
+    backfill: progress && {
+      blocksDone: progress.done,
+      blocksTotal: progress.done + progress.left,
+      blocksPerSecond: progress.blocksPerSecond,
+      secondsLeft: progress.secondsLeft,
+    },
   }
 }
 

@@ -2,18 +2,20 @@ import type { Knex } from 'knex'
 import type { ChainConfig } from '../../chains/chains-file.ts'
 import { caip2Of } from '../../domain/chain.ts'
 import type { Logger } from '../../domain/logger.ts'
+import type { Meter } from '../../domain/meter.ts'
 import { RpcError } from '../../nodes/rpc-error.ts'
 import type { Lease } from '../../store/leases-repository.ts'
+import type { StepOutcome } from '../follow/block-follower.ts'
+import { createEventReader } from '../follow/read-events.ts'
+import { createFinalBlocksReader, type FinalBlocksReader } from '../follow/read-final-blocks.ts'
 import type { Findings } from '../match/detected.ts'
 import type { OpenChain } from '../open-chain.ts'
 import type { BlockHeader } from '../read/chain-reader.ts'
 import { readSpans, type Span } from '../sql/chain-spans-repository.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
 import { SpanMovedError } from '../write/payment-writer.ts'
-import type { StepOutcome } from './block-follower.ts'
+import { type BackfillMeter, type BackfillProgress, createBackfillMeter } from './backfill-progress.ts'
 import { contractsFrom, findStart, isStartOpen } from './find-start.ts'
-import { createEventReader } from './read-events.ts'
-import { createFinalBlocksReader, type FinalBlocksReader } from './read-final-blocks.ts'
 
 /** Reads final blocks that following left out, beside following: those before the chain was followed, missed during a long stop, or of added contracts. */
 export interface Backfill {
@@ -23,8 +25,8 @@ export interface Backfill {
    * @throws RpcError, LeaseLostError, errors of the database; then nothing was written
    */
   step(signal?: AbortSignal): Promise<StepOutcome>
-  /** What is left; undefined where nothing is, or before the first step. */
-  left(): readonly Span[] | undefined
+  /** Undefined where nothing is left, or before the first step. */
+  progress(): BackfillProgress | undefined
 }
 
 interface BackfillOptions {
@@ -34,6 +36,7 @@ interface BackfillOptions {
   readonly chain: OpenChain
   readonly logger: Logger
   readonly clock: () => Date
+  readonly meter: Meter
   /** Called after each commit with what was found. */
   readonly onCommitted: (findings: Findings) => Promise<void>
 }
@@ -44,7 +47,7 @@ interface State extends BackfillOptions {
   isStartApplied: boolean
   /** The span that could not be read last: the others go first. */
   failed: Span | undefined
-  left: readonly Span[] | undefined
+  readonly progress: BackfillMeter
 }
 
 const MORE: StepOutcome = { kind: 'MORE' }
@@ -52,7 +55,7 @@ const CAUGHT_UP: StepOutcome = { kind: 'CAUGHT_UP' }
 
 /** Makes the back-fill of one chain. All that it knows is in the database, so it goes on after any stop. */
 export function createBackfill(options: BackfillOptions): Backfill {
-  const { chain, logger, clock } = options
+  const { chain, logger, clock, meter } = options
   const { reader, tools } = chain.backfill
   const events = createEventReader({ reader, tools, logger })
   const state: State = {
@@ -60,9 +63,9 @@ export function createBackfill(options: BackfillOptions): Backfill {
     blocks: createFinalBlocksReader({ reader, events, clock }),
     isStartApplied: false,
     failed: undefined,
-    left: undefined,
+    progress: createBackfillMeter({ network: options.config.name, meter, nowMs: () => performance.now() }),
   }
-  return { step: (signal) => step(state, signal), left: () => state.left }
+  return { step: (signal) => step(state, signal), progress: () => state.progress.progress() }
 }
 
 async function step(state: State, signal: AbortSignal | undefined): Promise<StepOutcome> {
@@ -75,9 +78,9 @@ async function step(state: State, signal: AbortSignal | undefined): Promise<Step
     return MORE
   }
   const spans = await readSpans(knex, chainId)
-  state.left = spans.length === 0 ? undefined : spans
+  state.progress.note(spans)
   const span = chooseSpan(spans, stored.finalBlock, state.failed)
-  return span === undefined ? CAUGHT_UP : readSpan(state, span, stored.finalBlock, signal)
+  return span === undefined ? CAUGHT_UP : readSpan(state, { spans, span }, stored.finalBlock, signal)
 }
 
 async function applyStart(state: State, stored: StoredChain, signal: AbortSignal | undefined): Promise<void> {
@@ -113,14 +116,15 @@ const SPAN_TURN_MS = 5_000
 /** Reads a span for a while. The next blocks are read and matched while what was found before is written. */
 async function readSpan(
   state: State,
-  chosen: Span,
+  { spans, span: chosen }: { readonly spans: readonly Span[]; readonly span: Span },
   finalBlock: number,
   signal: AbortSignal | undefined,
 ): Promise<StepOutcome> {
   const { chain, blocks } = state
+  const others = spans.filter((each) => each !== chosen)
   const until = Math.min(chosen.until, finalBlock)
   const endsAtMs = performance.now() + SPAN_TURN_MS
-  const writing = createSpanWriting(state, chosen, signal)
+  const writing = createSpanWriting(state, chosen, (span) => state.progress.note([...others, span]), signal)
   let outcome: StepOutcome = MORE
   try {
     while (writing.next() <= until && performance.now() < endsAtMs) {
@@ -159,6 +163,7 @@ interface SpanWriting {
 function createSpanWriting(
   { lease, chain, onCommitted }: State,
   chosen: Span,
+  onWritten: (span: Span) => void,
   signal: AbortSignal | undefined,
 ): SpanWriting {
   let span = chosen
@@ -170,6 +175,7 @@ function createSpanWriting(
     await chain.writer.writeSpan({ lease, span, last, findings, unseen: before }, signal)
     span = { ...span, next: last.number + 1 }
     before = findings
+    onWritten(span)
     await onCommitted(findings)
   }
 

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest'
+import type { Meter } from '../../domain/meter.ts'
+import { createBackfillMeter, describeBackfill, describeDuration } from './backfill-progress.ts'
+
+const span = (from: number, next: number, until: number) => ({ addresses: [], from, next, until })
+
+function begin() {
+  let atMs = 0
+  const figures: Record<string, number | undefined> = {}
+  const meter: Meter = {
+    count() {},
+    set(name, _, value) {
+      figures[name] = value
+    },
+  }
+  const progress = createBackfillMeter({ network: 'BASE', meter, nowMs: () => atMs })
+  const at = (seconds: number, ...spans: ReturnType<typeof span>[]) => {
+    atMs = seconds * 1_000
+    progress.note(spans)
+    return progress.progress()
+  }
+  return { at, figures }
+}
+
+describe('the progress of a back-fill', () => {
+  it('has a rate and a time once two looks differ, and ends', () => {
+    const { at, figures } = begin()
+    expect(at(0, span(1, 1, 1_000))).toEqual({ from: 1, to: 1_000, done: 0, left: 1_000 })
+    const later = at(2, span(1, 201, 1_000))
+    expect(later).toEqual({ from: 1, to: 1_000, done: 200, left: 800, blocksPerSecond: 100, secondsLeft: 8 })
+    expect(figures).toEqual({
+      waybill_backfill_blocks_left: 800,
+      waybill_backfill_blocks_per_second: 100,
+      waybill_backfill_seconds_left: 8,
+    })
+    expect(at(10)).toBeUndefined()
+    expect(figures).toMatchObject({ waybill_backfill_blocks_left: 0, waybill_backfill_seconds_left: 0 })
+  })
+
+  it('goes by the last minute', () => {
+    const { at } = begin()
+    at(0, span(1, 1, 10_000))
+    at(1, span(1, 5_001, 10_000))
+    expect(at(61, span(1, 5_061, 10_000))?.blocksPerSecond).toBe(1)
+  })
+
+  it('has no time left to tell where nothing moves', () => {
+    const { at } = begin()
+    at(0, span(1, 1, 10))
+    expect(at(5, span(1, 1, 10))).toMatchObject({ blocksPerSecond: 0, secondsLeft: undefined })
+  })
+
+  it('begins to measure anew when a span is added', () => {
+    const { at } = begin()
+    at(0, span(1, 1, 10))
+    at(1, span(1, 6, 10))
+    expect(at(2, span(1, 6, 10), span(20, 20, 29))).toMatchObject({
+      from: 1,
+      to: 29,
+      left: 15,
+      blocksPerSecond: undefined,
+    })
+  })
+
+  it('is one line', () => {
+    const progress = { from: 1, to: 8_000_000, done: 1_204_000, left: 6_796_000 }
+    expect(describeBackfill('BASE', { ...progress, blocksPerSecond: 5_310.4, secondsLeft: 1_280 })).toBe(
+      'BASE: 1,204,000 of 8,000,000 old blocks read, 5,310 blocks/s, 22 min left',
+    )
+    expect(describeBackfill('BASE', progress)).toBe('BASE: 1,204,000 of 8,000,000 old blocks read')
+  })
+})
+
+it.each([
+  [0.2, '1 s'],
+  [59, '59 s'],
+  [61, '2 min'],
+  [3_600, '1 h 0 min'],
+  [11_400, '3 h 10 min'],
+  [200_000, '2 d 8 h'],
+])('tells %d seconds as %s', (seconds, text) => {
+  expect(describeDuration(seconds)).toBe(text)
+})

@@ -1,0 +1,105 @@
+import type { Meter } from '../../domain/meter.ts'
+import type { Span } from '../sql/chain-spans-repository.ts'
+
+/** How far a chain's back-fill is. */
+export interface BackfillProgress {
+  /** The lowest and the highest block that are or were to be read. */
+  readonly from: number
+  readonly to: number
+  /** Blocks that are read. */
+  readonly done: number
+  /** Blocks that are not. */
+  readonly left: number
+  /** Absent until it was measured. */
+  readonly blocksPerSecond?: number | undefined
+  /** At that rate; absent where nothing moves. */
+  readonly secondsLeft?: number | undefined
+}
+
+/** Measures how fast a back-fill goes. */
+export interface BackfillMeter {
+  /** What is left now. */
+  note(spans: readonly Span[]): void
+  /** Undefined where nothing is left. */
+  progress(): BackfillProgress | undefined
+}
+
+/** The rate is that of the last minute: nodes slow down and recover. */
+const WINDOW_MS = 60_000
+
+interface Sample {
+  readonly atMs: number
+  readonly left: number
+}
+
+/** Makes the meter of one chain. */
+export function createBackfillMeter({
+  network,
+  meter,
+  nowMs,
+}: {
+  readonly network: string
+  readonly meter: Meter
+  /** A monotonic clock. */
+  readonly nowMs: () => number
+}): BackfillMeter {
+  let samples: readonly Sample[] = []
+  let latest: BackfillProgress | undefined
+  return {
+    note(spans) {
+      const left = countLeft(spans)
+      const last = samples.at(-1)
+      // New spans are no slowness.
+      if (last !== undefined && left > last.left) samples = []
+      const atMs = nowMs()
+      samples = [...samples.filter((sample) => atMs - sample.atMs <= WINDOW_MS), { atMs, left }]
+      latest = left === 0 ? undefined : progressOf(spans, samples)
+      const labels = { chain: network }
+      meter.set('waybill_backfill_blocks_left', labels, left)
+      meter.set('waybill_backfill_blocks_per_second', labels, latest?.blocksPerSecond)
+      meter.set('waybill_backfill_seconds_left', labels, left === 0 ? 0 : latest?.secondsLeft)
+    },
+    progress: () => latest,
+  }
+}
+
+/** Blocks that two contracts read apart count twice: they are read twice. */
+function countLeft(spans: readonly Span[]): number {
+  return spans.reduce((sum, { next, until }) => sum + until - next + 1, 0)
+}
+
+function progressOf(spans: readonly Span[], samples: readonly Sample[]): BackfillProgress {
+  const left = countLeft(spans)
+  const [first, last] = [samples[0], samples.at(-1)]
+  const seconds = first !== undefined && last !== undefined ? (last.atMs - first.atMs) / 1_000 : 0
+  const read = first !== undefined && last !== undefined ? first.left - last.left : 0
+  const blocksPerSecond = seconds === 0 ? undefined : read / seconds
+  return {
+    from: Math.min(...spans.map(({ from }) => from)),
+    to: Math.max(...spans.map(({ until }) => until)),
+    done: spans.reduce((sum, { from, next }) => sum + next - from, 0),
+    left,
+    blocksPerSecond,
+    secondsLeft: blocksPerSecond === undefined || read === 0 ? undefined : Math.ceil(left / blocksPerSecond),
+  }
+}
+
+/** Tells the progress in one line: `BASE: 1,204,000 of 8,000,000 old blocks read, 5,310 blocks/s, 21 min left`. */
+export function describeBackfill(network: string, progress: BackfillProgress): string {
+  const { done, left, blocksPerSecond, secondsLeft } = progress
+  const figures = [done, done + left].map((n) => n.toLocaleString('en'))
+  const rate = blocksPerSecond === undefined ? '' : `, ${Math.round(blocksPerSecond).toLocaleString('en')} blocks/s`
+  const time = secondsLeft === undefined ? '' : `, ${describeDuration(secondsLeft)} left`
+  return `${network}: ${figures[0]} of ${figures[1]} old blocks read${rate}${time}`
+}
+
+/** `40 s`, `3 h 10 min`, `2 d 5 h`. */
+export function describeDuration(seconds: number): string {
+  const whole = Math.ceil(seconds)
+  if (whole < 60) return `${whole} s`
+  const minutes = Math.ceil(whole / 60)
+  if (minutes < 60) return `${minutes} min`
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+  const hours = Math.ceil(minutes / 60)
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`
+}
