@@ -5,6 +5,7 @@ import { turnLimitsOf } from './api/calls/take-turns.ts'
 import { tellSeen } from './api/calls/tell-seen.ts'
 import type { Listener } from './api/listener/listener.ts'
 import { type ApiOptions, serveApi } from './api/serve-api.ts'
+import type { OperationsCalls } from './api/services/operations-handler.ts'
 import { createPaymentsServices, VOLATILE_FIELDS } from './api/services/payments-services.ts'
 import { type Auth, createAuth, type LimitClock } from './auth/auth.ts'
 import { createApiKeyRepository } from './auth/sql/api-key-repository.ts'
@@ -12,6 +13,9 @@ import { type ChainDirectory, createChainDirectory } from './chains/chain-direct
 import type { ChainConfig } from './chains/chains-file.ts'
 import { createTokenDirectory, type TokenDirectory } from './chains/token-directory.ts'
 import { createDetection, type Detection } from './detection/detection.ts'
+import { explainUnmatched } from './detection/report/explain-unmatched.ts'
+import { listChains } from './detection/report/list-chains.ts'
+import { pageUnmatched } from './detection/report/list-unmatched.ts'
 import { isLoopbackAuthority } from './domain/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
 import { classifyDatabaseError } from './postgres/database-error.ts'
@@ -122,6 +126,7 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     payments: reads,
     summarize: reads.summarize,
     readExport: reads.readExport,
+    operations: composeOperations(options, shared),
     watch: { watch: composeWatch(options, shared), issueTicket: (caller) => auth.issueTicket(caller) },
   })
   return {
@@ -130,6 +135,17 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     pruning: createChangePruning({ knex, logger, now, owner: randomUUID() }),
     learnNodes: (signal) => routes.learnNodes(signal),
     listen: (listenOptions) => listen(options, shared, { ...listenOptions, services, auth }),
+  }
+}
+
+function composeOperations({ knex, now }: ServiceOptions, { chains, tokens, cursorSecret }: Shared): OperationsCalls {
+  return {
+    tokens,
+    now,
+    listChains: (account, signal) =>
+      listChains(knex, chains.configured, { now: now(), accountId: account?.id, signal }),
+    listUnmatched: (account, input, signal) => pageUnmatched({ knex, chains, cursorSecret }, account, input, signal),
+    explain: ({ reason, event }) => explainUnmatched(reason, event),
   }
 }
 

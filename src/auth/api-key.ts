@@ -6,9 +6,38 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const RANDOM_CHARACTERS = 40
 const KEY_PATTERN = /^wb_[0-9A-Za-z]{40}$/
 
-/** What a key may do. `accounts:any` makes it a platform key, which names the account on each call. */
-export const scopes = ['routes:read', 'payments:read', 'requests:read', 'requests:write', 'accounts:any'] as const
+/**
+ * What a key may do. `accounts:any` makes it a platform key, which names the account on each call. `operations:read` without it makes it an
+ * operator's key, which sees the unmatched events of all accounts.
+ */
+export const scopes = [
+  'routes:read',
+  'payments:read',
+  'requests:read',
+  'requests:write',
+  'chains:read',
+  'operations:read',
+  'accounts:any',
+] as const
 export type Scope = (typeof scopes)[number]
+
+/** Whether a key with these scopes is an operator's, which acts for no account. */
+export function isOperators(held: readonly Scope[]): boolean {
+  return held.includes('operations:read') && !held.includes('accounts:any')
+}
+
+/**
+ * Explains why no key may hold these scopes together. An operator's key sees what belongs to other accounts, so it does nothing for an account:
+ * software of an account that got hold of it could not use it by mistake.
+ *
+ * @returns undefined when one may
+ */
+export function explainScopes(held: readonly Scope[]): string | undefined {
+  if (!isOperators(held)) return undefined
+  const others = held.filter((scope) => scope !== 'operations:read' && scope !== 'chains:read')
+  if (others.length === 0) return undefined
+  return `operations:read goes with chains:read or accounts:any, not with ${others.join(', ')}: it shows events of all accounts`
+}
 
 export function isScope(text: string): text is Scope {
   return (scopes as readonly string[]).includes(text)

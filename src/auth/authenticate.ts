@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Account } from '../domain/account.ts'
 import { waybillError } from '../errors/waybill-error.ts'
-import { hashApiKey, isApiKey, type Scope, scopes } from './api-key.ts'
+import { hashApiKey, isApiKey, isOperators, type Scope, scopes } from './api-key.ts'
 import { batchLookUps } from './batch-look-ups.ts'
 import type { Caller } from './caller.ts'
 import { isInForce } from './find-key-in-force.ts'
@@ -113,6 +113,12 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     return account
   }
 
+  /** The demo's key reaches its own account alone. */
+  function operatesOn(key: StoredApiKey): Caller['operates'] {
+    if (!key.scopes.includes('operations:read')) return undefined
+    return isOperators(key.scopes) && key !== processKey ? 'ALL' : 'ACCOUNT'
+  }
+
   return async ({ apiKey, ticket, account, address }, scope, report) => {
     const spend = () => addressLimit.spend(address(), report)
     if (apiKey === null || apiKey === '') {
@@ -125,7 +131,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (key !== processKey) recordUse(key.id)
     await countCall(key.id, key.callsPerMinute, report)
     if (!key.scopes.includes(scope)) throw waybillError('MISSING_SCOPE', { scope })
-    return { account: await chooseAccount(key, account), keyId: key.id }
+    return { account: await chooseAccount(key, account), keyId: key.id, operates: operatesOn(key) }
   }
 }
 

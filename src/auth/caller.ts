@@ -5,4 +5,9 @@ export interface Caller {
   readonly account: Account
   /** The key's id, which is not secret. */
   readonly keyId: string
+  /**
+   * Which accounts' unmatched events the key may see: those of all accounts and of none, or of `account` alone. Absent without the scope
+   * `operations:read`.
+   */
+  readonly operates?: 'ALL' | 'ACCOUNT' | undefined
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createApiKey, hashApiKey, hintOfApiKey, type Scope } from './api-key.ts'
+import { createApiKey, explainScopes, hashApiKey, hintOfApiKey, type Scope } from './api-key.ts'
 import { type ApiKeyRepository, SERVICE, type StoredApiKey } from './sql/api-key-repository.ts'
 
 /** A new key. */
@@ -18,6 +18,7 @@ export const DEFAULT_CALLS_PER_MINUTE = 300
  * @param terms.account - a name that {@link isAccountName} allows
  * @param terms.callsPerMinute - 0 for no limit; {@link DEFAULT_CALLS_PER_MINUTE} when absent
  * @param terms.actor - for the audit log
+ * @throws RangeError for scopes that {@link explainScopes} refuses
  */
 export async function issueApiKey(
   repository: ApiKeyRepository,
@@ -31,6 +32,8 @@ export async function issueApiKey(
   },
 ): Promise<IssuedApiKey> {
   const { scopes, now, callsPerMinute = DEFAULT_CALLS_PER_MINUTE, expiresAt, actor = SERVICE } = terms
+  const detail = explainScopes(scopes)
+  if (detail !== undefined) throw new RangeError(detail)
   const account = await repository.ensureAccount(terms.account)
   const issued = drawKey({ account, scopes, callsPerMinute, createdAt: now, expiresAt })
   await repository.insert(issued.stored, { actor, at: now })

@@ -43,6 +43,22 @@ function reasonOf(promise: Promise<unknown>): Promise<unknown> {
   )
 }
 
+it('an operator’s key, and no other, may see events of all accounts', async () => {
+  const issue = async (...held: Scope[]) =>
+    (await issueApiKey(repository, { account: 'ops', scopes: held, now: NOW })).key
+  const [operator, platform, reader] = await Promise.all([
+    issue('operations:read', 'chains:read'),
+    issue('operations:read', 'accounts:any'),
+    issue('chains:read'),
+  ])
+  const asOperator = authenticate({ apiKey: operator, account: null }, 'operations:read')
+  expect((await asOperator).operates).toBe('ALL')
+  const asPlatform = authenticate({ apiKey: platform, account: 'acme' }, 'operations:read')
+  expect(await asPlatform).toMatchObject({ account: { name: 'acme' }, operates: 'ACCOUNT' })
+  expect((await authenticate({ apiKey: reader, account: null }, 'chains:read')).operates).toBeUndefined()
+  await expect(issue('operations:read', 'payments:read')).rejects.toThrow(/not with payments:read/)
+})
+
 describe('API keys', () => {
   it('have 40 random base62 characters', () => {
     const keys = new Set(Array.from({ length: 200 }, createApiKey))
@@ -122,6 +138,7 @@ describe("a process's own key", () => {
     expect(await reasonOf(inDemo({ apiKey: 'demo', account: 'acme' }, 'payments:read'))).toBe('ACCOUNT_NOT_ALLOWED')
     expect(await reasonOf(authenticate({ apiKey: 'demo', account: null }, 'payments:read'))).toBe('INVALID_API_KEY')
     expect(await repository.list('demo')).toEqual([])
+    expect((await inDemo({ apiKey: 'demo', account: null }, 'operations:read')).operates).toBe('ACCOUNT')
   })
 })
 

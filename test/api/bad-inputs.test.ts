@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.js'
 import { StatusSchema } from '../../gen/google/rpc/status_pb.js'
+import { OperationsService } from '../../gen/payments/v1/operations_service_pb.js'
 import { PaymentSearchService } from '../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../gen/payments/v1/routes_service_pb.js'
@@ -58,7 +59,9 @@ beforeAll(async () => {
 afterAll(() => running?.stop())
 
 function send(request: RawRequest): Promise<RawAnswer> {
-  return sendRequest(running.port, { ...request, headers: { 'x-api-key': running.keys.shop, ...request.headers } })
+  const { shop, operator } = running.keys
+  const apiKey = /unmatched/i.test(request.target) ? operator : shop
+  return sendRequest(running.port, { ...request, headers: { 'x-api-key': apiKey, ...request.headers } })
 }
 
 const folder = new URL('../cases/bad-inputs/', import.meta.url)
@@ -153,7 +156,7 @@ function errorOf({ body }: RawAnswer): WireError {
 /** A valid watch never ends; test/search/watch.test.ts has the invalid ones. */
 const endless = new Set(['WatchPayments'])
 
-const methods = [RoutesService, PaymentSearchService, RequestsService]
+const methods = [RoutesService, PaymentSearchService, RequestsService, OperationsService]
   .flatMap(({ methods: each }) => each)
   .filter(({ name }) => !endless.has(name))
 
@@ -178,6 +181,8 @@ const goodRequests: Readonly<Record<string, JsonObject>> = {
   AddRefundWallet: { address: '${wallet.funded}' },
   ListRefundWallets: {},
   RemoveRefundWallet: { address: '${wallet.empty}' },
+  ListChains: {},
+  ListUnmatchedEvents: {},
 }
 
 const goodRequestOf = (name: string) => fillIn(goodRequests[name] as JsonObject, values)

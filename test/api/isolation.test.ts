@@ -15,11 +15,10 @@ import { createApiKeyRepository } from '../../src/auth/sql/api-key-repository.ts
 import { openWays, restRequestOf, type Ways } from '../support/clients/clients.ts'
 import { insertPayments } from '../support/data/search-payments.ts'
 import { seedPayments, type Values } from '../support/data/seed-payments.ts'
-import { NOW, startTestService, type TestService } from '../support/service.ts'
+import { EVERY_SCOPE, NOW, startTestService, type TestService } from '../support/service.ts'
 import { describeProbes, ownNames, type Probe } from './isolation-probes.ts'
 
 const gen = join(import.meta.dirname, '../../gen')
-const EVERY_SCOPE = ['routes:read', 'payments:read', 'requests:read', 'requests:write'] as const
 const WAYS = ['Connect JSON without a client', 'gRPC'] as const
 
 let running: TestService
@@ -100,17 +99,20 @@ async function registerWallets(values: Values): Promise<void> {
 
 /** Cursors from the answers of the account. */
 async function takeCursors(): Promise<Values> {
-  const take = async (path: string) => {
-    const answer = await fetch(running.url + path, { headers: { 'x-api-key': running.keys.shop } })
+  const take = async (path: string, headers: Record<string, string> = { 'x-api-key': running.keys.shop }) => {
+    const answer = await fetch(running.url + path, { headers })
     return ((await answer.json()) as { pagination: { nextCursor: string; prevCursor: string } }).pagination
   }
   const first = await take('/payments?limit=2')
   const second = await take(`/payments?cursor=${first.nextCursor}`)
   const requests = await take('/v1/request?limit=2')
+  const asPlatform = { 'x-api-key': running.keys.platform, 'x-account': 'shop' }
+  const unmatched = await take('/v1/unmatched?limit=1', asPlatform)
   return {
     'cursor.next': first.nextCursor,
     'cursor.prev': second.prevCursor,
     'cursor.requests': requests.nextCursor,
+    'cursor.unmatched': unmatched.nextCursor,
   }
 }
 
@@ -192,7 +194,7 @@ function callerOf(account: string, as?: string): Caller {
   const keys = new Map<string, Promise<string>>()
   const issue = async () => {
     const repository = createApiKeyRepository(running.database.knex)
-    const platform = as === undefined ? [] : (['accounts:any'] as const)
+    const platform = as === undefined ? [] : (['accounts:any', 'operations:read'] as const)
     const { key } = await issueApiKey(repository, { account, scopes: [...EVERY_SCOPE, ...platform], now: NOW })
     issued.push(key)
     return key

@@ -80,6 +80,12 @@ async function walkToCursors(): Promise<Values> {
     'cursor.tampered': `${next.slice(0, 40)}${next[40] === 'A' ? 'B' : 'A'}${next.slice(41)}`,
     'cursor.foreign': await cursorOf('SearchPayments', { limit: 1 }, 'other'),
     'cursor.requests': await cursorOf('ListPaymentRequests', { limit: 2 }),
+    'cursor.unmatched': await cursorOf('ListUnmatchedEvents', { limit: 1 }, 'operator'),
+    'cursor.unmatched.reason': await cursorOf(
+      'ListUnmatchedEvents',
+      { limit: 1, reason: ['RATE_OFF', 'WRONG_PAYEE'] },
+      'operator',
+    ),
   }
 }
 
@@ -367,17 +373,20 @@ describe('calls that the database keeps waiting', () => {
 describe('health and reflection', () => {
   const transport = () => createGrpcTransport({ baseUrl: running.url })
 
-  it.each(['', 'payments.v1.RoutesService', 'payments.v1.PaymentSearchService', 'payments.v1.RequestsService'])(
-    'the service "%s" is serving, without a key',
-    async (service) => {
-      const health = createClient(Health, transport())
-      expect((await health.check({ service })).status).toBe(HealthCheckResponse_ServingStatus.SERVING)
-      for await (const { status } of health.watch({ service })) {
-        expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING)
-        break
-      }
-    },
-  )
+  it.each([
+    '',
+    'payments.v1.RoutesService',
+    'payments.v1.PaymentSearchService',
+    'payments.v1.RequestsService',
+    'payments.v1.OperationsService',
+  ])('the service "%s" is serving, without a key', async (service) => {
+    const health = createClient(Health, transport())
+    expect((await health.check({ service })).status).toBe(HealthCheckResponse_ServingStatus.SERVING)
+    for await (const { status } of health.watch({ service })) {
+      expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING)
+      break
+    }
+  })
 
   it('an unknown service is NOT_FOUND', async () => {
     const health = createClient(Health, transport())
@@ -409,6 +418,7 @@ describe('health and reflection', () => {
 
   const SERVED = [
     'grpc.health.v1.Health',
+    'payments.v1.OperationsService',
     'payments.v1.PaymentSearchService',
     'payments.v1.RequestsService',
     'payments.v1.RoutesService',

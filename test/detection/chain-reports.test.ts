@@ -37,7 +37,7 @@ function newProcess(options: Partial<DetectionOptions> = {}): Detection {
 }
 
 async function listed() {
-  const [only] = await listChains(knex, [config()], NOW)
+  const [only] = await listChains(knex, [config()], { now: NOW })
   if (only === undefined) throw new Error('no chain is listed')
   return only
 }

@@ -75,8 +75,23 @@ it('the list shows the last use and expired keys', async () => {
 })
 
 it.each([
+  ['operations:read', '--operator'],
+  ['chains:read,operations:read', '--operator'],
+  ['operations:read,accounts:any,payments:read'],
+  ['chains:read,payments:read'],
+])('a key may have the scopes %s %s', async (scopes, ...words) => {
+  const made = await waybill('keys', 'create', '--account', 'operators', '--scopes', scopes, ...words)
+  expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(KEY)])
+})
+
+it.each([
   ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--rate', 'many'],
   ['keys', 'create', '--account', 'acme', '--scopes', 'routes:read', '--expires', '2020-01-01'],
+  ['keys', 'create', '--account', 'acme', '--scopes', 'operations:read'],
+  ['keys', 'create', '--account', 'acme', '--scopes', 'chains:read,operations:read'],
+  ['keys', 'create', '--account', 'acme', '--scopes', 'operations:read,payments:read', '--operator'],
+  ['keys', 'create', '--account', 'acme', '--scopes', 'payments:read', '--operator'],
+  ['keys', 'create', '--account', 'acme', '--scopes', 'operations:read,accounts:any', '--operator'],
   ['keys', 'rotate', 'mine'],
   ['keys', 'rotate', '00000000-0000-4000-8000-000000000000', '--overlap', '1 day'],
 ])('%s %s with wrong words changes nothing', async (...words) => {

@@ -21,20 +21,24 @@ export interface TestService {
   stop(): Promise<void>
 }
 
-/** `shop`, `other` and `nobody` are accounts whose keys have every scope except `accounts:any`; `nobody` owns nothing. */
+/**
+ * `shop`, `other` and `nobody` are accounts whose keys have every scope that an account's key may have; `nobody` owns nothing. `operator` is an
+ * operator's key.
+ */
 export type TestKeys = Readonly<
-  Record<'shop' | 'other' | 'nobody' | 'writeOnly' | 'platform' | 'platformReader', string>
+  Record<'shop' | 'other' | 'nobody' | 'writeOnly' | 'platform' | 'platformReader' | 'operator', string>
 >
 
-const EVERY_SCOPE = ['routes:read', 'payments:read', 'requests:read', 'requests:write'] as const
+export const EVERY_SCOPE = ['routes:read', 'payments:read', 'requests:read', 'requests:write', 'chains:read'] as const
 
 const keyTerms: Readonly<Record<keyof TestKeys, { account: string; scopes: readonly Scope[] }>> = {
   shop: { account: 'shop', scopes: EVERY_SCOPE },
   other: { account: 'other', scopes: EVERY_SCOPE },
   nobody: { account: 'nobody', scopes: EVERY_SCOPE },
   writeOnly: { account: 'shop', scopes: ['requests:write'] },
-  platform: { account: 'platform', scopes: [...EVERY_SCOPE, 'accounts:any'] },
+  platform: { account: 'platform', scopes: [...EVERY_SCOPE, 'operations:read', 'accounts:any'] },
   platformReader: { account: 'platform', scopes: ['accounts:any', 'payments:read'] },
+  operator: { account: 'ops', scopes: ['chains:read', 'operations:read'] },
 }
 
 /** The clock of every test service stands still at this time, so that the same call has the same answer. */

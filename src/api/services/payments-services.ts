@@ -1,3 +1,4 @@
+import { OperationsService } from '../../../gen/payments/v1/operations_service_pb.js'
 import { PaymentSearchService } from '../../../gen/payments/v1/payment_search_service_pb.js'
 import { RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { RoutesService } from '../../../gen/payments/v1/routes_service_pb.js'
@@ -6,6 +7,7 @@ import type { SummarizePayments } from '../../search/totals/summarize-payments.t
 import { type ServedService, serveService } from '../calls/served-method.ts'
 import { chooseExportForm } from './export-forms.ts'
 import { countExported, createExportHandlers, type ReadExport } from './export-handler.ts'
+import { createOperationsHandlers, type OperationsCalls } from './operations-handler.ts'
 import { createPaymentSearchHandlers, type PaymentSearchCalls } from './payment-search-handler.ts'
 import { createRefundWalletHandlers } from './refund-wallets-handler.ts'
 import { createRequestsHandlers, type RequestsCalls } from './requests-handler.ts'
@@ -22,6 +24,7 @@ export interface PaymentsCalls {
   readonly watch: WatchCalls
   readonly requests: RequestsCalls
   readonly wallets: RefundWallets
+  readonly operations: OperationsCalls
 }
 
 /**
@@ -32,7 +35,7 @@ export const VOLATILE_FIELDS = ['confirmations', 'watchCursor'] as const
 
 /** The services of `payments.v1`, with the scope that each method requires. */
 export function createPaymentsServices(calls: PaymentsCalls): readonly ServedService[] {
-  const { routes, payments, watch, requests, wallets } = calls
+  const { routes, payments, watch, requests, wallets, operations } = calls
   return [
     serveService(RoutesService, createRoutesHandlers(routes), {
       getPaymentRoutes: 'routes:read',
@@ -69,5 +72,9 @@ export function createPaymentsServices(calls: PaymentsCalls): readonly ServedSer
         removeRefundWallet: 'requests:write',
       },
     ),
+    serveService(OperationsService, createOperationsHandlers(operations), {
+      listChains: 'chains:read',
+      listUnmatchedEvents: { scope: 'operations:read', turn: 'page' },
+    }),
   ]
 }

@@ -1,4 +1,4 @@
-import { isScope, type Scope, scopes } from '../../auth/api-key.ts'
+import { explainScopes, isOperators, isScope, type Scope, scopes } from '../../auth/api-key.ts'
 import { DEFAULT_CALLS_PER_MINUTE, type IssuedApiKey, issueApiKey, rotateApiKey } from '../../auth/manage-keys.ts'
 import { type ApiKeyRepository, createApiKeyRepository, type StoredApiKey } from '../../auth/sql/api-key-repository.ts'
 import { readStoreConfig } from '../../config.ts'
@@ -22,6 +22,10 @@ export const keysCreate: Command = {
   options: [
     { ...account, required: true },
     { name: 'scopes', value: 'a,b', help: `what the key may do, one or more of ${scopes.join(', ')}`, required: true },
+    {
+      name: 'operator',
+      help: 'for operations:read, which shows unmatched events of all accounts: the key is the operator’s',
+    },
     { name: 'rate', value: 'N', help: `calls a minute (default ${DEFAULT_CALLS_PER_MINUTE}; 0 for no limit)` },
     {
       name: 'expires',
@@ -34,7 +38,7 @@ export const keysCreate: Command = {
     const now = new Date()
     const terms = {
       account: parseAccountName(options.account),
-      scopes: parseScopes(options.scopes),
+      scopes: parseScopes(options.scopes, options['operator'] !== undefined),
       callsPerMinute: options.rate === undefined ? DEFAULT_CALLS_PER_MINUTE : parseRate(options.rate),
       expiresAt: options.expires === undefined ? undefined : parseExpiry(options.expires, now),
       now,
@@ -141,12 +145,23 @@ function parseKeyId(id: string): string {
   throw new UsageError(`"${id}" is not the id of a key`)
 }
 
-function parseScopes(text = ''): readonly Scope[] {
+function parseScopes(text = '', isForOperator: boolean): readonly Scope[] {
   const names = [...new Set(text.split(',').map((name) => name.trim()))]
-  return names.map((name) => {
+  const held = names.map((name) => {
     if (isScope(name)) return name
     throw new UsageError(`"${name}" is not a scope; ${suggestName(name, scopes)}`)
   })
+  const detail = explainScopes(held)
+  if (detail !== undefined) throw new UsageError(`--scopes is "${text}": ${detail}`)
+  if (isOperators(held) && !isForOperator) {
+    throw new UsageError(
+      '--scopes has operations:read, which shows unmatched events of all accounts: add --operator, and never hand the key to an account',
+    )
+  }
+  if (isForOperator && !isOperators(held)) {
+    throw new UsageError('--operator is for keys with operations:read and without accounts:any')
+  }
+  return held
 }
 
 function lineOf(key: StoredApiKey, now: Date): string {

@@ -59,7 +59,12 @@ export const unmatchedList: Command = {
     return withStore(config, context, async (knex) => {
       const account = name === undefined ? undefined : await findAccount(knex, name, context)
       if (name !== undefined && account === undefined) return EXIT_FAILED
-      const events = await listUnmatched(knex, { accountId: account?.id, chainId, reason }, limit)
+      const filter = {
+        accountIds: account && [account.id],
+        chainIds: chainId === undefined ? undefined : [chainId],
+        reasons: reason && [reason],
+      }
+      const events = await listUnmatched(knex, filter, { rows: limit })
       for (const event of events) context.stdout.write(`${lineOf(event)}\n`)
       context.stderr.write(`${events.length} ${events.length === 1 ? 'event' : 'events'}\n`)
       return EXIT_GOOD

@@ -41,7 +41,7 @@ export interface ListedChain {
   readonly follower?:
     | { readonly process: string; readonly since: Date; readonly reportedAt: Date; readonly isStale: boolean }
     | undefined
-  /** By reason, over all accounts. */
+  /** By reason. */
   readonly unmatched: readonly Pick<UnmatchedCount, 'reason' | 'events'>[]
   readonly unpricedPayments?: number | undefined
 }
@@ -53,19 +53,24 @@ const STALE_AFTER_MS = 30_000
  * Lists the chains that are followed, from what the processes have stored, in the order of the configuration.
  *
  * @param configs - chains without payment contracts are left out
+ * @param options.accountId - count only the unmatched events of this account, and no unpriced payments
  */
 export async function listChains(
   knex: Knex,
   configs: readonly ChainConfig[],
-  now: Date,
-  signal?: AbortSignal,
+  options: { readonly now: Date; readonly accountId?: number | undefined; readonly signal?: AbortSignal | undefined },
 ): Promise<ListedChain[]> {
+  const { now, accountId, signal } = options
   const followed = configs.filter((config) => followedContracts(config).length > 0)
   const chainIds = followed.map(({ chainId }) => caip2Of(chainId))
-  const [facts, counts] = await Promise.all([readChainFacts(knex, chainIds, signal), countUnmatched(knex, signal)])
+  const [facts, counts] = await Promise.all([
+    readChainFacts(knex, chainIds, signal),
+    countUnmatched(knex, accountId, signal),
+  ])
   return facts.map((each, place) => {
     const unmatched = counts.filter(({ chainId }) => chainId === each.chainId)
-    return describeChain(followed[place]?.name ?? each.chainId, { ...each, unmatched }, now)
+    const chain = describeChain(followed[place]?.name ?? each.chainId, { ...each, unmatched }, now)
+    return accountId === undefined ? chain : { ...chain, unpricedPayments: undefined }
   })
 }
 

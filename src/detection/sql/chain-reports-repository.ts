@@ -105,11 +105,16 @@ export interface UnmatchedCount {
   readonly events: number
 }
 
-/** Counts the unmatched events of all chains; those of each are limited to some 200,000. */
-export async function countUnmatched(knex: Knex, signal?: AbortSignal): Promise<UnmatchedCount[]> {
-  const query = knex.raw<{ rows: UnmatchedCount[] }>(
-    `select chain_id as "chainId", reason, count(*)::integer as events
-     from unmatched_events group by chain_id, reason order by chain_id, reason`,
-  )
-  return (await runCancellable(knex, query, signal)).rows
+/** Counts unmatched events, of each chain some 200,000 at most. @param accountId - only those of this account; undefined: all */
+export async function countUnmatched(
+  knex: Knex,
+  accountId: number | undefined,
+  signal?: AbortSignal,
+): Promise<UnmatchedCount[]> {
+  const query = knex('unmatched_events')
+    .select<UnmatchedCount[]>({ chainId: 'chain_id', reason: 'reason' }, knex.raw('count(*)::integer as events'))
+    .groupBy('chain_id', 'reason')
+    .orderBy(['chain_id', 'reason'])
+  if (accountId !== undefined) void query.where('account_id', accountId)
+  return runCancellable<UnmatchedCount[]>(knex, query, signal)
 }

@@ -1,5 +1,7 @@
 import type { Knex } from 'knex'
 import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
+import type { CutPosition } from '../../domain/pages/cut-page.ts'
+import { runCancellable } from '../../postgres/cancellable.ts'
 import { chunksOf } from '../chunks.ts'
 import type { EventPlace, UnmatchedEvent } from '../match/detected.ts'
 import type { UnmatchedReason } from '../match/match-event.ts'
@@ -9,23 +11,46 @@ const ROWS_A_STATEMENT = 500
 /** An unmatched event as operators see it. */
 export interface ListedUnmatched {
   readonly timestamp: Date
+  /** CAIP-2. */
+  readonly chainId: string
   /** Canonical name of the chain. */
   readonly network: string
   readonly txHash: Hex
   readonly eventIndex: number
+  /** 0: no account knows the topic. */
+  readonly accountId: number
   /** Name of the account; absent where no account knows the topic. */
   readonly account?: string | undefined
   readonly reason: UnmatchedReason
+  readonly topic: Hex
+  readonly blockNumber: number
   /** The fields of the event; amounts as digits in base units. */
   readonly event: Readonly<Record<string, string>>
 }
 
-/** Selects unmatched events; a field that is undefined selects all. */
-interface UnmatchedFilter {
-  readonly accountId?: number | undefined
+/** Selects unmatched events; a field that is undefined selects all, an empty list none. */
+export interface UnmatchedFilter {
+  readonly accountIds?: readonly number[] | undefined
   /** CAIP-2. */
-  readonly chainId?: string | undefined
-  readonly reason?: UnmatchedReason | undefined
+  readonly chainIds?: readonly string[] | undefined
+  readonly reasons?: readonly UnmatchedReason[] | undefined
+  readonly txHashes?: readonly Hex[] | undefined
+  readonly eventIndex?: number | undefined
+  /** Times of blocks, inclusive, in milliseconds since 1970. */
+  readonly fromDate?: number | undefined
+  readonly toDate?: number | undefined
+}
+
+/** Beside which event a page of a list begins. */
+export interface UnmatchedPosition extends CutPosition {
+  /** The columns of the order: time in milliseconds, chain id, transaction hash, event index, account id. */
+  readonly key: readonly [number, string, Hex, number, number]
+}
+
+/** A page of a list: the most events, and where it begins; at the newest event by default. */
+export interface UnmatchedPage {
+  readonly rows: number
+  readonly position?: UnmatchedPosition | undefined
 }
 
 interface ListedRow {
@@ -34,47 +59,79 @@ interface ListedRow {
   readonly chain_id: string
   readonly tx_hash: Buffer
   readonly event_index: number
+  readonly account_id: number
   readonly name: string | null
   readonly reason: UnmatchedReason
+  readonly topic: Buffer
+  readonly block_number: bigint
   readonly event: Readonly<Record<string, string>>
 }
 
-/** Lists unmatched events, newest first. */
-export async function listUnmatched(knex: Knex, filter: UnmatchedFilter, limit: number): Promise<ListedUnmatched[]> {
+/** The order of a list: time first, then what makes a row unique. */
+const ORDER = ['u.timestamp', 'u.chain_id', 'u.tx_hash', 'u.event_index', 'u.account_id'] as const
+
+const COLUMNS = [...ORDER, 'c.network', 'a.name', 'u.reason', 'u.topic', 'u.block_number', 'u.event'] as const
+
+/** Lists unmatched events in reading order: newest first, or oldest first where the position says so. */
+export async function listUnmatched(
+  knex: Knex,
+  filter: UnmatchedFilter,
+  { rows, position }: UnmatchedPage,
+  signal?: AbortSignal,
+): Promise<ListedUnmatched[]> {
+  const order = position?.direction === 'NEWER' ? 'asc' : 'desc'
   const query = knex('unmatched_events as u')
     .leftJoin('chain_state as c', 'c.chain_id', 'u.chain_id')
     .leftJoin('accounts as a', 'a.id', 'u.account_id')
-    .orderBy([
-      { column: 'u.timestamp', order: 'desc' },
-      { column: 'u.block_number', order: 'desc' },
-      { column: 'u.tx_hash' },
-      { column: 'u.event_index', order: 'desc' },
-      { column: 'u.account_id' },
+    .select<ListedRow[]>(...COLUMNS)
+    .orderBy(ORDER.map((column) => ({ column, order })))
+    .limit(rows)
+  narrow(query, filter)
+  if (position !== undefined) {
+    const [timestamp, chainId, txHash, eventIndex, accountId] = position.key
+    const comparison = `${order === 'asc' ? '>' : '<'}${position.inclusive ? '=' : ''}`
+    void query.whereRaw(`(${ORDER.join(', ')}) ${comparison} (?::timestamptz, ?, ?, ?, ?)`, [
+      new Date(timestamp),
+      chainId,
+      hexToBytes(txHash),
+      eventIndex,
+      accountId,
     ])
-    .limit(limit)
-  if (filter.accountId !== undefined) void query.where('u.account_id', filter.accountId)
-  if (filter.chainId !== undefined) void query.where('u.chain_id', filter.chainId)
-  if (filter.reason !== undefined) void query.where('u.reason', filter.reason)
-  const columns = [
-    'u.timestamp',
-    'c.network',
-    'u.chain_id',
-    'u.tx_hash',
-    'u.event_index',
-    'a.name',
-    'u.reason',
-    'u.event',
-  ]
-  const rows: ListedRow[] = await query.select(columns)
-  return rows.map(({ timestamp, network, chain_id, tx_hash, event_index, name, reason, event }) => ({
-    timestamp,
-    network: network ?? chain_id,
-    txHash: bytesToHex(tx_hash),
-    eventIndex: event_index,
-    account: name ?? undefined,
-    reason,
-    event,
-  }))
+  }
+  return (await runCancellable<ListedRow[]>(knex, query, signal)).map(toListed)
+}
+
+function narrow(query: Knex.QueryBuilder, filter: UnmatchedFilter): void {
+  const { accountIds, chainIds, reasons, txHashes, eventIndex, fromDate, toDate } = filter
+  if (accountIds !== undefined) void query.whereIn('u.account_id', accountIds)
+  if (chainIds !== undefined) void query.whereIn('u.chain_id', chainIds)
+  if (reasons !== undefined) void query.whereIn('u.reason', reasons)
+  if (txHashes !== undefined) void query.whereIn('u.tx_hash', txHashes.map(hexToBytes))
+  if (eventIndex !== undefined) void query.where('u.event_index', eventIndex)
+  if (fromDate !== undefined) void query.where('u.timestamp', '>=', new Date(fromDate))
+  if (toDate !== undefined) void query.where('u.timestamp', '<=', new Date(toDate))
+}
+
+function toListed(row: ListedRow): ListedUnmatched {
+  return {
+    timestamp: row.timestamp,
+    chainId: row.chain_id,
+    network: row.network ?? row.chain_id,
+    txHash: bytesToHex(row.tx_hash),
+    eventIndex: row.event_index,
+    accountId: row.account_id,
+    account: row.name ?? undefined,
+    reason: row.reason,
+    topic: bytesToHex(row.topic),
+    blockNumber: Number(row.block_number),
+    event: row.event,
+  }
+}
+
+/** The ids of accounts by name; a name that no account has is left out. */
+export async function findAccountIds(knex: Knex, names: readonly string[]): Promise<Map<string, number>> {
+  const rows = await knex('accounts').whereIn('name', names).select<{ id: number; name: string }[]>('id', 'name')
+  return new Map(rows.map(({ id, name }) => [name, id]))
 }
 
 /** Stores unmatched events; one that is stored already is replaced. */

@@ -5,8 +5,13 @@ import type { Address, Hex } from 'viem'
 import type { PaymentRequest } from '../../../gen/payments/v1/payment_request_pb.js'
 import { CreatePaymentRequestRequestSchema, RequestsService } from '../../../gen/payments/v1/requests_service_pb.js'
 import { createApiKeyRepository } from '../../../src/auth/sql/api-key-repository.ts'
+import type { UnmatchedEvent } from '../../../src/detection/match/detected.ts'
+import type { UnmatchedReason } from '../../../src/detection/match/match-event.ts'
+import { storeUnmatched } from '../../../src/detection/sql/unmatched-repository.ts'
+import type { Account } from '../../../src/domain/account.ts'
 import type { Payment } from '../../../src/domain/payment.ts'
 import { paymentReferenceOf } from '../../../src/domain/payment-reference.ts'
+import { dropLeases } from '../../../src/store/leases-repository.ts'
 import { canonical } from '../detection.ts'
 import { insertPayments } from './search-payments.ts'
 import { NOW, type TestService } from '../service.ts'
@@ -86,6 +91,9 @@ export async function seedPayments(running: TestService): Promise<Values> {
   await pay(30_000000n, pending)
   await service.detection.scanOnce()
 
+  // It would expire while tests run, and chains change their state.
+  await dropLeases(database.knex)
+
   const accounts = createApiKeyRepository(database.knex)
   const shop = await accounts.ensureAccount('shop')
   const other = await accounts.ensureAccount('other')
@@ -95,7 +103,9 @@ export async function seedPayments(running: TestService): Promise<Values> {
     { accountId: other.id, final: true, payment: { ...bare, id: FOREIGN_ID } },
     { accountId: other.id, final: true, payment: { ...bare, id: SECOND_FOREIGN_ID, amountInUsd: '1' } },
   ])
+  const topics = await seedUnmatched(running, { shop, other }, payee)
   return {
+    ...topics,
     payer,
     payee,
     platform,
@@ -120,6 +130,42 @@ export async function seedPayments(running: TestService): Promise<Values> {
     ...namesOf(closed),
     'open.paymentReference.bare': requests.open.paymentReference.slice(2).toUpperCase(),
   }
+}
+
+/** Unmatched events as detection stores them, the newest of no account. */
+async function seedUnmatched(
+  { chain, database }: TestService,
+  { shop, other }: { readonly shop: Account; readonly other: Account },
+  payee: Address,
+): Promise<Values> {
+  const { contracts, tokens, wallets } = chain
+  const [payer] = wallets
+  const event = {
+    emitter: canonical(contracts.erc20FeeProxy),
+    token: canonical(tokens.USDC.address),
+    to: canonical(payee),
+    amount: '1500000',
+    feeAmount: '0',
+    feeAddress: `0x${'00'.repeat(20)}`,
+    payer: canonical(payer),
+  }
+  const seen = (place: number, accountId: number, reason: UnmatchedReason, fields: object = {}): UnmatchedEvent => ({
+    accountId,
+    reason,
+    topic: `0x${`c${place}`.repeat(32)}`,
+    txHash: `0x${`d${place}`.repeat(32)}`,
+    eventIndex: place,
+    blockNumber: place,
+    timestamp: new Date(NOW.getTime() - 60_000 * (9 - place)),
+    event: { ...event, ...fields },
+  })
+  await storeUnmatched(database.knex, `eip155:${chain.chainId}`, [
+    seen(1, shop.id, 'RATE_OFF', { rateProblem: 'NO_PATH' }),
+    seen(2, shop.id, 'NOT_FROM_PAYEE'),
+    seen(3, other.id, 'WRONG_PAYEE'),
+    seen(4, 0, 'UNKNOWN_TOPIC', { token: `0x${'ab'.repeat(20)}`, payer: undefined }),
+  ])
+  return { 'proxy.address': contracts.erc20FeeProxy, chainId: `eip155:${chain.chainId}` }
 }
 
 async function createRequests({ url, keys }: TestService, { payee, refundee }: { payee: Address; refundee: Address }) {

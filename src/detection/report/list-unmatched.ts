@@ -1,0 +1,197 @@
+import type { Knex } from 'knex'
+import type { ChainDirectory } from '../../chains/chain-directory.ts'
+import { type Account, isAccountName } from '../../domain/account.ts'
+import { cutPage } from '../../domain/pages/cut-page.ts'
+import { type CursorSeal, openCursorOfVersion, sealCursor } from '../../domain/pages/sealed-cursor.ts'
+import {
+  DEFAULT_PAGE_LIMIT,
+  requireDateRange,
+  requireFewValues,
+  requirePageLimit,
+  requireTxHash,
+} from '../../domain/require-input.ts'
+import { waybillError } from '../../errors/waybill-error.ts'
+import type { UnmatchedReason } from '../match/match-event.ts'
+import {
+  findAccountIds,
+  type ListedUnmatched,
+  listUnmatched,
+  type UnmatchedFilter,
+  type UnmatchedPosition,
+} from '../sql/unmatched-repository.ts'
+
+/** What a caller asks for. Absent and empty fields were not given. */
+export interface UnmatchedInput {
+  /** Names. */
+  readonly account?: readonly string[] | undefined
+  readonly network?: readonly string[] | undefined
+  readonly reason?: readonly UnmatchedReason[] | undefined
+  readonly txHash?: readonly string[] | undefined
+  readonly fromDate?: string | undefined
+  readonly toDate?: string | undefined
+  readonly limit?: number | undefined
+  readonly cursor?: string | undefined
+}
+
+/** A page of unmatched events, newest first. */
+export interface UnmatchedEvents {
+  readonly events: readonly ListedUnmatched[]
+  readonly limit: number
+  readonly nextCursor: string | undefined
+  readonly prevCursor: string | undefined
+}
+
+/** What lists are made of. */
+export interface UnmatchedLists {
+  readonly knex: Knex
+  readonly chains: ChainDirectory
+  /** 32 bytes, the same for all processes on one database. */
+  readonly cursorSecret: Uint8Array
+}
+
+/**
+ * Lists unmatched events page by page.
+ *
+ * @param account - the only account whose events the caller may see; undefined: those of all accounts and of none
+ * @throws WaybillError INVALID_FIELD, UNKNOWN_ACCOUNT, UNKNOWN_NETWORK, INVALID_TX_HASH, INVALID_DATE, INVALID_RANGE, TOO_MANY_VALUES, INVALID_LIMIT,
+ *   INVALID_CURSOR, CURSOR_MISMATCH
+ */
+export async function pageUnmatched(
+  lists: UnmatchedLists,
+  account: Account | undefined,
+  input: UnmatchedInput,
+  signal?: AbortSignal,
+): Promise<UnmatchedEvents> {
+  const seal = { secret: lists.cursorSecret, scope: `${account?.id ?? 'all'}/unmatched` }
+  const given = await parseFilter(lists, account, input)
+  const carried = input.cursor === undefined ? undefined : readCursor(seal, input.cursor)
+  if (carried !== undefined) checkMatches(carried.filter, given)
+  const filter = carried?.filter ?? given
+  const limit = requirePageLimit(input.limit) ?? carried?.limit ?? DEFAULT_PAGE_LIMIT
+  const visible = account === undefined ? filter : onlyOf(account, filter)
+  // One event more than the page holds tells whether another page follows.
+  const found = await listUnmatched(lists.knex, visible, { rows: limit + 1, position: carried?.position }, signal)
+  const page = cutPage(found, limit, carried?.position, positionOf)
+  const cursorAt = (position: UnmatchedPosition) => writeCursor(seal, { filter, limit, position })
+  return {
+    events: page.entries,
+    limit,
+    nextCursor: page.next && cursorAt(page.next),
+    prevCursor: page.previous && cursorAt(page.previous),
+  }
+}
+
+/** Narrows a filter to an account, so that events of others do not exist for the caller. */
+function onlyOf({ id }: Account, filter: UnmatchedFilter): UnmatchedFilter {
+  const isAsked = filter.accountIds === undefined || filter.accountIds.includes(id)
+  return { ...filter, accountIds: isAsked ? [id] : [] }
+}
+
+/** Reads the filters. Each given value becomes part of the filter or an error. */
+async function parseFilter(
+  { knex, chains }: UnmatchedLists,
+  account: Account | undefined,
+  input: UnmatchedInput,
+): Promise<UnmatchedFilter> {
+  const { account: names = [], network = [], reason = [], txHash = [] } = input
+  for (const [field, values] of Object.entries({ account: names, network, reason, txHash })) {
+    requireFewValues(field, values)
+  }
+  for (const name of names) requireAccountName(name)
+  const known = account === undefined ? await findAccountIds(knex, names) : new Map([[account.name, account.id]])
+  return {
+    accountIds: ifGiven(
+      names,
+      names.flatMap((name) => accountIdOf(known, name, account === undefined)),
+    ),
+    chainIds: ifGiven(
+      network,
+      network.flatMap((text) => chainIdsOf(chains, text)),
+    ),
+    reasons: ifGiven(reason, reason),
+    txHashes: ifGiven(
+      txHash,
+      txHash.map((text) => requireTxHash('txHash', text)),
+    ),
+    ...requireDateRange(input),
+  }
+}
+
+/** @throws WaybillError INVALID_FIELD */
+function requireAccountName(name: string): void {
+  if (isAccountName(name)) return
+  const detail = 'a name has 1 to 64 of a-z, 0-9, ".", "_" and "-"'
+  throw waybillError('INVALID_FIELD', { field: 'account', detail })
+}
+
+/** In one order and without repeats, so that equal filters are equal JSON, which cursors carry. */
+function ifGiven<T extends string | number>(given: readonly unknown[], values: readonly T[]): readonly T[] | undefined {
+  if (given.length === 0) return undefined
+  return [...new Set(values)].toSorted((a, b) => (a < b ? -1 : 1))
+}
+
+/** @param mayKnow - whether the caller may learn which accounts there are */
+function accountIdOf(known: ReadonlyMap<string, number>, name: string, mayKnow: boolean): readonly number[] {
+  const id = known.get(name)
+  if (id === undefined && mayKnow) throw waybillError('UNKNOWN_ACCOUNT', { value: name })
+  return id === undefined ? [] : [id]
+}
+
+/** @returns none for a real chain whose name has another id in this configuration, as in a demo */
+function chainIdsOf(chains: ChainDirectory, text: string): readonly string[] {
+  const resolved = chains.resolve(text)
+  if (resolved.kind === 'elsewhere') return []
+  const chainId = resolved.kind === 'chain' ? chains.chainIdOf(resolved.name) : undefined
+  if (chainId !== undefined) return [chainId]
+  const suggestion = resolved.kind === 'unknown' ? resolved.suggest() : ''
+  throw waybillError('UNKNOWN_NETWORK', { field: 'network', value: text, suggestion })
+}
+
+function positionOf(event: ListedUnmatched, direction: UnmatchedPosition['direction']): UnmatchedPosition {
+  const { timestamp, chainId, txHash, eventIndex, accountId } = event
+  return { key: [timestamp.getTime(), chainId, txHash, eventIndex, accountId], direction, inclusive: false }
+}
+
+const VERSION = 1
+
+interface Carried {
+  readonly filter: UnmatchedFilter
+  readonly limit: number
+  readonly position: UnmatchedPosition
+}
+
+interface CursorPayload {
+  readonly v: number
+  readonly f: UnmatchedFilter
+  readonly l: number
+  readonly p: UnmatchedPosition
+}
+
+function writeCursor(seal: CursorSeal, { filter, limit, position }: Carried): string {
+  return sealCursor(seal, { v: VERSION, f: filter, l: limit, p: position } satisfies CursorPayload)
+}
+
+/** @throws WaybillError INVALID_CURSOR for anything that this seal did not make */
+function readCursor(seal: CursorSeal, cursor: string): Carried {
+  const opened = openCursorOfVersion<CursorPayload>(seal, cursor, VERSION)
+  if (!opened.ok) throw waybillError('INVALID_CURSOR', { detail: opened.detail })
+  const { f: filter, l: limit, p: position } = opened.payload
+  return { filter, limit, position }
+}
+
+const filterNames = {
+  accountIds: 'account',
+  chainIds: 'network',
+  reasons: 'reason',
+  txHashes: 'txHash',
+  fromDate: 'fromDate',
+  toDate: 'toDate',
+} as const satisfies Partial<Record<keyof UnmatchedFilter, string>>
+
+/** @throws WaybillError CURSOR_MISMATCH with the first given filter that differs from the cursor's */
+function checkMatches(carried: UnmatchedFilter, sent: UnmatchedFilter): void {
+  for (const [name, field] of Object.entries(filterNames) as [keyof typeof filterNames, string][]) {
+    if (sent[name] === undefined || JSON.stringify(sent[name]) === JSON.stringify(carried[name])) continue
+    throw waybillError('CURSOR_MISMATCH', { field })
+  }
+}
