@@ -1,6 +1,7 @@
 import type { Command } from './command.ts'
 import { auditCommand } from './commands/audit-command.ts'
 import { chainsCheck, chainsRestart } from './commands/chains-command.ts'
+import { chainsPlan } from './commands/chains-plan-command.ts'
 import { chainsReread } from './commands/chains-reread-command.ts'
 import { checkCommand } from './commands/check-command.ts'
 import { demoPay, demoRefund, demoReorg } from './commands/demo-command.ts'
@@ -33,6 +34,7 @@ export const commands: readonly Command[] = [
   exportPaymentsCommand,
   checkCommand,
   chainsCheck,
+  chainsPlan,
   chainsRestart,
   chainsRecheck,
   chainsReread,

@@ -75,7 +75,7 @@ function nameNodes(urls: readonly string[]): string[] {
 const MIN_SECRET_LENGTH = 6
 
 /** Nodes quote the keys of their URL in error messages. */
-function hiderOf(url: string): (text: string) => string {
+export function hiderOf(url: string): (text: string) => string {
   const { pathname, searchParams, username, password } = new URL(url)
   const parts = [...pathname.split('/'), ...searchParams.values(), username, password]
   const secrets = parts.flatMap((part) => [part, decoded(part)]).filter((part) => part.length >= MIN_SECRET_LENGTH)
