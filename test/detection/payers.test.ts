@@ -1,5 +1,15 @@
 import type { Knex } from 'knex'
-import { type Abi, concatHex, encodeFunctionData, type Hex, numberToHex, padHex, parseAbi, zeroAddress } from 'viem'
+import {
+  type Abi,
+  concatHex,
+  encodeFunctionData,
+  type Hex,
+  numberToHex,
+  padHex,
+  parseAbi,
+  toEventSelector,
+  zeroAddress,
+} from 'viem'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { eventTopics } from '../../src/contracts/decode-events.ts'
 import {
@@ -13,6 +23,7 @@ import { createChainReader, type TransactionReceipt } from '../../src/detection/
 import { UNHURRIED } from '../../src/detection/read/patience.ts'
 import { createTraceReader } from '../../src/detection/read/trace-reader.ts'
 import type { Account } from '../../src/domain/account.ts'
+import type { Address } from '../../src/domain/address.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
 import { createRpcClient } from '../../src/nodes/rpc-client.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -33,7 +44,7 @@ import {
 } from '../support/detection.ts'
 import { silentLogger } from '../support/logs.ts'
 import { freshAddress } from '../support/routing.ts'
-import { deployBatchPayments, deployRequestProxyFactory } from './request-contracts.ts'
+import { deployBatchPayments, deployEscrow, deployRequestProxyFactory, publishedEvents } from './request-contracts.ts'
 
 const COIN = 10n ** 18n
 const ENTRY_POINT = '0x0000000071727de22e5e9d8baf0edac6f37da032'
@@ -48,6 +59,12 @@ const ABI = parseAbi([
   'function triggerERC20Payment()',
   'function batchERC20PaymentsWithReference(address token, address[] recipients, uint256[] amounts, bytes[] paymentReferences, uint256[] feeAmounts, address feeAddress)',
   'function setBatchFee(uint256 batchFee)',
+  'function approvePaymentProxyToSpend(address token)',
+  'function payEscrow(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
+  'function payRequestFromEscrow(bytes paymentReference)',
+  'function execTransaction(address to, uint256 value, bytes data, uint8 operation, uint256 safeTxGas, uint256 baseGas, uint256 gasPrice, address gasToken, address refundReceiver, bytes signatures)',
+  'function execute(address target, uint256 value, bytes data)',
+  'function transferFromWithReferenceAndFee(address token, address to, uint256 amount, bytes paymentReference, uint256 feeAmount, address feeAddress)',
 ])
 
 /** One chain, read from a node that has traces and from one that has none. */
@@ -98,7 +115,7 @@ afterAll(async () => {
   await Promise.all([node?.stop(), chain?.stop()])
 })
 
-async function openView(url: string): Promise<View> {
+async function openView(url: string, intermediaries: readonly Address[] = []): Promise<View> {
   const database = await createTestDatabase()
   const { knex } = database
   const usual = configOf(chain, 'BASE')
@@ -110,7 +127,7 @@ async function openView(url: string): Promise<View> {
       { kind: 'ETHEREUM_FEE_PROXY', version: '0.1.0', address: canonical(olderProxy), fromBlock: 0 },
       { kind: 'SINGLE_REQUEST_PROXY_FACTORY', version: '0.1.0', address: canonical(factory), fromBlock: 0 },
     ],
-    intermediaries: [canonical(batch)],
+    intermediaries: [canonical(batch), ...intermediaries],
   })
   return { database, knex, account: await addAccount(knex, 'shop'), detection: detect(knex, [config]) }
 }
@@ -332,11 +349,18 @@ describe('a payer of coins', () => {
 
 describe('a SingleRequestProxy', () => {
   /** Has the factory create one. @returns its address */
-  async function make(wanted: PaymentRequest, token?: Hex): Promise<Hex> {
+  async function make(
+    wanted: PaymentRequest,
+    {
+      token,
+      fee = { feeAmount: 0n, feeAddress: zeroAddress },
+    }: { token?: Hex; fee?: { feeAmount: bigint; feeAddress: Hex } } = {},
+  ): Promise<Hex> {
     const { payee, paymentReference } = wanted
+    const { feeAmount, feeAddress } = fee
     const data = token
-      ? encode('createERC20SingleRequestProxy', [payee, token, paymentReference, zeroAddress, 0n])
-      : encode('createEthereumSingleRequestProxy', [payee, paymentReference, zeroAddress, 0n])
+      ? encode('createERC20SingleRequestProxy', [payee, token, paymentReference, feeAddress, feeAmount])
+      : encode('createEthereumSingleRequestProxy', [payee, paymentReference, feeAddress, feeAmount])
     const { logs = [] } = await chain.send(chain.wallets[5], { to: factory, data }, { gas: 5_000_000n })
     const log = logs.find(({ topics }) =>
       [eventTopics.tokenRequestProxy, eventTopics.nativeRequestProxy].includes(topics[0] as Hex),
@@ -353,7 +377,7 @@ describe('a SingleRequestProxy', () => {
     await look()
     await chain.send(sender, { to: coinProxy, data: '0x', value: COIN })
     // Created in the same step in which it is paid through.
-    const tokenProxy = await make(tokens, USDC.address)
+    const tokenProxy = await make(tokens, { token: USDC.address })
     await chain.fund(USDC, sender, 1_000000n)
     await chain.approve(sender, USDC, paymentBatch, 1_000000n)
     await run(sender, [
@@ -365,10 +389,40 @@ describe('a SingleRequestProxy', () => {
     expect([await payers(coins), await payers(tokens)]).toEqual([bySender, bySender])
   })
 
+  it('pays parts as they come, each less its fee, of coins for whoever sends them', async () => {
+    const [first, second] = chain.wallets
+    const { USDC } = chain.tokens
+    const feeAddress = freshAddress('fee of a proxy')
+    const [coins, tokens] = [await request(coinTerms), await request({ amount: '1' })]
+    const coinProxy = await make(coins, { fee: { feeAmount: 7n, feeAddress } })
+    const tokenProxy = await make(tokens, { token: USDC.address, fee: { feeAmount: 7n, feeAddress } })
+    await chain.send(first, { to: coinProxy, data: '0x', value: COIN / 4n })
+    await chain.send(second, { to: coinProxy, data: '0x', value: COIN / 2n })
+    for (const part of [400_000n, 300_000n]) {
+      await chain.fund(USDC, tokenProxy, part)
+      await chain.send(first, { to: tokenProxy, data: encode('triggerERC20Payment', []) })
+    }
+    await look()
+    for (const { knex, account } of [traced, untraced]) {
+      const partsOf = async (of: PaymentRequest) =>
+        (await paymentsOf(knex, account, of)).map(({ payer, amount, fees }) => [payer, Number(amount), fees.length])
+      expect(await partsOf(coins)).toEqual([
+        [canonical(first), expect.closeTo(0.25), 1],
+        [canonical(second), expect.closeTo(0.5), 1],
+      ])
+      expect(await partsOf(tokens)).toEqual([
+        [null, 0.399993, 1],
+        [null, 0.299993, 1],
+      ])
+      const [{ fees }] = await paymentsOf(knex, account, coins)
+      expect(fees).toMatchObject([{ type: 'PLATFORM', amount: '0.000000000000000007', receiverAddress: feeAddress }])
+    }
+  })
+
   it('that got its money in an earlier transaction has an unknown payer', async () => {
     const { USDC } = chain.tokens
     const wanted = await request({ amount: '1' })
-    const tokenProxy = await make(wanted, USDC.address)
+    const tokenProxy = await make(wanted, { token: USDC.address })
     await chain.fund(USDC, tokenProxy, 1_000000n)
     await chain.send(chain.wallets[0], { to: tokenProxy, data: encode('triggerERC20Payment', []) })
     await look()
@@ -385,6 +439,133 @@ describe('a SingleRequestProxy', () => {
     await chain.reorg(1)
     await look()
     expect(await count()).toBe(before)
+  })
+})
+
+describe('an escrow', () => {
+  it('pays with money of an earlier transaction, so its payer is unknown, and what it emits itself is no payment', async () => {
+    const escrow = await deployEscrow(chain)
+    const [sender] = chain.wallets
+    const { USDC } = chain.tokens
+    const wanted = await request({ amount: '1' })
+    const feeAddress = freshAddress('fee of an escrow')
+    await chain.fund(USDC, sender, 1_000005n)
+    await chain.approve(sender, USDC, escrow, 1_000005n)
+    await chain.send(chain.deployer, { to: escrow, data: encode('approvePaymentProxyToSpend', [USDC.address]) })
+    const { payee, paymentReference } = wanted
+    const terms = [USDC.address, payee, 1_000000n, paymentReference, 5n, feeAddress]
+    await chain.send(sender, { to: escrow, data: encode('payEscrow', terms) }, { gas: 2_000_000n })
+    await look()
+    expect(await payers(wanted)).toEqual({ traced: [], untraced: [] })
+    await chain.send(
+      sender,
+      { to: escrow, data: encode('payRequestFromEscrow', [paymentReference]) },
+      { gas: 2_000_000n },
+    )
+    // Without an entry in the chains file, the escrow itself is the payer.
+    const listed = await openView(chain.rpcUrl, [canonical(escrow)])
+    await storeRequest(listed.knex, listed.account, wanted)
+    await Promise.all([look(), listed.detection.scanOnce()])
+    expect(await payers(wanted)).toEqual({ traced: [canonical(escrow)], untraced: [canonical(escrow)] })
+    expect(await paymentsOf(listed.knex, listed.account, wanted)).toMatchObject([{ payer: null, fees: [] }])
+    await listed.database.drop()
+  })
+})
+
+describe('an account with code', () => {
+  const otherPayee = freshAddress('somebody else')
+  const executes = ({ to, data, value = 0n }: ContractCall) =>
+    encode('execTransaction', [to, value, data, 0, 0n, 0n, 0n, zeroAddress, zeroAddress, '0x'])
+
+  it('that executes one call is the payer, also by the calldata alone', async () => {
+    const safe = freshAddress('a Safe')
+    const wanted = await request(coinTerms)
+    const call = native(wanted, COIN)
+    await setCode(safe, callingCode(call))
+    await chain.send(chain.wallets[0], { to: safe, data: executes(call), value: COIN }, { gas: 1_000_000n })
+    await look()
+    expect(await payers(wanted)).toEqual({ traced: [safe], untraced: [safe] })
+  })
+
+  it('whose calldata tells of another payment is the payer by a trace alone', async () => {
+    const safe = freshAddress('a Safe that lies')
+    const wanted = await request(coinTerms)
+    const told = native({ ...wanted, payee: otherPayee }, COIN)
+    await setCode(safe, callingCode(native(wanted, COIN)))
+    await chain.send(chain.wallets[0], { to: safe, data: executes(told), value: COIN }, { gas: 1_000_000n })
+    await look()
+    expect(await payers(wanted)).toEqual({ traced: [safe], untraced: [null] })
+  })
+
+  it('that calls itself is the payer, also by the calldata alone', async () => {
+    const account = chain.wallets[7] as Hex
+    const wanted = await request(coinTerms)
+    const call = native(wanted, COIN)
+    const delegate = freshAddress('code of wallets')
+    await setCode(delegate, callingCode(call))
+    // EIP-7702: the account runs the code of the delegate.
+    await setCode(account, concatHex(['0xef0100', delegate]))
+    const data = encode('execute', [call.to, call.value, call.data])
+    await chain.send(account, { to: account, data }, { gas: 1_000_000n })
+    await look()
+    expect(await payers(wanted)).toEqual({ traced: [canonical(account)], untraced: [canonical(account)] })
+  })
+
+  it('is each the payer of its own in a bundle of user operations, by a trace alone', async () => {
+    const [first, second, third] = [await request(coinTerms), await request(coinTerms), await request({ amount: '1' })]
+    const accounts = [freshAddress('user one'), freshAddress('user two'), freshAddress('user three')] as const
+    const { USDC } = chain.tokens
+    for (const account of accounts) await chain.setNativeBalance(account, 2n * COIN)
+    await chain.fund(USDC, accounts[2], 1_000000n)
+    await chain.sendAs(accounts[2], encodeApprove(USDC.address, chain.contracts.erc20FeeProxy, 1_000000n))
+    const { payee, paymentReference } = third
+    const transfer = [USDC.address, payee, 1_000000n, paymentReference, 0n, zeroAddress]
+    const calls: readonly ContractCall[] = [
+      native(first, COIN),
+      native(second, COIN),
+      { to: chain.contracts.erc20FeeProxy, data: encode('transferFromWithReferenceAndFee', transfer) },
+    ]
+    for (const [i, account] of accounts.entries()) await setCode(account, callingCode(calls[i] as ContractCall))
+    // The bundler's contract calls one account after the other.
+    await run(
+      chain.wallets[0],
+      accounts.map((to) => ({ to, data: '0x' as const })),
+    )
+    await look()
+    expect(await Promise.all([first, second, third].map(payers))).toEqual([
+      { traced: [accounts[0]], untraced: [null] },
+      { traced: [accounts[1]], untraced: [null] },
+      { traced: [accounts[2]], untraced: [accounts[2]] },
+    ])
+  })
+})
+
+describe('every published version', () => {
+  const topicOf = ({ name, inputs }: { name: string; inputs: readonly { type: string }[] }) =>
+    toEventSelector(`${name}(${inputs.map(({ type }) => type).join(',')})`)
+  it.each([
+    ['ERC20FeeProxy', [eventTopics.erc20Payment]],
+    ['EthereumFeeProxy', [eventTopics.nativePayment]],
+    ['Erc20ConversionProxy', [eventTopics.conversion, eventTopics.erc20Payment]],
+    ['EthConversionProxy', [eventTopics.conversion, eventTopics.nativePayment]],
+  ])('of %s has the events that are followed, with the reference as their only topic', (name, topics) => {
+    const versions = publishedEvents(name)
+    expect(versions.size).toBeGreaterThan(0)
+    for (const events of versions.values()) {
+      const payments = events.filter((event) => event.name.startsWith('TransferWith'))
+      expect(payments.map(topicOf).toSorted()).toEqual(topics.toSorted())
+      expect(payments.map(({ inputs }) => inputs.filter(({ indexed }) => indexed).map(({ type }) => type))).toEqual(
+        payments.map(() => ['bytes']),
+      )
+    }
+  })
+
+  it('of the factory has the two events that name its proxies', () => {
+    for (const events of publishedEvents('SingleRequestProxyFactory').values()) {
+      expect(events.map(topicOf)).toEqual(
+        expect.arrayContaining([eventTopics.tokenRequestProxy, eventTopics.nativeRequestProxy]),
+      )
+    }
   })
 })
 

@@ -1,5 +1,5 @@
 /** Contracts of Request that no demo chain has: its batches and the factory of SingleRequestProxies, as its package compiled them. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { type Abi, type Address, encodeDeployData, type Hex, parseAbi } from 'viem'
@@ -10,6 +10,7 @@ const require = createRequire(import.meta.url)
 const requestPackage = dirname(require.resolve('@requestnetwork/smart-contracts/package.json'))
 
 const CONSTRUCTORS = {
+  2: parseAbi(['constructor(address, address)']),
   3: parseAbi(['constructor(address, address, address)']),
   6: parseAbi(['constructor(address, address, address, address, address, address)']),
 } as const
@@ -31,7 +32,7 @@ interface Host extends Pick<TestChain, 'deployer'> {
 }
 
 async function deploy(chain: Host, name: string, args: readonly Hex[]): Promise<Hex> {
-  const abi: Abi = CONSTRUCTORS[args.length === 6 ? 6 : 3]
+  const abi: Abi = CONSTRUCTORS[args.length as keyof typeof CONSTRUCTORS]
   const data = encodeDeployData({ abi, bytecode: readBytecode(name), args })
   const { transactionHash } = await chain.send(chain.deployer, { data }, { gas: 15_000_000n })
   const read = () =>
@@ -53,6 +54,31 @@ export function deployBatchConversionPayments(chain: TestChain): Promise<Hex> {
   const { erc20FeeProxy, ethereumFeeProxy, erc20ConversionProxy, ethConversionProxy, conversionPath } = chain.contracts
   const proxies = [erc20FeeProxy, ethereumFeeProxy, erc20ConversionProxy, ethConversionProxy]
   return deploy(chain, 'BatchConversionPayments', [...proxies, conversionPath, chain.deployer])
+}
+
+/** ERC20EscrowToPay over the chain's proxy. */
+export function deployEscrow(chain: TestChain): Promise<Hex> {
+  return deploy(chain, 'ERC20EscrowToPay', [chain.contracts.erc20FeeProxy, chain.deployer])
+}
+
+/** An event of a contract's interface. */
+interface PublishedEvent {
+  readonly name: string
+  readonly inputs: readonly { readonly type: string; readonly indexed: boolean }[]
+}
+
+/** The events of all versions of a contract that the package publishes, by version. */
+export function publishedEvents(name: string): Map<string, PublishedEvent[]> {
+  const folder = join(requestPackage, 'dist/src/lib/artifacts', name)
+  const files = readdirSync(folder).filter((file) => file.endsWith('.json'))
+  return new Map(
+    files.map((file) => {
+      const { abi } = JSON.parse(readFileSync(join(folder, file), 'utf8')) as {
+        abi: (PublishedEvent & { type: string })[]
+      }
+      return [file.replace('.json', ''), abi.filter(({ type }) => type === 'event')]
+    }),
+  )
 }
 
 /** SingleRequestProxyFactory over the chain's proxies. */
