@@ -65,6 +65,8 @@ export interface Detection {
   unaccept(network: string, decision: Parameters<typeof unacceptEvent>[2], signal?: AbortSignal): Promise<void>
   /** Reads one chain, or all of them, until there is nothing new. @throws what reading a chain throws */
   scanOnce(network?: string): Promise<void>
+  /** Looks up once what was not known of payments and is due: prices, gas, traces. @throws errors of the database */
+  enrichOnce(): Promise<void>
 }
 
 export interface DetectionOptions {
@@ -150,11 +152,11 @@ export function createDetection(options: DetectionOptions): Detection {
     },
     accept: async (network, decision, signal) => acceptEvent(knex, followerOf(network).chain, decision, signal),
     unaccept: async (network, decision, signal) => unacceptEvent(knex, followerOf(network).chain, decision, signal),
+    enrichOnce: () => enrichments.drain(),
     async scanOnce(network) {
       const chosen = followers.filter((follower) => network === undefined || follower.network === network)
       for (const follower of chosen) await follower.scan()
       await replays.drain()
-      await enrichments.drain()
     },
   }
 }

@@ -116,7 +116,7 @@ const changesOf = () => ill.knex('payment_changes').count().first()
 /** Lets some time pass, and looks up what is due. */
 async function later(ms = 7_000): Promise<void> {
   offsetMs += ms
-  await ill.detection.scanOnce()
+  await ill.detection.enrichOnce()
 }
 
 async function setCode(at: Hex, code: Hex): Promise<void> {
@@ -208,7 +208,7 @@ describe('a payment whose figures cannot be read', () => {
         : undefined,
     )
     offsetMs += 7_000
-    await view.detection.scanOnce()
+    await view.detection.enrichOnce()
     const { gas } = (await paymentIn(view, wanted)).figures
     const { gasUsed, effectiveGasPrice } = (await chain.client.rpc.call('eth_getTransactionReceipt', [
       (await paymentsOf(view.knex, view.account, wanted))[0]?.txHash,
