@@ -23,7 +23,7 @@ export interface EventFact extends CoinPayer {
   readonly event: PaymentEvent
   readonly initiator: Address
   /** In wei; what the transaction cost its sender. */
-  readonly gas: Pick<Receipt, 'gasUsed' | 'effectiveGasPrice' | 'l1Fee'>
+  readonly gas: Pick<Receipt, 'gasUsed' | 'effectiveGasPrice' | 'l1Fee' | 'isDeposit'>
   /** The token of the chains file that was paid with; absent where it is not listed. */
   readonly token?: Token | undefined
   /** Whether a conversion counts by the rate of its time; absent for other events. */
@@ -66,7 +66,7 @@ export async function completeFacts(tools: FactTools, seen: SeenTransaction): Pr
       timestampSec: header.timestampSec,
       event,
       initiator: receipt.from,
-      gas: { gasUsed: receipt.gasUsed, effectiveGasPrice: receipt.effectiveGasPrice, l1Fee: receipt.l1Fee },
+      gas: receipt,
       token: tokenOf(tools, event),
       rate: await rateOf(tools, event, header),
       payerDoubt: isToken ? undefined : doubt,

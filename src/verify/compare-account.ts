@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import type { Account } from '../domain/account.ts'
 import { type Address, addressFromBytes } from '../domain/address.ts'
+import { caip2Of } from '../domain/chain.ts'
 import { addDecimals, formatDecimal, readStoredDecimal, sumDecimals, ZERO } from '../domain/decimal.ts'
 import { bytesToHex, type Hex } from '../domain/hex.ts'
 import { statusOfRank } from '../domain/payment.ts'
@@ -29,7 +30,7 @@ import {
   settleRequest,
 } from './settle-request.ts'
 import { requestsOfIds, requestsOfTopics, type StoredRequest, type WalletTime } from './sql/stored-requests.ts'
-import { rowsOf, type StoredRows } from './sql/stored-rows.ts'
+import { openLookups, rowsOf, type StoredRows } from './sql/stored-rows.ts'
 import type { Unproven, VerifyDifference } from './verify-report.ts'
 
 /** What was read of the chain, and what an account's rows are compared by. */
@@ -71,6 +72,8 @@ interface Page {
   readonly stored: StoredRows
   readonly paymentAt: ReadonlyMap<string, PaymentRow>
   readonly refundAt: ReadonlyMap<string, RefundRow>
+  /** What the service still looks up, by transaction hash. */
+  readonly lookups: ReadonlyMap<string, readonly string[]>
   readonly unproven: Unproven[]
 }
 
@@ -111,6 +114,7 @@ export async function compareRequests(
     stored,
     paymentAt: byPlace(stored.payments, network),
     refundAt: byPlace(stored.refunds, network),
+    lookups: await openLookups(trx, account.id, { chainId: caip2Of(comparison.chain.chainId), txHashes }),
     unproven: [],
   }
   const judged = judgeAll(page, facts, sharing)
@@ -198,9 +202,13 @@ function takeAsGiven(page: Page, fact: EventFact, verdict: Verdict, requests: re
       where,
       why: 'no node has the state of its block, so the rate of the conversion is taken as stored',
     })
-    return page.paymentAt.has(key) ? verdict : { kind: 'UNMATCHED', reason: UNREADABLE_RATE }
+    return page.paymentAt.has(key) ? verdict : { kind: 'UNMATCHED', reason: UNDECIDED }
   }
   const refund = page.refundAt.get(key)
+  if (verdict.kind === 'REFUND' && refund === undefined && isLookedUp(page, fact, 'TRACE')) {
+    page.unproven.push({ where, why: 'the service still looks up whose coins went back', isTold: true })
+    return { kind: 'UNMATCHED', reason: UNDECIDED }
+  }
   const isDoubtful = verdict.kind === 'UNMATCHED' && ['WRONG_PAYEE', 'NOT_FROM_PAYEE'].includes(verdict.reason)
   const request = requests.find(({ requestId }) => requestId === refund?.request_id.toString('hex'))
   if (!isDoubtful || fact.payerDoubt === undefined || request === undefined || fact.token === undefined) return verdict
@@ -209,8 +217,12 @@ function takeAsGiven(page: Page, fact: EventFact, verdict: Verdict, requests: re
   return { kind: 'REFUND', request, token: fact.token, amount }
 }
 
-/** Stands for STALE_RATE or RATE_OFF. */
-export const UNREADABLE_RATE = 'STALE_RATE or RATE_OFF'
+/** Stands for whatever reason is stored. */
+export const UNDECIDED = 'undecided'
+
+function isLookedUp({ lookups }: Page, { txHash }: EventFact, ...lacks: readonly string[]): boolean {
+  return lookups.get(txHash)?.some((lack) => lacks.includes(lack)) ?? false
+}
 
 /** Whether a stored payment is no fact that was read again: imported alone, of another chain, or of a block that was not read. */
 function isGiven({ comparison }: Page, { detected, network, block_number }: PaymentRow): boolean {
@@ -237,18 +249,31 @@ function comparePayments(page: Page, counted: readonly Judged[]): VerifyDifferen
       return [{ ...at, requestId: expected['requestId'], field: 'row', chain: what }]
     }
     const stored = storedPaymentTexts(row)
+    const isOpen = openFields(page, fact, stored)
     if (fact.payerDoubt !== undefined && expected['payer'] === undefined && stored['payer'] !== undefined) {
       const where = `event ${event.eventIndex} of ${txHash}`
       page.unproven.push({ where, why: 'no node traces the transaction, so its payer is taken as stored' })
-      return differencesOf(at, stored, { ...expected, payer: stored['payer'] }, skipped(row, fact))
+      return differencesOf(at, stored, { ...expected, payer: stored['payer'] }, skipped(row, fact, isOpen))
     }
-    return differencesOf(at, stored, expected, skipped(row, fact))
+    return differencesOf(at, stored, expected, skipped(row, fact, isOpen))
   })
 }
 
+/** Fields that are not known yet and that the service still looks up. */
+function openFields(page: Page, fact: EventFact, stored: FieldTexts): string[] {
+  const open = [
+    ...(stored['gas'] === undefined && isLookedUp(page, fact, 'GAS', 'L1_FEE') ? ['gas'] : []),
+    ...(stored['payer'] === undefined && isLookedUp(page, fact, 'TRACE') ? ['payer'] : []),
+  ]
+  const where = `event ${fact.event.eventIndex} of ${fact.txHash}`
+  for (const field of open) page.unproven.push({ where, why: `the service still looks up its ${field}`, isTold: true })
+  return open
+}
+
 /** An imported payment keeps its id and what the chain does not tell; a bridge tells payer and source. */
-function skipped(row: PaymentRow, { isCarried }: EventFact) {
+function skipped(row: PaymentRow, { isCarried }: EventFact, isOpen: readonly string[]) {
   return (field: string, expected: string | undefined): boolean =>
+    isOpen.includes(field) ||
     (row.imported && (field === 'id' || expected === undefined || expected === '')) ||
     (isCarried && ['payer', 'sourceNetwork', 'sourceTxHash'].includes(field))
 }

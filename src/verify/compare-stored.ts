@@ -13,7 +13,7 @@ import {
   type ComparedAccount,
   type Comparison,
   compareRequests,
-  UNREADABLE_RATE,
+  UNDECIDED,
   unmatchedKey,
 } from './compare-account.ts'
 import { differencesOf } from './differences.ts'
@@ -265,8 +265,8 @@ function compareOne(
     blockNumber: Number(row.block_number),
   } as const
   if (chainSays === undefined) return [{ ...at, field: 'row', stored: row.reason }]
-  const isUnread = chainSays['reason'] === UNREADABLE_RATE
-  return differencesOf(at, storedUnmatchedTexts(row), chainSays, (field) => isUnread && field === 'reason')
+  const isUndecided = chainSays['reason'] === UNDECIDED
+  return differencesOf(at, storedUnmatchedTexts(row), chainSays, (field) => isUndecided && field === 'reason')
 }
 
 function describeLacking(key: string, texts: FieldTexts, names: ReadonlyMap<number, string>): VerifyDifference {

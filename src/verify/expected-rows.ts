@@ -89,6 +89,8 @@ function feesText(fees: readonly PaymentFee[]): string {
 function gasText({ chain, tokens }: RowChain, { gas }: EventFact): string | undefined {
   const native = tokens.native(chain.name)
   if (gas.effectiveGasPrice === undefined || native === undefined) return undefined
+  // Without the fee of the parent chain it is not known what the transaction cost.
+  if (chain.l1Fee === 'OP_STACK' && gas.l1Fee === undefined && !gas.isDeposit) return undefined
   const wei = gas.gasUsed * gas.effectiveGasPrice + (gas.l1Fee ?? 0n)
   const price = formatAmount(gas.effectiveGasPrice, native.decimals)
   return `${gas.gasUsed} at ${price}, ${formatAmount(wei, native.decimals)} ${native.id}`

@@ -7,7 +7,7 @@ import type { ChainNodes } from './chain-nodes.ts'
 import type { KnownContracts } from './known-contracts.ts'
 import type { Span } from './plan-range.ts'
 import { type Header, readHeaders } from './read-headers.ts'
-import { readReceipts } from './read-receipts.ts'
+import { type ProvenReceipts, readReceipts } from './read-receipts.ts'
 import { readLogs } from './transaction-events.ts'
 import type { Unproven } from './verify-report.ts'
 
@@ -22,6 +22,9 @@ export interface ReadBlocks {
   readonly first: Header
   readonly last: Header
 }
+
+/** Blocks whose receipts are read beside each other. */
+const BLOCKS_AT_ONCE = 8
 
 export interface BlockTools {
   readonly nodes: ChainNodes
@@ -49,25 +52,25 @@ export async function readBlocks(tools: BlockTools, { from, to }: Span, before?:
     seen: [] as SeenTransaction[],
     uncertain: [] as number[],
     unproven: [] as Unproven[],
-    receiptsRead: 0,
   }
-  for (const header of headers) {
-    // The bloom of a header whose hash cannot be computed may be a lie, or always empty.
-    if (header.isHashed && isExcluded(header.logsBloom)) continue
-    if (header.transactions.length === 0 && header.isHashed) continue
-    state.receiptsRead++
-    await readOne(tools, header, header.isHashed || agreed, state)
+  // The bloom of a header whose hash cannot be computed may be a lie, or always empty.
+  const wanted = headers.filter(
+    ({ isHashed, logsBloom, transactions }) => !isHashed || (transactions.length > 0 && !isExcluded(logsBloom)),
+  )
+  for (let at = 0; at < wanted.length; at += BLOCKS_AT_ONCE) {
+    const some = wanted.slice(at, at + BLOCKS_AT_ONCE)
+    const proven = await Promise.all(some.map((header) => readReceipts(nodes, header, header.isHashed || agreed)))
+    for (const [place, header] of some.entries()) keepEvents(tools, header, proven[place] as ProvenReceipts, state)
   }
-  return { ...state, first, last }
+  return { ...state, receiptsRead: wanted.length, first, last }
 }
 
-async function readOne(
-  { nodes, contracts }: BlockTools,
+function keepEvents(
+  { contracts }: Pick<BlockTools, 'contracts'>,
   header: Header,
-  isRootKnown: boolean,
+  { receipts, proof, misreporting }: ProvenReceipts,
   state: { seen: SeenTransaction[]; uncertain: number[]; unproven: Unproven[] },
-): Promise<void> {
-  const { receipts, proof, misreporting } = await readReceipts(nodes, header, isRootKnown)
+): void {
   const where = `block ${header.number}`
   for (const host of misreporting) {
     state.unproven.push({

@@ -1,5 +1,5 @@
 import type { RpcLog } from '../contracts/decode-events.ts'
-import { type EncodableReceipt, receiptsRootOf } from '../contracts/receipts-root.ts'
+import { DEPOSIT_TYPE, type EncodableReceipt, receiptsRootOf } from '../contracts/receipts-root.ts'
 import { readQuantity } from '../contracts/words.ts'
 import { type Address, ZERO_ADDRESS } from '../domain/address.ts'
 import type { Hex } from '../domain/hex.ts'
@@ -17,6 +17,8 @@ export interface Receipt {
   readonly effectiveGasPrice?: bigint | undefined
   /** What an OP-stack chain charged for publishing it. */
   readonly l1Fee?: bigint | undefined
+  /** Whether it came from the parent chain, where it was paid for. */
+  readonly isDeposit: boolean
   readonly logs: readonly ReceiptLog[]
 }
 
@@ -180,6 +182,7 @@ function toReceipts({ receipts }: Answer): Receipt[] {
       gasUsed: readQuantity(receipt['gasUsed']) ?? 0n,
       effectiveGasPrice: readQuantity(receipt['effectiveGasPrice']),
       l1Fee: readQuantity(receipt['l1Fee']),
+      isDeposit: Number(receipt.type ?? 0) === DEPOSIT_TYPE,
       logs: numbered,
     }
   })

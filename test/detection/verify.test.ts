@@ -458,6 +458,20 @@ describe('the command', () => {
     expect(stderr).toContain(`to repair: waybill chains reread BASE --from ${block} --to ${block}\n`)
   })
 
+  it('names a command that repairs', async () => {
+    await paidBy('token').delete()
+    await paidBy('fiat').update({ amount: '24', invoice_amount: '24' })
+    await paidBy('batch').where({ event_index: 2 }).update({ event_index: 5 })
+    await knex('refunds').delete()
+    await knex('unmatched_events').delete()
+    const first = await runCommand(environment, ['verify', '--chain', 'BASE', '--json'])
+    expect(first.code).toBe(1)
+    const { repair } = JSON.parse(first.stdout.trimEnd().split('\n').at(-1) ?? '') as { repair: string[] }
+    for (const command of repair)
+      expect(await runCommand(environment, command.split(' ').slice(1))).toMatchObject({ code: 0 })
+    expect(foundIn(await verify())).toEqual([])
+  })
+
   it('writes JSON, the last line with the totals', async () => {
     await requestOf('token').update({ status: 1 })
     const { code, stdout } = await runCommand(environment, ['verify', '--chain', 'BASE', '--json', '--account', 'shop'])

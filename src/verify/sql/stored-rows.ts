@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { type Hex, hexToBytes } from '../../domain/hex.ts'
+import { bytesToHex, type Hex, hexToBytes } from '../../domain/hex.ts'
 import type { PaymentRow } from '../../store/payment-row.ts'
 import type { RefundRow } from '../../store/request-ledger.ts'
 
@@ -144,6 +144,20 @@ export async function countUnmatched(knex: Knex, chainId: string): Promise<{ unk
     [chainId],
   )
   return { unknown: Number(rows[0].unknown), known: Number(rows[0].known) }
+}
+
+/** What is still looked up of transactions of an account, such as GAS or TRACE, by transaction hash. */
+export async function openLookups(
+  knex: Knex,
+  accountId: number,
+  { chainId, txHashes }: { readonly chainId: string; readonly txHashes: readonly Hex[] },
+): Promise<Map<string, readonly string[]>> {
+  const rows = await knex('pending_enrichments')
+    .where({ chain_id: chainId, account_id: accountId })
+    .whereIn('tx_hash', txHashes.map(hexToBytes))
+    .whereNotNull('due_at')
+    .select<{ tx_hash: Buffer; lacks: readonly string[] }[]>('tx_hash', 'lacks')
+  return new Map(rows.map(({ tx_hash, lacks }) => [bytesToHex(tx_hash), lacks]))
 }
 
 /** Topics of requests that were stored a moment ago, whose earlier events may not be attached yet. */
