@@ -71,7 +71,10 @@ function judgeOwnTopic(fact: EventFact, request: StoredRequest, account: Account
   const token = tokenPaid(fact, request, account)
   if (token === undefined) return unmatched('WRONG_TOKEN')
   const isConversion = request.invoiceCurrency !== request.paymentCurrency
-  if (isConversion && !isInvoicedIn(fact, request, account)) return unmatched('NOT_A_CONVERSION')
+  if (isConversion && event.conversion === undefined) return unmatched('NOT_A_CONVERSION')
+  if (event.conversion !== undefined && !(isConversion && isInvoicedIn(fact, request, account))) {
+    return unmatched('WRONG_TOKEN')
+  }
   const nothing = whyNothing(fact)
   if (nothing !== undefined) return unmatched(nothing)
   const amount = { units: event.received, places: token.decimals }
