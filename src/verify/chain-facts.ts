@@ -28,6 +28,8 @@ export interface EventFact extends CoinPayer {
   readonly token?: Token | undefined
   /** Whether a conversion counts by the rate of its time; absent for other events. */
   readonly rate?: RateVerdict | undefined
+  /** What the fee's address received in the event's token without an event. Absent for coins, of which only a trace tells. */
+  readonly feesBeside?: readonly bigint[] | undefined
   /** Why the payer may be known to others and not here. */
   readonly payerDoubt?: 'NO_TRACE' | undefined
 }
@@ -69,6 +71,7 @@ export async function completeFacts(tools: FactTools, seen: SeenTransaction): Pr
       gas: receipt,
       token: tokenOf(tools, event),
       rate: await rateOf(tools, event, header),
+      feesBeside: isToken ? feesBeside(event, logs) : undefined,
       payerDoubt: isToken ? undefined : doubt,
     })
   }
@@ -104,6 +107,10 @@ async function findCoinPayers(
   }
   const decoded = { caller: receipt.from, to: receipt.to, input: input as Hex, value: BigInt(value) }
   return { payers: payersOfCall(logs.events, decoded, contracts), doubt: 'NO_TRACE' }
+}
+
+function feesBeside({ token, feeAddress }: PaymentEvent, { unclaimed }: ReadLogs): bigint[] {
+  return unclaimed.filter((each) => each.token === token && each.to === feeAddress).map(({ value }) => value)
 }
 
 function tokenOf({ tokens, chain }: FactTools, { token }: PaymentEvent): Token | undefined {

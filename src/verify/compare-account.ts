@@ -12,6 +12,7 @@ import type { EventFact } from './chain-facts.ts'
 import { differencesOf } from './differences.ts'
 import {
   type FieldTexts,
+  inventedFee,
   paymentTexts,
   type RowChain,
   refundsText,
@@ -255,7 +256,11 @@ function comparePayments(page: Page, counted: readonly Judged[]): VerifyDifferen
       page.unproven.push({ where, why: 'no node traces the transaction, so its payer is taken as stored' })
       return differencesOf(at, stored, { ...expected, payer: stored['payer'] }, skipped(row, fact, isOpen))
     }
-    return differencesOf(at, stored, expected, skipped(row, fact, isOpen))
+    const invented = row.imported ? undefined : inventedFee(row, fact)
+    return [
+      ...differencesOf(at, stored, expected, skipped(row, fact, isOpen)),
+      ...(invented === undefined ? [] : [{ ...at, field: 'fees', stored: invented, chain: 'no Transfer of it' }]),
+    ]
   })
 }
 

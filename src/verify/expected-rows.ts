@@ -78,7 +78,22 @@ function platformFee({ chain }: RowChain, { event, token }: EventFact): PaymentF
   ]
 }
 
-/** Fee lines without their worth in US dollars, and without what a swap took, which no receipt tells apart. */
+/**
+ * The first stored fee line of a swap or a batch that no Transfer of the transaction made. Which payment of a batch has the line is not judged.
+ *
+ * @returns undefined where there is none
+ */
+export function inventedFee({ fees }: PaymentRow, { feesBeside, token, event }: EventFact): string | undefined {
+  if (feesBeside === undefined || token === undefined) return undefined
+  const made = new Set(feesBeside.map((value) => formatAmount(value, token.decimals)))
+  const invented = fees.find(
+    ({ type, amount, receiverAddress }) =>
+      type === 'PROTOCOL' && !(made.has(amount) && receiverAddress === event.feeAddress),
+  )
+  return invented && `${invented.type} ${invented.amount} ${invented.currency} ${invented.receiverAddress ?? ''}`
+}
+
+/** Platform fees without their worth in US dollars. For those of swaps and batches see {@link inventedFee}. */
 function feesText(fees: readonly PaymentFee[]): string {
   return fees
     .filter(({ type }) => type === 'PLATFORM')

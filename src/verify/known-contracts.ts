@@ -1,4 +1,4 @@
-import { type ChainConfig, followedContracts } from '../chains/chains-file.ts'
+import { type ChainConfig, followedContracts, type PaymentContractKind } from '../chains/chains-file.ts'
 import type { Address } from '../domain/address.ts'
 
 /** What the chains file says of addresses that have a part in payments. */
@@ -31,11 +31,13 @@ export function knowContracts(
 ): KnownContracts {
   const events = followedContracts(chain)
   const startOf = new Map(events.map(({ address, fromBlock }) => [address, fromBlocks.get(address) ?? fromBlock]))
-  const ofKind = (kind: string) => chain.contracts.filter((each) => each.kind === kind).map(({ address }) => address)
+  const ofKind = (kind: PaymentContractKind) =>
+    chain.contracts.filter((each) => each.kind === kind).map(({ address }) => address)
   const factories = new Set(ofKind('SINGLE_REQUEST_PROXY_FACTORY'))
   const swaps = new Set([...ofKind('ERC20_SWAP_TO_PAY'), ...(chain.swapIntermediaries ?? [])])
   const executors = new Set(chain.executors ?? [])
-  const intermediaries = new Set([...(chain.intermediaries ?? []), ...proxies])
+  const batches = [...ofKind('BATCH_PAYMENTS'), ...ofKind('BATCH_CONVERSION_PAYMENTS')]
+  const intermediaries = new Set([...(chain.intermediaries ?? []), ...batches, ...proxies])
   const tokens = new Set(chain.tokens.map(({ address }) => address))
   return {
     isFollowed: (emitter, blockNumber) => blockNumber >= (startOf.get(emitter) ?? Number.POSITIVE_INFINITY),

@@ -31,6 +31,8 @@ export interface PaymentEvent extends FeeProxyEvent {
 export interface ReadLogs {
   readonly events: readonly PaymentEvent[]
   readonly transfers: readonly PlacedTransfer[]
+  /** Those that no event claims: fees of batches and swaps are among them. */
+  readonly unclaimed: readonly PlacedTransfer[]
   readonly createdProxies: readonly Address[]
 }
 
@@ -68,7 +70,8 @@ export function readLogs(receipt: Receipt, blockNumber: number, contracts: Known
     const proxy = isCreated ? decodeCreatedProxyLog(log) : undefined
     return proxy === undefined ? [] : [proxy.address]
   })
-  return { events, transfers, createdProxies }
+  const unclaimed = transfers.filter((transfer) => !claimed.has(transfer))
+  return { events, transfers, unclaimed, createdProxies }
 }
 
 /** The conversion log that comes after the event's log and before the next one of the same emitter and topic. */

@@ -265,6 +265,14 @@ const damages: readonly Damage[] = [
     found: [['PAYMENT', 'fees', '', /^PLATFORM 1 USDC-BASE 0x/]],
   },
   {
+    says: 'a fee of a batch is invented',
+    damage: () =>
+      paidBy('batch').where({ event_index: 2 }).update({
+        fees: '[{"type":"PROTOCOL","stage":"SENDING","amount":"0.1","currency":"USDC-BASE","receiverAddress":"0x00"}]',
+      }),
+    found: [['PAYMENT', 'fees', 'PROTOCOL 0.1 USDC-BASE 0x00', 'no Transfer of it']],
+  },
+  {
     says: 'the gas is wrong',
     damage: () => paidBy('token').update({ gas: knex.raw(`jsonb_set(gas, '{used}', '"1"')`) }),
     found: [['PAYMENT', 'gas', /^1 at /, /^\d{5,} at /]],

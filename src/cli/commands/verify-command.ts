@@ -127,7 +127,7 @@ function describe(report: VerifyReport): string {
     ...notes,
     ...unproven.map(({ where, why, isTold }) => `${where}: ${isTold ? '' : 'not provable: '}${why}`),
     `${network} blocks ${from} to ${to}, at block ${block.number} ${block.hash}: ${compared}, receipts of ${number(counts.receiptsRead)} of ${number(counts.blocks)} blocks read`,
-    'not compared: amounts in US dollars, where a bridge took the money from, what a swap contract kept',
+    'not compared: amounts in US dollars, payer and source of what a bridge delivered, whether fees of swaps and batches are complete',
     found,
     ...repairOf(report).map((command) => `to repair: ${command}`),
   ]
