@@ -3,6 +3,7 @@ import { auditCommand } from './commands/audit-command.ts'
 import { chainsCheck, chainsRestart } from './commands/chains-command.ts'
 import { chainsPlan } from './commands/chains-plan-command.ts'
 import { chainsReread } from './commands/chains-reread-command.ts'
+import { chainsStatus } from './commands/chains-status-command.ts'
 import { checkCommand } from './commands/check-command.ts'
 import { demoPay, demoRefund, demoReorg } from './commands/demo-command.ts'
 import { exportPaymentsCommand, exportRequestsCommand } from './commands/export-command.ts'
@@ -11,7 +12,7 @@ import { keysAudit, keysCreate, keysList, keysRevoke, keysRotate } from './comma
 import { migrateCommand } from './commands/migrate-command.ts'
 import { chainsRecheck } from './commands/recheck-command.ts'
 import { serveCommand } from './commands/serve-command.ts'
-import { unmatchedAccept, unmatchedList, unmatchedUnaccept } from './commands/unmatched-command.ts'
+import { unmatchedAccept, unmatchedExplain, unmatchedList, unmatchedUnaccept } from './commands/unmatched-command.ts'
 import { verifyCommand } from './commands/verify-command.ts'
 import { walletsAdd, walletsList, walletsRemove } from './commands/wallets-command.ts'
 
@@ -33,6 +34,7 @@ export const commands: readonly Command[] = [
   exportRequestsCommand,
   exportPaymentsCommand,
   checkCommand,
+  chainsStatus,
   chainsCheck,
   chainsPlan,
   chainsRestart,
@@ -40,6 +42,7 @@ export const commands: readonly Command[] = [
   chainsReread,
   verifyCommand,
   unmatchedList,
+  unmatchedExplain,
   unmatchedAccept,
   unmatchedUnaccept,
   demoPay,

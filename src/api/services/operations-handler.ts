@@ -93,8 +93,16 @@ function inputOf(request: ListUnmatchedEventsRequest): UnmatchedInput {
   return { account, network, reason, txHash, fromDate, toDate, limit, cursor }
 }
 
-/** @param isOperators - whether the caller may see what only operators see */
-function chainToProto(chain: ListedChain, isOperators: boolean, now: Date): MessageInitShape<typeof ChainSchema> {
+/**
+ * The message of a chain.
+ *
+ * @param isOperators - whether the reader may see what only operators see
+ */
+export function chainToProto(
+  chain: ListedChain,
+  isOperators: boolean,
+  now: Date,
+): MessageInitShape<typeof ChainSchema> {
   const { heights, lag, trouble, reorgs, backfill, follower } = chain
   return {
     network: chain.network,
@@ -159,9 +167,10 @@ function timeOf(iso: string | undefined) {
   return iso === undefined ? undefined : timestampFromDate(new Date(iso))
 }
 
-function eventToProto(
+/** The message of an unmatched event. */
+export function eventToProto(
   listed: ListedUnmatched,
-  { tokens, explain }: OperationsCalls,
+  { tokens, explain }: Pick<OperationsCalls, 'tokens' | 'explain'>,
 ): MessageInitShape<typeof UnmatchedEventSchema> {
   const { network, event } = listed
   const { explanation, remedy, acceptableAs } = explain(listed)

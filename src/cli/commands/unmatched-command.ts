@@ -1,4 +1,8 @@
-import { createChainDirectory } from '../../chains/chain-directory.ts'
+import { create, toJson } from '@bufbuild/protobuf'
+import { UnmatchedEventSchema } from '../../../gen/payments/v1/unmatched_event_pb.js'
+import { eventToProto } from '../../api/services/operations-handler.ts'
+import { type ChainDirectory, createChainDirectory } from '../../chains/chain-directory.ts'
+import { createTokenDirectory, type TokenDirectory } from '../../chains/token-directory.ts'
 import { readStoreConfig } from '../../config.ts'
 import {
   type AcceptedAs,
@@ -6,11 +10,14 @@ import {
   type UnmatchedReason,
   unmatchedReasons,
 } from '../../detection/match/match-event.ts'
+import { explainUnmatched } from '../../detection/report/explain-unmatched.ts'
 import { type ListedUnmatched, listUnmatched } from '../../detection/sql/unmatched-repository.ts'
 import { type Address, formatAddress } from '../../domain/address.ts'
 import { caip2Of } from '../../domain/chain.ts'
+import { type ParsedMoment, parseDateBound } from '../../domain/date-bound.ts'
 import type { Hex } from '../../domain/hex.ts'
 import { suggestName } from '../../domain/nearest.ts'
+import type { DateRange } from '../../domain/require-input.ts'
 import { createLogger } from '../../observability/create-logger.ts'
 import { parseAccountName } from '../account-option.ts'
 import { type Command, type CommandContext, type CommandInput, UsageError } from '../command.ts'
@@ -23,6 +30,7 @@ import { STORE_VARIABLES, withStore } from '../with-store.ts'
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 100_000
 const MAX_REASON_LENGTH = 500
+const MAX_INDEX = 999_999_999
 
 const eventOptions = [
   { name: 'chain', value: 'NAME', help: 'chain of the event, by a name or id', required: true },
@@ -47,14 +55,28 @@ export const unmatchedList: Command = {
     { name: 'account', value: 'A', help: 'only this account' },
     { name: 'chain', value: 'NAME', help: 'only this chain, by a name or id' },
     { name: 'reason', value: 'R', help: `only this reason: one of ${unmatchedReasons.join(', ')}` },
+    {
+      name: 'since',
+      value: 'TIME',
+      help: 'only blocks at this time or later: a day (2026-03-01) or a time with its offset',
+    },
+    { name: 'until', value: 'TIME', help: 'only blocks at this time or earlier; of a day, its end in UTC' },
     { name: 'limit', value: 'N', help: `how many at most (default ${DEFAULT_LIMIT})` },
+    {
+      name: 'json',
+      help: 'one JSON object an event, as GET /v1/unmatched gives it, with what happened and what to do',
+    },
   ],
   environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
   async run({ options }, context) {
     const name = options.account === undefined ? undefined : parseAccountName(options.account)
     const reason = options.reason === undefined ? undefined : parseReason(options.reason)
     const limit = options.limit === undefined ? DEFAULT_LIMIT : parseCount('limit', options.limit, MAX_LIMIT)
-    const chainId = options.chain === undefined ? undefined : await readChainId(options.chain, context)
+    const times = parseTimes(options)
+    const isJson = options['json'] !== undefined
+    const chains = isJson || options.chain !== undefined ? await readDirectory(context) : undefined
+    const chainId = options.chain === undefined || chains === undefined ? undefined : idOf(chains, options.chain)
+    const lineOfEvent = isJson && chains !== undefined ? jsonLines(createTokenDirectory(chains.configured)) : lineOf
     const config = readStoreConfig(context.environment, context.workingFolder)
     return withStore(config, context, async (knex) => {
       const account = name === undefined ? undefined : await findAccount(knex, name, context)
@@ -63,11 +85,43 @@ export const unmatchedList: Command = {
         accountIds: account && [account.id],
         chainIds: chainId === undefined ? undefined : [chainId],
         reasons: reason && [reason],
+        ...times,
       }
       const events = await listUnmatched(knex, filter, { rows: limit })
-      for (const event of events) context.stdout.write(`${lineOf(event)}\n`)
+      for (const event of events) context.stdout.write(`${lineOfEvent(event)}\n`)
       context.stderr.write(`${events.length} ${events.length === 1 ? 'event' : 'events'}\n`)
       return EXIT_GOOD
+    })
+  },
+}
+
+/** `unmatched explain`: for people to read. */
+export const unmatchedExplain: Command = {
+  path: ['unmatched', 'explain'],
+  summary:
+    'Say of an unmatched event what happened, what would make it count, and which command accepts it. Exit code 1 when there is no such event.',
+  options: [
+    ...eventOptions.filter(({ name }) => name !== 'account'),
+    { name: 'account', value: 'A', help: 'only for this account' },
+  ],
+  environment: [...STORE_VARIABLES, 'CHAINS_FILE'],
+  async run({ options }, context) {
+    const name = options.account === undefined ? undefined : parseAccountName(options.account)
+    const [txHash, eventIndex] = [parseHash(options.tx), parseCount('event', options.event, MAX_INDEX)]
+    const chains = await readDirectory(context)
+    const chainIds = [idOf(chains, options.chain ?? '')]
+    const config = readStoreConfig(context.environment, context.workingFolder)
+    return withStore(config, context, async (knex) => {
+      const account = name === undefined ? undefined : await findAccount(knex, name, context)
+      if (name !== undefined && account === undefined) return EXIT_FAILED
+      const filter = { accountIds: account && [account.id], chainIds, txHashes: [txHash], eventIndex }
+      const events = await listUnmatched(knex, filter, { rows: MAX_LIMIT })
+      for (const event of events) context.stdout.write(explanationOf(event))
+      if (events.length > 0) return EXIT_GOOD
+      context.stderr.write(
+        `there is no unmatched event ${eventIndex} of ${txHash} on ${options.chain}: it may count by now, or its block is not read yet\n`,
+      )
+      return EXIT_FAILED
     })
   },
 }
@@ -134,10 +188,57 @@ async function decide(
   })
 }
 
-async function readChainId(word: string, context: CommandContext): Promise<string> {
+/** The chains of the chains file, or those of the demo. */
+async function readDirectory(context: CommandContext): Promise<ChainDirectory> {
   const { chains } = await readSetup(context)
-  const known = chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains()
-  return caip2Of(chainNamed(createChainDirectory(known), word).chainId)
+  return createChainDirectory(chains ?? (await import('../../demo/describe-demo.ts')).describeDemoChains())
+}
+
+function idOf(chains: ChainDirectory, word: string): string {
+  return caip2Of(chainNamed(chains, word).chainId)
+}
+
+/** The bounds of time, in milliseconds since 1970. @throws UsageError */
+function parseTimes({ since, until }: CommandInput['options']): DateRange {
+  const [from, to] = [parseTime('since', since), parseTime('until', until)]
+  if (from !== undefined && to !== undefined && from.atMs > to.lastMs) {
+    throw new UsageError(`--since "${since}" is after --until "${until}"`)
+  }
+  return { fromDate: from?.firstMs, toDate: to?.lastMs }
+}
+
+function parseTime(name: string, text: string | undefined): ParsedMoment | undefined {
+  if (text === undefined) return undefined
+  const parsed = parseDateBound(text)
+  if (parsed.ok) return parsed
+  throw new UsageError(
+    `--${name} is "${text}": ${parsed.detail}; use a day such as 2026-03-01, or a time such as 2026-03-01T12:00:00Z`,
+  )
+}
+
+function jsonLines(tokens: TokenDirectory): (event: ListedUnmatched) => string {
+  const explain = ({ reason, event }: ListedUnmatched) => explainUnmatched(reason, event)
+  return (event) => {
+    const message = create(UnmatchedEventSchema, eventToProto(event, { tokens, explain }))
+    return JSON.stringify(toJson(UnmatchedEventSchema, message, { alwaysEmitImplicit: true }))
+  }
+}
+
+function explanationOf(listed: ListedUnmatched): string {
+  const { reason, network, txHash, eventIndex, blockNumber, timestamp, account, event } = listed
+  const { explanation, remedy, acceptableAs } = explainUnmatched(reason, event)
+  const lines = [
+    `${reason}: event ${eventIndex} of ${txHash}`,
+    `  where    block ${blockNumber} of ${network}, ${timestamp.toISOString()}`,
+    `  account  ${account ?? 'none: no stored request has its reference'}`,
+    `  what     ${explanation}`,
+    `  to do    ${remedy}`,
+  ]
+  if (acceptableAs !== undefined && account !== undefined) {
+    const which = `--chain ${network} --tx ${txHash} --event ${eventIndex} --account ${account}`
+    lines.push(`  command  waybill unmatched accept ${which} --as ${acceptableAs.toLowerCase()} --reason 'WHY'`)
+  }
+  return `${lines.join('\n')}\n`
 }
 
 function parseReason(text: string): UnmatchedReason {

@@ -1,0 +1,200 @@
+import { styleText } from 'node:util'
+import type { NodeReport } from '../detection/report/chain-report.ts'
+import type { ChainState, ListedChain } from '../detection/report/list-chains.ts'
+
+/** How `chains status` is drawn. */
+export interface TableStyle {
+  /** Columns of the terminal. */
+  readonly width: number
+  /** Rows of the terminal; undefined: as many as it takes. */
+  readonly height?: number | undefined
+  readonly hasColour: boolean
+  readonly now: Date
+}
+
+/** From this width on there are columns for who follows a chain. */
+const WIDE = 120
+
+type Colour = 'green' | 'yellow' | 'red' | 'dim' | 'bold'
+
+interface Line {
+  readonly text: string
+  readonly colour?: Colour | undefined
+}
+
+const stateWords: Readonly<Record<ChainState, readonly [word: string, colour: Colour]>> = {
+  NOT_STARTED: ['not started', 'dim'],
+  CATCHING_UP: ['catching up', 'yellow'],
+  FOLLOWING: ['following', 'green'],
+  FAILING: ['failing', 'red'],
+  STOPPED: ['STOPPED', 'red'],
+  NOT_FOLLOWED: ['not followed', 'red'],
+}
+
+/** Draws the chains as a table: a line for each, and below it what there is to say. No line is wider than the terminal. */
+export function drawChains(chains: readonly ListedChain[], style: TableStyle): string[] {
+  const rows = [HEADINGS, ...chains.map((chain) => cellsOf(chain, style))].map((cells) =>
+    style.width < WIDE ? cells.slice(0, NARROW_COLUMNS) : cells,
+  )
+  const widths = HEADINGS.map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)))
+  const [headings = '', ...lines] = rows.map((cells) => joinCells(cells, widths))
+  const drawn = lines.flatMap((text, place): Line[] => {
+    const chain = chains[place]
+    if (chain === undefined) return []
+    return [{ text, colour: stateWords[chain.state][1] }, ...detailsOf(chain, style).map((detail) => indent(detail))]
+  })
+  const fitted = fit([{ text: headings, colour: 'bold' }, ...drawn], style.height)
+  return fitted.map((line) => paint({ ...line, text: shorten(line.text, style.width) }, style.hasColour))
+}
+
+const HEADINGS = ['CHAIN', 'STATE', 'LAG', 'READ', 'HEAD', 'FINAL', 'REORGS', 'FOLLOWED BY', 'SINCE']
+const NARROW_COLUMNS = 7
+
+function cellsOf(chain: ListedChain, { now }: TableStyle): string[] {
+  const { heights, lag, reorgs, follower } = chain
+  const height = (block: number | undefined) => (block === undefined ? '-' : String(block))
+  return [
+    chain.network,
+    stateWords[chain.state][0],
+    lag === undefined ? '-' : `${counted(lag.blocks, 'block')}, ${duration(lag.seconds)}`,
+    height(heights?.scanned),
+    height(heights?.head),
+    height(heights?.final),
+    reorgs === undefined ? '-' : reorgs.count === 0 ? '0' : `${grouped(reorgs.count)}, up to ${reorgs.deepest}`,
+    follower?.process ?? '-',
+    follower === undefined ? '-' : duration(secondsBetween(follower.since, now)),
+  ]
+}
+
+function joinCells(cells: readonly string[], widths: readonly number[]): string {
+  return cells
+    .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+    .join('  ')
+    .trimEnd()
+}
+
+function indent({ text, colour }: Line): Line {
+  return { text: `  ${text}`, colour }
+}
+
+/** What there is to say of a chain, the most urgent first. */
+function detailsOf(chain: ListedChain, { now }: TableStyle): Line[] {
+  const { alarm, trouble, follower, suspects, nodes } = chain
+  const lines: Line[] = []
+  if (alarm !== undefined) lines.push({ text: `stopped: ${plain(alarm)}`, colour: 'red' })
+  if (trouble !== undefined) {
+    const lasts = duration(secondsBetween(trouble.since, now))
+    lines.push({ text: `failing for ${lasts}: ${plain(trouble.reason)}`, colour: 'red' })
+  }
+  if (follower?.isStale === true) {
+    const age = duration(secondsBetween(follower.reportedAt, now))
+    lines.push({ text: `the last report is ${age} old`, colour: 'yellow' })
+  }
+  for (const { host, reason } of suspects) {
+    lines.push({ text: `suspect ${plain(host)}: ${plain(reason)}`, colour: 'yellow' })
+  }
+  const backfill = describeBackfill(chain)
+  if (backfill !== undefined) lines.push({ text: backfill })
+  lines.push(...nodes.map((node) => describeNode(node, now)))
+  const backlog = describeBacklog(chain)
+  if (backlog !== undefined) lines.push({ text: backlog, colour: 'dim' })
+  return lines
+}
+
+function describeBackfill({ backfill }: ListedChain): string | undefined {
+  if (backfill === undefined) return undefined
+  const { blocksDone, blocksTotal, blocksPerSecond, secondsLeft } = backfill
+  const percent = blocksTotal === 0 ? 100 : Math.floor((blocksDone * 100) / blocksTotal)
+  return [
+    `back-fill ${percent} %`,
+    blocksPerSecond === undefined
+      ? `${grouped(blocksTotal - blocksDone)} blocks left`
+      : `${grouped(Math.round(blocksPerSecond))} blocks/s`,
+    ...(secondsLeft === undefined ? [] : [`${duration(secondsLeft)} left`]),
+  ].join(' · ')
+}
+
+function describeNode(node: NodeReport, now: Date): Line {
+  const { rate, budgetLeft, pausedUntilMs = 0, logRange } = node
+  const isPaused = pausedUntilMs > now.getTime()
+  const pausedSeconds = Math.ceil((pausedUntilMs - now.getTime()) / 1_000)
+  const state = isPaused ? `paused for ${duration(pausedSeconds)}` : node.breaker === 'OPEN' ? 'left alone' : 'in use'
+  const counts = Object.values(node.calls)
+  const calls = counts.reduce((sum, each) => sum + each.calls, 0)
+  const errors = counts.reduce((sum, each) => sum + each.errors, 0)
+  const failing = Object.entries(node.calls).filter(([, each]) => each.errors > 0)
+  const text = [
+    `${plain(node.host)}: ${state}`,
+    counted(calls, 'call'),
+    ...(errors === 0 ? [] : [`${counted(errors, 'error')} (${failing.map(([method]) => method).join(', ')})`]),
+    ...(rate === undefined
+      ? []
+      : [`${rate.isDeclared ? '' : 'learned '}${rate.perSecond} ${rate.unit.toLowerCase()}/s`]),
+    ...(budgetLeft === undefined ? [] : [`${grouped(budgetLeft)} left today`]),
+    ...(logRange === undefined ? [] : [`${counted(logRange, 'block')} a call`]),
+  ].join(' · ')
+  return { text, colour: isPaused || node.breaker === 'OPEN' ? 'yellow' : undefined }
+}
+
+function describeBacklog({ unmatched, unpricedPayments = 0 }: ListedChain): string | undefined {
+  const events = unmatched.reduce((sum, each) => sum + each.events, 0)
+  const reasons = unmatched
+    .toSorted((a, b) => b.events - a.events)
+    .map((each) => `${grouped(each.events)} ${each.reason}`)
+    .join(', ')
+  const parts = [
+    ...(events === 0 ? [] : [`unmatched: ${reasons}`]),
+    ...(unpricedPayments === 0 ? [] : [`${counted(unpricedPayments, 'payment')} without a price`]),
+  ]
+  return parts.length === 0 ? undefined : parts.join(' · ')
+}
+
+/** Texts of nodes may hold control characters, which would move the cursor. */
+function plain(text: string): string {
+  return text.replaceAll(/\p{C}+/gu, ' ')
+}
+
+/** Leaves out the lines that do not fit, and says so. */
+function fit(lines: readonly Line[], height: number | undefined): readonly Line[] {
+  if (height === undefined || lines.length <= height) return lines
+  const kept = Math.max(1, height - 1)
+  const text = `… ${counted(lines.length - kept, 'line')} more: enlarge the window, or name one chain with --chain`
+  return [...lines.slice(0, kept), { text, colour: 'dim' }]
+}
+
+function shorten(text: string, width: number): string {
+  const characters = Array.from(text)
+  return characters.length <= width ? text : `${characters.slice(0, Math.max(0, width - 1)).join('')}…`
+}
+
+function paint({ text, colour }: Line, hasColour: boolean): string {
+  return hasColour && colour !== undefined ? styleText(colour, text, { validateStream: false }) : text
+}
+
+function secondsBetween(from: Date, to: Date): number {
+  return Math.max(0, Math.floor((to.getTime() - from.getTime()) / 1_000))
+}
+
+/** `3 blocks` */
+function counted(count: number, noun: string): string {
+  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`
+}
+
+/** `12,300` */
+function grouped(count: number): string {
+  return String(count).replaceAll(/\B(?=(\d{3})+$)/g, ',')
+}
+
+/** Seconds in the two largest units: `36 s`, `4 min 10 s`, `3 h 10 min`, `2 d 4 h`. */
+export function duration(seconds: number): string {
+  const units = [
+    ['d', Math.floor(seconds / 86_400)],
+    ['h', Math.floor(seconds / 3_600) % 24],
+    ['min', Math.floor(seconds / 60) % 60],
+    ['s', Math.floor(seconds) % 60],
+  ] as const
+  const first = units.findIndex(([, count]) => count > 0)
+  if (first === -1) return '0 s'
+  const shown = units.slice(first, first + 2).filter(([, count]) => count > 0)
+  return shown.map(([unit, count]) => `${count} ${unit}`).join(' ')
+}
