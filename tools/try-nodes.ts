@@ -8,9 +8,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { installHardhat } from './install-hardhat.ts'
 
 const GETH_VERSION = 'v1.16.7'
-const HARDHAT_VERSION = '3.17.0'
 
 function buildGeth(): string | undefined {
   const folder = join(tmpdir(), `waybill-geth-${GETH_VERSION}`)
@@ -21,16 +21,6 @@ function buildGeth(): string | undefined {
   const args = ['install', `github.com/ethereum/go-ethereum/cmd/geth@${GETH_VERSION}`]
   const built = spawnSync('go', args, { env: { ...process.env, GOBIN: folder }, stdio: 'inherit' })
   return built.status === 0 ? binary : undefined
-}
-
-function installHardhat(): string | undefined {
-  const folder = join(tmpdir(), `waybill-hardhat-${HARDHAT_VERSION}`)
-  const entry = join(folder, 'node_modules', 'hardhat', 'dist', 'src', 'hre.js')
-  if (existsSync(entry)) return entry
-  console.log(`installing hardhat ${HARDHAT_VERSION}`)
-  const args = ['install', '--prefix', folder, '--no-audit', '--no-fund', `hardhat@${HARDHAT_VERSION}`]
-  const installed = spawnSync('npm', args, { stdio: 'inherit' })
-  return installed.status === 0 && existsSync(entry) ? entry : undefined
 }
 
 const nodes = { GETH: process.env.GETH ?? buildGeth(), HARDHAT: installHardhat() }

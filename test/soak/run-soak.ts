@@ -30,6 +30,8 @@ export interface SoakOptions {
   readonly minutes: number
   /** 2 or 3. */
   readonly chains: number
+  /** The path of hardhat's module `hardhat/hre`: its network is then the node of the first chain. */
+  readonly hardhat?: string | undefined
   /** Faults that are left out, by name. */
   readonly without: readonly string[]
   /** For the files of nodes and database, and for what is found. */
@@ -110,7 +112,9 @@ async function openSoak(options: SoakOptions): Promise<Soak> {
   const specs = SPECS.slice(0, options.chains)
   const [database, ...chains] = await Promise.all([
     startSoakDatabase(join(folder, 'database')),
-    ...specs.map((spec) => startSoakChain(spec, folder)),
+    ...specs.map((spec, index) =>
+      startSoakChain({ ...spec, hardhat: index === 0 ? options.hardhat : undefined }, folder),
+    ),
   ])
   for (const chain of chains) await giveMoney(chain)
   const nodes = await Promise.all(
@@ -256,7 +260,7 @@ async function mineOn(soak: Soak, chain: SoakChain, { plan, over }: Turn): Promi
       if (sinceSave !== undefined && sinceSave >= killAfter) {
         soak.kills.chain++
         await chain.kill(plan.between(100, 1_500))
-      } else if (sinceSave === undefined && plan.chance(0.015) && !without.includes('chain')) {
+      } else if (sinceSave === undefined && chain.canBeKilled && plan.chance(0.015) && !without.includes('chain')) {
         await chain.save()
         killAfter = plan.between(1, chain.spec.depth)
       } else if (

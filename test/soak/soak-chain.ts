@@ -2,13 +2,9 @@
  * A chain of the soak: an anvil with Request's contracts that only the soak mines, reorganizes, kills and starts again, so that it knows every
  * block that ever was canonical.
  */
-import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { gunzip } from 'node:zlib'
 import { type Address, getAddress, type Hex, keccak256, toBytes } from 'viem'
 import type { ChainConfig } from '../../src/chains/chains-file.ts'
-import { type Anvil, startAnvil } from '../../src/demo/network/anvil.ts'
 import { type ChainClient, createChainClient, deployContracts } from '../../src/demo/network/chain-client.ts'
 import { canonical, describeChain } from '../../src/demo/network/chain-config.ts'
 import { type ContractCall, encodeCreation } from '../../src/demo/network/demo-contracts.ts'
@@ -16,11 +12,10 @@ import { type Deployed, planDeployment } from '../../src/demo/network/deployment
 import { type Rpc, toQuantity } from '../../src/demo/network/rpc.ts'
 import { deployBatchPayments, deployRequestProxyFactory } from '../detection/request-contracts.ts'
 import { type ChainStory, createChainStory, placeFacts, type ToldBlock } from './chain-story.ts'
+import { startHardhatBeneath } from './hardhat-beneath.ts'
 import type { Fact } from './money-model.ts'
+import { type KeptTransaction, type SoakNode, startAnvilBeneath } from './soak-node.ts'
 
-const unzip = promisify(gunzip)
-const MNEMONIC = 'test test test test test test test test test test test junk'
-const ACCOUNTS = 30
 const USD = 10n ** 8n
 
 export interface SoakChainSpec {
@@ -30,6 +25,8 @@ export interface SoakChainSpec {
   /** Blocks after a final one. With `hasFinalizedTag` it is anvil's own, which is 2. */
   readonly depth: number
   readonly hasFinalizedTag: boolean
+  /** The path of hardhat's module `hardhat/hre`, where its network is the node; else it is anvil. */
+  readonly hardhat?: string | undefined
 }
 
 /** One event that a transaction is to cause: undefined for an event that is no fact, but counts as one of the transaction. */
@@ -72,6 +69,7 @@ export interface SoakChain {
   maxReorg(): number
   /** Replaces the last blocks. @param keeps - decides which of the removed transactions are mined again */
   reorg(depth: number, keeps: (hash: Hex) => boolean): Promise<void>
+  readonly canBeKilled: boolean
   /** Keeps the state to which a later `kill` returns. */
   save(): Promise<void>
   /** Blocks since the last `save`; undefined before the first. */
@@ -84,15 +82,17 @@ export interface SoakChain {
 /** Starts the node and deploys the contracts. */
 export async function startSoakChain(spec: SoakChainSpec, folder: string): Promise<SoakChain> {
   const genesisTimeSec = Math.floor(Date.now() / 1_000) - 60
-  const options = { chainId: spec.chainId, mnemonic: MNEMONIC, accounts: ACCOUNTS, automine: false, genesisTimeSec }
-  const anvil = await startAnvil(options)
-  const client = createChainClient(anvil.rpc)
-  const accounts = (await anvil.rpc.call<Address[]>('eth_accounts')).map((each) => getAddress(each))
+  const file = join(folder, `${spec.network.toLowerCase()}-state.json`)
+  const node = spec.hardhat
+    ? await startHardhatBeneath(spec.hardhat, spec.chainId, genesisTimeSec)
+    : await startAnvilBeneath(spec.chainId, genesisTimeSec, file)
+  const client = createChainClient(node.rpc)
+  const accounts = (await node.rpc.call<Address[]>('eth_accounts')).map((each) => getAddress(each))
   const deployer = accounts[0] as Address
   const { timestampSec } = await client.head()
   const deployed = await deployContracts(client, planDeployment(CONTRACTS, { deployer }, timestampSec), { deployer })
   const more = await deployMore(client, deployed, deployer)
-  return createSoakChain({ spec, folder, options, anvil, client, accounts, deployed, more })
+  return createSoakChain({ spec, node, client, accounts, deployed, more })
 }
 
 const CONTRACTS = {
@@ -130,9 +130,7 @@ async function deployMore(client: ChainClient, { contracts }: Deployed, deployer
 
 interface Parts {
   readonly spec: SoakChainSpec
-  readonly folder: string
-  readonly options: Parameters<typeof startAnvil>[0]
-  readonly anvil: Anvil
+  readonly node: SoakNode
   readonly client: ChainClient
   readonly accounts: readonly Address[]
   readonly deployed: Deployed
@@ -150,15 +148,15 @@ interface Ground extends Parts {
   readonly rpc: Rpc
   readonly acts: Map<Hex, Act>
   readonly story: ChainStory
-  anvil: Anvil
-  saved: { readonly block: number; readonly file: string } | undefined
+  /** The block whose state was saved. */
+  saved: number | undefined
   /** Blocks up to it cannot be replaced: the node has lost their states. */
   floor: number
   lastTimeSec: number
 }
 
 async function createSoakChain(parts: Parts): Promise<SoakChain> {
-  const { spec, client, anvil, deployed, more } = parts
+  const { spec, client, node, deployed, more } = parts
   const { rpc } = client
   const head = await readBlock(rpc, 'latest')
   const start = { number: Number(head.number), hash: head.hash, timestampSec: Number(head.timestamp), facts: [] }
@@ -180,7 +178,7 @@ async function createSoakChain(parts: Parts): Promise<SoakChain> {
     more,
     accounts: parts.accounts,
     client,
-    rpcUrl: anvil.rpcUrl,
+    rpcUrl: node.rpc.url,
     story,
     sent,
     config: (rpcUrls) => configOf(parts, rpcUrls),
@@ -198,16 +196,19 @@ async function createSoakChain(parts: Parts): Promise<SoakChain> {
     mine: () => mine(ground),
     maxReorg: () => Math.min(spec.depth, story.head() - ground.floor),
     reorg: (depth, keeps) => reorg(ground, depth, keeps),
-    save: () => save(ground),
-    sinceSave: () => ground.saved && story.head() - ground.saved.block,
+    async save() {
+      ground.saved = await save(ground)
+    },
+    canBeKilled: node.lives !== undefined,
+    sinceSave: () => ground.saved && story.head() - ground.saved,
     kill: (downMs) => kill(ground, downMs),
-    stop: () => ground.anvil.stop(),
+    stop: () => node.stop(),
   }
 }
 
-function configOf({ spec, anvil, deployed, more }: Parts, rpcUrls: readonly string[]): ChainConfig {
+function configOf({ spec, node, deployed, more }: Parts, rpcUrls: readonly string[]): ChainConfig {
   const { network: name, chainId, depth, hasFinalizedTag, blockMs } = spec
-  const usual = describeChain({ name, chainId, finalityDepth: depth }, anvil.rpcUrl, deployed)
+  const usual = describeChain({ name, chainId, finalityDepth: depth }, node.rpc.url, deployed)
   const factory = {
     kind: 'SINGLE_REQUEST_PROXY_FACTORY',
     version: '0.1.0',
@@ -230,10 +231,10 @@ function readBlock(rpc: Rpc, block: string): Promise<RpcBlock> {
 }
 
 async function mine(ground: Ground): Promise<void> {
-  const { client, story } = ground
+  const { node, story } = ground
   const sinceMs = Date.now()
   ground.lastTimeSec = Math.max(ground.lastTimeSec + 1, Math.floor(sinceMs / 1_000))
-  await client.mine({ timestampSec: ground.lastTimeSec })
+  await node.mine(ground.lastTimeSec)
   await tell(ground, story.head() + 1, sinceMs)
 }
 
@@ -277,9 +278,9 @@ const PAYMENT_EVENTS: ReadonlySet<string> = new Set(
 )
 
 async function reorg(ground: Ground, depth: number, keeps: (hash: Hex) => boolean): Promise<void> {
-  const { rpc, story, acts } = ground
+  const { rpc, node, story, acts } = ground
   const first = story.head() - depth + 1
-  const again: [Hex, number][] = []
+  const kept: KeptTransaction[] = []
   const cut = new Set<Address>()
   for (let number = first; number <= story.head(); number++) {
     const { transactions } = await readBlock(rpc, toQuantity(number))
@@ -290,32 +291,26 @@ async function reorg(ground: Ground, depth: number, keeps: (hash: Hex) => boolea
         if (from !== undefined) cut.add(from)
         continue
       }
-      again.push([await rpc.call<Hex>('eth_getRawTransactionByHash', [hash]), number - first])
+      kept.push({ hash, offset: number - first })
     }
   }
   const sinceMs = Date.now()
-  await rpc.call('anvil_reorg', [depth, again])
+  await node.reorg(depth, kept, Math.max(ground.lastTimeSec + 1, Math.floor(sinceMs / 1_000)))
   await tell(ground, first, sinceMs)
 }
 
-async function save(ground: Ground): Promise<void> {
-  const { rpc, story, folder, spec } = ground
-  const zipped = await rpc.call<string>('anvil_dumpState')
-  const file = join(folder, `${spec.network.toLowerCase()}-state.json`)
-  await writeFile(file, await unzip(Buffer.from(zipped.slice(2), 'hex')))
-  ground.saved = { block: story.head(), file }
+async function save({ node, story }: Ground): Promise<number> {
+  await node.lives?.save()
+  return story.head()
 }
 
 async function kill(ground: Ground, downMs: number): Promise<void> {
-  const { saved, options, rpc, story } = ground
+  const { saved, node, story } = ground
   if (saved === undefined) throw new Error('there is no state to return to')
   const sinceMs = Date.now()
-  process.kill(ground.anvil.pid, 'SIGKILL')
-  await ground.anvil.exited
-  await new Promise((resolve) => setTimeout(resolve, downMs))
-  ground.anvil = await startAnvil({ ...options, port: Number(new URL(rpc.url).port), loadFile: saved.file })
-  story.rewind(saved.block, sinceMs)
-  ground.floor = saved.block
+  await node.lives?.kill(downMs)
+  story.rewind(saved, sinceMs)
+  ground.floor = saved
   ground.saved = undefined
   await checkHead(ground)
 }

@@ -58,14 +58,25 @@ interface HardhatModule {
   }>
 }
 
-/** Hardhat's network, in this process. @param entry - the path of its module `hardhat/hre` */
-export async function startHardhatNode(entry: string): Promise<TestNode> {
+/**
+ * Hardhat's network behind HTTP, in this process.
+ *
+ * @param entry - the path of its module `hardhat/hre`
+ * @param options - of the network, as hardhat's configuration has them
+ */
+export async function createHardhatServer(entry: string, options: object) {
   const module = (await import(entry)) as HardhatModule
-  const network = { type: 'edr-simulated', chainType: 'l1', chainId: 31_337 } as const
+  const network = { type: 'edr-simulated', chainType: 'l1', ...options } as const
   const hardhat = await module.createHardhatRuntimeEnvironment({ networks: { here: network } })
   const server = await hardhat.network.createServer({ network: 'here' }, '127.0.0.1', 0)
   const { port } = await server.listen()
-  return nodeOf(createRpc(`http://127.0.0.1:${port}`), 'hardhat_setNextBlockBaseFeePerGas', () => server.close())
+  return { url: `http://127.0.0.1:${port}`, close: () => server.close() }
+}
+
+/** Hardhat's network, in this process. @param entry - as for {@link createHardhatServer} */
+export async function startHardhatNode(entry: string): Promise<TestNode> {
+  const server = await createHardhatServer(entry, { chainId: 31_337 })
+  return nodeOf(createRpc(server.url), 'hardhat_setNextBlockBaseFeePerGas', server.close)
 }
 
 const GETH_START_MS = 20_000
