@@ -72,9 +72,9 @@ function judgeOwnTopic(fact: EventFact, request: StoredRequest, account: Account
   if (token === undefined) return unmatched('WRONG_TOKEN')
   const isConversion = request.invoiceCurrency !== request.paymentCurrency
   if (isConversion && event.conversion === undefined) return unmatched('NOT_A_CONVERSION')
-  if (event.conversion !== undefined && !(isConversion && isInvoicedIn(fact, request, account))) {
-    return unmatched('WRONG_TOKEN')
-  }
+  // A conversion from another currency pays another invoice, though it brings the right token.
+  const isOtherInvoice = event.conversion !== undefined && !(isConversion && isInvoicedIn(fact, request, account))
+  if (isOtherInvoice) return unmatched('WRONG_TOKEN')
   const nothing = whyNothing(fact)
   if (nothing !== undefined) return unmatched(nothing)
   const amount = { units: event.received, places: token.decimals }

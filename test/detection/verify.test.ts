@@ -121,6 +121,11 @@ async function playScene(): Promise<void> {
   await playRefund([payer, payee, third], pay, note)
   await request('fake')
   await pay('fake', 100_000000n, { token: DAI.address })
+  const plain = await request('converted')
+  const converted = { to: hexOf(plain.payee), amount: 10n * USD, paymentReference: plain.paymentReference }
+  await note('converted', chain.pay(payer, { ...token, kind: 'ERC20_CONVERSION', ...converted }))
+  await request('not converted', { invoiceCurrency: 'USD', amount: '25' })
+  await pay('not converted', 25_000000n)
   await request('stranger').then(() => pay('stranger', 1_000000n, { to: third }))
   await note('unknown', chain.pay(payer, { ...token, to: third, amount: 1n, paymentReference: '0x00000000000000aa' }))
 }
@@ -163,11 +168,13 @@ describe('what detection found', () => {
   it('is what the chain says', async () => {
     const report = await verify()
     expect(report).toMatchObject({ differences: [], unproven: [], notes: [] })
-    expect(report.counts).toMatchObject({ payments: 12, refunds: 1, unmatched: 4 })
+    expect(report.counts).toMatchObject({ payments: 12, refunds: 1, unmatched: 6 })
     expect(await knex('payments').count('* as n')).toEqual([{ n: 12n }])
     expect(await knex('unmatched_events').orderBy('block_number').pluck('reason')).toEqual([
       'NOT_FROM_PAYEE',
       'WRONG_TOKEN',
+      'WRONG_TOKEN',
+      'NOT_A_CONVERSION',
       'WRONG_PAYEE',
       'UNKNOWN_TOPIC',
     ])
@@ -329,8 +336,8 @@ const damages: readonly Damage[] = [
   },
   {
     says: 'the reason of an unmatched event is another',
-    damage: () => knex('unmatched_events').where({ reason: 'WRONG_TOKEN' }).update({ reason: 'NOTHING_RECEIVED' }),
-    found: [['UNMATCHED', 'reason', 'NOTHING_RECEIVED', 'WRONG_TOKEN']],
+    damage: () => knex('unmatched_events').where({ reason: 'WRONG_PAYEE' }).update({ reason: 'NOTHING_RECEIVED' }),
+    found: [['UNMATCHED', 'reason', 'NOTHING_RECEIVED', 'WRONG_PAYEE']],
   },
   {
     says: 'an unmatched event is missing',
@@ -452,7 +459,7 @@ describe('the command', () => {
   it('ends with 0 and no line where nothing differs', async () => {
     const { code, stdout, stderr } = await runCommand(environment, ['verify', '--chain', 'base'])
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
-    expect(stderr).toContain('12 payments, 1 refunds, 4 unmatched events')
+    expect(stderr).toContain('12 payments, 1 refunds, 6 unmatched events')
     expect(stderr).toContain('no difference')
   })
 
