@@ -1,6 +1,6 @@
 /**
  * Pays, refunds and spoofs on local chains while chains reorganize, nodes fail and lie, and two services, their database and the nodes are
- * killed; then compares what the service stored with the chains. Its last line is a JSON summary; exit code 1 when anything differs.
+ * killed; then compares what the service stored with the chains, and asks `waybill verify`. Its last line is a JSON summary; exit code 1 when anything differs.
  *
  *   npm run soak -- --seed 7 --minutes 10                 --chains 3 adds a chain
  *   npm run soak -- --seed 7 --minutes 10 --node hardhat  the first chain is hardhat's network, which is never killed

@@ -24,6 +24,7 @@ import {
   startSoakService,
 } from './soak-services.ts'
 import { findDoubled, readUnmatched } from './stored-events.ts'
+import { verifyChains } from './verify-chains.ts'
 
 export interface SoakOptions {
   readonly seed: number
@@ -94,6 +95,8 @@ export async function runSoak(options: SoakOptions): Promise<SoakSummary> {
     for (const each of ended) if (each.status === 'rejected') throw each.reason
     say('calm: all nodes are honest, and nothing more is paid')
     await comeToAnEnd(soak)
+    const networks = soak.chains.map(({ spec }) => spec.network)
+    soak.differences.push(...(await verifyChains(networks, environmentOf(soak, 'first'), say)))
     quiet.abort()
     await observing
     say(progressOf(soak))
@@ -171,16 +174,24 @@ async function startService(name: string, { folder, database, chains, nodes, tur
     const urls = nodes[index]?.urls ?? []
     return chain.config([...urls.slice(turn), ...urls.slice(0, turn)])
   })
-  const file = join(folder, `${name}-chains.json`)
-  await writeFile(file, JSON.stringify({ chains: configs }))
-  const environment = {
+  await writeFile(chainsFile(folder, name), JSON.stringify({ chains: configs }))
+  const environment = environmentOf({ options: { folder }, database }, name)
+  return startSoakService({ name, folder, environment })
+}
+
+const chainsFile = (folder: string, name: string) => join(folder, `${name}-chains.json`)
+
+function environmentOf(
+  { options, database }: { options: Pick<SoakOptions, 'folder'>; database: SoakDatabase },
+  name: string,
+): Record<string, string> {
+  return {
     PORT: '0',
     DATABASE_URL: database.url,
-    DATA_DIR: join(folder, 'unused'),
-    CHAINS_FILE: file,
+    DATA_DIR: join(options.folder, 'unused'),
+    CHAINS_FILE: chainsFile(options.folder, name),
     LOG_LEVEL: 'info',
   }
-  return startSoakService({ name, folder, environment })
 }
 
 async function untilAllListen(services: readonly SoakService[]): Promise<void> {

@@ -1,0 +1,23 @@
+/** Asks the service's own proof, `waybill verify`, about each chain. */
+import { runWaybill } from '../support/process.ts'
+import type { Difference } from './judge.ts'
+
+/** @returns its differences, and what it could not decide or do */
+export async function verifyChains(
+  networks: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  say: (line: string) => void,
+): Promise<Difference[]> {
+  const found: Difference[] = []
+  for (const network of networks) {
+    const { code, stdout, stderr } = await runWaybill(['verify', '--chain', network, '--json'], environment)
+    const lines = stdout.split('\n').filter((line) => line !== '')
+    const [summary, ...differences] = lines.map((line) => JSON.parse(line) as object).toReversed()
+    found.push(...differences.map((detail) => ({ what: `verify differs on ${network}`, detail })))
+    if (code !== 0 && differences.length === 0) {
+      found.push({ what: `verify of ${network} ended with ${code}`, detail: { summary, stderr: stderr.slice(-2_000) } })
+    }
+    say(`verify ${network}: exit code ${code}, ${differences.length} differences`)
+  }
+  return found
+}
