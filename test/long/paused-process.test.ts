@@ -1,7 +1,6 @@
 /** A process that follows a chain is paused, as by a long collection of garbage or a sleeping machine, and goes on after another took over. */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Hex } from 'viem'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Account } from '../../src/domain/account.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
@@ -56,7 +55,7 @@ async function pay(): Promise<() => Promise<unknown[]>> {
   const terms = { payee, network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1' }
   const request = await storeRequest(database.knex, account, makeRequest(terms))
   const { paymentReference } = request
-  await chain.pay(chain.wallets[0], { kind: 'NATIVE', to: payee as Hex, amount: 10n ** 18n, paymentReference })
+  await chain.pay(chain.wallets[0], { kind: 'NATIVE', to: payee, amount: 10n ** 18n, paymentReference })
   return async () => (await paymentsOf(database.knex, account, request)).map(({ amount }) => amount)
 }
 

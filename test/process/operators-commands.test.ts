@@ -120,7 +120,7 @@ describe('chains status', () => {
     const { code, stdout } = await waybill('chains', 'status', '--once', '--chain', '8453')
     expect(code).toBe(0)
     expect(stdout).toMatch(/^CHAIN {2}STATE .*\nBASE {3}following {2}3 blocks, \d/)
-    expect(stdout).not.toMatch(/\x1b/)
+    expect(stdout).not.toContain('\u001b')
   })
 
   it('ends with 1 when a chain is stopped', async () => {
