@@ -1,6 +1,8 @@
 import type { Knex } from 'knex'
 import { type Abi, encodeFunctionData, type Hex, parseAbi, zeroAddress } from 'viem'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ChainConfig } from '../../src/chains/chains-file.ts'
+import { createTokenDirectory } from '../../src/chains/token-directory.ts'
 import { type ContractCall, encodeNativePayment } from '../../src/demo/network/demo-contracts.ts'
 import { USD_HASH } from '../../src/demo/network/deployment.ts'
 import type { Detection } from '../../src/detection/detection.ts'
@@ -8,6 +10,7 @@ import type { Account } from '../../src/domain/account.ts'
 import { parseDecimal } from '../../src/domain/decimal.ts'
 import type { PaymentFee } from '../../src/domain/payment.ts'
 import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { verifyChain } from '../../src/verify/verify-chain.ts'
 import { startTestChain, type TestChain } from '../support/chains/chain.ts'
 import { type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
 import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
@@ -21,6 +24,7 @@ import {
   storeRequest,
   type TestTerms,
 } from '../support/detection.ts'
+import { silentLogger } from '../support/logs.ts'
 import { freshAddress } from '../support/routing.ts'
 import { deployBatchConversionPayments, deployBatchPayments } from './request-contracts.ts'
 
@@ -54,6 +58,7 @@ interface View {
   readonly knex: Knex
   readonly account: Account
   readonly detection: Detection
+  readonly config: ChainConfig
 }
 
 let chain: TestChain
@@ -109,13 +114,24 @@ async function openView(url: string): Promise<View> {
       { kind: 'BATCH_CONVERSION_PAYMENTS', version: '0.1.0', address: canonical(conversions), fromBlock: 0 },
     ],
   })
-  return { database, knex, account: await addAccount(knex, 'shop'), detection: detect(knex, [config]) }
+  return { database, knex, account: await addAccount(knex, 'shop'), detection: detect(knex, [config]), config }
 }
 
 async function request(terms: TestTerms = {}): Promise<PaymentRequest> {
   const made = makeRequest({ payee: freshAddress(`batched ${cases++}`), network: 'BASE', amount: '1', ...terms })
   for (const { knex, account } of [traced, untraced]) await storeRequest(knex, account, made)
   return made
+}
+
+/** What the independent proof finds to differ from what the traced view has stored. */
+async function differences() {
+  await chain.mine({ blocks: 5 })
+  await traced.detection.scanOnce()
+  const { knex, config } = traced
+  const tokens = createTokenDirectory([config])
+  const clock = () => new Date()
+  const report = await verifyChain({ knex, chain: config, tokens, clock, logger: silentLogger, againAfterMs: 0 })
+  return report.differences
 }
 
 const look = async () => {
@@ -369,4 +385,8 @@ describe('amounts and fees at their limits', () => {
       { type: 'PLATFORM', amount: '0.000000000000000005', receiverAddress: zeroAddress },
     ])
   })
+})
+
+it('the proof that shares no rule with detection finds the same', async () => {
+  expect(await differences()).toEqual([])
 })
