@@ -5,6 +5,7 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { realpathSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -39,6 +40,7 @@ const EVENTS = Number(values.events)
 const EMPTY_BLOCKS = Number(values.blocks)
 const REQUESTS_AT_ONCE = 5_000
 const LIVE_PAYMENTS = 5
+const TAKEOVERS = 3
 
 const logger = { debug() {}, info() {}, warn: console.error, error: console.error }
 
@@ -54,12 +56,12 @@ const wants = (name: string) => values.only === undefined || values.only === nam
 const figures: Figure[] = []
 if (wants('beside')) figures.push(...(await measureBeside()))
 if (wants('backfill')) figures.push(...(await measureBackfill()))
+if (wants('takeover')) figures.push(...(await measureTakeover()))
 await report('detection', figures)
 
 async function measureBackfill(): Promise<Figure[]> {
   const perBlock = Number(values.perBlock)
-  await forgetChain(knex, { name: 'BENCH', chainId: caip2Of(BENCH_CHAIN_ID) }, new Date())
-  await knex('leases').delete()
+  await forgetBench()
   const shape = { head: Math.ceil(EVENTS / perBlock) + 10, events: EVENTS, eventsABlock: perBlock }
   await storeRequests(knex, account)
   await using node = await startNode(shape)
@@ -113,6 +115,53 @@ async function measureBeside(): Promise<Figure[]> {
   ]
 }
 
+/** Kills the process that follows the chain, and waits until the other stores a payment of a new block. */
+async function measureTakeover(): Promise<Figure[]> {
+  await forgetBench()
+  const requests = Array.from({ length: TAKEOVERS + 1 }, (_, n) => benchRequest(n))
+  await createRequestRepository(knex).insertMany(account, requests)
+  await using node = await startNode({ head: 100, events: 0, eventsABlock: 1 })
+  let follower = startFollower(node.url, 'follower 0')
+  const seconds: number[] = []
+  for (let nth = 0, head = 100; nth < TAKEOVERS; nth++) {
+    node.setHead(++head)
+    if (nth === 0) await untilPaid(requests[0]?.requestId ?? '')
+    const other = startFollower(node.url, `follower ${nth + 1}`)
+    await new Promise((resolve) => setTimeout(resolve, 3_000))
+    follower.kill('SIGKILL')
+    const killedMs = performance.now()
+    node.setHead(++head)
+    await untilOwned(`follower ${nth + 1}`)
+    seconds.push((performance.now() - killedMs) / 1_000)
+    follower = other
+  }
+  follower.kill('SIGKILL')
+  console.error(`seconds until another process follows: ${seconds.map((each) => each.toFixed(1)).join(', ')}`)
+  return [{ name: 'takeover.s', value: Math.max(...seconds), unit: 's', target: { atMost: 5 } }]
+}
+
+function startFollower(url: string, owner: string) {
+  const script = join(import.meta.dirname, 'detection-follower.ts')
+  // The socket's folder is open in this process alone, by a number.
+  const connection = server.connection()
+  const given = JSON.stringify({ url, owner, connection: { ...connection, host: realpathSync(connection.host) } })
+  const child = spawn(process.execPath, [script, given], { stdio: ['ignore', 'ignore', 'inherit'] })
+  stack.defer(() => void child.kill('SIGKILL'))
+  return child
+}
+
+/** Waits until a process has read the newest block under its own lease. */
+async function untilOwned(owner: string): Promise<void> {
+  for (;;) {
+    const { rows } = await knex.raw<{ rows: unknown[] }>(
+      `select from leases, chain_state where owner = ? and scanned_block = head_block and updated_at > now() - interval '2 s'`,
+      [owner],
+    )
+    if (rows.length > 0) return
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
 /** The lowest block that back-fill has not read; undefined before it began, NONE once all is read. */
 async function lowestUnread(): Promise<number | 'NONE' | undefined> {
   await new Promise((resolve) => setTimeout(resolve, 10))
@@ -132,6 +181,11 @@ async function untilPaid(requestId: string): Promise<void> {
     if (found !== undefined) return
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
+}
+
+async function forgetBench(): Promise<void> {
+  await forgetChain(knex, { name: 'BENCH', chainId: caip2Of(BENCH_CHAIN_ID) }, new Date())
+  await knex('leases').delete()
 }
 
 /** What is reachable, in MiB. */

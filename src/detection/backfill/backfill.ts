@@ -132,7 +132,8 @@ async function readSpan(
       const read = await blocks.read(wanted, (last, findings) => writing.write(last, findings), signal)
       outcome = read.kind === 'LACKING' ? { kind: 'WAIT', reason: read.reason } : read
       if (read.kind === 'LACKING') chain.backfill.reader.doubt(read.reason)
-      if (outcome.kind !== 'MORE') break
+      // What was too much is asked again at once, for less.
+      if (outcome.kind === 'WAIT') break
     }
     await writing.end()
     state.failed = outcome.kind === 'WAIT' ? writing.span() : undefined
