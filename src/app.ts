@@ -18,6 +18,8 @@ import { listChains } from './detection/report/list-chains.ts'
 import { pageUnmatched } from './detection/report/list-unmatched.ts'
 import { isLoopbackAuthority } from './domain/ip-network.ts'
 import type { Logger } from './domain/logger.ts'
+import { createFigures, type Figures } from './observability/figures.ts'
+import { type ChainMeasuring, createChainMeasuring } from './observability/measure-chains.ts'
 import { classifyDatabaseError } from './postgres/database-error.ts'
 import { connectionsOf } from './postgres/knex.ts'
 import { pendingMigrations } from './postgres/migrations/migrate.ts'
@@ -63,6 +65,10 @@ export interface ServiceOptions {
 export interface Service {
   readonly requests: Requests
   readonly detection: Detection
+  /** What operators watch, for whoever exports it. */
+  readonly figures: Figures
+  /** Keeps the gauges of chains among the figures current. */
+  readonly measuring: ChainMeasuring
   /** Removes old rows from the log of changes. */
   readonly pruning: ChangePruning
   /**
@@ -107,7 +113,15 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
     lifi: options.lifi,
     loadRequest: (account, reference, signal) => requestRepository.findByReference(account, reference, signal),
   })
-  const detection = createDetection({ ...shared, knex, logger, clock: now, findSource: routes.findTransfer })
+  const figures = createFigures()
+  const detection = createDetection({
+    ...shared,
+    knex,
+    logger,
+    clock: now,
+    findSource: routes.findTransfer,
+    meter: figures,
+  })
   const requests = createRequests({
     repository: requestRepository,
     lists: createRequestListRepository(knex),
@@ -132,6 +146,12 @@ export async function composeService(options: ServiceOptions): Promise<Service> 
   return {
     requests,
     detection,
+    figures,
+    measuring: createChainMeasuring({
+      figures,
+      logger,
+      read: (signal) => listChains(knex, options.chains, { now: now(), signal }),
+    }),
     pruning: createChangePruning({ knex, logger, now, owner: randomUUID() }),
     learnNodes: (signal) => routes.learnNodes(signal),
     listen: (listenOptions) => listen(options, shared, { ...listenOptions, services, auth }),

@@ -35,6 +35,8 @@ export async function serveChains(
   stack.defer(reportBackfill(context.stderr, () => service.detection.status()))
   service.pruning.start()
   stack.defer(() => service.pruning.stop())
+  service.measuring.start()
+  stack.defer(() => service.measuring.stop())
   const listener = await listen(service, config, logger)
   void service.learnNodes(context.signal)
   const names = chains.length === 0 ? 'no chains, search only' : chains.map(({ name }) => name).join(', ')

@@ -48,6 +48,8 @@ export async function serveDemo(config: Config, context: CommandContext, logger:
   stack.defer(() => service.detection.stop())
   service.pruning.start()
   stack.defer(() => service.pruning.stop())
+  service.measuring.start()
+  stack.defer(() => service.measuring.stop())
   const listener = await listen(service, config, logger)
   void service.learnNodes(signal)
   const file = await demo.live({ baseUrl: listener.url, apiKey: DEMO })

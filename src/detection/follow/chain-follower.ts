@@ -103,6 +103,7 @@ interface Follower {
   readonly blocks: BlockFollower
   readonly backfill: Backfill
   readonly reporter: ChainReporter
+  readonly meter: Meter
   readonly logger: Logger
   readonly clock: () => Date
   isFollowing: boolean
@@ -146,7 +147,11 @@ function assemble(options: ChainFollowerOptions): Follower {
   const onCommitted = (findings: Findings) => afterCommit(follower, findings)
   const facts = () => factsOf(follower)
   const reporter = createChainReporter({ knex, lease, chainId, process: options.process, logger, clock, facts })
-  const onReorg = (removed: number) => reporter.reorged(removed)
+  const { meter = silentMeter } = options
+  const onReorg = (removed: number) => {
+    meter.count('waybill_chain_reorgs_total', { chain: network })
+    reporter.reorged(removed)
+  }
   const follower: Follower = {
     knex,
     config,
@@ -168,10 +173,11 @@ function assemble(options: ChainFollowerOptions): Follower {
       chain,
       logger,
       clock,
-      meter: options.meter ?? silentMeter,
+      meter,
       onCommitted,
     }),
     reporter,
+    meter,
     logger,
     clock,
     isFollowing: false,
@@ -224,10 +230,17 @@ async function afterCommit(follower: Follower, findings: Findings): Promise<void
     follower.sweptAtMs = Number.NEGATIVE_INFINITY
     throw error
   }
+  countFindings(follower, findings)
   follower.unpruned += findings.unmatched.length
   if (follower.unpruned < keepUnknown / 100) return
   await chain.writer.pruneUnmatched(keepUnknown)
   follower.unpruned = 0
+}
+
+function countFindings({ meter, network: chain }: Follower, { accounts, unmatched }: Findings): void {
+  const payments = [...accounts.values()].reduce((sum, each) => sum + each.payments.length, 0)
+  if (payments > 0) meter.count('waybill_payments_found_total', { chain }, payments)
+  for (const { reason } of unmatched) meter.count('waybill_unmatched_events_total', { chain, reason })
 }
 
 /** Two loops, so that following never waits for back-fill. */

@@ -15,8 +15,6 @@ export interface ChainReport {
   readonly backfill?: BackfillReport | undefined
   /** Nodes that are suspected to answer wrongly. */
   readonly suspects?: readonly NodeSuspect[] | undefined
-  /** Payments without US dollars whose token has a feed; absent where they are not counted. */
-  readonly unpricedPayments?: number | undefined
 }
 
 /** The reorgs of a chain that were seen, also by earlier processes. */

@@ -8,6 +8,7 @@ import {
   readChainFacts,
   type UnmatchedCount,
 } from '../sql/chain-reports-repository.ts'
+import { countLacking, type LackCount } from '../sql/enrichments-repository.ts'
 import type { BackfillReport, NodeReport, NodeSuspect, ReorgCount } from './chain-report.ts'
 
 /**
@@ -63,15 +64,22 @@ export async function listChains(
   const { now, accountId, signal } = options
   const followed = configs.filter((config) => followedContracts(config).length > 0)
   const chainIds = followed.map(({ chainId }) => caip2Of(chainId))
-  const [facts, counts] = await Promise.all([
+  const [facts, counts, lacking] = await Promise.all([
     readChainFacts(knex, chainIds, signal),
     countUnmatched(knex, accountId, signal),
+    accountId === undefined ? countLacking(knex) : undefined,
   ])
   return facts.map((each, place) => {
     const unmatched = counts.filter(({ chainId }) => chainId === each.chainId)
     const chain = describeChain(followed[place]?.name ?? each.chainId, { ...each, unmatched }, now)
-    return accountId === undefined ? chain : { ...chain, unpricedPayments: undefined }
+    return { ...chain, unpricedPayments: lacking && unpricedOf(lacking, each.chainId) }
   })
+}
+
+/** Also those whose price is not looked up any more. */
+function unpricedOf(lacking: readonly LackCount[], chainId: string): number {
+  const found = lacking.find((each) => each.chainId === chainId && each.lack === 'PRICE')
+  return found === undefined ? 0 : found.pending + found.givenUp
 }
 
 /** Puts together what is stored of a chain. */
@@ -100,7 +108,6 @@ export function describeChain(
       isStale: now.getTime() - report.writtenAt.getTime() > STALE_AFTER_MS,
     },
     unmatched: unmatched.map(({ reason, events }) => ({ reason, events })),
-    unpricedPayments: report?.unpricedPayments,
   }
 }
 
