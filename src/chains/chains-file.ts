@@ -33,6 +33,8 @@ export interface ChainConfig {
   readonly startBlock?: number | undefined
   /** The first block at or after this time is the first that is read. Absent, as `startBlock`: a day before the oldest request. */
   readonly since?: Date | undefined
+  /** One in so many ranges and runs of blocks is compared with a second node; 0: none. Absent: 50. */
+  readonly sampleLogs?: number | undefined
   readonly finality: FinalityConfig
   /** The usual time between blocks. The estimated duration of a payment follows from it. */
   readonly blockTimeSeconds: number

@@ -83,12 +83,16 @@ export interface DetectionOptions {
   readonly leaseTtlMs?: number
   /** Time between two looks at a chain; default half its block time, between 250 and 2,000. */
   readonly pollIntervalMs?: number
+  /** Takes figures of the nodes; default `silentMeter`. */
+  readonly meter?: Meter
+  /** How often the heads of all URLs of a chain are compared; default 60,000. */
+  readonly checkNodesEveryMs?: number
+  /** After which a node that was found to answer wrongly is tried again, the first time; default 30,000. */
+  readonly suspectMs?: number
   /** For one exchange with a node; default 10,000. */
   readonly rpcTimeoutMs?: number
   /** For figures that a payment can do without, while a chain is followed; default 2,000. What is not read then is looked up later. */
   readonly patienceMs?: number
-  /** Takes the figures of following and back-fill. Default: they are dropped. */
-  readonly meter?: Meter
   /** How many unmatched events of unknown topics are kept of a chain, and how many of accounts; default 100,000. */
   readonly keepUnknown?: number
   /** Finds where a payment came from that a bridge delivered. If absent, payers of such payments stay unknown. */

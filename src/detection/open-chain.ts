@@ -3,7 +3,7 @@ import { type ChainConfig, followedContracts } from '../chains/chains-file.ts'
 import type { TokenDirectory } from '../chains/token-directory.ts'
 import { caip2Of } from '../domain/chain.ts'
 import type { Logger } from '../domain/logger.ts'
-import { createRpcClient } from '../nodes/rpc-client.ts'
+import { createRpcClient, type RpcClient } from '../nodes/rpc-client.ts'
 import type { FindingTools } from './match/finding-tools.ts'
 import { sortContracts } from './match/followed-contracts.ts'
 import { createPriceReader } from './read/block-prices.ts'
@@ -19,6 +19,16 @@ import { createPaymentWriter, type PaymentWriter } from './write/payment-writer.
 export interface ChainReading {
   readonly tools: FindingTools
   readonly reader: ChainReader
+  /** Of all URLs. */
+  readonly client: RpcClient
+}
+
+/** One URL of a chain, asked by itself to compare it with the others. */
+export interface NodePeer {
+  readonly url: string
+  readonly host: string
+  readonly client: RpcClient
+  readonly reader: ChainReader
 }
 
 /** One chain: how it is read and its payments written. For following it and for reading transactions again. */
@@ -26,6 +36,8 @@ export interface OpenChain extends ChainReading {
   readonly writer: PaymentWriter
   /** For back-fill, whose doubts about a node are its own. */
   readonly backfill: ChainReading
+  /** Each of its URLs, in their order. */
+  readonly peers: readonly NodePeer[]
 }
 
 export interface OpenChainOptions {
@@ -48,7 +60,18 @@ export function openChain(options: OpenChainOptions): OpenChain {
   const { knex, config, clock } = options
   const chain = { chainId: caip2Of(config.chainId), network: config.name }
   const writer = createPaymentWriter({ knex, chain, clock })
-  return { ...openReading(options), writer, backfill: openReading(options) }
+  return {
+    ...openReading(options),
+    writer,
+    backfill: openReading(options),
+    peers: config.rpcUrls.map((url) => openPeer(options, url)),
+  }
+}
+
+function openPeer({ config, clock, onExchange, rpcTimeoutMs }: OpenChainOptions, url: string): NodePeer {
+  const client = createRpcClient({ urls: [url], chainId: config.chainId, clock, onExchange, timeoutMs: rpcTimeoutMs })
+  const addresses = followedContracts(config).map(({ address }) => address)
+  return { url, host: new URL(url).host, client, reader: createChainReader(client, addresses) }
 }
 
 function openReading(options: OpenChainOptions): ChainReading {
@@ -89,5 +112,5 @@ function openReading(options: OpenChainOptions): ChainReading {
     traces: createTraceReader({ client, network, logger, clock }),
     live: { ...LIVE, ms: options.patienceMs ?? LIVE.ms },
   }
-  return { tools, reader }
+  return { tools, reader, client }
 }

@@ -32,6 +32,10 @@ export interface RpcClient {
    * @returns its place among the URLs
    */
   doubt(why: string): number | undefined
+  /** The place among the URLs of the one that answered last; undefined where none has since the last doubt. */
+  answeredLast(): number | undefined
+  /** Asks other URLs first until a time: milliseconds since 1970. @param node - its place among the URLs */
+  leave(node: number, untilMs: number): void
 }
 
 export interface RpcClientOptions {
@@ -103,13 +107,21 @@ export function createRpcClient(options: RpcClientOptions): RpcClient {
       return answer.result
     },
     tryBatch: (callsOf, signal) => askUncounted(chain, callsOf, signal),
+    answeredLast: () => (answeredLast === undefined ? undefined : endpoints.indexOf(answeredLast)),
+    leave(node, untilMs) {
+      const left = endpoints[node]
+      if (left === undefined) return
+      left.isVerified = false
+      left.doubtedUntilMs = untilMs
+      if (answeredLast === left) answeredLast = undefined
+    },
     doubt(why) {
       const doubted = answeredLast
       if (doubted === undefined) return undefined
       answeredLast = undefined
       doubted.isVerified = false
       if (endpoints.length > 1) {
-        doubted.doubtedUntilMs = nowMs() + DOUBTED_MS
+        doubted.doubtedUntilMs = Math.max(doubted.doubtedUntilMs, nowMs() + DOUBTED_MS)
         doubted.breaker.fail({ detail: why, opensAtOnce: true, retryAfterMs: DOUBTED_MS }, nowMs())
       }
       return endpoints.indexOf(doubted)

@@ -38,6 +38,8 @@ export function forgetChain(knex: Knex, { name, chainId }: ForgottenChain, now: 
     }
     for (const table of [
       'carried_payments',
+      'node_readings',
+      'pending_rereads',
       'pending_enrichments',
       'accepted_events',
       'unmatched_events',

@@ -6,8 +6,14 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 const status = () => [
-  { network: 'BASE', reachable: true, following: true, backfill: { from: 1, to: 100, done: 40, left: 60 } },
-  { network: 'POLYGON', reachable: true, following: true },
+  {
+    network: 'BASE',
+    reachable: true,
+    following: true,
+    suspects: [],
+    backfill: { from: 1, to: 100, done: 40, left: 60 },
+  },
+  { network: 'POLYGON', reachable: true, following: true, suspects: [] },
 ]
 
 it.each([

@@ -18,8 +18,11 @@ import type { BackfillProgress } from '../backfill/backfill-progress.ts'
 import type { Findings } from '../match/detected.ts'
 import { type OpenChain, type OpenChainOptions, openChain } from '../open-chain.ts'
 import type { ReplayQueue } from '../repair/replay-queue.ts'
+import { rereadRange } from '../repair/reread-range.ts'
 import { type ChainReporter, createChainReporter, type FollowerFacts } from '../report/chain-reporter.ts'
 import { findChain, type StoredChain } from '../sql/chain-state-repository.ts'
+import { createNodeTrust, type NodeTrust } from '../trust/node-trust.ts'
+import type { SuspectStatus } from '../trust/suspects.ts'
 import { CheckpointMovedError } from '../write/payment-writer.ts'
 import { type BlockFollower, createBlockFollower, type StepOutcome } from './block-follower.ts'
 import { type ChainHealth, createChainHealth, type HealthStatus } from './chain-health.ts'
@@ -36,6 +39,8 @@ export interface ChainStatus extends HealthStatus {
   readonly following: boolean
   /** Old blocks that this process reads beside following; absent where none are left, or another process reads them. */
   readonly backfill?: BackfillProgress | undefined
+  /** Nodes that were found to answer wrongly and are asked last; empty in a process that does not follow the chain. */
+  readonly suspects: readonly SuspectStatus[]
 }
 
 /** Another process holds the lease on the chain. */
@@ -75,14 +80,19 @@ interface ChainFollowerOptions extends OpenChainOptions {
   readonly pollIntervalMs?: number
   /** Default 100,000. */
   readonly keepUnknown?: number
-  /** Default: figures are dropped. */
+  /** Default `silentMeter`. */
   readonly meter?: Meter
+  /** How often the heads of all URLs are compared; default 60,000. */
+  readonly checkNodesEveryMs?: number | undefined
+  /** After which a node that was found out is tried again, the first time; default 30,000. */
+  readonly suspectMs?: number | undefined
 }
 
 /** How often topics are looked for whose events were stored before their request, or the other way round. */
 const SWEEP_EVERY_MS = 300_000
 /** A step that takes longer shows in the health of the chain. */
 const LONG_STEP_MS = 60_000
+const COMPARE_EVERY_MS = 2_000
 /** Steps in a row that come to nothing, after which a scan gives up. */
 const MAX_FRUITLESS_STEPS = 50
 
@@ -102,6 +112,7 @@ interface Follower {
   readonly backfillHealth: ChainHealth
   readonly blocks: BlockFollower
   readonly backfill: Backfill
+  readonly trust: NodeTrust
   readonly reporter: ChainReporter
   readonly meter: Meter
   readonly logger: Logger
@@ -143,7 +154,14 @@ function assemble(options: ChainFollowerOptions): Follower {
   const network = config.name
   const chainId = caip2Of(config.chainId)
   const lease = { name: `follow:${chainId}`, owner }
-  const chain = openChain(options)
+  const opened = openChain(options)
+  const trust = openTrust(options, opened)
+  const { backfill } = opened
+  const chain = {
+    ...opened,
+    reader: trust.guard(opened, 'FOLLOW'),
+    backfill: { ...backfill, reader: trust.guard(backfill, 'FILL') },
+  }
   const onCommitted = (findings: Findings) => afterCommit(follower, findings)
   const facts = () => factsOf(follower)
   const reporter = createChainReporter({ knex, lease, chainId, process: options.process, logger, clock, facts })
@@ -161,7 +179,8 @@ function assemble(options: ChainFollowerOptions): Follower {
     leaseTtlMs,
     pollMs: options.pollIntervalMs ?? pollIntervalOf(config.blockTimeSeconds),
     keepUnknown,
-    chain,
+    chain: opened,
+    trust,
     replays,
     health: createChainHealth({ network, logger, clock }),
     backfillHealth: createChainHealth({ network: `${network} (back-fill)`, logger, clock }),
@@ -189,6 +208,21 @@ function assemble(options: ChainFollowerOptions): Follower {
   return follower
 }
 
+function openTrust(options: ChainFollowerOptions, chain: OpenChain): NodeTrust {
+  const { knex, replays, logger, clock, config, meter = silentMeter } = options
+  return createNodeTrust({
+    ...options,
+    peers: chain.peers,
+    readings: [chain, chain.backfill],
+    meter,
+    reread({ from, to }, rpcUrls, wrap, signal) {
+      const { reader, ...others } = openChain({ ...options, config: { ...config, rpcUrls } })
+      const rereading = { knex, chain: { ...others, reader: wrap(reader) }, replays, logger, clock }
+      return rereadRange(rereading, { from, to, isTrial: false, actor: 'service', signal })
+    },
+  })
+}
+
 function statusOf(follower: Follower): ChainStatus {
   const { network, heights, health, backfill, backfillHealth, isFollowing } = follower
   const status = health.status()
@@ -199,12 +233,13 @@ function statusOf(follower: Follower): ChainStatus {
     failing: status.failing ?? backfillHealth.status().failing,
     following: isFollowing,
     backfill: isFollowing ? backfill.progress() : undefined,
+    suspects: isFollowing ? follower.trust.suspects() : [],
   }
 }
 
 /** What operators are told; undefined while another process follows the chain. */
 function factsOf(follower: Follower): FollowerFacts | undefined {
-  const { isFollowing, followingSince, health, backfill, backfillHealth } = follower
+  const { isFollowing, followingSince, health, backfill, backfillHealth, trust } = follower
   if (!isFollowing) return undefined
   const progress = backfill.progress()
   const failing = health.status().failing ?? backfillHealth.status().failing
@@ -218,6 +253,7 @@ function factsOf(follower: Follower): FollowerFacts | undefined {
       blocksPerSecond: progress.blocksPerSecond,
       secondsLeft: progress.secondsLeft,
     },
+    suspects: trust.suspects().map(({ node, reason, since }) => ({ host: node, reason, at: since.toISOString() })),
   }
 }
 
@@ -243,10 +279,10 @@ function countFindings({ meter, network: chain }: Follower, { accounts, unmatche
   for (const { reason } of unmatched) meter.count('waybill_unmatched_events_total', { chain, reason })
 }
 
-/** Two loops, so that following never waits for back-fill. */
+/** Loops of their own, so that following never waits for back-fill or for nodes that are compared. */
 async function run(follower: Follower, signal: AbortSignal): Promise<void> {
   const stopReporting = follower.reporter.start()
-  await Promise.all([follow(follower, signal), fill(follower, signal)])
+  await Promise.all([follow(follower, signal), fill(follower, signal), watchNodes(follower, signal)])
   await stopReporting()
   await giveUpLease(follower)
 }
@@ -275,6 +311,26 @@ async function fill(follower: Follower, signal: AbortSignal): Promise<void> {
     }
     failures = pace.failures
     if (pace.waitMs > 0) await sleep(pace.waitMs, undefined, { signal }).catch(() => {})
+  }
+}
+
+async function watchNodes(follower: Follower, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await compareNodes(follower, signal)
+    await sleep(Math.max(follower.pollMs, COMPARE_EVERY_MS), undefined, { signal }).catch(() => {})
+  }
+}
+
+/** Compares the nodes of the chain and repairs what one got wrong, while this process follows it. Never rejects. */
+async function compareNodes(follower: Follower, signal?: AbortSignal): Promise<void> {
+  const { knex, lease, leaseTtlMs, blocks, trust, network, logger } = follower
+  const [final] = blocks.position()?.blocks ?? []
+  if (!follower.isFollowing || final === undefined) return
+  try {
+    await keepLease({ knex, lease, ttlMs: leaseTtlMs }, (ending) => trust.tick(final, ending), { signal })
+  } catch (error) {
+    if (signal?.aborted || error instanceof LeaseLostError) return
+    logger.warn({ network, err: error }, 'the nodes of the chain could not be compared; it is tried again')
   }
 }
 
@@ -307,8 +363,13 @@ async function turn(follower: Follower, failures: number, signal: AbortSignal): 
 }
 
 async function scan(follower: Follower): Promise<void> {
-  await repeat(follower.network, () => step(follower))
-  await repeat(follower.network, () => fillStep(follower))
+  try {
+    await repeat(follower.network, () => step(follower))
+    await repeat(follower.network, () => fillStep(follower))
+  } finally {
+    // A node that was found out may answer rightly by now.
+    await compareNodes(follower)
+  }
   await follower.reporter.write()
 }
 

@@ -13,6 +13,8 @@ export interface BlockHeader {
   readonly hash: Hex
   readonly parentHash: Hex
   readonly timestampSec: number
+  /** Absent where it comes from elsewhere than a node. */
+  readonly logsBloom?: string | undefined
 }
 
 /** The current blocks of a chain, all from one node. */
@@ -185,12 +187,18 @@ function readTag(answer: RpcAnswer): BlockHeader | 'NONE' | 'UNANSWERED' {
 
 function toHeader(json: unknown): BlockHeader | undefined {
   if (json === null) return undefined
-  const block = json as { number?: string; hash?: string; parentHash?: string; timestamp?: string }
-  const { number, hash, parentHash, timestamp } = block
+  const block = json as { number?: string; hash?: string; parentHash?: string; timestamp?: string; logsBloom?: string }
+  const { number, hash, parentHash, timestamp, logsBloom } = block
   if (number === undefined || hash === undefined || parentHash === undefined || timestamp === undefined) {
     throw new RpcError('UNREACHABLE', 'the node answered with something that is not a block')
   }
-  return { number: Number(number), hash: hash as Hex, parentHash: parentHash as Hex, timestampSec: Number(timestamp) }
+  return {
+    number: Number(number),
+    hash: hash as Hex,
+    parentHash: parentHash as Hex,
+    timestampSec: Number(timestamp),
+    logsBloom,
+  }
 }
 
 function toLogs(json: unknown): RpcLog[] {

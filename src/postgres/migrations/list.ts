@@ -11,6 +11,7 @@ import { singleRequestProxies } from './0011-single-request-proxies.ts'
 import { chainSpans } from './0012-chain-spans.ts'
 import { chainReports } from './0013-chain-reports.ts'
 import { pendingEnrichments } from './0014-pending-enrichments.ts'
+import { nodeReadings } from './0016-node-readings.ts'
 import type { Migration } from './migration.ts'
 
 /** All steps of the schema, oldest first. A released step is never changed; a later one corrects it. */
@@ -30,4 +31,5 @@ export const MIGRATIONS: readonly Migration[] = [
   chainSpans,
   chainReports,
   pendingEnrichments,
+  nodeReadings,
 ]

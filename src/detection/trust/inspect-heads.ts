@@ -1,0 +1,85 @@
+import { toQuantity } from '../../contracts/words.ts'
+import { resultIn } from '../../nodes/json-rpc.ts'
+import type { RpcClient } from '../../nodes/rpc-client.ts'
+import { isObject } from '../../nodes/rpc-error.ts'
+import type { StoredBlock } from '../sql/chain-state-repository.ts'
+import type { NodeFault } from './suspects.ts'
+
+/** What a node says of itself. */
+export interface NodeHead {
+  readonly chainId: number
+  readonly number: number
+  readonly timestampSec: number
+  /** The hash of the last final block that was read; absent where the node does not have it. */
+  readonly finalHash?: string | undefined
+}
+
+/** Asks a node for its chain, its head and a final block. @returns undefined where it does not answer */
+export async function readHead(
+  client: RpcClient,
+  final: StoredBlock,
+  signal: AbortSignal | undefined,
+): Promise<NodeHead | undefined> {
+  const calls = [
+    { method: 'eth_chainId', params: [] },
+    { method: 'eth_getBlockByNumber', params: ['latest', false] },
+    { method: 'eth_getBlockByNumber', params: [toQuantity(final.number), false] },
+  ]
+  try {
+    const [chainId, latest, block] = (await client.batch(calls, signal)).map(resultIn)
+    if (!isObject(latest)) return undefined
+    const finalHash = isObject(block) ? String(block['hash']) : undefined
+    const { number, timestamp } = latest
+    return { chainId: Number(chainId), number: Number(number), timestampSec: Number(timestamp), finalHash }
+  } catch {
+    signal?.throwIfAborted()
+    return undefined
+  }
+}
+
+/** A head is behind another if it is this much lower and this much older: nodes differ by some blocks for some seconds. */
+const MAX_LAG_BLOCKS = 10
+const MAX_LAG_SEC = 60
+/** A head is old if it is older than this many blocks take, and than this. */
+const MAX_AGE_BLOCKS = 20
+const MAX_AGE_SEC = 300
+
+/** What is known of a chain whose nodes are compared. */
+interface Known {
+  readonly chainId: number
+  readonly final: StoredBlock
+  readonly blockTimeSeconds: number
+  readonly nowSec: number
+}
+
+/** Compares the nodes of a chain with each other and with what was read. @returns the fault of each node that has one */
+export function judgeHeads(
+  heads: readonly (NodeHead | undefined)[],
+  { chainId, final, blockTimeSeconds, nowSec }: Known,
+): Map<number, { readonly fault: NodeFault; readonly reason: string }> {
+  const faults = new Map<number, { fault: NodeFault; reason: string }>()
+  const ofChain = heads.filter((head) => head?.chainId === chainId)
+  const isKept = ofChain.some((head) => head?.finalHash === final.hash)
+  const best = ofChain.reduce((a, b) => ((b?.number ?? 0) > (a?.number ?? 0) ? b : a), ofChain[0])
+  for (const [index, head] of heads.entries()) {
+    if (head === undefined) continue
+    const { number, timestampSec, finalHash } = head
+    const behind = (best?.number ?? number) - number
+    const isLate = behind > MAX_LAG_BLOCKS && (best?.timestampSec ?? 0) - timestampSec >= MAX_LAG_SEC
+    const ageSec = nowSec - timestampSec
+    if (head.chainId !== chainId) {
+      faults.set(index, { fault: 'OTHER_CHAIN', reason: `it serves chain ${head.chainId}, not ${chainId}` })
+    } else if (isKept && finalHash !== undefined && finalHash !== final.hash) {
+      const reason = `its block ${final.number} is ${finalHash}; that of the chain is ${final.hash}`
+      faults.set(index, { fault: 'OTHER_CHAIN', reason })
+    } else if (isLate) {
+      faults.set(index, {
+        fault: 'STALE',
+        reason: `its head ${number} is ${behind} blocks behind that of another node`,
+      })
+    } else if (ageSec > Math.max(MAX_AGE_SEC, MAX_AGE_BLOCKS * blockTimeSeconds)) {
+      faults.set(index, { fault: 'STALE', reason: `its head ${number} is ${Math.round(ageSec)} s old` })
+    }
+  }
+  return faults
+}

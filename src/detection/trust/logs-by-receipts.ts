@@ -1,0 +1,55 @@
+import { followedTopics, type RpcLog } from '../../contracts/decode-events.ts'
+import { bloomBitsOf, mayHold } from '../../contracts/logs-bloom.ts'
+import { hexToBytes } from '../../domain/hex.ts'
+import { resultIn } from '../../nodes/json-rpc.ts'
+import type { RpcClient } from '../../nodes/rpc-client.ts'
+import { RpcError } from '../../nodes/rpc-error.ts'
+import type { BlockHeader, ChainReader } from '../read/chain-reader.ts'
+import { followedLogs } from './prove-logs.ts'
+
+/** Headers that are read at once. */
+const MAX_BLOCKS = 500
+
+/**
+ * The logs of a block by its receipts.
+ *
+ * @returns undefined where the node does not offer `eth_getBlockReceipts`, or does not know the block
+ */
+export async function logsByReceipts(
+  client: RpcClient,
+  block: string,
+  addresses: ReadonlySet<string>,
+  signal: AbortSignal | undefined,
+): Promise<RpcLog[] | undefined> {
+  const receipts = resultIn((await client.batch([{ method: 'eth_getBlockReceipts', params: [block] }], signal))[0])
+  return Array.isArray(receipts) ? followedLogs(receipts as { logs: RpcLog[] }[], addresses) : undefined
+}
+
+/** Reads ranges from receipts, of the blocks whose bloom may hold followed logs: for a chain whose only node leaves logs out of `eth_getLogs`. */
+export function readsByReceipts(reader: ChainReader, client: RpcClient, followed: readonly string[]): ChainReader {
+  return {
+    ...reader,
+    async logsInRange({ from, to, addresses = followed }, signal) {
+      if (to - from >= MAX_BLOCKS)
+        throw new RpcError('TOO_LARGE', `receipts are read of ${MAX_BLOCKS} blocks at a time`)
+      const numbers = Array.from({ length: to - from + 1 }, (_, index) => from + index)
+      const headers = await reader.headers(numbers, signal)
+      const wanted = new Set(addresses.map((address) => address.toLowerCase()))
+      const logs: RpcLog[] = []
+      for (const header of headers) {
+        if (header === undefined || !mayHoldLogs(header, [...wanted])) continue
+        const found = await logsByReceipts(client, header.hash, wanted, signal)
+        if (found === undefined) throw new RpcError('REFUSED', `the node gives no receipts of block ${header.number}`)
+        logs.push(...found)
+      }
+      return { logs, last: headers.at(-1) }
+    },
+  }
+}
+
+function mayHoldLogs({ logsBloom }: BlockHeader, addresses: readonly string[]): boolean {
+  if (logsBloom === undefined) return true
+  const bloom = hexToBytes(logsBloom)
+  const isThere = (values: readonly string[]) => values.some((value) => mayHold(bloom, bloomBitsOf(value)))
+  return isThere(addresses) && isThere(followedTopics)
+}

@@ -1,0 +1,255 @@
+/** Nodes that answer wrongly, before a real chain: they are found out, left, and what they gave is taken back. */
+import type { Knex } from 'knex'
+import { keccak256 } from 'viem'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Detection, DetectionOptions } from '../../src/detection/detection.ts'
+import type { Account } from '../../src/domain/account.ts'
+import type { Hex } from '../../src/domain/hex.ts'
+import type { PaymentRequest } from '../../src/domain/payment-request.ts'
+import { startTestChain, type TestChain } from '../support/chains/chain.ts'
+import { invents, misstates, omits, type Receipt, together } from '../support/chains/lies.ts'
+import { type Meddle, type RpcProxy, startRpcProxy } from '../support/chains/rpc-proxy.ts'
+import { createTestDatabase, type TestDatabase } from '../support/data/database.ts'
+import { addAccount, canonical, configOf, detect, makeRequest, paymentsOf, storeRequest } from '../support/detection.ts'
+
+const COIN = 10n ** 18n
+const PATIENCE = { interval: 20, timeout: 10_000 }
+
+let database: TestDatabase
+let knex: Knex
+let chain: TestChain
+let liar: RpcProxy
+let honest: RpcProxy
+let account: Account
+let detection: Detection
+let aheadMs = 0
+const faults: string[] = []
+beforeAll(async () => {
+  chain = await startTestChain({ chainId: 31_565 })
+  ;[liar, honest] = await Promise.all([startRpcProxy(chain.rpcUrl), startRpcProxy(chain.rpcUrl)])
+})
+afterAll(async () => {
+  await Promise.all([liar, honest].map((proxy) => proxy?.stop()))
+  await chain?.stop()
+})
+beforeEach(async () => {
+  database = await createTestDatabase()
+  knex = database.knex
+  account = await addAccount(knex, 'shop')
+  aheadMs = 0
+  faults.length = 0
+})
+afterEach(async () => {
+  liar.meddle()
+  honest.meddle()
+  honest.fail()
+  await detection?.stop()
+  await database?.drop()
+})
+
+function begin(urls: readonly string[], options: Partial<DetectionOptions> = {}, sampleLogs = 50): Detection {
+  const config = { ...configOf(chain, 'BASE', { rpcUrls: urls }), sampleLogs, startBlock: 0 }
+  const meter = {
+    count: (name: string, labels: object) => void faults.push(`${name} ${Object.values(labels).join(' ')}`),
+    set() {},
+  }
+  detection = detect(knex, [config], {
+    clock: () => new Date(Date.now() + aheadMs),
+    checkNodesEveryMs: 60_000,
+    suspectMs: 1_000,
+    meter,
+    ...options,
+  })
+  return detection
+}
+let requests = 0
+async function request(): Promise<PaymentRequest> {
+  const payee = canonical(`0x${keccak256(new TextEncoder().encode(`trust ${requests++}`)).slice(-40)}`)
+  return storeRequest(knex, account, makeRequest({ payee, network: 'BASE', paymentCurrency: 'ETH-BASE', amount: '1' }))
+}
+async function pay({ payee, paymentReference }: PaymentRequest): Promise<Hex> {
+  const payment = { kind: 'NATIVE', to: payee as Hex, amount: COIN, paymentReference } as const
+  return (await chain.pay(chain.wallets[0], payment)).transactionHash
+}
+const amountsOf = async (wanted: PaymentRequest) =>
+  (await paymentsOf(knex, account, wanted)).map(({ amount }) => amount)
+const suspects = () => detection.status()[0]?.suspects.map(({ node, reason }) => `${node} ${reason}`) ?? []
+const scan = () => detection.scanOnce()
+const scanSomehow = () => detection.scanOnce().catch(() => {})
+const hostOf = ({ url }: RpcProxy) => new URL(url).host
+const receiptOf = (hash: Hex) => chain.client.rpc.call('eth_getTransactionReceipt', [hash]) as Promise<Receipt>
+const withoutProof: Meddle = ({ method }) =>
+  method === 'eth_getBlockReceipts'
+    ? Promise.resolve({ rpcError: { code: -32601, message: 'the method does not exist' } })
+    : undefined
+
+describe('of a node that answers wrongly, before one that does not,', () => {
+  it('the first range is compared, so that nothing wrong is stored', async () => {
+    const [omitted, unpaid] = [await request(), await request()]
+    const hash = await pay(omitted)
+    await chain.mine({ blocks: 4 })
+    liar.meddle(together(omits(omitted), invents(unpaid, await receiptOf(hash))))
+    begin([liar.url, honest.url])
+    await scanSomehow()
+    await scan()
+    expect([await amountsOf(omitted), await amountsOf(unpaid)]).toEqual([['1'], []])
+    expect(suspects()).toEqual([expect.stringMatching(`^${hostOf(liar)} it gives other logs of block`)])
+    expect(faults).toEqual([`waybill_node_faults_total BASE ${hostOf(liar)} LOGS`])
+
+    // Taken back into use when it passes the check that it failed.
+    aheadMs += 1_500
+    await scan()
+    expect(suspects()).toHaveLength(1)
+    liar.meddle()
+    aheadMs += 2_500
+    await scan()
+    expect(suspects()).toEqual([])
+    const before = liar.exchanges()
+    await scan()
+    expect(liar.exchanges()).toBeGreaterThan(before)
+  })
+
+  it.each<[string, boolean]>([
+    ['by the proof of receipts', true],
+    ['not at all where neither can prove its logs', false],
+  ])('blocks that were followed are compared, and what was wrong is taken back: %s', async (_, isProvable) => {
+    await chain.mine({ blocks: 2 })
+    begin([liar.url, honest.url], {}, 1)
+    await scan()
+    const [paid, omitted, unpaid] = [await request(), await request(), await request()]
+    const hash = await pay(paid)
+    await pay(omitted)
+    const lie = together(omits(omitted), invents(unpaid, await receiptOf(hash)), misstates(omitted, COIN))
+    // Without a bloom that gives it away.
+    const blind: Meddle = ({ method }, ask) =>
+      method.startsWith('eth_getBlockBy') ? ask().then((block) => block && { ...block, logsBloom: '0x' }) : undefined
+    liar.meddle(together(lie, ...(isProvable ? [] : [withoutProof]), blind))
+    if (!isProvable) honest.meddle(withoutProof)
+    await scan()
+    expect([await amountsOf(paid), await amountsOf(omitted), await amountsOf(unpaid)]).toEqual([['1'], [], ['1']])
+    await chain.mine({ blocks: 4 })
+    await scanSomehow()
+    await scanSomehow()
+    if (isProvable) {
+      await scan()
+      expect([await amountsOf(paid), await amountsOf(omitted), await amountsOf(unpaid)]).toEqual([['1'], ['1'], []])
+      expect(await knex('audit_log').where({ action: 'REREAD_RANGE', actor: 'service' })).not.toEqual([])
+    } else {
+      expect(suspects()).toEqual([
+        expect.stringMatching(/neither can prove its own/),
+        expect.stringMatching(/neither can prove its own/),
+      ])
+      await chain.mine()
+      await expect(scan()).rejects.toThrow(/only nodes answer that were found to answer wrongly/)
+      // Once they agree, what is right is read.
+      liar.meddle()
+      aheadMs += 40_000
+      await scanSomehow()
+      expect(suspects()).toEqual([])
+      await scan()
+      expect(suspects()).toEqual([])
+    }
+  })
+
+  it('blocks that a killed process followed last are read again from another node', async () => {
+    await chain.mine({ blocks: 2 })
+    begin([liar.url, honest.url], { owner: 'first' })
+    await scan()
+    const omitted = await request()
+    await pay(omitted)
+    liar.meddle(omits(omitted, false))
+    await scan()
+    expect(await amountsOf(omitted)).toEqual([])
+    expect(await knex('node_readings').where({ node: hostOf(liar), lane: 'FOLLOW' })).toHaveLength(1)
+    await knex('leases').delete()
+    await chain.mine({ blocks: 4 })
+    liar.meddle()
+    begin([liar.url, honest.url], { owner: 'second' })
+    await scan()
+    await scan()
+    expect(await amountsOf(omitted)).toEqual(['1'])
+    expect(await knex('node_readings').where({ node: hostOf(liar) })).toHaveLength(1)
+  })
+})
+
+describe('the heads of all nodes are compared:', () => {
+  it.each<[string, () => Meddle, RegExp]>([
+    [
+      'one whose chain was swapped',
+      () =>
+        ({ method }) =>
+          method === 'eth_chainId' ? Promise.resolve('0x1') : undefined,
+      /it serves chain 1, not 31565/,
+    ],
+    [
+      'one on another branch',
+      () =>
+        ({ method, params }, ask) =>
+          method === 'eth_getBlockByNumber' && params[0] !== 'latest'
+            ? ask().then((block) => block && { ...block, hash: `0x${'77'.repeat(32)}` })
+            : undefined,
+      /its block \d+ is 0x77/,
+    ],
+  ])('%s is left, and taken back later', async (_, lie, reason) => {
+    await chain.mine({ blocks: 20, timestampSec: Math.floor(Date.now() / 1_000) + 30 + requests++ })
+    begin([honest.url, liar.url])
+    await scan()
+    expect(suspects()).toEqual([])
+    liar.meddle(lie())
+    aheadMs += 61_000
+    await scan()
+    expect(suspects()).toEqual([expect.stringMatching(reason)])
+    expect(suspects()[0]).toContain(hostOf(liar))
+    liar.meddle()
+    aheadMs += 2_000
+    await scan()
+    expect(suspects()).toEqual([])
+  })
+})
+
+describe('of an only node that leaves logs out', () => {
+  it('blooms and receipts give the payments that are followed', async () => {
+    await chain.mine({ blocks: 2 })
+    begin([liar.url])
+    await scan()
+    const omitted = await request()
+    liar.meddle(omits(omitted))
+    await pay(omitted)
+    await scan()
+    expect(await amountsOf(omitted)).toEqual(['1'])
+    expect(suspects()).toEqual([expect.stringMatching(/it leaves out logs of block \d+, which its receipts have/)])
+  })
+
+  it('what it gave before is read again from receipts', async () => {
+    await chain.mine({ blocks: 2 })
+    begin([liar.url], {}, 1)
+    await scan()
+    const [early, late] = [await request(), await request()]
+    liar.meddle(
+      together(omits(early), ({ method }, ask) =>
+        method.startsWith('eth_getBlockBy') ? ask().then((block) => block && { ...block, logsBloom: '0x' }) : undefined,
+      ),
+    )
+    await pay(early)
+    await scan()
+    expect(await amountsOf(early)).toEqual([])
+    liar.meddle(together(omits(early), omits(late)))
+    await pay(late)
+    await scan()
+    expect(await amountsOf(late)).toEqual(['1'])
+    await chain.mine({ blocks: 4 })
+    await scan()
+    expect(await amountsOf(early)).toEqual(['1'])
+  })
+})
+
+it('follows by itself as well: a lie that began later is repaired while the service runs', async () => {
+  await chain.mine({ blocks: 2 })
+  begin([liar.url, honest.url], { pollIntervalMs: 20 }, 1).start()
+  const omitted = await request()
+  await expect.poll(() => detection.status()[0]?.scanned, PATIENCE).toBeDefined()
+  liar.meddle(omits(omitted, false))
+  await pay(omitted)
+  await chain.mine({ blocks: 4 })
+  await expect.poll(() => amountsOf(omitted), PATIENCE).toEqual(['1'])
+})
