@@ -9,8 +9,12 @@ export interface ChainConfig {
   readonly chainId: number
   /** JSON-RPC over HTTP, in order of preference; at least one. */
   readonly rpcUrls: readonly string[]
-  /** The most HTTP requests that routes send to each URL in a second; unlimited when absent. */
+  /** The most HTTP requests to each URL in a second; learned from the node's refusals when absent. */
   readonly requestsPerSecond?: number
+  /** The most HTTP requests to each URL in a day (UTC); unlimited when absent. */
+  readonly requestsPerDay?: number
+  /** What the file states of single URLs, by URL; it goes before what it states for the chain. */
+  readonly nodeLimits?: Readonly<Record<string, NodeLimitsConfig>>
   /** The Multicall3 contract. */
   readonly multicall: Address
   readonly native: NativeCoinConfig
@@ -38,6 +42,16 @@ export interface ChainConfig {
   readonly finality: FinalityConfig
   /** The usual time between blocks. The estimated duration of a payment follows from it. */
   readonly blockTimeSeconds: number
+}
+
+/** Limits of one URL. What is absent is learned, or as the chain says. */
+export interface NodeLimitsConfig {
+  readonly requestsPerSecond?: number
+  readonly requestsPerDay?: number
+  /** The most blocks in one call for logs. */
+  readonly maxLogRange?: number
+  /** The most calls in one HTTP request; 1 for a node that takes no batches. */
+  readonly maxBatch?: number
 }
 
 /** Kinds of rollups that charge by the size of a transaction. */

@@ -93,6 +93,23 @@ describe('parseChainsFile', () => {
     expect(given).toMatchObject({ ok: true, chains: [{ finality: { ...finality, depth: 7 } }] })
   })
 
+  it('takes limits of the chain, and of single URLs', () => {
+    const limited = {
+      url: 'https://x/${RPC_KEY}',
+      requestsPerSecond: 5,
+      requestsPerDay: 9_000,
+      maxLogRange: 10,
+      maxBatch: 3,
+    }
+    const parsed = parse([{ ...base(), requestsPerDay: 50_000, rpcUrls: ['https://y', limited] }])
+    expect(parsed).toMatchObject({ ok: true, chains: [{ requestsPerDay: 50_000 }] })
+    const [chain] = parsed.ok ? parsed.chains : []
+    const [plain, keyed = ''] = chain?.rpcUrls ?? []
+    expect([plain, keyed.startsWith('https://x/')]).toEqual(['https://y', true])
+    const { url: _url, ...limits } = limited
+    expect(chain?.nodeLimits).toEqual({ [keyed]: limits })
+  })
+
   it('makes the addresses of intermediaries canonical', () => {
     const parsed = parse([{ ...base(), intermediaries: [TOKEN], swapIntermediaries: [TOKEN] }])
     const addresses = [TOKEN.toLowerCase()]
@@ -152,6 +169,32 @@ describe('parseChainsFile', () => {
       'CROSSCHAIN',
     ],
     ['a contract twice', 'contracts.1', base().contracts[0], 'given twice'],
+    ['no requests a day', 'requestsPerDay', 0, 'requestsPerDay must be >= 1'],
+    ['half a request a day', 'requestsPerDay', 0.5, 'requestsPerDay must be integer'],
+    ['a URL that is a number', 'rpcUrls', [7], 'rpcUrls[0] must be string'],
+    ['a URL without its address', 'rpcUrls', [{ maxBatch: 3 }], "rpcUrls[0] must have required property 'url'"],
+    ['a URL of another scheme with limits', 'rpcUrls', [{ url: 'ws://x' }], 'rpcUrls[0]'],
+    [
+      'a misspelt limit',
+      'rpcUrls',
+      [{ url: 'https://x', maxBatches: 3 }],
+      'rpcUrls[0] must NOT have additional properties: "maxBatches"',
+    ],
+    [
+      'no rate of a URL',
+      'rpcUrls',
+      [{ url: 'https://x', requestsPerSecond: 0 }],
+      'rpcUrls[0].requestsPerSecond must be >= 1',
+    ],
+    [
+      'no budget of a URL',
+      'rpcUrls',
+      [{ url: 'https://x', requestsPerDay: -1 }],
+      'rpcUrls[0].requestsPerDay must be >= 1',
+    ],
+    ['a range of no blocks', 'rpcUrls', [{ url: 'https://x', maxLogRange: 0 }], 'rpcUrls[0].maxLogRange must be >= 1'],
+    ['a batch of no calls', 'rpcUrls', [{ url: 'https://x', maxBatch: 0 }], 'rpcUrls[0].maxBatch must be >= 1'],
+    ['a batch in words', 'rpcUrls', [{ url: 'https://x', maxBatch: '3' }], 'rpcUrls[0].maxBatch must be integer'],
     ['a finality depth of 0', 'finality', { depth: 0 }, 'finality.depth'],
     ['negative sampleLogs', 'sampleLogs', -1, 'sampleLogs must be >= 0'],
     ['half of sampleLogs', 'sampleLogs', 0.5, 'sampleLogs must be integer'],

@@ -3,7 +3,7 @@ import { type Address, parseAddress } from '../domain/address.ts'
 import { parseFiatCode } from '../domain/currency.ts'
 import { parseDateBound } from '../domain/date-bound.ts'
 import schema from './chains-file.schema.json' with { type: 'json' }
-import type { ChainConfig, ConversionConfig, FinalityConfig, LifiConfig } from './chains-file.ts'
+import type { ChainConfig, ConversionConfig, FinalityConfig, LifiConfig, NodeLimitsConfig } from './chains-file.ts'
 
 /** The chains of a file, or everything that is wrong with it. */
 type ParsedChainsFile =
@@ -11,10 +11,15 @@ type ParsedChainsFile =
   | { readonly ok: false; readonly faults: readonly string[] }
 
 /** A chain that fits the schema: a {@link ChainConfig} whose addresses and dates are not parsed yet, and without the default depth of finality. */
-interface ShapedChain extends Omit<ChainConfig, 'finality' | 'since'> {
+interface ShapedChain extends Omit<ChainConfig, 'finality' | 'rpcUrls' | 'nodeLimits' | 'since'> {
+  readonly rpcUrls: readonly (string | ShapedNode)[]
   readonly optional?: boolean
   readonly since?: string
   readonly finality: Omit<FinalityConfig, 'depth'> & Partial<FinalityConfig>
+}
+
+interface ShapedNode extends NodeLimitsConfig {
+  readonly url: string
 }
 
 interface ShapedFile {
@@ -73,7 +78,7 @@ function describeShapeFault({ instancePath, message = 'is wrong', params, keywor
 }
 
 function describeNoChain(chains: readonly ShapedChain[]): string {
-  const names = chains.flatMap(({ rpcUrls: [first = ''] }) => variablesOf(first))
+  const names = chains.flatMap(({ rpcUrls: [first = ''] }) => variablesOf(urlOf(first)))
   return `no chain is left, since all are optional: set at least one of the environment variables ${names.join(', ')}`
 }
 
@@ -90,11 +95,7 @@ function readChain(
     values?.map((each, i) => address(each, `${field}[${i}]`))
   return {
     ...chain,
-    rpcUrls: chain.rpcUrls.flatMap((url, i) =>
-      optional && variablesOf(url).some((name) => !environment[name])
-        ? []
-        : readUrl(url, `${path}.rpcUrls[${i}]`, environment, faults),
-    ),
+    ...readNodes({ ...chain, optional }, path, environment, faults),
     since: chain.since === undefined ? undefined : readSince(chain, chain.since, `${path}.since`, faults),
     finality: { depth: FINALITY_DEPTHS.get(chain.chainId) ?? DEFAULT_FINALITY_DEPTH, ...chain.finality },
     multicall: address(chain.multicall, 'multicall'),
@@ -205,6 +206,30 @@ function knownToken({ name, native, tokens }: ShapedChain, symbol: string, path:
 
 function variablesOf(url: string): string[] {
   return [...url.matchAll(VARIABLE)].flatMap(([, name]) => name ?? [])
+}
+
+function urlOf(node: string | ShapedNode): string {
+  return typeof node === 'string' ? node : node.url
+}
+
+/** Reads the URLs of a chain, and what the file states of each. */
+function readNodes(
+  { rpcUrls, optional }: ShapedChain,
+  path: string,
+  environment: Readonly<Record<string, string | undefined>>,
+  faults: string[],
+): Pick<ChainConfig, 'rpcUrls' | 'nodeLimits'> {
+  const nodes = rpcUrls.flatMap((node, i) => {
+    const isLeftOut = optional && variablesOf(urlOf(node)).some((name) => !environment[name])
+    if (isLeftOut) return []
+    const { url, ...limits } = typeof node === 'string' ? { url: node } : node
+    return { url: readUrl(url, `${path}.rpcUrls[${i}]`, environment, faults), limits }
+  })
+  const limited = nodes.filter(({ limits }) => Object.keys(limits).length > 0)
+  return {
+    rpcUrls: nodes.map(({ url }) => url),
+    ...(limited.length > 0 && { nodeLimits: Object.fromEntries(limited.map(({ url, limits }) => [url, limits])) }),
+  }
 }
 
 function readUrl(
